@@ -122,14 +122,15 @@ def facts() -> dict[str, str]:
     changed = [line for line in git("status", "--porcelain").splitlines() if "benches/RESULTS.md" not in line]
     commit = git("rev-parse", "--short=12", "HEAD") or "unknown"
     load = os.getloadavg()
+    memory = int(str(here["memory_bytes"])) / 2**30
     loads = ", ".join(f"{value:.1f}" for value in load) + " (over 1, 5, 15 minutes)"
-    if load[0] > int(here["cores"]) / 2:
+    if load[0] > int(str(here["cores"])) / 2:
         loads += "; **the machine was busy: times on the wall are too long**"
     return {
         "command": "`make bench`",
         "date": str(here["started"])[:16].replace("T", " ") + " UTC",
         "commit": commit + (" with changes" if changed else ""),
-        "processor": f"{here['cpu']}, {here['cores']} cores, {int(here['memory_bytes']) / 2**30:.0f} GiB",
+        "processor": f"{here['cpu']}, {here['cores']} cores, {memory:.0f} GiB",
         "system": f"{here['system']}, {here['kernel']}",
         "programs": f"{run(['rustc', '--version']).output.strip()}, Python {here['python']}",
         "load before the run": loads,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engpass.error import ChoiceError, EngpassError, nearest
 
@@ -60,16 +60,7 @@ def axes_from_json(text: str) -> tuple[Axis, ...]:
 
 def axes_to_json(axes: Sequence[Axis]) -> str:
     """Inverse of `axes_from_json`."""
-    return json.dumps(
-        [
-            {
-                "path": a.path,
-                "values": [{"text": v.text, "number": v.number, "unit": v.unit} for v in a.values],
-            }
-            for a in axes
-        ],
-        ensure_ascii=False,
-    )
+    return json.dumps([asdict(axis) for axis in axes], ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +208,7 @@ def digest(
     plan: Plan,
     text: str,
     overrides: Sequence[tuple[str, str]],
-    emulation: Mapping[str, Any] | None = None,
+    emulation: Mapping[str, str | int | bool] | None = None,
 ) -> str:
     """What makes two invocations the same campaign: everything that can change a point or its place."""
     import hashlib
@@ -232,7 +223,7 @@ def digest(
         "overrides": [list(pair) for pair in overrides],
         "engines": plan.engines,
         "variants": plan.variants,
-        "axes": json.loads(axes_to_json(plan.axes)),
+        "axes": [asdict(axis) for axis in plan.axes],
         "repeats": plan.repeats,
     }
     if emulation is not None and "emulate" in plan.engines:

@@ -50,7 +50,7 @@ class Captures:
         self.captured = json.loads(captured)
         return outcome
 
-    def to_config(self) -> dict[str, Any]:
+    def to_config(self) -> dict[str, list[list[str]] | str | None]:
         """What the driver of an emulated network is told."""
         files = [[point, path] for (point, _), path in zip(self.files, self.paths(), strict=True)]
         return {"files": files, "form": self.form, "limit": self.limit}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
+from engpass.campaign import Axis
 from engpass.outcomes import sweep
 from engpass.types.outcome import FlowOutcome, Outcome
 
@@ -86,12 +87,9 @@ class Columns:
     appear.
     """
 
-    def __init__(self, axes: Sequence[Mapping[str, Any]]) -> None:
-        """`axes` as the record of a run has them: `{"path", "values": [{"text", "number", "unit"}]}`."""
+    def __init__(self, axes: Sequence[Axis]) -> None:
         swept: dict[str, Type] = {
-            str(axis["path"]): (
-                "text" if any(value["number"] is None for value in axis["values"]) else "number"
-            )
+            axis.path: "text" if any(value.number is None for value in axis.values) else "number"
             for axis in axes
         }
         flow: dict[str, Type] = {name: kind for name, (kind, _) in _ALWAYS.items()}

@@ -6,6 +6,10 @@ import os
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeAlias
+
+Environment: TypeAlias = dict[str, str | int | dict[str, str | int | bool]]
+"""Facts about a machine and a program by name; under `emulation` the options of emulated points."""
 
 DEFAULT_STORE = "engpass.db"
 """Where runs are kept if nobody says otherwise: in the working directory."""
@@ -21,7 +25,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def environment(jobs: int, executor: str) -> dict[str, str | int]:
+def environment(jobs: int, executor: str) -> Environment:
     """Everything about this machine and program that a reader of old results may ask for."""
     from engpass import _engpass
     from engpass.campaign import build

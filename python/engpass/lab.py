@@ -20,7 +20,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engpass import _engpass
 from engpass.campaign import MODEL, Plan, Point, build
@@ -388,7 +388,7 @@ def _signals(
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before: dict[signal.Signals, Any] = {}
+    before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
 
     def restore() -> None:
         for number, handler in before.items():

@@ -6,10 +6,9 @@ and adds the objects of Python.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engpass import _engpass
 from engpass.campaign import MODEL, Axis
@@ -78,6 +77,28 @@ def size(bytes_: int) -> str:
     return f"{bytes_ / 2**30:.1f} GiB" if bytes_ >= 2**30 else f"{max(bytes_, 2**20) / 2**20:.0f} MiB"
 
 
+@dataclass(frozen=True)
+class _Run:
+    """Bytes of a run: of itself, its outcome, the payload and the agents of real hosts, and what it adds."""
+
+    run: int
+    outcome: int
+    payload: int
+    agents: int
+    capture: int
+    timeline: int
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """Bytes of a campaign, of a point, and of a run of the engines that calculate."""
+
+    campaign: int
+    point: int
+    limit: _Run
+    simulate: _Run
+
+
 def need(
     campaign: _engpass.Campaign,
     engines: Iterable[str],
@@ -100,29 +121,31 @@ def need(
     """
     from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
-    found: dict[str, Any] = json.loads(campaign.memory(list(variants), sweep))
+    import msgspec
+
+    found = msgspec.json.decode(campaign.memory(list(variants), sweep), type=_Estimate)
     engines = list(engines)
-    of = {engine: found.get(engine, found["simulate"]) for engine in engines}
-    outcome = max(one["outcome"] for one in of.values())
-    each = max((of[name]["run"] for name in engines if name in MODEL), default=0) + _TEXTS * outcome
-    points_kept = min(_KEPT_POINTS, points) * found["point"]
+    of = {engine: found.limit if engine == "limit" else found.simulate for engine in engines}
+    outcome = max(one.outcome for one in of.values())
+    each = max((of[name].run for name in engines if name in MODEL), default=0) + _TEXTS * outcome
+    points_kept = min(_KEPT_POINTS, points) * found.point
     if isinstance(executor, ProcessPoolExecutor):
-        each += _PROGRAM + found["campaign"] + points_kept
+        each += _PROGRAM + found.campaign + points_kept
         points_kept = 0
     elif executor is not None and not isinstance(executor, ThreadPoolExecutor):
         each = 0
     swept = _SWEPT * sum(len(axis.values) for axis in axes)
-    rest = _PROGRAM + found["campaign"] + points_kept + swept + (_PARSED + kept) * outcome
-    rest += captures * found["simulate"]["capture"]
-    rest += found["simulate"]["timeline"] if timeline else 0
+    rest = _PROGRAM + found.campaign + points_kept + swept + (_PARSED + kept) * outcome
+    rest += captures * found.simulate.capture
+    rest += found.simulate.timeline if timeline else 0
     modelled = Need(max(1, min(jobs, points)), each, rest)
-    live = max((_live(name, one, found["campaign"]) for name, one in of.items()), default=0)
+    live = max((_live(name, one, found.campaign) for name, one in of.items()), default=0)
     # Real hosts are measured when the model is done, one point at a time.
     return modelled if live <= modelled.jobs * each else Need(1, live, rest)
 
 
-def _live(engine: str, found: dict[str, Any], campaign: int) -> int:
+def _live(engine: str, found: _Run, campaign: int) -> int:
     """The memory of a point in other processes of this machine: agents and drivers."""
     if engine == "emulate":
-        return int(_DRIVER + campaign + found["run"] + found["payload"] + found["agents"])
-    return int(found["agents"]) if engine == "measure" else 0
+        return _DRIVER + campaign + found.run + found.payload + found.agents
+    return found.agents if engine == "measure" else 0

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
 from engpass.error import EngpassError
 from engpass.types.outcome import VERSION, Outcome
+from engpass.types.plan import Drawing
 
 _DECODER = msgspec.json.Decoder(Outcome)
 _ENCODER = msgspec.json.Encoder()
@@ -17,7 +15,7 @@ _CURRENT = f'{{"version":{VERSION},'
 """The first characters of an outcome of this version."""
 
 
-def read(text: str, topology: Mapping[str, Any] | None = None) -> Outcome:
+def read(text: str, topology: Drawing | None = None) -> Outcome:
     """Read an outcome of this version or of an earlier one; `topology` is that of its run.
 
     Raises `EngpassError` for text that no version wrote.
@@ -27,7 +25,7 @@ def read(text: str, topology: Mapping[str, Any] | None = None) -> Outcome:
             return _DECODER.decode(text)
         from engpass.upgrade import upgrade
 
-        return msgspec.convert(upgrade(msgspec.json.decode(text), topology or {}), Outcome)
+        return msgspec.convert(upgrade(msgspec.json.decode(text), topology or Drawing()), Outcome)
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise EngpassError(
             f"a stored outcome cannot be read: {error}",
@@ -40,7 +38,7 @@ def write(outcome: Outcome) -> str:
     return _ENCODER.encode(outcome).decode()
 
 
-def current(text: str, topology: Mapping[str, Any]) -> str:
+def current(text: str, topology: Drawing) -> str:
     """The text of a stored outcome as this version writes it. Raises as `read` does."""
     return text if text.startswith(_CURRENT) else write(read(text, topology))
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import platform
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+
+import msgspec
 
 from engpass import _engpass
 from engpass.error import EngpassError
 from engpass.say import byte_rate, duration, percent, size
+from engpass.types.probe import Basis, Report, Stream, Verdict
 
 
 @dataclass(frozen=True)
@@ -23,47 +24,49 @@ class Probed:
     """Name of the host."""
     when: str
     """When it was measured, UTC."""
-    data: dict[str, Any]
-    """The report of the core, as `engpass probe --json` prints it. Rates are bytes per second."""
+    data: Report
+    """The report of the core. Rates are bytes per second."""
     table: str
     """The host as a table of a testbed."""
+    text: str = ""
+    """The report as JSON, with all its keys: what `engpass probe --json` prints."""
 
     @property
     def steady(self) -> bool:
         """Whether what the model takes was confirmed, and other work took less than 5 % of the CPUs."""
-        return bool(self.data["steady"])
+        return self.data.steady
 
     @property
     def doubts(self) -> list[str]:
         """Why the figures are not to be trusted, if they are not."""
         found = []
-        timer = self.data["timer"]
-        if timer is not None and timer["stolen"] >= 0.05:
-            found.append(f"for {percent(timer['stolen'])} of the time a thread had to wait for its CPU")
-        others = self.data["others"]
+        timer = self.data.timer
+        if timer is not None and timer.stolen >= 0.05:
+            found.append(f"for {percent(timer.stolen)} of the time a thread had to wait for its CPU")
+        others = self.data.others
         if others is not None and others >= 0.05:
             found.append(f"other work took {percent(others)} of the CPUs while memory was measured")
-        alone = [basis(one) for one in self.data["basis"] if not one["confirmed"]]
+        alone = [basis(one) for one in self.data.basis if not one.confirmed]
         if alone:
             found.append(f"no second visit came within 3 % of the best: {'; '.join(alone)}")
-        if not self.data["basis"]:
+        if not self.data.basis:
             found.append("of the memory too little was measured")
         return found
 
     @property
     def sentence(self) -> str:
         """The host in a sentence."""
-        found = self.data["bandwidths"]
+        found = self.data.bandwidths
         if found is None:
             return "The memory was not measured."
         pipelined = next(
-            ceiling["from_memory"]
-            for ceiling in self.data["rooflines"][0]["ceilings"]
-            if ceiling["path"] == "one-copy-pipelined"
+            ceiling.from_memory
+            for ceiling in self.data.rooflines[0].ceilings
+            if ceiling.path == "one-copy-pipelined" and ceiling.from_memory is not None
         )
         text = (
-            f"One thread copies {byte_rate(found['copy'])} in memory and {byte_rate(found['copy_cached'])} "
-            f"in the cache; the memory moves {byte_rate(found['memory_all'])} in all. "
+            f"One thread copies {byte_rate(found.copy)} in memory and {byte_rate(found.copy_cached)} "
+            f"in the cache; the memory moves {byte_rate(found.memory_all)} in all. "
         )
         if not self.doubts:
             most = byte_rate(pipelined)
@@ -105,14 +108,16 @@ def probe(
             ) from None
     if watch is not None:
         watch(len(steps), len(steps), "")
-    return Probed(called, f"{now:%Y-%m-%d %H:%M} UTC", json.loads(one.report()), one.table(called))
+    text = one.report()
+    data = msgspec.json.decode(text, type=Report)
+    return Probed(called, f"{now:%Y-%m-%d %H:%M} UTC", data, one.table(called), text)
 
 
-def sockets(stream: dict[str, Any]) -> str:
+def sockets(stream: Stream) -> str:
     """How a stream was sent and received, by the names of the calls."""
     sending = {"copy": "send", "sendfile": "sendfile", "zerocopy": "MSG_ZEROCOPY"}
     receiving = {"copy": "recv", "discard": "MSG_TRUNC"}
-    return f"{sending[stream['sending']]} to {receiving[stream['receiving']]}"
+    return f"{sending[stream.sending]} to {receiving[stream.receiving]}"
 
 
 FIGURES = {
@@ -126,81 +131,77 @@ FIGURES = {
 """What the model takes from the points, by its key in `basis`."""
 
 
-def basis(one: dict[str, Any]) -> str:
+def basis(one: Basis) -> str:
     """A figure of the model and the point it was taken from."""
-    return f"{FIGURES[one['figure']]} ({one['kernel']} of {size(one['bytes'])})"
+    return f"{FIGURES[one.figure]} ({one.kernel} of {size(one.bytes)})"
 
 
 OUTCOMES = {"holds": "holds", "fails": "does not hold", "not_told_apart": "not told apart"}
 """What became of a rule, for people."""
 
 
-def quantity(verdict: dict[str, Any], key: str) -> str:
-    """What a verdict predicts or measured, with the spread of what was measured where it is known."""
-    unit = verdict["unit"]
-
-    def say(value: float) -> str:
-        return byte_rate(value) if unit == "B/s" else f"{value:.3f}"
-
-    text = say(verdict[key])
-    if key == "measured" and verdict["between"] is not None:
-        least, most = verdict["between"]
-        text += f" ({say(least)} to {say(most)})"
-    if key == "measured" and unit == "B/s":
-        text += " at best"
-    return text if unit == "B/s" else f"{text} {unit}"
+def predicted(verdict: Verdict) -> str:
+    """What a verdict predicts."""
+    return _said(verdict, verdict.predicted) + ("" if verdict.unit == "B/s" else f" {verdict.unit}")
 
 
-_WAYS = ("pinned_to", "pageable_to", "pinned_from", "pageable_from")
-"""Copies to and from a GPU."""
+def measured(verdict: Verdict) -> str:
+    """What a verdict measured, with the spread of that where it is known."""
+    text = _said(verdict, verdict.measured)
+    if verdict.between is not None:
+        least, most = verdict.between
+        text += f" ({_said(verdict, least)} to {_said(verdict, most)})"
+    return f"{text} at best" if verdict.unit == "B/s" else f"{text} {verdict.unit}"
 
 
-def facts(data: dict[str, Any]) -> list[tuple[str, str]]:
+def _said(verdict: Verdict, value: float) -> str:
+    return byte_rate(value) if verdict.unit == "B/s" else f"{value:.3f}"
+
+
+def facts(data: Report) -> list[tuple[str, str]]:
     """Timers, kernel copies, devices, disk and GPUs in a line each; or why they were not measured."""
     found: list[tuple[str, str]] = []
-    timer = data["timer"]
+    timer = data.timer
     if timer is not None:
+        half, most, all_ = (
+            duration(late / 1e9) for late in (timer.late_half, timer.late_99, timer.late_most)
+        )
         found += [
             (
                 "clock",
-                duration(timer["reading"] / 1e9)
-                + f" to read; resolution {duration(timer['resolution'] / 1e9)}",
+                f"{duration(timer.reading / 1e9)} to read; resolution {duration(timer.resolution / 1e9)}",
             ),
-            ("system call", duration(timer["system_call"] / 1e9)),
+            ("system call", duration(timer.system_call / 1e9)),
             (
                 "timers",
-                "late by {} (half), {} (99 %), {} (most)".format(
-                    *(duration(timer[key] / 1e9) for key in ("late_half", "late_99", "late_most"))
-                ),
+                f"late by {half} (half), {most} (99 %), {all_} (most)",
             ),
-            ("longest gap", f"{duration(timer['longest_gap'] / 1e9)} without the CPU"),
+            ("longest gap", f"{duration(timer.longest_gap / 1e9)} without the CPU"),
         ]
-    for one in data["kernel"].get("measured", []):
-        said = f"{byte_rate(one['out']['best'])} out, {byte_rate(one['into']['best'])} in"
-        found.append((f"kernel copies, {size(one['bytes'])}", said))
-    for device in data["devices"]:
-        link = device["link"]
+    for copy in data.kernel.measured or []:
+        said = f"{byte_rate(copy.out.best)} out, {byte_rate(copy.into.best)} in"
+        found.append((f"kernel copies, {size(copy.bytes)}", said))
+    for device in data.devices:
+        link = device.link
         if link is None:
-            said = f"not measured: {device['why']}"
+            said = f"not measured: {device.why}"
         else:
-            below = ", below its best" if link["below_its_best"] else ""
+            below = ", below its best" if link.below_its_best else ""
             said = (
-                f"PCI Express {link['generation']}, {link['lanes']} lanes: {byte_rate(link['bytes_per_s'])}, "
-                f"{byte_rate(link['payload_per_s'])} of payload{below}"
+                f"PCI Express {link.generation}, {link.lanes} lanes: {byte_rate(link.bytes_per_s)}, "
+                f"{byte_rate(link.payload_per_s)} of payload{below}"
             )
-        found.append((f"{device['kind']} {device['name']}", said))
-    block = data["block"]
-    if "measured" in block:
-        one = block["measured"]
-        said = f"{byte_rate(one['write']['best'])} to it, {byte_rate(one['read']['best'])} from it"
-        found.append((f"disk {one['device']}, past the page cache", said))
+        found.append((f"{device.kind} {device.name}", said))
+    block = data.block.measured
+    if block is not None:
+        said = f"{byte_rate(block.write.best)} to it, {byte_rate(block.read.best)} from it"
+        found.append((f"disk {block.device}, past the page cache", said))
     else:
-        found.append(("disk", f"not measured: {block['not_measured']}"))
-    for one in data["gpus"].get("measured", []):
-        best = {way: byte_rate(one[way]["best"]) for way in _WAYS}
-        to = f"{best['pinned_to']} pinned, {best['pageable_to']} pageable to it"
-        out = f"{best['pinned_from']} and {best['pageable_from']} from it"
-        found.append((f"GPU {one['name']}", f"{to}; {out}"))
-    if "not_measured" in data["gpus"]:
-        found.append(("GPUs", f"not measured: {data['gpus']['not_measured']}"))
+        found.append(("disk", f"not measured: {data.block.not_measured}"))
+    for gpu in data.gpus.measured or []:
+        to = f"{byte_rate(gpu.pinned_to.best)} pinned, {byte_rate(gpu.pageable_to.best)} pageable to it"
+        out = f"{byte_rate(gpu.pinned_from.best)} and {byte_rate(gpu.pageable_from.best)} from it"
+        found.append((f"GPU {gpu.name}", f"{to}; {out}"))
+    if data.gpus.not_measured is not None:
+        found.append(("GPUs", f"not measured: {data.gpus.not_measured}"))
     return found

@@ -137,7 +137,7 @@ def _check_names(claim: str, part: Part, measure: Measure) -> None:
     """
     from engpass.error import nearest
 
-    links = [link["name"] for link in part.testbed.topology["links"]]
+    links = [link.name for link in part.testbed.topology.links]
     for what, name, known in (
         ("engine", measure.engine, part.plan.engines),
         *(("variant", name, part.plan.variants) for name in measure.check.variants()),

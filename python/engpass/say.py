@@ -142,17 +142,17 @@ def counted(key: str, value: float) -> str:
     return duration(value) if key.endswith("_s") else f"{value:,.0f}"
 
 
-def lateness(found: Mapping[str, Any]) -> str:
+def lateness(found: Mapping[str, int | None]) -> str:
     """How late the packets of an emulated network were: `half by 12 us, 99.9 % by 80 us, at most 2 ms`."""
     if found.get("packets") == 0:
         return "no packet was carried yet"
     words = [
-        f"{share} by {duration(found[key] / 1e9)}"
+        f"{share} by {duration(late / 1e9)}"
         for key, share in (("p50_ns", "half"), ("p99_ns", "99 %"), ("p999_ns", "99.9 %"))
-        if found.get(key) is not None
+        if (late := found.get(key)) is not None
     ]
-    if found.get("max_ns") is not None:
-        words.append(f"at most {duration(found['max_ns'] / 1e9)}")
+    if (most := found.get("max_ns")) is not None:
+        words.append(f"at most {duration(most / 1e9)}")
     return f"packets are late: {', '.join(words)}" if words else "no packet was carried yet"
 
 

@@ -12,9 +12,11 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
+
+import msgspec
 
 from engpass import _engpass
+from engpass.source import Toml
 from engpass.units import UNITS
 
 Path = tuple[str, ...]
@@ -76,10 +78,45 @@ def _plain(number: Decimal) -> str:
     return text if len(text) < 12 else f"{round(number, 6):f}"
 
 
+class Key(msgspec.Struct, frozen=True):
+    """What the catalogue says of a key of a component."""
+
+    key: str
+    type: str
+    required: bool = False
+    default: str | bool | int | float | list[int] | None = None
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of component and its keys."""
+
+    kind: str
+    keys: list[Key]
+
+
+class Family(msgspec.Struct, frozen=True):
+    """A family of the catalogue: its kinds, and the tables that they stand in."""
+
+    family: str
+    kinds: list[Kind]
+    place: str | None = None
+
+
+class Catalogue(msgspec.Struct, frozen=True):
+    """The catalogue of components."""
+
+    families: list[Family]
+
+
+def table_of(value: Toml | None) -> dict[str, Toml]:
+    """A table, or an empty one in the place of anything else."""
+    return value if isinstance(value, dict) else {}
+
+
 class Settings:
     """A testbed with a variant, a point of the sweep and overrides applied."""
 
-    def __init__(self, tables: Mapping[str, Any]) -> None:
+    def __init__(self, tables: dict[str, Toml]) -> None:
         self.tables = tables
 
     @staticmethod
@@ -87,20 +124,21 @@ class Settings:
         text: str, variant: str, sweep: Iterable[tuple[str, str]], overrides: Iterable[tuple[str, str]]
     ) -> Settings:
         """The values of a checked file at a point: variant over file, sweep over both, `--set` over all."""
-        tables = tomllib.loads(text)
+        tables: dict[str, Toml] = tomllib.loads(text)
+        own = table_of(table_of(tables.get("variant")).get(variant))
         changes = [
-            *_flat((), tables.get("variant", {}).get(variant, {})),
+            *_flat((), own),
             *((split(path), read_value(value)) for path, value in (*sweep, *overrides)),
         ]
         for path, value in changes:
             _put(tables, path, value)
         return Settings(tables)
 
-    def get(self, *path: str) -> Any:  # noqa: ANN401 (whatever stands there)
+    def get(self, *path: str) -> Toml | None:
         """The value at a path, else the default of its kind; `None` if it has neither."""
-        found: Any = self.tables
+        found: Toml = self.tables
         for part in path:
-            if not isinstance(found, Mapping) or part not in found:
+            if not isinstance(found, dict) or part not in found:
                 return self._default(path)
             found = found[part]
         return found
@@ -111,54 +149,56 @@ class Settings:
 
     def names(self, family: str) -> list[str]:
         """The components of a family, in the order of the file."""
-        members = self.tables.get(family)
-        return list(members) if isinstance(members, Mapping) else []
+        return list(table_of(self.tables.get(family)))
 
     def kind(self, family: str, name: str) -> str:
         """The kind of a component: its `kind`, or the one of a family with a single kind."""
         kinds = list(keys(family))
-        given = self.tables.get(family, {}).get(name, {}).get("kind")
+        given = table_of(table_of(self.tables.get(family)).get(name)).get("kind")
         return str(given) if given is not None else kinds[0] if len(kinds) == 1 else ""
 
-    def keys(self, family: str, name: str) -> dict[str, dict[str, Any]]:
+    def keys(self, family: str, name: str) -> dict[str, Key]:
         """What the catalogue says of the keys of a component, by dotted key."""
         return keys(family).get(self.kind(family, name), {})
 
     def choices(self, family: str, name: str, key: str) -> list[str]:
         """The values that a key can have that takes one of a list or of a family; empty for any other."""
-        kind = str(self.keys(family, name).get(key, {}).get("type", ""))
+        known = self.keys(family, name).get(key)
+        kind = "" if known is None else known.type
         if kind.startswith("one of "):
             return re.findall(r"`([^`]+)`", kind)
         return list(keys(kind))
 
-    def _default(self, path: Path) -> Any:  # noqa: ANN401 (text or nothing)
+    def _default(self, path: Path) -> Toml | None:
         if len(path) < 3:
             return None
         key = self.keys(path[0], path[1]).get(".".join(path[2:]))
-        return None if key is None else key.get("default")
+        found = None if key is None else key.default
+        return [*found] if isinstance(found, list) else found
 
 
-def _flat(at: Path, table: Mapping[str, Any]) -> list[tuple[Path, Any]]:
+def _flat(at: Path, table: Mapping[str, Toml]) -> list[tuple[Path, Toml]]:
     """The paths of a variant's table: dotted keys in quotes, or tables in tables."""
-    found: list[tuple[Path, Any]] = []
+    found: list[tuple[Path, Toml]] = []
     for key, value in table.items():
         path = (*at, *(split(key) if "." in key else (key,)))
-        if isinstance(value, Mapping) and value and "." not in key:
+        if isinstance(value, dict) and value and "." not in key:
             found += _flat(path, value)
         else:
             found.append((path, value))
     return found
 
 
-def read_value(text: str) -> Any:  # noqa: ANN401 (whatever TOML has)
+def read_value(text: str) -> Toml:
     """The value of `--set PATH=TEXT`: TOML, or else the text itself."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        tables: dict[str, Toml] = tomllib.loads(f"value = {text}")
+        return tables["value"]
     except tomllib.TOMLDecodeError:
         return text
 
 
-def _put(tables: dict[str, Any], path: Path, value: object) -> None:
+def _put(tables: dict[str, Toml], path: Path, value: Toml) -> None:
     for part in path[:-1]:
         inner = tables.get(part)
         if not isinstance(inner, dict):
@@ -168,7 +208,7 @@ def _put(tables: dict[str, Any], path: Path, value: object) -> None:
         tables[path[-1]] = value
 
 
-def _table(key: str, value: object) -> dict[str, Any]:
+def _table(key: str, value: Toml | None) -> dict[str, Toml]:
     """The table that stands for a plain value: one rate is that of both directions, a word names a kind."""
     if value is None:
         return {}
@@ -176,9 +216,9 @@ def _table(key: str, value: object) -> dict[str, Any]:
 
 
 @functools.cache
-def keys(family: str) -> dict[str, dict[str, dict[str, Any]]]:
+def keys(family: str) -> dict[str, dict[str, Key]]:
     """The kinds of a family, by its table or name, with what the catalogue says of their keys."""
-    for one in json.loads(_engpass.catalogue())["families"]:
-        if family == one["family"] or one.get("place") in (f"[{family}.NAME]", f"[{family}]"):
-            return {kind["kind"]: {key["key"]: key for key in kind["keys"]} for kind in one["kinds"]}
+    for one in msgspec.json.decode(_engpass.catalogue(), type=Catalogue).families:
+        if family == one.family or one.place in (f"[{family}.NAME]", f"[{family}]"):
+            return {kind.kind: {key.key: key for key in kind.keys} for kind in one.kinds}
     return {}

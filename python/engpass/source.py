@@ -6,9 +6,16 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import date, datetime, time
+from typing import TypeAlias
 
 from engpass.error import SourceError
+
+Toml: TypeAlias = "str | bool | int | float | datetime | date | time | list[Toml] | dict[str, Toml]"
+"""A value of a TOML file."""
+
+Given: TypeAlias = "str | bool | int | float | Sequence[Given] | Mapping[str, Given]"
+"""A value of a testbed built in Python."""
 
 MAX_BYTES = 16 * 1024 * 1024
 """Largest testbed file, as in the core: ten thousand flows with hosts of their own take 9 MB."""
@@ -70,12 +77,12 @@ def _checked(what: str, data: bytes) -> bytes:
     return data
 
 
-def from_tables(tables: Mapping[str, Any], name: str = "<python>") -> Source:
+def from_tables(tables: Mapping[str, Given], name: str = "<python>") -> Source:
     """Write a testbed built from Python as TOML, to be checked like a file; raises `SourceError`."""
     import tomli_w
 
     try:
-        text = tomli_w.dumps(_plain(tables, ""))
+        text = tomli_w.dumps(_table(tables, ""))
         return Source(name, _checked("the testbed", text.encode()))
     except (TypeError, ValueError) as error:
         raise SourceError(
@@ -84,21 +91,25 @@ def from_tables(tables: Mapping[str, Any], name: str = "<python>") -> Source:
         ) from None
 
 
-def _plain(value: Any, path: str) -> Any:  # noqa: ANN401 (whatever a caller puts into a dict)
+def _table(table: Mapping[str, Given], path: str) -> dict[str, Toml]:
     """Copy nested mappings and sequences into what the TOML writer takes; an error names the path."""
+    for key in table:
+        if not isinstance(key, str):
+            raise TypeError(f"the key `{key!r}` in `{path or 'the top level'}` is no text")
+    return {key: _plain(item, f"{path}.{key}" if path else key) for key, item in table.items()}
+
+
+def _plain(value: Given, path: str) -> Toml:
     if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str):
-                raise TypeError(f"the key `{key!r}` in `{path or 'the top level'}` is no text")
-        return {key: _plain(item, f"{path}.{key}" if path else key) for key, item in value.items()}
+        return _table(value, path)
     if isinstance(value, str | bool | int | float):
         return value
-    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+    if not isinstance(value, bytes | bytearray) and isinstance(value, Sequence):
         return [_plain(item, f"{path}[{i}]") for i, item in enumerate(value)]
     raise TypeError(f"`{path}` is a {type(value).__name__}")
 
 
-def override_text(value: Any) -> str:  # noqa: ANN401 (whatever a caller puts into a dict)
+def override_text(value: Given) -> str:
     """A value from Python as the text that `--set PATH=VALUE` would have."""
     if isinstance(value, str):
         return value

@@ -6,7 +6,7 @@ import functools
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engpass import _engpass
 from engpass.campaign import (
@@ -15,7 +15,6 @@ from engpass.campaign import (
     Axis,
     Plan,
     axes_from_json,
-    axes_to_json,
     build,
     check_size,
     choose,
@@ -33,15 +32,17 @@ if TYPE_CHECKING:
     from engpass.memory import Need
     from engpass.netlab.emulated import Options
     from engpass.result import RunResult
+    from engpass.source import Given
     from engpass.store import RunRecord, Store
     from engpass.types.outcome import Outcome
+    from engpass.types.plan import Drawing
 
 __all__ = ["Testbed", "build", "load", "loads"]
 
 
 def load(
-    testbed: str | os.PathLike[str] | Mapping[str, Any],
-    set: Mapping[str, Any] | Sequence[tuple[str, str]] | None = None,  # noqa: A002 (it is `--set`)
+    testbed: str | os.PathLike[str] | Mapping[str, Given],
+    set: Mapping[str, Given] | Sequence[tuple[str, str]] | None = None,  # noqa: A002 (it is `--set`)
     *,
     max_points: int | None = None,
 ) -> Testbed:
@@ -58,7 +59,7 @@ def load(
 
 def loads(
     text: str,
-    set: Mapping[str, Any] | Sequence[tuple[str, str]] | None = None,  # noqa: A002 (it is `--set`)
+    set: Mapping[str, Given] | Sequence[tuple[str, str]] | None = None,  # noqa: A002 (it is `--set`)
     *,
     name: str = "<text>",
 ) -> Testbed:
@@ -66,7 +67,7 @@ def loads(
     return Testbed(Source(name, text.encode()), _overrides(set))
 
 
-def _overrides(given: Mapping[str, Any] | Sequence[tuple[str, str]] | None) -> tuple[tuple[str, str], ...]:
+def _overrides(given: Mapping[str, Given] | Sequence[tuple[str, str]] | None) -> tuple[tuple[str, str], ...]:
     pairs = given.items() if isinstance(given, Mapping) else given or ()
     return tuple((path, override_text(value)) for path, value in pairs)
 
@@ -137,10 +138,13 @@ class Testbed:
         return axes_from_json(self.campaign.axes())
 
     @functools.cached_property
-    def topology(self) -> dict[str, Any]:
+    def topology(self) -> Drawing:
         """Nodes, links, circuits and flows, for drawing."""
-        topology: dict[str, Any] = json.loads(self.campaign.topology())
-        return topology
+        import msgspec
+
+        from engpass.types.plan import Drawing
+
+        return msgspec.json.decode(self.campaign.topology(), type=Drawing)
 
     @functools.cached_property
     def warnings(self) -> list[Diagnostic]:
@@ -323,7 +327,7 @@ class Testbed:
         from engpass.store import RunRecord
 
         kind = "threads" if executor is None else type(executor).__name__
-        here: dict[str, Any] = environment(jobs or cores(), kind)
+        here = environment(jobs or cores(), kind)
         how = None if emulation is None else emulation.to_json()
         if how is not None and "emulate" in plan.engines:
             here["emulation"] = how
@@ -336,7 +340,7 @@ class Testbed:
             overrides=list(self.overrides),
             engines=list(plan.engines),
             variants=list(plan.variants),
-            axes=json.loads(axes_to_json(plan.axes)),
+            axes=plan.axes,
             repeats=plan.repeats,
             topology=self.topology,
             environment=here,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any
+
+import msgspec
 
 from engpass import _engpass
 from engpass.error import EngpassError
+from engpass.types.outcome import Timeline
 
 SAMPLES = 1_000
 """Instants at which a timeline is sampled."""
@@ -20,7 +21,7 @@ def timeline(
     repeat: int = 0,
     samples: int = SAMPLES,
     interrupt: _engpass.Interrupt | None = None,
-) -> dict[str, Any]:
+) -> Timeline:
     """Simulate a point once more and record what the flows and queues did, at most `samples` times each.
 
     Raises what `Campaign.run` raises.
@@ -29,5 +30,4 @@ def timeline(
     if record is None:
         raise EngpassError("this build of the core records no timeline", "build it anew: `make dev`")
     text = record(variant, list(sweep), repeat, samples, interrupt or _engpass.Interrupt())
-    made: dict[str, Any] = json.loads(text)
-    return made
+    return msgspec.json.decode(text, type=Timeline)

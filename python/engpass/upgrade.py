@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+
 from engpass.types.outcome import VERSION
+from engpass.types.plan import Drawing, DrawnCircuit, DrawnFlow, DrawnLink, DrawnNode
 
 Json = dict[str, Any]
 
@@ -75,7 +78,7 @@ _TCP = (
 _GAPS = (("mean", "mean"), ("sd", "sd"), ("mad", "mad"), ("p99", "p99"), ("p999", "p99_9"))
 
 
-def upgrade(outcome: Json, topology: Mapping[str, Any]) -> Json:
+def upgrade(outcome: Json, topology: Drawing) -> Json:
     """An outcome of the first version as this version has it; `topology` is that of its run.
 
     Raises `KeyError`, `TypeError` or `ValueError` for what that version did not write.
@@ -262,13 +265,13 @@ def _account(name: str) -> str:
     return name if generator == name else f"generator: {generator}"
 
 
-def _links_between(topology: Mapping[str, Any]) -> dict[tuple[str, str], list[str]]:
+def _links_between(topology: Drawing) -> dict[tuple[str, str], list[str]]:
     """Names of the links from each node to each neighbour."""
     found: dict[tuple[str, str], list[str]] = {}
-    for link in topology.get("links", ()):
-        first, second = link["ends"]
+    for link in topology.links:
+        first, second = link.ends
         for ends in {(first, second), (second, first)}:
-            found.setdefault(ends, []).append(str(link["name"]))
+            found.setdefault(ends, []).append(link.name)
     return found
 
 
@@ -284,18 +287,18 @@ def _drop(drop: Json, names: Mapping[tuple[str, str], list[str]]) -> Json:
 
 
 def _add_paths(
-    flows: Mapping[str, Json], topology: Mapping[str, Any], names: Mapping[tuple[str, str], list[str]]
+    flows: Mapping[str, Json], topology: Drawing, names: Mapping[tuple[str, str], list[str]]
 ) -> None:
     """Give flows their paths, which outcomes did not have once.
 
     Topologies name the nodes of a route alone. Where each step has one link to take, the flow gets its path;
     where it has several, or the topology has no route, it gets none.
     """
-    for one in topology.get("flows", ()):
-        flow = flows.get(one["name"])
+    for one in topology.flows:
+        flow = flows.get(one.name)
         if flow is None or "paths" in flow:
             continue
-        hops = list(pairwise(one.get("route", ())))
+        hops = list(pairwise(one.route))
         links = [names.get(hop, []) for hop in hops]
         if hops and all(len(found) == 1 for found in links):
             steps = [
@@ -303,3 +306,27 @@ def _add_paths(
                 for (start, end), (link,) in zip(hops, links, strict=True)
             ]
             flow["paths"] = [{"share": 1.0, "steps": steps}]
+
+
+class _OldLink(DrawnLink, frozen=True, kw_only=True):
+    rate_bit_per_s: int | None = None
+    """The rate of both directions, which the first drawings had alone."""
+
+
+class OldDrawing(msgspec.Struct, frozen=True, kw_only=True):
+    """A drawing as any version has stored it."""
+
+    nodes: list[DrawnNode] = []
+    links: list[_OldLink] = []
+    circuits: list[DrawnCircuit] = []
+    flows: list[DrawnFlow] = []
+
+
+def drawing(old: OldDrawing) -> Drawing:
+    """A stored drawing as this version has it: each link with the rates of both its ends."""
+    links = []
+    for link in old.links:
+        both = [] if link.rate_bit_per_s is None else [link.rate_bit_per_s] * 2
+        rates = link.rates_bit_per_s or both
+        links.append(DrawnLink(name=link.name, ends=link.ends, medium=link.medium, rates_bit_per_s=rates))
+    return Drawing(nodes=old.nodes, links=links, circuits=old.circuits, flows=old.flows)

@@ -77,12 +77,12 @@ def _fault_of_testbed(file: str, files: Mapping[str, str], given: Mapping[str, A
             return f"there is no file `{file}`, and the page saves none of that name"
     except engpass.InvalidTestbed as error:
         return str(error.rendered)
-    flows = [flow["name"] for flow in testbed.topology["flows"]]
+    flows = [flow.name for flow in testbed.topology.flows]
     known = {
         "variant": testbed.variants,
         "traffic": flows,
         "flow": flows,
-        "host": [node["name"] for node in testbed.topology["nodes"]],
+        "host": [node.name for node in testbed.topology.nodes],
     }
     for what, names in known.items():
         wanted = given.get(what) or ()

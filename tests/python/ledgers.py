@@ -12,7 +12,17 @@ from msgspec.structs import replace
 
 from engpass.explain import Chosen
 from engpass.outcomes import swept
-from engpass.types.outcome import CellCounts, DirectionOutcome, Ledger, LinkOutcome, Outcome
+from engpass.types.outcome import (
+    CellCounts,
+    DirectionOutcome,
+    FlowLine,
+    Ledger,
+    LinkOutcome,
+    Outcome,
+    QueueLine,
+    TcpLine,
+    Timeline,
+)
 from report_kyoto import MESSAGES, Record, kyoto
 
 UNITS_PER_BIT = 13
@@ -88,11 +98,15 @@ def _with_ledger(outcome: Outcome) -> Outcome:
     return replace(outcome, links=links(sent, min(good, 1 - other - 0.001), other))
 
 
-def timeline(seconds: float = 10.0, samples: int = 1000) -> dict[str, Any]:
+def timeline(seconds: float = 10.0, samples: int = 1000) -> Timeline:
     """A timeline of a TCP flow with a sawtooth, losses and two timeouts."""
     chance = random.Random(3)
     window, total = 1.0, 0.0
-    times, windows, flights, delivered, lengths = [], [], [], [], []
+    times: list[float] = []
+    windows: list[int] = []
+    flights: list[int] = []
+    delivered: list[int] = []
+    lengths: list[int] = []
     again: list[float] = []
     drops: list[float] = []
     late: list[float] = []
@@ -109,41 +123,27 @@ def timeline(seconds: float = 10.0, samples: int = 1000) -> dict[str, Any]:
                 window /= 2
         total += window * 9140 * seconds / samples / 0.02
         times.append(time)
-        windows.append(window * 9140)
-        flights.append(max(0.0, window - chance.random()) * 9140)
-        delivered.append(total)
+        windows.append(round(window * 9140))
+        flights.append(round(max(0.0, window - chance.random()) * 9140))
+        delivered.append(round(total))
         lengths.append(max(0, int((window - 12) * 20)))
-    return {
-        "duration_s": seconds,
-        "flows": {
-            "stream": {
-                "time_s": times,
-                "congestion_window_bytes": windows,
-                "receive_window_bytes": [262_144] * samples,
-                "flight_bytes": flights,
-                "delivered_bytes": delivered,
-                "retransmissions": again,
-                "timeouts": late,
-            },
-            "interference": {"time_s": times, "delivered_bytes": delivered},
+    tcp = TcpLine(
+        congestion_window_bytes=windows,
+        receive_window_bytes=[262_144] * samples,
+        flight_bytes=flights,
+        retransmissions=again,
+        timeouts=late,
+    )
+    contended = QueueLine(time_s=times, length=lengths, unit="cells", capacity=384, drops=drops)
+    idle = QueueLine(time_s=times, length=[0] * samples, unit="cells", drops=[])
+    return Timeline(
+        duration_s=seconds,
+        flows={
+            "stream": FlowLine(time_s=times, tcp=tcp, delivered_bytes=delivered),
+            "interference": FlowLine(time_s=times, delivered_bytes=delivered),
         },
-        "queues": {
-            "atomis5 -> ss20": {
-                "time_s": times,
-                "length": lengths,
-                "unit": "cells",
-                "capacity": 384,
-                "drops": drops,
-            },
-            "ss2 -> atomis5": {
-                "time_s": times,
-                "length": [0] * samples,
-                "unit": "cells",
-                "capacity": None,
-                "drops": [],
-            },
-        },
-    }
+        queues={"atomis5 -> ss20": contended, "ss2 -> atomis5": idle},
+    )
 
 
 def chosen(variant: str = "congested", message: str = "9 kB", **more: Any) -> Chosen:
@@ -152,11 +152,9 @@ def chosen(variant: str = "congested", message: str = "9 kB", **more: Any) -> Ch
 
     study = load(gallery.study("kyoto-1997").testbed)
     _, outcomes = with_ledgers()
-    number = next(v["number"] for v in MESSAGES["values"] if v["text"] == message)
+    number = next(v.number for v in MESSAGES.values if v.text == message)
     mine = [
-        o
-        for o in outcomes
-        if (o.engine, o.variant, swept(o, MESSAGES["path"])) == ("simulate", variant, number)
+        o for o in outcomes if (o.engine, o.variant, swept(o, MESSAGES.path)) == ("simulate", variant, number)
     ]
     values: dict[str, Any] = {
         "run_id": "3f9c2a71",
@@ -166,7 +164,7 @@ def chosen(variant: str = "congested", message: str = "9 kB", **more: Any) -> Ch
         "overrides": (),
         "topology": study.topology,
         "variant": variant,
-        "sweep": ((MESSAGES["path"], message),),
+        "sweep": ((MESSAGES.path, message),),
         "flow": "stream",
         "repeats": len(mine),
         "has_variants": True,

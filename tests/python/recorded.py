@@ -14,14 +14,18 @@ from unittest import mock
 
 from engpass import _engpass, lab
 from engpass.campaign import Plan, Point
+from engpass.jsondata import Json
 from engpass.measure import Session, emulated
+from engpass.measure.agent import Agent
+from engpass.measure.answers import Hello, HostResult
 from engpass.measure.emulated import EmulatedSession
 from engpass.measure.flows import flows
 from engpass.measure.point import Collected, Measurement
 from engpass.measure.slow import slowed
-from engpass.measure.window import Window
+from engpass.measure.window import Closed
 from engpass.netlab.emulated import Options
 from engpass.types.outcome import Outcome
+from engpass.types.plan import PointPlan
 
 DIRECTORY = Path(__file__).parents[1] / "data/recorded"
 TESTBED = DIRECTORY / "testbed.toml"
@@ -34,7 +38,12 @@ def _load(engine: str) -> dict[str, Any]:
 
 
 def _collected(recorded: Mapping[str, Any], point: Point) -> Collected:
-    return Collected(recorded["points"][point.repeat]["results"], 1.0)
+    results = recorded["points"][point.repeat]["results"]
+    return Collected({host: HostResult.of(told) for host, told in results.items()}, 1.0)
+
+
+def _agents(recorded: Mapping[str, Any]) -> dict[str, Agent]:
+    return {host: mock.Mock(hello=Hello.of(hello)) for host, hello in recorded["hellos"].items()}
 
 
 class _Measured(Session):
@@ -48,7 +57,9 @@ class _Measured(Session):
             return super().run(point)
 
     def _gather(self, *_: object) -> None:
-        self._crew.agents = {host: mock.Mock(hello=hello) for host, hello in self.recorded["hellos"].items()}
+        self._crew.agents = {
+            host: mock.Mock(hello=Hello.of(hello)) for host, hello in self.recorded["hellos"].items()
+        }
 
     def close(self) -> None:
         """There are no agents and no namespaces."""
@@ -57,12 +68,14 @@ class _Measured(Session):
 class _Emulated(EmulatedSession):
     """Emulates without agents and driver: their answers are recorded."""
 
-    def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> Outcome:
+    def _found(self, point: Point, seed: int, numbers: PointPlan) -> Outcome:
         recorded = _load("emulate")
-        self._crew.agents = {host: mock.Mock(hello=hello) for host, hello in recorded["hellos"].items()}
+        self._crew.agents = {
+            host: mock.Mock(hello=Hello.of(hello)) for host, hello in recorded["hellos"].items()
+        }
         alike, others = emulated.as_the_model(emulated.carried(numbers))
         planned = flows(slowed(alike, self._options.slow), seed)
-        closed = recorded["points"][point.repeat]["closed"]
+        closed = Closed.of(recorded["points"][point.repeat]["closed"])
         return self._outcome(point, seed, numbers, planned, _collected(recorded, point), closed, others)
 
     def close(self) -> None:
@@ -99,27 +112,30 @@ def record(engine: str, store: Path) -> None:
     from engpass.store import Store
 
     told: dict[str, Any] = {"hellos": {}, "points": []}
-    run, end = Measurement.run, Window.close
+    answers: list[Mapping[str, Json]] = []
+    run, end = Measurement.run, Closed.of
 
     def kept(self: Measurement) -> Collected:
         collected = run(self)
-        told["hellos"] |= {host: agent.hello for host, agent in self._crew.agents.items()}
-        told["points"].append({"results": collected.results})
+        agents = self._crew.agents.items()
+        told["hellos"] |= {host: dict(agent.hello.told) for host, agent in agents if agent.hello}
+        told["points"].append({"results": {host: one.told for host, one in collected.results.items()}})
         return collected
 
-    def closed(self: Window) -> dict[str, Any]:
-        answer = end(self)
-        told["points"][-1]["closed"] = answer
-        return answer
+    def closed(answer: Mapping[str, Json]) -> Closed:
+        answers.append(answer)
+        return end(answer)
 
     testbed = engpass.load(TESTBED)
     with (
         mock.patch.object(Measurement, "run", kept),
-        mock.patch.object(Window, "close", closed),
+        mock.patch.object(Closed, "of", closed),
         Store.open(store) as opened,
     ):
         plan = testbed.plan([engine], None, None)
         testbed.start(plan, opened, jobs=1).go(None)
+    for point, answer in zip(told["points"], answers, strict=False):
+        point["closed"] = answer
     for hello in told["hellos"].values():
         hello["host"] |= {"name": "recorded", "kernel": "recorded"}
     (DIRECTORY / f"{engine}.json").write_text(json.dumps(told, separators=(",", ":")) + "\n")

@@ -7,11 +7,12 @@ import dataclasses
 import itertools
 import random
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
+from engpass.campaign import Axis
 from engpass.types.outcome import Bottleneck, Datagrams, Engine, FlowOutcome, Outcome, Place
+from engpass.types.plan import Drawing
 from report_kyoto import MESSAGES, Record, axis, host, kyoto, limit, outcome, simulate
 
 HOSTILE = "</script><script>document.title='broken'</script>'\"`${1}<!--\u2028&amp;\\\"-"
@@ -26,7 +27,7 @@ WORDS = axis("circuit.data.encapsulation", [("llc-snap", None), ("vc-mux", None)
 
 def swept(
     variants: list[str],
-    axes: list[dict[str, Any]],
+    axes: list[Axis],
     *,
     engines: tuple[Engine, ...] = ("limit", "simulate"),
     repeats: int = 3,
@@ -34,18 +35,18 @@ def swept(
     """Every combination of the axes, with outcomes that differ from value to value."""
     chance = random.Random(7)
     outcomes = []
-    lists = [each["values"] for each in axes]
+    lists = [each.values for each in axes]
     for variant in variants:
         for place in itertools.product(*lists):
             sweep = {
-                each["path"]: value["text"] if value["number"] is None else value["number"]
+                each.path: value.text if value.number is None else value.number
                 for each, value in zip(axes, place, strict=True)
             }
             length = int(sweep.get("traffic.stream.message", 9000))
             factor = 1.0
             for each, value in zip(axes, place, strict=True):
-                if each["path"] != MESSAGES["path"]:
-                    factor *= 1 - 0.1 * each["values"].index(value)
+                if each.path != MESSAGES.path:
+                    factor *= 1 - 0.1 * each.values.index(value)
             kind = variant if variant in ("free", "congested", "shaped-16", "shaped-18") else "free"
             if "limit" in engines:
                 outcomes.append(outcome(variant, "limit", 0, sweep, _scaled(limit(kind, length), factor)))
@@ -55,7 +56,7 @@ def swept(
                     outcomes.append(outcome(variant, engine, repeat, sweep, flows))
     record = Record(
         variants=variants,
-        axes=axes,
+        axes=tuple(axes),
         engines=list(engines),
         repeats=repeats,
         points_total=len(outcomes),
@@ -93,11 +94,11 @@ def hostile(repeats: int = 2) -> tuple[Record, list[Outcome]]:
     """The study with names, texts and values that are attacks."""
     record, outcomes = kyoto(repeats)
     path = f'traffic."{HOSTILE}".message'
-    flows = [{**flow, "name": HOSTILE + flow["name"]} for flow in record.topology["flows"]]
-    nodes = [{**node, "name": HOSTILE + node["name"], "kind": HOSTILE} for node in record.topology["nodes"]]
+    flows = [replace(flow, name=HOSTILE + flow.name) for flow in record.topology.flows]
+    nodes = [replace(node, name=HOSTILE + node.name, kind=HOSTILE) for node in record.topology.nodes]
     links = [
-        {**link, "name": HOSTILE, "medium": HOSTILE, "ends": [HOSTILE + end for end in link["ends"]]}
-        for link in record.topology["links"]
+        replace(link, name=HOSTILE, medium=HOSTILE, ends=[HOSTILE + end for end in link.ends])
+        for link in record.topology.links
     ]
     place = Place(node=HOSTILE)
     made = [
@@ -119,8 +120,8 @@ def hostile(repeats: int = 2) -> tuple[Record, list[Outcome]]:
         text=HOSTILE * 3 + "\x00",
         overrides=[(HOSTILE, HOSTILE)],
         variants=[HOSTILE + name for name in record.variants],
-        axes=[{**MESSAGES, "path": path}],
-        topology={"nodes": nodes, "links": links, "circuits": [], "flows": flows},
+        axes=(dataclasses.replace(MESSAGES, path=path),),
+        topology=Drawing(nodes=nodes, links=links, flows=flows),
         environment={HOSTILE: HOSTILE, "version": HOSTILE},
         created=HOSTILE,
         status=HOSTILE,
@@ -164,7 +165,7 @@ def many_points(count: int) -> tuple[Record, list[Outcome]]:
             outcomes.append(outcome("base", "simulate", repeat, sweep, {"stream": flow}))
     record = Record(
         variants=["base"],
-        axes=[swept_axis],
+        axes=(swept_axis,),
         engines=["simulate"],
         points_total=len(outcomes),
         points_done=len(outcomes),

@@ -7,10 +7,11 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from msgspec.structs import replace
 
+from engpass.campaign import Axis, AxisValue
+from engpass.environment import Environment
 from engpass.types.outcome import (
     VERSION,
     Bottleneck,
@@ -26,6 +27,7 @@ from engpass.types.outcome import (
     Step,
     SweptValue,
 )
+from engpass.types.plan import Drawing, DrawnCircuit, DrawnFlow, DrawnLink, DrawnNode
 
 TEXT = """\
 name = "IP over ATM on a congested OC-3c link"
@@ -43,61 +45,32 @@ output_buffer = "384 cells"
 "traffic.stream.message" = { from = "1 kB", to = "64 kB", step = "1 kB" }
 """
 
-TOPOLOGY: dict[str, Any] = {
-    "nodes": [
-        {"name": "ss2", "kind": "host"},
-        {"name": "ss20", "kind": "host"},
-        {"name": "generator", "kind": "host"},
-        {"name": "atomis5", "kind": "atm switch"},
+TOPOLOGY = Drawing(
+    nodes=[
+        DrawnNode(name="ss2", kind="host"),
+        DrawnNode(name="ss20", kind="host"),
+        DrawnNode(name="generator", kind="host"),
+        DrawnNode(name="atomis5", kind="atm switch"),
     ],
-    "links": [
-        {
-            "name": "sender",
-            "ends": ["ss2", "atomis5"],
-            "medium": "oc-3c",
-            "rates_bit_per_s": [155_520_000, 155_520_000],
-        },
-        {
-            "name": "receiver",
-            "ends": ["atomis5", "ss20"],
-            "medium": "oc-3c",
-            "rates_bit_per_s": [155_520_000, 155_520_000],
-        },
-        {
-            "name": "load",
-            "ends": ["generator", "atomis5"],
-            "medium": "oc-3c",
-            "rates_bit_per_s": [155_520_000, 155_520_000],
-        },
+    links=[
+        DrawnLink(name=name, ends=ends, medium="oc-3c", rates_bit_per_s=[155_520_000, 155_520_000])
+        for name, ends in (
+            ("sender", ["ss2", "atomis5"]),
+            ("receiver", ["atomis5", "ss20"]),
+            ("load", ["generator", "atomis5"]),
+        )
     ],
-    "circuits": [
-        {"name": "data", "from": "ss2", "to": "ss20", "route": ["ss2", "atomis5", "ss20"]},
-        {
-            "name": "interference",
-            "from": "generator",
-            "to": "ss20",
-            "route": ["generator", "atomis5", "ss20"],
-        },
+    circuits=[
+        DrawnCircuit(name=name, from_=start, to="ss20", route=[start, "atomis5", "ss20"])
+        for name, start in (("data", "ss2"), ("interference", "generator"))
     ],
-    "flows": [
-        {
-            "name": "stream",
-            "kind": "udp-stream",
-            "from": "ss2",
-            "to": "ss20",
-            "route": ["ss2", "atomis5", "ss20"],
-        },
-        {
-            "name": "interference",
-            "kind": "cbr",
-            "from": "generator",
-            "to": "ss20",
-            "route": ["generator", "atomis5", "ss20"],
-        },
+    flows=[
+        DrawnFlow(name=name, kind=kind, from_=start, to="ss20", route=[start, "atomis5", "ss20"])
+        for name, kind, start in (("stream", "udp-stream", "ss2"), ("interference", "cbr", "generator"))
     ],
-}
+)
 
-ENVIRONMENT = {
+ENVIRONMENT: Environment = {
     "version": "0.1.0",
     "python": "3.11.7",
     "kernel": "Linux 6.1.0",
@@ -123,21 +96,18 @@ class Record:
     overrides: list[tuple[str, str]] = field(default_factory=list)
     engines: list[str] = field(default_factory=lambda: ["limit", "simulate"])
     variants: list[str] = field(default_factory=lambda: ["free", "congested", "shaped-16", "shaped-18"])
-    axes: list[dict[str, Any]] = field(default_factory=list)
+    axes: tuple[Axis, ...] = ()
     repeats: int = 5
-    topology: dict[str, Any] = field(default_factory=lambda: TOPOLOGY)
-    environment: dict[str, Any] = field(default_factory=lambda: ENVIRONMENT)
+    topology: Drawing = TOPOLOGY
+    environment: Environment = field(default_factory=lambda: ENVIRONMENT)
     created: str = "1997-11-05T10:00:00Z"
     points_total: int = 0
     points_done: int = 0
     status: str = "done"
 
 
-def axis(path: str, values: list[tuple[str, float | None]], unit: str | None) -> dict[str, Any]:
-    return {
-        "path": path,
-        "values": [{"text": text, "number": number, "unit": unit} for text, number in values],
-    }
+def axis(path: str, values: list[tuple[str, float | None]], unit: str | None) -> Axis:
+    return Axis(path, tuple(AxisValue(text, number, unit) for text, number in values))
 
 
 MESSAGES = axis("traffic.stream.message", [(f"{kilo} kB", kilo * 1000.0) for kilo in range(1, 65)], "B")
@@ -288,14 +258,14 @@ def kyoto(repeats: int = 5) -> tuple[Record, list[Outcome]]:
     chance = random.Random(1997)
     outcomes = []
     for variant in CELLS:
-        for value in MESSAGES["values"]:
-            sweep = {"traffic.stream.message": value["number"]}
-            length = int(value["number"])
+        for kilo in range(1, 65):
+            length = kilo * 1000
+            sweep = {"traffic.stream.message": float(length)}
             outcomes.append(outcome(variant, "limit", 0, sweep, limit(variant, length)))
             outcomes += [
                 outcome(variant, "simulate", repeat, sweep, simulate(variant, length, chance))
                 for repeat in range(repeats)
             ]
     return Record(
-        axes=[MESSAGES], repeats=repeats, points_total=len(outcomes), points_done=len(outcomes)
+        axes=(MESSAGES,), repeats=repeats, points_total=len(outcomes), points_done=len(outcomes)
     ), outcomes

@@ -17,6 +17,7 @@ from engpass.cli import tables
 from engpass.report import render
 from engpass.store import RunRecord
 from engpass.types.outcome import Delays, FlowOutcome, Outcome, Quantiles
+from engpass.types.plan import Drawing
 from report_kyoto import Record, outcome
 
 FIGURES = ("min", "p50", "p90", "p99", "p999", "max")
@@ -113,9 +114,9 @@ def test_repeats_are_folded_and_points_without_a_one_way_delay_show_nothing() ->
         overrides=[],
         engines=["simulate", "measure"],
         variants=["free"],
-        axes=[],
+        axes=(),
         repeats=2,
-        topology={},
+        topology=Drawing(),
         environment={},
         created="",
         points_total=4,

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
+from msgspec.structs import replace
 
 from engpass import ledger
 from engpass.explain import explain
 from engpass.explain.choose import choose_in
+from engpass.measure.answers import HostResult, HostSeen
 from engpass.measure.books import books
 from engpass.netlab import veth
 from engpass.netlab.hold import held
 from engpass.netlab.layout import layout, stations
+from engpass.plan import point_plan
 from engpass.report.diagram import describe, diagram
 from engpass.settings import Settings
 from engpass.testbed import loads
+from engpass.types.plan import PointPlan
 
 THIN = """\
 [host.a]
@@ -37,9 +38,8 @@ PLAIN = THIN.replace('{ forward = "20 Mbit/s", backward = "1 Mbit/s" }', '"20 Mb
 BACKWARD = "link.access.rate.backward"
 
 
-def numbers(text: str = THIN) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(loads(text).campaign.numbers("base", []))
-    return found
+def numbers(text: str = THIN) -> PointPlan:
+    return point_plan(loads(text).campaign, "base", [])
 
 
 def test_set_changes_one_direction_of_a_plain_rate() -> None:
@@ -84,9 +84,10 @@ def test_each_end_of_a_link_is_held_to_its_own_rate() -> None:
 
 def test_measured_books_have_the_capacity_of_each_direction() -> None:
     second = 10**9
-    made = numbers() | {"run": {"duration_ns": second, "warmup_ns": 0, "seed": 1}}
-    results = {host: {"flows": [], "before": {"at_ns": 0}, "after": {"at_ns": second}} for host in ("a", "b")}
-    hosts = {name: {"host": None, "changes": None} for name in ("a", "b")}
+    made = numbers()
+    made = replace(made, run=replace(made.run, duration_ns=second, warmup_ns=0))
+    told = HostResult.of({"flows": [], "before": {"at_ns": 0}, "after": {"at_ns": second}})
+    results, hosts = dict.fromkeys("ab", told), dict.fromkeys("ab", HostSeen())
     kept = books(made, [], results, hosts, {})
     directions = [side for link in kept.links.values() for side in link.directions]
     assert {side.from_: side.ledger and side.ledger.capacity for side in directions} == {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,21 @@ import pytest
 from msgspec.structs import replace
 
 import engpass.measure.emulated
-from engpass.cli.replay import difference, said
-from engpass.cli.watch import rates
+from engpass.cli.replay import Difference, Output, Replayed, difference, said
+from engpass.cli.watch import Status, WatchedLink, rates
 from engpass.error import EngpassError
+from engpass.jsondata import Json
 from engpass.measure.agent import MeasureError
-from engpass.measure.emulated import alone_on, as_the_model, carried, carried_of, renamed, results, too_late
+from engpass.measure.emulated import alone_on, as_the_model, carried, carried_of, renamed, too_late
 from engpass.measure.flows import flows
+from engpass.measure.requests import Schedule
 from engpass.measure.slow import scaled_back, slowed
+from engpass.measure.window import Closed, Lateness
 from engpass.netlab.emulated import Options, cannot, check_tap
 from engpass.netlab.hold import held
 from engpass.netlab.kernel import LabError
 from engpass.netlab.layout import routers, stations
+from engpass.plan import point_plan
 from engpass.remarks import Remarks
 from engpass.testbed import loads
 from engpass.types.outcome import (
@@ -39,6 +42,8 @@ from engpass.types.outcome import (
     Requests,
     Tcp,
 )
+from engpass.types.plan import PointPlan
+from known import known
 
 ATM = """\
 [host.a]
@@ -80,21 +85,20 @@ warmup = "100 ms"
 """
 
 
-def numbers(change: Mapping[str, str] | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(loads(ATM, change).campaign.numbers("base", []))
-    return found
+def numbers(change: Mapping[str, str] | None = None) -> PointPlan:
+    return point_plan(loads(ATM, change).campaign, "base", [])
 
 
 def test_the_ways_are_those_of_circuits_in_both_directions() -> None:
-    ways = {(way["from"], way["to"]): way for way in numbers()["ways"]}
+    ways = {(way.from_, way.to): way for way in numbers().ways}
     assert set(ways) == {("a", "b"), ("b", "a"), ("a", "c"), ("c", "a")}
-    assert {way["mtu_bytes"] for way in ways.values()} == {9180}
+    assert {way.mtu_bytes for way in ways.values()} == {9180}
     # 149.76 Mbit/s of cells on an OC-3c; 16 % of the line, and of its cells; the shaper has one direction.
-    rates = {ends: way["circuit"]["rate_bit_per_s"] for ends, way in ways.items()}
+    rates = {ends: known(way.circuit).rate_bit_per_s for ends, way in ways.items()}
     assert rates["a", "b"] == rates["b", "a"] == rates["c", "a"] == 149_760_000
     assert rates["a", "c"] == pytest.approx(0.16 * 149_760_000, abs=1)
     # LLC/SNAP and the AAL5 trailer.
-    assert ways["a", "b"]["circuit"]["overhead_bytes"] == 16
+    assert known(ways["a", "b"].circuit).overhead_bytes == 16
 
 
 def test_circuits_of_different_paces_get_a_class_each() -> None:
@@ -125,7 +129,7 @@ def test_the_fastest_nic_of_a_host_stands_for_all() -> None:
     to = "b"
     message = "1 kB"
     """
-    found = json.loads(loads(text).campaign.numbers("base", []))
+    found = point_plan(loads(text).campaign, "base", [])
     plan = stations(found)
     (line,) = held(found, plan["a"], plan, 1500, 1, whole=False)
     # 14 B of header, 24 B of preamble, FCS and gap; room for two super-packets.
@@ -152,7 +156,7 @@ message = "1 kB"
 
 
 def test_ethernet_devices_count_their_header_and_need_ethernet() -> None:
-    found = json.loads(loads(LAN).campaign.numbers("base", []))
+    found = point_plan(loads(LAN).campaign, "base", [])
     plan = stations(found)
     (line,) = held(found, plan["a"], plan, 1500, 1, whole=False, tap=True)
     # As on a TUN device, less the 14 B that the kernel counts.
@@ -161,14 +165,14 @@ def test_ethernet_devices_count_their_header_and_need_ethernet() -> None:
     with pytest.raises(LabError, match="host `b` has no Ethernet device: its link `far`"):
         check_tap(found)
     whole = LAN.replace("point-to-point", "ethernet-1g").replace('rate = "10 Mbit/s"', "")
-    check_tap(json.loads(loads(whole).campaign.numbers("base", [])))
+    check_tap(point_plan(loads(whole).campaign, "base", []))
     assert routers(found) == {"r": ("10.64.0.3", "fd65:6e67:7061:7373::3")}
     assert Options(tap=True).to_json() != Options().to_json()
 
 
 def test_slow_motion_stretches_what_agents_do_and_shrinks_what_they_say() -> None:
     (flow,) = flows(slowed(carried(numbers()), 10), seed=1)
-    assert flow.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 100_000}
+    assert flow.send.schedule == Schedule(kind="cbr", rate_bit_per_s=100_000)
     assert (flow.start_ns, flow.warmup_ns, flow.duration_ns) == (300_000_000, 700_000_000, 1_000_000_000)
     counts = Datagrams(sent=9, received=7, lost=2)
     real = RealFlow(
@@ -251,8 +255,8 @@ def test_no_time_and_no_rate_of_a_flow_is_left_in_slow_motion() -> None:
 
 
 def test_cells_stay_in_the_model() -> None:
-    assert [flow["name"] for flow in carried(numbers())["flows"]] == ["paced"]
-    only = {**numbers(), "flows": [flow for flow in numbers()["flows"] if flow.get("cells")]}
+    assert [flow.name for flow in carried(numbers()).flows] == ["paced"]
+    only = replace(numbers(), flows=[flow for flow in numbers().flows if flow.cells])
     with pytest.raises(MeasureError, match="no host has anything to send"):
         carried(only)
 
@@ -260,14 +264,14 @@ def test_cells_stay_in_the_model() -> None:
 def test_sockets_are_told_the_congestion_control_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     change = {"traffic.paced.kind": "tcp-stream", "host.b.tcp.congestion": "bbr"}
     text = ATM.replace('rate = "1 Mbit/s"\nstart', "start")
-    point = json.loads(loads(text, change).campaign.numbers("base", []))
+    point = point_plan(loads(text, change).campaign, "base", [])
     monkeypatch.setattr(engpass.measure.emulated, "_congestion", lambda _which: ["cubic", "reno"])
     alike, others = as_the_model(carried(point))
-    assert [side["congestion"] for side in alike["flows"][0]["tcp"]] == ["cubic", "bbr"]
+    assert [side.congestion for side in known(alike.flows[0].tcp)] == ["cubic", "bbr"]
     assert others == []
     monkeypatch.setattr(engpass.measure.emulated, "_congestion", lambda _which: ["reno"])
     alike, others = as_the_model(carried(point))
-    assert [side["congestion"] for side in alike["flows"][0]["tcp"]] == [None, "bbr"]
+    assert [side.congestion for side in known(alike.flows[0].tcp)] == [None, "bbr"]
     told = (
         "TCP of `paced` has this host's own congestion control, `reno`, and the model `cubic`:"
         " root may add that to `net.ipv4.tcp_allowed_congestion_control`"
@@ -296,9 +300,9 @@ def test_losses_are_told_by_traffic_where_a_way_has_one() -> None:
 
 
 def test_a_driver_of_another_version_is_told() -> None:
-    old = {"flows": {"a to b": {"kind": "outside", "sent_datagrams": 9}}, "links": {}}
-    with pytest.raises(LabError, match="the driver does not speak our language"):
-        results(old)
+    old: Json = {"flows": {"a to b": {"kind": "outside", "sent_datagrams": 9}}, "links": {}}
+    with pytest.raises(LabError, match=r"the driver does not speak our language: .*sent_datagrams"):
+        Closed.of({"outcome": old, "lateness": {"valid": True}})
 
 
 def noted(engine: Engine, *notes: str) -> Outcome:
@@ -348,33 +352,33 @@ def test_options_that_no_driver_can_keep() -> None:
 
 
 def test_lateness_in_a_sentence() -> None:
-    told = too_late({"p999_ns": 2_500_000, "limit_ns": 1_000_000})
+    told = too_late(Lateness(valid=False, p999_ns=2_500_000, limit_ns=1_000_000))
     assert told.startswith("0.1 % of the packets came 2.5 ms late or more, and the limit is 1 ms")
 
 
 def test_rates_are_of_the_networks_own_time() -> None:
-    def status(at: int, bits: int, lost: int) -> dict[str, Any]:
-        link = {"link": "l", "from": "a", "to": "b", "rate_bit_per_s": 1000, "bits": bits, "lost": lost}
-        return {"at_ps": at, "links": [link]}
+    def status(at: int, bits: int, lost: int) -> Status:
+        link = WatchedLink(link="l", from_="a", to="b", rate_bit_per_s=1000, bits=bits, lost=lost)
+        return Status(at_ps=at, links=[link])
 
-    (link,) = rates(status(10**12, 100, 1), status(3 * 10**12, 1100, 4))["links"]
-    assert (link["bit_per_s"], link["utilisation"], link["lost_now"]) == (500.0, 0.5, 3)
-    (link,) = rates(status(10**12, 100, 1), status(10**12, 100, 1))["links"]
-    assert link["bit_per_s"] == 0.0
+    (link,) = rates(status(10**12, 100, 1), status(3 * 10**12, 1100, 4))
+    assert (link.bit_per_s, link.utilisation, link.lost_now) == (500.0, 0.5, 3)
+    (link,) = rates(status(10**12, 100, 1), status(10**12, 100, 1))
+    assert link.bit_per_s == 0.0
 
 
 def test_the_first_difference_of_a_replay() -> None:
-    output = {"at_ps": 1_500_000, "way": "a to b", "token": 7, "fate": "delivered"}
-    found = {
-        "identical": False,
-        "whole": False,
-        "inputs": 10,
-        "outputs": 3,
-        "changed_payloads": 0,
-        "difference": {"output": 3, "logged": output, "replayed": None},
-    }
+    output = Output(at_ps=1_500_000, way="a to b", token=7, fate="delivered")
+    found = Replayed(
+        identical=False,
+        whole=False,
+        inputs=10,
+        outputs=3,
+        changed_payloads=0,
+        difference=Difference(output=3, logged=output, replayed=None),
+    )
     assert said(found) == "10 inputs, 3 outputs: not identical"
-    assert said({**found, "identical": True, "difference": None}) == (
+    assert said(replace(found, identical=True, difference=None)) == (
         "10 inputs, 3 outputs: identical; the log breaks off there: it has no record of its end"
     )
     assert difference(found).splitlines() == [
@@ -383,7 +387,7 @@ def test_the_first_difference_of_a_replay() -> None:
         "  replayed: none",
     ]
     assert "2 packets came out with another payload" in difference(
-        {**found, "difference": None, "changed_payloads": 2}
+        replace(found, difference=None, changed_payloads=2)
     )
 
 

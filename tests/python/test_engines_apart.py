@@ -44,7 +44,7 @@ def four(late: bool) -> tuple[Record, list[Outcome]]:
         outcomes.append(outcome("free", engine, 0, {}, {"stream": flow}))
     if late:
         outcomes[2] = replace(outcomes[2], valid=False, invalid=LATE)
-    record = Record(variants=["free"], axes=[], engines=list(rates), repeats=1, points_total=4, points_done=4)
+    record = Record(variants=["free"], engines=list(rates), repeats=1, points_total=4, points_done=4)
     return record, outcomes
 
 

@@ -16,6 +16,7 @@ from engpass.explain import Explanation, explain
 from engpass.explain.choose import choose_in
 from engpass.explain.service import Needs, Served
 from engpass.losses import Losses
+from engpass.source import Given
 from engpass.testbed import load
 from engpass.types.outcome import Bottleneck, Bound, Candidate, FlowLimit, FlowOutcome
 
@@ -53,7 +54,7 @@ def test_every_change_tells_what_it_does_to_every_flow() -> None:
     made = explained("drop-tail", "call")
     assert made.advice is not None
     for change in (*made.advice.changes, *made.advice.trades):
-        told = change.to_json()["flows"]
+        told = json.loads(json.dumps(change.to_json()))["flows"]
         assert list(told) == ["call", "download"]
         for figures in told.values():
             assert list(figures) == ["goodput_bit_per_s", "loss", "delay_p50_s", "delay_p99_s"]
@@ -186,7 +187,7 @@ def test_a_call_behind_bursts_of_cells_is_let_go_first() -> None:
 
 
 def test_a_flow_that_waits_in_a_host_is_not_said_to_wait_in_a_network() -> None:
-    testbed = {
+    testbed: dict[str, Given] = {
         "name": "A slow reader",
         "host": {"busy": {"memory": {"bandwidth": "90 MB/s"}}, "peer": {}},
         "link": {"line": {"ends": ["busy", "peer"], "medium": "ethernet-10g"}},
@@ -277,7 +278,7 @@ def test_a_shorter_delay_makes_up_for_no_great_loss_or_goodput(after: Served, sp
 
 
 def test_a_change_that_halves_the_goodput_of_a_call_does_not_help_it() -> None:
-    testbed = {
+    testbed: dict[str, Given] = {
         "name": "An upload beside a call",
         "host": {"pc": {}, "server": {}},
         "router": {"cpe": {"queue": {"drop-tail": {"limit": "256 packets"}}}},
@@ -344,7 +345,7 @@ def test_the_yardstick_of_an_outcome_without_a_bound_is_the_fair_share() -> None
 
 
 def test_acknowledgements_limit_a_lone_flow_in_the_plural_and_without_a_fair_share() -> None:
-    testbed = {
+    testbed: dict[str, Given] = {
         "name": "A thin way back",
         "host": {"a": {}, "b": {}},
         "router": {"r": {}},
@@ -372,7 +373,7 @@ CALL_AND_BULK = {
 
 
 def test_a_call_that_waits_in_its_nic_is_held_by_the_nic_and_a_smaller_one_helps() -> None:
-    testbed = {
+    testbed: dict[str, Given] = {
         "name": "A call behind an upload of its host",
         "host": {"a": {}, "b": {}},
         "link": {"l": {"ends": ["a", "b"], "medium": "point-to-point", "rate": "2 Mbit/s", "delay": "10 ms"}},
@@ -393,7 +394,7 @@ def test_a_call_that_waits_in_its_nic_is_held_by_the_nic_and_a_smaller_one_helps
 
 
 def test_a_call_that_waits_in_a_router_is_held_by_its_buffer() -> None:
-    testbed = {
+    testbed: dict[str, Given] = {
         "name": "A call behind an agreed rate",
         "host": {"a": {}, "b": {}},
         "router": {"r": {"queue": {"token-bucket": {"rate": "1.2 Mbit/s", "burst": "20 kB"}}}},

@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from conftest import Cli, Program
 from engpass import measure, outcomes
 from engpass.error import EngpassError
 from engpass.measure import agent as agents
-from engpass.measure import point
 from engpass.measure.flows import flows, untold
 from engpass.measure.reach import way
+from engpass.measure.requests import Schedule, Socket
+from engpass.plan import point_plan
 from engpass.testbed import loads
 from engpass.types.outcome import Datagrams, Latency, Outcome, PointPrecision, Tcp
+from engpass.types.plan import PointPlan
 from known import known
 
 FAKE = f"{sys.executable} {Path(__file__).parent / 'fake_agent.py'}"
@@ -94,9 +97,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def numbers(change: dict[str, str] | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(loads(FILE, change).campaign.numbers("base", []))
-    return found
+def numbers(change: dict[str, str] | None = None) -> PointPlan:
+    return point_plan(loads(FILE, change).campaign, "base", [])
 
 
 def lines(cli: Cli, *args: str, code: int = 0) -> list[str]:
@@ -116,16 +118,16 @@ def errors(cli: Cli) -> list[str | None]:
 def test_each_end_is_asked_for_its_own_part() -> None:
     bulk, paced, probe = flows(numbers(), seed=7)
     assert (bulk.sender, bulk.receivers) == ("a", ("b",))
-    assert bulk.send["socket"] == {"dscp": 46, "nodelay": True, "congestion": "cubic"}
-    assert (bulk.send["method"], bulk.send["cores"]) == ("sendfile", [1])
-    assert not {"method", "cores"} & set(bulk.receive)
-    assert (bulk.send["warmup_ns"], bulk.send["duration_ns"]) == (100_000_000, 100_000_000)
-    assert paced.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 8_000_000}
-    assert (paced.send["pacing"], paced.receive["gaps"]) == ("busy", True)
-    assert "receive_buffer_bytes" not in paced.receive["socket"], "the agent knows its own need"
+    assert bulk.send.socket == Socket(dscp=46, nodelay=True, congestion="cubic")
+    assert (bulk.send.method, bulk.send.cores) == ("sendfile", [1])
+    assert (bulk.receive.method, bulk.receive.cores) == (None, None)
+    assert (bulk.send.warmup_ns, bulk.send.duration_ns) == (100_000_000, 100_000_000)
+    assert paced.send.schedule == Schedule(kind="cbr", rate_bit_per_s=8_000_000)
+    assert (paced.send.pacing, paced.receive.gaps) == ("busy", True)
+    assert known(paced.receive.socket).receive_buffer_bytes is None, "the agent knows its own need"
     # 100 B every 10 ms are 80 kbit/s of requests.
-    assert probe.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 80_000}
-    assert (probe.send["transport"], probe.send["response_bytes"]) == ("udp", 200)
+    assert probe.send.schedule == Schedule(kind="cbr", rate_bit_per_s=80_000)
+    assert (probe.send.transport, probe.send.response_bytes) == ("udp", 200)
 
 
 def test_a_traffic_has_a_window_of_its_own() -> None:
@@ -245,8 +247,8 @@ def test_an_agent_that_fails_is_told_with_its_reason(
 
 def test_an_agent_that_stops_to_answer_is_replaced(cli: Cli, file: Path, fake: pytest.MonkeyPatch) -> None:
     fake.setenv("FAKE_AGENT", "freeze=2000")
-    fake.setattr(agents.Crew.answer, "__defaults__", (1.0,))
-    fake.setattr(point.Measurement._all, "__defaults__", (1.0,))
+    for asked in (agents.Crew.answer, agents.Crew.done):
+        fake.setattr(asked, "__defaults__", (1.0,))
     before, error, after = errors(cli)
     assert (before, after) == (None, None), "the next point has another agent"
     assert "(local) does not answer within 1 s\nhelp: the next point starts another one" in known(error)
@@ -307,7 +309,7 @@ def test_some_hosts_say_how_they_are_reached(cli: Cli, file: Path) -> None:
 
 def test_cells_are_no_traffic_of_hosts() -> None:
     found = numbers()
-    found["flows"][0]["cells"] = True
+    found = replace(found, flows=[replace(found.flows[0], cells=True), *found.flows[1:]])
     with pytest.raises(EngpassError, match="it sends cells, and no host does"):
         flows(found, 1)
 

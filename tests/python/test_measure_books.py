@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from engpass import ledger
+from engpass.measure.answers import (
+    Address,
+    Cause,
+    Changes,
+    Core,
+    Cpu,
+    Distribution,
+    End,
+    Granted,
+    HostResult,
+    HostSeen,
+    Interface,
+    Numbers,
+    Own,
+    Pacing,
+    Reading,
+    Stalls,
+    Stream,
+    Subflow,
+    TcpEdges,
+    TcpInfo,
+)
 from engpass.measure.books import books
 from engpass.measure.flows import Flow
 from engpass.measure.idle import Waits, divided, waits
 from engpass.measure.kept import Kept
 from engpass.measure.pacing import pacing
+from engpass.measure.requests import Prepare, Schedule
 from engpass.measure.wire import Wire
 from engpass.types.outcome import (
     VERSION,
@@ -24,62 +49,82 @@ from engpass.types.outcome import (
     Path,
     Step,
 )
+from engpass.types.plan import HostPlan, LinkPlan, NodePlan, PointPlan, RunPlan
 from known import known
 
 S = 10**9
 
 
-def link(name: str, ends: list[str], framing: str = "packets", **more: Any) -> dict[str, Any]:
-    base = {
-        "name": name,
-        "ends": ends,
-        "framing": framing,
+def link(name: str, ends: list[str], framing: str = "packets", **more: Any) -> LinkPlan:
+    base: dict[str, Any] = {
+        "medium": "point-to-point" if framing == "packets" else "ethernet-10",
         "rates_bit_per_s": [10_000_000, 10_000_000],
         "mtu_bytes": 1500,
+        "overhead_bytes": 0,
+        "vlan": False,
+        "delay_ns": 0,
+        "jitter_ns": 0,
+        "loses": False,
+        "reorders": False,
+        "queues": [None, None],
     }
-    return base | {"overhead_bytes": 0, "vlan": False} | more
+    return LinkPlan(name=name, ends=ends, framing=framing, **{**base, **more})
 
 
-def numbers(*links: dict[str, Any]) -> dict[str, Any]:
-    nodes = dict.fromkeys(end for one in links for end in one["ends"])
-    return {
-        "run": {"duration_ns": S, "warmup_ns": 0, "seed": 1},
-        "hosts": {name: {} for name in nodes if name != "r"},
-        "between": {"r": {"kind": "router"}} if "r" in nodes else {},
-        "links": list(links),
-    }
+def numbers(*links: LinkPlan) -> PointPlan:
+    nodes = dict.fromkeys(end for one in links for end in one.ends)
+    return PointPlan(
+        run=RunPlan(duration_ns=S, warmup_ns=0, most_ns=S, seed=1),
+        hosts={name: HostPlan(receive_buffer_bytes=65_536) for name in nodes if name != "r"},
+        between={"r": NodePlan(kind="router", delay_ns=0)} if "r" in nodes else {},
+        links=list(links),
+        ways=[],
+        gateways=[],
+        flows=[],
+    )
 
 
-def flow(kind: str = "udp-stream", size: int = 972, schedule: dict[str, Any] | None = None) -> Flow:
-    common = {"streams": 1, "message_bytes": size}
-    send = common | ({"schedule": schedule} if schedule else {})
-    return Flow("bulk", kind, "a", ("b",), 0, 0, S, common, send, common)
+def flow(kind: str = "udp-stream", size: int = 972, schedule: Schedule | None = None) -> Flow:
+    end = Prepare(kind=kind, message_bytes=size, streams=1)
+    return Flow("bulk", kind, "a", ("b",), 0, 0, S, structs.replace(end, schedule=schedule), end)
 
 
-def results(sent: dict[str, Any], got: dict[str, Any]) -> dict[str, Any]:
-    def of(role: str, end: dict[str, Any]) -> dict[str, Any]:
-        told = {"flow": "bulk", "role": role, "ended": "duration", "elapsed_ns": S}
-        return {"flows": [told | end], "before": {"at_ns": 0}, "after": {"at_ns": S}}
+def results(sent: End, got: End) -> dict[str, HostResult]:
+    def of(role: str, end: End) -> HostResult:
+        lasted = end.elapsed_ns or S
+        told = structs.replace(end, flow="bulk", role=role, ended="duration", elapsed_ns=lasted)
+        return HostResult({("bulk", role): told}, Reading(at_ns=0), Reading(at_ns=S), {})
 
     return {"a": of("send", sent), "b": of("receive", got)}
 
 
-def hosts(**changes: dict[str, Any]) -> dict[str, Any]:
-    return {name: {"host": None, "changes": changes.get(name)} for name in ("a", "b")}
+def hosts(**changes: Changes) -> dict[str, HostSeen]:
+    return {name: HostSeen(changes=changes.get(name)) for name in ("a", "b")}
 
 
-def path(made: dict[str, Any], receiver: str) -> Path:
+def came(number: int, elapsed_ns: int = S) -> End:
+    """An end that received datagrams of 972 B."""
+    received = Numbers(received=number)
+    return End(messages=number, bytes=number * 972, sequence=received, elapsed_ns=elapsed_ns)
+
+
+def tcp_end(edges: TcpEdges, subflows: Sequence[Subflow] = (), local: str = "") -> End:
+    stream = Stream(tcp=edges, subflows=list(subflows), granted=Granted(local=local))
+    return End(streams=[stream])
+
+
+def path(made: PointPlan, receiver: str) -> Path:
     """From `a` over the first link to the receiver, or over `r`."""
-    names = {tuple(one["ends"]): one["name"] for one in reversed(made["links"])}
+    names = {(one.ends[0], one.ends[1]): one.name for one in reversed(made.links)}
     hops = [("a", receiver)] if ("a", receiver) in names else [("a", "r"), ("r", receiver)]
     return Path(share=1.0, steps=[Step(link=names[hop], from_=hop[0], to=hop[1]) for hop in hops])
 
 
 def kept(
-    made: dict[str, Any],
+    made: PointPlan,
     of: Flow,
-    ends: dict[str, Any],
-    told: dict[str, Any] | None = None,
+    ends: dict[str, HostResult],
+    told: dict[str, HostSeen] | None = None,
     **limits: FlowOutcome,
 ) -> Kept:
     of = replace(of, paths=tuple(path(made, receiver) for receiver in of.receivers))
@@ -133,8 +178,8 @@ def test_sizes_of_packets_and_frames() -> None:
 
 
 def test_datagrams_that_are_lost_behind_the_first_link_are_dead_there() -> None:
-    sent = {"messages": 1000, "bytes": 972_000}
-    got = {"messages": 900, "bytes": 874_800, "sequence": {"received": 900}}
+    sent = End(messages=1000, bytes=972_000)
+    got = came(900)
     found = kept(ROUTED, flow(), results(sent, got))
     near, far = accounts(found, "near", "a"), accounts(found, "far", "r")
     assert near["delivered"] == far["delivered"] == 900 * 972 * 8
@@ -146,8 +191,8 @@ def test_datagrams_that_are_lost_behind_the_first_link_are_dead_there() -> None:
 
 
 def test_datagrams_that_stood_in_a_queue_cross_the_last_link_later() -> None:
-    sent = {"messages": 900, "bytes": 874_800}
-    got = {"messages": 900, "bytes": 874_800, "elapsed_ns": 3 * S // 2, "sequence": {"received": 900}}
+    sent = End(messages=900, bytes=874_800)
+    got = came(900, elapsed_ns=3 * S // 2)
     found = kept(ROUTED, flow(), results(sent, got))
     near, far = accounts(found, "near", "a"), accounts(found, "far", "r")
     assert near["delivered"] == far["delivered"] == 600 * 972 * 8
@@ -157,18 +202,18 @@ def test_datagrams_that_stood_in_a_queue_cross_the_last_link_later() -> None:
 
 
 def test_what_the_receivers_buffer_refused_has_crossed_the_last_link() -> None:
-    sent = {"messages": 1000, "bytes": 972_000}
-    got = {"messages": 900, "bytes": 874_800, "sequence": {"received": 900}}
-    told = hosts(b={"snmp": {"Udp": {"RcvbufErrors": 60}}})
+    sent = End(messages=1000, bytes=972_000)
+    got = came(900)
+    told = hosts(b=Changes(snmp={"Udp": {"RcvbufErrors": 60}}))
     found = kept(ROUTED, flow(), results(sent, got), told)
     assert accounts(found, "far", "r")["lost datagrams"] == 60 * 1000 * 8
 
 
 def test_fragments_that_were_never_put_together_are_dead() -> None:
-    sent = {"messages": 100, "total_messages": 200, "bytes": 0}
-    got = {"messages": 80, "bytes": 0, "sequence": {"received": 80}}
+    sent = End(messages=100, total_messages=200)
+    got = End(messages=80, sequence=Numbers(received=80))
     # 160 whole datagrams of 3 fragments in all, and 60 fragments of others; half of the run is measured.
-    told = hosts(b={"snmp": {"Ip": {"ReasmReqds": 160 * 3 + 60, "ReasmOKs": 160}}})
+    told = hosts(b=Changes(snmp={"Ip": {"ReasmReqds": 160 * 3 + 60, "ReasmOKs": 160}}))
     found = kept(ROUTED, flow(size=4000), results(sent, got), told)
     each = (4008 + 60) * 8 // 3
     assert accounts(found, "far", "r")["lost datagrams"] == 30 * each
@@ -176,47 +221,37 @@ def test_fragments_that_were_never_put_together_are_dead() -> None:
 
 def test_a_group_leaves_its_sender_once() -> None:
     made = numbers(link("near", ["a", "r"]), link("far", ["r", "b"]), link("other", ["r", "c"]))
-    sent = {"messages": 100, "bytes": 97_200}
-    got = {"messages": 100, "bytes": 97_200, "sequence": {"received": 100}}
+    sent, got = End(messages=100, bytes=97_200), came(100)
     ends = results(sent, got)
     ends["c"] = ends["b"]
-    common = {"message_bytes": 972}
-    group = Flow("bulk", "multicast", "a", ("b", "c"), 0, 0, S, common, common, common, "239.0.0.1")
+    end = Prepare(kind="udp-stream", message_bytes=972)
+    group = Flow("bulk", "multicast", "a", ("b", "c"), 0, 0, S, end, end, "239.0.0.1")
     found = kept(made, group, ends)
     for name, start in (("near", "a"), ("far", "r"), ("other", "r")):
         assert accounts(found, name, start)["delivered"] == 100 * 972 * 8
 
 
-def tcp(**grown: int) -> dict[str, Any]:
-    close = {"options": 1, "snd_mss": 1448, **grown}
-    return {"open": {"options": 1, "snd_mss": 1448}, "close": close, "end": close}
+def tcp(**grown: int) -> TcpEdges:
+    close = TcpInfo(options=1, snd_mss=1448, **grown)
+    return TcpEdges(open=TcpInfo(options=1, snd_mss=1448), close=close, end=close)
 
 
 def test_segments_headers_and_acknowledgments() -> None:
-    sent = {
-        "bytes": 0,
-        "messages": 0,
-        "streams": [
-            {
-                "tcp": tcp(
-                    data_segs_out=110,
-                    segs_out=110,
-                    bytes_sent=110 * 1448,
-                    bytes_retrans=10 * 1448,
-                    dsack_dups=2,
-                    data_segs_in=0,
-                    segs_in=55,
-                    busy_us=900_000,
-                    rwnd_limited_us=300_000,
-                )
-            }
-        ],
-    }
-    got = {
-        "bytes": 100 * 1448,
-        "messages": 0,
-        "streams": [{"tcp": tcp(data_segs_in=102, segs_in=102, bytes_received=100 * 1448, segs_out=55)}],
-    }
+    sent = tcp_end(
+        tcp(
+            data_segs_out=110,
+            segs_out=110,
+            bytes_sent=110 * 1448,
+            bytes_retrans=10 * 1448,
+            dsack_dups=2,
+            data_segs_in=0,
+            segs_in=55,
+            busy_us=900_000,
+            rwnd_limited_us=300_000,
+        )
+    )
+    received = tcp(data_segs_in=102, segs_in=102, bytes_received=100 * 1448, segs_out=55)
+    got = structs.replace(tcp_end(received), bytes=100 * 1448)
     found = kept(ROUTED, flow("tcp-stream"), results(sent, got))
     near, far = accounts(found, "near", "a"), accounts(found, "far", "r")
     assert near["delivered"] == far["delivered"] == 100 * 1448 * 8
@@ -235,7 +270,7 @@ def test_segments_headers_and_acknowledgments() -> None:
 
 
 def test_behind_the_link_that_bounds_a_flow_its_sender_waits_for_what_comes() -> None:
-    sent, got = {"messages": 100, "bytes": 97_200}, {"messages": 100, "bytes": 97_200}
+    sent, got = End(messages=100, bytes=97_200), End(messages=100, bytes=97_200)
 
     def idle(kind: BottleneckKind, name: str) -> list[set[str]]:
         """Whose the idle time of both links is, where that limits."""
@@ -254,27 +289,28 @@ def test_behind_the_link_that_bounds_a_flow_its_sender_waits_for_what_comes() ->
 
 def test_what_stands_in_the_senders_queue_has_not_crossed() -> None:
     much = 2000 * 1448
-    sent = {"bytes": 0, "messages": 0, "streams": [{"tcp": tcp(data_segs_out=2000, bytes_sent=much)}]}
-    got = {"bytes": 0, "messages": 0, "streams": [{"tcp": tcp(data_segs_in=700, bytes_received=700 * 1448)}]}
+    sent = tcp_end(tcp(data_segs_out=2000, bytes_sent=much))
+    got = tcp_end(tcp(data_segs_in=700, bytes_received=700 * 1448))
     found = kept(DIRECT, flow("tcp-stream"), results(sent, got))
     assert kept_of(found, "wire", "a").capacity == 10_000_000
     assert found.notes == []
 
 
 def test_a_line_that_was_not_held_to_its_rate_says_so() -> None:
-    sent = {"messages": 2000, "bytes": 0}
-    got = {"messages": 2000, "bytes": 0, "sequence": {"received": 2000}}
+    sent = End(messages=2000)
+    got = End(messages=2000, sequence=Numbers(received=2000))
     found = kept(DIRECT, flow(), results(sent, got))
     assert kept_of(found, "wire", "a").capacity == 2000 * 1000 * 8
     assert "carried 60.0 % more than its rate" in found.notes[0]
 
 
 def test_traffic_that_nobody_declared_is_seen_by_the_interface() -> None:
-    sent = {"messages": 100, "total_messages": 100, "bytes": 0}
-    sent["streams"] = [{"granted": {"local": "192.0.2.1:9"}}]  # type: ignore[assignment]
-    got = {"messages": 100, "bytes": 0, "sequence": {"received": 100}}
-    told = hosts(a={"interfaces": {"eth0": {"tx_bytes": 100 * 1014 + 50_000}}})
-    told["a"]["host"] = {"addresses": [{"interface": "eth0", "address": "192.0.2.1"}]}
+    streams = [Stream(granted=Granted(local="192.0.2.1:9"))]
+    sent = End(messages=100, total_messages=100, streams=streams)
+    got = End(messages=100, sequence=Numbers(received=100))
+    told = hosts(a=Changes(interfaces={"eth0": Interface(tx_bytes=100 * 1014 + 50_000)}))
+    own = Own(addresses=[Address(interface="eth0", address="192.0.2.1")])
+    told["a"] = structs.replace(told["a"], host=own)
     assert (
         accounts(kept(DIRECT, flow(), results(sent, got), told), "wire", "a")["undeclared traffic"] == 400_000
     )
@@ -282,22 +318,22 @@ def test_traffic_that_nobody_declared_is_seen_by_the_interface() -> None:
 
 def test_links_that_nobody_stands_at_are_left_out() -> None:
     made = numbers(link("near", ["a", "r"]), link("far", ["r", "b"]))
-    made["links"].insert(1, link("middle", ["x", "y"]))
-    found = kept(made, flow(), results({"messages": 1, "bytes": 0}, {"messages": 1, "bytes": 0}))
+    made.links.insert(1, link("middle", ["x", "y"]))
+    found = kept(made, flow(), results(End(messages=1), End(messages=1)))
     assert set(found.links) == {"near", "far"}
     assert found.notes == ["no agent stands at link `middle`: what crossed there was not counted"]
 
 
 def test_who_leaves_a_line_idle() -> None:
-    cbr = {"kind": "cbr", "rate_bit_per_s": 1_000_000}
-    assert waits(flow(schedule=cbr), {"bytes": 125_000}, behind=False).shares["CPU"] == 0
-    late = waits(flow(schedule=cbr), {"bytes": 100_000}, behind=False).shares
+    cbr = Schedule(kind="cbr", rate_bit_per_s=1_000_000)
+    assert waits(flow(schedule=cbr), End(bytes=125_000), behind=False).shares["CPU"] == 0
+    late = waits(flow(schedule=cbr), End(bytes=100_000), behind=False).shares
     assert late == {"application": pytest.approx(0.8), "CPU": pytest.approx(0.2)}
-    full = {"cpu": {"user_ns": S // 2, "system_ns": S // 4, "waited_ns": S // 4}, "elapsed_ns": S}
+    full = End(cpu=Cpu(user_ns=S // 2, system_ns=S // 4, waited_ns=S // 4), elapsed_ns=S)
     assert waits(flow(), full, behind=False).shares == {"CPU": 1.0}
-    assert waits(flow(), {}, behind=True).shares == {"upstream": 1.0}
-    assert waits(flow(), {}, behind=False).shares == {"unknown": 1.0}
-    others = {"cores": [{"busy_ppm": 990_000}, {"busy_ppm": 900_000, "steal_ppm": 90_000}]}
+    assert waits(flow(), End(), behind=True).shares == {"upstream": 1.0}
+    assert waits(flow(), End(), behind=False).shares == {"unknown": 1.0}
+    others = End(cores=[Core(busy_ppm=990_000), Core(busy_ppm=900_000, steal_ppm=90_000)])
     assert waits(flow(), others, behind=False).shares == {"CPU": 1.0}
     assert waits(flow(), others, behind=True).shares == {"upstream": 1.0}
 
@@ -313,17 +349,23 @@ def test_idle_bits_are_those_of_who_would_have_sent() -> None:
     assert divided(0, []) == {}
 
 
-def stalls(**ppm: int) -> dict[str, Any]:
-    causes = {name: {"ns": 0, "squares_ppm": ppm.get(name, 0)} for name in ("waited", "stolen", "kernel")}
-    return {"count": 3, "longest_ns": 4_000_000, "total_ns": 5_000_000, "squares_ns2": 9 * 10**13, **causes}
+STALLS = Stalls(
+    count=3,
+    longest_ns=4_000_000,
+    total_ns=5_000_000,
+    squares_ns2=9 * 10**13,
+    waited=Cause(squares_ppm=0),
+    stolen=Cause(squares_ppm=900_000),
+    kernel=Cause(squares_ppm=100_000),
+)
 
 
 def test_a_deviation_says_whose_it_is() -> None:
-    gaps = {"count": 10_000, "sd_ns": 100_000, "mad_ns": 500, "p99_ns": 1, "p999_ns": 2, "worst_ms": 18}
-    how: dict[str, Any] = {"method": "hybrid", "stalls": stalls(stolen=900_000, kernel=100_000)}
-    found = pacing({"pacing": how}, {"gaps": gaps})
+    gaps = Distribution(count=10_000, sd_ns=100_000, mad_ns=500, p99_ns=1, p999_ns=2, worst_ms=18)
+    sender = End(pacing=Pacing(method="hybrid", stalls=STALLS))
+    found = pacing(sender, End(gaps=gaps))
     assert found is not None
-    assert (found.method, found.stalls) == ("hybrid", how["stalls"])
+    assert (found.method, found.stalls) == ("hybrid", STALLS)
     assert found.explained_share == pytest.approx(0.9)
     assert found.summary == (
         "gaps deviate by 100.0 us, half of them by at most 0.5 us: the sender stalled 3 times, for 4,000.0 us"
@@ -331,29 +373,29 @@ def test_a_deviation_says_whose_it_is() -> None:
         " or woke it late, 10 %: the sending host's kernel worked on its core: interrupts,"
         " and the sending itself"
     )
-    wide = pacing({"pacing": how}, {"gaps": gaps | {"sd_ns": 1_000_000}})
+    wide = pacing(sender, End(gaps=structs.replace(gaps, sd_ns=1_000_000)))
     assert wide is not None
     assert known(wide.summary).endswith("; the rest arose on the way")
-    assert pacing({}, {}) is None
+    assert pacing(End(), End()) is None
 
 
 def test_every_subflow_is_booked_on_its_own_link() -> None:
     two = numbers(link("one", ["a", "b"]), link("two", ["a", "b"]))
     addresses = {
-        host: {"host": {"addresses": [{"interface": f"{name}", "address": f"10.64.{i}.{last}"} for i, name in
-               enumerate(("one", "two"))]}, "changes": None}
+        host: HostSeen(host=Own(addresses=[
+            Address(interface=name, address=f"10.64.{i}.{last}") for i, name in enumerate(("one", "two"))
+        ]))
         for host, last in (("a", 1), ("b", 2))
     }  # fmt: skip
 
-    def counted(key: str, segments: str, size: int) -> dict[str, int]:
-        return {key: size, segments: size // 1000, "bytes_retrans": 0, "snd_mss": 1000}
+    def counted(key: str, segments: str, size: int) -> TcpInfo:
+        return TcpInfo(bytes_retrans=0, snd_mss=1000, **{key: size, segments: size // 1000})
 
-    def subflow(
-        local: str, remote: str, before: dict[str, int] | None, after: dict[str, int]
-    ) -> dict[str, Any]:
-        return {"local": local, "remote": remote, "tcp": {"open": before, "close": after, "end": after}}
+    def subflow(local: str, remote: str, before: TcpInfo | None, after: TcpInfo) -> Subflow:
+        edges = TcpEdges(open=before, close=after, end=after)
+        return Subflow(local=local, remote=remote, tcp=edges)
 
-    def ends(host: int, peer: int, key: str, segments: str) -> list[dict[str, Any]]:
+    def ends(host: int, peer: int, key: str, segments: str) -> list[Subflow]:
         told = [counted(key, segments, size) for size in (100_000, 400_000, 200_000)]
         # The second one came during the window.
         return [
@@ -362,17 +404,12 @@ def test_every_subflow_is_booked_on_its_own_link() -> None:
         ]
 
     sent, got = ends(1, 2, "bytes_sent", "data_segs_out"), ends(2, 1, "bytes_received", "data_segs_in")
-    first = {"local": "10.64.0.1:1"}
     found = kept(
         two,
         flow("tcp-stream", 8000),
         results(
-            {
-                "bytes": 500_000,
-                "messages": 60,
-                "streams": [{"granted": first, "tcp": sent[0]["tcp"], "subflows": sent}],
-            },
-            {"bytes": 500_000, "messages": 60, "streams": [{"tcp": got[0]["tcp"], "subflows": got}]},
+            structs.replace(tcp_end(sent[0].tcp, sent, "10.64.0.1:1"), bytes=500_000, messages=60),
+            structs.replace(tcp_end(got[0].tcp, got), bytes=500_000, messages=60),
         ),
         addresses,
     )

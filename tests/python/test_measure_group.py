@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
+import msgspec
 import pytest
 
+from engpass.jsondata import Json
 from engpass.measure import group
 from engpass.measure.agent import MeasureError
 from engpass.measure.flows import Flow
 from engpass.measure.group import Waited
+from engpass.measure.requests import About, Prepare
 
-COMMON = {"kind": "udp-stream", "message_bytes": 100}
-FLOW = Flow("g", "multicast", "a", ("b", "c"), 0, 0, 10**9, COMMON, COMMON, COMMON, "239.0.0.1")
+END = Prepare(kind="udp-stream", message_bytes=100)
+FLOW = Flow("g", "multicast", "a", ("b", "c"), 0, 0, 10**9, END, END, "239.0.0.1")
+T = TypeVar("T")
 
 
 class Asked:
@@ -22,7 +26,7 @@ class Asked:
     def __init__(self, host: str) -> None:
         self.host, self.asked = host, list[str]()
 
-    def ask(self, do: str, **_: Any) -> int:
+    def ask(self, do: str, _fields: Prepare | About) -> int:
         self.asked.append(do)
         return len(self.asked)
 
@@ -30,20 +34,23 @@ class Asked:
 class MadeUp:
     """A crew whose agents answer with what they saw of the group, or fail at a request."""
 
-    def __init__(self, seen: dict[str, list[dict[str, Any]]], fails: str | None = None) -> None:
+    def __init__(self, seen: Mapping[str, Json], fails: str | None = None) -> None:
         self.agents = {host: Asked(host) for host in ("a", "b", "c")}
         self._seen, self._fails = seen, fails
 
     def wait(self, _seconds: float) -> Iterator[None]:
         yield
 
-    def answer(self, agent: Asked, number: int, _seconds: float = 0.0) -> dict[str, Any]:
-        do = agent.asked[number - 1]
-        if do == self._fails:
+    def done(self, agent: Asked, number: int, _seconds: float = 0.0) -> None:
+        if agent.asked[number - 1] == self._fails:
             raise MeasureError("out of luck")
-        if do == "prepare":
-            return {"port": 5000}
-        return {"flows": [{"membership": self._seen[agent.host]}]} if do == "collect" else {}
+
+    def answer(self, agent: Asked, number: int, read: Callable[[bytes], T]) -> T:
+        self.done(agent, number)
+        if agent.asked[number - 1] == "prepare":
+            return read(b'{"port": 5000}')
+        end = {"flow": "g", "role": "receive", "membership": self._seen[agent.host]}
+        return read(msgspec.json.encode({"flows": [end]}))
 
 
 class Here:
@@ -62,14 +69,14 @@ def told(crew: MadeUp) -> dict[str, Waited]:
 
 
 def test_a_receiver_to_which_nothing_came_says_so_and_the_others_are_known() -> None:
-    left: dict[str, Any] = {
+    left: Json = {
         "leave_ns": 10**9,
         "last_ns": 12 * 10**8,
         "seen_by": "packet-socket",
         "quiet": True,
     }
-    silent: dict[str, Any] = {"leave_ns": 10**9, "last_ns": None, "seen_by": "packet-socket", "quiet": True}
-    seen: dict[str, list[dict[str, Any]]] = {
+    silent: Json = {"leave_ns": 10**9, "last_ns": None, "seen_by": "packet-socket", "quiet": True}
+    seen: dict[str, Json] = {
         "b": [{"join_ns": 0, "first_ns": 10**6}, left],
         "c": [{"join_ns": 0, "first_ns": None}, silent],
     }

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 from conftest import Cli
 from engpass import outcomes
 from engpass.measure.flows import flows
+from engpass.measure.requests import Schedule
 from engpass.measure.why import explained
+from engpass.plan import point_plan
 from engpass.testbed import loads
 from engpass.types.outcome import FlowOutcome, RealFlow, Tcp
 
@@ -86,8 +88,8 @@ def test_a_host_starts_all_that_it_sends_together(cli: Cli) -> None:
 def test_a_tcp_stream_is_written_to_at_a_rate() -> None:
     text = REAL.replace("udp-stream", "tcp-stream") + "[host.c]\n"
     campaign = loads(text.replace("[host.c]\n", ""), {"traffic.tiny.streams": "3"}).campaign
-    (flow,) = flows(json.loads(campaign.numbers("base", [])), 1)
-    assert flow.send["schedule"] == {"kind": "cbr", "rate_bit_per_s": 1_000_000}
+    (flow,) = flows(point_plan(campaign, "base", []), 1)
+    assert flow.send.schedule == Schedule(kind="cbr", rate_bit_per_s=1_000_000)
     assert flow.asked_bit_per_s == 3_000_000
     # What it waited for is TCP's to say: the host is not blamed.
     late = FlowOutcome(

@@ -2,40 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
+from engpass.jsondata import Json
 from engpass.measure import outcome
+from engpass.measure.answers import (
+    Changes,
+    Core,
+    Cpu,
+    Distribution,
+    End,
+    Hello,
+    HostResult,
+    HostSeen,
+    Pacing,
+    Softnet,
+    Stream,
+)
 from engpass.measure.counters import changes, thinned
 from engpass.measure.flows import Flow
 from engpass.measure.kept import Line
+from engpass.measure.requests import Prepare, Schedule
 from engpass.measure.why import explained
 from engpass.types.outcome import Bottleneck, BottleneckKind, FlowOutcome
+from engpass.types.plan import FlowPlan, PointPlan, RunPlan, SocketPlan
 
 
-def flow(kind: str = "tcp-stream", schedule: dict[str, Any] | None = None) -> Flow:
-    common = {"streams": 1, "message_bytes": 1000}
-    send = common | ({"schedule": schedule} if schedule else {})
-    return Flow("bulk", kind, "a", ("b",), 0, 0, 10**9, common, send, common)
+def flow(kind: str = "tcp-stream", schedule: Schedule | None = None) -> Flow:
+    end = Prepare(kind=kind, message_bytes=1000, streams=1)
+    return Flow("bulk", kind, "a", ("b",), 0, 0, 10**9, structs.replace(end, schedule=schedule), end)
 
 
-def figures(changed: dict[str, Any]) -> FlowOutcome:
+def figures(changed: Mapping[str, Json]) -> FlowOutcome:
     base = {"kind": "tcp-stream", "goodput_bit_per_s": 80e6, "offered_bit_per_s": 80e6}
-    return msgspec.convert(base | changed, FlowOutcome)
+    return msgspec.convert({**base, **changed}, FlowOutcome)
 
 
 def why(
-    changed: dict[str, Any],
+    changed: Mapping[str, Json],
     *,
     of: Flow | None = None,
-    ends: dict[str, Any] | None = None,
-    counters: dict[str, Any] | None = None,
+    ends: dict[str, End] | None = None,
+    counters: Changes | None = None,
     limit: FlowOutcome | None = None,
 ) -> tuple[Bottleneck, str]:
-    hosts = {"b": {"changes": counters}}
+    hosts = {"b": HostSeen(changes=counters)}
     found = explained(of or flow(), figures(changed), ends or {}, hosts, limit)
     return found.bottleneck, found.summary
 
@@ -50,7 +66,7 @@ def limited_by(bottleneck: Bottleneck) -> FlowOutcome:
     )
 
 
-def lost(number: int, *, sent: int = 1000) -> dict[str, Any]:
+def lost(number: int, *, sent: int = 1000) -> dict[str, Json]:
     return {"datagrams": {"sent": sent, "received": sent - number, "lost": number}}
 
 
@@ -58,7 +74,7 @@ UNKNOWN = the("unknown", "unknown")
 LINK = limited_by(the("link", "link `wan`", "wan"))
 ON_THE_WAY = the("loss-on-the-way", "loss on the way")
 RECEIVE_WINDOW = the("receive-window", "the receive window")
-CBR = {"kind": "cbr", "rate_bit_per_s": 80_000_000}
+CBR = Schedule(kind="cbr", rate_bit_per_s=80_000_000)
 
 
 def test_nothing_near_its_bound_is_unknown() -> None:
@@ -81,8 +97,8 @@ def test_the_cpu_of_a_host_called_uplink_is_no_link() -> None:
 
 def test_of_full_lines_the_one_behind_the_losses_is_the_bottleneck() -> None:
     lines = [Line("near", 1.0, 0.4, 100e6), Line("far", 0.95, 0.95, 100e6)]
-    base = {"goodput_bit_per_s": 40e6, "offered_bit_per_s": 100e6}
-    found = explained(flow("udp-stream"), figures(base | lost(600)), {}, {"b": {}}, None, lines)
+    base: dict[str, Json] = {"goodput_bit_per_s": 40e6, "offered_bit_per_s": 100e6}
+    found = explained(flow("udp-stream"), figures(base | lost(600)), {}, {"b": HostSeen()}, None, lines)
     assert found.bottleneck == the("link", "link `far`", "far")
     assert found.summary.startswith(
         "link `far` limits `bulk`: it is busy 95 % of the time, and other flows are given 55 % of it; next is"
@@ -90,18 +106,18 @@ def test_of_full_lines_the_one_behind_the_losses_is_the_bottleneck() -> None:
     # The line is the reason for what a queue before it loses.
     assert found.next == ON_THE_WAY
     assert found.findings[1].weight == pytest.approx(0.95 * 0.99)
-    near = explained(flow(), figures(base), {}, {"b": {}}, None, lines)
+    near = explained(flow(), figures(base), {}, {"b": HostSeen()}, None, lines)
     assert near.bottleneck == the("link", "link `near`", "near")
     idle = [Line("near", 0.5, 0.4, 1e8)]
-    assert explained(flow(), figures(base), {}, {"b": {}}, None, idle).bottleneck == UNKNOWN
+    assert explained(flow(), figures(base), {}, {"b": HostSeen()}, None, idle).bottleneck == UNKNOWN
 
 
 def test_others_that_have_the_core_are_named() -> None:
-    kept = {"cpu": {"waited_ns": 6 * 10**8}, "elapsed_ns": 10**9}
+    kept = End(cpu=Cpu(waited_ns=6 * 10**8), elapsed_ns=10**9)
     found, said = why({}, ends={"a": kept})
     assert found == the("other-load", "other load of host `a`", "a")
     assert "other threads had the core for 60 % of the time" in said
-    taken = {"streams": [{"core": 1}], "cores": [{"core": 1, "steal_ppm": 700_000}], "elapsed_ns": 10**9}
+    taken = End(streams=[Stream(core=1)], cores=[Core(core=1, steal_ppm=700_000)], elapsed_ns=10**9)
     assert why({}, ends={"a": taken})[0] == the("hypervisor", "the hypervisor of host `a`", "a")
     timer = the("retransmission-timer", "the retransmission timer")
     assert why({"tcp": {"timeout_share": 0.6, "timeouts": 3}})[0] == timer
@@ -109,8 +125,8 @@ def test_others_that_have_the_core_are_named() -> None:
 
 def test_a_socket_that_tells_of_its_own_drops_is_believed() -> None:
     less = {"goodput_bit_per_s": 60e6, **lost(250)}
-    overflow = {"snmp": {"Udp": {"RcvbufErrors": 250}}}
-    own = {"a": {}, "b": {"streams": [{"dropped": 0}]}}
+    overflow = Changes(snmp={"Udp": {"RcvbufErrors": 250}})
+    own = {"a": End(), "b": End(streams=[Stream(dropped=0)])}
     # Those of the host are another flow's.
     assert why(less, of=flow("udp-stream", CBR), ends=own, counters=overflow)[0] == ON_THE_WAY
 
@@ -122,7 +138,7 @@ def test_the_kernels_clocks_name_the_window() -> None:
 
 
 def test_losses_point_at_the_congestion_window() -> None:
-    again = {"retransmitted_segments": 12}
+    again: dict[str, Json] = {"retransmitted_segments": 12}
     assert why({"tcp": again})[0] == the("congestion-window", "the congestion window")
     assert why({"tcp": again | {"receive_window_limited_share": 0.9}})[0] == RECEIVE_WINDOW
 
@@ -130,56 +146,68 @@ def test_losses_point_at_the_congestion_window() -> None:
 def test_an_application_that_offers_no_more() -> None:
     application = the("application", "the application", "bulk")
     assert why({"real": {"schedule_kept": 1.0}}, of=flow("udp-stream", CBR))[0] == application
-    slow = {"goodput_bit_per_s": 60e6, "offered_bit_per_s": 60e6, "real": {"schedule_kept": 0.75}}
+    slow: dict[str, Json] = {
+        "goodput_bit_per_s": 60e6,
+        "offered_bit_per_s": 60e6,
+        "real": {"schedule_kept": 0.75},
+    }
     found, said = why(slow, of=flow("udp-stream", CBR))
     assert found == the("sender", "the sender of host `a`", "a")
     assert "it kept up 75 % of the rate" in said
 
 
 def test_a_window_with_less_than_the_mean_of_a_schedule_was_kept() -> None:
-    bursts = flow("udp-on-off", {"kind": "on-off", "rate_bit_per_s": 80_000_000, "on_ns": 10, "off_ns": 10})
-    end = {"bytes": 4_600_000, "late": {"max_ns": 5_000_000}}
+    bursts = flow("udp-on-off", Schedule(kind="on-off", rate_bit_per_s=80_000_000, on_ns=10, off_ns=10))
+    end = End(bytes=4_600_000, late=Distribution(max_ns=5_000_000))
     assert bursts.kept(end) == 1.0, "7 bursts of 7.5 fall into the window"
-    assert bursts.kept(end | {"late": {"max_ns": 200_000_000}}) == pytest.approx(0.92)
+    assert bursts.kept(structs.replace(end, late=Distribution(max_ns=200_000_000))) == pytest.approx(0.92)
     assert flow().kept(end) is None
-    said = {"real": {"schedule_kept": 1.0}, "offered_bit_per_s": 36.8e6, "goodput_bit_per_s": 36.8e6}
+    said: dict[str, Json] = {
+        "real": {"schedule_kept": 1.0},
+        "offered_bit_per_s": 36.8e6,
+        "goodput_bit_per_s": 36.8e6,
+    }
     assert why(said, of=bursts)[0] == the("application", "the application", "bulk")
 
 
 def test_what_the_send_buffer_held_at_a_stop_comes_in_time_of_its_own() -> None:
-    sender = {"ended": "stopped", "elapsed_ns": 8 * 10**8, "bytes": 4_900_000}
-    receiver = {"elapsed_ns": 9 * 10**8, "bytes": 5_400_000}
+    sender = End(ended="stopped", elapsed_ns=8 * 10**8, bytes=4_900_000)
+    receiver = End(elapsed_ns=9 * 10**8, bytes=5_400_000)
     short = replace(flow(), duration_ns=8 * 10**8)
     found = outcome._rates(short, sender, receiver)
     assert found.goodput_bit_per_s == pytest.approx(48e6), "54 Mbit/s would be more than the line has"
     assert found.offered_bit_per_s == pytest.approx(49e6)
-    whole = outcome._rates(short, sender | {"ended": "duration"}, receiver)
+    whole = outcome._rates(short, structs.replace(sender, ended="duration"), receiver)
     assert whole.goodput_bit_per_s == pytest.approx(54e6)
 
 
 def test_datagrams_that_stood_in_a_queue_come_in_time_of_their_own() -> None:
     stream = replace(flow("udp-stream"), duration_ns=10**9)
-    sender, receiver = {"ended": "duration", "bytes": 1_876_000}, {"bytes": 1_876_000}
-    stood = outcome._rates(stream, sender, receiver | {"elapsed_ns": 15 * 10**8})
+    sender, receiver = End(ended="duration", bytes=1_876_000), End(bytes=1_876_000)
+    stood = outcome._rates(stream, sender, structs.replace(receiver, elapsed_ns=15 * 10**8))
     assert stood.goodput_bit_per_s == pytest.approx(10.005e6, rel=1e-3), "the line has 10 Mbit/s"
     assert stood.offered_bit_per_s == pytest.approx(15.008e6, rel=1e-3)
-    stumbled = outcome._rates(stream, sender, receiver | {"elapsed_ns": 1_010_000_000})
+    stumbled = outcome._rates(stream, sender, structs.replace(receiver, elapsed_ns=1_010_000_000))
     assert stumbled.goodput_bit_per_s == stood.offered_bit_per_s
     # What a sender with a schedule sent late came late, and did not stand.
     late = outcome._rates(
-        stream, sender | {"late": {"max_ns": 9 * 10**7}}, receiver | {"elapsed_ns": 1_090_000_000}
+        stream,
+        structs.replace(sender, late=Distribution(max_ns=9 * 10**7)),
+        structs.replace(receiver, elapsed_ns=1_090_000_000),
     )
     assert late.goodput_bit_per_s == stood.offered_bit_per_s
     held = outcome._rates(
-        stream, sender | {"late": {"max_ns": 5 * 10**8}}, receiver | {"elapsed_ns": 15 * 10**8}
+        stream,
+        structs.replace(sender, late=Distribution(max_ns=5 * 10**8)),
+        structs.replace(receiver, elapsed_ns=15 * 10**8),
     )
     assert held.goodput_bit_per_s == stood.goodput_bit_per_s
 
 
 def test_requests_without_answers_are_lost_and_not_the_senders_fault() -> None:
     asks = flow("request-response", CBR)
-    half = {"goodput_bit_per_s": 40e6, "offered_bit_per_s": 80e6}
-    requests = {"per_s": 500.0, "unanswered": 500}
+    half: dict[str, Json] = {"goodput_bit_per_s": 40e6, "offered_bit_per_s": 80e6}
+    requests: dict[str, Json] = {"per_s": 500.0, "unanswered": 500}
     found, said = why({**half, "real": {"schedule_kept": 1.0, "requests": requests}}, of=asks)
     assert found == ON_THE_WAY
     assert "500 requests (50 %) had no answer within 1 s" in said
@@ -187,49 +215,49 @@ def test_requests_without_answers_are_lost_and_not_the_senders_fault() -> None:
 
 @pytest.mark.parametrize("kind", ["tcp-stream", "udp-stream", "request-response"])
 def test_a_way_that_only_small_packets_pass_is_named(kind: str) -> None:
-    none = {"goodput_bit_per_s": 0.0, "tcp": {"timeout_share": 0.99}}
+    none: dict[str, Json] = {"goodput_bit_per_s": 0.0, "tcp": {"timeout_share": 0.99}}
     silent = none | lost(9, sent=9) | {"real": {"requests": {"per_s": 0.0, "unanswered": 9}}}
-    found, said = why(silent, of=flow(kind), ends={"b": {"total_bytes": 0}})
+    found, said = why(silent, of=flow(kind), ends={"b": End(total_bytes=0)})
     assert found == the("large-packets", "the way of large packets")
     assert "`engpass path` finds it" in said
     # Something came, though not in the window: that is another matter.
-    sent = {"datagrams": {"sent": 9, "received": 9, "lost": 0}}
-    others = why(none | sent, of=flow(kind), ends={"b": {"total_bytes": 1000}})
+    sent: dict[str, Json] = {"datagrams": {"sent": 9, "received": 9, "lost": 0}}
+    others = why(none | sent, of=flow(kind), ends={"b": End(total_bytes=1000)})
     assert others[0].kind != "large-packets"
 
 
 def test_the_receivers_own_counters_say_where_datagrams_went() -> None:
     less = {"goodput_bit_per_s": 60e6, **lost(250)}
     stream = flow("udp-stream", CBR)
-    overflow = {"snmp": {"Udp": {"RcvbufErrors": 250}}}
+    overflow = Changes(snmp={"Udp": {"RcvbufErrors": 250}})
     socket = the("receiver-socket-buffer", "the receiver's socket buffer")
     assert why(less, of=stream, counters=overflow)[0] == socket
     backlog = the("receiver-backlog", "the receiver's packet backlog")
-    assert why(less, of=stream, counters={"softnet": [{"dropped": 250}]})[0] == backlog
-    fragments = {"snmp": {"Ip": {"ReasmFails": 500, "ReasmReqds": 3000}}}
+    assert why(less, of=stream, counters=Changes(softnet=[Softnet(dropped=250)]))[0] == backlog
+    fragments = Changes(snmp={"Ip": {"ReasmFails": 500, "ReasmReqds": 3000}})
     assert why(less, of=stream, counters=fragments)[0] == the("loss-of-fragments", "loss of fragments")
     # Those of an earlier run are given up during this one, in which none came.
-    earlier = {"snmp": {"Ip": {"ReasmFails": 500}}}
+    earlier = Changes(snmp={"Ip": {"ReasmFails": 500}})
     assert why(less, of=stream, counters=earlier)[0] == ON_THE_WAY
-    assert why(less, of=stream, counters={})[0] == ON_THE_WAY
+    assert why(less, of=stream, counters=Changes())[0] == ON_THE_WAY
 
 
 def test_a_thread_that_is_never_idle_is_a_cpu_that_is_full() -> None:
-    busy = {"cpu": {"user_ns": 10**8, "system_ns": 9 * 10**8}, "elapsed_ns": 10**9}
-    found, said = why({}, ends={"a": {}, "b": busy})
+    busy = End(cpu=Cpu(user_ns=10**8, system_ns=9 * 10**8), elapsed_ns=10**9)
+    found, said = why({}, ends={"a": End(), "b": busy})
     assert found == the("receiving-host", "the CPU of host `b`", "b")
     assert "its receiving threads ran 100 % of the time" in said
-    assert why({}, ends={"a": busy, "b": {}})[0] == the("sending-host", "the CPU of host `a`", "a")
+    assert why({}, ends={"a": busy, "b": End()})[0] == the("sending-host", "the CPU of host `a`", "a")
     # Who asks the clock all the time is not busy with sending.
-    assert why({}, ends={"a": busy | {"pacing": {"method": "busy"}}})[0] == UNKNOWN
+    assert why({}, ends={"a": structs.replace(busy, pacing=Pacing(method="busy"))})[0] == UNKNOWN
 
 
 def test_counters_are_kept_as_what_they_grew_by() -> None:
-    before = {
+    before: Json = {
         "snmp": {"Udp": {"InErrors": 4, "NoPorts": 1}},
         "softnet": [{"core": 0, "dropped": 1}, {"core": 1, "dropped": 0}],
     }
-    after = {
+    after: Json = {
         "snmp": {"Udp": {"InErrors": 9, "NoPorts": 1}},
         "softnet": [{"core": 0, "dropped": 1}, {"core": 1, "dropped": 2}],
     }
@@ -242,32 +270,55 @@ def test_counters_are_kept_as_what_they_grew_by() -> None:
     assert changes({}, {"new": 3}) is None
 
 
+class Binned(msgspec.Struct):
+    count: int
+    histogram: list[tuple[int, int]]
+
+
 def test_a_histogram_keeps_its_count() -> None:
     bins = [[value, value % 3] for value in range(1000)]
-    short = thinned({"late": {"count": 999, "histogram": bins}, "bytes": 5})
-    assert len(short["late"]["histogram"]) <= 48
-    assert sum(count for _, count in short["late"]["histogram"]) == sum(count for _, count in bins)
-    assert short["late"]["histogram"][-1][0] == 999
-    assert short["bytes"] == 5
+    found = thinned({"late": {"count": 999, "histogram": bins}, "bytes": 5})
+    short = msgspec.convert(found["late"], Binned)
+    assert len(short.histogram) <= 48
+    assert sum(count for _, count in short.histogram) == sum(count for _, count in bins)
+    assert short.histogram[-1][0] == 999
+    assert (short.count, found["bytes"]) == (999, 5)
 
 
 def test_a_congestion_control_that_nobody_chose_is_told_where_the_model_has_another() -> None:
-    side = {"congestion": None, "model_congestion": "cubic"}
-    end = {
-        "flow": "bulk",
-        "role": "send",
-        "ended": "duration",
-        "streams": [{"granted": {"congestion": "bbr"}}],
-    }
+    side = SocketPlan(model_congestion="cubic", untold=[])
     stream = flow()
+    streams: Json = [{"granted": {"congestion": "bbr"}}]
+    end: Json = {"flow": stream.name, "role": "send", "ended": "duration", "streams": streams}
 
-    def told(side: dict[str, Any]) -> list[str]:
-        asked = {"flows": [{"name": stream.name, "tcp": [side, side]}]}
-        return outcome.own_congestion(
-            asked, [stream], {stream.sender: {"flows": [end | {"flow": stream.name}]}}
+    def told(side: SocketPlan) -> list[str]:
+        one = FlowPlan(
+            name=stream.name,
+            kind=stream.kind,
+            from_="a",
+            to=["b"],
+            paths=[],
+            start_ns=0,
+            priority=0,
+            tcp=[side],
         )
+        run = RunPlan(duration_ns=1, warmup_ns=0, most_ns=1, seed=1)
+        asked = PointPlan(run=run, hosts={}, between={}, links=[], ways=[], gateways=[], flows=[one])
+        return outcome.own_congestion(asked, [stream], {stream.sender: HostResult.of({"flows": [end]})})
 
     (said,) = told(side)
     assert "`bbr`, and the model `cubic`" in said
-    assert told(side | {"congestion": "bbr"}) == []
-    assert told(side | {"model_congestion": "bbr"}) == []
+    assert told(msgspec.structs.replace(side, congestion="bbr")) == []
+    assert told(msgspec.structs.replace(side, model_congestion="bbr")) == []
+
+
+def test_a_null_of_an_agent_is_a_missing_field() -> None:
+    end = {"flow": "bulk", "role": "send", "gaps": None, "late": {"max_ns": None}, "elapsed_ns": None}
+    told: dict[str, Json] = {"flows": [end], "before": None, "after": {"at_ns": 5, "interfaces": None}}
+    found = HostResult.of(told)
+    assert (
+        found.ends["bulk", "send"]
+        == HostResult.of({"flows": [{"flow": "bulk", "role": "send"}]}).ends["bulk", "send"]
+    )
+    assert found.kept("bulk", "send") == end
+    assert Hello.of({"protocol": 1, "host": None}).addresses == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -26,6 +27,7 @@ from engpass.types.outcome import (
     Outcome,
     Place,
 )
+from engpass.types.plan import Drawing
 
 
 def flow(title: str, kind: BottleneckKind) -> FlowOutcome:
@@ -51,12 +53,15 @@ def outcome(engine: Engine, only: FlowOutcome) -> Outcome:
 
 def situation(limit: FlowOutcome, *nodes: str) -> Situation:
     """A flow over the nodes in a row, the middle ones routers."""
-    ends = [{"name": f"l{i}", "ends": pair} for i, pair in enumerate(itertools.pairwise(nodes))]
+    links = [
+        {"name": f"l{i}", "ends": pair, "medium": "ethernet-1g"}
+        for i, pair in enumerate(itertools.pairwise(nodes))
+    ]
     topology = {
         "nodes": [
             {"name": node, "kind": "host" if node in (nodes[0], nodes[-1]) else "router"} for node in nodes
         ],
-        "links": ends,
+        "links": links,
         "flows": [{"name": "f", "kind": "udp-stream", "from": nodes[0], "to": nodes[-1]}],
     }
     settings = Settings({"router": {node: {} for node in nodes[1:-1]}})
@@ -67,7 +72,8 @@ def situation(limit: FlowOutcome, *nodes: str) -> Situation:
         datagrams=Datagrams(sent=100, received=100, lost=0),
     )
     found = (outcome("simulate", sent),)
-    return Situation(settings, topology, "f", found, outcome("limit", limit))
+    drawing = msgspec.convert(topology, Drawing)
+    return Situation(settings, drawing, "f", found, outcome("limit", limit))
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +10,9 @@ from engpass import netlab
 from engpass.error import EngpassError
 from engpass.netlab import emulated, kernel, registry, veth
 from engpass.netlab.layout import layout
+from engpass.plan import point_plan
 from engpass.testbed import load, loads
+from engpass.types.plan import PointPlan
 
 CAMPUS = """\
 [host.left]
@@ -44,9 +44,8 @@ message = "8 kB"
 """
 
 
-def numbers(text: str, set_: dict[str, str] | None = None) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(loads(text, set_).campaign.numbers("base", []))
-    return found
+def numbers(text: str, set_: dict[str, str] | None = None) -> PointPlan:
+    return point_plan(loads(text, set_).campaign, "base", [])
 
 
 def test_a_bridge_joins_one_network_and_routers_have_routes() -> None:
@@ -110,7 +109,7 @@ message = "1 kB"
     assert str(plan.ways["b", "a"]) == str(
         next(p.address.ip for p in plan.nodes["a"].ports if p.address and p.device == "ax")
     )
-    model = loads(text).topology["flows"][0]["route"]
+    model = loads(text).topology.flows[0].route
     assert model == ["a", "x", "b"]
 
 
@@ -189,6 +188,6 @@ def test_the_kyoto_experiment_on_a_live_kernel_can_be_carried() -> None:
     testbed = load(Path(__file__).parents[2] / "gallery" / "kyoto-live" / "testbed.toml")
     assert len(testbed.variants) == 4
     for variant in testbed.variants:
-        found = json.loads(testbed.campaign.numbers(variant, []))
+        found = point_plan(testbed.campaign, variant, [])
         assert netlab.choose_engine(found) == "measure"
         assert veth.notes(found) == []

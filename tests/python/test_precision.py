@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from engpass.measure.answers import Line
 from engpass.measure.precision import LEAST_SAMPLES, Rule, Series, mean, quantile
 
 MIDDLE = 10.0
@@ -94,7 +95,7 @@ def test_few_samples_say_nothing_and_equal_ones_everything() -> None:
 def test_warm_up_and_rests_are_no_samples() -> None:
     series = Series(100, 150)
     for begin, end in ((0, 100), (100, 200), (200, 300), (300, 310)):
-        series.take({"from_ns": begin, "to_ns": end, "bytes": 7})
+        series.take(Line(from_ns=begin, to_ns=end, bytes=7))
     assert series.samples == [7e9 / 100]
 
 

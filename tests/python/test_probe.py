@@ -9,9 +9,10 @@ import re
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 import engpass
@@ -24,29 +25,29 @@ from engpass.probe import FIGURES, facts, probe
 from engpass.report.page import render_probe
 from engpass.report.probe import figures
 from engpass.say import byte_rate, size
+from engpass.types.probe import CacheLevel, GpuSection, PointSection, Report
 from report_probe import full, probed
 
 
 @pytest.fixture(scope="module")
-def some() -> dict[str, Any]:
+def some() -> Report:
     """A report with little in it: the clock, the smallest array, and everything else not measured."""
     one = _engpass.Probe(True, "/nowhere")
     for step, about in enumerate(one.steps()):
         if about in ("clock and timers", "disk", "devices") or step == 1:
             one.run(step)
-    report: dict[str, Any] = json.loads(one.report())
-    return report
+    return msgspec.json.decode(one.report(), type=Report)
 
 
-def test_what_was_not_measured_says_why(some: dict[str, Any]) -> None:
-    assert some["gpus"] == {"not_measured": "its step did not run"}
+def test_what_was_not_measured_says_why(some: Report) -> None:
+    assert some.gpus == GpuSection(not_measured="its step did not run")
     said = dict(facts(some))
     assert said["GPUs"] == "not measured: its step did not run"
     assert said["disk"].startswith("not measured: `/nowhere`")
     assert "ns to read" in said["clock"]
 
 
-def test_the_bottom_line_says_what_cannot_be_trusted(some: dict[str, Any]) -> None:
+def test_the_bottom_line_says_what_cannot_be_trusted(some: Report) -> None:
     made = probed(full(some))
     assert "copies 4.00 GB/s in memory" in made.sentence
     # Nothing is a bound that was not confirmed.
@@ -55,15 +56,17 @@ def test_the_bottom_line_says_what_cannot_be_trusted(some: dict[str, Any]) -> No
     assert any(doubt.endswith("the best: copy in memory (copy-string of 8 KiB)") for doubt in made.doubts)
     assert any("other work took 25.0 % of the CPUs" in doubt for doubt in made.doubts)
     assert "not steady" in made.sentence
-    sure = [{**one, "confirmed": True} for one in made.data["basis"]]
-    calm = probed({**made.data, "basis": sure, "others": 0.0, "timer": {**made.data["timer"], "stolen": 0.0}})
+    sure = [replace(one, confirmed=True) for one in made.data.basis]
+    timer = made.data.timer
+    assert timer is not None
+    calm = probed(replace(made.data, basis=sure, others=0.0, timer=replace(timer, stolen=0.0)))
     assert calm.doubts == []
     assert "no more than 4.00 GB/s of payload leaves this host" in calm.sentence
     # A probe without the points that the model needs is not steady either.
-    assert "of the memory too little was measured" in probed({**some, "basis": []}).doubts
+    assert "of the memory too little was measured" in probed(replace(some, basis=[])).doubts
 
 
-def test_tables_have_everything(some: dict[str, Any]) -> None:
+def test_tables_have_everything(some: Report) -> None:
     written = io.StringIO()
     show(probed(full(some)), Console(file=written, width=200))
     text = written.getvalue()
@@ -84,7 +87,7 @@ def test_tables_have_everything(some: dict[str, Any]) -> None:
     assert re.search(r" KiB .* \d+\.\d\? ", text)
 
 
-def test_the_page_is_whole_and_escapes(some: dict[str, Any]) -> None:
+def test_the_page_is_whole_and_escapes(some: Report) -> None:
     for report in (some, full(some)):
         page = render_probe(probed(report))
         assert "a &lt;host&gt;" in page
@@ -99,15 +102,16 @@ def test_the_page_is_whole_and_escapes(some: dict[str, Any]) -> None:
     assert re.search(r"not measured: no &lt;link&gt;", page)
 
 
-def test_figures_follow_what_was_measured(some: dict[str, Any]) -> None:
+def test_figures_follow_what_was_measured(some: Report) -> None:
     assert list(figures(probed(some)))[:1] == ["memory"]
     drawn = {name: chart.to_dict() for name, chart in figures(probed(full(some))).items()}
     assert list(drawn) == ["memory", "paths", "roofline"]
     # Two sizes with all threads are a curve of their own.
     sweep = full(some)
-    first = sweep["memory"]["measured"][0]
-    more = [{**first, "threads": 2, "bytes": count} for count in (8192, 16384)]
-    sweep["memory"] = {"measured": [*sweep["memory"]["measured"], *more]}
+    points = sweep.memory.measured
+    assert points is not None
+    more = [replace(points[0], threads=2, bytes=count) for count in (8192, 16384)]
+    sweep = replace(sweep, memory=PointSection(measured=[*points, *more]))
     together = figures(probed(sweep))["memory-together"].to_dict()
     assert "2 threads together" in json.dumps(together)
     assert 'id="figure-memory-together"' in render_probe(probed(sweep))
@@ -116,9 +120,9 @@ def test_figures_follow_what_was_measured(some: dict[str, Any]) -> None:
     assert "ktls" not in bars  # nothing is drawn of what was not measured
     # DRAM is not squeezed; a cache that two CPUs share stands at half of its size for each of two threads.
     assert drawn["memory"]["layer"][2]["encoding"]["y"]["scale"]["type"] == "log"
-    shared = {"level": 3, "kind": "Unified", "bytes": 24 << 10, "shared_by": "0-1"}
-    own = {"level": 1, "kind": "Data", "bytes": 10 << 10, "shared_by": "0"}
-    caches = {**sweep, "host": {**sweep["host"], "caches": [shared, own]}}
+    shared = CacheLevel(level=3, kind="Unified", bytes=24 << 10, shared_by="0-1")
+    own = CacheLevel(level=1, kind="Data", bytes=10 << 10, shared_by="0")
+    caches = replace(sweep, host=replace(sweep.host, caches=[shared, own]))
     lines = json.dumps(figures(probed(caches))["memory-together"].to_dict())
     assert '[{"kib": 12.0, "name": "L3"}, {"kib": 10.0, "name": "L1"}]' in lines
     # The bus of the adapter is a line of the roofline.
@@ -226,6 +230,8 @@ def test_nothing_stays_of_a_probe_that_is_cut_short(
 
 
 def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = _engpass.Probe(True, "/nowhere").report()
+
     class Fake:
         def __init__(self, quick: bool, directory: str) -> None:
             self.ran: list[int] = []
@@ -237,7 +243,7 @@ def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
             self.ran.append(step)
 
         def report(self) -> str:
-            return "{}"
+            return empty
 
         def table(self, name: str) -> str:
             return name
@@ -246,7 +252,7 @@ def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, int, str]] = []
     made = probe(name="x", watch=lambda *told: seen.append(told))
     assert seen == [(0, 2, "one"), (1, 2, "two"), (2, 2, "")]
-    assert made.table == "x"
+    assert (made.table, made.text) == ("x", empty)
 
 
 def test_a_host_without_room_for_a_thread_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -31,7 +32,7 @@ def test_a_testbed_shows_what_it_is(testbed_file: Path) -> None:
     assert lan.repeats == 2
     assert [axis.path for axis in lan.axes] == ["traffic.stream.message"]
     assert next((v.text, v.number, v.unit) for v in lan.axes[0].values) == ("1 kB", 1000, "B")
-    assert [flow["name"] for flow in lan.topology["flows"]] == ["stream"]
+    assert [flow.name for flow in lan.topology.flows] == ["stream"]
     assert lan.plan().total == POINTS
     assert "24 points" in repr(lan)
 
@@ -75,7 +76,7 @@ def test_a_testbed_built_from_tables_passes_the_same_check() -> None:
     with pytest.raises(engpass.InvalidTestbed):
         engpass.load({"name": "No traffic"})
     with pytest.raises(engpass.SourceError, match=r"`name` is a NoneType"):
-        engpass.load({"name": None})
+        engpass.load(json.loads('{"name": null}'))
 
 
 def test_limit_is_per_variant_and_at_the_files_own_values(testbed_file: Path) -> None:

@@ -118,7 +118,7 @@ SHAPES: dict[str, Callable[[], tuple[Record, list[Outcome]]]] = {
     ),
     "many variants": lambda: cases.swept([f"variant number {n}" for n in range(20)], [cases.BUFFERS]),
     "several flows": cases.several_flows,
-    "nothing yet": lambda: (Record(axes=[MESSAGES], points_total=10), []),
+    "nothing yet": lambda: (Record(axes=(MESSAGES,), points_total=10), []),
 }
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import engpass
 from engpass.report import theme
 from engpass.report.diagram import describe, diagram
 from engpass.report.layout import layers, read
+from engpass.types.plan import Drawing, DrawnCircuit, DrawnFlow, DrawnLink, DrawnNode
 from report_kyoto import TOPOLOGY
 
 
@@ -66,14 +67,14 @@ def test_words_for_those_who_do_not_see_it() -> None:
 
 
 def test_parallel_links_do_not_hide_each_other() -> None:
-    bonded = {
-        "nodes": [{"name": "a", "kind": "host"}, {"name": "b", "kind": "host"}],
-        "links": [
-            {"name": f"l{i}", "ends": ends, "medium": "ethernet-1g", "rate_bit_per_s": 1e9}
+    bonded = Drawing(
+        nodes=[DrawnNode(name="a", kind="host"), DrawnNode(name="b", kind="host")],
+        links=[
+            DrawnLink(name=f"l{i}", ends=ends, medium="ethernet-1g", rates_bit_per_s=[10**9] * 2)
             for i, ends in enumerate((["a", "b"], ["b", "a"], ["a", "b"]))
         ],
-        "flows": [{"name": "f", "kind": "tcp-stream", "from": "a", "to": "b", "route": ["a", "b"]}],
-    }
+        flows=[DrawnFlow(name="f", kind="tcp-stream", from_="a", to="b", route=["a", "b"])],
+    )
     svg = diagram(bonded, palette=theme.LIGHT)
     curves = re.findall(r'<path d="(M[^"]*Q[^"]*)"', svg)
     assert len(curves) == 4
@@ -109,44 +110,43 @@ message = "64 kB"
 
 def test_routers_and_the_way_that_packets_take() -> None:
     topology = engpass.loads(NETWORK).topology
-    kinds = [node["kind"] for node in topology["nodes"]]
+    kinds = [node.kind for node in topology.nodes]
     assert kinds == ["host", "host", "ethernet switch", "router"]
     # The shorter way carries cells, and no circuit is there for the packets.
-    assert topology["flows"][0]["route"] == ["a", "office", "gateway", "b"]
+    assert topology.flows[0].route == ["a", "office", "gateway", "b"]
     assert read(topology).flows[0].nodes == (0, 2, 3, 1)
     svg = diagram(topology, palette=theme.LIGHT)
     assert texts(svg).count("router") == 1 + 1  # in its box and as its title
     assert svg.count('rx="23"') == 1
     # A record without routes, or with one that no links make, is drawn without.
-    for route in ([], ["a", "b", "nobody"], ["a", "gateway", "b"]):
-        flow = {**topology["flows"][0], "route": route}
-        assert read({**topology, "flows": [flow]}).flows[0].nodes == ()
+    routes: list[list[str]] = [[], ["a", "b", "nobody"], ["a", "gateway", "b"]]
+    for route in routes:
+        flow = replace(topology.flows[0], route=route)
+        assert read(replace(topology, flows=[flow])).flows[0].nodes == ()
 
 
 names = st.text(min_size=1, max_size=4)
 
 
 @st.composite
-def topologies(draw: st.DrawFn) -> dict[str, Any]:
+def topologies(draw: st.DrawFn) -> Drawing:
     nodes = draw(st.lists(names, min_size=1, max_size=9, unique=True))
     pick = st.sampled_from([*nodes, "nobody"])
     pairs = st.lists(st.tuples(pick, pick), max_size=14)
     kinds = st.sampled_from(["host", "atm switch", "router"])
-    return {
-        "nodes": [{"name": name, "kind": draw(kinds)} for name in nodes],
-        "links": [
-            {"name": f"l{i}", "ends": [a, b], "medium": "oc-3c", "rate_bit_per_s": 1e6}
+    return Drawing(
+        nodes=[DrawnNode(name=name, kind=draw(kinds)) for name in nodes],
+        links=[
+            DrawnLink(name=f"l{i}", ends=[a, b], medium="oc-3c", rates_bit_per_s=[10**6] * 2)
             for i, (a, b) in enumerate(draw(pairs))
         ],
-        "circuits": [{"name": f"c{i}", "from": a, "to": b} for i, (a, b) in enumerate(draw(pairs))],
-        "flows": [
-            {"name": f"f{i}", "kind": "cbr", "from": a, "to": b} for i, (a, b) in enumerate(draw(pairs))
-        ],
-    }
+        circuits=[DrawnCircuit(name=f"c{i}", from_=a, to=b) for i, (a, b) in enumerate(draw(pairs))],
+        flows=[DrawnFlow(name=f"f{i}", kind="cbr", from_=a, to=b) for i, (a, b) in enumerate(draw(pairs))],
+    )
 
 
 @given(topology=topologies(), narrow=st.booleans())
-def test_any_graph_is_drawn_whole(topology: dict[str, Any], narrow: bool) -> None:
+def test_any_graph_is_drawn_whole(topology: Drawing, narrow: bool) -> None:
     graph = read(topology)
     placed = sorted(node for row in layers(graph) for node in row)
     assert placed == list(range(len(graph.nodes)))
@@ -163,14 +163,14 @@ def test_any_graph_is_drawn_whole(topology: dict[str, Any], narrow: bool) -> Non
 
 def test_of_thousands_of_nodes_the_first_ways_are_drawn() -> None:
     ends = [f"h{at}" for at in range(6000)]
-    topology = {
-        "nodes": [{"name": "middle", "kind": "router"}, *({"name": end, "kind": "host"} for end in ends)],
-        "links": [{"name": f"l{at}", "ends": ["middle", end]} for at, end in enumerate(ends)],
-        "flows": [
-            {"name": f"f{at}", "from": one, "to": other, "route": [one, "middle", other]}
+    topology = Drawing(
+        nodes=[DrawnNode(name="middle", kind="router"), *(DrawnNode(name=end, kind="host") for end in ends)],
+        links=[DrawnLink(name=f"l{at}", ends=["middle", end], medium="") for at, end in enumerate(ends)],
+        flows=[
+            DrawnFlow(name=f"f{at}", from_=one, to=other, route=[one, "middle", other])
             for at, (one, other) in enumerate(zip(ends[::2], ends[1::2], strict=True))
         ],
-    }
+    )
     svg = diagram(topology, palette=theme.LIGHT)
     said = texts(svg)
     assert all(f"h{at}" in said for at in range(16))
@@ -179,4 +179,4 @@ def test_of_thousands_of_nodes_the_first_ways_are_drawn() -> None:
     assert "h15" in describe(topology)
     assert len(describe(topology)) < 2000
     # Without traffic there are nodes all the same.
-    assert "middle" in texts(diagram({**topology, "flows": []}, palette=theme.LIGHT))
+    assert "middle" in texts(diagram(replace(topology, flows=[]), palette=theme.LIGHT))

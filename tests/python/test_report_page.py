@@ -141,7 +141,7 @@ def test_the_numbers_in_the_page_are_those_of_the_outcomes() -> None:
     at_nine = [
         o.flows["stream"]
         for o in outcomes
-        if (o.variant, o.engine, o.sweep) == ("congested", "simulate", {MESSAGES["path"]: nine})
+        if (o.variant, o.engine, o.sweep) == ("congested", "simulate", {MESSAGES.path: nine})
     ]
     data = page.json("page-data")["datasets"]["flow0"]
     rows = [dict(zip(data["columns"], row, strict=True)) for row in data["rows"]]
@@ -298,7 +298,7 @@ def test_what_is_missing_is_said() -> None:
     run, outcomes = kyoto(repeats=1)
     part = replace(run, points_done=100, status="partial")
     assert f"Only 100 of {run.points_total} points are done." in Reader(render(part, outcomes)).text
-    nothing = Reader(render(Record(axes=[MESSAGES], points_total=10), []))
+    nothing = Reader(render(Record(axes=(MESSAGES,), points_total=10), []))
     assert "No point of this run is done yet." in nothing.text
     assert "There is nothing to draw yet." in nothing.text
 

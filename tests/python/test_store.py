@@ -20,9 +20,11 @@ from sqlalchemy import Connection, event
 import engpass
 from conftest import POINTS
 from engpass import outcomes
+from engpass.campaign import Axis, AxisValue
 from engpass.error import ChoiceError, StoreError
 from engpass.store import Finished, RunRecord, Store, database, migrations, schema
 from engpass.types.outcome import VERSION, Datagrams, FlowOutcome, Outcome, Tcp
+from engpass.types.plan import Drawing
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -52,7 +54,7 @@ def outcome(variant: str = "base", *, note: str = "", tcp: Tcp | None = None, lo
 
 
 def record(digest: str = "0" * 64, total: int = 4) -> RunRecord:
-    values = [{"text": f"{i} B", "number": float(i), "unit": "B"} for i in range(total)]
+    values = tuple(AxisValue(f"{i} B", float(i), "B") for i in range(total))
     return RunRecord(
         id="",
         name="ä test",
@@ -61,9 +63,9 @@ def record(digest: str = "0" * 64, total: int = 4) -> RunRecord:
         overrides=[("run.seed", "3")],
         engines=["limit"],
         variants=["base"],
-        axes=[{"path": "traffic.stream.message", "values": values}],
+        axes=(Axis("traffic.stream.message", values),),
         repeats=1,
-        topology={"nodes": []},
+        topology=Drawing(),
         environment={"version": "0"},
         created="2026-01-01T00:00:00.000000+00:00",
         points_total=total,

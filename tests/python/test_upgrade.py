@@ -7,13 +7,17 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 import engpass
 from engpass import ledger, outcomes
 from engpass.error import EngpassError
 from engpass.store import Store
 from engpass.types.outcome import Outcome
+from engpass.types.plan import Drawing
+from engpass.upgrade import OldDrawing, drawing
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -51,7 +55,8 @@ def old(**more: object) -> Outcome:
 @pytest.mark.parametrize("stored", STORED, ids=[entry["testbed"].splitlines()[0] for entry in STORED])
 def test_an_old_outcome_is_read_as_the_new_one_of_the_same_point(stored: dict[str, Any]) -> None:
     now = engpass.loads(stored["testbed"]).run(["limit", "simulate"]).outcomes
-    then = [outcomes.read(json.dumps(outcome), stored["topology"]) for outcome in stored["outcomes"]]
+    topology = msgspec.convert(stored["topology"], Drawing)
+    then = [outcomes.read(json.dumps(outcome), topology) for outcome in stored["outcomes"]]
     assert [outcomes.write(outcome) for outcome in then] == [outcomes.write(outcome) for outcome in now]
 
 
@@ -66,7 +71,7 @@ def test_an_outcome_without_paths_gets_those_of_its_topology() -> None:
 def test_a_path_that_the_topology_does_not_decide_is_not_guessed(route: list[str] | None) -> None:
     topology = engpass.loads(PARALLEL).topology
     if route is not None:
-        topology["flows"][0]["route"] = route
+        topology = replace(topology, flows=[replace(topology.flows[0], route=route)])
     assert ledger.route(outcomes.read(json.dumps(PLAIN), topology), "stream") == []
 
 
@@ -144,3 +149,9 @@ def test_an_outcome_that_no_version_wrote_is_refused(text: str) -> None:
     with pytest.raises(EngpassError, match="a stored outcome cannot be read") as caught:
         outcomes.read(text)
     assert "--fresh" in (caught.value.help or "")
+
+
+def test_an_old_drawing_has_one_rate_for_both_directions() -> None:
+    link = {"name": "wire", "ends": ["a", "b"], "medium": "ethernet-10", "rate_bit_per_s": 10_000_000}
+    old = msgspec.convert({"nodes": [], "links": [link]}, OldDrawing)
+    assert drawing(old).links[0].rates_bit_per_s == [10_000_000, 10_000_000]

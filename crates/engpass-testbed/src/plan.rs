@@ -429,7 +429,7 @@ fn flow(point: &Point, name: &str, traffic: &Traffic, paths: Vec<Path>) -> FlowP
         paths,
         start_ns: start.map_or(0, ns),
         stop_ns: stop.map(ns),
-        priority: traffic.priority().into(),
+        priority: traffic.priority(),
         ttl: traffic.ttl().map(Into::into),
         live: traffic.live().map(live),
         receive_buffer_bytes: bytes(traffic.receive_buffer()),

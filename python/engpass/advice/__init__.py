@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 from engpass import _engpass, say
 from engpass.advice import (
@@ -31,6 +30,7 @@ from engpass.environment import cores
 from engpass.explain.bench import Bench
 from engpass.explain.service import LEAST, LOSS, Needs, Served, longer
 from engpass.explain.situation import Situation
+from engpass.jsondata import Json
 
 __all__ = ["KINDS", "Advice", "Change", "Effect", "advise", "effect_texts", "told"]
 
@@ -91,7 +91,7 @@ class Effect:
             parts.append(f"delay p99 {say.time_change(before.delay, after.delay)}")
         return ", ".join(parts)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, list[float | None]]:
         """The effect as JSON data."""
         return {
             key: [getattr(side, name) for side in (self.before, self.after)]
@@ -158,7 +158,7 @@ class Change:
         note = f" ({'; '.join(costs)}{f'; and {more:,} more flows lose' if more else ''})" if costs else ""
         return f"{self.say}: {self.own.text}{note}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """The change as JSON data; figures of flows are pairs, before and after."""
         return {
             "kind": self.kind,

@@ -50,7 +50,8 @@ def _faster(at: Situation, hop: Hop) -> Iterator[Proposal]:
     words = f"raise the rate of link `{hop.link}` to {{}}"
     if isinstance(at.settings.get(*which), Mapping):
         ends = at.settings.get(*path, "ends")
-        which = (*which, "forward" if ends[0] == hop.start else "backward")
+        forward = isinstance(ends, list) and ends[0] == hop.start
+        which = (*which, "forward" if forward else "backward")
         words = f"raise the rate of link `{hop.link}` from `{hop.start}` to `{hop.end}` to {{}}"
     rate = at.settings.amount(*which)
     if rate is not None:
@@ -58,7 +59,7 @@ def _faster(at: Situation, hop: Hop) -> Iterator[Proposal]:
         return
     medium = at.settings.get(*path, "medium")
     media = at.settings.choices(*path, "medium")
-    if medium not in media:
+    if not isinstance(medium, str) or medium not in media:
         return
     faster = [m for m in media[media.index(medium) + 1 :] if _stem(m) == _stem(medium)][:3]
     steps = tuple(

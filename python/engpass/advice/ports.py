@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 from engpass.advice.base import Candidate
 from engpass.explain.situation import Situation
-from engpass.settings import Amount, join, keys, read_value, split
+from engpass.settings import Amount, Key, join, keys, read_value, split, table_of
+from engpass.source import Toml
 
 ROOM = ("buffer full", "discard policy", "CLP threshold")
 QUEUED = (*ROOM, "early drop", "codel", "exceeds token bucket burst")
@@ -30,13 +30,14 @@ class Queue:
 
     path: tuple[str, ...]
     kind: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Toml]
 
     @property
     def limit(self) -> str:
         """How much it holds, as written: given or the default of its kind."""
         given = self.settings.get("limit")
-        return str(given or kinds().get(self.kind, {}).get("limit", {}).get("default") or "")
+        key = kinds().get(self.kind, {}).get("limit")
+        return str(given or (key and key.default) or "")
 
     def with_limit(self, limit: str) -> str:
         """The value of its path with another limit, as an inline table."""
@@ -54,10 +55,10 @@ def with_limit(kind: str, limit: object) -> str:
 
 def complete(kind: str) -> bool:
     """Whether a discipline is one without any further setting."""
-    return not any(key.get("required") for key in kinds().get(kind, {}).values())
+    return not any(key.required for key in kinds().get(kind, {}).values())
 
 
-def kinds() -> dict[str, dict[str, dict[str, Any]]]:
+def kinds() -> dict[str, dict[str, Key]]:
     """The queue disciplines of the catalogue."""
     return keys(_FAMILY)
 
@@ -79,11 +80,11 @@ def queue(at: Situation, node: str, end: str) -> Queue:
     family = "switch" if node in at.settings.names("switch") else "router"
     path: tuple[str, ...] = (family, node, "queue")
     given = None
-    for link in at.topology["links"]:
-        if set(link["ends"]) == {node, end}:
-            given = at.settings.get("link", link["name"], "queue")
+    for link in at.topology.links:
+        if set(link.ends) == {node, end}:
+            given = at.settings.get("link", link.name, "queue")
             if given is not None:
-                path = ("link", link["name"], "queue")
+                path = ("link", link.name, "queue")
     if given is None:
         given = at.settings.get(*path)
     return _read(path, given)
@@ -99,11 +100,11 @@ def keeps_rates(at: Situation, step: Candidate) -> bool:
     )
 
 
-def _read(path: tuple[str, ...], given: object) -> Queue:
-    if isinstance(given, Mapping) and given:
+def _read(path: tuple[str, ...], given: Toml | None) -> Queue:
+    if isinstance(given, dict) and given:
         kind = next(iter(given))
         inner = given[kind]
-        return Queue(path, str(kind), inner if isinstance(inner, Mapping) else {})
+        return Queue(path, kind, table_of(inner))
     return Queue(path, str(given or _DEFAULT), {})
 
 

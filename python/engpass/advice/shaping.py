@@ -70,10 +70,10 @@ def _shaped(at: Situation) -> Iterator[Proposal]:
 def circuit_of(at: Situation) -> str | None:
     """The circuit that the flow takes in the direction in which it is shaped."""
     named = at.settings.get("traffic", at.flow, "circuit")
-    for circuit in at.topology["circuits"]:
-        wanted = circuit["name"] == named if named else (circuit["from"], circuit["to"]) == at.ends
+    for circuit in at.topology.circuits:
+        wanted = circuit.name == named if named else (circuit.from_, circuit.to) == at.ends
         if wanted:
-            return str(circuit["name"]) if circuit["from"] == at.ends[0] else None
+            return circuit.name if circuit.from_ == at.ends[0] else None
     return None
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
 
 from engpass.claims.file import CampaignSpec, Measure
 from engpass.settings import Amount, Settings, split
+from engpass.source import Toml
 
 MOST = 2
 """Factor by which a quantity may change."""
@@ -57,12 +57,12 @@ def _is_removal(key: str, value: str) -> bool:
     return REMOVES.get(key, ("", ""))[0] == value or (amount is not None and not amount.number)
 
 
-def _same(before: Any, value: str) -> bool:  # noqa: ANN401 (whatever a testbed has there)
+def _same(before: Toml | None, value: str) -> bool:
     number = _number(before)
     return str(before) == value or (number is not None and number == _number(value))
 
 
-def _number(value: Any) -> tuple[Decimal, str] | None:  # noqa: ANN401 (whatever a testbed has there)
+def _number(value: Toml | None) -> tuple[Decimal, str] | None:
     """A quantity or a bare number with its base unit; `None` for anything else."""
     if isinstance(value, bool):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from engpass.claims.checks import Verdict
 from engpass.claims.curves import Campaign, Curve
@@ -32,7 +32,7 @@ class Judged:
             return "holds" if self.verdict.holds else "fails"
         return "holds after all" if self.verdict.holds else "known difference"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, str | bool | dict[str, str] | None]:
         """The claim as `engpass reproduce --json` prints it and the report shows it."""
         claim, measure = self.claim, self.claim.measure
         return {

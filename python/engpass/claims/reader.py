@@ -6,15 +6,18 @@ import dataclasses
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 from engpass.claims.checks import CHECKS, Check, Interval
 from engpass.claims.file import KINDS, MAIN, CampaignSpec, Claim, ClaimsError, ClaimsFile, Measure
 from engpass.claims.quantity import Quantity
 from engpass.error import nearest
-from engpass.source import MAX_BYTES
+from engpass.settings import table_of
+from engpass.source import MAX_BYTES, Toml
+
+_Table = Mapping[str, Toml]
 
 _TOP = {
     "title": str,
@@ -58,7 +61,7 @@ def read(path: Path) -> ClaimsFile:
         raise ClaimsError(f"`{path}` is too large for a claims file", "check the path")
     try:
         text = data.decode()
-        tables = tomllib.loads(text)
+        tables: dict[str, Toml] = tomllib.loads(text)
     except UnicodeDecodeError:
         raise ClaimsError(f"`{path}` is not UTF-8", "write it in UTF-8") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -96,20 +99,21 @@ class _Reader:
                 return number
         return max(start, 1)
 
-    def file(self, tables: Mapping[str, Any]) -> ClaimsFile:
+    def file(self, tables: _Table) -> ClaimsFile:
         top = _Place("top level")
         self._known(top, tables, _TOP)
         title, reference = self._text(top, tables, "title"), self._text(top, tables, "reference")
-        notes = tables.get("notes", [])
-        if not all(isinstance(note, str) for note in notes):
+        listed = _list(tables.get("notes"))
+        notes = _texts(listed)
+        if len(notes) < len(listed):
             raise self.fail(top, "`notes` is no list of sentences", 'write `notes = ["…"]`', "notes")
-        campaigns = [self._campaign(name, table) for name, table in tables.get("campaign", {}).items()]
+        campaigns = [self._campaign(name, table) for name, table in table_of(tables.get("campaign")).items()]
         names = {campaign.name for campaign in campaigns}
         if MAIN not in names:
             campaigns.append(CampaignSpec(MAIN))
         # The run that the report shows is the one that was used last.
         campaigns.sort(key=lambda campaign: campaign.name == MAIN)
-        listed = tables.get("claim", [])
+        listed = _list(tables.get("claim"))
         if not listed:
             raise self.fail(top, "there are no claims", "write at least one `[[claim]]`")
         claims: dict[str, Claim] = {}
@@ -122,40 +126,43 @@ class _Reader:
         order = list(KINDS)
         in_order = sorted(claims.values(), key=lambda claim: order.index(claim.kind))
         return ClaimsFile(
-            title, reference, tuple(campaigns), tuple(in_order), tables.get("text"), tuple(notes)
+            title, reference, tuple(campaigns), tuple(in_order), _text_at(tables, "text"), notes
         )
 
-    def _campaign(self, name: str, table: Any) -> CampaignSpec:  # noqa: ANN401 (whatever TOML has there)
+    def _campaign(self, name: str, table: Toml) -> CampaignSpec:
         at = _Place(f"campaign `{name}`", f"[campaign.{name}]")
         if not isinstance(table, dict):
             raise self.fail(at, "it is no table", f"write `[campaign.{name}]`")
         self._known(at, table, {"set": dict, "engines": list, "variants": list, "repeats": int})
+        repeats = table.get("repeats")
         return CampaignSpec(
             name,
             self._pairs(at, table, "set"),
             self._names(at, table, "engines"),
             self._names(at, table, "variants"),
-            table.get("repeats"),
+            repeats if isinstance(repeats, int) else None,
         )
 
-    def _pairs(self, at: _Place, table: Mapping[str, Any], key: str) -> tuple[tuple[str, str], ...]:
+    def _pairs(self, at: _Place, table: _Table, key: str) -> tuple[tuple[str, str], ...]:
         """Paths and their values as texts."""
-        pairs = table.get(key, {})
-        for path, value in pairs.items():
+        pairs: list[tuple[str, str]] = []
+        for path, value in table_of(table.get(key)).items():
             if not isinstance(value, str):
                 cause = f"the value of `{path}` is no text"
                 raise self.fail(at, cause, "write values as in `--set`, in quotes", key)
-        return tuple(pairs.items())
+            pairs.append((path, value))
+        return tuple(pairs)
 
-    def _names(self, at: _Place, table: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-        names = table.get(key)
-        if names is None:
+    def _names(self, at: _Place, table: _Table, key: str) -> tuple[str, ...] | None:
+        if key not in table:
             return None
-        if not names or not all(isinstance(name, str) for name in names):
+        listed = _list(table[key])
+        names = _texts(listed)
+        if not names or len(names) < len(listed):
             raise self.fail(at, f"`{key}` is no list of names", f'write `{key} = ["NAME"]`', key)
-        return tuple(names)
+        return names
 
-    def _claim(self, at: _Place, table: Any, tables: Mapping[str, Any], campaigns: set[str]) -> Claim:  # noqa: ANN401 (whatever TOML has there)
+    def _claim(self, at: _Place, table: Toml, tables: _Table, campaigns: set[str]) -> Claim:
         if not isinstance(table, dict):
             raise self.fail(at, "it is no table", "write `[[claim]]`")
         if isinstance(table.get("id"), str):
@@ -164,7 +171,7 @@ class _Reader:
         kind = self._text(at, table, "kind")
         if kind not in KINDS:
             raise self.fail(at, f"there is no kind `{kind}`", nearest(kind, KINDS), "kind")
-        name = table.get("campaign", MAIN)
+        name = _text_or(table, "campaign", MAIN)
         if name not in campaigns:
             raise self.fail(
                 at, f"there is no campaign `{name}`", nearest(name, sorted(campaigns)), "campaign"
@@ -174,7 +181,7 @@ class _Reader:
         return Claim(
             id=self._text(at, table, "id"),
             statement=self._text(at, table, "statement"),
-            source=table.get("source") if "section" in table else self._text(at, table, "source"),
+            source=_text_at(table, "source") if "section" in table else self._text(at, table, "source"),
             kind=kind,
             published=published,
             section=section,
@@ -182,7 +189,7 @@ class _Reader:
             value=value,
             measure=None
             if kind == "open"
-            else self._measure(at, table, published or value or "", tables.get("flow", "stream")),
+            else self._measure(at, table, published or value or "", _text_or(tables, "flow", "stream")),
             expected=expected,
             reason=reason,
             decided_by=decided_by,
@@ -190,7 +197,7 @@ class _Reader:
         )
 
     def _stated(
-        self, at: _Place, table: Mapping[str, Any], kind: str, has_text: bool
+        self, at: _Place, table: _Table, kind: str, has_text: bool
     ) -> tuple[str | None, str | None, str | None, str | None]:
         """The stated value: `published`, `section` and `printed`, or `value`."""
         printed = "printed" in table or "section" in table or "published" in table
@@ -213,15 +220,13 @@ class _Reader:
         if not has_text:
             cure = "give `text`, the title of the source as it stands in its text"
             raise self.fail(at, "the file does not say which text prints it", cure, "printed")
-        text = table["printed"]
+        text = self._text(at, table, "printed")
         if not _NUMBER.fullmatch(text) and not _is_word(text):
             cure = "copy a number with its unit, or the one word for a shape"
             raise self.fail(at, f"`printed` is `{text}`, neither a number nor one word", cure, "printed")
-        return table.get("published"), table["section"], text, None
+        return _text_at(table, "published"), _text_at(table, "section"), text, None
 
-    def _outlook(
-        self, at: _Place, table: Mapping[str, Any], kind: str
-    ) -> tuple[bool, str | None, str | None]:
+    def _outlook(self, at: _Place, table: _Table, kind: str) -> tuple[bool, str | None, str | None]:
         """Whether the claim is expected to hold, why not, and an observation that would decide it."""
         if kind == "open":
             for key in _CHECKED:
@@ -231,13 +236,13 @@ class _Reader:
         if "decided_by" in table:
             cure = 'take it out, or make the claim `kind = "open"`'
             raise self.fail(at, f"a claim of kind `{kind}` is decided by its check", cure, "decided_by")
-        expected = table.get("expected", True)
+        expected = table.get("expected") is not False
         if expected and "reason" in table:
             cure = "take it out, or write `expected = false` too"
             raise self.fail(at, "`reason` says why a claim is not expected to hold", cure, "reason")
         return expected, None if expected else self._text(at, table, "reason"), None
 
-    def _breaks(self, at: _Place, table: Mapping[str, Any], *, needed: bool) -> tuple[str, str] | None:
+    def _breaks(self, at: _Place, table: _Table, *, needed: bool) -> tuple[str, str] | None:
         if not needed:
             if "breaks" in table:
                 cause = "a claim that is not expected to hold has nothing to break"
@@ -249,25 +254,26 @@ class _Reader:
             raise self.fail(at, cause, 'write `breaks = { "KEY" = "VALUE" }` with one key', "breaks")
         return pairs[0]
 
-    def _measure(self, at: _Place, table: Mapping[str, Any], stated: str, flow: str) -> Measure:
-        check = self._check(at, self._text(at, table, "check"), table.get("with", {}))
+    def _measure(self, at: _Place, table: _Table, stated: str, flow: str) -> Measure:
+        check = self._check(at, self._text(at, table, "check"), table_of(table.get("with")))
         return Measure(
             check=check,
             accept=self._accept(at, check, stated, table),
-            campaign=table.get("campaign", MAIN),
-            engine=table.get("engine", "simulate"),
-            flow=table.get("flow", flow),
-            link=table.get("link"),
+            campaign=_text_or(table, "campaign", MAIN),
+            engine=_text_or(table, "engine", "simulate"),
+            flow=_text_or(table, "flow", flow),
+            link=_text_at(table, "link"),
             where=self._pairs(at, table, "where"),
         )
 
-    def _check(self, at: _Place, name: str, arguments: Mapping[str, Any]) -> Check:
+    def _check(self, at: _Place, name: str, arguments: _Table) -> Check:
         if name not in CHECKS:
             raise self.fail(at, f"there is no check `{name}`", nearest(name, CHECKS), "check")
         kind = CHECKS[name]
+        make: Callable[..., Check] = kind
         hints = get_type_hints(kind)
         fields = {field.name.rstrip("_"): field for field in dataclasses.fields(kind)}
-        given: dict[str, Any] = {}
+        given: dict[str, str | Quantity] = {}
         for key, value in arguments.items():
             if key not in fields:
                 cause = f"the check `{name}` has no argument `{key}`"
@@ -282,11 +288,11 @@ class _Reader:
                 cause = f"the check `{name}` needs the argument `{key}`"
                 raise self.fail(at, cause, "give it in `with`", "with")
         try:
-            return kind(**given)
+            return make(**given)
         except ValueError as error:
             raise self.fail(at, str(error), "correct it there", "with") from None
 
-    def _accept(self, at: _Place, check: Check, stated: str, table: Mapping[str, Any]) -> Interval | None:
+    def _accept(self, at: _Place, check: Check, stated: str, table: _Table) -> Interval | None:
         limits = [key for key in ("tolerance", "least", "most") if key in table]
         if not check.numeric:
             if limits:
@@ -298,9 +304,10 @@ class _Reader:
             raise self.fail(at, "it needs what is accepted, once", cure, limits[0] if limits else None)
         if "tolerance" in limits:
             key = "published" if "published" in table else "value"
-            return self._around(at, self._quantity(at, stated, key), table["tolerance"])
+            return self._around(at, self._quantity(at, stated, key), _text_or(table, "tolerance", ""))
         low, high = (
-            self._quantity(at, table[key], key) if key in table else None for key in ("least", "most")
+            self._quantity(at, text, key) if (text := _text_at(table, key)) is not None else None
+            for key in ("least", "most")
         )
         if low and high and (low.unit != high.unit or low.value > high.value):
             raise self.fail(
@@ -337,21 +344,43 @@ class _Reader:
         except ValueError as error:
             raise self.fail(at, str(error), "correct it there", key) from None
 
-    def _text(self, at: _Place, table: Mapping[str, Any], key: str) -> str:
+    def _text(self, at: _Place, table: _Table, key: str) -> str:
         if key not in table:
             raise self.fail(at, f"it has no `{key}`", f'give `{key} = "…"`')
-        text: str = table[key]
+        text = _text_or(table, key, "")
         if not text.strip():
             raise self.fail(at, f"`{key}` is empty", "say something", key)
         return text
 
-    def _known(self, at: _Place, table: Mapping[str, Any], known: Mapping[str, type]) -> None:
+    def _known(self, at: _Place, table: _Table, known: Mapping[str, type]) -> None:
         for key, value in table.items():
             if key not in known:
                 raise self.fail(at, f"unknown key `{key}`", nearest(key, known), key)
             wanted = known[key]
             if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
                 raise self.fail(at, f"`{key}` is not {_NAMES[wanted]}", "correct it there", key)
+
+
+def _text_at(table: _Table, key: str) -> str | None:
+    """The text at a key; `None` without one."""
+    value = table.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _text_or(table: _Table, key: str, default: str) -> str:
+    """The text at a key, else another."""
+    text = _text_at(table, key)
+    return default if text is None else text
+
+
+def _list(value: Toml | None) -> list[Toml]:
+    """A list, or an empty one in the place of anything else."""
+    return value if isinstance(value, list) else []
+
+
+def _texts(values: Sequence[Toml]) -> tuple[str, ...]:
+    """The texts of a list."""
+    return tuple(value for value in values if isinstance(value, str))
 
 
 def _is_word(text: str) -> bool:

@@ -8,11 +8,16 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
+
+if TYPE_CHECKING:
+    # Typer keeps these types private.
+    from typer._click import Command as TyperCommand
+    from typer._click import Context, HelpFormatter
 
 
 @dataclass(frozen=True)
@@ -56,28 +61,30 @@ COMMANDS = [
 class _Commands(TyperGroup):
     """Looks commands up in `COMMANDS`; the help needs none of their modules."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 (Typer keeps the type private)
+    def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 (Typer's signature)
         return [command.name for command in COMMANDS]
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 (as above)
+    def get_command(self, ctx: Context, cmd_name: str) -> TyperCommand | None:  # noqa: ARG002 (as above)
         for command in COMMANDS:
             if command.name == cmd_name:
                 return _loaded(command)
         return None
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 (as above)
+    def resolve_command(
+        self, ctx: Context, args: list[str]
+    ) -> tuple[str | None, TyperCommand | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             from engpass.error import nearest
 
             ctx.fail(f"there is no command `{args[0]}`\nhelp: {nearest(args[0], self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 (as above)
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 (as above)
         with formatter.section("Commands"):
             formatter.write_dl([(command.name, command.help) for command in COMMANDS])
 
 
-def _loaded(command: Command) -> Any:  # noqa: ANN401 (Typer keeps the type private)
+def _loaded(command: Command) -> TyperCommand:
     from engpass.cli.console import guarded
 
     module = import_module(f"engpass.cli.{command.module}")

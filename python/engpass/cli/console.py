@@ -20,6 +20,7 @@ from engpass.error import EngpassError, NeedsMemoryError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from engpass import _engpass
     from engpass.testbed import Testbed
 
 OK, FAILED, BAD_INPUT, NEEDS_MEMORY, INTERRUPTED, CLOSED = 0, 1, 2, 5, 130, 141
@@ -52,7 +53,9 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             raise typer.Exit(BAD_INPUT) from None
         except ValueError as error:
             # Only this one: any other is a bug, and its traceback belongs into a bug report.
-            if not hasattr(error, "rendered"):
+            from engpass import _engpass
+
+            if not isinstance(error, _engpass.InvalidTestbed):
                 raise
             tell_invalid(error, as_json=bool(kwargs.get("as_json")))
             raise typer.Exit(BAD_INPUT) from None
@@ -131,7 +134,7 @@ def _is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def tell_invalid(error: Any, *, as_json: bool) -> None:  # noqa: ANN401 (the native exception, imported by no one here)
+def tell_invalid(error: _engpass.InvalidTestbed, *, as_json: bool) -> None:
     """Print an `InvalidTestbed`: findings and their number as text for people, JSON Lines for programs."""
     if as_json:
         for diagnostic in error.diagnostics:

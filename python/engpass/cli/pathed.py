@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -43,9 +43,8 @@ def show(record: SearchRecord, out: Console) -> None:
         out.print(Text(f"not conforming: {departure}"))
 
 
-def _shared(result: dict[str, Any]) -> str:
+def _shared(connections: int) -> str:
     """How many connections share a window, if several do."""
-    connections = result.get("connections", 1)
     return f", {connections} connections" if connections > 1 else ""
 
 
@@ -59,7 +58,7 @@ def _transfers(record: SearchRecord) -> Table:
         "Transfer time ratio",
         "TCP efficiency",
         "Buffer delay",
-        title=f"TCP over it (sections 4.1, 4.2, 4.3){_shared(record.result or {})}",
+        title=f"TCP over it (sections 4.1, 4.2, 4.3){_shared((record.result or {}).get('connections', 1))}",
     )
     for one in (record.result or {})["transfers"]:
         table.add_row(*plain(*say.transfer(one)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,7 +65,7 @@ def command(
     with _bar() as watch:
         made = probe(quick=quick, name=name, directory=disk, watch=watch)
     if as_json:
-        console.line({"name": made.name, "when": made.when, **made.data})
+        console.line({"name": made.name, "when": made.when, **json.loads(made.text)})
     else:
         from engpass.cli.probed import show
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from engpass.probe import OUTCOMES, Probed, facts, quantity, sockets
+from engpass.probe import OUTCOMES, Probed, facts, measured, predicted, sockets
 from engpass.say import byte_rate, size
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from engpass.types.probe import Kernel, Report
 
 
 def show(made: Probed, out: Console) -> None:
@@ -38,16 +40,16 @@ def _table(out: Console, title: str, head: Sequence[str], rows: Sequence[Sequenc
     out.print()
 
 
-def _memory(data: dict[str, Any], out: Console) -> None:
-    points = data["memory"].get("measured")
+def _memory(data: Report, out: Console) -> None:
+    points = data.memory.measured
     if points is None:
-        out.print(f"memory: not measured: {data['memory']['not_measured']}", markup=False)
+        out.print(f"memory: not measured: {data.memory.not_measured}", markup=False)
         return
-    kernels = list(dict.fromkeys(point["kernel"] for point in points))
-    lines: dict[tuple[int, int], dict[str, str]] = {}
+    kernels = list(dict.fromkeys(point.kernel for point in points))
+    lines: dict[tuple[int, int], dict[Kernel, str]] = {}
     for point in points:
-        said = f"{point['rate']['best'] / 1e9:.1f}{'' if point['confirmed'] else '?'}"
-        lines.setdefault((point["threads"], point["bytes"]), {})[point["kernel"]] = said
+        said = f"{point.rate.best / 1e9:.1f}{'' if point.confirmed else '?'}"
+        lines.setdefault((point.threads, point.bytes), {})[point.kernel] = said
     rows = [
         [size(count), str(threads), *(found.get(kernel, "") for kernel in kernels)]
         for (threads, count), found in lines.items()
@@ -56,62 +58,54 @@ def _memory(data: dict[str, Any], out: Console) -> None:
     _table(out, title, ["Array", "Threads", *kernels], rows, 0)
 
 
-def _paths(data: dict[str, Any], out: Console) -> None:
-    for roofline in data["rooflines"]:
+def _paths(data: Report, out: Console) -> None:
+    for roofline in data.rooflines:
         rows = [
             [
-                ceiling["path"],
+                ceiling.path,
                 *(
-                    "not measured" if ceiling[key] is None else byte_rate(ceiling[key])
-                    for key in ("from_memory", "from_cache")
+                    "not measured" if rate is None else byte_rate(rate)
+                    for rate in (ceiling.from_memory, ceiling.from_cache)
                 ),
             ]
-            for ceiling in roofline["ceilings"]
+            for ceiling in roofline.ceilings
         ]
-        over = "the memory alone" if roofline["device"] is None else f"{roofline['device']}"
+        over = "the memory alone" if roofline.device is None else roofline.device
         title = f"The most that a data path can carry, over {over}"
         _table(out, title, ["Data path", "from memory", "from the cache"], rows, 1)
 
 
-def _sockets(data: dict[str, Any], out: Console) -> None:
-    streams = data["sockets"].get("measured", [])
+def _sockets(data: Report, out: Console) -> None:
     rows = [
         [
             sockets(one),
-            byte_rate(one["rate"]["median"]),
-            f"{one['send_cpu']:.3f}",
-            f"{one['receive_cpu']:.3f}",
-            "" if one["copied"] is None else f"{100 * one['copied']:.0f} %",
+            byte_rate(one.rate.median),
+            f"{one.send_cpu:.3f}",
+            f"{one.receive_cpu:.3f}",
+            "" if one.copied is None else f"{100 * one.copied:.0f} %",
         ]
-        for one in streams
+        for one in data.sockets.measured or []
     ]
     head = ["TCP over loopback", "Median rate", "Sender, s/GB", "Receiver, s/GB", "Copied all the same"]
     _table(out, "Sockets", head, rows, 1)
     rows = [
-        [one["calls"], f"{one['sent']:,.0f}", f"{one['received']:,.0f}", f"{one['cpu_us']:.2f}"]
-        for one in data["packets"].get("measured", [])
+        [packets.calls, f"{packets.sent:,.0f}", f"{packets.received:,.0f}", f"{packets.cpu_us:.2f}"]
+        for packets in data.packets.measured or []
     ]
     head = ["Datagrams of 64 B", "sent/s", "received/s", "CPU, us each"]
     _table(out, "Packets", head, rows, 1)
 
 
-def _verdicts(data: dict[str, Any], out: Console) -> None:
+def _verdicts(data: Report, out: Console) -> None:
     rows = [
-        [
-            one["what"],
-            quantity(one, "predicted"),
-            quantity(one, "measured"),
-            one["rule"],
-            OUTCOMES[one["outcome"]],
-        ]
-        for one in data["verdicts"]
+        [one.what, predicted(one), measured(one), one.rule, OUTCOMES[one.outcome]] for one in data.verdicts
     ]
     head = ["Prediction", "Model", "Here", "Rule", "Verdict"]
     _table(out, "The copy model against these sockets", head, rows, 1)
     if rows:
-        out.print(data["leaves_out"] + "\n", markup=False, soft_wrap=True)
+        out.print(data.leaves_out + "\n", markup=False, soft_wrap=True)
 
 
-def _rest(data: dict[str, Any], out: Console) -> None:
+def _rest(data: Report, out: Console) -> None:
     rows = [[name, value] for name, value in facts(data)]
     _table(out, "The rest", ["What", "Found"], rows, 2)

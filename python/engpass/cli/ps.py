@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from engpass.cli import console, options
 
@@ -17,7 +19,7 @@ def command(as_json: options.Json = False) -> None:
     labs = netlab.labs()
     if as_json:
         for lab in labs:
-            console.line(as_data(lab))
+            console.line(msgspec.to_builtins(listed(lab)))
         return
     if not labs:
         console.tell("no testbed is up; `engpass up FILE` makes one")
@@ -42,20 +44,44 @@ def state(lab: Lab) -> str:
     return "in a run" if lab.state == "up" and lab.owner is not None else lab.state
 
 
-def as_data(lab: Lab) -> dict[str, Any]:
-    """A testbed as JSON data."""
-    return {
-        "id": lab.id,
-        "name": lab.name,
-        "file": lab.file,
-        "engine": lab.engine,
-        "state": state(lab),
-        "since": lab.created,
-        "rootless": lab.keeper is not None,
-        "driver": lab.driver,
-        "slow": lab.slow,
-        "nodes": {
-            name: {"kind": member.kind, "namespace": member.namespace, "addresses": list(member.addresses)}
+class ListedNode(msgspec.Struct, frozen=True):
+    """A node as `--json` prints it."""
+
+    kind: str
+    namespace: str
+    addresses: tuple[str, ...]
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """A testbed as `--json` prints it."""
+
+    id: str
+    name: str
+    file: str
+    engine: str
+    state: str
+    since: str
+    rootless: bool
+    driver: int | None
+    """Process that carries the packets."""
+    slow: int
+    nodes: dict[str, ListedNode]
+
+
+def listed(lab: Lab) -> Listed:
+    """A testbed as `--json` prints it."""
+    return Listed(
+        id=lab.id,
+        name=lab.name,
+        file=lab.file,
+        engine=lab.engine,
+        state=state(lab),
+        since=lab.created,
+        rootless=lab.keeper is not None,
+        driver=lab.driver,
+        slow=lab.slow,
+        nodes={
+            name: ListedNode(member.kind, member.namespace, member.addresses)
             for name, member in lab.members.items()
         },
-    }
+    )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
+import msgspec
 import typer
 
 from engpass.cli import console, options
@@ -12,6 +13,39 @@ from engpass.cli import console, options
 Log = Annotated[
     str, typer.Argument(metavar="LOG", help="What `--log` of `engpass up` or `engpass run` wrote.")
 ]
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a packet."""
+
+    at_ps: int
+    way: str
+    token: int
+    fate: str
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """The first output that is another one."""
+
+    output: int
+    """Its number."""
+    logged: Output | None
+    """As it is in the log."""
+    replayed: Output | None
+    """As it came out again."""
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replay found (docs/driver.md, *The log, and the replay*)."""
+
+    identical: bool
+    whole: bool
+    """Whether the log has a record of its end."""
+    inputs: int
+    outputs: int
+    changed_payloads: int
+    """Packets that came out with other bytes than they had."""
+    difference: Difference | None
 
 
 def command(log: Log, as_json: options.Json = False) -> None:
@@ -29,45 +63,43 @@ def command(log: Log, as_json: options.Json = False) -> None:
         console.fail(f"there is no file `{log}`", "name what `--log FILE` of `engpass up` wrote")
     try:
         with console.waiting(f"replaying `{log}`"):
-            found: dict[str, Any] = json.loads(_engpass.replay(str(Path(log).resolve())))
+            text = _engpass.replay(str(Path(log).resolve()))
+            found = msgspec.json.decode(text, type=Replayed)
     except (OSError, RuntimeError, ValueError) as error:
         if hasattr(error, "rendered"):
             raise
         cause, _, cure = str(error).partition("\nhelp: ")
         console.fail(f"`{log}` cannot be replayed: {cause}", cure or None)
-    same = bool(found["identical"])
     if as_json:
-        console.line(found)
-    elif same:
+        console.line(json.loads(text))
+    elif found.identical:
         console.out(said(found))
     else:
         console.out(f"{said(found)}\n{difference(found)}")
-    raise typer.Exit(console.OK if same else console.FAILED)
+    raise typer.Exit(console.OK if found.identical else console.FAILED)
 
 
-def said(found: dict[str, Any]) -> str:
+def said(found: Replayed) -> str:
     """How many packets there were, and whether all came out again as they did."""
-    what = f"{found['inputs']:,} inputs, {found['outputs']:,} outputs"
+    what = f"{found.inputs:,} inputs, {found.outputs:,} outputs"
     # Behind a difference nothing was looked at.
-    off = not found["whole"] and found["difference"] is None
+    off = not found.whole and found.difference is None
     cut = "; the log breaks off there: it has no record of its end" if off else ""
-    return f"{what}: {'' if found['identical'] else 'not '}identical{cut}"
+    return f"{what}: {'' if found.identical else 'not '}identical{cut}"
 
 
-def difference(found: dict[str, Any]) -> str:
+def difference(found: Replayed) -> str:
     """The first output that is another one, or what else is not the same."""
-    first = found["difference"]
+    first = found.difference
     if first is None:
-        return f"{found['changed_payloads']:,} packets came out with another payload than they had"
-    sides = {name: _output(first[name]) for name in ("logged", "replayed")}
-    return f"first difference at output {first['output']:,}:" + "".join(
-        f"\n  {name + ':':9} {said}" for name, said in sides.items()
+        return f"{found.changed_payloads:,} packets came out with another payload than they had"
+    return (
+        f"first difference at output {first.output:,}:"
+        f"\n  logged:   {_output(first.logged)}\n  replayed: {_output(first.replayed)}"
     )
 
 
-def _output(output: dict[str, Any] | None) -> str:
+def _output(output: Output | None) -> str:
     if output is None:
         return "none"
-    return (
-        f"packet {output['token']} of `{output['way']}`, {output['fate']}, at {output['at_ps'] / 1e6:,.6f} us"
-    )
+    return f"packet {output.token} of `{output.way}`, {output.fate}, at {output.at_ps / 1e6:,.6f} us"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from engpass.cli import amounts, console, options
 from engpass.error import EngpassError
 
 if TYPE_CHECKING:
+    from engpass.search.goal import Goal
     from engpass.search.run import Settings
     from engpass.search.trial import Trial
     from engpass.store import SearchRecord, Store
@@ -190,7 +191,7 @@ class _Given:
         return replace(base, whole=self.whole, **rest)
 
 
-def _check_goals(goals: list[Any]) -> None:
+def _check_goals(goals: Sequence[Goal]) -> None:
     for goal in goals:
         if not 0.0 <= goal.loss < 1.0 or not 0.0 <= goal.exceed < 1.0:
             raise EngpassError("a goal's ratios are out of range", "give less than `100 %`")

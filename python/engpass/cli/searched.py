@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from engpass import say
 from engpass.cli.tables import grid, moment, plain
 from engpass.say import percent, rate
+from engpass.search.found import Found, GoalFound, Tried, found, tried
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,42 +28,43 @@ def show(record: SearchRecord, out: Console) -> None:
         return
     title = f"{record.traffic}: {record.method} by {record.engine}, variant {record.variant}"
     out.print(_trials(record, title))
-    result = record.result
+    result = found(record)
     if result is None:
         out.print(Text("it has not ended; the same command goes on"))
         return
-    if "goals" in result:
-        out.print(_goals(result))
-        for goal in result["goals"]:
-            if not goal["regular"]:
-                named = percent(goal["goal"]["loss_ratio"])
-                out.print(Text(f"irregular, goal of {named} loss: {goal['why']}", style="bold"))
-    elif "finished" in result:
+    if result.goals is not None:
+        out.print(_goals(result, result.goals))
+        for goal in result.goals:
+            if not goal.regular:
+                named = percent(goal.goal.loss_ratio)
+                out.print(Text(f"irregular, goal of {named} loss: {goal.why}", style="bold"))
+    elif result.finished is not None:
         _throughput(result, out)
     else:
-        clean = result["highest_clean_bit_per_s"]
+        clean = result.highest_clean_bit_per_s
         out.print(Text(f"highest load without loss: {rate(clean) if clean else 'none was tried'}"))
-    if invalid := result.get("invalid_trials"):
-        text = f"invalid: the emulated network was too late in {invalid} of {result['trials']} trials"
+    if invalid := result.invalid_trials:
+        text = f"invalid: the emulated network was too late in {invalid} of {result.trials} trials"
         out.print(Text(f"{text}; what was found is not the network's", style="bold"))
-    for departure in result["departures"]:
+    for departure in result.departures:
         out.print(Text(f"not conforming: {departure}"))
 
 
 def _trials(record: SearchRecord, title: str) -> Table:
     table = grid("Trial", "Offered", "for", "Sent", "Lost", "Loss", "Received", "", title=title, left=0)
-    for number, trial in enumerate(record.trials, 1):
-        table.add_row(*plain(*say.trial(number, trial), _remark(trial)))
+    pairs = zip(record.trials, tried(record), strict=True)
+    for number, (told, trial) in enumerate(pairs, 1):
+        table.add_row(*plain(*say.trial(number, told), _remark(trial)))
     return table
 
 
-def _remark(trial: dict[str, Any]) -> str:
-    if not trial.get("valid", True):
+def _remark(trial: Tried) -> str:
+    if not trial.valid:
         return "invalid: this machine was too slow for it"
-    return "" if trial["kept"] else f"the sender offered {trial['sent'] / max(1, trial['asked']):.0%}"
+    return "" if trial.kept else f"the sender offered {trial.sent / max(1, trial.asked):.0%}"
 
 
-def _goals(result: dict[str, Any]) -> Table:
+def _goals(result: Found, goals: Sequence[GoalFound]) -> Table:
     table = grid(
         "Goal: loss up to",
         "in trials of",
@@ -72,50 +74,45 @@ def _goals(result: dict[str, Any]) -> Table:
         "Upper bound",
         "apart",
         "Conditional throughput",
-        title=f"MLRsearch, {result['trials']} trials, {result['trial_seconds']:g} s of traffic",
+        title=f"MLRsearch, {result.trials} trials, {result.trial_seconds:g} s of traffic",
     )
-    for one in result["goals"]:
-        goal, lower, upper = one["goal"], one["lower_bit_per_s"], one["upper_bit_per_s"]
+    for one in goals:
+        goal, lower, upper = one.goal, one.lower_bit_per_s, one.upper_bit_per_s
         apart = percent((upper - lower) / upper) if lower is not None and upper else ""
-        mark = "" if one["regular"] else " (irregular)"
+        mark = "" if one.regular else " (irregular)"
         table.add_row(
             *plain(
-                percent(goal["loss_ratio"]),
-                f"{goal['final_trial_s']:g} s",
-                f"{goal['duration_sum_s']:g} s",
-                percent(goal["exceed_ratio"]),
+                percent(goal.loss_ratio),
+                f"{goal.final_trial_s:g} s",
+                f"{goal.duration_sum_s:g} s",
+                percent(goal.exceed_ratio),
                 rate(lower) + (mark if lower is not None else ""),
                 rate(upper),
                 apart,
-                rate(one["conditional_throughput_bit_per_s"]),
+                rate(one.conditional_throughput_bit_per_s),
             )
         )
     return table
 
 
-def _throughput(result: dict[str, Any], out: Console) -> None:
-    found, lossy = result["throughput_bit_per_s"], result["lowest_lossy_bit_per_s"]
-    if found is None:
+def _throughput(result: Found, out: Console) -> None:
+    most, lossy = result.throughput_bit_per_s, result.lowest_lossy_bit_per_s
+    if most is None:
         out.print(Text("throughput: none; even the smallest load lost something", style="bold"))
         return
-    frames = found / (8 * result["message_bytes"])
+    frames = most / (8 * result.message_bytes)
     above = f"; {rate(lossy)} lost something" if lossy is not None else ", the largest load that was tried"
-    state = "" if result["finished"] else " so far; the search was ended early"
+    state = "" if result.finished else " so far; the search was ended early"
     out.print(
-        Text(f"throughput: {rate(found)} of payload, {frames:,.0f} datagrams/s{above}{state}", style="bold")
+        Text(f"throughput: {rate(most)} of payload, {frames:,.0f} datagrams/s{above}{state}", style="bold")
     )
 
 
 def _best(record: SearchRecord) -> float | None:
-    result = record.result or {}
-    if "goals" in result:
-        first = min(result["goals"], key=lambda one: float(one["goal"]["loss_ratio"]))
-        found = first["lower_bit_per_s"]
-    elif "finished" in result:
-        found = result["throughput_bit_per_s"]
-    else:
-        found = result.get("highest_clean_bit_per_s")
-    return None if found is None else float(found)
+    result = found(record) or Found()
+    if result.goals is not None:
+        return min(result.goals, key=lambda one: one.goal.loss_ratio).lower_bit_per_s
+    return result.highest_clean_bit_per_s if result.finished is None else result.throughput_bit_per_s
 
 
 def sizes_table(records: Sequence[SearchRecord], sizes: Sequence[int]) -> Table:
@@ -124,15 +121,15 @@ def sizes_table(records: Sequence[SearchRecord], sizes: Sequence[int]) -> Table:
         "Frame", "Largest load", "Throughput", "of it", "Payload", title="Throughput by frame size", left=0
     )
     for record, size in zip(records, sizes, strict=True):
-        bits = 8 * (record.result or {}).get("message_bytes", 1)
-        most, found = record.settings["most_bit_per_s"], _best(record)
+        bits = 8 * (found(record) or Found()).message_bytes
+        most, best = record.settings["most_bit_per_s"], _best(record)
         table.add_row(
             *plain(
                 f"{size} B",
                 f"{most / bits:,.0f} frames/s",
-                "" if found is None else f"{found / bits:,.0f} frames/s",
-                "" if found is None else percent(found / most),
-                rate(found),
+                "" if best is None else f"{best / bits:,.0f} frames/s",
+                "" if best is None else percent(best / most),
+                rate(best),
             )
         )
     return table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -12,45 +12,50 @@ from rich.text import Text
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from engpass.types.outcome import FlowLine, Timeline
+
 _BLOCKS = " ▁▂▃▄▅▆▇█"
-_LEVELS = (
-    ("congestion_window_bytes", "congestion window"),
-    ("receive_window_bytes", "receive window"),
-    ("flight_bytes", "in flight"),
-)
-_EVENTS = (("retransmissions", "retransmissions"), ("timeouts", "timeouts"))
 
 
-def show(timeline: dict[str, Any], flow: str, out: Console) -> None:
+def show(timeline: Timeline, flow: str, out: Console) -> None:
     """Print the timeline of a flow and of the queues on its way."""
     width = max(20, min(100, out.width - 52))
-    end = float(timeline["duration_s"])
+    end = timeline.duration_s
     shown = Table.grid(padding=(0, 1))
-    one = timeline["flows"].get(flow, {})
-    times = one.get("time_s", [])
-    for key, name in _LEVELS:
-        values = [float(v or 0) for v in one.get(key, ())]
-        if any(values):
-            _row(shown, name, line(times, values, end, width), f"to {max(values):,.0f} B")
-    delivered = one.get("delivered_bytes", [])
-    if len(delivered) > 1:
-        rates = [8 * (b - a) for a, b in pairwise(delivered)]
-        spans = [b - a for a, b in pairwise(times)]
-        values = [bits / span if span else 0.0 for bits, span in zip(rates, spans, strict=True)]
-        _row(shown, "delivered", line(times[1:], values, end, width), f"to {max(values) / 1e6:,.2f} Mbit/s")
-    for key, name in _EVENTS:
-        _events(shown, name, one.get(key, ()), end, width)
-    for place, queue in timeline["queues"].items():
-        values = [float(v) for v in queue["length"]]
-        if any(values) or queue["drops"]:
-            most = f"to {max(values, default=0):,.0f}"
-            if queue.get("capacity") is not None:
-                most += f" of {queue['capacity']:,}"
-            row = line(queue["time_s"], values, end, width)
-            _row(shown, f"queue {place.replace('->', '→')}", row, f"{most} {queue['unit']}")
-            _events(shown, "  drops", queue["drops"], end, width)
+    one = timeline.flows.get(flow)
+    if one is not None:
+        _flow(shown, one, end, width)
+    for place, queue in timeline.queues.items():
+        if any(queue.length) or queue.drops:
+            most = f"to {max(queue.length, default=0):,}"
+            if queue.capacity is not None:
+                most += f" of {queue.capacity:,}"
+            row = line(queue.time_s, queue.length, end, width)
+            _row(shown, f"queue {place.replace('->', '→')}", row, f"{most} {queue.unit}")
+            _events(shown, "  drops", queue.drops, end, width)
     out.print(Text(f"from 0 to {end:g} s, one repeat", style="bold"))
     out.print(shown)
+
+
+def _flow(shown: Table, one: FlowLine, end: float, width: int) -> None:
+    tcp = one.tcp
+    if tcp is not None:
+        for name, values in (
+            ("congestion window", tcp.congestion_window_bytes),
+            ("receive window", tcp.receive_window_bytes),
+            ("in flight", tcp.flight_bytes),
+        ):
+            if any(values):
+                _row(shown, name, line(one.time_s, values, end, width), f"to {max(values):,} B")
+    if len(one.delivered_bytes) > 1:
+        sizes = [8 * (after - before) for before, after in pairwise(one.delivered_bytes)]
+        spans = [after - before for before, after in pairwise(one.time_s)]
+        rates = [bits / span if span else 0.0 for bits, span in zip(sizes, spans, strict=True)]
+        row = line(one.time_s[1:], rates, end, width)
+        _row(shown, "delivered", row, f"to {max(rates) / 1e6:,.2f} Mbit/s")
+    if tcp is not None:
+        _events(shown, "retransmissions", tcp.retransmissions, end, width)
+        _events(shown, "timeouts", tcp.timeouts, end, width)
 
 
 def _row(shown: Table, name: str, row: str, note: str) -> None:

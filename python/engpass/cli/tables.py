@@ -98,7 +98,7 @@ def details(record: RunRecord, sessions: int) -> Table:
         ("failed", f"{record.points_failed:,}" if record.points_failed else ""),
         ("engines", ", ".join(record.engines)),
         ("variants", ", ".join(record.variants)),
-        ("sweep", ", ".join(f"{a['path']} ({len(a['values'])} values)" for a in record.axes)),
+        ("sweep", ", ".join(f"{a.path} ({len(a.values)} values)" for a in record.axes)),
         ("repeats", str(record.repeats)),
         ("overrides", ", ".join(f"{path} = {value}" for path, value in record.overrides)),
         ("sessions", str(sessions)),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from engpass.cli import console, emulation, files, options
 from engpass.cli.exec import typed
+from engpass.plan import point_plan
 
 if TYPE_CHECKING:
     from engpass.netlab import Lab
@@ -52,7 +54,6 @@ def command(
     `engpass exec` and `engpass shell` run programs in the hosts, `engpass watch` shows what goes on between
     them, `engpass down` removes all of it.
     """
-    import json
     from pathlib import Path
 
     from engpass import netlab
@@ -73,7 +74,7 @@ def command(
     wanted = choose("variant", [variant] if variant else testbed.variants[:1], testbed.variants)[0]
     if captures is not None:
         check_points(captures, testbed.campaign, wanted, [])
-    numbers = json.loads(testbed.campaign.numbers(wanted, []))
+    numbers = point_plan(testbed.campaign, wanted, [])
     given = any(value is not None for value in (clock, slow, limit, log, captures)) or wire_true or tap
     # These options mean something to the model alone.
     chosen = netlab.choose_engine(numbers, engine or ("emulate" if given else None))
@@ -91,9 +92,9 @@ def command(
         console.tell(f"note: {note}")
     _tell_clashes(lab)
     if as_json:
-        from engpass.cli.ps import as_data
+        from engpass.cli.ps import listed
 
-        console.line(as_data(lab))
+        console.line(msgspec.to_builtins(listed(lab)))
         return
     for name, member in lab.hosts().items():
         console.out(f"{name}: {', '.join(member.addresses) or 'no link'}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from engpass.cli import console, options
@@ -21,6 +21,79 @@ Once = Annotated[bool, typer.Option("--once", help="Look once, over one interval
 Interval = Annotated[
     float, typer.Option("--interval", min=0.05, max=60.0, metavar="SECONDS", help="Time between two looks.")
 ]
+
+
+class WatchedLink(msgspec.Struct, frozen=True, kw_only=True):
+    """A direction of a link, since the start."""
+
+    link: str
+    from_: str = msgspec.field(name="from")
+    to: str
+    rate_bit_per_s: int | None = None
+    bits: int
+    lost: int = 0
+    queue: int | None = None
+    queue_unit: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Link, beginning and end."""
+        return self.link, self.from_, self.to
+
+
+class LostWay(msgspec.Struct, frozen=True, kw_only=True):
+    """What was lost from a host to another, since the start."""
+
+    way: str
+    packets: int
+
+
+class WatchedHost(msgspec.Struct, frozen=True, kw_only=True):
+    """What was not carried of a host, since the start."""
+
+    name: str
+    discarded: dict[str, int] = {}
+    """Packets by the reason why."""
+    dropped_by_kernel: int | None = None
+    failures: int = 0
+    """Reads and writes that the kernel refused."""
+    last_failure: str | None = None
+
+
+class Lateness(msgspec.Struct, frozen=True, kw_only=True):
+    """How late packets were, since the start."""
+
+    packets: int | None = None
+    p50_ns: int | None = None
+    p99_ns: int | None = None
+    p999_ns: int | None = None
+    max_ns: int | None = None
+
+
+class LogState(msgspec.Struct, frozen=True):
+    """What became of the log."""
+
+    error: str | None = None
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a driver's status is shown (docs/driver.md, *Requests*)."""
+
+    at_ps: int
+    links: list[WatchedLink] = []
+    lost: list[LostWay] = []
+    hosts: list[WatchedHost] = []
+    lateness: Lateness | None = None
+    log: LogState | None = None
+
+
+class Rates(msgspec.Struct, frozen=True):
+    """What grew on a direction of a link, per second of the network's own time."""
+
+    bit_per_s: float
+    utilisation: float | None
+    """Share of the line."""
+    lost_now: int
 
 
 def command(file: File, once: Once = False, interval: Interval = 0.5, as_json: options.Json = False) -> None:
@@ -41,7 +114,7 @@ def command(file: File, once: Once = False, interval: Interval = 0.5, as_json: o
         if as_json:
             _lines(lab, control, interval, once=once)
         elif once:
-            console.tables().print(_view(lab, _look(control, interval)))
+            console.tables().print(_view(lab, *_look(control, interval)))
         else:
             _live(lab, control, interval)
 
@@ -50,7 +123,15 @@ def _lines(lab: Lab, control: Control, interval: float, *, once: bool) -> None:
     import sys
 
     while True:
-        console.line({"id": lab.id, "slow": lab.slow, **_look(control, interval)})
+        before = _status(control)
+        time.sleep(interval)
+        after = control.ask("status")
+        grown = rates(before, msgspec.convert(after, Status))
+        links = [
+            {**link, **msgspec.structs.asdict(now)}
+            for link, now in zip(after.get("links", ()), grown, strict=True)
+        ]
+        console.line({"id": lab.id, "slow": lab.slow, **after, "links": links})
         if sys.stdout is not None:
             sys.stdout.flush()
         if once:
@@ -63,47 +144,42 @@ def _live(lab: Lab, control: Control, interval: float) -> None:
     screen = console.tables()
     while not screen.is_terminal:
         # Nothing can be drawn over: one look after the other.
-        screen.print(_view(lab, _look(control, interval)))
+        screen.print(_view(lab, *_look(control, interval)))
         screen.file.flush()
     with Live(console=screen, auto_refresh=False) as live:
         while True:
-            live.update(_view(lab, _look(control, interval)), refresh=True)
+            live.update(_view(lab, *_look(control, interval)), refresh=True)
 
 
-def _look(control: Control, interval: float) -> dict[str, Any]:
+def _look(control: Control, interval: float) -> tuple[Status, list[Rates]]:
     """The state at the end of an interval, with the rates over it."""
-    before = control.ask("status")
+    before = _status(control)
     time.sleep(interval)
-    return rates(before, control.ask("status"))
+    after = _status(control)
+    return after, rates(before, after)
 
 
-def rates(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """A status with what grew since an earlier one, per second of the network's own time."""
-    earlier = {_key(link): link for link in before.get("links", ())}
-    seconds = (after["at_ps"] - before["at_ps"]) / 1e12
-    links = []
-    for link in after.get("links", ()):
-        was = earlier.get(_key(link), {})
-        carried = (link["bits"] - was.get("bits", 0)) / seconds if seconds > 0 else 0.0
-        links.append(
-            {
-                **link,
-                "bit_per_s": carried,
-                "utilisation": carried / link["rate_bit_per_s"] if link.get("rate_bit_per_s") else None,
-                "lost_now": link.get("lost", 0) - was.get("lost", 0),
-            }
-        )
-    return {**after, "links": links}
+def _status(control: Control) -> Status:
+    return msgspec.convert(control.ask("status"), Status)
 
 
-def _key(link: Mapping[str, Any]) -> tuple[str, str, str]:
-    return str(link["link"]), str(link["from"]), str(link["to"])
+def rates(before: Status, after: Status) -> list[Rates]:
+    """What grew on each link since an earlier status, per second of the network's own time."""
+    earlier = {link.key: link for link in before.links}
+    seconds = (after.at_ps - before.at_ps) / 1e12
+    found = []
+    for link in after.links:
+        was = earlier.get(link.key)
+        carried = (link.bits - (was.bits if was else 0)) / seconds if seconds > 0 else 0.0
+        used = carried / link.rate_bit_per_s if link.rate_bit_per_s else None
+        found.append(Rates(carried, used, link.lost - (was.lost if was else 0)))
+    return found
 
 
 _BAR = 20
 
 
-def _view(lab: Lab, status: Mapping[str, Any]) -> RenderableType:
+def _view(lab: Lab, status: Status, found: list[Rates]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
@@ -111,58 +187,55 @@ def _view(lab: Lab, status: Mapping[str, Any]) -> RenderableType:
     from engpass.say import lateness, percent, rate
 
     table = grid("Link", "Direction", "Rate", "of the line", "", "Queue", "Lost", "now", left=2)
-    for link in status.get("links", ()):
-        used = link["utilisation"]
+    for link, now in zip(status.links, found, strict=True):
+        used = now.utilisation
         full = round(min(used or 0.0, 1.0) * _BAR)
-        queue = (
-            f"{link['queue']:,} {link.get('queue_unit', '')}".strip() if link.get("queue") is not None else ""
-        )
         table.add_row(
             *plain(
-                str(link["link"]),
-                f"{link['from']} -> {link['to']}",
-                rate(link["bit_per_s"]),
+                link.link,
+                f"{link.from_} -> {link.to}",
+                rate(now.bit_per_s),
                 percent(used) if used is not None else "",
                 "█" * full + "·" * (_BAR - full),
-                queue,
-                f"{link.get('lost', 0):,}",
-                f"{link['lost_now']:,}" if link["lost_now"] else "",
+                f"{link.queue:,} {link.queue_unit}".strip() if link.queue is not None else "",
+                f"{link.lost:,}",
+                f"{now.lost_now:,}" if now.lost_now else "",
             )
         )
-    head = f"{lab.name} ({lab.id}), {status['at_ps'] / 1e12:,.1f} s of its own time"
+    head = f"{lab.name} ({lab.id}), {status.at_ps / 1e12:,.1f} s of its own time"
     if lab.slow > 1:
         head += f", {lab.slow} times slower than the clock on the wall; rates are its own"
-    told = [lateness(status.get("lateness") or {}), *_ways(status), *_hosts(status)]
-    if error := (status.get("log") or {}).get("error"):
-        told.append(str(error))
+    told = [lateness(msgspec.to_builtins(status.lateness) or {}), *_ways(status), *_hosts(status)]
+    if status.log is not None and status.log.error:
+        told.append(status.log.error)
     return Group(Text(head, style="bold"), table, Text("\n".join(told)))
 
 
 _MOST_WAYS = 8
 
 
-def _ways(status: Mapping[str, Any]) -> list[str]:
+def _ways(status: Status) -> list[str]:
     """What was lost from host to host, a line for each: routers lose packets, too, and they are no link's."""
-    lost = sorted(
-        ((int(way["packets"]), str(way["way"])) for way in status.get("lost", ())), key=lambda way: -way[0]
-    )
-    found = [f"lost from {way}, anywhere on the way: {count:,} packets" for count, way in lost[:_MOST_WAYS]]
+    lost = sorted(status.lost, key=lambda way: -way.packets)
+    found = [
+        f"lost from {way.way}, anywhere on the way: {way.packets:,} packets" for way in lost[:_MOST_WAYS]
+    ]
     if rest := lost[_MOST_WAYS:]:
-        found.append(f"and {sum(count for count, _ in rest):,} packets on {len(rest):,} other ways")
+        found.append(f"and {sum(way.packets for way in rest):,} packets on {len(rest):,} other ways")
     return found
 
 
-def _hosts(status: Mapping[str, Any]) -> list[str]:
+def _hosts(status: Status) -> list[str]:
     """What hosts sent that was never carried, and what the kernel refused, a line for each."""
     found = []
-    for host in status.get("hosts", ()):
-        reasons = {word: count for word, count in (host.get("discarded") or {}).items() if count}
-        if host.get("dropped_by_kernel"):
-            reasons["no room in its device"] = host["dropped_by_kernel"]
+    for host in status.hosts:
+        reasons = {word: count for word, count in host.discarded.items() if count}
+        if host.dropped_by_kernel:
+            reasons["no room in its device"] = host.dropped_by_kernel
         if reasons:
             told = ", ".join(f"{count:,} ({word})" for word, count in reasons.items())
-            found.append(f"not carried of host `{host['name']}`: {told}")
-        if failures := host.get("failures"):
-            last = f", the last one: {host['last_failure']}" if host.get("last_failure") else ""
-            found.append(f"the kernel refused {failures:,} reads and writes of host `{host['name']}`{last}")
+            found.append(f"not carried of host `{host.name}`: {told}")
+        if host.failures:
+            last = f", the last one: {host.last_failure}" if host.last_failure else ""
+            found.append(f"the kernel refused {host.failures:,} reads and writes of host `{host.name}`{last}")
     return found

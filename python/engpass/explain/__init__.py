@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from engpass import ledger, say
 from engpass.environment import cores
@@ -15,10 +17,12 @@ from engpass.explain.bench import Bench, interruptibly
 from engpass.explain.choose import Chosen, choose, choose_in
 from engpass.explain.finding import Finding, find
 from engpass.explain.situation import Hop, Situation
+from engpass.jsondata import Json
 from engpass.ledger import Step
 from engpass.memory import MOST, need
 from engpass.settings import Settings
 from engpass.timeline import SAMPLES, timeline
+from engpass.types.outcome import Timeline
 
 if TYPE_CHECKING:
     from engpass.advice import Advice
@@ -38,7 +42,7 @@ class Explanation:
     at: Situation
     finding: Finding
     advice: Advice | None
-    timeline: dict[str, Any] | None = None
+    timeline: Timeline | None = None
 
     @property
     def waterfall(self) -> list[Step]:
@@ -70,7 +74,7 @@ class Explanation:
             return "; the one change tried does not help"
         return f"; none of the {len(self.advice.tried)} changes tried helps"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Everything as JSON data; ledgers as the integers of the engine, added up over the repeats."""
         at, advice = self.at, self.advice
         tight = at.tight
@@ -104,11 +108,11 @@ class Explanation:
             "advice": None if advice is None else [change.to_json() for change in advice.changes],
             "trades": None if advice is None else [change.to_json() for change in advice.trades],
             "tried": None if advice is None else list(advice.tried),
-            **({"timeline": self.timeline} if self.timeline is not None else {}),
+            **({"timeline": msgspec.to_builtins(self.timeline)} if self.timeline is not None else {}),
         }
 
 
-def _hop_json(hop: Hop) -> dict[str, Any]:
+def _hop_json(hop: Hop) -> dict[str, Json]:
     books = hop.books
     return {
         "link": hop.link,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engpass import _engpass, assignment, outcomes
 from engpass.above import GENERATORS
@@ -13,9 +13,11 @@ from engpass.campaign import choose as choose_names
 from engpass.error import ChoiceError, EngpassError, nearest
 from engpass.explain.bench import interruptibly
 from engpass.explain.service import Needs, Served
+from engpass.jsondata import Json
 from engpass.memory import MOST, need
 from engpass.settings import Amount
 from engpass.types.outcome import Engine, Outcome
+from engpass.types.plan import Drawing
 
 if TYPE_CHECKING:
     from engpass.store import RunRecord, Store
@@ -33,7 +35,7 @@ class Chosen:
     text: str
     source: str
     overrides: tuple[tuple[str, str], ...]
-    topology: Mapping[str, Any]
+    topology: Drawing
     variant: str
     sweep: Sweep
     flow: str
@@ -52,7 +54,7 @@ class Chosen:
         parts = [f"variant {self.variant}"] if self.has_variants else []
         return ", ".join([*parts, *(f"{path} = {text}" for path, text in self.sweep)])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """What was chosen as JSON data."""
         return {
             "run": self.run_id or None,
@@ -163,8 +165,8 @@ def _simulated(store: Store, record: RunRecord, plan: Plan, variant: str, index:
     return tuple(outcome for _, outcome in store.read_outcomes(record, [positions]))
 
 
-def _flows(topology: Mapping[str, Any], flow: str | None) -> list[str]:
-    kinds = {one["name"]: one["kind"] for one in topology["flows"]}
+def _flows(topology: Drawing, flow: str | None) -> list[str]:
+    kinds = {one.name: one.kind for one in topology.flows}
     names = [name for name, kind in kinds.items() if kind not in GENERATORS]
     if flow is not None:
         if flow not in kinds:

@@ -82,7 +82,7 @@ def _limit(limiter: Bottleneck, evidence: str, verb: str = "limits") -> Finding:
 def _over_limit(at: Situation) -> Finding:
     """The limit of a flow that gets more than its fair share or its bound."""
     fair = f"the {say.rate(at.fair)} that `engpass limit` expects"
-    if len(at.topology["flows"]) > 1:
+    if len(at.topology.flows) > 1:
         fair = f"its fair share of {say.rate(at.fair)}"
     got = f"it gets {say.rate(at.goodput)}, more than {fair}"
     if at.limit_name == "bound":

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from engpass import above, ledger, say
 from engpass.above import GENERATORS
@@ -14,6 +13,7 @@ from engpass.explain.service import Needs, Served, mean
 from engpass.ledger import Books, Direction
 from engpass.settings import Settings
 from engpass.types.outcome import Candidate, DirectionOutcome, FlowOutcome, Outcome, Place
+from engpass.types.plan import Drawing
 
 FULL = 0.01
 """A line that is idle for less than this share of the time is full."""
@@ -73,7 +73,7 @@ class Situation:
     """One flow at one point of a testbed, over its repeats."""
 
     settings: Settings
-    topology: Mapping[str, Any]
+    topology: Drawing
     flow: str
     outcomes: tuple[Outcome, ...]
     limits: Outcome
@@ -96,9 +96,9 @@ class Situation:
     @property
     def ends(self) -> tuple[str, str]:
         """Sending and receiving host."""
-        for flow in self.topology["flows"]:
-            if flow["name"] == self.flow:
-                return str(flow["from"]), str(flow["to"])
+        for flow in self.topology.flows:
+            if flow.name == self.flow:
+                return flow.from_, flow.to
         return "", ""
 
     @property
@@ -248,12 +248,12 @@ class Situation:
     def _others(self, hop: Hop) -> tuple[str, ...]:
         way = (hop.link, hop.start, hop.end)
         return tuple(
-            str(flow["name"])
-            for flow in self.topology["flows"]
-            if flow["name"] != self.flow
-            and flow["name"] in self.outcomes[0].flows
-            and flow.get("kind") not in GENERATORS
-            and way in ledger.route(self.outcomes[0], str(flow["name"]))
+            flow.name
+            for flow in self.topology.flows
+            if flow.name != self.flow
+            and flow.name in self.outcomes[0].flows
+            and flow.kind not in GENERATORS
+            and way in ledger.route(self.outcomes[0], flow.name)
         )
 
     @functools.cached_property
@@ -316,13 +316,11 @@ class Situation:
         Generators apart: they are no programs of a host.
         """
         return tuple(
-            (str(flow["name"]), str(flow.get("kind", "")), side)
-            for flow in self.topology["flows"]
-            if flow["name"] != self.flow
-            and flow["name"] in self.outcomes[0].flows
-            and flow.get("kind") not in GENERATORS
-            for key, side in (("from", "send"), ("to", "receive"))
-            if flow[key] == host
+            (flow.name, flow.kind, side)
+            for flow in self.topology.flows
+            if flow.name != self.flow and flow.name in self.outcomes[0].flows and flow.kind not in GENERATORS
+            for end, side in ((flow.from_, "send"), (flow.to, "receive"))
+            if end == host
         )
 
     def idle(self, reason: str) -> float:

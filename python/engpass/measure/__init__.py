@@ -7,12 +7,10 @@ between points and end with it.
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -20,6 +18,7 @@ from engpass import _engpass, netlab, outcomes
 from engpass.campaign import Axis, Point, swept_values
 from engpass.environment import now
 from engpass.measure.agent import Crew, MeasureError
+from engpass.measure.answers import Hello, seen
 from engpass.measure.books import books
 from engpass.measure.flows import Flow, flows, rule, untold
 from engpass.measure.group import Waited, delays, unknown
@@ -28,6 +27,7 @@ from engpass.measure.outcome import lasted, outcome_flows, outcome_hosts, own_co
 from engpass.measure.point import Collected, Measurement
 from engpass.measure.reach import Addresses, way
 from engpass.netlab import Lab, veth
+from engpass.plan import point_plan
 from engpass.types.outcome import (
     VERSION,
     Engine,
@@ -37,6 +37,7 @@ from engpass.types.outcome import (
     PointPrecision,
     RealFlow,
 )
+from engpass.types.plan import PointPlan
 
 __all__ = ["MeasureError", "Session"]
 
@@ -92,10 +93,11 @@ class Session:
         Raises `MeasureError`, `LabError`, `InvalidTestbed`, and `Interrupted` if that was asked for.
         """
         self._campaign.check_agents(point.variant, list(point.sweep))
-        numbers = json.loads(self._campaign.numbers(point.variant, list(point.sweep)))
+        numbers = point_plan(self._campaign, point.variant, point.sweep)
         if not (self._precise and self.stops_by_rule):
-            numbers["run"] |= {"precision": None, "most_ns": numbers["run"]["duration_ns"]}
-        seed = numbers["run"]["seed"] + point.repeat
+            run = replace(numbers.run, precision=None, most_ns=numbers.run.duration_ns)
+            numbers = replace(numbers, run=run)
+        seed = numbers.run.seed + point.repeat
         try:
             found = self._found(point, seed, numbers)
         except KeyboardInterrupt:
@@ -105,26 +107,27 @@ class Session:
             raise error from None
         return outcomes.write(found)
 
-    def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> Outcome:
+    def _found(self, point: Point, seed: int, numbers: PointPlan) -> Outcome:
         """What came out of a point."""
         planned = flows(numbers, seed)
         self._gather(numbers, planned)
-        addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
+        addresses = Addresses(numbers.hosts, self._lab, self._hellos())
         stop = rule(numbers, planned)
         collected = Measurement(self._crew, addresses, planned, self._stopped, stop).run()
         if stop is not None:
             planned = lasted(planned, collected.results)
-            run = {**numbers["run"], "duration_ns": max(flow.end_ns for flow in planned)}
-            numbers = {**numbers, "run": run}
+            run = replace(numbers.run, duration_ns=max(flow.end_ns for flow in planned))
+            numbers = replace(numbers, run=run)
         groups = self._groups(point, addresses, planned)
         hosts = outcome_hosts(self._hellos(), collected.results)
+        counted = seen(hosts)
         limits = self._limits(point)
-        kept = books(numbers, planned, collected.results, hosts, limits)
+        kept = books(numbers, planned, collected.results, counted, limits)
         notes = untold(numbers) + own_congestion(numbers, planned, collected.results) + kept.notes
         if self._lab is not None:
             notes += veth.notes(numbers)
         notes += unknown(groups)
-        found = outcome_flows(planned, collected.results, hosts, limits, kept)
+        found = outcome_flows(planned, collected.results, counted, limits, kept)
         found |= {name: _with_delays(found[name], receivers) for name, receivers in groups.items()}
         precision: PointPrecision | None = None
         if stop is not None:
@@ -154,10 +157,10 @@ class Session:
         """How long receivers of groups waited for them: in the first repeat, for it takes some seconds."""
         if point.repeat:
             return {}
-        groups = [flow for flow in planned if flow.group is not None and "schedule" in flow.send]
+        groups = [flow for flow in planned if flow.group is not None and flow.send.schedule is not None]
         return {flow.name: delays(self._crew, addresses, flow, self._stopped) for flow in groups}
 
-    def collect(self, variant: str, numbers: Mapping[str, Any], planned: list[Flow]) -> Collected:
+    def collect(self, variant: str, numbers: PointPlan, planned: list[Flow]) -> Collected:
         """Make flows of one's own between the hosts of a testbed; what the agents gave back.
 
         Raises as `run` does.
@@ -170,19 +173,19 @@ class Session:
             self._dismiss()
             raise error from None
 
-    def _made(self, _variant: str, numbers: Mapping[str, Any], planned: list[Flow]) -> Collected:
+    def _made(self, _variant: str, numbers: PointPlan, planned: list[Flow]) -> Collected:
         self._gather(numbers, planned)
-        addresses = Addresses(numbers["hosts"], self._lab, self._hellos())
+        addresses = Addresses(numbers.hosts, self._lab, self._hellos())
         return Measurement(self._crew, addresses, planned, self._stopped).run()
 
-    def hello(self, host: str) -> Mapping[str, Any]:
+    def hello(self, host: str) -> Hello:
         """What the agent of a host said when it was started."""
-        return self._hellos().get(host, {})
+        return self._hellos().get(host) or Hello.of({})
 
-    def _gather(self, numbers: Mapping[str, Any], planned: list[Flow]) -> None:
+    def _gather(self, numbers: PointPlan, planned: list[Flow]) -> None:
         """Have an agent on every host that sends or receives."""
         hosts = dict.fromkeys(host for flow in planned for host in (flow.sender, *flow.receivers))
-        reached = {host: numbers["hosts"][host]["reach"] for host in hosts}
+        reached = {host: numbers.hosts[host].reach for host in hosts}
         if any(reach is not None for reach in reached.values()):
             self._take_down()
         else:
@@ -212,7 +215,7 @@ class Session:
                 self._unreached[said.host, reached[said.host]] = error, again
             raise
 
-    def _put_up(self, numbers: Mapping[str, Any]) -> Lab:
+    def _put_up(self, numbers: PointPlan) -> Lab:
         network = self._same_network(numbers)
         if self._lab is not None and network == self._network:
             return self._lab
@@ -230,9 +233,9 @@ class Session:
         """What is written beside the outcomes."""
         return netlab.Files()
 
-    def _same_network(self, numbers: Mapping[str, Any]) -> object:
+    def _same_network(self, numbers: PointPlan) -> object:
         """What namespaces are made of: points in which it is equal share them."""
-        return {key: numbers[key] for key in ("hosts", "between", "links")}
+        return numbers.hosts, numbers.between, numbers.links
 
     def _take_down(self) -> None:
         if self._lab is None:
@@ -247,8 +250,8 @@ class Session:
             if agent.gone:
                 self._crew.drop(host)
 
-    def _hellos(self) -> dict[str, Mapping[str, Any]]:
-        return {host: agent.hello for host, agent in self._crew.agents.items()}
+    def _hellos(self) -> dict[str, Hello]:
+        return {host: agent.hello for host, agent in self._crew.agents.items() if agent.hello is not None}
 
     def _limits(self, point: Point) -> dict[str, FlowOutcome]:
         """The most each flow could get; nothing where the model does not carry the testbed."""
@@ -267,4 +270,4 @@ def _with_delays(flow: FlowOutcome, receivers: Mapping[str, Waited]) -> FlowOutc
 
 def left_out(campaign: _engpass.Campaign, variant: str, sweep: Sequence[tuple[str, str]]) -> list[str]:
     """What of a point `measure` leaves out: a sentence for each. Raises `InvalidTestbed`."""
-    return untold(json.loads(campaign.numbers(variant, sweep)))
+    return untold(point_plan(campaign, variant, sweep))

@@ -8,13 +8,19 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import IO, Any
+from typing import IO, TypeVar
+
+import msgspec
 
 from engpass import child
 from engpass.error import EngpassError
+from engpass.measure.answers import Hello, Line
+from engpass.measure.requests import About, Prepare
+
+T = TypeVar("T")
 
 PROTOCOL = 1
 """The version of the contract that this controller knows."""
@@ -34,6 +40,7 @@ _END_SECONDS = 3.0
 _BLIND_SECONDS = 1.0
 _MOST_SAID = 3
 _MOST_LINE_BYTES = 8 << 20
+_LINE = msgspec.json.Decoder(Line)
 
 
 class MeasureError(EngpassError):
@@ -49,7 +56,8 @@ class Reply:
     """One line of an agent, or the end of its channel."""
 
     agent: Agent
-    line: Mapping[str, Any] | None
+    line: Line | None
+    text: bytes = b""
 
 
 class Agent:
@@ -57,8 +65,8 @@ class Agent:
 
     def __init__(self, host: str, how: str, argv: Sequence[str], inbox: SimpleQueue[Reply]) -> None:
         self.host, self.how = host, how
-        self.hello: Mapping[str, Any] = {}
-        self.answers: dict[int, Mapping[str, Any]] = {}
+        self.hello: Hello | None = None
+        self.answers: dict[int, Line] = {}
         self.gone = False
         self._number = 0
         self._spoke = self._heard = time.monotonic()
@@ -91,14 +99,10 @@ class Agent:
         with contextlib.suppress(OSError, ValueError):
             while line := stream.readline(_MOST_LINE_BYTES):
                 try:
-                    data = json.loads(line)
+                    self._inbox.put(Reply(self, _LINE.decode(line), line))
                 except ValueError:
-                    data = None
-                if not isinstance(data, dict):
                     # A greeting of the remote shell, say.
                     self._note(line[:200])
-                    continue
-                self._inbox.put(Reply(self, data))
         self._inbox.put(Reply(self, None))
 
     def _listen(self, stream: IO[bytes]) -> None:
@@ -112,10 +116,11 @@ class Agent:
         if text := "".join(c if c.isprintable() else " " for c in text).strip():
             self._said.append(text)
 
-    def ask(self, do: str, **fields: Any) -> int:  # noqa: ANN401 (whatever the request has)
+    def ask(self, do: str, fields: Prepare | About | None = None) -> int:
         """Send a request; returns its number. Raises `GoneError`."""
         self._number += 1
-        text = json.dumps({"id": self._number, "do": do, **fields}, ensure_ascii=False) + "\n"
+        told = {} if fields is None else msgspec.to_builtins(fields)
+        text = json.dumps({"id": self._number, "do": do, **told}, ensure_ascii=False) + "\n"
         assert self._process.stdin is not None  # noqa: S101 (asked for above)
         try:
             self._process.stdin.write(text.encode())
@@ -234,7 +239,7 @@ class Crew:
     def __init__(self) -> None:
         self.inbox: SimpleQueue[Reply] = SimpleQueue()
         self.agents: dict[str, Agent] = {}
-        self.events: list[tuple[Agent, Mapping[str, Any]]] = []
+        self.events: list[tuple[Agent, Line]] = []
         self._looked = 0.0
 
     def add(self, host: str, how: str, argv: Sequence[str]) -> Agent:
@@ -268,13 +273,13 @@ class Crew:
         if reply.line is None:
             raise reply.agent.lost()
         reply.agent.heard()
-        event = reply.line.get("event")
-        if event == "hello":
-            reply.agent.hello = reply.line
-        elif event is not None:
-            self.events.append((reply.agent, reply.line))
-        elif isinstance(number := reply.line.get("id"), int):
-            reply.agent.answers[number] = reply.line
+        line = reply.line
+        if line.event == "hello":
+            reply.agent.hello = Hello.read(reply.text)
+        elif line.event is not None:
+            self.events.append((reply.agent, line))
+        elif line.id is not None:
+            reply.agent.answers[line.id] = line
 
     def wait(self, seconds: float) -> Iterator[None]:
         """Steps until the time is over, and before the first one."""
@@ -301,17 +306,30 @@ class Crew:
             if all(agent.hello for agent in agents):
                 break
         for agent in agents:
-            if not agent.hello:
+            if agent.hello is None:
                 raise agent.unheard()
-            if agent.hello.get("protocol") != PROTOCOL:
+            if agent.hello.protocol != PROTOCOL:
                 raise MeasureError(
-                    f"the agent of host `{agent.host}` speaks protocol {agent.hello.get('protocol')},"
+                    f"the agent of host `{agent.host}` speaks protocol {agent.hello.protocol},"
                     f" and this is {PROTOCOL}",
-                    f"install engpass {agent.hello.get('version', '')} here, or this version there",
+                    f"install engpass {agent.hello.version} here, or this version there",
                 )
 
-    def answer(self, agent: Agent, number: int, seconds: float = ANSWER_SECONDS) -> Mapping[str, Any]:
+    def answer(
+        self, agent: Agent, number: int, read: Callable[[bytes], T], seconds: float = ANSWER_SECONDS
+    ) -> T:
         """The answer to a request; raises `MeasureError` for an error, `GoneError`."""
+        answer = self.done(agent, number, seconds)
+        try:
+            return read(answer)
+        except msgspec.DecodeError as error:
+            raise MeasureError(
+                f"the agent of host `{agent.host}` does not speak our language: {error}",
+                "install one version",
+            ) from None
+
+    def done(self, agent: Agent, number: int, seconds: float = ANSWER_SECONDS) -> bytes:
+        """The answer to a request as it came, which nobody need read; raises as `answer` does."""
         for _ in self.wait(seconds):
             if number in agent.answers:
                 break
@@ -319,8 +337,6 @@ class Crew:
         line = agent.answers.pop(number, None)
         if line is None:
             raise agent.stuck(seconds)
-        error = line.get("error")
-        if error is not None:
-            raise MeasureError(f"host `{agent.host}`: {error.get('cause', 'failed')}", error.get("help"))
-        ok: Mapping[str, Any] = line.get("ok") or {}
-        return ok
+        if line.error is not None:
+            raise MeasureError(f"host `{agent.host}`: {line.error.cause or 'failed'}", line.error.help)
+        return bytes(line.ok)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from engpass import ledger
 from engpass.ledger import Hop
+from engpass.measure.answers import End, HostResult, HostSeen
 from engpass.measure.flows import Flow
 from engpass.measure.idle import Waits, divided, waits
 from engpass.measure.kept import Kept
@@ -21,6 +21,7 @@ from engpass.measure.segments import Tcp, subflows
 from engpass.measure.why import refused_by_socket
 from engpass.measure.wire import UDP_BYTES, Wire
 from engpass.types.outcome import DirectionOutcome, FlowOutcome, Ledger, LinkOutcome
+from engpass.types.plan import LinkPlan, PointPlan
 
 _S = 1_000_000_000
 _QUIET_BYTES = 16_384
@@ -59,25 +60,26 @@ class Side:
 
 
 def books(
-    numbers: Mapping[str, Any],
+    numbers: PointPlan,
     flows: Sequence[Flow],
-    results: Mapping[str, Mapping[str, Any]],
-    hosts: Mapping[str, Any],
+    results: Mapping[str, HostResult],
+    hosts: Mapping[str, HostSeen],
     limits: Mapping[str, FlowOutcome],
 ) -> Kept:
-    """The links of an outcome; `hosts` as `outcome_hosts` gives them, `limits` of the limit engine."""
-    links = {link["name"]: link for link in numbers["links"]}
+    """The links of an outcome; `limits` of the limit engine."""
+    links = {link.name: link for link in numbers.links}
     sides = {
         hop: Side(hop)
         for name, link in links.items()
-        for hop in ((name, *link["ends"]), (name, *reversed(link["ends"])))
+        for start, end in (link.ends, reversed(link.ends))
+        for hop in ((name, start, end),)
         if hop[1] in results or hop[2] in results
     }
     for flow in flows:
         for receiver, path in zip(flow.receivers, flow.paths, strict=True):
             hops = ledger.hops(path)
             _Way(flow, receiver, hops, links, results, hosts, limits.get(flow.name)).book(sides.get)
-    window = numbers["run"]["duration_ns"] - numbers["run"]["warmup_ns"]
+    window = numbers.run.duration_ns - numbers.run.warmup_ns
     notes: list[str] = []
     found: dict[str, LinkOutcome] = {}
     for name, link in links.items():
@@ -95,14 +97,6 @@ def _links(names: Sequence[str]) -> str:
     return f"link {names[0]}" if len(names) == 1 else f"links {', '.join(names)}"
 
 
-def _grown(host: Mapping[str, Any] | None, *way: str) -> Any:  # noqa: ANN401 (whatever a kernel counts)
-    """A counter of a host by what it grew; 0 where it did not, or was not told."""
-    found: Any = (host or {}).get("changes")
-    for word in way:
-        found = found.get(word) if isinstance(found, Mapping) else None
-    return found or 0
-
-
 class _Way:
     """One flow to one receiver, over the first and the last link of its way: there hosts count."""
 
@@ -111,9 +105,9 @@ class _Way:
         flow: Flow,
         receiver: str,
         hops: Sequence[Hop],
-        links: Mapping[str, Mapping[str, Any]],
-        results: Mapping[str, Mapping[str, Any]],
-        hosts: Mapping[str, Any],
+        links: Mapping[str, LinkPlan],
+        results: Mapping[str, HostResult],
+        hosts: Mapping[str, HostSeen],
         limit: FlowOutcome | None,
     ) -> None:
         self.flow, self.hops, self.links, self.hosts = flow, hops, links, hosts
@@ -128,14 +122,17 @@ class _Way:
         if bottleneck is not None and bottleneck.kind == "link":
             self.bound = next((i for i, hop in enumerate(hops) if hop[0] == bottleneck.name), len(hops))
 
+    def _host(self, name: str) -> HostSeen:
+        return self.hosts.get(name, HostSeen())
+
     def _wire(self, index: int) -> Wire:
-        mtu = min(self.links[hop[0]]["mtu_bytes"] for hop in self.hops[: index + 1])
+        mtu = min(self.links[hop[0]].mtu_bytes for hop in self.hops[: index + 1])
         return Wire(self.links[self.hops[index][0]], mtu, v6=_local(self.sent).startswith("["))
 
     def book(self, side: Callable[[Hop], Side | None]) -> None:
         flow = self.flow
         tcp = flow.kind == "tcp-stream" or (
-            flow.kind == "request-response" and flow.common.get("transport", "tcp") == "tcp"
+            flow.kind == "request-response" and flow.send.transport in (None, "tcp")
         )
         if tcp and subflows(self.sent) and subflows(self.got):
             self._subflows(side)
@@ -147,9 +144,9 @@ class _Way:
             if there is None or back is None:
                 continue
             if index == 0:
-                there.device = back.device = _device(self.hosts.get(flow.sender), _local(self.sent), link)
+                there.device = back.device = _device(self._host(flow.sender), _local(self.sent), link)
             else:
-                there.device = back.device = _device(self.hosts.get(self.receiver), _local(self.got), link)
+                there.device = back.device = _device(self._host(self.receiver), _local(self.got), link)
             if not tcp and index == 0 and last > 0 and not self.leads:
                 continue  # a group's datagrams leave once
             at = waits(flow, self.sent, behind=index > self.bound)
@@ -167,9 +164,9 @@ class _Way:
     # Datagrams
 
     def _datagrams(self, there: Side, wire: Wire, *, first: bool, last: bool) -> None:
-        size = self.flow.common["message_bytes"]
+        size = self.flow.send.message_bytes
         parts, counted = wire.of(size + UDP_BYTES, UDP_BYTES), wire.counted(size + UDP_BYTES)
-        sent, fresh = self.sent["messages"], self._fresh()
+        sent, fresh = self.sent.messages, self._fresh()
         lost = sent - fresh
         # What stood in a queue when the window closed has left the sender, and crosses the last link later.
         late = fresh - fresh * self.flow.duration_ns // self.flow.arrived_ns(self.sent, self.got)
@@ -180,38 +177,34 @@ class _Way:
             there.book("in flight", late * size * 8)
         if first:
             # What the sender's own queue dropped never crossed.
-            queues = (
-                _grown(self.hosts.get(self.flow.sender), "interfaces", there.device or "", "qdiscs") or []
-            )
-            dropped = max((one.get("drops") or 0 for one in queues), default=0)
+            device = self._host(self.flow.sender).grown.interface(there.device)
+            dropped = max((queue.drops for queue in device.qdiscs), default=0)
             there.vain("lost datagrams", parts, size, max(0, lost - dropped))
-            there.own_bytes += counted * (self.sent.get("total_messages") or sent)
+            there.own_bytes += counted * (self.sent.total_messages or sent)
         elif last:
             # The socket's buffer is behind the link: what it refused has crossed.
-            refused = min(lost, refused_by_socket(self.got, self.hosts.get(self.receiver)) or 0)
+            refused = min(lost, refused_by_socket(self.got, self._host(self.receiver)))
             there.vain("lost datagrams", parts, size, refused)
-            there.own_bytes += counted * ((self.got.get("total_messages") or fresh) + refused)
+            there.own_bytes += counted * ((self.got.total_messages or fresh) + refused)
             self._broken(there, wire, size)
 
     def _fresh(self) -> int:
         """Datagrams that were received, each once."""
-        ends = [self.got] if "sequence" in self.got else self.got.get("streams") or []
-        known: list[int] = [end["sequence"]["received"] for end in ends if "sequence" in end]
-        received: int = sum(known) if known else self.got["messages"]
-        return min(int(self.sent["messages"]), received)
+        each = [self.got.sequence] if self.got.sequence else [one.sequence for one in self.got.streams]
+        known = [one.received for one in each if one is not None]
+        return min(self.sent.messages, sum(known) if known else self.got.messages)
 
     def _broken(self, there: Side, wire: Wire, size: int) -> None:
         """Fragments that came in for nothing: never put together, as the host counted them."""
         packets = len(wire.packets(size + UDP_BYTES))
-        host = self.hosts.get(self.receiver)
-        ip = "Ip6" if wire.v6 else "Ip"
-        came, whole = (_grown(host, "snmp", ip, key) for key in ("ReasmReqds", "ReasmOKs"))
+        counted = self._host(self.receiver).grown.protocol("Ip6" if wire.v6 else "Ip")
+        came, whole = counted.get("ReasmReqds", 0), counted.get("ReasmOKs", 0)
         extra = max(0, came - whole * packets)
         if packets == 1 or not extra:
             return
         # Counters are those of the whole run; the measured part has its share of them.
-        total = self.sent.get("total_messages") or self.sent["messages"]
-        here = round(extra * self.sent["messages"] / total) if total else 0
+        total = self.sent.total_messages or self.sent.messages
+        here = round(extra * self.sent.messages / total) if total else 0
         parts = wire.of(size + UDP_BYTES, UDP_BYTES)
         framing = parts.get("physical framing", 0) // packets
         each = (sum(parts.values()) + 8 * size) // packets
@@ -220,11 +213,12 @@ class _Way:
         there.own_bytes += wire.counted(size + UDP_BYTES) // packets * extra
 
     def _questions(self, there: Side, back: Side, wire: Wire) -> None:
-        sent = self.sent["messages"]
-        answered = min(sent, (self.sent.get("latency") or {}).get("count", sent))
-        total = self.sent.get("total_messages") or sent
-        for side, key in ((there, "message_bytes"), (back, "response_bytes")):
-            size = self.flow.common.get(key) or self.flow.common["message_bytes"]
+        sent = self.sent.messages
+        latency = self.sent.latency
+        answered = sent if latency.count is None else min(sent, latency.count)
+        total = self.sent.total_messages or sent
+        asked = self.flow.send.message_bytes
+        for side, size in ((there, asked), (back, self.flow.send.response_bytes or asked)):
             side.delivered(wire.of(size + UDP_BYTES, UDP_BYTES), answered)
             side.book("delivered", answered * size * 8)
             side.own_bytes += wire.counted(size + UDP_BYTES) * total
@@ -236,24 +230,24 @@ class _Way:
         sent, got = subflows(self.sent), subflows(self.got)
         flow, booked = self.flow, set()
         for first, host, ends in ((True, flow.sender, sent), (False, self.receiver, got)):
-            devices = [_device(self.hosts.get(host), str(one["local"]), "") for one in ends]
+            devices = [_device(self._host(host), one.local, "") for one in ends]
             for name, link in self.links.items():
                 here = [one for one, device in zip(ends, devices, strict=True) if device == name]
-                if not here or name in booked or host not in link["ends"]:
+                if not here or name in booked or host not in link.ends:
                     continue
                 booked.add(name)
-                other = next(end for end in link["ends"] if end != host)
+                other = next(end for end in link.ends if end != host)
                 start, end = (host, other) if first else (other, host)
                 there, back = side((name, start, end)), side((name, end, start))
                 if there is None or back is None:
                     continue
                 there.device = back.device = name
                 there.senders.append(waits(flow, self.sent, behind=not first and self.bound == 0))
-                local = {one["local"] for one in here}
-                across = [one for one in (got if first else sent) if one["remote"] in local]
+                local = {one.local for one in here}
+                across = [one for one in (got if first else sent) if one.remote in local]
                 pair = (here, across) if first else (across, here)
-                mtu = min(self.links[hop[0]]["mtu_bytes"] for hop in self.hops)
-                wire = Wire(link, min(mtu, link["mtu_bytes"]), v6=str(here[0]["local"]).startswith("["))
+                mtu = min(self.links[hop[0]].mtu_bytes for hop in self.hops)
+                wire = Wire(link, min(mtu, link.mtu_bytes), v6=here[0].local.startswith("["))
                 self._segments(there, back, wire, Tcp.over(pair[0]), Tcp.over(pair[1]), first=first)
 
     def _segments(
@@ -303,41 +297,40 @@ def _stream(side: Side, wire: Wire, source: Tcp, sink: Tcp, near: Tcp) -> None:
     side.book("duplicate", twice * 8)
 
 
-def _local(end: Mapping[str, Any]) -> str:
+def _local(end: End) -> str:
     """The address and port of an end's first stream, as the kernel granted them."""
-    streams = end.get("streams") or [{}]
-    return str((streams[0].get("granted") or {}).get("local") or "")
+    return end.streams[0].granted.local if end.streams else ""
 
 
-def _device(host: Mapping[str, Any] | None, local: str, link: str) -> str:
+def _device(host: HostSeen, local: str, link: str) -> str:
     """The interface with this address; in namespaces it has the name of the link."""
     address = local.rpartition(":")[0].strip("[]")
-    for entry in ((host or {}).get("host") or {}).get("addresses") or []:
-        if str(entry.get("address", "")).partition("/")[0] == address:
-            return str(entry["interface"])
+    for entry in host.host.addresses if host.host else ():
+        if entry.bare == address:
+            return entry.interface
     return link
 
 
 def _others(
-    side: Side, results: Mapping[str, Mapping[str, Any]], hosts: Mapping[str, Any], window: int
+    side: Side, results: Mapping[str, HostResult], hosts: Mapping[str, HostSeen], window: int
 ) -> None:
     """Traffic that nobody declared: what an interface counted beyond ours, in proportion to the window."""
     _, start, end = side.hop
-    host, counter = (start, "tx_bytes") if start in results else (end, "rx_bytes")
+    host = start if start in results else end
     if side.device is None:
         return
-    before, after = (results[host].get(key) or {} for key in ("before", "after"))
-    whole = (after.get("at_ns") or 0) - (before.get("at_ns") or 0)
-    beyond = _grown(hosts.get(host), "interfaces", side.device, counter) - side.own_bytes
+    whole = results[host].after.at_ns - results[host].before.at_ns
+    device = hosts.get(host, HostSeen()).grown.interface(side.device)
+    beyond = (device.tx_bytes if host == start else device.rx_bytes) - side.own_bytes
     if whole > 0 and beyond > max(_QUIET_BYTES, side.own_bytes // 200):
         side.book("undeclared traffic", round(beyond * 8 * min(1.0, window / whole)))
 
 
-def _closed(link: Mapping[str, Any], pair: Sequence[Side], window: int, notes: list[str]) -> LinkOutcome:
+def _closed(link: LinkPlan, pair: Sequence[Side], window: int, notes: list[str]) -> LinkOutcome:
     """Both directions of a link, balanced by their idle time."""
     directions = []
     for side in pair:
-        capacity = link["rates_bit_per_s"][link["ends"].index(side.hop[1])] * window // _S
+        capacity = link.rates_bit_per_s[link.ends.index(side.hop[1])] * window // _S
         # Some of what TCP has sent still stands in the sender's own queue: that has not crossed.
         queued = min(side.accounts.get("in flight", 0), max(0, sum(side.accounts.values()) - capacity))
         if queued:
@@ -346,7 +339,7 @@ def _closed(link: Mapping[str, Any], pair: Sequence[Side], window: int, notes: l
         if carried > capacity * _NEARLY:
             over = 100 * (carried / capacity - 1)
             notes.append(
-                f"link `{link['name']}` carried {over:.1f} % more than its rate from `{side.hop[1]}` on:"
+                f"link `{link.name}` carried {over:.1f} % more than its rate from `{side.hop[1]}` on:"
                 " its books are those of what it carried"
             )
         whole = max(capacity, carried)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from engpass.jsondata import Json
 
 _MOST_BINS = 48
 
 
-def changes(before: Any, after: Any) -> Any:  # noqa: ANN401 (whatever a kernel counts)
+def changes(before: Json, after: Json) -> Json:
     """What grew between two readings of the same shape; nothing where nothing did."""
     if isinstance(after, Mapping):
         if "core" in after and not isinstance(before, Mapping):
@@ -20,7 +23,7 @@ def changes(before: Any, after: Any) -> Any:  # noqa: ANN401 (whatever a kernel 
             and (change := changes(before.get(key) if isinstance(before, Mapping) else None, value))
             is not None
         }
-        names = {key: after[key] for key in ("core", "dev", "kind") if key in after}
+        names: dict[str, Json] = {key: after[key] for key in ("core", "dev", "kind") if key in after}
         return {**names, **grown} if grown else None
     if isinstance(after, list):
         pairs = zip(before if isinstance(before, list) else [], after, strict=False)
@@ -31,16 +34,16 @@ def changes(before: Any, after: Any) -> Any:  # noqa: ANN401 (whatever a kernel 
     return after - before if after != before else None
 
 
-def thinned(end: Mapping[str, Any]) -> dict[str, Any]:
+def thinned(end: Mapping[str, Json]) -> dict[str, Json]:
     """An agent's result with histograms of some dozen bins, which is what a figure can show."""
     found = dict(end)
     for key, value in end.items():
-        if isinstance(value, Mapping) and isinstance(value.get("histogram"), list):
-            found[key] = {**value, "histogram": _merged(value["histogram"])}
-    if isinstance(end.get("series"), list):
-        found["series"] = _shortened(end["series"])
-    if isinstance(end.get("streams"), list):
-        found["streams"] = [thinned(stream) for stream in end["streams"]]
+        if isinstance(value, Mapping) and isinstance(bins := value.get("histogram"), list):
+            found[key] = {**value, "histogram": _merged(msgspec.convert(bins, list[list[int]]))}
+    if isinstance(series := end.get("series"), list):
+        found["series"] = _shortened([one for one in series if isinstance(one, Mapping)])
+    if isinstance(streams := end.get("streams"), list):
+        found["streams"] = [thinned(one) for one in streams if isinstance(one, Mapping)]
     return found
 
 
@@ -56,7 +59,7 @@ def _merged(bins: list[list[int]]) -> list[list[int]]:
 _SUMS = ("bytes", "messages", "lost")
 
 
-def _shortened(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _shortened(series: Sequence[Mapping[str, Json]]) -> Sequence[Mapping[str, Json]]:
     """A time series of some dozen records: neighbours are joined evenly, and what counts adds up."""
     if len(series) <= _MOST_BINS:
         return series
@@ -64,6 +67,11 @@ def _shortened(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
     joined = []
     for begin in range(0, len(series), step):
         part = series[begin : begin + step]
-        sums = {key: sum(one.get(key) or 0 for one in part) for key in _SUMS if key in part[-1]}
+        sums = {key: sum(_count(one, key) for one in part) for key in _SUMS if key in part[-1]}
         joined.append({**part[-1], "from_ns": part[0]["from_ns"], **sums})
     return joined
+
+
+def _count(record: Mapping[str, Json], key: str) -> int:
+    value = record.get(key)
+    return value if isinstance(value, int) else 0

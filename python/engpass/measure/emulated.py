@@ -7,13 +7,10 @@ its seed are another network.
 from __future__ import annotations
 
 import dataclasses
-import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from engpass import _engpass
@@ -21,6 +18,7 @@ from engpass.campaign import Axis, Point, swept_values
 from engpass.environment import now
 from engpass.measure import Session
 from engpass.measure.agent import MeasureError
+from engpass.measure.answers import seen
 from engpass.measure.counters import thinned
 from engpass.measure.flows import Flow, flows, untold
 from engpass.measure.kept import Kept
@@ -28,12 +26,13 @@ from engpass.measure.outcome import outcome_flows, outcome_hosts
 from engpass.measure.point import Collected, Measurement
 from engpass.measure.reach import Addresses
 from engpass.measure.slow import scaled_back, slowed
-from engpass.measure.window import Settled, Window
+from engpass.measure.window import Closed, Lateness, Settled, Window
 from engpass.netlab import Lab, LabError, emulated, registry
 from engpass.netlab import kernel as kernels
 from engpass.netlab.control import Control
 from engpass.netlab.emulated import Network, Options
 from engpass.netlab.writing import Files
+from engpass.plan import point_plan
 from engpass.say import duration
 from engpass.types.outcome import (
     VERSION,
@@ -44,8 +43,8 @@ from engpass.types.outcome import (
     FlowOutcome,
     MeasuredPoint,
     Outcome,
-    Results,
 )
+from engpass.types.plan import PointPlan
 
 _ALLOWED = "tcp_allowed_congestion_control"
 
@@ -69,7 +68,7 @@ class EmulatedSession(Session):
         super().__init__(campaign, source, axes, stopped)
         self._overrides, self._options = overrides, options
 
-    def _found(self, point: Point, seed: int, numbers: Mapping[str, Any]) -> Outcome:
+    def _found(self, point: Point, seed: int, numbers: PointPlan) -> Outcome:
         alike, others = as_the_model(carried(numbers))
         planned = flows(slowed(alike, self._options.slow), seed)
         network = self._network_of(point, seed)
@@ -93,8 +92,8 @@ class EmulatedSession(Session):
         super().turn_to(campaign, overrides)
         self._overrides = overrides
 
-    def _made(self, variant: str, numbers: Mapping[str, Any], planned: list[Flow]) -> Collected:
-        seed = int(numbers["run"]["seed"])
+    def _made(self, variant: str, numbers: PointPlan, planned: list[Flow]) -> Collected:
+        seed = numbers.run.seed
         network = self._network_of(Point(0, self.engine, variant, (), 0), seed)
         self._lab = emulated.start(self._put_up(numbers), numbers, network)
         try:
@@ -102,7 +101,7 @@ class EmulatedSession(Session):
             with Control(self._lab.socket) as control:
                 control.ask("window")
                 collected = super()._made(variant, numbers, planned)
-                collected.valid = bool(control.ask("end-window")["lateness"]["valid"])
+                collected.valid = Closed.of(control.ask("end-window")).lateness.valid
             return collected
         finally:
             self._lab = emulated.stop(self._lab)
@@ -127,30 +126,26 @@ class EmulatedSession(Session):
         return self._options.files(each_point=True)
 
     def _unruled(self, point: Point) -> list[str]:
-        run = json.loads(self._campaign.numbers(point.variant, list(point.sweep)))["run"]
-        return (
-            ["`run.precision` is left out: the model's books are of `duration`"] if run["precision"] else []
-        )
+        run = point_plan(self._campaign, point.variant, point.sweep).run
+        return ["`run.precision` is left out: the model's books are of `duration`"] if run.precision else []
 
-    def _same_network(self, numbers: Mapping[str, Any]) -> object:
+    def _same_network(self, numbers: PointPlan) -> object:
         """What is between the hosts is in the model: the namespaces do not know it."""
-        return list(numbers["hosts"])
+        return list(numbers.hosts)
 
-    def _run(
-        self, lab: Lab, numbers: Mapping[str, Any], planned: Sequence[Flow]
-    ) -> tuple[Collected, dict[str, Any]]:
-        run = numbers["run"]
+    def _run(self, lab: Lab, numbers: PointPlan, planned: Sequence[Flow]) -> tuple[Collected, Closed]:
+        run = numbers.run
         window = Window(
             lab,
-            run["warmup_ns"] * self._options.slow / 1e9,
-            run["duration_ns"] * self._options.slow / 1e9,
+            run.warmup_ns * self._options.slow / 1e9,
+            run.duration_ns * self._options.slow / 1e9,
         )
 
         def stopped() -> bool:
             window.check()
             return self._stopped()
 
-        addresses = Addresses(numbers["hosts"], lab, self._hellos())
+        addresses = Addresses(numbers.hosts, lab, self._hellos())
         measurement = Measurement(
             self._crew,
             addresses,
@@ -173,10 +168,10 @@ class EmulatedSession(Session):
         self,
         point: Point,
         seed: int,
-        numbers: Mapping[str, Any],
+        numbers: PointPlan,
         planned: Sequence[Flow],
         collected: Collected,
-        closed: Mapping[str, Any],
+        closed: Closed,
         others: list[str],
     ) -> Outcome:
         options = self._options
@@ -186,17 +181,16 @@ class EmulatedSession(Session):
             name: replace(limit, goodput_bit_per_s=limit.goodput_bit_per_s / slow)
             for name, limit in self._limits(point).items()
         }
-        found = outcome_flows(planned, collected.results, hosts, limits, Kept({}, {}, []))
+        found = outcome_flows(planned, collected.results, seen(hosts), limits, Kept({}, {}, []))
         alone = alone_on(planned)
-        model = results(closed["outcome"])
-        generators = {flow["name"] for flow in numbers["flows"] if flow.get("cells")}
+        model = closed.outcome
+        generators = {flow.name for flow in numbers.flows if flow.cells}
         host_pairs = {name: flow for name, flow in model.flows.items() if name not in generators}
         flows = {name: scaled_back(flow, slow) for name, flow in found.items()}
         for name, flow in flows.items():
             if flow.kind == "tcp-stream" and (counts := carried_of(name, host_pairs, alone)) is not None:
                 flows[name] = replace(flow, datagrams=counts)
-        lateness = thinned(closed["lateness"])
-        valid = bool(lateness["valid"])
+        valid = closed.lateness.valid
         return Outcome(
             version=VERSION,
             variant=point.variant,
@@ -221,11 +215,11 @@ class EmulatedSession(Session):
                 no_offload=options.wire_true,
                 max_lateness=options.limit,
                 tap=options.tap,
-                lateness=lateness,
+                lateness=thinned(closed.told),
                 host_pairs=host_pairs,
             ),
             valid=valid,
-            invalid=None if valid else too_late(lateness),
+            invalid=None if valid else too_late(closed.lateness),
         )
 
 
@@ -248,21 +242,21 @@ def log_directory(name: str) -> Path:
     return path
 
 
-def carried(numbers: Mapping[str, Any]) -> dict[str, Any]:
+def carried(numbers: PointPlan) -> PointPlan:
     """The point with the traffic that hosts make: cells of generators are the model's own.
 
     Raises `MeasureError` for what an emulated network does not carry.
     """
-    own = [flow for flow in numbers["flows"] if not flow.get("cells")]
+    own = [flow for flow in numbers.flows if not flow.cells]
     if not own:
         raise MeasureError(
             "all traffic of this testbed is cells of generators: no host has anything to send",
             "add a `udp-stream` or a `tcp-stream`, or use `--engine simulate`",
         )
-    return {**numbers, "flows": own}
+    return replace(numbers, flows=own)
 
 
-def as_the_model(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def as_the_model(numbers: PointPlan) -> tuple[PointPlan, list[str]]:
     """The point with the congestion control of the model's hosts for sockets that are told none.
 
     What a kernel has by default is its owner's choice, and not what the other engines answer for. Where a
@@ -272,19 +266,19 @@ def as_the_model(numbers: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
     known = _congestion("tcp_available_congestion_control" if kernels.privileged() else _ALLOWED)
     refused: dict[str, None] = {}
     found = []
-    for flow in numbers["flows"]:
+    for flow in numbers.flows:
         sides = []
-        for side in flow.get("tcp") or ():
-            wanted = side["congestion"] or side["model_congestion"]
-            if side["congestion"] is None and wanted not in known:
+        for side in flow.tcp or ():
+            wanted: str | None = side.congestion or side.model_congestion
+            if side.congestion is None and wanted not in known:
                 refused[
-                    f"TCP of `{flow['name']}` has this host's own congestion control,"
+                    f"TCP of `{flow.name}` has this host's own congestion control,"
                     f" `{own}`, and the model `{wanted}`: root may add that to `net.ipv4.{_ALLOWED}`"
                 ] = None
                 wanted = None
-            sides.append({**side, "congestion": wanted})
-        found.append({**flow, **({"tcp": sides} if sides else {})})
-    return {**numbers, "flows": found}, list(refused)
+            sides.append(replace(side, congestion=wanted))
+        found.append(replace(flow, tcp=sides) if sides else flow)
+    return replace(numbers, flows=found), list(refused)
 
 
 def _congestion(setting: str) -> list[str]:
@@ -302,14 +296,6 @@ def alone_on(planned: Sequence[Flow]) -> dict[str, str]:
         for receiver in flow.receivers:
             users.setdefault(way_name(flow.sender, receiver), []).append(flow.name)
     return {way: flows[0] for way, flows in users.items() if len(flows) == 1}
-
-
-def results(told: Mapping[str, Any]) -> Results:
-    """What a driver counted in a window; raises `LabError` where it is not what this version knows."""
-    try:
-        return msgspec.convert(told, Results)
-    except msgspec.ValidationError as error:
-        raise LabError(f"the driver does not speak our language: {error}", "install one version") from None
 
 
 def renamed(drops: Sequence[Drop], alone: Mapping[str, str]) -> list[Drop]:
@@ -333,17 +319,11 @@ def way_name(sender: str, receiver: str) -> str:
     return f"{sender} to {receiver}"
 
 
-def too_late(lateness: Mapping[str, Any]) -> str:
+def too_late(lateness: Lateness) -> str:
     """Why a point is invalid, in a sentence."""
-    share, late = next(
-        (
-            (share, lateness[key])
-            for key, share in (("p999_ns", "0.1 %"), ("p99_ns", "1 %"), ("max_ns", "the last"))
-            if lateness.get(key) is not None
-        ),
-        ("some", 0),
-    )
+    told = (("0.1 %", lateness.p999_ns), ("1 %", lateness.p99_ns), ("the last", lateness.max_ns))
+    share, late = next(((share, late) for share, late in told if late is not None), ("some", 0))
     return (
         f"{share} of the packets came {duration(late / 1e9)} late or more, and the limit is"
-        f" {duration(lateness['limit_ns'] / 1e9)}: this machine was too slow or too busy"
+        f" {duration(lateness.limit_ns / 1e9)}: this machine was too slow or too busy"
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from engpass.measure.agent import MeasureError
+from engpass.measure.answers import End
 from engpass.measure.precision import LEAST_SAMPLES, Rule, Series
+from engpass.measure.requests import Limits, Prepare, Schedule, Socket
 from engpass.types.outcome import Path
+from engpass.types.plan import FlowPlan, LivePlan, PointPlan, RunPlan
 
 _SECOND_NS = 1_000_000_000
 _LEAST_INTERVAL_NS = 100_000_000
@@ -34,9 +36,8 @@ class Flow:
     warmup_ns: int
     duration_ns: int
     """Of the measured window."""
-    common: Mapping[str, Any]
-    send: Mapping[str, Any]
-    receive: Mapping[str, Any]
+    send: Prepare
+    receive: Prepare
     group: str | None = None
     paths: tuple[Path, ...] = ()
     """The path to each receiver."""
@@ -44,14 +45,14 @@ class Flow:
     @property
     def asked_bit_per_s(self) -> float | None:
         """Mean rate of payload that its schedule asks of all its streams; `None` without a schedule."""
-        schedule = self.send.get("schedule")
+        schedule = self.send.schedule
         if schedule is None:
             return None
-        rate = float(schedule["rate_bit_per_s"]) * int(self.common.get("streams", 1))
-        on, off = schedule.get("on_ns"), schedule.get("off_ns", 0)
+        rate = float(schedule.rate_bit_per_s) * (self.send.streams or 1)
+        on, off = schedule.on_ns, schedule.off_ns or 0
         return rate * on / (on + off) if on is not None else rate
 
-    def kept(self, sender: Mapping[str, Any]) -> float | None:
+    def kept(self, sender: End) -> float | None:
         """The share of its schedule that the sender's end kept; `None` without a schedule.
 
         Bursts and random times make more or less in a window than their mean: who was never late for long has
@@ -60,23 +61,23 @@ class Flow:
         asked = self.asked_bit_per_s
         if asked is None:
             return None
-        latest = (sender.get("late") or {}).get("max_ns")
+        latest = sender.late.max_ns
         if latest is not None and latest < _GIVEN_UP_NS:
             return 1.0
-        sent = int(sender["bytes"]) + int(sender.get("unanswered") or 0) * int(self.common["message_bytes"])
+        sent = sender.bytes + (sender.unanswered or 0) * self.send.message_bytes
         return min(1.0, sent * 8 * _SECOND_NS / self.duration_ns / asked)
 
-    def arrived_ns(self, sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> int:
+    def arrived_ns(self, sender: End, receiver: End) -> int:
         """The time in which came what was sent in the window: longer where a queue on the way filled up."""
-        span = int(receiver.get("elapsed_ns") or 0)
+        span = receiver.elapsed_ns
         if self.kind == "tcp-stream":
             # The receiver's window goes on when a sender ends before its time: what the send buffer held
             # comes after the last write.
-            return max(self.duration_ns, span) if sender.get("ended") == "stopped" else self.duration_ns
+            return max(self.duration_ns, span) if sender.ended == "stopped" else self.duration_ns
         if self.kind not in _DATAGRAMS:
             return self.duration_ns
         # What left late came late. A sender that is too late gives up, or is held back, and that is a queue.
-        latest = int((sender.get("late") or {}).get("max_ns") or 0)
+        latest = sender.late.max_ns or 0
         late = latest if latest < _GIVEN_UP_NS else 0
         return span if span > self.duration_ns + late + _STANDING_NS else self.duration_ns
 
@@ -86,20 +87,20 @@ class Flow:
         return self.start_ns + self.warmup_ns + self.duration_ns
 
 
-def flows(numbers: Mapping[str, Any], seed: int) -> list[Flow]:
+def flows(numbers: PointPlan, seed: int) -> list[Flow]:
     """The flows of a point that send at all; raises `MeasureError` for what agents cannot do."""
-    run = numbers["run"]
+    run = numbers.run
     found = []
-    for flow in numbers["flows"]:
-        if flow.get("cells"):
+    for flow in numbers.flows:
+        if flow.cells:
             raise MeasureError(
-                f"traffic `{flow['name']}` is `{flow['kind']}`: it sends cells, and no host does",
+                f"traffic `{flow.name}` is `{flow.kind}`: it sends cells, and no host does",
                 "use `udp-stream` with a `rate` for interfering traffic",
             )
-        begin = flow["start_ns"]
-        most = run["most_ns"]
-        end = min(most, flow["stop_ns"] if flow["stop_ns"] is not None else most)
-        opened = max(begin, run["warmup_ns"])
+        begin = flow.start_ns
+        most = run.most_ns
+        end = min(most, flow.stop_ns if flow.stop_ns is not None else most)
+        opened = max(begin, run.warmup_ns)
         if end <= opened:
             continue
         found.append(_flow(flow, begin, opened - begin, end - opened, seed, _interval(run, end - opened)))
@@ -110,105 +111,122 @@ def flows(numbers: Mapping[str, Any], seed: int) -> list[Flow]:
     return found
 
 
-def _interval(run: Mapping[str, Any], duration: int) -> int:
+def _interval(run: RunPlan, duration: int) -> int:
     """How long the records of a time series are: ten of a run, or as many as the stop rule needs at least."""
-    if run["precision"] is None:
+    if run.precision is None:
         return min(_SECOND_NS, max(_LEAST_INTERVAL_NS, duration // 10))
-    least = int(run["duration_ns"]) - int(run["warmup_ns"])
+    least = run.duration_ns - run.warmup_ns
     return min(_SECOND_NS, max(_LEAST_SAMPLE_NS, least // LEAST_SAMPLES))
 
 
-def rule(numbers: Mapping[str, Any], planned: Sequence[Flow]) -> Rule | None:
+def rule(numbers: PointPlan, planned: Sequence[Flow]) -> Rule | None:
     """The stop rule of a point, if it has one: over what comes in at every receiver, or is answered."""
-    asked = numbers["run"]["precision"]
+    asked = numbers.run.precision
     if asked is None:
         return None
     series = {}
     for flow in planned:
         told = flow.kind == "request-response"
         for host in (flow.sender,) if told else flow.receivers:
-            of = "messages" if told else "bytes"
-            series[flow.name, host] = Series(flow.common["interval_ns"], flow.warmup_ns, of)
+            series[flow.name, host] = Series(
+                flow.receive.interval_ns or 0, flow.warmup_ns, "messages" if told else "bytes"
+            )
     return Rule(asked, series)
 
 
-def _flow(flow: Mapping[str, Any], start: int, warmup: int, duration: int, seed: int, interval: int) -> Flow:
-    kind = flow["kind"]
-    udp = kind in _DATAGRAMS or flow.get("transport") == "udp"
-    live = flow["live"]
-    whole = warmup + duration
-    common: dict[str, Any] = {
-        "kind": "udp-stream" if kind in _DATAGRAMS else kind,
-        "message_bytes": flow["message_bytes"],
-        "warmup_ns": warmup,
-        "duration_ns": duration,
-        "interval_ns": interval,
-        "limits": {"duration_ns": whole + _BEYOND_NS},
-    }
-    common |= _given(flow, "streams", "transport", "response_bytes")
-    common |= _given(live, "mptcp", "segmentation")
+def _flow(flow: FlowPlan, start: int, warmup: int, duration: int, seed: int, interval: int) -> Flow:
+    kind = flow.kind
+    udp = kind in _DATAGRAMS or flow.transport == "udp"
+    live = flow.live or LivePlan(send_cores=[], receive_cores=[])
+    common = Prepare(
+        kind="udp-stream" if kind in _DATAGRAMS else kind,
+        message_bytes=flow.message_bytes or 0,
+        warmup_ns=warmup,
+        duration_ns=duration,
+        interval_ns=interval,
+        limits=Limits(duration_ns=warmup + duration + _BEYOND_NS),
+        streams=flow.streams,
+        transport=flow.transport,
+        response_bytes=flow.response_bytes,
+        mptcp=live.mptcp,
+        segmentation=live.segmentation,
+    )
     schedule = _schedule(flow, seed)
-    # The receiver stamps what comes at a rate.
-    gaps = {"gaps": True} if schedule is not None and common["kind"] == "udp-stream" else {}
-    send = common | _given(live, "pacing", "burst_messages", "method")
-    send |= {"schedule": schedule} if schedule is not None else {}
-    receive = common | gaps | _given(live, "truncate")
-    send |= {"cores": live["send_cores"]} if live["send_cores"] else {}
-    receive |= {"cores": live["receive_cores"]} if live["receive_cores"] else {}
-    send["socket"], receive["socket"] = _sockets(flow, udp=udp)
+    to_send, to_receive = _sockets(flow, live, udp=udp)
+    send = replace(
+        common,
+        schedule=schedule,
+        pacing=live.pacing,
+        burst_messages=live.burst_messages,
+        method=live.method,
+        cores=live.send_cores or None,
+        socket=to_send,
+    )
+    receive = replace(
+        common,
+        # The receiver stamps what comes at a rate.
+        gaps=True if schedule is not None and common.kind == "udp-stream" else None,
+        truncate=live.truncate,
+        cores=live.receive_cores or None,
+        socket=to_receive,
+    )
     return Flow(
-        flow["name"], kind, flow["from"], tuple(flow["to"]), start, warmup, duration, common, send, receive,
-        flow.get("group"), msgspec.convert(flow["paths"], tuple[Path, ...]),
+        flow.name, kind, flow.from_, tuple(flow.to), start, warmup, duration, send, receive, flow.group,
+        tuple(flow.paths),
     )  # fmt: skip
 
 
-def _given(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    return {key: table[key] for key in keys if table.get(key) is not None}
-
-
-def _schedule(flow: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
-    if flow["kind"] == "request-response":
-        every = flow["every_ns"]
+def _schedule(flow: FlowPlan, seed: int) -> Schedule | None:
+    if flow.kind == "request-response":
+        every = flow.every_ns
         if every is None:
             return None
         # Agents count rates of payload.
-        return {"kind": "cbr", "rate_bit_per_s": max(1, flow["message_bytes"] * 8 * _SECOND_NS // every)}
-    rate = flow.get("rate_bit_per_s")
-    if rate is None:
+        rate = max(1, (flow.message_bytes or 0) * 8 * _SECOND_NS // every)
+        return Schedule(kind="cbr", rate_bit_per_s=rate)
+    if flow.rate_bit_per_s is None:
         return None
-    if flow["kind"] == "poisson":
-        return {"kind": "poisson", "rate_bit_per_s": rate, "seed": seed}
-    if flow["kind"] == "udp-on-off":
-        times = {key: flow[key] for key in ("on_ns", "off_ns", "lengths")}
-        return {"kind": "on-off", "rate_bit_per_s": rate, "seed": seed, **times}
-    return {"kind": "cbr", "rate_bit_per_s": rate}
+    steady = Schedule(kind="cbr", rate_bit_per_s=flow.rate_bit_per_s)
+    if flow.kind == "poisson":
+        return replace(steady, kind="poisson", seed=seed)
+    if flow.kind == "udp-on-off":
+        times = {"on_ns": flow.on_ns, "off_ns": flow.off_ns, "lengths": flow.lengths}
+        return replace(steady, kind="on-off", seed=seed, **times)
+    return steady
 
 
-def _sockets(flow: Mapping[str, Any], *, udp: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    live = flow["live"]
-    both: dict[str, Any] = {"dscp": live["dscp"], "dont_fragment": live["dont_fragment"]}
-    if flow["ttl"] != 64 or flow["kind"] == "multicast":
-        both["ttl"] = flow["ttl"]
-    if flow["priority"]:
-        both["priority"] = flow["priority"]
-    send, receive = dict(both), dict(both)
+def _sockets(flow: FlowPlan, live: LivePlan, *, udp: bool) -> list[Socket]:
+    """What the socket of the sender and that of the receiver are told."""
+    both = Socket(
+        dscp=live.dscp,
+        dont_fragment=live.dont_fragment,
+        ttl=flow.ttl if flow.ttl != 64 or flow.kind == "multicast" else None,
+        priority=flow.priority or None,
+    )
     if udp:
-        send["send_buffer_bytes"] = live["send_buffer_bytes"]
-        receive["receive_buffer_bytes"] = flow["receive_buffer_bytes"]
-    else:
-        for side, tcp in zip((send, receive), flow["tcp"], strict=True):
-            for key in ("mss_bytes", "send_buffer_bytes", "receive_buffer_bytes", "nodelay", "congestion"):
-                side[key] = tcp[key]
-    given = [{key: value for key, value in side.items() if value is not None} for side in (send, receive)]
-    return given[0], given[1]
+        return [
+            replace(both, send_buffer_bytes=live.send_buffer_bytes),
+            replace(both, receive_buffer_bytes=flow.receive_buffer_bytes),
+        ]
+    return [
+        replace(
+            both,
+            mss_bytes=tcp.mss_bytes,
+            send_buffer_bytes=tcp.send_buffer_bytes,
+            receive_buffer_bytes=tcp.receive_buffer_bytes,
+            nodelay=tcp.nodelay,
+            congestion=tcp.congestion,
+        )
+        for tcp in flow.tcp or ()
+    ]
 
 
-def untold(numbers: Mapping[str, Any]) -> list[str]:
+def untold(numbers: PointPlan) -> list[str]:
     """What of a testbed no real host can be told: a sentence for each key."""
     found: dict[str, None] = {}
-    for flow in numbers["flows"]:
-        for host, tcp in zip((flow["from"], *flow["to"][:1]), flow.get("tcp") or (), strict=False):
-            keys = tcp["untold"]
+    for flow in numbers.flows:
+        for host, tcp in zip((flow.from_, *flow.to[:1]), flow.tcp or (), strict=False):
+            keys = tcp.untold
             if keys:
                 words = ", ".join(f"`{key}`" for key in keys)
                 found[

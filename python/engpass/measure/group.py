@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+
+from msgspec import structs
 
 from engpass.measure.agent import Crew, MeasureError
+from engpass.measure.answers import DOOR, HostResult, Membership
 from engpass.measure.flows import Flow
 from engpass.measure.reach import Addresses, socket_address
+from engpass.measure.requests import About, Limits
 
 _S = 1_000_000_000
 _BEFORE_SECONDS = 0.15
@@ -53,40 +56,63 @@ def delays(crew: Crew, addresses: Addresses, flow: Flow, stopped: Callable[[], b
 def _trial(
     crew: Crew, addresses: Addresses, flow: Flow, token: str, stopped: Callable[[], bool]
 ) -> dict[str, Waited]:
-    assert flow.group is not None  # noqa: S101 (the flows of a group alone come here)
+    about = About(run=token, flow=flow.name)
 
-    def ask(host: str, do: str, **fields: Any) -> Mapping[str, Any]:  # noqa: ANN401 (whatever the request has)
-        agent = crew.agents[host]
-        return crew.answer(agent, agent.ask(do, run=token, **fields))
+    def tell(hosts: Sequence[str], do: str) -> None:
+        for host in hosts:
+            agent = crew.agents[host]
+            crew.done(agent, agent.ask(do, about if do in ("join", "leave") else About(run=token)))
 
     def pause(seconds: float) -> None:
         for _ in crew.wait(seconds):
             if stopped():
                 raise KeyboardInterrupt
 
+    _prepare(crew, addresses, flow, token)
+    tell((*flow.receivers, flow.sender), "start")
+    pause(_BEFORE_SECONDS)
+    tell(flow.receivers, "join")
+    pause(_MEMBER_SECONDS)
+    tell(flow.receivers, "leave")
+    pause(_LEFT_SECONDS)
+    found = {}
+    for host in flow.receivers:
+        agent = crew.agents[host]
+        result = crew.answer(agent, agent.ask("collect", About(run=token)), HostResult.read)
+        found[host] = _told(result.ends[flow.name, "receive"].membership)
+    return found
+
+
+def _prepare(crew: Crew, addresses: Addresses, flow: Flow, token: str) -> None:
+    assert flow.group is not None  # noqa: S101 (the flows of a group alone come here)
+    send, receive = (
+        structs.replace(
+            end,
+            run=token,
+            flow=flow.name,
+            warmup_ns=0,
+            duration_ns=_LENGTH_NS,
+            limits=Limits(duration_ns=2 * _LENGTH_NS),
+        )
+        for end in (flow.send, flow.receive)
+    )
     group, doors = socket_address(flow.group, 0), []
     for host in flow.receivers:
-        fields = dict(flow.receive) | {"warmup_ns": 0, "duration_ns": _LENGTH_NS, "joined": False}
-        fields["limits"] = {"duration_ns": 2 * _LENGTH_NS}
-        if (interface := addresses.interface(host, seen_from=flow.sender)) is not None:
-            fields["interface"] = interface
-        peers = addresses.all_of(flow.sender)
-        answer = ask(host, "prepare", flow=flow.name, side="listen", peers=peers, group=group, **fields)
-        group = answer.get("group") or group
-        doors.append(socket_address(addresses.of(host, seen_from=flow.sender), int(answer["port"])))
-    fields = dict(flow.send) | {"warmup_ns": 0, "duration_ns": _LENGTH_NS, "group": group}
-    fields["limits"] = {"duration_ns": 2 * _LENGTH_NS}
-    ask(flow.sender, "prepare", flow=flow.name, side="connect", to=doors, **fields)
-    for host in (*flow.receivers, flow.sender):
-        ask(host, "start")
-    pause(_BEFORE_SECONDS)
-    for host in flow.receivers:
-        ask(host, "join", flow=flow.name)
-    pause(_MEMBER_SECONDS)
-    for host in flow.receivers:
-        ask(host, "leave", flow=flow.name)
-    pause(_LEFT_SECONDS)
-    return {host: _told(ask(host, "collect")) for host in flow.receivers}
+        agent = crew.agents[host]
+        end = structs.replace(
+            receive,
+            side="listen",
+            peers=addresses.all_of(flow.sender),
+            group=group,
+            interface=addresses.interface(host, seen_from=flow.sender),
+            joined=False,
+        )
+        door = crew.answer(agent, agent.ask("prepare", end), DOOR)
+        group = door.group or group
+        doors.append(socket_address(addresses.of(host, seen_from=flow.sender), door.port))
+    agent = crew.agents[flow.sender]
+    end = structs.replace(send, side="connect", to=doors, group=group)
+    crew.done(agent, agent.ask("prepare", end))
 
 
 def unknown(delays: Mapping[str, Mapping[str, Waited]]) -> list[str]:
@@ -103,22 +129,22 @@ def unknown(delays: Mapping[str, Mapping[str, Waited]]) -> list[str]:
     ]
 
 
-def _told(answer: Mapping[str, Any]) -> Waited:
+def _told(membership: Sequence[Membership]) -> Waited:
     found = Waited()
-    for change in answer["flows"][0].get("membership") or []:
-        if "join_ns" in change:
-            if change.get("first_ns") is None:
+    for change in membership:
+        if change.join_ns is not None:
+            if change.first_ns is None:
                 # Neither is known when it would have ended.
                 nothing = f"nothing came within {_MEMBER_SECONDS:g} s"
                 return Waited(join_unknown=nothing, leave_unknown="nothing had come")
-            found = replace(found, join_delay_s=(change["first_ns"] - change["join_ns"]) / _S)
-        elif change.get("seen_by") is None:
+            found = replace(found, join_delay_s=(change.first_ns - change.join_ns) / _S)
+        elif change.seen_by is None:
             found = replace(found, leave_unknown="not seen: that needs CAP_NET_RAW")
-        elif not change.get("quiet"):
+        elif not change.quiet:
             found = replace(found, leave_unknown=f"still forwarded {_LEFT_SECONDS:g} s later")
         else:
-            last = change.get("last_ns") or change["leave_ns"]
-            found = replace(found, leave_delay_s=(last - change["leave_ns"]) / _S)
+            last = change.last_ns or change.leave_ns
+            found = replace(found, leave_delay_s=(last - change.leave_ns) / _S)
     return found
 
 
@@ -127,4 +153,4 @@ def _forget(crew: Crew, flow: Flow, token: str) -> None:
         agent = crew.agents.get(host)
         if agent is not None and not agent.gone:
             with contextlib.suppress(MeasureError):
-                crew.answer(agent, agent.ask("drop", run=token), 3.0)
+                crew.done(agent, agent.ask("drop", About(run=token)), 3.0)

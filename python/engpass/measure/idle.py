@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from engpass.measure.answers import End
 from engpass.measure.flows import Flow
 from engpass.measure.segments import Tcp
 
@@ -27,7 +27,7 @@ class Waits:
     """Whether it would have taken what the line had left: a sender with a schedule would not."""
 
 
-def waits(flow: Flow, end: Mapping[str, Any], *, behind: bool) -> Waits:
+def waits(flow: Flow, end: End, *, behind: bool) -> Waits:
     """Of the sender of a flow; `behind`: at a line behind the one that bounds the flow."""
     if flow.kind == "request-response":
         return Waits({"application": 1.0}, elastic=False)
@@ -46,17 +46,15 @@ def waits(flow: Flow, end: Mapping[str, Any], *, behind: bool) -> Waits:
     return Waits(shares, elastic=True)
 
 
-def busy(end: Mapping[str, Any]) -> float:
+def busy(end: End) -> float:
     """The share of the time in which the threads of an end ran, or waited for a core."""
-    cpu, elapsed = end.get("cpu") or {}, end.get("elapsed_ns") or 0
-    streams = len(end.get("streams") or []) or 1
-    used = sum(cpu.get(key) or 0 for key in ("user_ns", "system_ns", "waited_ns"))
-    return min(1.0, used / (elapsed * streams)) if elapsed else 0.0
+    cpu, lived_ns = end.spent_ns()
+    return min(1.0, (cpu.used_ns + cpu.waited_ns) / lived_ns) if lived_ns else 0.0
 
 
-def _is_full(end: Mapping[str, Any]) -> bool:
+def _is_full(end: End) -> bool:
     """Whether no core of the host was idle."""
-    cores = [core.get("busy_ppm", 0) + core.get("steal_ppm", 0) for core in end.get("cores") or []]
+    cores = [core.busy_ppm + core.steal_ppm for core in end.cores]
     return bool(cores) and sum(cores) >= _FULL_PPM * len(cores)
 
 

@@ -5,21 +5,19 @@ On hosts with `reach` the path manager is as its owner has set it: `ip mptcp end
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from engpass.netlab import Lab
+from engpass.types.plan import PointPlan
 
 _MOST = 8
 
 
-def prepare(lab: Lab, numbers: Mapping[str, Any]) -> None:
+def prepare(lab: Lab, numbers: PointPlan) -> None:
     """Set up the path managers of a testbed's hosts where a traffic asks for MPTCP; raises `LabError`."""
     wanted = {
         host
-        for flow in numbers["flows"]
-        if flow["live"] and flow["live"]["mptcp"]
-        for host in (flow["from"], *flow["to"])
+        for flow in numbers.flows
+        if flow.live and flow.live.mptcp
+        for host in (flow.from_, *flow.to)
         if len(lab.members[host].addresses) > 1
     }
     for host in sorted(wanted):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from engpass.jsondata import Json
 from engpass.measure.agent import MeasureError
+from engpass.measure.answers import Counter, End, Hello, HostResult, HostSeen, Line, Numbers, Problem, TcpInfo
 from engpass.measure.counters import changes, thinned
 from engpass.measure.flows import Flow
 from engpass.measure.kept import Kept
@@ -26,27 +28,25 @@ from engpass.types.outcome import (
     Requests,
     Tcp,
 )
+from engpass.types.plan import PointPlan
 
 _S = 1e9
 
 
-def lasted(planned: Sequence[Flow], results: Mapping[str, Mapping[str, Any]]) -> list[Flow]:
+def lasted(planned: Sequence[Flow], results: Mapping[str, HostResult]) -> list[Flow]:
     """The flows with the windows that they had: a stop rule may have ended them before their time."""
     found = []
     for flow in planned:
-        ends = results.get(flow.sender, {}).get("flows", [])
-        end: Mapping[str, Any] = next(
-            (e for e in ends if e.get("flow") == flow.name and e.get("role") == "send"), {}
-        )
-        ended = end.get("ended") == "stopped" and end.get("elapsed_ns")
-        found.append(dataclasses.replace(flow, duration_ns=int(end["elapsed_ns"])) if ended else flow)
+        end = _end(results, flow, flow.sender, "send") or End()
+        stopped = end.ended == "stopped" and end.elapsed_ns
+        found.append(dataclasses.replace(flow, duration_ns=end.elapsed_ns) if stopped else flow)
     return found
 
 
 def outcome_flows(
     flows: Sequence[Flow],
-    results: Mapping[str, Mapping[str, Any]],
-    hosts: Mapping[str, Any],
+    results: Mapping[str, HostResult],
+    hosts: Mapping[str, HostSeen],
     limits: Mapping[str, FlowOutcome],
     kept: Kept,
 ) -> dict[str, FlowOutcome]:
@@ -66,58 +66,63 @@ _EARLY = {
 }
 
 
-def refuse_early_end(flow: str, host: str, end: Mapping[str, Any]) -> None:
+def refuse_early_end(flow: str, host: str, end: End | Line) -> None:
     """Raise `MeasureError` for an end of a flow that did not last as long as it was asked to."""
-    ended, error = end.get("ended"), end.get("error") or {}
+    error = end.error or Problem()
     usual = {None, "duration", "bytes", "stopped"}
-    if ended in usual or (end.get("role") == "receive" and ended == "peer"):
+    if end.ended in usual or (end.role == "receive" and end.ended == "peer"):
         return
-    cause = error.get("cause") or _EARLY.get(str(ended), "no reason given")
-    raise MeasureError(f"traffic `{flow}` failed at host `{host}`: {cause}", error.get("help"))
+    cause = error.cause or _EARLY.get(str(end.ended), "no reason given")
+    raise MeasureError(f"traffic `{flow}` failed at host `{host}`: {cause}", error.help)
 
 
-def end_of(results: Mapping[str, Mapping[str, Any]], flow: Flow, host: str, role: str) -> Mapping[str, Any]:
+def _end(results: Mapping[str, HostResult], flow: Flow, host: str, role: str) -> End | None:
+    return results[host].ends.get((flow.name, role)) if host in results else None
+
+
+def end_of(results: Mapping[str, HostResult], flow: Flow, host: str, role: str) -> End:
     """What the agent of a host told of its end of a flow; raises `MeasureError` if that failed."""
-    for end in results.get(host, {}).get("flows", []):
-        if end.get("flow") == flow.name and end.get("role") == role:
-            refuse_early_end(flow.name, host, end)
-            found: Mapping[str, Any] = end
-            return found
-    raise MeasureError(
-        f"host `{host}` gave no result for traffic `{flow.name}`", "report this as a bug of Engpass"
-    )
+    end = _end(results, flow, host, role)
+    if end is None:
+        raise MeasureError(
+            f"host `{host}` gave no result for traffic `{flow.name}`", "report this as a bug of Engpass"
+        )
+    refuse_early_end(flow.name, host, end)
+    return end
 
 
 def own_congestion(
-    numbers: Mapping[str, Any], planned: Sequence[Flow], results: Mapping[str, Mapping[str, Any]]
+    numbers: PointPlan, planned: Sequence[Flow], results: Mapping[str, HostResult]
 ) -> list[str]:
     """Whose TCP had the kernel's own congestion control where the model has another: a sentence for each."""
-    sides = {flow["name"]: (flow.get("tcp") or [None])[0] for flow in numbers["flows"]}
+    sides = {flow.name: flow.tcp[0] for flow in numbers.flows if flow.tcp}
     found = []
     for flow in planned:
         side = sides.get(flow.name)
-        if flow.kind != "tcp-stream" or side is None or side["congestion"] is not None:
+        if flow.kind != "tcp-stream" or side is None or side.congestion is not None:
             continue
-        streams = end_of(results, flow, flow.sender, "send").get("streams") or [{}]
-        granted = (streams[0].get("granted") or {}).get("congestion")
-        if granted is not None and granted != side["model_congestion"]:
+        streams = end_of(results, flow, flow.sender, "send").streams
+        granted = streams[0].granted.congestion if streams else None
+        if granted is not None and granted != side.model_congestion:
             found.append(
                 f"TCP of `{flow.name}` has the kernel's own congestion control, `{granted}`, and the model"
-                f' `{side["model_congestion"]}`: `tcp = {{ congestion = "{granted}" }}` sets both'
+                f' `{side.model_congestion}`: `tcp = {{ congestion = "{granted}" }}` sets both'
             )
     return found
 
 
 def _flow(
     flow: Flow,
-    results: Mapping[str, Mapping[str, Any]],
-    hosts: Mapping[str, Any],
+    results: Mapping[str, HostResult],
+    hosts: Mapping[str, HostSeen],
     limit: FlowOutcome | None,
     kept: Kept,
 ) -> FlowOutcome:
     sender = end_of(results, flow, flow.sender, "send")
     receivers = {host: end_of(results, flow, host, "receive") for host in flow.receivers}
     ends = {flow.sender: sender, **receivers}
+    told = {host: results[host].kept(flow.name, "receive") for host in flow.receivers}
+    told = {flow.sender: results[flow.sender].kept(flow.name, "send"), **told}
     first = next(iter(receivers.values()))
     found, real = _figures(flow, sender, receivers)
     carried_bytes = found.goodput_bit_per_s * (flow.duration_ns / _S) / 8
@@ -136,13 +141,11 @@ def _flow(
         next_bottleneck=why.next,
         summary=why.summary,
         # The rest is kept as it came: numbers of the kernel with its names.
-        real=replace(real, findings=why.findings, ends={host: thinned(end) for host, end in ends.items()}),
+        real=replace(real, findings=why.findings, ends={host: thinned(end) for host, end in told.items()}),
     )
 
 
-def _figures(
-    flow: Flow, sender: Mapping[str, Any], receivers: Mapping[str, Mapping[str, Any]]
-) -> tuple[FlowOutcome, RealFlow]:
+def _figures(flow: Flow, sender: End, receivers: Mapping[str, End]) -> tuple[FlowOutcome, RealFlow]:
     """Rates and counts of a flow: what all engines tell, and what only real hosts do."""
     if flow.kind == "request-response":
         return _conversation(flow, sender)
@@ -157,7 +160,7 @@ def _figures(
     rates = _rates(flow, sender, first)
     if flow.kind == "tcp-stream":
         return _outcome(flow, rates, tcp=_tcp(sender)), RealFlow()
-    real = RealFlow(gap_s=_gaps(first), max_datagrams_per_ms=_most_per_ms(first))
+    real = RealFlow(gap_s=_gaps(first), max_datagrams_per_ms=first.gaps.worst_ms)
     return _outcome(flow, rates, datagrams=_datagrams(sender, first)), real
 
 
@@ -180,71 +183,67 @@ def _outcome(
     )
 
 
-def _rates(flow: Flow, sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> Rates:
+def _rates(flow: Flow, sender: End, receiver: End) -> Rates:
     return Rates(
-        receiver["bytes"] * 8 * _S / flow.arrived_ns(sender, receiver),
-        sender["bytes"] * 8 * _S / flow.duration_ns,
+        receiver.bytes * 8 * _S / flow.arrived_ns(sender, receiver),
+        sender.bytes * 8 * _S / flow.duration_ns,
     )
 
 
-def _receiver(flow: Flow, sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> Receiver:
+def _receiver(flow: Flow, sender: End, receiver: End) -> Receiver:
     rates = _rates(flow, sender, receiver)
     return Receiver(
         goodput_bit_per_s=rates.goodput_bit_per_s,
         offered_bit_per_s=rates.offered_bit_per_s,
         datagrams=_datagrams(sender, receiver),
         gap_s=_gaps(receiver),
-        max_datagrams_per_ms=_most_per_ms(receiver),
+        max_datagrams_per_ms=receiver.gaps.worst_ms,
     )
 
 
-def _datagrams(sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> Datagrams:
-    sequence = receiver.get("sequence") or {}
-    sent, received = sender["messages"], sequence.get("received", receiver["messages"])
+def _datagrams(sender: End, receiver: End) -> Datagrams:
+    sequence = receiver.sequence or Numbers(received=receiver.messages)
+    sent, received = sender.messages, sequence.received
     return Datagrams(
         sent=sent,
         received=received,
         lost=max(0, sent - received),
-        duplicate=sequence.get("duplicate"),
-        reordered=sequence.get("reordered"),
+        duplicate=sequence.duplicate,
+        reordered=sequence.reordered,
     )
 
 
-def _gaps(receiver: Mapping[str, Any]) -> Gaps | None:
-    gaps = receiver.get("gaps") or {}
+def _gaps(receiver: End) -> Gaps | None:
+    gaps = receiver.gaps
     found = Gaps(
-        mean=_seconds(gaps.get("mean_ns")),
-        sd=_seconds(gaps.get("sd_ns")),
-        mad=_seconds(gaps.get("mad_ns")),
-        p99=_seconds(gaps.get("p99_ns")),
-        p99_9=_seconds(gaps.get("p999_ns")),
+        mean=_seconds(gaps.mean_ns),
+        sd=_seconds(gaps.sd_ns),
+        mad=_seconds(gaps.mad_ns),
+        p99=_seconds(gaps.p99_ns),
+        p99_9=_seconds(gaps.p999_ns),
     )
     return None if found == Gaps() else found
 
 
-def _most_per_ms(receiver: Mapping[str, Any]) -> int | None:
-    most: int | None = (receiver.get("gaps") or {}).get("worst_ms")
-    return most
-
-
-def _tcp(sender: Mapping[str, Any]) -> Tcp | None:
+def _tcp(sender: End) -> Tcp | None:
     """Counts of all streams over the window, times of the first at its end."""
-    edges = [stream["tcp"] for stream in sender.get("streams", []) if stream.get("tcp")]
+    edges = [stream.tcp for stream in sender.streams if stream.tcp is not None]
+    pairs = [(edge.open or TcpInfo(), edge.close or TcpInfo()) for edge in edges]
 
-    def counted(name: str) -> int | None:
-        pairs = [((e.get("open") or {}).get(name), (e.get("close") or {}).get(name)) for e in edges]
-        known = [(before or 0, after) for before, after in pairs if after is not None]
-        return sum(after - before for before, after in known) if known else None
+    def counted(counter: Counter) -> int | None:
+        both = [(first.counted(counter) or 0, last.counted(counter)) for first, last in pairs]
+        known = [last - first for first, last in both if last is not None]
+        return sum(known) if known else None
 
-    close = (edges[0].get("close") or {}) if edges else {}
+    close = pairs[0][1] if pairs else TcpInfo()
     busy = counted("busy_us")
     timeouts_ms = counted("total_rto_time_ms")
 
-    def share(name: str) -> float | None:
-        limited = counted(name)
+    def share(counter: Counter) -> float | None:
+        limited = counted(counter)
         return limited / busy if busy and limited is not None else None
 
-    rtt, least = close.get("rtt_us"), close.get("min_rtt_us")
+    rtt, least = close.rtt_us, close.min_rtt_us
     found = Tcp(
         retransmitted_segments=counted("total_retrans"),
         timeouts=counted("total_rto"),
@@ -257,34 +256,31 @@ def _tcp(sender: Mapping[str, Any]) -> Tcp | None:
     return None if found == Tcp() else found
 
 
-def _conversation(flow: Flow, asker: Mapping[str, Any]) -> tuple[FlowOutcome, RealFlow]:
+def _conversation(flow: Flow, asker: End) -> tuple[FlowOutcome, RealFlow]:
     seconds = flow.duration_ns / _S
-    latency = asker.get("latency") or {}
-    answered = latency.get("count", asker["messages"])
-    goodput = answered * flow.common["message_bytes"] * 8 / seconds
-    missed = (asker.get("unanswered") or 0) * flow.common["message_bytes"] * 8 / seconds
+    latency = asker.latency
+    answered = asker.messages if latency.count is None else latency.count
+    goodput = answered * flow.send.message_bytes * 8 / seconds
+    missed = (asker.unanswered or 0) * flow.send.message_bytes * 8 / seconds
     times = Latency(
-        min=_seconds(latency.get("min_ns")),
-        mean=_seconds(latency.get("mean_ns")),
-        p50=_seconds(latency.get("p50_ns")),
-        p90=_seconds(latency.get("p90_ns")),
-        p99=_seconds(latency.get("p99_ns")),
-        p99_9=_seconds(latency.get("p999_ns")),
-        max=_seconds(latency.get("max_ns")),
+        min=_seconds(latency.min_ns),
+        mean=_seconds(latency.mean_ns),
+        p50=_seconds(latency.p50_ns),
+        p90=_seconds(latency.p90_ns),
+        p99=_seconds(latency.p99_ns),
+        p99_9=_seconds(latency.p999_ns),
+        max=_seconds(latency.max_ns),
     )
     requests = Requests(
         per_s=answered / seconds,
-        unanswered=asker.get("unanswered"),
+        unanswered=asker.unanswered,
         latency_s=None if times == Latency() else times,
     )
     return _outcome(flow, Rates(goodput, goodput + missed)), RealFlow(requests=requests)
 
 
-def _cpu(end: Mapping[str, Any], carried_bytes: float) -> float | None:
-    cpu = end.get("cpu")
-    if not cpu or carried_bytes <= 0:
-        return None
-    return float(cpu.get("user_ns", 0) + cpu.get("system_ns", 0)) / carried_bytes
+def _cpu(end: End, carried_bytes: float) -> float | None:
+    return None if end.cpu is None or carried_bytes <= 0 else end.cpu.used_ns / carried_bytes
 
 
 def _seconds(nanoseconds: float | None) -> float | None:
@@ -300,7 +296,7 @@ def with_precision(
     for flow in planned:
         told = flow.kind == "request-response"
         # Answers are counted in requests, whose payload is what `goodput` means there.
-        per_sample = 8.0 * (flow.common["message_bytes"] if told else 1)
+        per_sample = 8.0 * (flow.send.message_bytes if told else 1)
         hosts = (flow.sender,) if told else flow.receivers
         each = [rule.told(flow.name, host, per_sample) for host in hosts]
         known = [one for one in each if one is not None]
@@ -312,15 +308,15 @@ def with_precision(
 
 
 def outcome_hosts(
-    hellos: Mapping[str, Mapping[str, Any]], results: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
+    hellos: Mapping[str, Hello], results: Mapping[str, HostResult]
+) -> dict[str, dict[str, Json]]:
     """What is known of each host: what its agent said of it, and what its counters grew by."""
     return {
         host: {
-            "host": hellos[host].get("host"),
-            "settings": hellos[host].get("settings"),
-            "timer": hellos[host].get("timer"),
-            "changes": changes(result.get("before"), result.get("after")),
+            "host": hellos[host].told.get("host"),
+            "settings": hellos[host].told.get("settings"),
+            "timer": hellos[host].told.get("timer"),
+            "changes": changes(result.told.get("before"), result.told.get("after")),
         }
         for host, result in results.items()
     }

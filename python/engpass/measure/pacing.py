@@ -2,55 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from engpass.measure.answers import Distribution, End, Stalls
 from engpass.types.outcome import GapDeviation
 
-_CAUSES = {
-    "waited": "other threads of the sending host had its core",
-    "stolen": "the hypervisor of the sending host had its core, or woke it late",
-    "kernel": "the sending host's kernel worked on its core: interrupts, and the sending itself",
-}
+_WAITED = "other threads of the sending host had its core"
+_STOLEN = "the hypervisor of the sending host had its core, or woke it late"
+_KERNEL = "the sending host's kernel worked on its core: interrupts, and the sending itself"
 _MOST = 0.5
 _PPM = 1e6
 
 
-def pacing(sender: Mapping[str, Any], receiver: Mapping[str, Any]) -> GapDeviation | None:
+def pacing(sender: End, receiver: End) -> GapDeviation | None:
     """The sender's part in the deviation of the gaps, by cause; the deviation itself is in `gap_s`.
 
     Nothing where no gaps were seen.
     The share of a cause is that of the squares: a deviation is made of squares.
     """
-    gaps, how = receiver.get("gaps") or {}, sender.get("pacing") or {}
-    if not gaps.get("count") or "sd_ns" not in gaps:
+    gaps, how = receiver.gaps, sender.pacing
+    if not gaps.count or gaps.sd_ns is None:
         return None
-    stalls, explained, summary = how.get("stalls") or None, None, None
+    stalls, explained, summary = how.stalls, None, None
     if stalls is not None:
-        variance = float(gaps["sd_ns"]) ** 2 * gaps["count"]
-        explained = min(1.0, stalls["squares_ns2"] / variance) if variance else None
+        variance = float(gaps.sd_ns) ** 2 * gaps.count
+        explained = min(1.0, stalls.squares_ns2 / variance) if variance else None
         summary = _summary(gaps, stalls, explained)
     return GapDeviation(
-        method=how.get("method"),
-        scheduling_class=how.get("class"),
-        cpu_latency_held=how.get("awake"),
+        method=how.method,
+        scheduling_class=how.class_,
+        cpu_latency_held=how.awake,
         stalls=stalls,
         explained_share=explained,
         summary=summary,
     )
 
 
-def _summary(gaps: Mapping[str, Any], stalls: Mapping[str, Any], explained: float | None) -> str:
-    said = f"gaps deviate by {_us(gaps['sd_ns'])}, half of them by at most {_us(gaps.get('mad_ns') or 0)}"
-    if not stalls["count"] or not explained:
+def _summary(gaps: Distribution, stalls: Stalls, explained: float | None) -> str:
+    said = f"gaps deviate by {_us(gaps.sd_ns or 0)}, half of them by at most {_us(gaps.mad_ns or 0)}"
+    if not stalls.count or not explained:
         return said
     said += (
-        f": the sender stalled {stalls['count']:,} times, for {_us(stalls['longest_ns'])} at most,"
+        f": the sender stalled {stalls.count:,} times, for {_us(stalls.longest_ns)} at most,"
         f" which makes {100 * explained:.0f} % of it"
     )
-    shares = sorted(
-        ((stalls[cause]["squares_ppm"] / _PPM, words) for cause, words in _CAUSES.items()), reverse=True
-    )
+    causes = ((stalls.waited, _WAITED), (stalls.stolen, _STOLEN), (stalls.kernel, _KERNEL))
+    shares = sorted(((cause.squares_ppm / _PPM, words) for cause, words in causes), reverse=True)
     if explained < _MOST:
         return said + "; the rest arose on the way"
     return (

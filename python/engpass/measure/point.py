@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from engpass.measure.agent import ANSWER_SECONDS, Agent, Crew, MeasureError
+from msgspec.structs import replace
+
+from engpass.measure.agent import Crew, MeasureError
+from engpass.measure.answers import DOOR, READING, HostResult, Reading
 from engpass.measure.flows import Flow
 from engpass.measure.outcome import refuse_early_end
 from engpass.measure.precision import Rule
 from engpass.measure.reach import Addresses, socket_address
+from engpass.measure.requests import About
 
 _LEAD_NS = 5_000_000  # senders of several hosts begin together, as well as their channels allow
 _LATE_SECONDS = 5.0  # what a sender may take longer than its time
@@ -27,7 +30,7 @@ _MOST_SETTLING_SECONDS = 20.0
 class Collected:
     """What the agents gave back, by host."""
 
-    results: dict[str, Mapping[str, Any]]
+    results: dict[str, HostResult]
     seconds: float
     valid: bool = True
     """Whether the network between them was what it should be: an emulated one may be late."""
@@ -96,50 +99,46 @@ class Measurement:
         ]
         for flow, number in numbers:
             try:
-                self._crew.answer(self._crew.agents[flow.sender], number)
+                self._crew.done(self._crew.agents[flow.sender], number)
             except MeasureError as error:
                 raise _between(flow, error) from None
 
     def _listen(self, flow: Flow, host: str, group: str | None) -> int:
-        fields = dict(flow.receive)
         if flow.group is not None:
-            fields["group"] = group or socket_address(flow.group, 0)
+            group = group or socket_address(flow.group, 0)
         peers = self._addresses.all_of(flow.sender)
-        return self._crew.agents[host].ask(
-            "prepare", run=self._token, flow=flow.name, side="listen", peers=peers, **fields
-        )
+        end = replace(flow.receive, run=self._token, flow=flow.name, side="listen", peers=peers, group=group)
+        return self._crew.agents[host].ask("prepare", end)
 
     def _listened(
         self, flow: Flow, host: str, number: int, doors: dict[str, list[str]], groups: dict[str, str]
     ) -> None:
-        answer = self._crew.answer(self._crew.agents[host], number)
+        door = self._crew.answer(self._crew.agents[host], number, DOOR)
         address = self._addresses.of(host, seen_from=flow.sender)
-        doors.setdefault(flow.name, []).append(socket_address(address, int(answer["port"])))
-        if answer.get("group"):
-            groups[flow.name] = answer["group"]
+        doors.setdefault(flow.name, []).append(socket_address(address, door.port))
+        if door.group:
+            groups[flow.name] = door.group
 
     def _connect(self, flow: Flow, doors: list[str], group: str | None) -> int:
-        fields = dict(flow.send)
-        if group is not None:
-            fields["group"] = group
-        return self._crew.agents[flow.sender].ask(
-            "prepare", run=self._token, flow=flow.name, side="connect", to=doors, **fields
-        )
+        end = replace(flow.send, run=self._token, flow=flow.name, side="connect", to=doors, group=group)
+        return self._crew.agents[flow.sender].ask("prepare", end)
 
     # Between
 
     def _start(self) -> None:
-        self._all(self._receivers, "start")
+        asked = [(agent, agent.ask("start", About(run=self._token))) for agent in self._receivers]
+        for agent, number in asked:
+            self._crew.done(agent, number)
         begin = {flow.sender: flow.start_ns for flow in self._flows}
         at = time.monotonic() + _LEAD_NS / 1e9
         numbers = [
-            (agent, agent.ask("start", run=self._token, after_ns=begin[agent.host] + _LEAD_NS))
+            (agent, agent.ask("start", About(run=self._token, after_ns=begin[agent.host] + _LEAD_NS)))
             for agent in self._senders
         ]
         if self._started is not None:
             self._started(at)
         for agent, number in numbers:
-            self._crew.answer(agent, number)
+            self._crew.done(agent, number)
 
     def _watch(self) -> None:
         """Wait until every sender says that it is done."""
@@ -151,12 +150,12 @@ class Measurement:
                 raise KeyboardInterrupt
             self._crew.look()
             for agent, event in self._crew.events:
-                if event.get("event") == "done":
-                    refuse_early_end(str(event.get("flow")), agent.host, event)
-                    if event.get("role") == "send":
-                        left.discard((agent.host, str(event.get("flow"))))
-                elif event.get("event") == "interval" and self._rule is not None:
-                    self._rule.take(str(event.get("flow")), agent.host, event)
+                if event.event == "done":
+                    refuse_early_end(event.flow, agent.host, event)
+                    if event.role == "send":
+                        left.discard((agent.host, event.flow))
+                elif event.event == "interval" and self._rule is not None:
+                    self._rule.take(event.flow, agent.host, event)
             self._crew.events.clear()
             if not left:
                 return
@@ -174,20 +173,23 @@ class Measurement:
         numbers = []
         for flow in self._flows:
             agent = self._crew.agents[flow.sender]
-            numbers.append((agent, agent.ask("stop", run=self._token, flow=flow.name)))
+            numbers.append((agent, agent.ask("stop", About(run=self._token, flow=flow.name))))
         for agent, number in numbers:
-            self._crew.answer(agent, number)
+            self._crew.done(agent, number)
 
     # After
 
-    def _collect(self) -> dict[str, Mapping[str, Any]]:
+    def _collect(self) -> dict[str, HostResult]:
         # A stream says itself when all of it has come.
-        if any(flow.common["kind"] == "udp-stream" for flow in self._flows):
+        if any(flow.send.kind == "udp-stream" for flow in self._flows):
             self._settle()
         # Receivers empty their sockets and stop before anybody reads a counter.
         agents = [*self._receivers, *self._senders]
-        answers = self._all(agents, "collect")
-        return {agent.host: answer for agent, answer in zip(agents, answers, strict=True)}
+        numbers = [agent.ask("collect", About(run=self._token)) for agent in agents]
+        return {
+            agent.host: self._crew.answer(agent, number, HostResult.read)
+            for agent, number in zip(agents, numbers, strict=True)
+        }
 
     def _settle(self) -> None:
         """Wait until nothing is on its way: as the network knows, or because nothing comes any more."""
@@ -201,13 +203,13 @@ class Measurement:
 
     def _wait_for_silence(self) -> None:
         """Wait until the hosts of receivers get no datagrams, longer if they got some when it began."""
-        flows = [flow for flow in self._flows if flow.common["kind"] == "udp-stream"]
+        flows = [flow for flow in self._flows if flow.send.kind == "udp-stream"]
         hosts = dict.fromkeys(host for flow in flows for host in flow.receivers)
         agents = [self._crew.agents[host] for host in hosts]
 
         def heard() -> int:
             numbers = [agent.ask("readings") for agent in agents]
-            told = [self._crew.answer(agent, n) for agent, n in zip(agents, numbers, strict=True)]
+            told = [self._crew.answer(agent, n, READING) for agent, n in zip(agents, numbers, strict=True)]
             return sum(map(_datagrams, told))
 
         last = time.monotonic() + _MOST_RESIDUE_SECONDS
@@ -225,23 +227,17 @@ class Measurement:
         if self._stopped():
             raise KeyboardInterrupt
 
-    def _all(
-        self, agents: Sequence[Agent], do: str, seconds: float = ANSWER_SECONDS
-    ) -> list[Mapping[str, Any]]:
-        numbers = [agent.ask(do, run=self._token) for agent in agents]
-        return [self._crew.answer(agent, n, seconds) for agent, n in zip(agents, numbers, strict=True)]
-
     def _drop(self) -> None:
         """Let the agents that are still there forget the run."""
         numbers = []
         for agent in list(self._crew.agents.values()):
             if not agent.gone:
                 with contextlib.suppress(MeasureError):
-                    numbers.append((agent, agent.ask("drop", run=self._token)))
+                    numbers.append((agent, agent.ask("drop", About(run=self._token))))
         for agent, number in numbers:
             # Who knows of no such run had none; who does not answer is dropped by its next request.
             with contextlib.suppress(MeasureError):
-                self._crew.answer(agent, number, 3.0)
+                self._crew.done(agent, number, 3.0)
 
 
 def _between(flow: Flow, error: MeasureError) -> MeasureError:
@@ -249,8 +245,7 @@ def _between(flow: Flow, error: MeasureError) -> MeasureError:
     return MeasureError(f"traffic `{flow.name}` from `{flow.sender}` to {to}: {error.message}", error.help)
 
 
-def _datagrams(readings: Mapping[str, Any]) -> int:
+def _datagrams(reading: Reading) -> int:
     """How many datagrams a host has got, those that its sockets had no room for too."""
-    snmp = readings.get("snmp") or {}
     keys = ("InDatagrams", "InErrors")
-    return sum(int((snmp.get(group) or {}).get(key) or 0) for group in ("Udp", "Udp6") for key in keys)
+    return sum(reading.snmp.get(group, {}).get(key, 0) for group in ("Udp", "Udp6") for key in keys)

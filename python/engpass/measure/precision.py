@@ -18,10 +18,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any
+from typing import Literal
 
 from msgspec.structs import replace
 
+from engpass.measure.answers import Line
 from engpass.types.outcome import Precision
 
 CONFIDENCE = 0.95
@@ -98,14 +99,15 @@ class Series:
 
     interval_ns: int
     warmup_ns: int
-    of: str = "bytes"
+    of: Literal["bytes", "messages"] = "bytes"
     samples: list[float] = field(default_factory=list)
 
-    def take(self, record: Mapping[str, Any]) -> None:
+    def take(self, record: Line) -> None:
         """Take the record of an interval; those of the warm-up, and a short rest, do not count."""
-        begin, end = int(record["from_ns"]), int(record["to_ns"])
+        begin, end = record.from_ns, record.to_ns
         if begin >= self.warmup_ns and (end - begin) * 2 >= self.interval_ns:
-            self.samples.append(float(record[self.of]) * 1e9 / (end - begin))
+            amount = record.bytes if self.of == "bytes" else record.messages
+            self.samples.append(amount * 1e9 / (end - begin))
 
 
 class Rule:
@@ -116,7 +118,7 @@ class Rule:
         self.series = dict(series)
         self._next = LEAST_SAMPLES
 
-    def take(self, flow: str, host: str, record: Mapping[str, Any]) -> None:
+    def take(self, flow: str, host: str, record: Line) -> None:
         """Take the record of an interval of a flow at a host, if it is one of those that count."""
         series = self.series.get((flow, host))
         if series is not None:

@@ -7,12 +7,13 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from engpass import child
 from engpass.measure.agent import MeasureError
+from engpass.measure.answers import Hello
 from engpass.netlab import Lab
 from engpass.netlab.kernel import Kernel
+from engpass.types.plan import HostPlan
 
 AGENT = "ENGPASS_AGENT"
 """The variable that names another command to start agents with, here and over ssh."""
@@ -48,9 +49,7 @@ def _here() -> list[str]:
 class Addresses:
     """Where the hosts of a testbed find each other."""
 
-    def __init__(
-        self, hosts: Mapping[str, Any], lab: Lab | None, hellos: Mapping[str, Mapping[str, Any]]
-    ) -> None:
+    def __init__(self, hosts: Mapping[str, HostPlan], lab: Lab | None, hellos: Mapping[str, Hello]) -> None:
         self._hosts, self._lab, self._hellos = hosts, lab, hellos
 
     def of(self, host: str, seen_from: str) -> str:
@@ -60,10 +59,10 @@ class Addresses:
             if found is None:
                 raise MeasureError(f"no way leads from `{seen_from}` to `{host}`", "join them by links")
             return found
-        own = self._hosts[host]["address"]
+        own = self._hosts[host].address
         if own is not None:
             return str(own)
-        both = {str(self._hosts[name]["reach"]) for name in (host, seen_from)}
+        both = {str(self._hosts[name].reach) for name in (host, seen_from)}
         if both == {"local"}:
             return "127.0.0.1"
         for address in self.all_of(host):
@@ -77,23 +76,22 @@ class Addresses:
     def interface(self, host: str, seen_from: str) -> str | None:
         """The interface of a host at which packets of another one arrive, as its agent named it."""
         address = self.of(host, seen_from)
-        for entry in self._hellos[host].get("host", {}).get("addresses", []):
-            if str(entry.get("address", "")).partition("/")[0] == address:
-                return str(entry["interface"])
+        for entry in self._hellos[host].addresses:
+            if entry.bare == address:
+                return entry.interface
         return None
 
     def all_of(self, host: str) -> list[str]:
         """Every address that packets of a host may come from."""
-        known = self._hosts[host]["address"]
+        known = self._hosts[host].address
         found = [str(known)] if known is not None else []
-        for entry in self._hellos[host].get("host", {}).get("addresses", []):
-            address = str(entry.get("address", "")).partition("/")[0]
+        for entry in self._hellos[host].addresses:
             try:
-                ipaddress.ip_address(address)
+                ipaddress.ip_address(entry.bare)
             except ValueError:
                 continue
-            if address not in found:
-                found.append(address)
+            if entry.bare not in found:
+                found.append(entry.bare)
         return found or ["127.0.0.1"]
 
 

@@ -2,43 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from engpass.measure.answers import Counter, End, Subflow, TcpInfo
 from engpass.measure.wire import TIMESTAMPS_BYTES
 
 _OPTION_TIMESTAMPS = 1  # TCPI_OPT_TIMESTAMPS of linux/tcp.h
 
 
-def subflows(end: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def subflows(end: End) -> list[Subflow]:
     """The subflows of MPTCP at an end, all streams; none of plain TCP."""
-    return [one for stream in end.get("streams") or [] for one in stream.get("subflows") or []]
+    return [one for stream in end.streams for one in stream.subflows]
 
 
 @dataclass(frozen=True)
 class Tcp:
     """Sums over the streams of an end; what it does not tell is 0; `known` says if there is any."""
 
-    edges: tuple[Mapping[str, Any], ...]
+    edges: tuple[tuple[TcpInfo, TcpInfo, TcpInfo], ...]
+    """When the window opened, when it closed, and in the end."""
 
     @classmethod
-    def of(cls, end: Mapping[str, Any]) -> Tcp:
+    def of(cls, end: End) -> Tcp:
         """Of an end as its agent told it."""
-        streams = [stream.get("tcp") or {} for stream in end.get("streams") or []]
-        return cls(tuple(edge for edge in streams if edge.get("open") and edge.get("close")))
+        known = [(stream.tcp, stream.tcp.open, stream.tcp.close) for stream in end.streams if stream.tcp]
+        return cls(tuple((first, last, tcp.end or last) for tcp, first, last in known if first and last))
 
     @classmethod
-    def over(cls, subflows: Iterable[Mapping[str, Any]]) -> Tcp:
+    def over(cls, subflows: Iterable[Subflow]) -> Tcp:
         """Of some subflows of MPTCP.
 
         One that came during the window counts from nothing, one that went has what it had last.
         """
-        edges = [subflow["tcp"] for subflow in subflows]
-        known = [(edge, edge.get("close") or edge.get("open")) for edge in edges]
-        return cls(
-            tuple({**edge, "open": edge.get("open") or {}, "close": last} for edge, last in known if last)
-        )
+        known = [(one.tcp, one.tcp.close or one.tcp.open) for one in subflows]
+        return cls(tuple((tcp.open or TcpInfo(), last, tcp.end or last) for tcp, last in known if last))
 
     @property
     def known(self) -> bool:
@@ -50,23 +48,24 @@ class Tcp:
         """Streams that it told about."""
         return len(self.edges)
 
-    def grew(self, name: str) -> int:
+    def grew(self, counter: Counter) -> int:
         """By how much a counter grew in the window."""
-        return sum((edge["close"].get(name) or 0) - (edge["open"].get(name) or 0) for edge in self.edges)
+        each = ((first.counted(counter), last.counted(counter)) for first, last, _ in self.edges)
+        return sum((last or 0) - (first or 0) for first, last in each)
 
-    def whole(self, name: str) -> int:
+    def whole(self, counter: Counter) -> int:
         """A counter over the whole life of the connections."""
-        return sum((edge.get("end") or edge["close"]).get(name) or 0 for edge in self.edges)
+        return sum(end.counted(counter) or 0 for _, _, end in self.edges)
 
     @property
     def options(self) -> int:
         """Bytes of options that every segment has."""
-        return TIMESTAMPS_BYTES if self._first.get("options", 0) & _OPTION_TIMESTAMPS else 0
+        return TIMESTAMPS_BYTES if (self._first.options or 0) & _OPTION_TIMESTAMPS else 0
 
     @property
     def mss(self) -> int:
         """Payload of a full segment."""
-        return int(self._first.get("snd_mss") or self._first.get("rcv_mss") or 1)
+        return self._first.snd_mss or self._first.rcv_mss or 1
 
     @property
     def again(self) -> int:
@@ -79,6 +78,5 @@ class Tcp:
         return self.grew("dsack_dups") * self.mss
 
     @property
-    def _first(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.edges[0]["close"] if self.edges else {}
-        return found
+    def _first(self) -> TcpInfo:
+        return self.edges[0][1] if self.edges else TcpInfo()

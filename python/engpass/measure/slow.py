@@ -6,8 +6,7 @@ is stretched before, their results are scaled back after. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import asdict, replace
 
@@ -23,30 +22,35 @@ from engpass.types.outcome import (
     Requests,
     Tcp,
 )
+from engpass.types.plan import FlowPlan, PointPlan
 
 
-def slowed(numbers: Mapping[str, Any], slow: int) -> dict[str, Any]:
+def slowed(numbers: PointPlan, slow: int) -> PointPlan:
     """A point as the agents see it: all times N times longer, all rates N times lower."""
     if slow == 1:
-        return dict(numbers)
-    run = {**numbers["run"], **_longer(numbers["run"], slow, "duration_ns", "warmup_ns", "most_ns")}
-    flows = [
-        {
-            **flow,
-            **_longer(flow, slow, "start_ns", "stop_ns", "every_ns", "on_ns", "off_ns"),
-            **(
-                {"rate_bit_per_s": max(1, flow["rate_bit_per_s"] // slow)}
-                if flow.get("rate_bit_per_s")
-                else {}
-            ),
-        }
-        for flow in numbers["flows"]
-    ]
-    return {**numbers, "run": run, "flows": flows}
+        return numbers
+    run = replace(
+        numbers.run,
+        duration_ns=numbers.run.duration_ns * slow,
+        warmup_ns=numbers.run.warmup_ns * slow,
+        most_ns=numbers.run.most_ns * slow,
+    )
+    return replace(numbers, run=run, flows=[_slowed(flow, slow) for flow in numbers.flows])
 
 
-def _longer(table: Mapping[str, Any], slow: int, *keys: str) -> dict[str, int]:
-    return {key: table[key] * slow for key in keys if table.get(key) is not None}
+def _slowed(flow: FlowPlan, slow: int) -> FlowPlan:
+    def longer(time_ns: int | None) -> int | None:
+        return None if time_ns is None else time_ns * slow
+
+    return replace(
+        flow,
+        start_ns=flow.start_ns * slow,
+        stop_ns=longer(flow.stop_ns),
+        every_ns=longer(flow.every_ns),
+        on_ns=longer(flow.on_ns),
+        off_ns=longer(flow.off_ns),
+        rate_bit_per_s=max(1, flow.rate_bit_per_s // slow) if flow.rate_bit_per_s else flow.rate_bit_per_s,
+    )
 
 
 def scaled_back(flow: FlowOutcome, slow: int) -> FlowOutcome:

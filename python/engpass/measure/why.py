@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from msgspec.structs import replace
 
 from engpass import say
 from engpass.limiter import ON_LINKS
 from engpass.losses import Losses
+from engpass.measure.answers import Changes, End, HostSeen
 from engpass.measure.flows import Flow
 from engpass.measure.kept import Line
 from engpass.types.outcome import Bottleneck, BottleneckKind, Finding, FlowOutcome, RealFlow, Requests, Tcp
@@ -52,8 +52,8 @@ class Explained:
 def explained(
     flow: Flow,
     figures: FlowOutcome,
-    ends: Mapping[str, Mapping[str, Any]],
-    hosts: Mapping[str, Any],
+    ends: Mapping[str, End],
+    hosts: Mapping[str, HostSeen],
     limit: FlowOutcome | None,
     lines: Sequence[Line] = (),
 ) -> Explained:
@@ -67,7 +67,7 @@ def explained(
         *_application(flow, figures),
         *(full or _link(figures, limit)),
         *_tcp(figures),
-        *_losses(flow, figures, ends.get(flow.receivers[0]) or {}, hosts),
+        *_losses(flow, figures, ends.get(flow.receivers[0], End()), hosts),
         *_cpus(flow, ends),
     ]
     if full:
@@ -138,14 +138,14 @@ def _application(flow: Flow, figures: FlowOutcome) -> list[Finding]:
     return [_finding("application", "the application", 1.0, evidence, flow.name)]
 
 
-def _nothing(flow: Flow, figures: FlowOutcome, ends: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+def _nothing(flow: Flow, figures: FlowOutcome, ends: Mapping[str, End]) -> list[Finding]:
     """Not a byte of a flow came in, though its ends had found each other with small packets."""
-    receiver, size = ends.get(flow.receivers[0]) or {}, flow.common["message_bytes"]
+    receiver, size = ends.get(flow.receivers[0], End()), flow.send.message_bytes
     if flow.kind == "request-response":
         silent = bool(_requests(figures).unanswered)
-        size = max(size, flow.common.get("response_bytes") or 0)
+        size = max(size, flow.send.response_bytes or 0)
     else:
-        silent = receiver.get("total_bytes") == 0 and bool(figures.offered_bit_per_s)
+        silent = receiver.total_bytes == 0 and bool(figures.offered_bit_per_s)
     if not silent or figures.goodput_bit_per_s or size <= _HEAD_BYTES:
         return []
     evidence = (
@@ -210,20 +210,15 @@ def _tcp(figures: FlowOutcome) -> list[Finding]:
     return found
 
 
-def refused_by_socket(end: Mapping[str, Any], host: Mapping[str, Any] | None) -> int | None:
+def refused_by_socket(end: End, host: HostSeen) -> int:
     """Datagrams that the sockets of an end dropped; where they do not tell, those of the whole host."""
-    own: list[int] = [
-        stream["dropped"] for stream in end.get("streams") or [] if stream.get("dropped") is not None
-    ]
+    own = [stream.dropped for stream in end.streams if stream.dropped is not None]
     if own:
         return sum(own)
-    snmp = ((host or {}).get("changes") or {}).get("snmp") or {}
-    return sum(int((snmp.get(udp) or {}).get("RcvbufErrors") or 0) for udp in ("Udp", "Udp6"))
+    return sum(host.grown.protocol(udp).get("RcvbufErrors", 0) for udp in ("Udp", "Udp6"))
 
 
-def _losses(
-    flow: Flow, figures: FlowOutcome, receiver: Mapping[str, Any], hosts: Mapping[str, Any]
-) -> list[Finding]:
+def _losses(flow: Flow, figures: FlowOutcome, receiver: End, hosts: Mapping[str, HostSeen]) -> list[Finding]:
     """Datagrams that the receiver's host lost, by its own counters; requests that nobody answered."""
     if missed := _requests(figures).unanswered:
         share = 1.0 - figures.goodput_bit_per_s / (figures.offered_bit_per_s or 1.0)
@@ -233,11 +228,10 @@ def _losses(
     lost, sent = losses.lost, losses.sent
     if not lost or not sent:
         return []
-    counted = hosts.get(flow.receivers[0], {}).get("changes") or {}
-    snmp = counted.get("snmp") or {}
-    overflow = refused_by_socket(receiver, hosts.get(flow.receivers[0])) or 0
-    broken = _unassembled(snmp)
-    backlog = sum(core.get("dropped", 0) for core in counted.get("softnet") or [])
+    host = hosts.get(flow.receivers[0], HostSeen())
+    overflow = refused_by_socket(receiver, host)
+    broken = _unassembled(host.grown)
+    backlog = sum(core.dropped for core in host.grown.softnet)
     found = []
     buffers: tuple[tuple[BottleneckKind, str, int], ...] = (
         ("receiver-socket-buffer", "the receiver's socket buffer", overflow),
@@ -261,28 +255,27 @@ def _on_the_way(share: float, evidence: str) -> Finding:
     return _finding("loss-on-the-way", "loss on the way", min(1.0, ENOUGH + share), evidence)
 
 
-def _unassembled(snmp: Mapping[str, Any]) -> int:
+def _unassembled(grown: Changes) -> int:
     """How often reassembly failed, of fragments that came in during the run.
 
     Those of an earlier run are given up for a second after it, and failures are counted then.
     """
     found = 0
     for ip in ("Ip", "Ip6"):
-        counted = snmp.get(ip) or {}
-        found += min(counted.get("ReasmFails") or 0, counted.get("ReasmReqds") or 0)
+        counted = grown.protocol(ip)
+        found += min(counted.get("ReasmFails", 0), counted.get("ReasmReqds", 0))
     return found
 
 
-def _cpus(flow: Flow, ends: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
+def _cpus(flow: Flow, ends: Mapping[str, End]) -> list[Finding]:
     """Threads that were never idle; a sender that asks the clock until its next instant is not busy."""
     found = []
     for host, end in ends.items():
-        cpu, elapsed = end.get("cpu") or {}, end.get("elapsed_ns") or 0
-        streams = len(end.get("streams") or []) or 1
-        if not elapsed or (end.get("pacing") or {}).get("method") in ("busy", "hybrid"):
+        cpu, lived_ns = end.spent_ns()
+        if not lived_ns or end.pacing.method in ("busy", "hybrid"):
             continue
-        share = (cpu.get("user_ns", 0) + cpu.get("system_ns", 0)) / (elapsed * streams)
-        found += _kept_from_it(host, end, (cpu.get("waited_ns") or 0) / (elapsed * streams))
+        share = cpu.used_ns / lived_ns
+        found += _kept_from_it(host, end, cpu.waited_ns / lived_ns)
         if share >= _BUSY:
             sends = host == flow.sender
             doing = "sending" if sends else "receiving"
@@ -293,18 +286,18 @@ def _cpus(flow: Flow, ends: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
     return found
 
 
-def _kept_from_it(host: str, end: Mapping[str, Any], waited: float) -> list[Finding]:
+def _kept_from_it(host: str, end: End, waited: float) -> list[Finding]:
     """Threads that would have run and had no core: other load of the host, or of what is below it."""
     found = []
     if waited >= _WAITED:
         evidence = f"other threads had the core for {_share(min(waited, 1.0))} of the time"
         title = f"other load of host `{host}`"
         found.append(_finding("other-load", title, min(waited, 1.0), evidence, host))
-    used = {stream.get("core") for stream in end.get("streams") or []}
-    cores = [core for core in end.get("cores") or [] if core.get("core") in used]
-    stolen = max((core.get("steal_ppm", 0) / 1e6 for core in cores), default=0.0)
+    used = {stream.core for stream in end.streams}
+    cores = [core for core in end.cores if core.core in used]
+    stolen = max((core.steal_ppm / 1e6 for core in cores), default=0.0)
     if stolen >= _WAITED:
-        evidence = f"it kept {_share(stolen)} of the time of core {', '.join(str(c['core']) for c in cores)}"
+        evidence = f"it kept {_share(stolen)} of the time of core {', '.join(str(c.core) for c in cores)}"
         title = f"the hypervisor of host `{host}`"
         found.append(_finding("hypervisor", title, stolen, evidence, host))
     return found

@@ -4,12 +4,60 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from engpass.error import EngpassError
-from engpass.netlab import Lab
+from engpass.jsondata import Json
+from engpass.netlab import Lab, LabError
 from engpass.netlab.control import Control
+from engpass.types.outcome import Results
+
+
+class Lateness(msgspec.Struct, frozen=True, kw_only=True):
+    """How late packets left an emulated network."""
+
+    valid: bool
+    limit_ns: int = 0
+    p99_ns: int | None = None
+    p999_ns: int | None = None
+    max_ns: int | None = None
+
+
+_STRANGER = "the driver does not speak our language"
+
+
+@dataclass(frozen=True)
+class Closed:
+    """What the driver gave at the end of a window."""
+
+    outcome: Results
+    lateness: Lateness
+    told: Mapping[str, Json]
+    """Its lateness, as it came."""
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Json]) -> Closed:
+        """Raises `LabError` where it is not what this version knows."""
+        try:
+            told = msgspec.convert(answer["lateness"], dict)
+            lateness = msgspec.convert(told, Lateness)
+            return cls(msgspec.convert(answer["outcome"], Results), lateness, told)
+        except (msgspec.ValidationError, KeyError) as error:
+            raise LabError(f"{_STRANGER}: {error}", "install one version") from None
+
+
+class _Host(msgspec.Struct, frozen=True, kw_only=True):
+    sent_packets: int
+    backlog: int
+
+
+class _Status(msgspec.Struct, frozen=True, kw_only=True):
+    inside: int
+    hosts: list[_Host]
 
 
 class Window:
@@ -20,7 +68,7 @@ class Window:
         self._lab, self._opens, self._closes = lab, opens, closes
         self._given_up = threading.Event()
         self._thread: threading.Thread | None = None
-        self._closed: dict[str, Any] | None = None
+        self._closed: Closed | None = None
         self._error: EngpassError | None = None
 
     def start(self, at: float) -> None:
@@ -34,7 +82,7 @@ class Window:
                 if self._waited(at + self._opens):
                     control.ask("window")
                     if self._waited(at + self._closes):
-                        self._closed = control.ask("end-window")
+                        self._closed = Closed.of(control.ask("end-window"))
         except EngpassError as error:
             self._error = error
 
@@ -46,8 +94,8 @@ class Window:
         if self._error is not None:
             raise self._error
 
-    def close(self) -> dict[str, Any]:
-        """What the driver gave at the end: outcome and lateness; raises `LabError`."""
+    def close(self) -> Closed:
+        """What the driver gave at the end; raises `LabError`."""
         if self._thread is not None:
             self._thread.join()
         self.check()
@@ -71,7 +119,11 @@ class Settled:
     def look(self) -> bool:
         """Whether nothing is inside, and nothing has come since the last look; raises `LabError`."""
         with Control(self._path) as control:
-            status = control.ask("status")
-        before, self._sent = self._sent, sum(host["sent_packets"] for host in status["hosts"])
-        waits = status["inside"] + sum(host["backlog"] for host in status["hosts"])
+            answer = control.ask("status")
+        try:
+            status = msgspec.convert(answer, _Status)
+        except msgspec.ValidationError as error:
+            raise LabError(f"{_STRANGER}: {error}", "install one version") from None
+        before, self._sent = self._sent, sum(host.sent_packets for host in status.hosts)
+        waits = status.inside + sum(host.backlog for host in status.hosts)
         return not waits and before == self._sent

@@ -6,9 +6,9 @@ the options that the kernel says it uses (RFC 9293, RFC 7323), frames as IEEE 80
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from engpass.types.plan import LinkPlan
 
 UDP_BYTES = 8
 TCP_BYTES = 20
@@ -23,7 +23,7 @@ _KERNEL_FRAME = 14
 class Wire:
     """A link, seen by what crosses it; `mtu` is the smallest on the way to it."""
 
-    link: Mapping[str, Any]
+    link: LinkPlan
     mtu: int
     v6: bool = False
 
@@ -42,14 +42,14 @@ class Wire:
         """Bits by account of all packets that carry so many bytes, but for the payload of the transport."""
         packets = self.packets(ip_payload)
         parts = {"IP headers": sum(packets) - ip_payload, "transport headers": transport}
-        if self.link["framing"] == "ethernet":
-            header = _ETHERNET + (_TAG if self.link["vlan"] else 0)
-            least = _LEAST_FRAME + (_TAG if self.link["vlan"] else 0)
+        if self.link.framing == "ethernet":
+            header = _ETHERNET + (_TAG if self.link.vlan else 0)
+            least = _LEAST_FRAME + (_TAG if self.link.vlan else 0)
             parts["physical framing"] = _PREAMBLE_AND_GAP * len(packets)
             parts["frame headers"] = header * len(packets)
             parts["padding"] = sum(max(0, least - header - packet) for packet in packets)
         else:
-            parts["frame headers"] = self.link["overhead_bytes"] * len(packets)
+            parts["frame headers"] = self.link.overhead_bytes * len(packets)
         return {account: 8 * size for account, size in parts.items() if size}
 
     def segment(self, payload: int, options: int) -> dict[str, int]:

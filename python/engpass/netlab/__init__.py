@@ -10,11 +10,9 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from engpass.environment import now
 from engpass.error import ChoiceError, nearest
@@ -26,6 +24,7 @@ from engpass.netlab.layout import Layout, layout
 from engpass.netlab.registry import Lab, Member
 from engpass.netlab.writing import Files, claimed
 from engpass.signals import ended_as_by_ctrl_c
+from engpass.types.plan import PointPlan
 
 __all__ = [
     "Files",
@@ -48,11 +47,11 @@ ENGINES = ("measure", "emulate")
 _GRACE_SECONDS = 2.0
 
 
-def choose_engine(numbers: Mapping[str, Any], wanted: str | None = None) -> str:
+def choose_engine(numbers: PointPlan, wanted: str | None = None) -> str:
     """The engine that carries a testbed, the wanted one if it can; raises `LabError`, `ChoiceError`."""
     if wanted is not None and wanted not in ENGINES:
         raise ChoiceError(f"`{wanted}` does not carry a testbed on this machine", nearest(wanted, ENGINES))
-    reached = [name for name, host in numbers["hosts"].items() if host["reach"] is not None]
+    reached = [name for name, host in numbers.hosts.items() if host.reach is not None]
     if reached:
         raise LabError(
             f"host `{reached[0]}` says how it is reached: it is there already",
@@ -64,7 +63,7 @@ def choose_engine(numbers: Mapping[str, Any], wanted: str | None = None) -> str:
         reasons[engine] = cannot[engine](numbers)
         if not reasons[engine]:
             return engine
-    if not numbers["links"]:
+    if not numbers.links:
         raise LabError(
             "there is nothing to emulate: this testbed has no links",
             "join its hosts by a link; `--engine measure` makes hosts without any",
@@ -84,7 +83,7 @@ def _some(reasons: list[str]) -> str:
 def up(
     name: str,
     file: str,
-    numbers: Mapping[str, Any],
+    numbers: PointPlan,
     engine: str | None = None,
     *,
     temporary: bool = False,
@@ -116,14 +115,14 @@ def up(
     return lab
 
 
-def _wired(lab: Lab, numbers: Mapping[str, Any]) -> Lab:
+def _wired(lab: Lab, numbers: PointPlan) -> Lab:
     plan = layout(numbers)
     lab = _planned(lab, plan)
     veth.build(lab.kernel, plan, {node: member.namespace for node, member in lab.members.items()})
     return lab
 
 
-def _emulated(lab: Lab, numbers: Mapping[str, Any], network: Network | None) -> Lab:
+def _emulated(lab: Lab, numbers: PointPlan, network: Network | None) -> Lab:
     lab = emulated.members(lab, numbers)
     registry.write(lab)
     emulated.build(lab)

@@ -38,10 +38,10 @@ class Control:
         """End the connection; the driver goes on."""
         self._socket.close()
 
-    def ask(self, do: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 (whatever the request has)
+    def ask(self, do: str) -> dict[str, Any]:
         """The answer to a request; raises `LabError` for an error and for a driver that is gone."""
         try:
-            self._socket.sendall(json.dumps({"do": do, **fields}).encode() + b"\n")
+            self._socket.sendall(json.dumps({"do": do}).encode() + b"\n")
             line = self._line()
         except OSError as error:
             raise self._lost(error) from None

@@ -7,14 +7,28 @@ standard output, and from then on it listens on its socket. It ends with `stop`,
 from __future__ import annotations
 
 import contextlib
-import json
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from engpass.netlab.registry import ENDED
+
+
+class _Given(msgspec.Struct, frozen=True):
+    """What of the work concerns this process."""
+
+    socket: str
+
+
+class _Last(msgspec.Struct, frozen=True):
+    """What a driver leaves of its last status."""
+
+    captured: msgspec.Raw = msgspec.Raw(b"[]")
+    """What was captured."""
+    log: msgspec.Raw = msgspec.Raw(b"null")
+    """What became of the log."""
 
 
 def main() -> int:
@@ -35,17 +49,17 @@ def main() -> int:
         return 1
     # A second signal does not interrupt the report of written files.
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
-    _leave(Path(json.loads(given)["socket"]), json.loads(last))
+    given_to_us = msgspec.json.decode(given, type=_Given)
+    _leave(Path(given_to_us.socket), msgspec.json.decode(last, type=_Last))
     return 0
 
 
-def _leave(socket: Path, last: Mapping[str, Any]) -> None:
+def _leave(socket: Path, last: _Last) -> None:
     """Leave word of what was written: whoever ended us may have done so with a signal, and has no answer."""
-    written = {"captured": last.get("captured") or [], "log": last.get("log")}
     # Without the file it is told that nobody knows.
     with contextlib.suppress(OSError):
         partial = socket.with_suffix(".new")
-        partial.write_text(json.dumps(written), encoding="utf-8")
+        partial.write_bytes(msgspec.json.encode(last))
         partial.replace(socket.with_suffix(ENDED))
 
 

@@ -32,6 +32,7 @@ from engpass.netlab.layout import DEVICE, LEAST_IPV6_BYTES, TAP, Station, router
 from engpass.netlab.registry import Lab, Member
 from engpass.netlab.writing import Files
 from engpass.settings import Amount
+from engpass.types.plan import PointPlan, WayPlan
 
 DRIVER = "ENGPASS_DRIVER"
 """The variable that names another command to start drivers with."""
@@ -127,10 +128,10 @@ class Network:
     options: Options = Options()
 
 
-def cannot(numbers: Mapping[str, Any]) -> list[str]:
+def cannot(numbers: PointPlan) -> list[str]:
     """Why this machine, or the model, cannot carry a testbed; or nothing."""
     reasons = []
-    if not numbers["links"]:
+    if not numbers.links:
         reasons.append("it has no links")
     if not _TUN.exists():
         reasons.append(f"this machine has no `{_TUN}`: load or build the kernel's `tun`")
@@ -150,32 +151,32 @@ def notes(options: Options) -> list[str]:
     return found
 
 
-def check_tap(numbers: Mapping[str, Any]) -> None:
+def check_tap(numbers: PointPlan) -> None:
     """Raise `LabError` for a testbed whose hosts have no Ethernet."""
-    for link in numbers["links"]:
-        host = next((end for end in link["ends"] if end in numbers["hosts"]), None)
-        if host is not None and link["framing"] != "ethernet":
+    for link in numbers.links:
+        host = next((end for end in link.ends if end in numbers.hosts), None)
+        if host is not None and link.framing != "ethernet":
             raise LabError(
-                f"host `{host}` has no Ethernet device: its link `{link['name']}` carries no Ethernet frames",
+                f"host `{host}` has no Ethernet device: its link `{link.name}` carries no Ethernet frames",
                 "leave `--tap` out, or give all links of hosts an Ethernet medium",
             )
 
 
-def members(lab: Lab, numbers: Mapping[str, Any]) -> Lab:
+def members(lab: Lab, numbers: PointPlan) -> Lab:
     """The testbed with its hosts, and where they find each other."""
     plan = stations(numbers)
     there = {
         one.name: Member(lab.prefix + one.label, "host", _addresses(one, numbers)) for one in plan.values()
     }
     ways: dict[str, dict[str, str]] = {}
-    for way in numbers["ways"]:
-        ways.setdefault(way["from"], {})[way["to"]] = str(plan[way["to"]].address)
+    for way in numbers.ways:
+        ways.setdefault(way.from_, {})[way.to] = str(plan[way.to].address)
     return replace(lab, members=there, ways=ways)
 
 
-def _addresses(station: Station, numbers: Mapping[str, Any]) -> tuple[str, ...]:
+def _addresses(station: Station, numbers: PointPlan) -> tuple[str, ...]:
     """Those by which a host can be reached: IPv6 is not for ways that carry less than it asks for."""
-    mtus = [_mtu(way) for way in numbers["ways"] if station.name in (way["from"], way["to"])]
+    mtus = [_mtu(way) for way in numbers.ways if station.name in (way.from_, way.to)]
     if mtus and max(mtus) < LEAST_IPV6_BYTES:
         return (str(station.address),)
     return str(station.address), str(station.address6)
@@ -197,7 +198,7 @@ def build(lab: Lab) -> None:
         )
 
 
-def start(lab: Lab, numbers: Mapping[str, Any], network: Network) -> Lab:
+def start(lab: Lab, numbers: PointPlan, network: Network) -> Lab:
     """Start the driver and give the hosts their addresses and routes; the testbed with its driver.
 
     Raises `LabError`; what was started is then ended by `stop`, or with the testbed.
@@ -317,9 +318,7 @@ def _spawn(lab: Lab) -> subprocess.Popen[bytes]:
             ) from None
 
 
-def _config(
-    lab: Lab, numbers: Mapping[str, Any], plan: Mapping[str, Station], network: Network
-) -> dict[str, Any]:
+def _config(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], network: Network) -> dict[str, Any]:
     options = network.options
     capture = {} if options.capture is None else {"capture": options.capture.to_config()}
     root = "" if lab.keeper is None else f"/proc/{lab.keeper}/root"
@@ -397,13 +396,13 @@ def _tail(path: Path) -> str:
     return text.splitlines()[-1] if text.startswith("Traceback") else text
 
 
-def _join(lab: Lab, numbers: Mapping[str, Any], plan: Mapping[str, Station], options: Options) -> None:
+def _join(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], options: Options) -> None:
     """Addresses, and with the path's MTU a route to every host that a way leads to, and to its groups."""
     device = TAP if options.tap else DEVICE
     groups = _groups(numbers)
     for name, station in plan.items():
-        mtus = {way["to"]: _mtu(way) for way in numbers["ways"] if way["from"] == name}
-        back = [_mtu(way) for way in numbers["ways"] if way["to"] == name]
+        mtus = {way.to: _mtu(way) for way in numbers.ways if way.from_ == name}
+        back = [_mtu(way) for way in numbers.ways if way.to == name]
         # Routes say what goes in one piece; a device with less than 1280 B would have no IPv6 at all.
         largest = max([*mtus.values(), *back, _USUAL_MTU_BYTES])
         lines = [
@@ -432,14 +431,14 @@ def _join(lab: Lab, numbers: Mapping[str, Any], plan: Mapping[str, Station], opt
         )
 
 
-def _groups(numbers: Mapping[str, Any]) -> dict[str, list[str]]:
+def _groups(numbers: PointPlan) -> dict[str, list[str]]:
     """Groups that the traffic of a testbed declares, and who receives them."""
     found: dict[str, list[str]] = {}
-    for flow in numbers["flows"]:
-        if flow["kind"] == "multicast":
-            found.setdefault(flow["group"], []).extend(flow["to"])
+    for flow in numbers.flows:
+        if flow.group is not None:
+            found.setdefault(flow.group, []).extend(flow.to)
     return found
 
 
-def _mtu(way: Mapping[str, Any]) -> int:
-    return max(_LEAST_MTU_BYTES, min(int(way["mtu_bytes"]), _MOST_MTU_BYTES))
+def _mtu(way: WayPlan) -> int:
+    return max(_LEAST_MTU_BYTES, min(int(way.mtu_bytes), _MOST_MTU_BYTES))

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from engpass.netlab.layout import DEVICE, TAP, Station
+from engpass.types.plan import LinkPlan, PointPlan
 
 UNHELD_BIT_PER_S = 100_000_000_000
 """From this rate on the machine is slower than the NIC: nothing needs to be held."""
@@ -34,7 +34,7 @@ class Pace:
 
 
 def held(
-    numbers: Mapping[str, Any],
+    numbers: PointPlan,
     station: Station,
     plan: Mapping[str, Station],
     mtu: int,
@@ -46,10 +46,10 @@ def held(
     """The lines for `tc` in the namespace of a host; none where nothing is to be held."""
     device = TAP if tap else DEVICE
     circuits = _circuits(numbers, station.name)
-    links = [link for link in numbers["links"] if station.name in link["ends"]]
+    links = [link for link in numbers.links if station.name in link.ends]
     # Of several NICs the fastest stands for all: what is too fast for another waits in the model.
     counted = 14 if tap else 0
-    frames = [_own(link, station.name, mtu, counted) for link in links if link["framing"] != "cells"]
+    frames = [_own(link, station.name, mtu, counted) for link in links if link.framing != "cells"]
     nics = frames or list(circuits.values())
     if not nics:
         return []
@@ -103,17 +103,17 @@ def _burst(pace: Pace, mtu: int, slow: int, *, whole: bool) -> int:
     return burst if whole else max(burst, 2 * _SUPER_PACKET_BYTES)
 
 
-def _own(link: Mapping[str, Any], host: str, mtu: int, counted: int) -> Pace:
+def _own(link: LinkPlan, host: str, mtu: int, counted: int) -> Pace:
     """The pace of a host's NIC of frames.
 
     The kernel counts IP packets, and `counted` bytes with them: a TUN device has none.
     """
-    rate = link["rates_bit_per_s"][link["ends"].index(host)]
-    if link["framing"] != "ethernet" and link["overhead_bytes"] == 0:
+    rate = link.rates_bit_per_s[link.ends.index(host)]
+    if link.framing != "ethernet" and link.overhead_bytes == 0:
         return Pace(rate, "")
-    if link["framing"] != "ethernet":
-        return Pace(rate, f"stab overhead {link['overhead_bytes']} linklayer ethernet")
-    tag = 4 if link["vlan"] else 0
+    if link.framing != "ethernet":
+        return Pace(rate, f"stab overhead {link.overhead_bytes} linklayer ethernet")
+    tag = 4 if link.vlan else 0
     table = _table(mtu + 64)
     # Header 14 B, preamble 8 B, FCS 4 B, gap 12 B, and the tag; a frame takes 84 B at least (IEEE 802.3).
     return Pace(
@@ -122,15 +122,15 @@ def _own(link: Mapping[str, Any], host: str, mtu: int, counted: int) -> Pace:
     )
 
 
-def _circuits(numbers: Mapping[str, Any], host: str) -> dict[str, Pace]:
+def _circuits(numbers: PointPlan, host: str) -> dict[str, Pace]:
     """The paces of the circuits of a host, by the host at their other end."""
     found = {}
-    for way in numbers["ways"]:
-        circuit = way["circuit"]
-        if way["from"] == host and circuit is not None:
-            table = _table(way["mtu_bytes"] + 64)
-            counted = f"stab mtu {table} tsize {table} overhead {circuit['overhead_bytes']} linklayer atm"
-            found[way["to"]] = Pace(circuit["rate_bit_per_s"], counted)
+    for way in numbers.ways:
+        circuit = way.circuit
+        if way.from_ == host and circuit is not None:
+            table = _table(way.mtu_bytes + 64)
+            counted = f"stab mtu {table} tsize {table} overhead {circuit.overhead_bytes} linklayer atm"
+            found[way.to] = Pace(circuit.rate_bit_per_s, counted)
     return found
 
 

@@ -11,7 +11,8 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from engpass.types.plan import LinkPlan, PointPlan
 
 POOL = ipaddress.IPv4Network("10.64.0.0/10")
 """Where addresses come from; they are seen in the testbed's own namespaces only."""
@@ -84,35 +85,35 @@ class Layout:
         return [node for node in self.nodes.values() if node.kind == "host"]
 
 
-def layout(numbers: Mapping[str, Any]) -> Layout:
+def layout(numbers: PointPlan) -> Layout:
     """The layout of a testbed that veth can carry; `numbers` as `Campaign.numbers` gives them."""
-    kinds = dict.fromkeys(numbers["hosts"], "host")
-    kinds |= {name: between["kind"] for name, between in numbers["between"].items()}
+    kinds = dict.fromkeys(numbers.hosts, "host")
+    kinds |= {name: between.kind for name, between in numbers.between.items()}
     labels = _unique({name: _label(name) for name in kinds})
     nodes = {name: Node(name, kind, labels[name]) for name, kind in kinds.items()}
-    links = numbers["links"]
-    devices = _devices([link["name"] for link in links])
+    links = numbers.links
+    devices = _devices([link.name for link in links])
     addresses = _addresses(links, kinds)
     pairs = []
     for index, link in enumerate(links):
         pair = []
-        for end, name in enumerate(link["ends"]):
+        for end, name in enumerate(link.ends):
             port = Port(
-                index, devices[index], link["mtu_bytes"], addresses.get((index, name)), _shape(link, end)
+                index, devices[index], link.mtu_bytes, addresses.get((index, name)), _shape(link, end)
             )
             nodes[name].ports.append(port)
             pair.append((name, port))
         pairs.append((pair[0], pair[1]))
-    at = {(links[port.link]["name"], name): port for name, node in nodes.items() for port in node.ports}
-    for gateway in numbers["gateways"]:
-        to, via = (at[link, name].address for link, name in (gateway["to"], gateway["via"]))
+    at = {(links[port.link].name, name): port for name, node in nodes.items() for port in node.ports}
+    for gateway in numbers.gateways:
+        to, via = (at[link, name].address for link, name in (gateway.to, gateway.via))
         if to is not None and via is not None:
-            nodes[gateway["at"]].routes.append((to.ip, via.ip))
+            nodes[gateway.at].routes.append((to.ip, via.ip))
     ways = {}
-    for way in numbers["ways"]:
-        address = at[way["last_link"], way["to"]].address
+    for way in numbers.ways:
+        address = at[way.last_link, way.to].address
         if address is not None:
-            ways[way["from"], way["to"]] = address.ip
+            ways[way.from_, way.to] = address.ip
     return Layout(nodes, pairs, ways)
 
 
@@ -126,19 +127,19 @@ class Station:
     address6: ipaddress.IPv6Address
 
 
-def stations(numbers: Mapping[str, Any]) -> dict[str, Station]:
+def stations(numbers: PointPlan) -> dict[str, Station]:
     """The hosts of a testbed, in the order of the file; what is between them is in the model."""
-    labels = _unique({name: _label(name) for name in numbers["hosts"]})
+    labels = _unique({name: _label(name) for name in numbers.hosts})
     return {
         name: Station(name, labels[name], POOL[number], POOL6[number])
-        for number, name in enumerate(numbers["hosts"], 1)
+        for number, name in enumerate(numbers.hosts, 1)
     }
 
 
-def routers(numbers: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+def routers(numbers: PointPlan) -> dict[str, tuple[str, str]]:
     """From where the routers of an emulated network speak of packets: addresses behind those of the hosts."""
-    names = [name for name, between in numbers["between"].items() if between["kind"] == "router"]
-    first = len(numbers["hosts"]) + 1
+    names = [name for name, between in numbers.between.items() if between.kind == "router"]
+    first = len(numbers.hosts) + 1
     return {name: (str(POOL[number]), str(POOL6[number])) for number, name in enumerate(names, first)}
 
 
@@ -172,7 +173,7 @@ def _devices(links: list[str]) -> list[str]:
 
 
 def _addresses(
-    links: list[dict[str, Any]], kinds: Mapping[str, str]
+    links: list[LinkPlan], kinds: Mapping[str, str]
 ) -> dict[tuple[int, str], ipaddress.IPv4Interface]:
     """An address for every end of a link that is no bridge, by link and node."""
     segment = list(range(len(links)))
@@ -184,14 +185,14 @@ def _addresses(
 
     first_at: dict[str, int] = {}
     for index, link in enumerate(links):
-        for name in link["ends"]:
+        for name in link.ends:
             if kinds[name] == "ethernet switch":
                 other = first_at.setdefault(name, index)
                 low, high = sorted((find(index), find(other)))
                 segment[high] = low
     members: dict[int, list[tuple[int, str]]] = {}
     for index, link in enumerate(links):
-        ends = [(index, name) for name in link["ends"] if kinds[name] != "ethernet switch"]
+        ends = [(index, name) for name in link.ends if kinds[name] != "ethernet switch"]
         members.setdefault(find(index), []).extend(ends)
     addresses = {}
     begin = int(POOL.network_address)
@@ -206,19 +207,19 @@ def _addresses(
     return addresses
 
 
-def _shape(link: Mapping[str, Any], end: int) -> Shape:
+def _shape(link: LinkPlan, end: int) -> Shape:
     # The kernel counts a frame with its Ethernet header, 14 B.
-    if link["framing"] == "ethernet":
+    if link.framing == "ethernet":
         # Preamble 8 B, FCS 4 B, gap 12 B, and the tag; a frame is padded to 64 B (IEEE 802.3).
-        tag = 4 if link["vlan"] else 0
+        tag = 4 if link.vlan else 0
         overhead, minimum = 24 + tag, 84 + tag
     else:
-        overhead, minimum = link["overhead_bytes"] - 14, 0
-    queue = link["queues"][end]
+        overhead, minimum = link.overhead_bytes - 14, 0
+    queue = link.queues[end]
     return Shape(
-        link["rates_bit_per_s"][end],
+        link.rates_bit_per_s[end],
         overhead,
         minimum,
-        queue["packets"] if queue else None,
-        queue["bytes"] if queue else None,
+        queue.packets if queue else None,
+        queue.bytes if queue else None,
     )

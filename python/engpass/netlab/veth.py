@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from engpass.netlab.kernel import INDEPENDENT, Kernel
 from engpass.netlab.layout import BRIDGE, LEAST_IPV6_BYTES, Layout, Node, Port, Shape
 from engpass.say import duration
+from engpass.types.plan import LinkPlan, PointPlan
 
 OWN_DELAY_NS = 100_000
 """A delay up to this is not told from what namespaces and the scheduler add by themselves."""
@@ -24,46 +24,46 @@ _BURST_NS = 250_000  # what the timer may be late without costing throughput
 _SUPER_PACKET_BYTES = 66_000
 
 
-def cannot(numbers: Mapping[str, Any]) -> list[str]:
+def cannot(numbers: PointPlan) -> list[str]:
     """Why veth does not carry a testbed: a reason for each link or node, or nothing."""
     reasons = []
-    for name, between in numbers["between"].items():
-        if between["kind"] == "atm switch":
+    for name, between in numbers.between.items():
+        if between.kind == "atm switch":
             reasons.append(f"`{name}` is an ATM switch")
-        elif between["delay_ns"] > OWN_DELAY_NS:
-            reasons.append(f"`{name}` takes {duration(between['delay_ns'] / 1e9)} for a packet")
-    for link in numbers["links"]:
-        reasons += [f"link `{link['name']}` {why}" for why in _link_cannot(link)]
+        elif between.delay_ns > OWN_DELAY_NS:
+            reasons.append(f"`{name}` takes {duration(between.delay_ns / 1e9)} for a packet")
+    for link in numbers.links:
+        reasons += [f"link `{link.name}` {why}" for why in _link_cannot(link)]
     return list(dict.fromkeys(reasons))
 
 
-def _link_cannot(link: Mapping[str, Any]) -> list[str]:
-    if link["framing"] == "cells":
+def _link_cannot(link: LinkPlan) -> list[str]:
+    if link.framing == "cells":
         return ["carries cells"]
     reasons = []
-    if link["delay_ns"] > OWN_DELAY_NS:
-        reasons.append(f"has a delay of {duration(link['delay_ns'] / 1e9)}")
-    for key, word in (("jitter_ns", "jitter"), ("loses", "loss"), ("reorders", "reordering")):
-        if link[key]:
+    if link.delay_ns > OWN_DELAY_NS:
+        reasons.append(f"has a delay of {duration(link.delay_ns / 1e9)}")
+    for there, word in ((link.jitter_ns, "jitter"), (link.loses, "loss"), (link.reorders, "reordering")):
+        if there:
             reasons.append(f"has {word}")
-    for queue in link["queues"]:
-        if queue is not None and queue["kind"] != "drop-tail":
-            reasons.append(f"has a queue `{queue['kind']}`")
-        elif queue is not None and queue["marks"]:
+    for queue in link.queues:
+        if queue is not None and queue.kind != "drop-tail":
+            reasons.append(f"has a queue `{queue.kind}`")
+        elif queue is not None and queue.marks:
             reasons.append("has a queue that marks")
     return reasons
 
 
-def notes(numbers: Mapping[str, Any]) -> list[str]:
+def notes(numbers: PointPlan) -> list[str]:
     """What is carried a little differently from what the file says."""
     found = []
-    for link in numbers["links"]:
-        fastest = max(link["rates_bit_per_s"])
+    for link in numbers.links:
+        fastest = max(link.rates_bit_per_s)
         if fastest >= UNSHAPED_BIT_PER_S:
-            found.append(f"link `{link['name']}` is as fast as this machine: it is not held to its rate")
+            found.append(f"link `{link.name}` is as fast as this machine: it is not held to its rate")
         elif fastest > WHOLE_FRAMES_BIT_PER_S:
             found.append(
-                f"link `{link['name']}` carries super-packets: preamble, gap and padding count once for each"
+                f"link `{link.name}` carries super-packets: preamble, gap and padding count once for each"
             )
     return found
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from engpass import _engpass
 from engpass.campaign import ENGINES, MODEL, choose
 from engpass.error import nearest
 from engpass.measure import MeasureError, Session
+from engpass.measure.answers import End, TcpEdges, TcpInfo
 from engpass.measure.flows import Flow
+from engpass.measure.requests import Limits, Prepare, Schedule, Socket
 from engpass.memory import MOST, need
 from engpass.path.metrics import (
     FRACTIONS,
@@ -27,10 +30,12 @@ from engpass.path.metrics import (
     product_bytes,
 )
 from engpass.path.mtu import BASE, largest
+from engpass.plan import point_plan
 from engpass.search.bench import session_of
 from engpass.search.trial import SearchError
 from engpass.store import SearchRecord, Store
 from engpass.testbed import Testbed
+from engpass.types.plan import FlowPlan, PointPlan
 
 METHOD = "rfc6349"
 
@@ -115,7 +120,7 @@ def run_path(
     (variant,) = choose("variant", [variant or testbed.variants[0]], testbed.variants)
     (engine,) = choose("engine with real stacks", [engine], ENGINES_OF_PATHS)
     need(testbed.campaign, [engine], [variant]).check(max_memory)
-    numbers = json.loads(testbed.campaign.numbers(variant, []))
+    numbers = point_plan(testbed.campaign, variant, [])
     flow = _flow_of(numbers, traffic)
     record = store.searches.begin(
         SearchRecord(
@@ -125,9 +130,9 @@ def run_path(
             overrides=list(testbed.overrides),
             engine=engine,
             variant=variant,
-            traffic=flow["name"],
+            traffic=flow.name,
             method=METHOD,
-            settings=asked.to_json() | {"from": flow["from"], "to": flow["to"][0]},
+            settings=asked.to_json() | {"from": flow.from_, "to": flow.to[0]},
             environment=environment(1, "path"),
             created=now(),
         ),
@@ -140,22 +145,68 @@ def run_path(
             result = path.measure(steps)
         except _engpass.Interrupted:
             raise KeyboardInterrupt from None
-    store.searches.end(record.id, result)
+    store.searches.end(record.id, dataclasses.asdict(result))
     return store.searches.get(record.id)
 
 
-def _flow_of(numbers: Mapping[str, Any], traffic: str | None) -> dict[str, Any]:
-    flows: dict[str, dict[str, Any]] = {
-        flow["name"]: flow for flow in numbers["flows"] if not flow.get("cells")
-    }
+def _flow_of(numbers: PointPlan, traffic: str | None) -> FlowPlan:
+    flows = {flow.name: flow for flow in numbers.flows if not flow.cells}
     if not flows:
         raise SearchError("the testbed has no traffic between hosts", "add one: its ends are the path's")
     if traffic is None:
-        streams = [flow for flow in flows.values() if flow["kind"] == "tcp-stream"]
+        streams = [flow for flow in flows.values() if flow.kind == "tcp-stream"]
         return (streams or list(flows.values()))[0]
     if traffic not in flows:
         raise SearchError(f"there is no traffic `{traffic}`", nearest(traffic, flows))
     return flows[traffic]
+
+
+@dataclass(frozen=True)
+class _RoundTrip:
+    """The baseline round trip."""
+
+    rtt_s: float
+    rtt_p50_s: float
+    rtt_p99_s: float
+    answers: int
+
+
+@dataclass(frozen=True)
+class _Transfer:
+    """A transfer with a window, and its metrics."""
+
+    fraction: float
+    window_bytes: int
+    granted_bytes: int | None
+    """Windows of all connections, where the kernel tells."""
+    bytes: int
+    seconds: float
+    finished: bool
+    expected_bit_per_s: float
+    achieved_bit_per_s: float
+    rtt_s: float | None
+    efficiencies: list[float]
+    transfer_time_ratio: float
+    efficiency: float
+    buffer_delay: float | None
+
+
+@dataclass(frozen=True)
+class _Result:
+    """All that was found of a path."""
+
+    mtu_bytes: int
+    rtt_s: float
+    rtt_p50_s: float
+    bandwidth_bit_per_s: float
+    bandwidth_known: bool
+    bdp_bytes: float
+    ideal_bit_per_s: float
+    transfers: list[_Transfer]
+    connections: int
+    invalid_runs: int
+    departures: list[str]
+    notes: list[str]
 
 
 class _Steps:
@@ -180,84 +231,68 @@ class _Path:
         self,
         session: Session,
         variant: str,
-        numbers: Mapping[str, Any],
-        flow: Mapping[str, Any],
+        numbers: PointPlan,
+        flow: FlowPlan,
         asked: Asked,
     ) -> None:
         self._session, self._variant, self._numbers = session, variant, numbers
         self._flow, self._asked = flow, asked
-        self._sender, self._receiver = str(flow["from"]), str(flow["to"][0])
+        self._sender, self._receiver = flow.from_, flow.to[0]
         self._path_mtu: int | None = None
         self._gap_ns = _PROBE_GAPS_NS[0]
         self.invalid = 0
         """Runs for which an emulated network was too late."""
 
-    def measure(self, steps: _Steps) -> dict[str, Any]:
+    def measure(self, steps: _Steps) -> _Result:
         """All steps in the RFC's order; what was found."""
         mtu = self._mtu()
         steps.done("path MTU", {"section": "3.1", "mtu_bytes": mtu, "kernel_bytes": self._path_mtu})
         rtt = self._round_trip(mtu)
-        steps.done("baseline round trip", {"section": "3.2.1", **rtt})
-        bandwidth = self._bandwidth(mtu)
-        steps.done("bottleneck bandwidth", {"section": "3.2.2", **bandwidth})
-        baseline, rate = rtt["rtt_s"], bandwidth["bandwidth_bit_per_s"]
+        steps.done("baseline round trip", {"section": "3.2.1", **dataclasses.asdict(rtt)})
+        rate = self._bandwidth(mtu, steps)
+        baseline = rtt.rtt_s
         ideal = ideal_bit_per_s(rate, mtu)
         product = product_bytes(rate, baseline)
-        transfers: list[dict[str, Any]] = []
+        transfers: list[_Transfer] = []
         for fraction in self._asked.fractions:
             window = self._window(fraction, product, mtu)
-            if any(one["window_bytes"] == window for one in transfers):
+            if any(one.window_bytes == window for one in transfers):
                 # Below two segments of each connection all windows are the same.
                 continue
-            found = {"fraction": fraction, **self._transfer(window, mtu, ideal, baseline)}
-            steps.done("TCP", {"section": "3.3", **found})
+            found = self._transfer(fraction, window, mtu, ideal, baseline)
+            steps.done("TCP", {"section": "3.3", **dataclasses.asdict(found)})
             transfers.append(found)
-        return {
-            "mtu_bytes": mtu,
-            "rtt_s": baseline,
-            "rtt_p50_s": rtt["rtt_p50_s"],
-            "bandwidth_bit_per_s": rate,
-            "bandwidth_known": self._asked.bandwidth is not None,
-            "bdp_bytes": product,
-            "ideal_bit_per_s": ideal,
-            "transfers": transfers,
-            "connections": self._asked.connections,
-            "invalid_runs": self.invalid,
-            "departures": self._asked.departures(),
-            "notes": faster_than_ideal(transfers, known=self._asked.bandwidth is not None),
-        }
+        known = self._asked.bandwidth is not None
+        return _Result(
+            mtu_bytes=mtu,
+            rtt_s=baseline,
+            rtt_p50_s=rtt.rtt_p50_s,
+            bandwidth_bit_per_s=rate,
+            bandwidth_known=known,
+            bdp_bytes=product,
+            ideal_bit_per_s=ideal,
+            transfers=transfers,
+            connections=self._asked.connections,
+            invalid_runs=self.invalid,
+            departures=self._asked.departures(),
+            notes=faster_than_ideal([one.transfer_time_ratio for one in transfers], known=known),
+        )
 
-    def _run(
-        self, kind: str, message: int, seconds: float, send: dict[str, Any], receive: dict[str, Any]
-    ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def _run(self, seconds: float, send: Prepare, receive: Prepare) -> tuple[End, End]:
         """One flow over the path; what both ends collected."""
         duration = round(seconds * _NS)
-        common = {
-            "kind": kind,
-            "message_bytes": message,
-            "warmup_ns": 0,
-            "duration_ns": duration,
-            "limits": {"duration_ns": duration + 10 * _NS},
-        }
-        flow = Flow(
-            "path",
-            kind,
-            self._sender,
-            (self._receiver,),
-            0,
-            0,
-            duration,
-            common,
-            common | send,
-            common | receive,
+        limits = Limits(duration_ns=duration + 10 * _NS)
+        send, receive = (
+            replace(end, warmup_ns=0, duration_ns=duration, limits=limits) for end in (send, receive)
         )
+        flow = Flow("path", send.kind, self._sender, (self._receiver,), 0, 0, duration, send, receive)
         collected = self._session.collect(self._variant, self._numbers, [flow])
         self.invalid += not collected.valid
-        sender, receiver = (
-            next(end for end in collected.results[host]["flows"] if end["flow"] == "path")
-            for host in (self._sender, self._receiver)
+        results = collected.results
+        return (
+            results[self._sender].ends["path", "send"],
+            results[self._receiver].ends["path", "receive"],
         )
-        return sender, receiver
 
     # Section 3.1
 
@@ -276,9 +311,9 @@ class _Path:
 
     def _interface_mtu(self) -> int:
         """The largest MTU that the sender's own interfaces have: nothing longer leaves it whole."""
-        addresses = self._session.hello(self._sender).get("host", {}).get("addresses", [])
-        outward = [one for one in addresses if one.get("interface") != "lo"] or addresses
-        return max((int(one.get("mtu") or 0) for one in outward), default=0) or (self._path_mtu or BASE)
+        addresses = self._session.hello(self._sender).addresses
+        outward = [one for one in addresses if one.interface != "lo"] or addresses
+        return max((one.mtu or 0 for one in outward), default=0) or (self._path_mtu or BASE)
 
     def _arrives(self, size: int) -> bool:
         """Whether datagrams of so many bytes arrive, however late; the gap that was long enough stays."""
@@ -291,86 +326,91 @@ class _Path:
     def _passes(self, size: int) -> bool:
         message = size - _UDP_IP_BYTES
         rate = message * 8 * _NS // self._gap_ns
-        send = {
-            "schedule": {"kind": "cbr", "rate_bit_per_s": rate},
-            "interval_ns": 0,
-            "socket": {"dont_fragment": True},
-        }
+        receive = Prepare(kind="udp-stream", message_bytes=message, interval_ns=0)
+        schedule = Schedule(kind="cbr", rate_bit_per_s=rate)
+        send = replace(receive, schedule=schedule, socket=Socket(dont_fragment=True))
         seconds = _PROBES * self._gap_ns / _NS
         try:
-            sender, receiver = self._run("udp-stream", message, seconds, send, {"interval_ns": 0})
+            sender, receiver = self._run(seconds, send, receive)
         except MeasureError as error:
             if _TOO_LONG in error.message:
                 return False
             raise
-        for stream in sender.get("streams") or []:
-            known = (stream.get("granted") or {}).get("path_mtu_bytes")
-            self._path_mtu = int(known) if known else self._path_mtu
-        return int((receiver.get("sequence") or {}).get("received", 0)) > 0
+        for stream in sender.streams:
+            self._path_mtu = stream.granted.path_mtu_bytes or self._path_mtu
+        return receiver.sequence is not None and receiver.sequence.received > 0
 
     # Section 3.2
 
-    def _round_trip(self, mtu: int) -> dict[str, Any]:
+    def _round_trip(self, mtu: int) -> _RoundTrip:
         """Of a full packet and a short answer, as of data and its acknowledgement, on the empty path."""
         message = mtu - _UDP_IP_BYTES
         rate = message * 8 * _NS // _PROBE_GAPS_NS[0]
-        both = {"transport": "udp", "response_bytes": 64, "interval_ns": 0}
-        send = both | {"schedule": {"kind": "cbr", "rate_bit_per_s": rate}}
-        asker, _ = self._run("request-response", message, self._asked.rtt_seconds, send, both)
-        latency = asker.get("latency") or {}
-        if not latency.get("count"):
+        both = Prepare(
+            kind="request-response",
+            message_bytes=message,
+            transport="udp",
+            response_bytes=64,
+            interval_ns=0,
+        )
+        send = replace(both, schedule=Schedule(kind="cbr", rate_bit_per_s=rate))
+        asker, _ = self._run(self._asked.rtt_seconds, send, both)
+        latency = asker.latency
+        if not latency.count:
             raise SearchError("no request was answered", "look at the way back")
-        return {
-            "rtt_s": latency["min_ns"] / _NS,
-            "rtt_p50_s": latency["p50_ns"] / _NS,
-            "rtt_p99_s": latency.get("p99_ns", latency["max_ns"]) / _NS,
-            "answers": latency["count"],
-        }
+        last = latency.max_ns if latency.p99_ns is None else latency.p99_ns
+        return _RoundTrip(
+            (latency.min_ns or 0) / _NS, (latency.p50_ns or 0) / _NS, (last or 0) / _NS, latency.count
+        )
 
-    def _bandwidth(self, mtu: int) -> dict[str, Any]:
+    def _bandwidth(self, mtu: int, steps: _Steps) -> float:
         """Of IP packets: what comes in of full datagrams, sent as fast as the host can."""
+        step, section = "bottleneck bandwidth", {"section": "3.2.2"}
         if self._asked.bandwidth is not None:
-            return {"bandwidth_bit_per_s": float(self._asked.bandwidth), "known": True}
+            rate = float(self._asked.bandwidth)
+            steps.done(step, {**section, "bandwidth_bit_per_s": rate, "known": True})
+            return rate
         message = mtu - _UDP_IP_BYTES
-        none = {"interval_ns": 0}
-        seconds = self._asked.rtt_seconds
-        sender, receiver = self._run("udp-stream", message, seconds, none, none)
-        received = int((receiver.get("sequence") or {}).get("received", 0))
-        elapsed = int(receiver.get("elapsed_ns") or 0)
+        both = Prepare(kind="udp-stream", message_bytes=message, interval_ns=0)
+        sender, receiver = self._run(self._asked.rtt_seconds, both, both)
+        received = 0 if receiver.sequence is None else receiver.sequence.received
+        elapsed = receiver.elapsed_ns
         if received < 2 or not elapsed:
             raise SearchError("no datagram arrived", "look at the path")
         # From the first arrival to the last one are one gap fewer than datagrams.
         rate = (received - 1) * mtu * 8 * _NS / elapsed
-        return {
+        found = {
             "bandwidth_bit_per_s": rate,
-            "sent": sender["messages"],
+            "sent": sender.messages,
             "received": received,
-            "loss": 1.0 - received / max(1, int(sender["messages"])),
+            "loss": 1.0 - received / max(1, sender.messages),
         }
+        steps.done(step, {**section, **found})
+        return rate
 
     # Section 3.3
 
-    def _transfer(self, window: int, mtu: int, ideal: float, baseline: float) -> dict[str, Any]:
+    def _transfer(self, fraction: float, window: int, mtu: int, ideal: float, baseline: float) -> _Transfer:
         connections = self._asked.connections
         expected = expected_bit_per_s(window, baseline, ideal)
         size = max(100 * _segment(mtu), int(expected * self._asked.seconds / 8 / connections))
         socket = self._socket()
-        send = {"bytes": size, "streams": connections, "interval_ns": 50_000_000, "socket": socket}
+        both = Prepare(kind="tcp-stream", message_bytes=min(65_536, size), streams=connections)
+        send = replace(both, bytes=size, interval_ns=50_000_000, socket=socket)
         # The kernel takes half of what it gets for its own use: `man 7 socket`, SO_RCVBUF.
-        each = {"receive_buffer_bytes": window // connections}
-        receive = {"streams": connections, "interval_ns": 0, "socket": socket | each}
-        most = self._asked.seconds * _SLOWEST
-        sender, receiver = self._run("tcp-stream", min(65_536, size), most, send, receive)
-        seconds = int(receiver.get("elapsed_ns") or 0) / _NS
-        carried = int(receiver["bytes"])
+        socket = replace(socket, receive_buffer_bytes=window // connections)
+        receive = replace(both, interval_ns=0, socket=socket)
+        sender, receiver = self._run(self._asked.seconds * _SLOWEST, send, receive)
+        seconds = receiver.elapsed_ns / _NS
+        carried = receiver.bytes
         if not seconds or not carried:
             raise SearchError("no byte of a transfer arrived", "look at the path")
-        infos = [stream.get("tcp") or {} for stream in sender.get("streams") or []]
-        last = [info.get("end") or info.get("close") or {} for info in infos]
-        windows = [(info.get("close") or {}).get("snd_wnd") for info in infos]
-        sent = [int(info.get("bytes_sent") or 0) for info in last]
-        again = [int(info.get("bytes_retrans") or 0) for info in last]
-        trips = [one["tcp"]["rtt_ns"] for one in sender.get("series") or [] if one.get("tcp")]
+        infos = [stream.tcp or TcpEdges() for stream in sender.streams]
+        last = [info.end or info.close or TcpInfo() for info in infos]
+        windows = [info.close.snd_wnd for info in infos if info.close and info.close.snd_wnd is not None]
+        sent = [info.bytes_sent or 0 for info in last]
+        again = [info.bytes_retrans or 0 for info in last]
+        trips = [record.tcp.rtt_ns for record in sender.series if record.tcp]
         rtt = sum(trips) / len(trips) / _NS if trips else None
         found = metrics(
             seconds=seconds,
@@ -381,18 +421,19 @@ class _Path:
             rtt=rtt,
             baseline=baseline,
         )
-        return {
-            "window_bytes": window,
-            "granted_bytes": None if None in windows or not windows else sum(windows),
-            "bytes": carried,
-            "seconds": seconds,
-            "finished": sender.get("ended") == "bytes",
-            "expected_bit_per_s": expected,
-            "achieved_bit_per_s": carried * 8 / seconds,
-            "rtt_s": rtt,
-            "efficiencies": [efficiency(*one) for one in zip(sent, again, strict=True) if one[0]],
+        return _Transfer(
+            fraction=fraction,
+            window_bytes=window,
+            granted_bytes=sum(windows) if windows and len(windows) == len(infos) else None,
+            bytes=carried,
+            seconds=seconds,
+            finished=sender.ended == "bytes",
+            expected_bit_per_s=expected,
+            achieved_bit_per_s=carried * 8 / seconds,
+            rtt_s=rtt,
+            efficiencies=[efficiency(*one) for one in zip(sent, again, strict=True) if one[0]],
             **dataclasses.asdict(found),
-        }
+        )
 
     def _window(self, fraction: float, product: float, mtu: int) -> int:
         """A share of the product, of all connections together.
@@ -402,18 +443,17 @@ class _Path:
         connections = self._asked.connections
         return connections * max(2 * _segment(mtu), math.ceil(product * fraction / connections))
 
-    def _socket(self) -> dict[str, Any]:
+    def _socket(self) -> Socket:
         """TCP as the traffic has it, the buffers apart: those are what is varied."""
-        if self._flow["kind"] != "tcp-stream":
-            return {}
-        tcp = self._flow["tcp"][0]
-        kept = {key: tcp[key] for key in ("congestion", "mss_bytes", "nodelay")}
-        return {key: value for key, value in kept.items() if value is not None}
+        if self._flow.kind != "tcp-stream" or not self._flow.tcp:
+            return Socket()
+        tcp = self._flow.tcp[0]
+        return Socket(congestion=tcp.congestion, mss_bytes=tcp.mss_bytes, nodelay=tcp.nodelay)
 
 
-def faster_than_ideal(transfers: list[dict[str, Any]], *, known: bool) -> list[str]:
-    """Why a transfer took less than its ideal time, if one did; `known`: the bandwidth was given."""
-    least = min((one["transfer_time_ratio"] for one in transfers), default=1.0)
+def faster_than_ideal(ratios: Sequence[float], *, known: bool) -> list[str]:
+    """Why a transfer took less than its ideal time, if a ratio says so; `known`: the bandwidth was given."""
+    least = min(ratios, default=1.0)
     if least >= _AS_GOOD_AS_CAN_BE:
         return []
     more = f"a transfer time ratio of {least:.2f}: TCP got {1 / least - 1:.1%} more than its ideal throughput"

@@ -7,7 +7,7 @@ points there are.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TypeAlias
 
 from engpass import above
 from engpass.above import GENERATORS
@@ -26,6 +26,9 @@ MAX_PANELS = 8
 MAX_CHOICES = 12
 MARKS = 16
 """Rows, series, panels and values of a choice in the figures at most; markers on a curve at most."""
+
+Row: TypeAlias = dict[str, float | str]
+"""A row of the data of a figure, by column."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ class Table:
         """The points of one flow in one variant, in their order."""
         return self._places.get((flow, variant), ())
 
-    def rows(self, flow: str) -> list[dict[str, Any]]:
+    def rows(self, flow: str) -> list[Row]:
         """The rows of the figures about one flow: rates in `rate`, loss in per cent, x in the axis' unit."""
         return _rows(self, flow)
 
@@ -320,7 +323,7 @@ def _bins(table: Table) -> int:
     return min(500, max(12, MAX_ROWS // max(1, curves)))
 
 
-def _rows(table: Table, flow: str) -> list[dict[str, Any]]:
+def _rows(table: Table, flow: str) -> list[Row]:
     panel_at = len(table.panels) > 0
     panels = {text: text for text in table.panels}
     second = table.axes[1] if len(table.axes) > 1 else None
@@ -339,11 +342,11 @@ def _rows(table: Table, flow: str) -> list[dict[str, Any]]:
             continue
         curves.setdefault((series_index[series], series, point.engine, panel, picks), []).append(point)
 
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     bins = _bins(table)
     for key in sorted(curves, key=lambda key: (key[0], key[2], key[3], key[4])):
         _, series, engine, panel, picks = key
-        head = {"series": series, "engine": engine}
+        head: Row = {"series": series, "engine": engine}
         if panel_at:
             head["panel"] = panel
         head.update(
@@ -356,7 +359,7 @@ def _rows(table: Table, flow: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _curve(table: Table, points: list[Point], bins: int, offset: int) -> Iterable[dict[str, Any]]:
+def _curve(table: Table, points: list[Point], bins: int, offset: int) -> Iterable[Row]:
     axis = table.x
     ordered = points
     if axis is not None and axis.numbers is not None:
@@ -368,7 +371,7 @@ def _curve(table: Table, points: list[Point], bins: int, offset: int) -> Iterabl
     groups = [ordered[i : i + size] for i in range(0, len(ordered), size)]
     every = max(1, -(-len(groups) // MARKS))
     for number, group in enumerate(groups):
-        row: dict[str, Any] = {}
+        row: Row = {}
         if axis is not None:
             first, last = group[0].at[0], group[-1].at[0]
             row["where"] = (

@@ -1,11 +1,11 @@
 """The swept axes of a run: their values in base units and how they are written on a figure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
+from engpass import campaign
 from engpass.report.html import clean
 from engpass.units import Unit, unit_for
 
@@ -63,16 +63,15 @@ def label(path: str) -> str:
     return text.replace('"', "'")
 
 
-def axis_of(raw: Mapping[str, Any]) -> Axis:
-    """An axis from the run's record: `{"path", "values": [{"text", "number", "unit"}]}`."""
-    path = str(raw["path"])
-    values: Sequence[Mapping[str, Any]] = raw["values"]
-    spelt = [clean(value["text"]) for value in values]
-    numbers = [value.get("number") for value in values]
+def axis_of(raw: campaign.Axis) -> Axis:
+    """An axis from the run's record."""
+    path, values = raw.path, raw.values
+    spelt = [clean(value.text) for value in values]
+    numbers = [value.number for value in values]
     if not values or any(number is None for number in numbers):
         return Axis(path, label(path), Unit("", 1), tuple(spelt), None, False)
-    base = tuple(float(number) for number in numbers if number is not None)
-    unit = unit_for(values[0].get("unit"), base, spelt)
+    base = tuple(number for number in numbers if number is not None)
+    unit = unit_for(values[0].unit, base, spelt)
     return Axis(
         path, label(path), unit, tuple(unit.say(number, 6) for number in base), base, _over_decades(base)
     )

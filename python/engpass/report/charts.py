@@ -4,17 +4,29 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias, TypedDict
 
 import vl_convert
 
+from engpass.jsondata import Json
 from engpass.report import theme
-from engpass.report.aggregate import Table, tabulate
+from engpass.report.aggregate import Row, Table, tabulate
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES, Drawing
 from engpass.report.figures.base import HEIGHT, ROWS
 from engpass.report.record import Run
 from engpass.types.outcome import Outcome
+
+Spec: TypeAlias = dict[str, Json]
+"""A specification of Vega-Lite, as JSON data."""
+
+
+class Columns(TypedDict):
+    """Rows for the page, without a name at each value."""
+
+    columns: list[str]
+    rows: list[list[float | str | None]]
+
 
 _PICTURE = theme.config(theme.LIGHT, theme.PICTURE_FONT, legend=True)
 
@@ -42,7 +54,7 @@ def export_figures(run: Run, outcomes: Iterable[Outcome], directory: Path) -> li
     written: list[Path] = []
     for name, chart, rows in _drawn(tabulate(run, outcomes)):
         written += _picture(directory / name, chart, rows)
-    if run.topology.get("nodes"):
+    if run.topology.nodes:
         written += _write(
             directory / "testbed", diagram(run.topology, palette=theme.LIGHT, font=theme.PICTURE_FONT)
         )
@@ -55,17 +67,18 @@ def export(charts: Mapping[str, Drawing], directory: Path) -> list[Path]:
     return [file for name, chart in charts.items() for file in _picture(directory / name, chart, [])]
 
 
-def _picture(stem: Path, chart: Drawing, rows: list[dict[str, Any]]) -> list[Path]:
-    spec = chart.to_dict()
+def _picture(stem: Path, chart: Drawing, rows: list[Row]) -> list[Path]:
+    spec: Spec = chart.to_dict()
     spec["config"] = _PICTURE
     spec["padding"] = 16
-    spec["datasets"] = {**spec.get("datasets", {}), ROWS: rows}
+    own = spec.get("datasets")
+    spec["datasets"] = {**(own if isinstance(own, dict) else {}), ROWS: rows}
     _drop_menus(spec)
     _drop_hovering(spec)
     return _write(stem, vl_convert.vegalite_to_svg(json.dumps(spec), allowed_base_urls=[]))
 
 
-def _drawn(table: Table) -> Iterator[tuple[str, Drawing, list[dict[str, Any]]]]:
+def _drawn(table: Table) -> Iterator[tuple[str, Drawing, list[Row]]]:
     """Names, charts and their rows; the figures of one flow share the rows."""
     taken: set[str] = set()
     for flow in table.flows[:MAX_FLOWS]:
@@ -97,10 +110,10 @@ def _unused(name: str, taken: set[str]) -> str:
     return free
 
 
-def page_charts(table: Table) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+def page_charts(table: Table) -> tuple[dict[str, dict[str, Spec]], dict[str, Columns]]:
     """The specifications for the page, by flow and figure, and the rows they share, by flow."""
-    charts: dict[str, dict[str, Any]] = {}
-    datasets: dict[str, Any] = {}
+    charts: dict[str, dict[str, Spec]] = {}
+    datasets: dict[str, Columns] = {}
     for number, flow in enumerate(table.flows[:MAX_FLOWS]):
         data = f"flow{number}"
         for figure in FIGURES:
@@ -112,7 +125,7 @@ def page_charts(table: Table) -> tuple[dict[str, dict[str, Any]], dict[str, Any]
     return charts, datasets
 
 
-def for_page(spec: dict[str, Any], data: str) -> dict[str, Any]:
+def for_page(spec: Spec, data: str) -> Spec:
     """A specification without what the page adds: configuration, data, heading, keys, menus."""
     for key in ("config", "title"):
         spec.pop(key, None)
@@ -129,20 +142,21 @@ def for_page(spec: dict[str, Any], data: str) -> dict[str, Any]:
     return spec
 
 
-def _drop_menus(spec: dict[str, Any]) -> None:
+def _drop_menus(spec: Spec) -> None:
     """A picture has none, and the page has its own, for all figures at once."""
-    for parameter in spec.get("params", []):
+    parameters = spec.get("params")
+    for parameter in parameters if isinstance(parameters, list) else []:
         parameter.pop("bind", None)
 
 
-def _drop_hovering(spec: dict[str, Any]) -> None:
+def _drop_hovering(spec: Spec) -> None:
     """What is only there to be pointed at has no place in a picture."""
-    for part in (spec, spec.get("spec", {})):
-        if "layer" in part:
-            part["layer"] = [layer for layer in part["layer"] if _is_seen(layer)]
+    for part in (spec, spec.get("spec")):
+        if isinstance(part, dict) and isinstance(layers := part.get("layer"), list):
+            part["layer"] = [layer for layer in layers if _is_seen(layer)]
 
 
-def _is_seen(layer: dict[str, Any]) -> bool:
+def _is_seen(layer: Spec) -> bool:
     mark = layer["mark"]
     return not isinstance(mark, dict) or mark.get("opacity") != 0
 
@@ -160,6 +174,6 @@ def _drop_legends(node: object) -> None:
             _drop_legends(value)
 
 
-def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _columns(rows: Sequence[Row]) -> Columns:
     columns = list(dict.fromkeys(key for row in rows for key in row))
     return {"columns": columns, "rows": [[row.get(column) for column in columns] for row in rows]}

@@ -47,7 +47,7 @@ def _table(kind: str, claims: Sequence[Claim]) -> str:
 def _row(claim: Claim) -> list[str]:
     status = _status(claim)
     section = f"section {claim['section']}" if claim.get("section") else ""
-    below = [", ".join(text for text in (section, claim.get("source")) if text)]
+    below = [", ".join(str(text) for text in (section, claim.get("source")) if text)]
     if claim.get("reason"):
         below.append(f"why not: {claim['reason']}")
     if claim.get("decided_by"):

@@ -7,11 +7,11 @@ lets read.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from engpass.report import theme
 from engpass.report.html import esc
 from engpass.report.layout import MOST_FLOWS, Graph, Link, layers, read
+from engpass.types.plan import Drawing
 from engpass.units import unit_for
 
 _BOX_WIDTH = 118.0
@@ -50,7 +50,7 @@ class _Sheet:
 
 
 def diagram(
-    topology: Mapping[str, Any],
+    topology: Drawing,
     *,
     narrow: bool = False,
     palette: Mapping[str, str] = theme.CSS,
@@ -85,7 +85,7 @@ def diagram(
     )
 
 
-def describe(topology: Mapping[str, Any]) -> str:
+def describe(topology: Drawing) -> str:
     """The drawing in words, for those who do not see it."""
     graph = read(topology)
     nodes = "; ".join(f"{name} ({kind})" for name, kind in graph.nodes)

@@ -4,10 +4,9 @@ import base64
 import csv
 import gzip
 import io
-import json
 from collections.abc import Iterable, Sequence
 
-from engpass.campaign import Plan, axes_from_json
+from engpass.campaign import Plan
 from engpass.columns import Columns
 from engpass.outcomes import swept
 from engpass.report.aggregate import Spread, Table
@@ -39,9 +38,7 @@ class _Places:
     """Positions of outcomes in the plan of a run."""
 
     def __init__(self, run: Run) -> None:
-        self._plan = Plan(
-            tuple(run.engines), tuple(run.variants), axes_from_json(json.dumps(list(run.axes))), run.repeats
-        )
+        self._plan = Plan(tuple(run.engines), tuple(run.variants), tuple(run.axes), run.repeats)
         self._axes = [axis_of(axis) for axis in run.axes]
 
     def of(self, outcome: Outcome) -> int | None:

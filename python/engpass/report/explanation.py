@@ -1,11 +1,11 @@
 """The parts of the page about one point: what `engpass explain` found."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engpass import ledger, say
 from engpass.advice import effect_texts, told
 from engpass.report import theme
-from engpass.report.charts import for_page
+from engpass.report.charts import Spec, for_page
 from engpass.report.figures import ledger_waterfall, timeline
 from engpass.report.figures.base import Block, Drawing
 from engpass.report.html import esc, prose
@@ -35,7 +35,7 @@ def figures(made: "Explanation") -> dict[str, Drawing]:
     return found
 
 
-def charts(made: "Explanation") -> dict[str, dict[str, Any]]:
+def charts(made: "Explanation") -> dict[str, Spec]:
     """The same as specifications for the page."""
     return {name: for_page(chart.to_dict(), "") for name, chart in figures(made).items()}
 

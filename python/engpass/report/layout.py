@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+
+from msgspec.structs import replace
 
 from engpass.report.html import clean
+from engpass.types.plan import Drawing, DrawnCircuit, DrawnFlow
 
 MAX_NODES = 100
 MOST_FLOWS = 8
@@ -45,7 +47,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Graph:
-    """A topology read from its JSON; what refers to no node is left out."""
+    """A topology with indices of nodes; what refers to no node is left out."""
 
     nodes: tuple[tuple[str, str], ...]
     links: tuple[Link, ...]
@@ -55,69 +57,64 @@ class Graph:
     """What is not in it, in words."""
 
 
-def read(topology: Mapping[str, Any]) -> Graph:
-    """The graph of `{"nodes", "links", "circuits", "flows"}`; of a large one, what a drawing has room for."""
+def read(topology: Drawing) -> Graph:
+    """The graph of a topology; of a large one, what a drawing has room for."""
     topology, hidden = _part(topology)
-    raw_nodes = list(topology.get("nodes", ()))
-    index = {str(node["name"]): i for i, node in enumerate(raw_nodes)}
-    nodes = tuple((clean(node["name"]), clean(node.get("kind", ""))) for node in raw_nodes)
+    index = {node.name: i for i, node in enumerate(topology.nodes)}
+    nodes = tuple((clean(node.name), clean(node.kind)) for node in topology.nodes)
     drawn = [
         (raw, ends)
-        for raw in topology.get("links", ())
-        if len(ends := [index[end] for end in raw["ends"] if end in index]) == 2 and ends[0] != ends[1]
+        for raw in topology.links
+        if len(ends := [index[end] for end in raw.ends if end in index]) == 2 and ends[0] != ends[1]
     ]
     pairs = [(min(ends), max(ends)) for _, ends in drawn]
     of, before = Counter(pairs), Counter[tuple[int, int]]()
     links = []
     for (raw, ends), pair in zip(drawn, pairs, strict=True):
-        medium, both = clean(raw.get("medium", "")), raw.get("rate_bit_per_s")
-        rates = tuple(raw.get("rates_bit_per_s", (both, both) if both else ()))
-        links.append(Link(clean(raw["name"]), (ends[0], ends[1]), medium, rates, before[pair], of[pair]))
+        medium, rates = clean(raw.medium), tuple(raw.rates_bit_per_s)
+        links.append(Link(clean(raw.name), (ends[0], ends[1]), medium, rates, before[pair], of[pair]))
         before[pair] += 1
-    circuits = tuple(_route(raw, "", index, of) for raw in topology.get("circuits", ()))
-    raw_flows = topology.get("flows", ())
-    flows = tuple(_route(raw, clean(raw.get("kind", "")), index, of) for raw in raw_flows)
+    circuits = tuple(_route(raw, "", index, of) for raw in topology.circuits)
+    flows = tuple(_route(raw, clean(raw.kind), index, of) for raw in topology.flows)
     return Graph(nodes, tuple(links), circuits, flows, hidden)
 
 
-def _part(topology: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+def _part(topology: Drawing) -> tuple[Drawing, str]:
     """The ways of the first flows where there are too many nodes, and what is left out."""
-    nodes, all_flows = list(topology.get("nodes", ())), list(topology.get("flows", ()))
+    nodes, all_flows = topology.nodes, topology.flows
     if len(nodes) <= MAX_NODES:
         return topology, ""
-    flows: list[Mapping[str, Any]] = []
+    flows: list[DrawnFlow] = []
     drawn: set[str] = set()
     for flow in all_flows[:MOST_FLOWS]:
-        passed = {str(node) for node in (flow.get("route") or (flow["from"], flow["to"]))}
+        passed = set(flow.route or (flow.from_, flow.to))
         if len(drawn | passed) <= MAX_NODES:
             flows.append(flow)
             drawn |= passed
-    drawn = drawn or {str(node["name"]) for node in nodes[:MAX_NODES]}
-    part = {
-        "nodes": [node for node in nodes if node["name"] in drawn],
-        "links": [link for link in topology.get("links", ()) if drawn.issuperset(link["ends"])],
-        "circuits": [
-            one for one in topology.get("circuits", ()) if drawn.issuperset(one.get("route", ("",)))
-        ],
-        "flows": flows,
-    }
+    drawn = drawn or {node.name for node in nodes[:MAX_NODES]}
+    part = replace(
+        topology,
+        nodes=[node for node in nodes if node.name in drawn],
+        links=[link for link in topology.links if drawn.issuperset(link.ends)],
+        circuits=[one for one in topology.circuits if drawn.issuperset(one.route)],
+        flows=flows,
+    )
     return part, (
-        f"{len(nodes) - len(part['nodes']):,} of {len(nodes):,} nodes and"
+        f"{len(nodes) - len(part.nodes):,} of {len(nodes):,} nodes and"
         f" {len(all_flows) - len(flows):,} of {len(all_flows):,} flows are not drawn"
     )
 
 
 def _route(
-    raw: Mapping[str, Any],
+    raw: DrawnCircuit | DrawnFlow,
     kind: str,
     index: Mapping[str, int],
     joined: Container[tuple[int, int]],
 ) -> Route:
-    start, end = str(raw.get("from", "")), str(raw.get("to", ""))
-    nodes = tuple(index.get(str(node), -1) for node in raw.get("route", ()))
+    nodes = tuple(index.get(node, -1) for node in raw.route)
     if any((min(a, b), max(a, b)) not in joined for a, b in pairwise(nodes)):
         nodes = ()
-    return Route(clean(raw.get("name", "")), kind, nodes, (clean(start), clean(end)))
+    return Route(clean(raw.name), kind, nodes, (clean(raw.from_), clean(raw.to)))
 
 
 def layers(graph: Graph) -> list[list[int]]:

@@ -13,14 +13,14 @@ from functools import cache
 from importlib.metadata import version as version_of
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import vl_convert
 
 from engpass.remarks import Remarks
 from engpass.report import download, explanation, theme, words
 from engpass.report.aggregate import Table, tabulate
-from engpass.report.charts import MAX_FLOWS, page_charts
+from engpass.report.charts import MAX_FLOWS, Columns, Spec, page_charts
 from engpass.report.claims import claims_section
 from engpass.report.differences import differences_section, invalid_points
 from engpass.report.html import embed_json, esc, prose
@@ -85,8 +85,8 @@ def _page(
     about: str,
     summary: str,
     meta: str,
-    charts: dict[str, dict[str, dict[str, Any]]],
-    datasets: dict[str, Any],
+    charts: dict[str, dict[str, Spec]],
+    datasets: dict[str, Columns],
     points: str,
     file: str,
     version: str,
@@ -148,18 +148,18 @@ def render_probe(made: "Probed") -> str:
     """A probe of a host as one HTML file: memory over working sets, data paths, sockets, devices."""
     from engpass.report import probe
 
-    host = made.data["host"]
+    host = made.data.host
     return _page(
         f"What {made.name} gives",
         probe.sections(made),
         about="",
         summary=made.sentence,
-        meta=" · ".join(esc(part) for part in (host["cpu"], f"Linux {host['kernel']}", made.when) if part),
+        meta=" · ".join(esc(part) for part in (host.cpu, f"Linux {host.kernel}", made.when) if part),
         charts={made.name: probe.charts(made)},
         datasets={},
         points="",
         file="",
-        version=str(made.data["version"]),
+        version=made.data.version,
     )
 
 
@@ -195,7 +195,7 @@ def _meta(run: Run) -> str:
     return " · ".join(parts)
 
 
-def _results(table: Table, charts: dict[str, dict[str, object]], outcomes: Sequence[Outcome]) -> str:
+def _results(table: Table, charts: dict[str, dict[str, Spec]], outcomes: Sequence[Outcome]) -> str:
     if not charts:
         return "<p>There is nothing to draw yet.</p>"
     notes = list(table.notes)

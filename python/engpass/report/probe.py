@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from engpass.probe import FIGURES, OUTCOMES, facts, quantity, sockets
+from engpass.probe import FIGURES, OUTCOMES, facts, measured, predicted, sockets
 from engpass.report import theme
 from engpass.report.charts import for_page
 from engpass.report.figures import base
@@ -13,6 +13,7 @@ from engpass.report.html import esc, prose
 from engpass.report.html import table as html_table
 from engpass.report.sections import block_key, line_key
 from engpass.say import byte_rate, size
+from engpass.types.probe import CacheLevel, Kernel, Point, Report, Roofline
 
 if TYPE_CHECKING:
     from engpass.probe import Probed
@@ -22,7 +23,7 @@ _TOGETHER = "memory-together"
 _PATHS = "paths"
 _ROOFLINE = "roofline"
 
-KERNELS = (
+KERNELS: tuple[tuple[Kernel, str], ...] = (
     ("read", "read"),
     ("write", "write"),
     ("write-non-temporal", "write past the caches"),
@@ -33,37 +34,40 @@ KERNELS = (
 )
 """What is drawn of the memory, and how it is called: as many as there are shapes."""
 
-_NAMES = dict(KERNELS) | {"copy-vector": "copy: vectors", "copy-words": "copy: 64 bits at a time"}
+_NAMES: dict[Kernel, str] = dict(KERNELS) | {
+    "copy-vector": "copy: vectors",
+    "copy-words": "copy: 64 bits at a time",
+}
 
 _PATHS_TITLE = "The most that a data path can carry"
 _ROOFLINE_TITLE = "Roofline of the protocols, from memory"
 
 _UNSURE = "what the copy model makes of figures that are not steady, so no upper bounds"
 
-_FROM = (("from_memory", "from memory", "s1"), ("from_cache", "from the last cache", "s2"))
+_FROM = (("from memory", "s1"), ("from the last cache", "s2"))
 
 
 def figures(made: "Probed") -> dict[str, Drawing]:
     """The figures by name."""
     found: dict[str, Drawing] = {}
-    points = made.data["memory"].get("measured", [])
+    points = made.data.memory.measured or []
     if points:
         found[_MEMORY] = _memory(made.data, 1)
     if _sweeps(points, all_cpus := _most_threads(points)):
         found[_TOGETHER] = _memory(made.data, all_cpus)
-    if made.data["rooflines"]:
+    if made.data.rooflines:
         found[_PATHS] = _paths(made.data)
         found[_ROOFLINE] = _roofline(made.data)
     return found
 
 
-def _most_threads(points: list[dict[str, Any]]) -> int:
-    return max((point["threads"] for point in points), default=1)
+def _most_threads(points: list[Point]) -> int:
+    return max((point.threads for point in points), default=1)
 
 
-def _sweeps(points: list[dict[str, Any]], threads: int) -> bool:
+def _sweeps(points: list[Point], threads: int) -> bool:
     """Whether so many threads, more than one, worked on arrays of several sizes."""
-    return threads > 1 and len({point["bytes"] for point in points if point["threads"] == threads}) > 1
+    return threads > 1 and len({point.bytes for point in points if point.threads == threads}) > 1
 
 
 def charts(made: "Probed") -> dict[str, dict[str, Any]]:
@@ -92,38 +96,38 @@ def _box(name: str, title: str, says: str, key: str) -> str:
     )
 
 
-def _caches(data: dict[str, Any]) -> list[dict[str, Any]]:
+def _caches(data: Report) -> list[CacheLevel]:
     """The caches that hold data."""
-    return [one for one in data["host"]["caches"] if one["kind"] != "Instruction"]
+    return [one for one in data.host.caches if one.kind != "Instruction"]
 
 
-def _sharers(cache: dict[str, Any], threads: int) -> int:
+def _sharers(cache: CacheLevel, threads: int) -> int:
     """How many of so many threads share a cache, each on a CPU of its own: no more than it has CPUs."""
     cpus = 0
-    for part in cache["shared_by"].split(","):
+    for part in cache.shared_by.split(","):
         first, _, last = part.partition("-")
         if first.isdigit():
             cpus += int(last or first) - int(first) + 1
     return max(1, min(threads, cpus))
 
 
-def _memory(data: dict[str, Any], threads: int) -> Drawing:
+def _memory(data: Report, threads: int) -> Drawing:
     """Bandwidth over the size of an array: so many threads, best of the repeats, caches as upright lines."""
     names = dict(KERNELS)
-    points = data["memory"]["measured"]
+    points = data.memory.measured or []
+    points = [point for point in points if point.threads == threads and point.kernel in names]
     rows = [
         {
-            "kernel": names[point["kernel"]],
-            "kib": point["bytes"] / 1024,
-            "rate": point["rate"]["best"] / 1e9,
-            "label": f"{byte_rate(point['rate']['best'])} at {size(point['bytes'])}, {_repeats(point)}",
-            "sure": point["confirmed"],
+            "kernel": names[point.kernel],
+            "kib": point.bytes / 1024,
+            "rate": point.rate.best / 1e9,
+            "label": f"{byte_rate(point.rate.best)} at {size(point.bytes)}, {_repeats(point)}",
+            "sure": point.confirmed,
         }
         for point in points
-        if point["threads"] == threads and point["kernel"] in names
     ]
-    shown = [name for kernel, name in KERNELS if any(row["kernel"] == name for row in rows)]
-    ticks = sorted({row["kib"] for row in rows})
+    shown = _shown(points)
+    ticks = sorted({point.bytes / 1024 for point in points})
     label = (
         "datum.value >= 1048576 ? datum.value / 1048576 + ' GiB' : "
         "datum.value >= 1024 ? datum.value / 1024 + ' MiB' : datum.value + ' KiB'"
@@ -157,11 +161,9 @@ def _memory(data: dict[str, Any], threads: int) -> Drawing:
         tooltip=[alt.Tooltip("kernel:N", title="what"), alt.Tooltip("label:N", title="rate")],
     )
     least, most = ticks[0], ticks[-1]
-    caches = [
-        {"kib": one["bytes"] / 1024 / _sharers(one, threads), "name": f"L{one['level']}"}
-        for one in _caches(data)
-    ]
-    there = alt.InlineData(values=[one for one in caches if least <= float(str(one["kib"])) <= most])
+    parts = [(one.bytes / 1024 / _sharers(one, threads), f"L{one.level}") for one in _caches(data)]
+    caches = [{"kib": kib, "name": name} for kib, name in parts if least <= kib <= most]
+    there = alt.InlineData(values=caches)
     rule = alt.Chart(there).mark_rule(style="reference").encode(x="kib:Q")
     name = alt.Chart(there).mark_text(
         align="left", dx=4, dy=-6, baseline="bottom", color=theme.LIGHT["muted"]
@@ -176,31 +178,36 @@ def _memory_title(threads: int) -> str:
     return f"Memory over the working set, {who}"
 
 
-def _repeats(point: dict[str, Any]) -> str:
-    return f"confirmed in {point['visits']} visits" if point["confirmed"] else "not confirmed"
+def _shown(points: list[Point]) -> list[str]:
+    """What was measured of `KERNELS`, by name."""
+    there = {point.kernel for point in points}
+    return [name for kernel, name in KERNELS if kernel in there]
 
 
-def _paths(data: dict[str, Any]) -> Drawing:
+def _repeats(point: Point) -> str:
+    return f"confirmed in {point.visits} visits" if point.confirmed else "not confirmed"
+
+
+def _paths(data: Report) -> Drawing:
     """The most that each data path carries, over memory alone or the first bus that is known."""
-    roofline = data["rooflines"][:2][-1]
-    rows = [
-        {
-            "path": ceiling["path"],
-            "from": name,
-            "rate": ceiling[key] / 1e9,
-            "label": byte_rate(ceiling[key]),
-        }
-        for ceiling in roofline["ceilings"]
-        for key, name, _ in _FROM
-        if ceiling[key] is not None
+    roofline = data.rooflines[:2][-1]
+    names = [name for name, _ in _FROM]
+    bars = [
+        (ceiling.path, name, rate)
+        for ceiling in roofline.ceilings
+        for name, rate in zip(names, (ceiling.from_memory, ceiling.from_cache), strict=True)
+        if rate is not None
     ]
-    order = list(dict.fromkeys(str(row["path"]) for row in rows))
-    names = [name for _, name, _ in _FROM]
+    rows = [
+        {"path": path, "from": name, "rate": rate / 1e9, "label": byte_rate(rate)}
+        for path, name, rate in bars
+    ]
+    order = list(dict.fromkeys(path for path, _, _ in bars))
     y = alt.Y("path:N").title(None).sort(order).axis(labelLimit=170)
     x = alt.X("rate:Q").title("GB/s of payload at most").scale(zero=True).axis(tickCount=8)
     colour = (
         alt.Color("from:N")
-        .scale(domain=names, range=[theme.LIGHT[colour] for _, _, colour in _FROM])
+        .scale(domain=names, range=[theme.LIGHT[colour] for _, colour in _FROM])
         .legend(alt.Legend(title=None))
     )
     tips = [alt.Tooltip(f"{field}:N", title=field) for field in ("path", "from")]
@@ -228,32 +235,37 @@ def _paths(data: dict[str, Any]) -> Drawing:
     return alt.layer(*layers).properties(width=base.WIDTH, height=height, title=heading)
 
 
-def _over(roofline: dict[str, Any]) -> str:
+def _over(roofline: Roofline) -> str:
     """The bus that the paths go over."""
-    return "over memory alone" if roofline["device"] is None else f"over the bus of {roofline['device']}"
+    return "over memory alone" if roofline.device is None else f"over the bus of {roofline.device}"
 
 
-def _roofline(data: dict[str, Any]) -> Drawing:
+def _roofline(data: Report) -> Drawing:
     """The most that paths carry from memory over what the bus carries: up to its knee a path follows its bus.
 
     Buses of devices that tell theirs are upright lines.
     """
+    points = [
+        (ceiling.path, over.bus, ceiling.from_memory)
+        for over in data.over_buses
+        for ceiling in over.ceilings
+        if over.bus is not None and ceiling.from_memory is not None
+    ]
     own = [
         {
-            "path": ceiling["path"],
-            "bus": over["bus"] / 1e9,
-            "rate": ceiling["from_memory"] / 1e9,
-            "label": f"{byte_rate(ceiling['from_memory'])} over a bus of {byte_rate(over['bus'])}",
+            "path": path,
+            "bus": bus / 1e9,
+            "rate": rate / 1e9,
+            "label": f"{byte_rate(rate)} over a bus of {byte_rate(bus)}",
         }
-        for over in data["over_buses"]
-        for ceiling in over["ceilings"]
+        for path, bus, rate in points
     ]
-    shown = list(dict.fromkeys(str(row["path"]) for row in own))
-    ends = {float(str(row["bus"])) for row in own}
+    shown = list(dict.fromkeys(path for path, _, _ in points))
+    slow, fast = (end(bus / 1e9 for _, bus, _ in points) for end in (min, max))
     x = (
         alt.X("bus:Q")
         .title("GB/s that the I/O bus carries")
-        .scale(type="log", base=2, nice=False, domain=[min(ends), max(ends)])
+        .scale(type="log", base=2, nice=False, domain=[slow, fast])
         .axis(values=[0.25 * 2**step for step in range(10)], format="~g")
     )
     y = alt.Y("rate:Q").title("GB/s of payload at most").scale(type="log", base=2).axis(format="~g")
@@ -272,8 +284,8 @@ def _roofline(data: dict[str, Any]) -> Drawing:
     marks = alt.Chart(values).mark_point(filled=True, size=46, opacity=1)
     tips = [alt.Tooltip("path:N", title="path"), alt.Tooltip("label:N", title="at most")]
     marks = marks.encode(x=x, y=y, color=colour, shape=shape, tooltip=tips)
-    least = min(float(str(row["rate"])) for row in own)
-    buses = [{**one, "foot": least} for one in _buses(data) if min(ends) <= one["bus"] <= max(ends)]
+    least = min(rate / 1e9 for _, _, rate in points)
+    buses = [{"bus": bus, "name": name, "foot": least} for bus, name in _buses(data) if slow <= bus <= fast]
     there = alt.InlineData(values=buses)
     rule = alt.Chart(there).mark_rule(style="reference").encode(x="bus:Q")
     # Along the line, from its foot: two buses may be close to each other.
@@ -286,39 +298,37 @@ def _roofline(data: dict[str, Any]) -> Drawing:
     return alt.layer(*layers).properties(width=base.WIDTH, height=base.HEIGHT, title=heading)
 
 
-def _buses(data: dict[str, Any]) -> list[dict[str, Any]]:
+def _buses(data: Report) -> list[tuple[float, str]]:
     """Rate and names of the buses of devices; devices whose buses are alike in one line."""
     found: dict[float, list[str]] = {}
-    for device in data["devices"]:
-        if device["link"] is not None:
-            found.setdefault(device["link"]["payload_per_s"] / 1e9, []).append(device["name"])
+    for device in data.devices:
+        if device.link is not None:
+            found.setdefault(device.link.payload_per_s / 1e9, []).append(device.name)
     more = {bus: f" and {len(names) - 1} more" if len(names) > 1 else "" for bus, names in found.items()}
-    return [{"bus": bus, "name": names[0] + more[bus]} for bus, names in sorted(found.items())]
+    return [(bus, names[0] + more[bus]) for bus, names in sorted(found.items())]
 
 
-def _reached(data: dict[str, Any]) -> list[dict[str, Any]]:
+def _reached(data: Report) -> list[dict[str, str | float]]:
     """What loopback sockets reached, at the path whose name they have."""
     paths = {"copy": "one-copy-pipelined", "sendfile": "sendfile", "zerocopy": "msg-zerocopy"}
     return [
         {
-            "path": paths[one["sending"]],
-            "rate": one["rate"]["median"] / 1e9,
-            "label": byte_rate(one["rate"]["median"]),
+            "path": paths[one.sending],
+            "rate": one.rate.median / 1e9,
+            "label": byte_rate(one.rate.median),
         }
-        for one in data["sockets"].get("measured", [])
-        if one["receiving"] == "copy"
+        for one in data.sockets.measured or []
+        if one.receiving == "copy"
     ]
 
 
-def _memory_section(data: dict[str, Any]) -> str:
-    if "measured" not in data["memory"]:
-        return f"<p>Not measured: {esc(data['memory']['not_measured'])}.</p>"
-    points = data["memory"]["measured"]
+def _memory_section(data: Report) -> str:
+    points = data.memory.measured
+    if points is None:
+        return f"<p>Not measured: {esc(data.memory.not_measured)}.</p>"
 
     def key(threads: int) -> str:
-        there = {point["kernel"] for point in points if point["threads"] == threads}
-        shown = [name for kernel, name in KERNELS if kernel in there]
-        return line_key(shown)
+        return line_key(_shown([point for point in points if point.threads == threads]))
 
     says = (
         "One thread, the best of all samples during which nothing else took its CPU; upright lines are the "
@@ -332,47 +342,46 @@ def _memory_section(data: dict[str, Any]) -> str:
         drawn += _box(_TOGETHER, _memory_title(most), says, key(most))
     rows = [
         [
-            esc(_NAMES.get(point["kernel"], point["kernel"])),
-            size(point["bytes"]),
-            str(point["threads"]),
-            *(f"{point['rate'][which] / 1e9:.2f}" for which in ("best", "median", "least")),
-            str(point["visits"]),
-            "yes" if point["confirmed"] else "no",
+            esc(_NAMES[point.kernel]),
+            size(point.bytes),
+            str(point.threads),
+            *(f"{rate / 1e9:.2f}" for rate in (point.rate.best, point.rate.median, point.rate.least)),
+            str(point.visits),
+            "yes" if point.confirmed else "no",
         ]
         for point in points
     ]
     head = ["What", "Array", "Threads", "Best, GB/s", "Median, GB/s", "Least, GB/s", "Visits", "Confirmed"]
     grid = html_table("All points", head, rows, numeric=range(1, 7), kind="tall")
-    found = data["bandwidths"] or {}
     taken = [
         [
-            esc(FIGURES[one["figure"]]),
-            byte_rate(found[one["figure"]]),
-            esc(_NAMES.get(one["kernel"], one["kernel"])),
-            size(one["bytes"]),
-            str(one["threads"]),
+            esc(FIGURES[one.figure]),
+            byte_rate(getattr(data.bandwidths, one.figure)),
+            esc(_NAMES[one.kernel]),
+            size(one.bytes),
+            str(one.threads),
             '<span class="good">✓ confirmed</span>'
-            if one["confirmed"]
+            if one.confirmed
             else '<span class="bad">✗ not confirmed</span>',
         ]
-        for one in data["basis"]
+        for one in data.basis
     ]
     head = ["Figure", "Rate", "Taken from", "Array", "Threads", "Second visit within 3 %"]
     model = html_table("What the model takes", head, taken, numeric=(1, 3, 4), kind="cards") if taken else ""
     return drawn + model + grid
 
 
-def _paths_section(data: dict[str, Any]) -> str:
-    if not data["rooflines"]:
+def _paths_section(data: Report) -> str:
+    if not data.rooflines:
         return ""
-    key = block_key([Block(colour, name) for _, name, colour in _FROM])
+    key = block_key([Block(colour, name) for name, colour in _FROM])
     says = (
-        f"Bars are {'upper bounds of the copy model' if data['steady'] else _UNSURE}; "
+        f"Bars are {'upper bounds of the copy model' if data.steady else _UNSURE}; "
         "diamonds are what TCP over loopback reached whose receiver copies, where there is no bus; with "
         "sendfile a copy is at one end, else at both. How fast this host encrypts is not measured."
     )
-    drawn = _box(_PATHS, f"{_PATHS_TITLE}, {_over(data['rooflines'][:2][-1])}", says, key)
-    paths = [ceiling["path"] for ceiling in data["over_buses"][0]["ceilings"]]
+    drawn = _box(_PATHS, f"{_PATHS_TITLE}, {_over(data.rooflines[:2][-1])}", says, key)
+    paths = [ceiling.path for ceiling in data.over_buses[0].ceilings]
     key = line_key(paths)
     says = (
         "Up to its knee a path follows its bus; then memory or the CPU's copies bound it. One copy in turns "
@@ -383,35 +392,35 @@ def _paths_section(data: dict[str, Any]) -> str:
     return drawn + _box(_ROOFLINE, _ROOFLINE_TITLE, says, key)
 
 
-def _model_section(data: dict[str, Any]) -> str:
+def _model_section(data: Report) -> str:
     marks = {"holds": ("good", "✓"), "fails": ("bad", "✗"), "not_told_apart": ("muted", "?")}
     rows = []
-    for one in data["verdicts"]:
-        colour, mark = marks[one["outcome"]]
+    for one in data.verdicts:
+        colour, mark = marks[one.outcome]
         rows.append(
             [
-                prose(one["what"]),
-                quantity(one, "predicted"),
-                quantity(one, "measured"),
-                esc(one["rule"]),
-                f'<span class="{colour}">{mark} {OUTCOMES[one["outcome"]]}</span>',
+                prose(one.what),
+                predicted(one),
+                measured(one),
+                esc(one.rule),
+                f'<span class="{colour}">{mark} {OUTCOMES[one.outcome]}</span>',
             ]
         )
     if not rows:
-        why = data["sockets"].get("not_measured", "the memory was not measured")
+        why = data.sockets.not_measured or "the memory was not measured"
         return f"<p>Not measured: {esc(why)}.</p>"
     head = ["Prediction", "Model", "Here", "Rule", "Verdict"]
     verdicts = html_table("The model against these sockets", head, rows, numeric=(1, 2), kind="cards")
     rows = [
         [
-            esc(sockets(one)),
-            byte_rate(one["rate"]["median"]),
-            f"{one['send_cpu']:.3f}",
-            f"{one['receive_cpu']:.3f}",
-            "" if one["copied"] is None else f"{100 * one['copied']:.0f} %",
-            esc(one["congestion"]),
+            esc(sockets(stream)),
+            byte_rate(stream.rate.median),
+            f"{stream.send_cpu:.3f}",
+            f"{stream.receive_cpu:.3f}",
+            "" if stream.copied is None else f"{100 * stream.copied:.0f} %",
+            esc(stream.congestion),
         ]
-        for one in data["sockets"]["measured"]
+        for stream in data.sockets.measured or []
     ]
     head = [
         "Way",
@@ -427,37 +436,33 @@ def _model_section(data: dict[str, Any]) -> str:
         "A difference is the median of those between neighbours in time, and in brackets where that median "
         "lies with 95 % confidence; where this reaches beyond the rule the two are not told apart."
     )
-    return f"{verdicts}<p>{spread} {esc(data['leaves_out'])}</p>{streams}"
+    return f"{verdicts}<p>{spread} {esc(data.leaves_out)}</p>{streams}"
 
 
-def _rest_section(data: dict[str, Any]) -> str:
+def _rest_section(data: Report) -> str:
     rows = [[esc(name), esc(value)] for name, value in facts(data)]
     packets = [
-        [
-            esc(one["calls"]),
-            *(f"{one[key]:,.0f}" for key in ("sent", "received")),
-            f"{one['cpu_us']:.2f}",
-        ]
-        for one in data["packets"].get("measured", [])
+        [esc(one.calls), f"{one.sent:,.0f}", f"{one.received:,.0f}", f"{one.cpu_us:.2f}"]
+        for one in data.packets.measured or []
     ]
     head = ["Datagrams of 64 B", "sent/s", "received/s", "CPU, us each"]
     grid = html_table("Packets over loopback", head, packets, numeric=(1, 2, 3)) if packets else ""
     return html_table("Clock, kernel, devices", ["What", "Found"], rows, kind="cards") + grid
 
 
-def _host_section(data: dict[str, Any]) -> str:
-    host = data["host"]
-    caches = ", ".join(f"L{one['level']} {size(one['bytes'])}" for one in _caches(data))
+def _host_section(data: Report) -> str:
+    host = data.host
+    caches = ", ".join(f"L{one.level} {size(one.bytes)}" for one in _caches(data))
     entries = [
-        ("processor", host["cpu"]),
-        ("CPUs", host["cpus"]),
-        ("vectors", data["width"]),
+        ("processor", host.cpu),
+        ("CPUs", host.cpus),
+        ("vectors", data.width),
         ("caches of data", caches),
-        ("memory", size(host["memory_bytes"])),
-        ("kernel", host["kernel"]),
-        ("clock", host["clock_source"]),
-        ("virtual machine", "yes" if host["virtual_machine"] else "no"),
-        ("load when it began", host["load"]),
+        ("memory", size(host.memory_bytes)),
+        ("kernel", host.kernel),
+        ("clock", host.clock_source),
+        ("virtual machine", "yes" if host.virtual_machine else "no"),
+        ("load when it began", host.load),
     ]
     items = "".join(f"<dt>{esc(key)}</dt><dd>{esc(value)}</dd>" for key, value in entries)
     return f"<dl>{items}</dl>"

@@ -2,9 +2,13 @@
 """What the report reads of a run: the fields of the store's record, and nothing of the store itself."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
-Claim: TypeAlias = Mapping[str, Any]
+from engpass.campaign import Axis
+from engpass.jsondata import Json
+from engpass.types.plan import Drawing
+
+Claim: TypeAlias = Mapping[str, Json]
 """A statement and its verdict, with the keys of `Judged.to_json`; all but `statement` may be missing."""
 
 
@@ -33,13 +37,13 @@ class Run(File, Protocol):
     @property
     def variants(self) -> Sequence[str]: ...
     @property
-    def axes(self) -> Sequence[Mapping[str, Any]]: ...
+    def axes(self) -> Sequence[Axis]: ...
     @property
     def repeats(self) -> int: ...
     @property
-    def topology(self) -> Mapping[str, Any]: ...
+    def topology(self) -> Drawing: ...
     @property
-    def environment(self) -> Mapping[str, Any]: ...
+    def environment(self) -> Mapping[str, Json]: ...
     @property
     def created(self) -> str: ...
     @property

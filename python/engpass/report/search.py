@@ -1,7 +1,7 @@
 """Figures of searches: loss and what came in over the offered load, and the loads that were tried in turn."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 import altair as alt
 
@@ -9,18 +9,34 @@ from engpass.losses import Losses
 from engpass.report import theme
 from engpass.report.figures.base import HEIGHT, WIDTH, Drawing
 from engpass.say import percent
+from engpass.search.found import Found, Tried, found, tried
 from engpass.search.trial import Trial
 from engpass.store import SearchRecord
 
 _MBIT = 1e6
 
 
+class _Folded(TypedDict):
+    """The loss at a load of a search."""
+
+    search: str
+    offered: float
+    loss: float
+
+
+class _Mark(_Folded):
+    """A trial of a search."""
+
+    received: float
+    duration: float
+
+
 def figures(records: Sequence[SearchRecord]) -> dict[str, Drawing]:
     """The charts by name; several searches stand in one chart, their steps only of one alone."""
-    found = {"loss": _loss(records), "received": _received(records)}
+    made = {"loss": _loss(records), "received": _received(records)}
     if len(records) == 1:
-        found["steps"] = _steps(records[0])
-    return found
+        made["steps"] = _steps(records[0])
+    return made
 
 
 def _names(records: Sequence[SearchRecord]) -> list[str]:
@@ -32,34 +48,34 @@ def _names(records: Sequence[SearchRecord]) -> list[str]:
     ]
 
 
-def _rows(records: Sequence[SearchRecord]) -> list[dict[str, Any]]:
+def _rows(records: Sequence[SearchRecord]) -> list[_Mark]:
     return [
         {
             "search": name,
-            "offered": trial["load_bit_per_s"] / _MBIT,
-            "received": trial["forwarded_bit_per_s"] / _MBIT,
-            "loss": trial["loss"] * 100,
-            "duration": trial["duration_s"],
+            "offered": trial.load_bit_per_s / _MBIT,
+            "received": trial.forwarded_bit_per_s / _MBIT,
+            "loss": trial.loss * 100,
+            "duration": trial.duration_s,
         }
         for name, record in zip(_names(records), records, strict=True)
-        for trial in record.trials
+        for trial in tried(record)
     ]
 
 
-def _together(records: Sequence[SearchRecord]) -> list[dict[str, Any]]:
+def _together(records: Sequence[SearchRecord]) -> list[_Folded]:
     """The loss of all trials of a load together, by search and load."""
-    found: dict[tuple[str, float], list[Losses]] = {}
+    together: dict[tuple[str, float], list[Losses]] = {}
     for name, record in zip(_names(records), records, strict=True):
-        for trial in record.trials:
-            losses = Trial.from_json(trial).losses
-            found.setdefault((name, trial["load_bit_per_s"] / _MBIT), []).append(losses)
+        for one in tried(record):
+            trial = Trial(round(one.load_bit_per_s), one.duration_s, one.sent, one.lost, one.asked)
+            together.setdefault((name, one.load_bit_per_s / _MBIT), []).append(trial.losses)
     return [
         {"search": name, "offered": load, "loss": 100 * (Losses.sum(parts).share or 0.0)}
-        for (name, load), parts in found.items()
+        for (name, load), parts in together.items()
     ]
 
 
-def _colour(rows: Sequence[dict[str, Any]]) -> alt.Color:
+def _colour(rows: Sequence[_Folded]) -> alt.Color:
     names = list(dict.fromkeys(row["search"] for row in rows))
     legend = alt.Legend(title=None) if len(names) > 1 else None
     return alt.Color("search:N").scale(domain=names).legend(legend)
@@ -96,27 +112,29 @@ OUTCOMES = {
 """What became of a trial: how it is called, and its place among the colours and shapes."""
 
 
-def outcome(trial: Mapping[str, Any]) -> str:
+def outcome(trial: Tried) -> str:
     """Key in `OUTCOMES` of a stored trial."""
-    if not trial.get("valid", True):
+    if not trial.valid:
         return "late"
-    if not trial["kept"]:
+    if not trial.kept:
         return "short"
-    return "lossy" if trial["loss"] > 0 else "clean"
+    return "lossy" if trial.loss > 0 else "clean"
 
 
 def bounds(record: SearchRecord) -> list[tuple[str, float]]:
     """What the search found, as loads in bit/s of payload with their names."""
-    result = record.result or {}
-    if "goals" in result:
-        return [
-            (f"{percent(goal['goal']['loss_ratio'])} loss: {name} bound", goal[f"{name}_bit_per_s"])
-            for goal in result["goals"]
-            for name in ("lower", "upper")
-            if goal[f"{name}_bit_per_s"] is not None
+    result = found(record) or Found()
+    named = [
+        ("throughput", result.throughput_bit_per_s),
+        ("highest without loss", result.highest_clean_bit_per_s),
+    ]
+    if result.goals is not None:
+        named = [
+            (f"{percent(goal.goal.loss_ratio)} loss: {name} bound", load)
+            for goal in result.goals
+            for name, load in (("lower", goal.lower_bit_per_s), ("upper", goal.upper_bit_per_s))
         ]
-    named = {"throughput_bit_per_s": "throughput", "highest_clean_bit_per_s": "highest without loss"}
-    return [(name, result[key]) for key, name in named.items() if result.get(key) is not None]
+    return [(name, load) for name, load in named if load is not None]
 
 
 def _steps(record: SearchRecord) -> Drawing:
@@ -124,13 +142,13 @@ def _steps(record: SearchRecord) -> Drawing:
     rows = [
         {
             "trial": number,
-            "offered": trial["load_bit_per_s"] / _MBIT,
-            "received": trial["forwarded_bit_per_s"] / _MBIT,
-            "loss": trial["loss"] * 100,
-            "duration": trial["duration_s"],
+            "offered": trial.load_bit_per_s / _MBIT,
+            "received": trial.forwarded_bit_per_s / _MBIT,
+            "loss": trial.loss * 100,
+            "duration": trial.duration_s,
             "outcome": OUTCOMES[outcome(trial)][0],
         }
-        for number, trial in enumerate(record.trials, 1)
+        for number, trial in enumerate(tried(record), 1)
     ]
     kinds = {row["outcome"] for row in rows}
     there = [(name, place) for name, place in OUTCOMES.values() if name in kinds]
@@ -150,8 +168,8 @@ def _steps(record: SearchRecord) -> Drawing:
         .legend(alt.Legend(title=None, symbolOpacity=1)),
         tooltip=[alt.Tooltip("trial:Q"), *_tooltip(), alt.Tooltip("outcome:N")],
     )
-    found = [{"offered": load / _MBIT, "name": name} for name, load in bounds(record)]
-    rule = alt.Chart(alt.InlineData(values=found)).mark_rule(style="reference")
+    bound = [{"offered": load / _MBIT, "name": name} for name, load in bounds(record)]
+    rule = alt.Chart(alt.InlineData(values=bound)).mark_rule(style="reference")
     layers = [rule.encode(y="offered:Q", tooltip=[alt.Tooltip("name:N"), _tooltip()[0]]), line, marks]
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title="Loads as they were tried")
 

@@ -1,16 +1,16 @@
 """The page about a search, or about a path and TCP over it."""
 
-from typing import Any
-
 from engpass import say
+from engpass.jsondata import Json
 from engpass.report import theme
-from engpass.report.charts import for_page
+from engpass.report.charts import Spec, for_page
 from engpass.report.figures.base import Block, Drawing
 from engpass.report.html import esc
 from engpass.report.html import table as html_table
 from engpass.report.search import OUTCOMES, PATH_SERIES, figures, outcome, path_figures
 from engpass.report.sections import block_key, entry_list, file_section
 from engpass.say import duration, percent, rate
+from engpass.search.found import Found, found, tried
 from engpass.store import SearchRecord
 
 _PATH = "rfc6349"
@@ -31,7 +31,7 @@ def drawings(record: SearchRecord) -> dict[str, Drawing]:
     return figures([record]) if record.trials else {}
 
 
-def charts(record: SearchRecord) -> dict[str, dict[str, Any]]:
+def charts(record: SearchRecord) -> dict[str, Spec]:
     """The same as specifications for the page."""
     return {name: for_page(chart.to_dict(), "") for name, chart in drawings(record).items()}
 
@@ -39,7 +39,7 @@ def charts(record: SearchRecord) -> dict[str, dict[str, Any]]:
 def sections(record: SearchRecord) -> list[tuple[str, str, str]]:
     """Key, title and body of the sections; an empty body is left out."""
     first = _path_sections(record) if record.method == _PATH else _search_sections(record)
-    told: list[tuple[str, Any]] = [
+    told: list[tuple[str, Json]] = [
         ("engine", record.engine),
         ("variant", record.variant),
         ("traffic", record.traffic),
@@ -71,14 +71,15 @@ def sentence(record: SearchRecord) -> str:
             f"{rate(result['bandwidth_bit_per_s'])} of IP: a product of {result['bdp_bytes']:,.0f} B, and "
             f"{rate(result['ideal_bit_per_s'])} of TCP at most."
         )
-    if "goals" in result:
+    what = found(record) or Found()
+    if what.goals is not None:
         return " ".join(
-            f"{_up_to(goal['goal']['loss_ratio'])} `{record.traffic}` carries "
-            f"{rate(goal['conditional_throughput_bit_per_s']) or 'nothing that was tried'} of payload"
-            f"{'' if goal['regular'] else ' (irregular: ' + goal['why'] + ')'}."
-            for goal in result["goals"]
+            f"{_up_to(one.goal.loss_ratio)} `{record.traffic}` carries "
+            f"{rate(one.conditional_throughput_bit_per_s) or 'nothing that was tried'} of payload"
+            f"{'' if one.regular else f' (irregular: {one.why})'}."
+            for one in what.goals
         )
-    clean = result.get("throughput_bit_per_s", result.get("highest_clean_bit_per_s"))
+    clean = what.highest_clean_bit_per_s if what.finished is None else what.throughput_bit_per_s
     if clean is None:
         return f"Every load of `{record.traffic}` that was tried lost something."
     return f"`{record.traffic}` carries {rate(clean)} of payload without loss."
@@ -88,7 +89,7 @@ def _up_to(loss: float) -> str:
     return f"With up to {percent(loss)} loss" if loss else "Without loss"
 
 
-def _told(key: str, value: object) -> tuple[str, object]:
+def _told(key: str, value: Json) -> tuple[str, Json]:
     """A setting with its unit, which its key ends with."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if key.endswith("_bit_per_s"):
@@ -110,7 +111,7 @@ def _box(name: str, key: str) -> str:
 
 
 def _search_sections(record: SearchRecord) -> list[tuple[str, str, str]]:
-    kinds = {outcome(trial) for trial in record.trials}
+    kinds = {outcome(trial) for trial in tried(record)}
     key = block_key(
         Block(theme.colour(place), name) for kind, (name, place) in OUTCOMES.items() if kind in kinds
     )
@@ -124,56 +125,56 @@ def _search_sections(record: SearchRecord) -> list[tuple[str, str, str]]:
 
 def _warnings(record: SearchRecord) -> str:
     result = record.result or {}
-    found = []
+    warnings = []
     if invalid := result.get("invalid_trials", result.get("invalid_runs")):
-        found.append(
+        warnings.append(
             '<span class="badge bad">invalid</span> The emulated network was too late in '
             f"{invalid} of the trials: what was found is not the network's."
         )
-    found += [
+    warnings += [
         f'<span class="badge mark">not conforming</span> {esc(one)}' for one in result.get("departures", [])
     ]
-    found += [esc(one) for one in result.get("notes", [])]
-    return "".join(f"<p>{one}</p>" for one in found)
+    warnings += [esc(one) for one in result.get("notes", [])]
+    return "".join(f"<p>{one}</p>" for one in warnings)
 
 
 def _found(record: SearchRecord) -> str:
-    result = record.result
+    result = found(record)
     if result is None:
         return "<p>The search has not ended; the same command goes on.</p>"
-    if "goals" in result:
+    if result.goals is not None:
         rows = [
             [
-                percent(one["goal"]["loss_ratio"]),
-                f"{one['goal']['final_trial_s']:g} s",
-                f"{one['goal']['duration_sum_s']:g} s",
-                percent(one["goal"]["exceed_ratio"]),
-                rate(one["lower_bit_per_s"]),
-                rate(one["upper_bit_per_s"]),
-                rate(one["conditional_throughput_bit_per_s"]),
-                "regular" if one["regular"] else f'<span class="bad">irregular: {esc(one["why"])}</span>',
+                percent(one.goal.loss_ratio),
+                f"{one.goal.final_trial_s:g} s",
+                f"{one.goal.duration_sum_s:g} s",
+                percent(one.goal.exceed_ratio),
+                rate(one.lower_bit_per_s),
+                rate(one.upper_bit_per_s),
+                rate(one.conditional_throughput_bit_per_s),
+                "regular" if one.regular else f'<span class="bad">irregular: {esc(one.why)}</span>',
             ]
-            for one in result["goals"]
+            for one in result.goals
         ]
         head = ["Loss up to", "Final trial", "Decided by", "Bad up to", "Lower bound", "Upper bound"]
         head += ["Conditional throughput", "Result"]
-        caption = f"MLRsearch (RFC 9971): {result['trials']} trials, {result['trial_seconds']:g} s of traffic"
+        caption = f"MLRsearch (RFC 9971): {result.trials} trials, {result.trial_seconds:g} s of traffic"
         return html_table(caption, head, rows, numeric=range(7), kind="cards")
-    if "finished" in result:
-        lossy = result["lowest_lossy_bit_per_s"]
-        rows = [["throughput", rate(result["throughput_bit_per_s"]) or "none: every load lost something"]]
+    if result.finished is not None:
+        lossy = result.lowest_lossy_bit_per_s
+        rows = [["throughput", rate(result.throughput_bit_per_s) or "none: every load lost something"]]
         rows.append(["lowest load with loss", rate(lossy) or "none was tried"])
-        rows.append(["ended", "yes" if result["finished"] else "early, at its time limit"])
+        rows.append(["ended", "yes" if result.finished else "early, at its time limit"])
         return html_table("Throughput (RFC 2544 section 26.1)", ["What", "Found"], rows, kind="cards")
-    clean = rate(result["highest_clean_bit_per_s"]) or "none was tried"
+    clean = rate(result.highest_clean_bit_per_s) or "none was tried"
     rows = [["highest load without loss", clean]]
     return html_table("Frame loss (RFC 2544 section 26.3)", ["What", "Found"], rows, kind="cards")
 
 
 def _trials(record: SearchRecord) -> str:
     rows = [
-        [esc(cell) for cell in (*say.trial(number, trial), OUTCOMES[outcome(trial)][0])]
-        for number, trial in enumerate(record.trials, 1)
+        [esc(cell) for cell in (*say.trial(number, told), OUTCOMES[outcome(trial)][0])]
+        for number, (told, trial) in enumerate(zip(record.trials, tried(record), strict=True), 1)
     ]
     head = ["Trial", "Offered", "For", "Sent", "Lost", "Loss", "Received", "What became of it"]
     return html_table("All trials", head, rows, numeric=range(7), kind="tall") if rows else ""

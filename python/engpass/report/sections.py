@@ -4,10 +4,10 @@ Everything from outside is escaped here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from engpass import say
 from engpass.above import GENERATORS
+from engpass.jsondata import Json
 from engpass.report import theme
 from engpass.report.aggregate import Point, Spread, Table
 from engpass.report.diagram import diagram
@@ -18,6 +18,7 @@ from engpass.report.html import table as html_table
 from engpass.report.record import File, Run
 from engpass.report.words import DONE_BY, Stretch, bottlenecks
 from engpass.types.outcome import Bottleneck, Outcome
+from engpass.types.plan import Drawing
 from engpass.units import plain, unit_for
 
 MAX_TABLE = 160
@@ -113,9 +114,9 @@ def testbed_section(run: Run) -> str:
     return drawing(run.topology)
 
 
-def drawing(topology: Mapping[str, Any]) -> str:
+def drawing(topology: Drawing) -> str:
     """A topology in both layouts, in a box that scrolls."""
-    if not topology.get("nodes"):
+    if not topology.nodes:
         return ""
     drawings = diagram(topology) + diagram(topology, narrow=True)
     label = "Diagram of the testbed"
@@ -304,14 +305,14 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
 
 def environment_section(run: Run) -> str:
     """What it ran on, as the store recorded it."""
-    entries: list[tuple[str, Any]] = [("run", run.id), ("created", run.created), ("status", run.status)]
+    entries: list[tuple[str, Json]] = [("run", run.id), ("created", run.created), ("status", run.status)]
     entries += [("points", f"{run.points_done} of {run.points_total}"), ("engines", ", ".join(run.engines))]
     return entry_list([*entries, *run.environment.items()])
 
 
-def entry_list(entries: Iterable[tuple[str, Any]]) -> str:
+def entry_list(entries: Iterable[tuple[str, Json]]) -> str:
     """Names and what stands behind them; what is counted in bytes gets the unit that suits it."""
-    told: list[tuple[str, Any]] = []
+    told: list[tuple[str, Json]] = []
     for key, value in entries:
         if key.endswith("_bytes") and isinstance(value, int):
             told.append((key.removesuffix("_bytes"), unit_for("B", [value]).say(value, 3)))
@@ -322,7 +323,7 @@ def entry_list(entries: Iterable[tuple[str, Any]]) -> str:
     )
 
 
-def _flat(value: object) -> str:
+def _flat(value: Json) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_flat(item)}" for key, item in value.items())
     return ", ".join(map(_flat, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -7,9 +7,9 @@ contrast of at least 3:1 to its background (WCAG 1.4.11), every text colour 4.5:
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from engpass import ledger
+from engpass.jsondata import Json
 
 LIGHT: Mapping[str, str] = {
     "paper": "#ffffff",
@@ -152,7 +152,7 @@ def account_colours(accounts: Sequence[str]) -> list[str]:
     return names
 
 
-def on_page(node: Any) -> Any:  # noqa: ANN401 (JSON)
+def on_page(node: Json) -> Json:
     """A specification whose literal colours, those of `LIGHT`, become the page's own, light or dark."""
     if isinstance(node, Mapping):
         return {key: on_page(value) for key, value in node.items()}
@@ -166,12 +166,12 @@ def variables(palette: Mapping[str, str]) -> str:
     return "".join(f"--{name}:{value};" for name, value in palette.items())
 
 
-def config(palette: Mapping[str, str], font: str, legend: bool) -> dict[str, Any]:
+def config(palette: Mapping[str, str], font: str, legend: bool) -> dict[str, Json]:
     """Vega-Lite configuration in the colours of `palette`.
 
     Without a legend where the page draws it as HTML.
     """
-    text = {"labelFont": font, "titleFont": font, "labelFontSize": 12, "titleFontSize": 12}
+    text: dict[str, Json] = {"labelFont": font, "titleFont": font, "labelFontSize": 12, "titleFontSize": 12}
     return {
         "background": "transparent" if palette is CSS else palette["paper"],
         "font": font,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engpass import _engpass, outcomes
 from engpass.campaign import MODEL, Point
 from engpass.error import EngpassError, nearest
+from engpass.plan import point_plan
 from engpass.search.trial import KEPT, SearchError, Trial
 from engpass.testbed import Testbed
 
@@ -32,17 +32,16 @@ class Bench:
     ) -> None:
         self._testbed, self.traffic, self.engine, self.variant = testbed, traffic, engine, variant
         self._stopped = stopped
-        self._numbers: dict[str, Any] = json.loads(testbed.campaign.numbers(variant, []))
-        flows = {flow["name"]: flow for flow in self._numbers["flows"]}
+        flows = {flow.name: flow for flow in point_plan(testbed.campaign, variant, []).flows}
         if traffic not in flows:
             raise SearchError(f"there is no traffic `{traffic}`", nearest(traffic, flows))
         self._flow = flows[traffic]
-        if self._flow["kind"] not in STREAMS:
+        if self._flow.kind not in STREAMS:
             raise SearchError(
-                f"traffic `{traffic}` is `{self._flow['kind']}`, and has no load that could be searched",
+                f"traffic `{traffic}` is `{self._flow.kind}`, and has no load that could be searched",
                 "name a stream of datagrams: " + ", ".join(f"`{kind}`" for kind in sorted(STREAMS)),
             )
-        self.message = int(self._flow["message_bytes"])
+        self.message = self._flow.message_bytes or 0
         self.interrupt = _engpass.Interrupt()
         self._session: Session | None = None
         self._tried: dict[tuple[int, float], int] = {}
@@ -65,11 +64,11 @@ class Bench:
         would have. Fewer than one there cannot be.
         """
         flow = self._flow
-        if "on_ns" not in flow:
+        if flow.on_ns is None or flow.off_ns is None:
             return load
-        bits, on = self.message * 8, float(flow["on_ns"]) / 1e9
-        wanted = load * (on + float(flow["off_ns"]) / 1e9) / bits
-        if flow["lengths"] == "exponential":
+        bits, on = self.message * 8, flow.on_ns / 1e9
+        wanted = load * (on + flow.off_ns / 1e9) / bits
+        if flow.lengths == "exponential":
             return max(1, round(bits / (-on * math.log1p(-1 / wanted)))) if wanted > 1 else 1
         return max(1, round(bits * (wanted - 0.5) / on))
 
@@ -149,11 +148,11 @@ class Bench:
     def _drawn(self, load: int, duration: float) -> float:
         """How many datagrams less than the mean a schedule may well make: one burst, or three deviations."""
         mean: float = load * duration / (8 * self.message)
-        if self._flow["kind"] == "poisson":
+        if self._flow.kind == "poisson":
             return 3.0 * math.sqrt(mean)
-        if self._flow["kind"] == "udp-on-off":
-            on, off = float(self._flow["on_ns"]) / 1e9, float(self._flow["off_ns"]) / 1e9
-            if self._flow["lengths"] == "fixed":
+        if self._flow.kind == "udp-on-off":
+            on, off = (self._flow.on_ns or 0) / 1e9, (self._flow.off_ns or 0) / 1e9
+            if self._flow.lengths == "fixed":
                 return mean / duration * off
             # The time that a two-state Markov process spends in one of them.
             return 3.0 * mean * math.sqrt(2.0 * off * off / ((on + off) * duration))
@@ -162,13 +161,13 @@ class Bench:
 
 def stream_of(testbed: Testbed, variant: str) -> str:
     """The stream to search where nobody names one: the only one, or the only one without a rate."""
-    flows = json.loads(testbed.campaign.numbers(variant, []))["flows"]
-    streams = [flow for flow in flows if flow["kind"] in STREAMS]
-    free = [flow for flow in streams if flow.get("rate_bit_per_s") is None]
+    flows = point_plan(testbed.campaign, variant, []).flows
+    streams = [flow for flow in flows if flow.kind in STREAMS]
+    free = [flow for flow in streams if flow.rate_bit_per_s is None]
     for candidates in (streams, free):
         if len(candidates) == 1:
-            return str(candidates[0]["name"])
-    names = [flow["name"] for flow in streams]
+            return candidates[0].name
+    names = [flow.name for flow in streams]
     if not names:
         raise SearchError(
             "the testbed has no stream of datagrams", 'add a traffic of kind "udp-stream" to it'

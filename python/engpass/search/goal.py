@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from engpass.search.trial import Trial
 
@@ -48,7 +47,7 @@ class Goal:
             )
         return [*found, self]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, float]:
         """All attributes, which a report has to show (RFC 9971, "Manager")."""
         return {
             "loss_ratio": self.loss,
@@ -151,7 +150,7 @@ class GoalResult:
     why: str | None = None
     """Why it is not regular."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, dict[str, float] | float | str | None]:
         """The result as JSON data, with its goal."""
         return {
             "goal": self.goal.to_json(),

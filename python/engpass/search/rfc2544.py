@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from engpass.jsondata import Json
 from engpass.search.trial import Budget, Measurer
 
 TRIAL_SECONDS = 60.0
@@ -27,7 +27,7 @@ class Throughput:
     finished: bool
     """Whether they are as near as was asked."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """The result as JSON data."""
         return {
             "throughput_bit_per_s": self.lossless,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from engpass.campaign import ENGINES, MODEL, choose
 from engpass.memory import MOST, need
@@ -18,6 +18,9 @@ from engpass.search.rfc2544 import RESIDUE_SECONDS, SETTLE_SECONDS, TRIAL_SECOND
 from engpass.search.trial import Budget, SearchError, Trial
 from engpass.store import SearchRecord, Store
 from engpass.testbed import Testbed
+
+if TYPE_CHECKING:
+    from engpass.jsondata import Json
 
 METHODS = ("mlrsearch", "rfc2544", "frame-loss")
 """Ways to search."""
@@ -58,12 +61,16 @@ class Settings:
             return self.settle
         return 0.0 if self.method == "mlrsearch" else RESIDUE_SECONDS + SETTLE_SECONDS
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, list[dict[str, float]] | float | None]:
         """All of them, as a report has to show them."""
-        common = {"longest_s": self.longest, "least_bit_per_s": self.least, "most_bit_per_s": self.most}
+        common: dict[str, list[dict[str, float]] | float | None] = {
+            "longest_s": self.longest,
+            "least_bit_per_s": self.least,
+            "most_bit_per_s": self.most,
+        }
         if self.method == "mlrsearch":
             return {"goals": [goal.to_json() for goal in self.goals], "settle_s": self.settle, **common}
-        own = {"trial_s": self.trial, "settle_s": self.settle}
+        own: dict[str, float | None] = {"trial_s": self.trial, "settle_s": self.settle}
         if self.method == "rfc2544":
             return {**own, "width": self.width, **common}
         return {**own, "step": self.step, "whole": self.whole, **common}
@@ -123,7 +130,8 @@ def run_search(
         if began is not None:
             began(record)
         trials = _Trials(bench, store, record, settings.pause(engine), watch)
-        result = _found(settings, trials, least, most) | {
+        result = {
+            **_found(settings, trials, least, most),
             "trials": len(trials.made),
             "trial_seconds": sum(trial.duration for trial in trials.made),
             "message_bytes": bench.message,
@@ -176,7 +184,7 @@ class _Trials:
         return self._bench.trial(load, duration)
 
 
-def _found(settings: Settings, trials: _Trials, least: int, most: int) -> dict[str, Any]:
+def _found(settings: Settings, trials: _Trials, least: int, most: int) -> Mapping[str, Json]:
     budget = Budget(settings.longest)
     if settings.method == "mlrsearch":
         results = search(settings.goals, trials, least, most, budget)

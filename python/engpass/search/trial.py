@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+
+import msgspec
 
 from engpass.error import EngpassError
 from engpass.losses import Losses
@@ -15,6 +16,15 @@ KEPT = 0.98
 
 class SearchError(EngpassError):
     """A search that cannot be made, or came to no end."""
+
+
+class _Stored(msgspec.Struct, frozen=True, kw_only=True):
+    load_bit_per_s: int
+    duration_s: float
+    sent: int
+    lost: int
+    asked: int
+    valid: bool = True
 
 
 @dataclass(frozen=True)
@@ -60,17 +70,17 @@ class Trial:
         """The forwarding rate: load times what was not lost, in bit/s."""
         return self.load * (1.0 - self.loss)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, float]:
         """The trial as JSON data, with what follows from its counts."""
         derived = {"loss": self.loss, "forwarded_bit_per_s": self.forwarded, "kept": self.kept}
         names = {"load": "load_bit_per_s", "duration": "duration_s"}
         return {names.get(key, key): value for key, value in asdict(self).items()} | derived
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Trial:
+    def from_json(cls, data: Mapping[str, float]) -> Trial:
         """Inverse of `to_json`."""
-        counts = (data["sent"], data["lost"], data["asked"])
-        return cls(data["load_bit_per_s"], data["duration_s"], *counts, data.get("valid", True))
+        told = msgspec.convert(data, _Stored)
+        return cls(told.load_bit_per_s, told.duration_s, told.sent, told.lost, told.asked, told.valid)
 
 
 Measurer = Callable[[int, float], Trial]

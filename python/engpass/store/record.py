@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from engpass.campaign import Plan, Point, axes_from_json
+from engpass.campaign import Axis, Plan, Point
+from engpass.environment import Environment
 from engpass.types.outcome import VERSION
+from engpass.types.plan import Drawing
 
 if TYPE_CHECKING:
     from engpass.types.outcome import SweptValue
+
+
+def drawn(topology: Drawing) -> dict[str, object]:
+    """A drawing as JSON data, with its empty lists."""
+    return {name: to_builtins(getattr(topology, name)) for name in topology.__struct_fields__}
 
 
 @dataclass(frozen=True)
@@ -27,10 +33,10 @@ class RunRecord:
     overrides: list[tuple[str, str]]
     engines: list[str]
     variants: list[str]
-    axes: list[dict[str, Any]]
+    axes: tuple[Axis, ...]
     repeats: int
-    topology: dict[str, Any]
-    environment: dict[str, Any]
+    topology: Drawing
+    environment: Environment
     """Of the first session; a campaign resumed elsewhere has more, see `Store.sessions`."""
     created: str
     points_total: int
@@ -47,10 +53,9 @@ class RunRecord:
     @property
     def plan(self) -> Plan:
         """The points of this campaign."""
-        axes = axes_from_json(json.dumps(self.axes))
-        return Plan(tuple(self.engines), tuple(self.variants), axes, self.repeats)
+        return Plan(tuple(self.engines), tuple(self.variants), self.axes, self.repeats)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The record as JSON data."""
         return {
             "id": self.id,
@@ -66,9 +71,9 @@ class RunRecord:
             "engines": self.engines,
             "variants": self.variants,
             "overrides": [list(pair) for pair in self.overrides],
-            "axes": self.axes,
+            "axes": to_builtins(self.axes),
             "repeats": self.repeats,
-            "topology": self.topology,
+            "topology": drawn(self.topology),
             "environment": self.environment,
             "text": self.text,
         }
@@ -91,7 +96,7 @@ class Failure:
     point: Point
     error: str
 
-    def to_json(self, sweep: Mapping[str, SweptValue]) -> dict[str, Any]:
+    def to_json(self, sweep: Mapping[str, SweptValue]) -> dict[str, object]:
         """A line of its own beside the outcomes of the other points, with the same keys and `error`."""
         return {
             "version": VERSION,

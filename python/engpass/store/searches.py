@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 from sqlalchemy import Connection, Row, insert, inspect, select, update
 
+from engpass.environment import Environment
 from engpass.error import ChoiceError, nearest
 from engpass.store import schema
 from engpass.store.database import Database
@@ -29,7 +31,7 @@ class SearchRecord:
     traffic: str
     method: str
     settings: dict[str, Any]
-    environment: dict[str, Any]
+    environment: Environment
     created: str
     id: str = ""
     result: dict[str, Any] | None = None
@@ -162,7 +164,7 @@ def _record(row: Row[Any]) -> SearchRecord:
         traffic=row.traffic,
         method=row.method,
         settings=json.loads(row.settings),
-        environment=json.loads(row.environment),
+        environment=msgspec.json.decode(row.environment, type=Environment),
         created=row.created,
         id=row.id,
         result=None if row.result is None else json.loads(row.result),

@@ -6,19 +6,22 @@ import functools
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Connection, Row, case, func, insert, select, update
+import msgspec
+from sqlalchemy import Connection, Row, Select, Table, case, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from engpass import outcomes
-from engpass.environment import DEFAULT_STORE, now
-from engpass.error import ChoiceError, nearest
+from engpass.campaign import axes_from_json, axes_to_json
+from engpass.environment import DEFAULT_STORE, Environment, now
+from engpass.error import ChoiceError, StoreError, nearest
 from engpass.store import schema
 from engpass.store.database import Database, open_database
-from engpass.store.record import Failure, Finished, RunRecord
+from engpass.store.record import Failure, Finished, RunRecord, drawn
 from engpass.store.searches import Searches, SearchRecord
 from engpass.types.outcome import Outcome
+from engpass.upgrade import OldDrawing, drawing
 
 if TYPE_CHECKING:
     import os
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
 
 # Rows fetched at a time: outcomes of some kB each, so some MB.
 _ROWS = 2_000
+
+
+T = TypeVar("T")
 
 
 class Store:
@@ -238,7 +244,7 @@ class Store:
             self._database.write(lambda connection: connection.execute(self._put, rows))
 
     @functools.cached_property
-    def _put(self) -> Any:  # noqa: ANN401 (as `_upsert`)
+    def _put(self) -> postgresql.Insert | sqlite.Insert:
         """Made once: to make it takes longer than to send it."""
         statement = self._upsert(schema.point)
         new = statement.excluded
@@ -260,7 +266,7 @@ class Store:
             lambda connection: connection.execute(update(t).where(t.c.id == session).values(ended=now()))
         )
 
-    def _upsert(self, table: Any) -> Any:  # noqa: ANN401 (the two dialects' inserts have no common type with upserts)
+    def _upsert(self, table: Table) -> postgresql.Insert | sqlite.Insert:
         dialect = self._database.engine.dialect.name
         return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 
@@ -318,7 +324,7 @@ class Store:
         return records
 
 
-def _by_use() -> Any:  # noqa: ANN401 (a Select of many columns)
+def _by_use() -> Select[tuple[str, str | None]]:
     """Ids of runs, the one used last at the end."""
     t, s = schema.run.c, schema.session.c
     return (
@@ -329,7 +335,7 @@ def _by_use() -> Any:  # noqa: ANN401 (a Select of many columns)
     )
 
 
-def _run_row(record: RunRecord, run_id: str) -> dict[str, Any]:
+def _run_row(record: RunRecord, run_id: str) -> dict[str, str | int | None]:
     return {
         "id": run_id,
         "digest": record.digest,
@@ -340,9 +346,9 @@ def _run_row(record: RunRecord, run_id: str) -> dict[str, Any]:
         "overrides": json.dumps(record.overrides, ensure_ascii=False),
         "engines": json.dumps(record.engines),
         "variants": json.dumps(record.variants, ensure_ascii=False),
-        "axes": json.dumps(record.axes, ensure_ascii=False),
+        "axes": axes_to_json(record.axes),
         "repeats": record.repeats,
-        "topology": json.dumps(record.topology, ensure_ascii=False),
+        "topology": json.dumps(drawn(record.topology), ensure_ascii=False),
         "points_total": record.points_total,
         "created": record.created,
     }
@@ -361,10 +367,10 @@ def _record(row: Row[Any], used: str, environment: str, done: int, failed: int) 
         overrides=[(path, value) for path, value in json.loads(row.overrides)],
         engines=json.loads(row.engines),
         variants=json.loads(row.variants),
-        axes=json.loads(row.axes),
+        axes=axes_from_json(row.axes),
         repeats=row.repeats,
-        topology=json.loads(row.topology),
-        environment=json.loads(environment),
+        topology=drawing(_decoded(row.topology, OldDrawing)),
+        environment=_decoded(environment, Environment),
         created=row.created,
         points_total=row.points_total,
         points_done=done,
@@ -373,3 +379,14 @@ def _record(row: Row[Any], used: str, environment: str, done: int, failed: int) 
         used=used,
         digest=row.digest,
     )
+
+
+def _decoded(text: str, kind: type[T]) -> T:
+    """A part of a run's record, which another version may have written; raises `StoreError`."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError as error:
+        raise StoreError(
+            f"the record of a run cannot be read: {error}",
+            "it was damaged, or a later version wrote it: upgrade Engpass, or name another store",
+        ) from None

@@ -4,13 +4,14 @@ use std::fs;
 use std::os::linux::fs::MetadataExt;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::statistic::{Spread, spread};
 use super::sys;
 
 /// A file without a name, written and read past the page cache, one request at a time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Block {
     /// Directory of the file.
     pub directory: String,

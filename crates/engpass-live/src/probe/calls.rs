@@ -2,6 +2,7 @@
 
 use std::io;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::statistic::{Spread, spread};
@@ -11,7 +12,7 @@ use super::sys;
 pub(super) const CALL: usize = 128 << 10;
 
 /// A kernel's copy in the CPU time of the thread, over a file of so many bytes, [`CALL`] bytes a call.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct KernelCopy {
     /// Size of the file that the calls go round in.
     pub bytes: u64,

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What a device is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
     /// A network interface.
@@ -18,7 +19,7 @@ pub enum DeviceKind {
 }
 
 /// A link as it is now.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Link {
     /// GT/s of a lane.
     pub gigatransfers: f64,
@@ -35,7 +36,7 @@ pub struct Link {
 }
 
 /// A device, with its link or the reason why none is known.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Device {
     /// What it is for.
     pub kind: DeviceKind,

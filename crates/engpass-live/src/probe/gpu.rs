@@ -7,13 +7,14 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
 use libloading::{Library, Symbol};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::statistic::{Spread, spread};
 use super::sys;
 
 /// Copies of one GPU. Bytes per second.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Gpu {
     /// Name that the driver gives it.
     pub name: String,

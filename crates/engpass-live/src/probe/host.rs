@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A cache of the first CPU.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CacheLevel {
     /// 1 to 3 or 4.
     pub level: u32,
@@ -19,7 +20,7 @@ pub struct CacheLevel {
 }
 
 /// The host, as far as it tells.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Host {
     /// Name of the processor.
     pub cpu: String,

@@ -5,6 +5,7 @@
 
 use engpass_model::host::{Cache, DataPath, IoBus, Memory, Side, Transfer};
 use engpass_model::unit::{ByteRate, Size};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::devices::{Device, DeviceKind};
@@ -14,7 +15,7 @@ use super::socket::{Receiving, Sending, Stream};
 use super::statistic::{median_between, spread};
 
 /// What the memory gives in the terms of the model. Bytes per second.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bandwidths {
     /// All transfers together, of one thread: the most that any kernel moves over the bus, copies counted twice.
     pub memory_one: f64,
@@ -38,7 +39,7 @@ pub struct Bandwidths {
 }
 
 /// A data path and the most it can carry.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Ceiling {
     /// The path, as in a testbed.
     pub path: DataPath,
@@ -49,7 +50,7 @@ pub struct Ceiling {
 }
 
 /// A device of the network and the paths over it; `None` for what has no bound that is known.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Roofline {
     /// The device, or nothing where only the memory bounds.
     pub device: Option<String>,
@@ -60,7 +61,7 @@ pub struct Roofline {
 }
 
 /// A prediction and what became of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Verdict {
     /// What is compared.
     pub what: String,
@@ -79,7 +80,7 @@ pub struct Verdict {
 }
 
 /// What became of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It holds.
@@ -112,7 +113,7 @@ pub const LEAVES_OUT: &str = "The model counts copies, memory and bus. It has no
     scheduling, which is most of what a socket costs; so a prediction is an upper bound, and on loopback there is no DMA and no bus at all.";
 
 /// A figure of the model and the point that it was taken from.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Basis {
     /// The figure: its name in [`Bandwidths`].
     pub figure: &'static str,

@@ -19,11 +19,14 @@ mod survey;
 mod sys;
 mod timer;
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::time::SECOND;
 use survey::Survey;
@@ -68,8 +71,33 @@ impl<T> Section<T> {
     }
 }
 
+/// An object with one of two keys.
+impl<T: JsonSchema> JsonSchema for Section<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}Section", T::schema_name().trim_start_matches("Array_of_")).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut measured = generator.subschema_for::<Option<T>>();
+        measured.insert("description".to_owned(), "What was measured.".into());
+        json_schema!({
+            "type": "object",
+            "description": "What was measured, or why it was not.",
+            "properties": {
+                "measured": measured,
+                "not_measured": { "type": ["string", "null"], "description": "Why it was not." },
+            },
+        })
+    }
+}
+
+/// JSON Schema of a [`Report`]: for the types of Python.
+pub fn schema() -> Value {
+    schemars::schema_for!(Report).to_value()
+}
+
 /// All that was found out.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
     /// Version of Engpass.
     pub version: &'static str,

@@ -5,13 +5,14 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::statistic::spread;
 use super::sys;
 
 /// How datagrams are handed to the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Calls {
     /// One call each.
@@ -23,7 +24,7 @@ pub enum Calls {
 }
 
 /// Datagrams of one size, in one way.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Packets {
     /// How they are handed over.
     pub calls: Calls,

@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use socket2::{Domain, Socket, Type};
 
@@ -15,7 +16,7 @@ use super::statistic::{Spread, spread};
 use super::sys;
 
 /// How the sender hands its data over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sending {
     /// `send`: the kernel copies.
@@ -27,7 +28,7 @@ pub enum Sending {
 }
 
 /// How the receiver takes them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Receiving {
     /// `recv`: the kernel copies.
@@ -37,7 +38,7 @@ pub enum Receiving {
 }
 
 /// One way of sending and receiving.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Stream {
     /// How data are sent.
     pub sending: Sending,

@@ -1,9 +1,10 @@
 //! What is told of samples.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Samples in three numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Spread {
     /// The least.
     pub least: f64,

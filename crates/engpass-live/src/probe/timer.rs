@@ -2,13 +2,14 @@
 
 use std::io;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::statistic::quantile;
 use super::sys;
 
 /// How good the clock and the timers of this host are. Times in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Timer {
     /// Resolution that the kernel states.
     pub resolution: u64,

@@ -1,13 +1,12 @@
 """The ledger over the swept axis: the whole line, 100 %, by what every bit of it was used for."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import altair as alt
 
 from engpass import ledger
 from engpass.report import theme
-from engpass.report.aggregate import Table
+from engpass.report.aggregate import Row, Table
 from engpass.report.books import Line
 from engpass.report.figures import base
 from engpass.report.figures.base import Block
@@ -108,14 +107,14 @@ def _panels(table: Table, line: Line) -> dict[tuple[str, str], str]:
 
 def _rows(
     table: Table, line: Line, accounts: Sequence[str], panels: Mapping[tuple[str, str], str]
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     axis = table.x
     if axis is None:
         raise AssertionError("a stack is drawn only over an axis")
     rest = min(place[2][1:] for place in line.books)
     places = sorted((place for place in line.books if place[2][1:] == rest), key=lambda place: place[2][0])
     step = -(-len(axis.texts) // _MOST)
-    rows = []
+    rows: list[Row] = []
     for place in places:
         variant, engine, at = place
         index = at[0]
@@ -124,7 +123,7 @@ def _rows(
         books = line.books[place]
         for order, account in enumerate(accounts):
             # Every account at every value: an area would jump over a gap.
-            row: dict[str, Any] = {
+            row: Row = {
                 "panel": panels[variant, engine],
                 "where": axis.texts[index],
                 "account": _title(account),

@@ -1,14 +1,13 @@
 """The ledger of one point as a waterfall: from line rate to what is delivered, bar by bar."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
 from engpass import ledger, say
 from engpass.ledger import Books
 from engpass.report import theme
-from engpass.report.aggregate import Table
+from engpass.report.aggregate import Row, Table
 from engpass.report.books import Place
 from engpass.report.figures import base
 from engpass.report.figures.base import Block
@@ -25,7 +24,7 @@ def chart(
     steps = ledger.waterfall(books, own)
     unit = PERCENT if line_rate is None else unit_for("bit/s", [line_rate])
     whole = 1.0 if line_rate is None else line_rate
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for step in steps:
         ends = not step.taken
         low = 0.0 if ends else step.left
@@ -33,14 +32,14 @@ def chart(
         amount = high - low
         rows.append(
             {
-                "step": step.name.replace("`", ""),
+                "step": _name(step),
                 "family": _family_title(step.family),
                 "low": unit.of(low * whole),
                 "high": unit.of(high * whole),
                 "label": _label(amount, line_rate),
             }
         )
-    order = [row["step"] for row in rows]
+    order = [_name(step) for step in steps]
     present = list(dict.fromkeys(step.family for step in steps))
     domain = [_family_title(key) for key in present]
     colours = [theme.LIGHT[_colour(key)] for key in present]
@@ -85,6 +84,10 @@ def chart(
         height=max(160, 22 * len(rows)),
         title=alt.TitleParams(title, subtitle=[subtitle]),
     )
+
+
+def _name(step: ledger.Step) -> str:
+    return step.name.replace("`", "")
 
 
 def key_of(books: Books) -> list[Block]:

@@ -3,11 +3,9 @@
 On the diagonal everything arrives, below it the network loses, and where a curve turns is its knee.
 """
 
-from typing import Any
-
 import altair as alt
 
-from engpass.report.aggregate import Table
+from engpass.report.aggregate import Row, Table
 from engpass.report.figures import base
 
 
@@ -25,7 +23,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
     y = alt.Y("goodput:Q").title(f"received in {table.rate.name}").scale(zero=True)
     measured = alt.Chart().transform_filter("datum.engine !== 'limit'")
     colour = base.series_colour(table)
-    ends: list[dict[str, Any]] = [{"offered": rate, "goodput": rate} for rate in (0, table.rate.of(top))]
+    ends: list[Row] = [{"offered": rate, "goodput": rate} for rate in (0, table.rate.of(top))]
     diagonal = alt.Chart(alt.InlineData(values=ends))
     layers = [diagonal.mark_line(style="reference").encode(x=x, y=y)]
     if table.x is not None and table.x.numbers is not None:

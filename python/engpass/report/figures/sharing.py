@@ -1,6 +1,6 @@
 """What every flow gets, beside the others: bars in one panel for each variant, as shares of an even split."""
 
-from typing import Any
+from typing import TypedDict
 
 import altair as alt
 
@@ -13,6 +13,16 @@ MAX_BARS = 24
 """Flows at most: more are no bars any longer."""
 
 
+class _Bar(TypedDict):
+    """A row of the data."""
+
+    series: str
+    flow: str
+    share: float
+    label: str
+    chosen: bool
+
+
 def applies(table: Table, _flow: str) -> bool:
     """Where several flows were measured at one point of each variant."""
     if table.x is not None or len(table.flows) > MAX_BARS:
@@ -23,7 +33,7 @@ def applies(table: Table, _flow: str) -> bool:
 def draw(table: Table, flow: str) -> base.Drawing:
     """The flow that is chosen stands out."""
     points = _points(table)
-    rows: list[dict[str, Any]] = []
+    rows: list[_Bar] = []
     for variant in table.variants[: base.MAX_FACETS]:
         panel = [point for point in points if point.variant == variant]
         even = sum(point.goodput.mean for point in panel) / max(1, len(panel))

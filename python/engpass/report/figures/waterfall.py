@@ -4,12 +4,11 @@ What each layer and each host leaves, at the point where the flow's limit is hig
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
 from engpass.report import theme
-from engpass.report.aggregate import Point, Table
+from engpass.report.aggregate import Point, Row, Table
 from engpass.report.figures import base
 from engpass.units import unit_for
 
@@ -27,7 +26,7 @@ def draw(table: Table, flow: str) -> base.Drawing:
     chosen = _points(table, flow)
     rate = unit_for("bit/s", [bit_per_s for point in chosen for _, bit_per_s in point.stages])
     order = _merged([[name for name, _ in point.stages] for point in chosen])
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for point in chosen:
         left = dict(point.stages)
         bit_per_s = point.stages[0][1]

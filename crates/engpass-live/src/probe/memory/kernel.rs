@@ -10,10 +10,11 @@ mod plain;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A way to read, write or copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kernel {
     /// Vector loads.
@@ -73,7 +74,7 @@ impl Kernel {
 }
 
 /// Vector registers that are used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Width {
     /// 512 bits, AVX-512.

@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use kernel::{BLOCK, Kernel, Width, work};
@@ -15,7 +16,7 @@ use super::survey::Survey;
 use super::sys;
 
 /// What was measured at one size, with so many threads, each with arrays of its own.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Point {
     /// What was done.
     pub kernel: Kernel,

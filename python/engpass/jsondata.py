@@ -1,0 +1,9 @@
+"""The type of JSON data whose shape another program decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+Json: TypeAlias = "bool | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""A JSON value."""

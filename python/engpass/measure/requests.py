@@ -1,0 +1,80 @@
+"""What agents are asked: the fields of requests (docs/agent.md)."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The most that an agent lets through."""
+
+    duration_ns: int
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """When messages leave."""
+
+    kind: str
+    """`cbr`, `poisson` or `on-off`."""
+    rate_bit_per_s: int
+    """Of payload and of each stream."""
+    seed: int | None = None
+    on_ns: int | None = None
+    off_ns: int | None = None
+    lengths: str | None = None
+
+
+class Socket(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What sockets are told; the host's own where nothing is given."""
+
+    dscp: int | None = None
+    dont_fragment: bool | None = None
+    ttl: int | None = None
+    priority: int | None = None
+    mss_bytes: int | None = None
+    send_buffer_bytes: int | None = None
+    receive_buffer_bytes: int | None = None
+    nodelay: bool | None = None
+    congestion: str | None = None
+
+
+class Prepare(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One end of a flow; its place in a run (`run`, `flow`, `side` and where it is) comes last."""
+
+    kind: str
+    message_bytes: int
+    warmup_ns: int | None = None
+    duration_ns: int | None = None
+    interval_ns: int | None = None
+    limits: Limits | None = None
+    streams: int | None = None
+    transport: str | None = None
+    response_bytes: int | None = None
+    bytes: int | None = None
+    mptcp: bool | None = None
+    segmentation: bool | None = None
+    schedule: Schedule | None = None
+    gaps: bool | None = None
+    pacing: str | None = None
+    burst_messages: int | None = None
+    method: str | None = None
+    truncate: bool | None = None
+    cores: list[int] | None = None
+    socket: Socket | None = None
+    run: str | None = None
+    flow: str | None = None
+    side: str | None = None
+    peers: list[str] | None = None
+    to: list[str] | None = None
+    group: str | None = None
+    interface: str | None = None
+    joined: bool | None = None
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The run that another request is about, and the flow of it."""
+
+    run: str
+    flow: str | None = None
+    after_ns: int | None = None
+    """Of `start`: when senders begin."""

@@ -1,0 +1,72 @@
+"""What the store keeps of a search: its trials and its result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from engpass.store import SearchRecord
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """A trial, as `Trial.to_json` writes it."""
+
+    load_bit_per_s: float
+    duration_s: float
+    sent: int
+    lost: int
+    asked: int
+    loss: float
+    forwarded_bit_per_s: float
+    kept: bool
+    valid: bool = True
+
+
+class GoalAsked(msgspec.Struct, frozen=True):
+    """A goal, as `Goal.to_json` writes it."""
+
+    loss_ratio: float
+    final_trial_s: float
+    duration_sum_s: float
+    exceed_ratio: float
+
+
+class GoalFound(msgspec.Struct, frozen=True):
+    """The result for a goal, as `GoalResult.to_json` writes it."""
+
+    goal: GoalAsked
+    lower_bit_per_s: float | None
+    upper_bit_per_s: float | None
+    conditional_throughput_bit_per_s: float | None
+    regular: bool
+    why: str | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The result of a search by any of the methods."""
+
+    trials: int = 0
+    trial_seconds: float = 0.0
+    message_bytes: int = 1
+    invalid_trials: int = 0
+    departures: list[str] = []
+    goals: list[GoalFound] | None = None
+    """Of MLRsearch alone."""
+    finished: bool | None = None
+    """Of RFC 2544's throughput alone, with the two that follow."""
+    throughput_bit_per_s: float | None = None
+    lowest_lossy_bit_per_s: float | None = None
+    highest_clean_bit_per_s: float | None = None
+    """Of RFC 2544's frame loss alone."""
+
+
+def tried(record: SearchRecord) -> list[Tried]:
+    """The trials of a search."""
+    return msgspec.convert(record.trials, list[Tried])
+
+
+def found(record: SearchRecord) -> Found | None:
+    """The result of a search; none where it has not ended."""
+    return None if record.result is None else msgspec.convert(record.result, Found)
