@@ -22,13 +22,7 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
     cases.append(("ten TCP flows, 10 s", ["dumbbell:10:sack"]))
     cases.append(("UDP over 3 hops of routers, 0.5 s", ["frames:3", "run.duration=500 ms"]))
     lengths = str(ROOT / "benches/testbeds/lengths.toml")
-    cases.append(("UDP of random lengths, 500 B, 0.5 s", [lengths]))
-    longer = "traffic.stream.message=3000 B"
-    cases.append(("UDP of random lengths, 3 kB in fragments, 0.5 s", [lengths, longer]))
-    routers = ["link.in.mtu=9000 B", "link.out.mtu=576 B"]
-    cases.append(("the same, cut by routers for 1,500 and 576 B, 0.5 s", [lengths, longer, *routers]))
     for what, kind in (
-        ("of random lengths", 'kind = "poisson", sizes = "exponential"'),
         ("that send evenly", 'kind = "udp-stream"'),
         ("on and off", 'kind = "udp-on-off", on = "1 ms", off = "1 ms", lengths = "exponential"'),
     ):

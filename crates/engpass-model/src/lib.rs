@@ -9,7 +9,6 @@
 //! [`schedule`] decide for a queue of cells and [`queue`] for one of packets; [`tcp`] is a transport protocol, an endpoint
 //! at a time.
 
-pub mod cache;
 pub mod circuit;
 pub mod complaint;
 pub mod discard;

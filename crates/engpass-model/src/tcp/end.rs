@@ -8,7 +8,6 @@ use super::receive::Receiver;
 use super::recovery::Phase;
 use super::segment::Segment;
 use super::stats::{Counts, Snapshot, Stats};
-use crate::cache;
 use crate::time::Time;
 
 /// One end of a connection: a [`Connection`], or, once it is open, as much of it as an end needs that only reads.
@@ -87,15 +86,6 @@ impl End {
         match &mut self.0 {
             Kind::Reader(reader) => reader.take_next(now, segment),
             Kind::Whole(_) => false,
-        }
-    }
-
-    /// Something comes to it soon: see [`cache::fetch`].
-    #[inline(always)]
-    pub fn fetch(&self) {
-        match &self.0 {
-            Kind::Whole(connection) => cache::fetch(&**connection),
-            Kind::Reader(reader) => cache::fetch(&**reader),
         }
     }
 

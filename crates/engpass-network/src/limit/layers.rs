@@ -253,32 +253,11 @@ impl Wire {
         }
     }
 
-    /// Of the [`units`](Self::units) of a frame, all but its padding and the bytes behind the IP header. `None` where cells are carried.
-    pub(crate) const fn around(&self) -> Option<u64> {
+    /// The padding of a frame with so many bytes behind its IP header. `None` where cells are carried.
+    pub(crate) const fn padding(&self, bytes: u64) -> Option<u64> {
         match self.carrier {
             Carrier::Cells { .. } => None,
-            Carrier::Ethernet { tagged } => Some(ethernet::header(tagged) + IP_HEADER_BYTES),
-            Carrier::Packets { overhead } => Some(overhead + IP_HEADER_BYTES),
-        }
-    }
-
-    /// The padding of such a frame with so many bytes behind its IP header.
-    pub(crate) fn padding(&self, bytes: u64) -> u64 {
-        self.unpadded_from().map_or(0, |from| from.saturating_sub(bytes))
-    }
-
-    /// That of all into which these MTUs cut it.
-    pub(crate) fn padding_cut(&self, bytes: u64, mtus: &[u64]) -> u64 {
-        let mut padding = 0;
-        tell_cut(mtus, (bytes, 1), &mut |length, count| padding += self.padding(length) * count);
-        padding
-    }
-
-    /// The least bytes behind an IP header to which nothing is added but what is the same for all; `None` where something is to most lengths.
-    pub(crate) const fn unpadded_from(&self) -> Option<u64> {
-        match self.carrier {
-            Carrier::Cells { .. } => None,
-            Carrier::Ethernet { tagged } => Some(ethernet::padding(IP_HEADER_BYTES, tagged)),
+            Carrier::Ethernet { tagged } => Some(ethernet::padding(IP_HEADER_BYTES + bytes, tagged)),
             Carrier::Packets { .. } => Some(0),
         }
     }

@@ -49,12 +49,6 @@ impl<T> Arena<T> {
         self.items.get_disjoint_mut(places).expect("both are there, each in its place")
     }
 
-    /// What is at this place, if it was ever taken.
-    #[inline(always)]
-    pub(super) fn get(&self, index: u32) -> Option<&T> {
-        self.items.get(index as usize)
-    }
-
     pub(super) fn release(&mut self, index: u32) {
         self.free.push(index);
     }

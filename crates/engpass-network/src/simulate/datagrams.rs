@@ -3,7 +3,6 @@
 use std::mem::offset_of;
 use std::ops::{Index, IndexMut};
 
-use engpass_model::cache;
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::Segment;
 
@@ -164,14 +163,6 @@ impl Datagrams {
     #[inline(always)]
     pub(super) fn packet_mut(&mut self, packet: u32) -> &mut Packet {
         &mut self.0[packet].packet
-    }
-
-    /// A packet that comes soon, and its datagram if it is the same place: see [`cache::fetch`].
-    #[inline(always)]
-    pub(super) fn fetch(&self, packet: u32) -> Option<(&Packet, &Datagram)> {
-        let kept = self.0.get(packet)?;
-        cache::fetch(&kept.segment);
-        Some((&kept.packet, &kept.datagram))
     }
 
     /// A packet, and its datagram.

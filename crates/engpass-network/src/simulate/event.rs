@@ -303,13 +303,6 @@ impl Events {
         }
     }
 
-    /// The port at whose line's end the next event is, if it is one of these and known by now.
-    #[inline(always)]
-    pub(super) fn next_arrival(&self) -> Option<u32> {
-        let (group, payload) = (self.first as u64 >> 61, self.first as u32);
-        (group == 0 && payload < SECOND).then_some(payload)
-    }
-
     /// Whether this event would be the next one.
     #[inline]
     pub(super) fn would_be_next(&mut self, at: u64, position: usize, event: Event) -> bool {
@@ -533,7 +526,6 @@ mod tests {
             let (at, number) = list.pop_first().expect("there is one");
             if let Some(before) = at.checked_sub(1) {
                 assert_eq!(events.pop_until(before), None, "round {round}");
-                assert_eq!(events.next_arrival(), Some(number), "round {round}");
             }
             assert_eq!(events.pop_until(at), Some((at, Event::Arrive(number))), "round {round}");
             now = at;

@@ -166,24 +166,12 @@ impl Network {
 
     /// Handle everything that happens at or before `until`.
     fn run_until(&mut self, until: u64, watch: &dyn Watch) -> Result<(), SimError> {
-        if self.is_large() {
-            self.handle_until::<true>(until, watch)
-        } else {
-            self.handle_until::<false>(until, watch)
-        }
-    }
-
-    /// The same, where the caches are to `FETCH` what the next event needs.
-    fn handle_until<const FETCH: bool>(&mut self, until: u64, watch: &dyn Watch) -> Result<(), SimError> {
         self.until = until;
         loop {
             let limit = self.next_sweep.min(until);
             if let Some((at, event)) = self.events.pop_until(limit) {
                 self.now = at;
                 self.handled += 1;
-                if FETCH {
-                    self.fetch_next();
-                }
                 match event {
                     // What nearly all are.
                     Event::Arrive(port) => self.frame_lands(port, limit),

@@ -1,44 +1,15 @@
 //! Packets at the end of a line: at routers, which may take a while, and at hosts.
 
-use engpass_model::cache;
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::lottery::Flying;
-use super::{END, FramePort, Frames, Packet, Step};
+use super::{END, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
 
 impl Network {
-    /// Whether what a flow asks for has left the caches of a core when its next packet comes: with all that belongs to them, so many ports are more
-    /// than these hold. Measured on dumbbells: with 400 ports fetching gives nothing, with 4,000 an eighth of the time.
-    pub(in crate::simulate) fn is_large(&self) -> bool {
-        self.frames.ports.len() * size_of::<FramePort>() >= 256 << 10
-    }
-
-    /// Let the caches fetch what the next event needs while this one is handled.
-    #[inline(always)]
-    pub(in crate::simulate) fn fetch_next(&self) {
-        let Self { frames: Frames { ports, steps, .. }, fabric, .. } = self;
-        let next = self.events.next_arrival().and_then(|port| ports.get(port as usize));
-        let Some((packet, datagram)) = next.and_then(|line| fabric.datagrams.fetch(line.next_packet()))
-        else {
-            return;
-        };
-        if let Some(line) =
-            steps.get(packet.place() as usize + 1).and_then(|step| ports.get(step.port as usize))
-        {
-            line.fetch();
-        }
-        if let Some(flow) = fabric.flows.get(datagram.flow as usize) {
-            cache::fetch(flow);
-        }
-        if let Some(to) = datagram.to.get() {
-            self.endpoints[to as usize].connection.fetch();
-        }
-    }
-
     /// A frame arrives at the node behind this port; and so do those behind it up to `limit`, as long as nothing else comes first.
     #[inline(always)]
     pub(in crate::simulate) fn frame_lands(&mut self, port: u32, limit: u64) {

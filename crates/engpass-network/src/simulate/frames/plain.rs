@@ -7,7 +7,6 @@ use super::{Frames, Packet, Tells};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::fabric::Fabric;
-use crate::simulate::ledger::Carried;
 
 impl Network {
     /// Whether what is put on a line is neither captured nor booked later.
@@ -141,10 +140,6 @@ impl Network {
         self.received(datagram);
         let this = &self.fabric.datagrams[datagram];
         let load = self.fabric.load_of(this);
-        if self.fabric.ledger.sums_up(flow, load, Carried::Whole(this.lines)) {
-            self.fabric.datagrams.release(datagram);
-            return true;
-        }
         self.fabric.end_whole(datagram, (this.flow, None), Some(load));
         true
     }

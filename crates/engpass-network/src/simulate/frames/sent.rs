@@ -173,12 +173,6 @@ impl SentOff {
         (self.queued != self.next).then(|| self.get(self.queued).left)
     }
 
-    /// The packet that arrives next; [`TOLD`] if none is to.
-    #[inline(always)]
-    pub(super) fn next_packet(&self) -> u32 {
-        self.places.get(self.place(self.flying)).map_or(TOLD, |sent| sent.packet)
-    }
-
     /// The packet that arrives next has arrived: which one, and when the one behind it has left.
     #[inline(always)]
     pub(super) fn land(&mut self) -> (u32, Option<u64>) {

@@ -348,7 +348,6 @@ impl Ledger {
         self.carried.fill(0);
         self.runs.iter_mut().chain(&mut self.earlier).for_each(|run| *run = Run { count: 0, ..*run });
         self.books.iter_mut().for_each(Book::clear);
-        self.forget_lengths();
         for port in 0..self.lines.len() {
             let line = &mut self.lines[port];
             (line.frames, line.bytes, line.started, line.cut) = (0, 0, false, None);

@@ -9,7 +9,6 @@ mod attribute;
 mod close;
 mod frames;
 mod later;
-mod lengths;
 mod open;
 mod passed;
 mod stamps;
@@ -29,7 +28,6 @@ use attribute::Reasons;
 pub use close::BookSeen;
 pub(super) use frames::Transmission;
 pub(super) use later::{Arrivals, Later};
-use lengths::Lengths;
 pub(super) use open::Opening;
 use stamps::{NO_STAMP, Stamps};
 pub(super) use waits::Wait;
@@ -61,8 +59,6 @@ pub(super) struct Ledger {
     alike: Vec<u32>,
     /// By TCP connection: the run before that of the lane against its flow. Acknowledgments alternate between lengths while losses are repaired.
     earlier: Vec<Run>,
-    /// Of flows with datagrams of any length, once there is one.
-    lengths: Vec<Lengths>,
     /// Processes, endpoints: the senders are these and who sends from outside, in this order.
     processes: usize,
     endpoints: usize,
@@ -386,10 +382,6 @@ impl Ledger {
             self.book(lane, fate, load, carried, refused);
             return;
         }
-        // What is written down is compared with the run first: from outside much is alike.
-        if matches!(carried, Carried::Whole(_)) && self.sums_up(lane, load, carried) {
-            return;
-        }
         let run = &mut self.runs[lane];
         let alike = run.load() == load
             && match carried {
@@ -405,7 +397,7 @@ impl Ledger {
         }
         let settled = match carried {
             Carried::Whole(_) => self.settle_as_earlier(lane, load),
-            Carried::Written(datagram) => self.is_nothing(datagram) || self.sums_up(lane, load, carried),
+            Carried::Written(datagram) => self.is_nothing(datagram),
         };
         if !settled {
             self.begin_run(lane, load, carried);
@@ -465,7 +457,6 @@ impl Ledger {
                 self.end_run(lane);
             }
         }
-        self.book_lengths();
     }
 
     /// A datagram is lost that is one packet, and that so many lines have carried: book it.
@@ -748,8 +739,10 @@ fn book_all(
     let (header, bytes) = (u64::from(load.header), u64::from(load.bytes));
     for (hop, book) in books.iter_mut().enumerate() {
         let (unit, entry) = (lines[book.line as usize].unit, &entries[book.entry as usize]);
-        if plain && !entry.is_cut(header + bytes) && entry.wire.around().is_some() {
-            let padding = entry.wire.padding(header + bytes);
+        if plain
+            && !entry.is_cut(header + bytes)
+            && let Some(padding) = entry.wire.padding(header + bytes)
+        {
             let segments = &mut book.freight.get_or_insert_default().segments;
             segments.add_bytes(&entry.wire, count, padding * count, (header * count, bytes * count));
             continue;
@@ -781,11 +774,6 @@ impl Entry {
     fn units(&self, load: Load) -> u64 {
         let bytes = u64::from(load.header) + u64::from(load.bytes);
         if self.is_cut(bytes) { self.wire.units_cut(bytes, &self.cuts) } else { self.wire.units(bytes) }
-    }
-
-    /// The padding of a packet with so many bytes behind its IP header, or of all into which it is cut.
-    fn padding(&self, bytes: u64) -> u64 {
-        self.wire.padding_cut(bytes, &self.cuts)
     }
 
     /// Whether MTUs on the way cut a packet with so many bytes behind its IP header.

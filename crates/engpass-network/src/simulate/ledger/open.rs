@@ -67,7 +67,6 @@ impl Ledger {
             runs: Vec::new(),
             alike: Vec::new(),
             earlier: Vec::new(),
-            lengths: Vec::new(),
             processes,
             endpoints,
             senders: (0..senders)
