@@ -1,4 +1,6 @@
-"""Fail when a source file has more than 500 lines of code (tests, generated files, comments and blank lines apart).
+"""Fail when a source file has more than 500 lines of code.
+
+Tests, generated files, comments and blank lines do not count.
 
 A good reason for an exception is a line in docs/why/, and the file's name below.
 """
