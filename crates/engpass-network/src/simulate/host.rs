@@ -12,7 +12,7 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use super::Network;
 use super::datagrams::{Datagram, To};
 use super::event::Event;
-use super::ledger::Wait;
+use super::ledger::{Trail, Wait};
 use super::nic::{Sending, Way};
 use super::tally::Place;
 
@@ -165,7 +165,7 @@ impl Network {
             flow: this.flow as u32,
             index: this.messages,
             bytes: this.message as u32,
-            fragments: this.fragments.count as u32,
+            fragments: this.fragments.count as u16,
             train: false,
             arrived: 0,
             sent: false,
@@ -176,7 +176,7 @@ impl Network {
             lost: false,
             holds: 1,
             refused: 0,
-            lines: 0,
+            trail: Trail::default(),
             written: matches!(this.way, Way::Circuit { .. }),
         };
         this.datagram = Some(self.fabric.begin_datagram(datagram.written, datagram));

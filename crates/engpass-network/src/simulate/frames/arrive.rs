@@ -73,7 +73,7 @@ impl Network {
     /// A packet is at a node: its host, or one that sends it on.
     #[inline(always)]
     fn goes_on(&mut self, packet: u32) {
-        let place = self.fabric.datagrams.packet(packet).place();
+        let place = self.fabric.datagrams.packet(packet).place;
         let step = self.frames.steps[place as usize];
         if step.port == END {
             self.packet_arrived(packet);
@@ -88,13 +88,13 @@ impl Network {
     #[cold]
     fn copy(&mut self, id: u32) -> Vec<u32> {
         let whole = *self.fabric.datagrams.packet(id);
-        let Packet { hop, .. } = whole;
+        let hop = self.frames.lines_before(whole.place);
         let stamp = self.fabric.ledger.stamp_of(id);
         let mut copies = Vec::new();
         for (datagram, route) in self.copies_at(whole.datagram, hop.into()) {
-            let first = self.frames.routes[route as usize].first;
+            let place = self.frames.routes[route as usize].first + u32::from(hop);
             let sender = self.fabric.fates.as_ref().map_or(whole.sender, |fates| fates.head(datagram).flow);
-            let copy = Packet { datagram, sender, first, since: hop, ..whole };
+            let copy = Packet { datagram, sender, place, since: hop, ..whole };
             let copy = self.fabric.datagrams.insert_packet(copy);
             self.fabric.ledger.inherits(copy, stamp.as_ref());
             if let Some(trace) = &mut self.fabric.trace
@@ -117,9 +117,9 @@ impl Network {
 
     #[inline(never)]
     pub(super) fn take_packet(&mut self, packet: u32) {
-        let Packet { datagram, ecn, hop, since, .. } = *self.fabric.datagrams.packet(packet);
+        let Packet { datagram, ecn, place, .. } = *self.fabric.datagrams.packet(packet);
         let this = &mut self.fabric.datagrams[datagram];
-        this.lines = hop - since;
+        this.trail = self.frames.trail(place);
         this.arrived += 1;
         let (complete, train, written) = (this.arrived == this.fragments, this.train, this.written);
         let (to, lost) = (this.to.get(), this.lost);
@@ -183,7 +183,7 @@ impl Network {
         if let Some(&(at, _)) = engine.busy.front() {
             self.events.push(at, engine.node, Event::Forward(router));
         }
-        self.go(packet, self.fabric.datagrams.packet(packet).place(), self.now, true);
+        self.go(packet, self.fabric.datagrams.packet(packet).place, self.now, true);
     }
 
     /// A packet comes to its host at `at`, which is told now.

@@ -64,7 +64,8 @@ impl Frames {
                 if flow.circuit.is_none() {
                     for leg in legs {
                         let step = frames.step(topology, leg, &flow.name)?;
-                        frames.steps.push(step);
+                        let slot = (frames.steps.len() - first) as u16;
+                        frames.steps.push(Step { slot, ..step });
                     }
                 }
                 let hops = frames.steps.len() - first;
@@ -72,6 +73,7 @@ impl Frames {
                     port: END,
                     router: END,
                     mtu: 0,
+                    slot: hops as u16,
                     tells: Tells::Nobody,
                     takes_time: false,
                 });
@@ -152,6 +154,13 @@ impl Frames {
         };
         let mtu = u32::try_from(topology.links[hop.link].mtu).unwrap_or(u32::MAX);
         let takes_time = self.routers.get(router as usize).is_some_and(|engine| engine.per_packet > 0);
-        Ok(Step { port: self.places[port_of(topology, hop)], router, mtu, tells: Tells::Nobody, takes_time })
+        Ok(Step {
+            port: self.places[port_of(topology, hop)],
+            router,
+            mtu,
+            slot: 0,
+            tells: Tells::Nobody,
+            takes_time,
+        })
     }
 }

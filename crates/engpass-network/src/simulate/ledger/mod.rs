@@ -238,11 +238,23 @@ pub(super) struct Load {
     pub(super) bytes: u32,
 }
 
+/// The lines that have carried a packet, by the slots of their books in its lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Trail(u32);
+
+impl Trail {
+    /// The first `lines` lines of a lane whose packets have no choice of ways.
+    #[inline(always)]
+    pub(super) const fn along(lines: u16) -> Self {
+        Self(lines as u32)
+    }
+}
+
 /// What of a datagram the lines on its way have carried.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Carried {
-    /// All of it, so many lines: it is one packet, or all its packets have arrived.
-    Whole(u16),
+    /// All of it, by the lines of this trail: it is one packet, or all its packets have arrived.
+    Whole(Trail),
     /// What is written down for this datagram.
     Written(u32),
 }
@@ -319,8 +331,7 @@ impl Ledger {
         cells: &Cells,
         count: u64,
     ) {
-        let hop = usize::from(hop);
-        self.carried[id as usize * self.stride + hop] += count as u32;
+        self.carried[id as usize * self.stride + usize::from(hop)] += count as u32;
         let line = &mut self.lines[port];
         if line.user == User::Shared && datagram.counted {
             line.elastic += cells.count;
@@ -459,14 +470,14 @@ impl Ledger {
         }
     }
 
-    /// A datagram is lost that is one packet, and that so many lines have carried: book it.
+    /// A datagram is lost that is one packet, and that the lines of this trail have carried: book it.
     #[inline(always)]
-    pub(super) fn lose(&mut self, (flow, to): (u32, Option<u32>), load: Load, lines: u16) {
+    pub(super) fn lose(&mut self, (flow, to): (u32, Option<u32>), load: Load, trail: Trail) {
         if !self.on {
             return;
         }
         let first = self.first[self.lane(flow, to)] as usize;
-        for book in &mut self.books[first..][..usize::from(lines)] {
+        for book in &mut self.books[first..][..trail.0 as usize] {
             let units = self.entries[book.entry as usize].units(load);
             book.lose(units, load.cargo);
         }
@@ -478,8 +489,8 @@ impl Ledger {
         let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
         let how = (&self.lines[..], &self.entries[..]);
         match carried {
-            Carried::Whole(lines) => {
-                let lines = if fate == Fate::Delivered { books.len() } else { usize::from(lines) };
+            Carried::Whole(trail) => {
+                let lines = if fate == Fate::Delivered { books.len() } else { trail.0 as usize };
                 book_all(&mut books[..lines], how, None, 1, fate, load, refused);
             }
             Carried::Written(datagram) => {
