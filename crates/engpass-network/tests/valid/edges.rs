@@ -163,6 +163,10 @@ impl Edges {
             _ if node["const"].is_string() => Some(node["const"].to_string()),
             Some("boolean") => Some(self.one_of(&["true", "false"]).to_owned()),
             Some("integer") => Some(self.one_of(COUNTS).to_owned()),
+            // The only keys that are names are those of the links of router `r`.
+            Some("object") if node["additionalProperties"].is_object() => {
+                Some(format!("{{ m = {} }}", self.value(key, &node["additionalProperties"])?))
+            }
             Some("object") => {
                 let required = node["required"].as_array().cloned().unwrap_or_default();
                 let mut pairs = Vec::new();

@@ -99,9 +99,11 @@ impl Checker<'_> {
         base: &[&str],
         complaints: Complaints,
     ) {
+        let complaints: Vec<_> = complaints.into_iter().collect();
         let mut complained: Vec<&str> = Vec::new();
-        for complaint in complaints {
-            let path: Vec<&str> = base.iter().copied().chain(complaint.path).collect();
+        for complaint in &complaints {
+            let keys = complaint.path.iter().map(|key| &**key);
+            let path: Vec<&str> = base.iter().copied().chain(keys).collect();
             let key = path.last().copied().unwrap_or_default();
             let other = DEPENDENT.iter().find(|(one, _)| *one == key).map(|(_, other)| *other);
             let of_other = |other| base.iter().copied().chain([other]).collect::<Vec<&str>>();
@@ -116,7 +118,7 @@ impl Checker<'_> {
                 "" => format!("`{key}` is out of range: {}", complaint.cause),
                 written => format!("`{key}` is {written}: {}", complaint.cause),
             };
-            self.report(&path, Diagnostic::error(code, message).help(complaint.help));
+            self.report(&path, Diagnostic::error(code, message).help(complaint.help.as_str()));
         }
     }
 }
