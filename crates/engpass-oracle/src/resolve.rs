@@ -152,7 +152,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             cells,
         });
     }
-    Topology { hosts, switches: testbed.switches.len(), nodes, links, circuits, flows }
+    Topology { hosts, switches: testbed.switches.len(), nodes, links, circuits, flows, events: Vec::new() }
 }
 
 /// The kind of a node: hosts come first, then switches, then routers.

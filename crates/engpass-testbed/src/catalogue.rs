@@ -34,6 +34,7 @@ pub fn catalogue() -> Value {
             single("link", &SHAPES.link),
             single("circuit", &SHAPES.circuit),
             family(Traffic::FAMILY, "[traffic.NAME]", tables(&SHAPES.traffic)),
+            single("event", &SHAPES.event),
             nested(Discard::FAMILY, "`discard` of a switch", Discard::listing(&mut generator())),
             nested(Schedule::FAMILY, "`schedule` of a switch", Schedule::listing(&mut generator())),
             nested(Queue::FAMILY, "`queue` of a switch, router or link", Queue::listing(&mut generator())),

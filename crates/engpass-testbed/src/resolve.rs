@@ -14,7 +14,7 @@ use crate::rates::{self, Wanted};
 use crate::read::Draft;
 use crate::route::{Graph, Passage, Ways, narrowest};
 use crate::topology::{
-    CircuitPath, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, Topology, reversed,
+    CircuitPath, EventPath, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, Topology, reversed,
 };
 use crate::tree::Node;
 
@@ -47,6 +47,8 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
     resolver.circuits = declared;
     let flows: Vec<Option<FlowPath>> =
         draft.traffic.iter().map(|(name, traffic)| resolver.flow(name, traffic.as_ref()?)).collect();
+    let events: Vec<Option<EventPath>> =
+        draft.events.iter().map(|(name, event)| resolver.event(name, event.as_ref()?)).collect();
     let circuits = std::mem::take(&mut resolver.circuits);
     let errors = resolver.checker.errors;
     if !whole || !complete || errors > 0 {
@@ -59,12 +61,13 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
         links,
         circuits: circuits.into_iter().collect::<Option<_>>()?,
         flows: flows.into_iter().collect::<Option<_>>()?,
+        events: events.into_iter().collect::<Option<_>>()?,
     })
 }
 
 pub(crate) struct Resolver<'a> {
     pub(crate) draft: &'a Draft,
-    faulty: &'a Faulty,
+    pub(crate) faulty: &'a Faulty,
     pub(crate) nodes: &'a [String],
     pub(crate) links: &'a [LinkEnds],
     pub(crate) graph: Graph<'a>,

@@ -38,6 +38,8 @@ pub struct Topology {
     pub circuits: Vec<CircuitPath>,
     /// One path for each traffic table, in the order of the file.
     pub flows: Vec<FlowPath>,
+    /// Events, in the order of the file.
+    pub events: Vec<EventPath>,
 }
 
 impl Topology {
@@ -256,6 +258,17 @@ pub struct FlowPath {
     pub fans: Option<Box<[Fan; 2]>>,
     /// Pace of the cells of a `cbr` or `on-off` source; `None` for other kinds and for a rate of zero.
     pub cells: Option<Pace>,
+}
+
+/// What an event changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPath {
+    /// Name of the event.
+    pub name: String,
+    /// Index of the link.
+    pub link: usize,
+    /// Which end of the link sees its changes, in the order of the link's `ends`.
+    pub seen_by: [bool; 2],
 }
 
 /// The legs that packets from one host to another may take. Every leg leads strictly closer to the end.

@@ -187,6 +187,7 @@ impl Parts {
             switches: switches.collect(),
             routers: routers.collect(),
             traffic: self.traffic(hosts, duration),
+            events: IndexMap::new(),
             run: Run {
                 duration: Duration(duration),
                 warmup: warmup.map(|part| Duration(duration / 1000 * part)),

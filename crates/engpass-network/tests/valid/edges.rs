@@ -82,6 +82,10 @@ const FRAMES: &str = r#"
     rate = "4 Mbit/s"
     on = "1 ms"
     off = "1 ms"
+    [event.e]
+    target = "n"
+    at = "25 ms"
+    change = "down"
 "#;
 
 /// Of both.
@@ -120,8 +124,20 @@ const SHORT: &[(&str, &[&str])] = &[
 const COUNTS: &[&str] = &["0", "1", "2", "40", "4294967295"];
 
 /// What names other things, and what only real hosts do.
-const APART: &[&str] =
-    &["from", "to", "ends", "circuit", "kind", "live", "reach", "address", "precision", "longest", "repeats"];
+const APART: &[&str] = &[
+    "from",
+    "to",
+    "ends",
+    "target",
+    "circuit",
+    "kind",
+    "live",
+    "reach",
+    "address",
+    "precision",
+    "longest",
+    "repeats",
+];
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
 
@@ -219,6 +235,7 @@ const OF_FRAMES: &[Table] = &[
     ("link.n", ""),
     ("traffic.p", "poisson"),
     ("traffic.o", "udp-on-off"),
+    ("event.e", ""),
 ];
 
 /// Shares and rates of an outcome are numbers that can be.

@@ -13,7 +13,7 @@ use engpass_model::wire::ethernet::MAX_MTU;
 use engpass_model::wire::ip::MIN_MTU;
 use indexmap::IndexMap;
 
-use super::{Checker, costs, paths};
+use super::{Checker, costs, events, paths};
 use crate::diagnostic::Diagnostic;
 use crate::faulty::Faulty;
 use crate::findings::Findings;
@@ -49,6 +49,13 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &F
             duration = None;
         }
     }
+    each(checker, faulty, "event", &draft.events, |checker, name, event, complaints| {
+        event.check(duration, complaints);
+        events::keys(checker, faulty, name, event);
+        if let Some(duration) = duration.filter(|_| !faulty.has(&["event", name, "at"])) {
+            events::happens_in_time(checker, name, event, duration);
+        }
+    });
     each(checker, faulty, "traffic", &draft.traffic, |checker, name, traffic, complaints| {
         traffic.check(complaints);
         paths::traffic(checker, draft, name, complaints);
