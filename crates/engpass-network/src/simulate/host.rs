@@ -55,6 +55,7 @@ impl Process {
             way: self.way,
             ip: self.fragments.payload(self.fragment) + IP_HEADER_BYTES,
             datagram: self.datagram.expect("a process with a fragment has a datagram"),
+            offset: (self.fragment * self.fragments.full / 8) as u16,
         }
     }
 
@@ -177,7 +178,10 @@ impl Network {
             holds: 1,
             refused: 0,
             trail: Trail::default(),
-            written: matches!(this.way, Way::Circuit { .. }),
+            written: match this.way {
+                Way::Circuit { .. } => true,
+                Way::Frames { route } => this.fragments.count > 1 && self.frames.has_choices(route),
+            },
         };
         this.datagram = Some(self.fabric.begin_datagram(datagram.written, datagram));
         this.fragment = 0;

@@ -113,6 +113,7 @@ impl Endpoint {
             way: self.way(),
             ip: IP_HEADER_BYTES + u64::from(formed.header) + u64::from(formed.bytes),
             datagram: self.formed,
+            offset: 0,
         }
     }
 

@@ -3,6 +3,7 @@
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
+use super::choices::ASK;
 use super::lottery::Flying;
 use super::{END, Packet, Step};
 use crate::simulate::Network;
@@ -79,6 +80,8 @@ impl Network {
             self.packet_arrived(packet);
         } else if !step.takes_time {
             self.go_at_once(packet, place, self.now, true);
+        } else if step.port == ASK && self.frames.routers[step.router as usize].per_packet == 0 {
+            self.ask_way(packet, step);
         } else if let Some(at) = self.process(step, packet) {
             self.go(packet, place, at, true);
         }
@@ -165,8 +168,8 @@ impl Network {
         let engine = &mut self.frames.routers[step.router as usize];
         engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
         // Whatever goes out by the port comes from this engine, in order.
-        let port = &self.frames.ports[step.port as usize];
-        if engine.free <= self.end && !self.frames.silent && port.decides_on_arrival() {
+        let decides = |port: u32| self.frames.ports[port as usize].decides_on_arrival();
+        if !engine.asks && engine.free <= self.end && !self.frames.silent && decides(step.port) {
             return Some(engine.free);
         }
         engine.busy.push_back((engine.free, packet));
@@ -183,7 +186,13 @@ impl Network {
         if let Some(&(at, _)) = engine.busy.front() {
             self.events.push(at, engine.node, Event::Forward(router));
         }
-        self.go(packet, self.fabric.datagrams.packet(packet).place, self.now, true);
+        let place = self.fabric.datagrams.packet(packet).place;
+        let step = self.frames.steps[place as usize];
+        if step.port == ASK {
+            self.ask_way(packet, step);
+        } else {
+            self.go(packet, place, self.now, true);
+        }
     }
 
     /// A packet comes to its host at `at`, which is told now.

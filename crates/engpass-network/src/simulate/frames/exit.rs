@@ -113,6 +113,7 @@ impl<'a> Exit<'a> {
             sender: whole.sender,
             place: route.first + 1,
             since: 0,
+            offset: 0,
             ttl: route.ttl,
             priority: route.priority,
             ecn: whole.ecn,

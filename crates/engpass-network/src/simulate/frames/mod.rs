@@ -8,6 +8,7 @@
 mod act;
 mod arrive;
 mod build;
+mod choices;
 mod clock;
 mod exit;
 mod lottery;
@@ -15,6 +16,9 @@ mod plain;
 mod port;
 mod sent;
 mod trains;
+mod ways;
+
+use std::collections::BTreeMap;
 
 use engpass_model::queue::{self, Cause, Ecn};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
@@ -26,8 +30,10 @@ use super::ledger::{Ledger, Trail, Transmission};
 use super::nic::Sending;
 use super::tally::Place;
 use super::tap::Carrier;
+use choices::{BRANCH, Choices};
 pub(super) use port::{FramePort, PortTally, Told};
 use port::{Joined, Limited, OnLine, Passed};
+pub(super) use ways::WayLine;
 
 /// What carries frames.
 #[derive(Default)]
@@ -40,6 +46,19 @@ pub(super) struct Frames {
     /// Of all routes, one behind the other, each with an end.
     steps: Vec<Step>,
     pub(super) routers: Vec<Engine>,
+    /// Where routers choose.
+    pub(super) choices: Choices,
+    /// The steps from this place on belong to ways with questions; and the slots of the lines behind each of them.
+    branched: u32,
+    pub(super) trails: Vec<Box<[u16]>>,
+    /// The lines of such ways by slot, by the place of their first step.
+    trees: BTreeMap<u32, Vec<WayLine>>,
+    /// Routes of senders that have one of their own: by flow, connection and direction.
+    own: BTreeMap<(usize, u32, usize), u32>,
+    /// By port: data of some flow could go this way, if routers chose so.
+    pub(super) spared: Vec<bool>,
+    /// No choice is known when the network is built: packets come from outside.
+    asks_everywhere: bool,
     /// What a discipline has lost, for a moment.
     lost: Vec<(queue::Packet, Cause)>,
     /// Every packet has an event at every hop, for a test.
@@ -58,6 +77,8 @@ pub(super) struct Packet {
     place: u32,
     /// Lines that had carried the packet of which it was cut or copied.
     since: u16,
+    /// Where its payload begins in that of its datagram, in units of 8 bytes (RFC 791 section 3.1).
+    offset: u16,
     ttl: u8,
     priority: u8,
     ecn: Ecn,
@@ -71,6 +92,7 @@ impl Packet {
         sender: 0,
         place: 0,
         since: 0,
+        offset: 0,
         ttl: 0,
         priority: 0,
         ecn: Ecn::NotCapable,
@@ -127,6 +149,16 @@ enum Tells {
 const END: u32 = u32::MAX;
 
 impl Step {
+    /// No line: the end of a way, a question, or the beginning of an answer.
+    const MARK: Self =
+        Self { port: END, router: END, mtu: 0, slot: 0, tells: Tells::Nobody, takes_time: false };
+
+    /// Whether it is a hop.
+    #[inline(always)]
+    fn is_line(&self) -> bool {
+        self.port < BRANCH
+    }
+
     /// Whether a router stands before the port.
     #[inline(always)]
     pub(super) fn is_routed(&self) -> bool {
@@ -161,18 +193,33 @@ impl Frames {
     /// The trail of a packet that has come to `place`.
     #[inline(always)]
     pub(super) fn trail(&self, place: u32) -> Trail {
-        Trail::along(self.steps[place as usize].slot)
+        match place.checked_sub(self.branched) {
+            None => Trail::along(self.steps[place as usize].slot),
+            Some(branched) => Trail::listed(branched),
+        }
     }
 
     /// Lines on the way to `place`.
     fn lines_before(&self, place: u32) -> u16 {
-        self.steps[place as usize].slot
+        match place.checked_sub(self.branched) {
+            None => self.steps[place as usize].slot,
+            Some(branched) => self.trails[branched as usize].len() as u16,
+        }
     }
 
     /// The steps whose lines have carried a packet that has come to `place`, the last one first, but for the first `since` of its way.
     fn carried(&self, place: u32, since: u16) -> impl Iterator<Item = &Step> {
-        let count = self.lines_before(place) - since;
-        self.steps[..place as usize].iter().rev().take(count.into())
+        let (mut at, count) = (place as usize, self.lines_before(place) - since);
+        let mut before = move || loop {
+            at -= 1;
+            let step = &self.steps[at];
+            if step.port != BRANCH {
+                return step;
+            }
+            // Behind the question.
+            at = step.mtu as usize;
+        };
+        (0..count).map(move |_| before())
     }
 
     /// The hops of a route.
@@ -205,9 +252,12 @@ impl Leaving {
     ) -> Option<u64> {
         let (packet, datagram) = fabric.datagrams.packet_of(self.id);
         packet.place = self.place + 1;
-        let Packet { datagram: id, ttl, ecn, .. } = *packet;
+        let Packet { datagram: id, ttl, ecn, ip, offset, .. } = *packet;
         if line.watched {
             fabric.ledger.transmits(self.slot, (id, datagram), self.id, &{ sent.transmission }, line);
+            if fabric.ledger.writes_pieces() {
+                fabric.ledger.write_piece(id, self.slot, (8 * u32::from(offset), ip));
+            }
         }
         if fabric.trace.is_some() {
             fabric.tap_packet(line.port as usize, sent.left, self.id, id, (ttl, ecn));
@@ -249,6 +299,8 @@ pub(super) struct Engine {
     pub(super) node: usize,
     pub(super) per_packet: u64,
     free: u64,
+    /// Some of its packets are asked for their way: none goes on ahead of the clock.
+    asks: bool,
     /// What it forwards, and when.
     busy: std::collections::VecDeque<(u64, u32)>,
 }
@@ -265,7 +317,7 @@ impl Network {
     #[inline(always)]
     pub(super) fn emit_frame(&mut self, sender: usize, sending: &Sending, route: u32) {
         let Route { first, priority, ttl, .. } = self.frames.routes[route as usize];
-        let (datagram, ip) = (sending.datagram, sending.ip as u32);
+        let (datagram, ip, offset) = (sending.datagram, sending.ip as u32, sending.offset);
         let this = &mut self.fabric.datagrams[datagram];
         this.holds += 1;
         let elastic = this.counted;
@@ -274,8 +326,17 @@ impl Network {
             Some(segment) if segment.ect => Ecn::Capable,
             _ => Ecn::NotCapable,
         };
-        let mut packet =
-            Packet { datagram, ip, sender: sender as u32, place: first, since: 0, ttl, priority, ecn };
+        let mut packet = Packet {
+            datagram,
+            ip,
+            sender: sender as u32,
+            place: first,
+            since: 0,
+            offset,
+            ttl,
+            priority,
+            ecn,
+        };
         if let Some(fates) = &self.fabric.fates {
             let head = fates.head(datagram);
             (packet.ecn, packet.priority) = (head.ecn, head.priority);
@@ -424,10 +485,14 @@ impl Network {
     /// Write down which lines have carried a packet.
     #[inline(never)]
     fn write_lines(&mut self, id: u32) {
-        let Packet { datagram, ip, place, since, .. } = *self.fabric.datagrams.packet(id);
+        let Packet { datagram, ip, place, since, offset, .. } = *self.fabric.datagrams.packet(id);
+        let branched = self.frames.is_branched(place);
         for step in self.frames.carried(place, since) {
             let line = &self.frames.ports[step.port as usize];
             self.fabric.ledger.write(datagram, step.slot, line.queue_bytes(ip), false);
+            if branched {
+                self.fabric.ledger.write_piece(datagram, step.slot, (8 * u32::from(offset), ip));
+            }
         }
     }
 
@@ -480,9 +545,10 @@ impl Network {
         let since = self.frames.lines_before(whole.place);
         for index in 0..cut.count {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
+            let offset = whole.offset + (index * cut.full / 8) as u16;
             // It has been counted here as the whole, and is when it goes on.
             let ttl = whole.ttl + 1;
-            let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, ..whole });
+            let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
             self.fabric.ledger.inherits(fragment, stamp.as_ref());
             if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
                 let offset = (index * cut.full) as u32;

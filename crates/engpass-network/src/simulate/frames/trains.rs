@@ -65,6 +65,7 @@ impl Network {
             sender: head.flow,
             place: first + u32::from(hops),
             since: 0,
+            offset: 0,
             ttl: head.ttl,
             priority: head.priority,
             ecn: head.ecn,

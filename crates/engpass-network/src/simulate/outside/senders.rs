@@ -76,7 +76,14 @@ impl Outsiders {
         let Sender { flow, nic, way, .. } = self.senders[sender];
         let (cut, fragment, datagram) =
             self.gates[nic].at_hand.expect("a sender that hands over has a packet at hand");
-        Sending { flow, nic, way, ip: cut.payload(fragment) + IP_HEADER_BYTES, datagram }
+        Sending {
+            flow,
+            nic,
+            way,
+            ip: cut.payload(fragment) + IP_HEADER_BYTES,
+            datagram,
+            offset: (fragment * cut.full / 8) as u16,
+        }
     }
 
     /// Where the fragment that a NIC has at hand begins in its packet, and whether others follow it.
@@ -149,7 +156,7 @@ impl Network {
         if ip > mtu || !self.outsiders.gates[nic].waiting.is_empty() {
             return false;
         }
-        let mut sending = Sending { flow, nic, way, ip, datagram: u32::MAX };
+        let mut sending = Sending { flow, nic, way, ip, datagram: u32::MAX, offset: 0 };
         if self.nics[nic].is_waited_for() || !self.nic_has_room(&sending) {
             return false;
         }
