@@ -32,6 +32,9 @@ pub struct FlowOutcome {
     /// Counts of TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<Tcp>,
+    /// What outages of lines did to it; only where the file has events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<Outage>,
     /// What limits the flow most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Bottleneck>,
@@ -94,6 +97,16 @@ pub struct Quantiles {
     pub p99_9: f64,
     /// Maximum.
     pub max: f64,
+}
+
+/// What outages of lines did to a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Outage {
+    /// The longest time in which nothing of it was received, in seconds: from its first reception to the end of the run or of its traffic.
+    pub longest_s: f64,
+    /// Datagrams lost on lines that were down, or in front of them.
+    pub lost: u64,
 }
 
 /// Counts and times of the sending ends of a TCP flow.

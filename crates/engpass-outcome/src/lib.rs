@@ -18,7 +18,7 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use flow::{Datagrams, Delays, FlowOutcome, Quantiles, Tcp};
+pub use flow::{Datagrams, Delays, FlowOutcome, Outage, Quantiles, Tcp};
 pub use limit::{Bound, Candidate, FlowLimit, SetBy, Stage, WindowLimit};
 pub use link::{CellCounts, DirectionOutcome, FrameCounts, Ledger, LinkOutcome, Share};
 pub use place::{Bottleneck, BottleneckKind, Path, Place, Step};

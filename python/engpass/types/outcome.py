@@ -91,6 +91,8 @@ class FlowOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """One-way delays; none for a generator."""
     tcp: Tcp | None = None
     """Counts of TCP."""
+    outage: Outage | None = None
+    """What outages of lines did to it; only where the file has events."""
     bottleneck: Bottleneck | None = None
     """What limits the flow most."""
     next_bottleneck: Bottleneck | None = None
@@ -188,6 +190,16 @@ class Tcp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     """Share of the busy time that the receive window held the sender."""
     send_buffer_limited_share: float | None = None
     """Share of the busy time that the send buffer held the sender."""
+
+
+class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What outages of lines did to a flow."""
+
+    longest_s: float
+    """The longest time in which nothing of it was received, in seconds: from its first reception to the
+    end of the run or of its traffic."""
+    lost: int
+    """Datagrams lost on lines that were down, or in front of them."""
 
 
 class Bottleneck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

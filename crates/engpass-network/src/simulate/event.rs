@@ -30,6 +30,8 @@ pub(super) enum Event {
     Begin(u32),
     /// This packet is lost, which was known before.
     Lose(u32),
+    /// This change of a line, of all that the file names.
+    Change(u32),
 }
 
 /// Marks the second of the two kinds of events in a group.
@@ -136,22 +138,23 @@ impl Events {
     #[inline(always)]
     pub(super) fn key(at: u64, position: usize, event: Event) -> u128 {
         let (group, payload) = match event {
-            Event::Arrive(port) => (0, port),
-            Event::Forward(router) => (0, router | SECOND),
-            Event::Serve(port) => (1, port),
+            Event::Change(change) => (0, change),
+            Event::Arrive(port) => (1, port),
+            Event::Forward(router) => (1, router | SECOND),
+            Event::Serve(port) => (2, port),
             // An answer comes before all PDUs: the acknowledgment of the very PDU may come with it, and let the next frame begin.
-            Event::Answer(shaper, marked) => (2, shaper | if marked { MARKED } else { 0 }),
-            Event::Frame(frame) => (3, frame),
-            Event::CpuDone(host) => (4, host),
-            Event::Ready(process) => (5, process),
-            Event::Wake(endpoint) => (5, endpoint | SECOND),
-            Event::Hand(sender) => (6, sender),
+            Event::Answer(shaper, marked) => (3, shaper | if marked { MARKED } else { 0 }),
+            Event::Frame(frame) => (4, frame),
+            Event::CpuDone(host) => (5, host),
+            Event::Ready(process) => (6, process),
+            Event::Wake(endpoint) => (6, endpoint | SECOND),
+            Event::Hand(sender) => (7, sender),
             // Whoever waits for room is handing, too, and takes its turn among the others.
-            Event::Room(nic) => (6, nic | SECOND),
-            Event::Begin(shaper) => (7, shaper),
-            Event::Lose(packet) => (7, packet | SECOND),
+            Event::Room(nic) => (7, nic | SECOND),
+            Event::Begin(shaper) => (8, shaper),
+            Event::Lose(packet) => (8, packet | SECOND),
         };
-        let low = group << 61 | (position as u64 & 0x1fff_ffff) << 32 | u64::from(payload);
+        let low = group << 60 | (position as u64 & 0x0fff_ffff) << 32 | u64::from(payload);
         u128::from(at) << 64 | u128::from(low)
     }
 
@@ -261,20 +264,21 @@ impl Events {
             self.measure(at);
         }
         let (kind, payload) = (key as u32 & SECOND, key as u32 & !SECOND);
-        if (key as u64 >> 61) == 0 && kind == 0 {
+        if (key as u64 >> 60) == 1 && kind == 0 {
             // What nearly all are.
             return Some((at, Event::Arrive(payload)));
         }
-        let event = match ((key as u64 >> 61) & 7, kind) {
-            (0, _) => Event::Forward(payload),
-            (1, _) => Event::Serve(payload),
-            (2, _) => Event::Answer(payload & !MARKED, payload & MARKED != 0),
-            (3, _) => Event::Frame(payload),
-            (7, SECOND) => Event::Lose(payload),
-            (7, _) => Event::Begin(payload),
-            (4, _) => Event::CpuDone(payload),
-            (5, SECOND) => Event::Wake(payload),
-            (5, _) => Event::Ready(payload),
+        let event = match (key as u64 >> 60, kind) {
+            (0, _) => Event::Change(payload),
+            (1, _) => Event::Forward(payload),
+            (2, _) => Event::Serve(payload),
+            (3, _) => Event::Answer(payload & !MARKED, payload & MARKED != 0),
+            (4, _) => Event::Frame(payload),
+            (8, SECOND) => Event::Lose(payload),
+            (8, _) => Event::Begin(payload),
+            (5, _) => Event::CpuDone(payload),
+            (6, SECOND) => Event::Wake(payload),
+            (6, _) => Event::Ready(payload),
             (_, SECOND) => Event::Room(payload),
             _ => Event::Hand(payload),
         };

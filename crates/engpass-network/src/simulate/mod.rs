@@ -27,7 +27,7 @@ mod tcp;
 mod timeline;
 
 use engpass_model::time::{SECOND, Time};
-use engpass_testbed::{Testbed, Topology};
+use engpass_testbed::{Change, Testbed, Topology};
 
 use adapt::Adapting;
 use advance::Port;
@@ -38,7 +38,9 @@ use frames::Frames;
 use host::{Cpu, Process, Socket};
 pub use ledger::{Accounts, BookSeen};
 use nic::Nic;
-pub use outcome::{Carried, Direction, Drop, Flow, LinkUse, Receptions, SimOutcome, TcpCounts, VcCount};
+pub use outcome::{
+    Carried, Direction, Drop, Flow, LinkUse, Outage, Receptions, SimOutcome, TcpCounts, VcCount,
+};
 use outside::Outsiders;
 use pull::{Ring, Worklist};
 pub use tap::{Capture, Cell, Content, Head, Packet, Passing, Pdu, Unit, captured};
@@ -104,6 +106,8 @@ pub struct Network {
     /// By flow, of those of datagrams that come from processes; none behind the last of these.
     sockets: Vec<Option<Box<Socket>>>,
     sources: Vec<Source>,
+    /// What events of the file change, in order; and the place of the first that has not happened.
+    changes: Vec<Change>,
     /// Events handled, and at how many somebody is asked whether to go on.
     handled: u64,
     next_question: u64,
@@ -214,6 +218,7 @@ impl Network {
             Event::Room(nic) => self.serve_waiting(nic),
             Event::Hand(sender) => self.hand_over(sender),
             Event::Lose(packet) => self.lose_now(packet),
+            Event::Change(change) => self.change_line(change),
         }
     }
 

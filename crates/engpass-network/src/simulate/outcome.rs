@@ -56,6 +56,17 @@ pub struct Flow {
     pub round_trips: Option<Quantiles>,
     /// When they were received.
     pub receptions: Receptions,
+    /// What outages of lines did to it; `None` in a run without events.
+    pub outage: Option<Outage>,
+}
+
+/// What outages of lines did to a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outage {
+    /// The longest time without a reception, in ps.
+    pub longest: u64,
+    /// Datagrams lost on lines that were down, and in front of them.
+    pub lost: u64,
 }
 
 /// What the sending end of a TCP flow counted.
@@ -228,6 +239,12 @@ impl Network {
                     delays: tally.delays.in_seconds(),
                     round_trips: tally.round_trips.in_seconds(),
                     receptions: tally.receptions(),
+                    outage: tally
+                        .longest_gap(traffic.window().1.map_or(u64::MAX, |stop| stop.0).min(window.end))
+                        .map(|longest| {
+                            let lost = places.iter().filter(|losses| matches!(losses.place, Place::Down(_)));
+                            Outage { longest, lost: lost.map(|losses| losses.datagrams).sum() }
+                        }),
                 },
             ));
             places.sort_by_key(|losses| losses.place);
@@ -401,6 +418,7 @@ impl Network {
             Place::Policer(port) => transmitter(port, "policer"),
             Place::Queue(port, cause) => transmitter(port, cause.text()),
             Place::Line(port) => transmitter(port, "damaged on the line"),
+            Place::Down(port) => transmitter(port, "line down"),
             Place::Ttl(node) => inside(node, "time to live"),
             Place::Reassembly => host("reassembly"),
             Place::ReceiveBuffer => host("receive buffer"),

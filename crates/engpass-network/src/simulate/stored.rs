@@ -6,7 +6,7 @@ use engpass_outcome::{
 };
 
 use super::ledger::Accounts;
-use super::outcome::{Carried, Direction, Drop, Flow, LinkUse, SimOutcome};
+use super::outcome::{Carried, Direction, Drop, Flow, LinkUse, Outage, SimOutcome};
 
 impl SimOutcome {
     /// The outcome as it is stored: without what only tests compare.
@@ -49,6 +49,10 @@ fn flow(flow: Flow) -> FlowOutcome {
         efci_pdus: Some(flow.efci_pdus),
         delay_s: flow.delays.map(|network| Delays { network }),
         tcp,
+        outage: flow.outage.map(|Outage { longest, lost }| engpass_outcome::Outage {
+            longest_s: longest as f64 / 1e12,
+            lost,
+        }),
         bottleneck: None,
         next_bottleneck: None,
         summary: None,

@@ -86,6 +86,28 @@ pub(super) struct Rare {
     /// Bytes of datagrams received in the warm-up.
     pub(super) bytes_before: u64,
     pub(super) places: Vec<Losses>,
+    /// Where events may take lines down: times without receptions.
+    gaps: Option<Gaps>,
+}
+
+/// Times between the receptions of a flow, in picoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Gaps {
+    /// When the counted time begins.
+    from: u64,
+    /// When the time without receptions began, if one was received.
+    since: Option<u64>,
+    longest: u64,
+}
+
+impl Gaps {
+    fn receive(&mut self, at: u64) {
+        let counted = self.from == 0 || at > self.from;
+        if let Some(since) = self.since.filter(|_| counted) {
+            self.longest = self.longest.max(at - since);
+        }
+        self.since = Some(at.max(self.from));
+    }
 }
 
 /// What a flow lost at one place.
@@ -120,6 +142,8 @@ pub(super) enum Place {
     Queue(usize, Cause),
     /// The line behind this port of frames.
     Line(usize),
+    /// The line behind this port of frames, or the queue in front of it: it was down.
+    Down(usize),
     /// This router, with a time to live that had run out.
     Ttl(usize),
     Reassembly,
@@ -159,6 +183,18 @@ impl Tally {
         self.received_bytes + self.rare.as_ref().map_or(0, |rare| rare.bytes_before)
     }
 
+    /// Note the times between receptions from here on, of which those after `from` count.
+    pub(super) fn note_gaps(&mut self, from: u64) {
+        self.rare().gaps = Some(Gaps { from, since: None, longest: 0 });
+    }
+
+    /// The longest time without a reception, of a flow that sends until then; `None` if it was not noted.
+    pub(super) fn longest_gap(&self, until: u64) -> Option<u64> {
+        let gaps = self.rare.as_ref()?.gaps?;
+        let last = gaps.since.map_or(0, |since| until.saturating_sub(since));
+        Some(gaps.longest.max(last))
+    }
+
     /// What of rare things was counted.
     pub(super) fn seen_rarely(&self) -> Rare {
         self.rare.as_deref().cloned().unwrap_or_default()
@@ -172,6 +208,9 @@ impl Tally {
     #[inline]
     pub(super) fn receive(&mut self, index: u64, at: u64) {
         self.received_last(at);
+        if let Some(Rare { gaps: Some(gaps), .. }) = self.rare.as_deref_mut() {
+            gaps.receive(at);
+        }
         self.times = self.times.wrapping_add(at);
         self.weighted = self.weighted.wrapping_add(at.wrapping_mul(index + 1));
     }

@@ -6,7 +6,7 @@ use super::common::close;
 use super::{flow, goodput, run};
 
 /// Two routers with two lines of 100 Mbit/s between them.
-const PAIR: &str = r#"
+pub(super) const PAIR: &str = r#"
     name = "two ways"
     [host.a]
     [host.b]
@@ -36,7 +36,7 @@ const PAIR: &str = r#"
     warmup = "100 ms"
 "#;
 
-fn frames(outcome: &SimOutcome, link: &str) -> u64 {
+pub(super) fn frames(outcome: &SimOutcome, link: &str) -> u64 {
     let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the link is there");
     match link.directions[0].carried {
         Carried::Frames { frames, .. } => frames,
@@ -44,7 +44,7 @@ fn frames(outcome: &SimOutcome, link: &str) -> u64 {
     }
 }
 
-fn share(outcome: &SimOutcome, link: &str, account: &str) -> f64 {
+pub(super) fn share(outcome: &SimOutcome, link: &str, account: &str) -> f64 {
     let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the link is there");
     link.directions[0].ledger.get(account) as f64 / link.directions[0].capacity as f64
 }

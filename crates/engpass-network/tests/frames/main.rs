@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod ecmp;
+mod outage;
 mod paced_tcp;
 mod told;
 

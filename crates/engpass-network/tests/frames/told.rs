@@ -5,6 +5,7 @@ use std::fmt::Write;
 use engpass_network::simulate::{Network, SimOutcome};
 use engpass_outcome::Timeline;
 use engpass_testbed::Point;
+use engpass_testbed::topology::{EventPath, Fan, Hop, Leg, LinkEnds};
 use proptest::prelude::*;
 
 use crate::common::point;
@@ -120,6 +121,26 @@ fn alone(text: &str) -> SimOutcome {
     network.outcome(&point.testbed, &point.topology).expect("its books balance")
 }
 
+/// The same of a network in which events may take any line down, though none happens, and packets are asked for their way at every router, though there is
+/// one.
+fn phantoms(text: &str) -> (SimOutcome, u64) {
+    let Point { testbed, mut topology, .. } = point(text, "base", &[]);
+    let any = |(link, of): (usize, &LinkEnds)| EventPath { name: of.name.clone(), link, seen_by: [true; 2] };
+    topology.events = topology.links.iter().enumerate().map(any).collect();
+    for flow in &mut topology.flows {
+        let only = |hop: Hop| (hop.from, vec![Leg::Link(hop)]);
+        let mut fans = [flow.route.clone(), flow.route.iter().map(|hop| hop.back()).collect()]
+            .map(|route| Fan { at: route.into_iter().map(only).collect() });
+        fans.iter_mut().for_each(|fan| fan.at.sort());
+        flow.fans = Some(Box::new(fans));
+    }
+    let mut network = Network::asking(&testbed, &topology, 3).expect("it is carried");
+    network.run(&|| false).expect("nobody interrupts it");
+    let mut outcome = network.outcome(&testbed, &topology).expect("its books balance");
+    outcome.flows.iter_mut().for_each(|(_, flow)| flow.outage = None);
+    (outcome, network.decisions())
+}
+
 proptest! {
     #[test]
     fn a_line_that_tells_changes_nothing(
@@ -132,6 +153,9 @@ proptest! {
         let (told, plain) = (watched(&text, true), watched(&text, false));
         prop_assert!(told.1.events <= plain.1.events);
         let events = plain.1.events;
+        let (phantoms, decisions) = phantoms(&text);
+        prop_assert!(decisions > 0 || phantoms.flows.iter().all(|(_, flow)| flow.received_datagrams == 0));
+        prop_assert_eq!(&SimOutcome { events, ..phantoms }, &plain.1);
         let alone = alone(&text);
         prop_assert!(alone.events <= plain.1.events);
         prop_assert_eq!(&SimOutcome { events, ..alone }, &plain.1);

@@ -19,7 +19,7 @@ use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
 use engpass_testbed::topology::{Hop, Line};
-use engpass_testbed::{Testbed, Topology, heads};
+use engpass_testbed::{Testbed, Topology, changes, heads};
 
 use crate::simulate::adapt::Adapting;
 use crate::simulate::advance::{Port, Queue};
@@ -27,7 +27,7 @@ use crate::simulate::arena::Arena;
 use crate::simulate::datagrams::Datagrams;
 use crate::simulate::event::{Event, Events};
 use crate::simulate::fabric::{Counter, Fabric, Onward, Vc};
-use crate::simulate::frames::Frames;
+use crate::simulate::frames::{Asking, Frames};
 use crate::simulate::host::{Cpu, Process, Socket};
 use crate::simulate::ledger::{Ledger, Opening};
 use crate::simulate::nic::{Nic, Way};
@@ -95,7 +95,21 @@ impl Network {
         }
         let end = testbed.run.duration.0;
         let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
-        Self::build(testbed, topology, seed, Window { from, end }, false)
+        Self::build(testbed, topology, seed, Window { from, end }, (false, Asking::Unknown))
+    }
+
+    /// The same where packets of flows with fans are asked for their way at every router, for a test that it changes nothing.
+    #[doc(hidden)]
+    pub fn asking(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
+        let end = testbed.run.duration.0;
+        let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
+        Self::build(testbed, topology, seed, Window { from, end }, (false, Asking::Routers))
+    }
+
+    /// Decisions of routers so far, for tests that ask whether any were made.
+    #[doc(hidden)]
+    pub fn decisions(&self) -> u64 {
+        self.frames.choices.decided
     }
 
     /// The network at time zero; the datagrams of its streams come from `outside`, or from processes of their own.
@@ -104,7 +118,7 @@ impl Network {
         topology: &Topology,
         seed: u64,
         window: Window,
-        outside: bool,
+        (outside, asking): (bool, Asking),
     ) -> Result<Self, SimError> {
         let mut builder = Builder {
             testbed,
@@ -120,7 +134,7 @@ impl Network {
             origins: Vec::new(),
             onward: Vec::new(),
             only_ends_count: Vec::new(),
-            frames: Frames::new(testbed, topology, seed, window, outside)?,
+            frames: Frames::new(testbed, topology, seed, window, asking)?,
             sources: Vec::new(),
             adapting: Vec::new(),
             tcp: Vec::new(),
@@ -143,11 +157,6 @@ fn slots(topology: &Topology) -> Vec<Pace> {
         Framing::Ethernet | Framing::Packets => Pace::of_bits(CELL_BITS, line.rate),
     };
     topology.links.iter().flat_map(|link| &link.lines).map(slot).collect()
-}
-
-/// What a flow has come to before anything has happened.
-fn tally(traffic: &Traffic) -> Tally {
-    Tally::new(matches!(traffic, Traffic::Poisson(_) | Traffic::UdpOnOff(_)))
 }
 
 impl Builder<'_> {
@@ -262,6 +271,15 @@ impl Builder<'_> {
         }
     }
 
+    /// What a flow has come to before anything has happened.
+    fn tally(&self, traffic: &Traffic) -> Tally {
+        let mut tally = Tally::new(matches!(traffic, Traffic::Poisson(_) | Traffic::UdpOnOff(_)));
+        if !self.topology.events.is_empty() && !self.outside {
+            tally.note_gaps(self.window.from.unwrap_or(0));
+        }
+        tally
+    }
+
     /// The circuit direction that a flow takes, if it takes one.
     fn vc_of(&self, flow: usize) -> Option<VcId> {
         let path = &self.topology.flows[flow];
@@ -318,7 +336,9 @@ impl Builder<'_> {
         for (index, endpoint) in endpoints.iter_mut().enumerate() {
             let host = self.node_of(endpoint.nic as usize);
             endpoint.at_rest = free[host] == users[host];
-            if endpoint.at_rest && matches!(endpoint.way(), Way::Frames { .. }) && users[host] == 1 {
+            // What an endpoint sends ahead of the clock must not come to a line of which an event decides.
+            let stays = frames.port(endpoint.nic as usize).is_some_and(|line| !line.may_change());
+            if endpoint.at_rest && stays && users[host] == 1 {
                 // What comes to it is what the other end sends.
                 frames.tell_host(routes[index ^ 1]);
             }
@@ -371,7 +391,12 @@ impl Builder<'_> {
                 Traffic::Cbr(_) | Traffic::OnOff(_) => {}
             }
         }
+        let flows = self.testbed.traffic.values().map(|traffic| self.tally(traffic)).collect();
         let mut frames = std::mem::take(&mut self.frames);
+        let changes = changes(self.testbed, self.topology, self.seed);
+        for (place, change) in changes.iter().enumerate() {
+            events.push(change.at, 0, Event::Change(place as u32));
+        }
         let nic = |port: usize| {
             let host = self.testbed.hosts.get_index(self.node_of(port)).map(|(_, host)| host);
             Nic::new(host.map_or(0, |host| host.nic_buffer.bytes()), self.node_of(port) as u32)
@@ -434,13 +459,14 @@ impl Builder<'_> {
                 onward: self.onward,
                 only_ends_count: self.only_ends_count,
                 counters,
-                flows: self.testbed.traffic.values().map(tally).collect(),
+                flows,
                 left_nic: Vec::new(),
                 ledger,
                 trace: None,
                 fates: self.outside.then(Box::<Fates>::default),
             },
             frames,
+            changes,
             handled: 0,
             next_question: QUESTIONS,
             next_rest: 0,

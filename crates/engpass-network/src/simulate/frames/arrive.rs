@@ -41,6 +41,10 @@ impl Network {
             self.lose_damaged(port, landed.packet);
             return;
         }
+        if landed.sent.1 > 0 && self.frames.ports[port as usize].has_cut(&landed) {
+            self.lose_to_outage(port, landed.packet, self.now);
+            return;
+        }
         if !self.groups.is_idle() {
             self.all_go_on(landed.packet);
             return;

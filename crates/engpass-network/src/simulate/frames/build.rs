@@ -6,7 +6,7 @@ use engpass_testbed::topology::{Hop, Leg, LinkEnds, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
 use super::choices::BRANCH;
-use super::{END, Engine, FramePort, Frames, Route, Step, Tells};
+use super::{Asking, END, Engine, FramePort, Frames, Route, Step, Tells};
 use crate::simulate::SimError;
 use crate::simulate::tally::Window;
 
@@ -22,13 +22,16 @@ impl Frames {
         topology: &Topology,
         seed: u64,
         window: Window,
-        outside: bool,
+        asking: Asking,
     ) -> Result<Self, SimError> {
-        let mut frames = Self { asks_everywhere: outside, ..Self::default() };
+        let mut frames = Self { asking, ..Self::default() };
         let carries = |link: &&LinkEnds| !link.medium.is_atm();
         frames.ports.reserve_exact(2 * topology.links.iter().filter(carries).count());
         frames.places.reserve_exact(2 * topology.links.len());
         frames.routes.reserve_exact(2 * topology.flows.len());
+        if !topology.events.is_empty() {
+            frames.ends = topology.links.iter().map(|link| link.ends).collect();
+        }
         for link in &topology.links {
             for end in [0, 1] {
                 if !carries(&link) {
@@ -36,6 +39,7 @@ impl Frames {
                     continue;
                 }
                 let (from, to) = (link.ends[end], link.ends[1 - end]);
+                let number = frames.places.len() as u32;
                 let latency = match topology.kind(to) {
                     NodeKind::Switch(switch) => match &testbed.switches[switch] {
                         Switch::Ethernet(switch) => switch.latency.0,
@@ -44,10 +48,13 @@ impl Frames {
                     _ => 0,
                 };
                 // Parallel links between two nodes have lotteries of their own.
-                let lottery =
-                    |of: &str| Stream::new(seed, format_args!("{of}.{}.{}", link.name, topology.nodes[from]));
-                let number = frames.places.len() as u32;
-                let mut port = FramePort::new(link, (number, end), latency, lottery);
+                let place = format!("{}.{}", link.name, topology.nodes[from]);
+                let lottery = move |of: &str, outages: u32| match outages {
+                    0 => Stream::new(seed, format_args!("{of}.{place}")),
+                    _ => Stream::new(seed, format_args!("{of}.{place}.{outages}")),
+                };
+                let changes = topology.events.iter().any(|event| event.link == number as usize / 2);
+                let mut port = FramePort::new(link, (number, end), latency, changes, lottery);
                 if let Some(from) = window.from {
                     port.opens_at(from);
                 }

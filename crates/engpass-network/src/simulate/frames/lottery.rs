@@ -1,10 +1,12 @@
-//! What chance does to the packets of a line.
+//! What chance and outages do to the packets of a line.
 
 use std::collections::VecDeque;
 
 use engpass_model::random::Stream;
 use engpass_model::unit::Share;
 use engpass_testbed::topology::LinkEnds;
+
+use super::outage::Outages;
 
 /// A frame behind the transmitter.
 #[derive(Clone, Copy, Debug)]
@@ -13,10 +15,14 @@ pub(super) struct Flying {
     pub(super) packet: u32,
     /// It arrives damaged: whoever gets it throws it away.
     pub(super) damaged: bool,
+    /// When its transmission began, and when its last bit has left.
+    pub(super) sent: (u64, u64),
 }
 
-/// What chance does to the packets of a line.
+/// What chance and outages do to the packets of a line.
 pub(super) struct Lottery {
+    /// Of a line that events may take down.
+    outages: Option<Outages>,
     random: Stream,
     loss: Share,
     jitter: u64,
@@ -28,10 +34,11 @@ pub(super) struct Lottery {
 }
 
 impl Lottery {
-    /// That of a line, if chance does anything there.
-    pub(super) fn of(link: &LinkEnds, random: impl FnOnce() -> Stream) -> Option<Self> {
+    /// That of a line, if chance does anything there, or if it `changes`.
+    pub(super) fn of(link: &LinkEnds, changes: bool, random: impl FnOnce() -> Stream) -> Option<Self> {
         let chance = link.loss.0 > 0 || link.jitter.ps() > 0 || link.reorder.is_some();
-        chance.then(|| Self {
+        (chance || changes).then(|| Self {
+            outages: changes.then(Outages::default),
             random: random(),
             loss: link.loss,
             jitter: link.jitter.ps(),
@@ -57,6 +64,23 @@ impl Lottery {
         let place = self.flight.partition_point(|other| other.at <= flying.at);
         self.flight.insert(place, flying);
         flying.at
+    }
+
+    /// The line goes down or comes up.
+    pub(super) fn change(&mut self, now: u64, down: bool) {
+        let earliest = self.flight.iter().map(|flying| flying.sent.0).min().unwrap_or(now);
+        if let Some(outages) = &mut self.outages {
+            outages.change(now, down, earliest);
+        }
+    }
+
+    pub(super) fn may_change(&self) -> bool {
+        self.outages.is_some()
+    }
+
+    /// Whether an outage has cut a packet.
+    pub(super) fn cuts(&self, flying: &Flying) -> bool {
+        self.outages.as_ref().is_some_and(|outages| outages.cuts(flying.sent))
     }
 
     /// The packet that arrives now, and when to look for the next one, `u64::MAX` if there is none.

@@ -12,6 +12,7 @@ mod choices;
 mod clock;
 mod exit;
 mod lottery;
+mod outage;
 mod plain;
 mod port;
 mod sent;
@@ -22,6 +23,7 @@ use std::collections::BTreeMap;
 
 use engpass_model::queue::{self, Cause, Ecn};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
+use engpass_testbed::topology::NodeId;
 
 use super::Network;
 use super::event::{Event, Events};
@@ -46,6 +48,8 @@ pub(super) struct Frames {
     /// Of all routes, one behind the other, each with an end.
     steps: Vec<Step>,
     pub(super) routers: Vec<Engine>,
+    /// By link the nodes at its ends, where events may change lines.
+    ends: Vec<[NodeId; 2]>,
     /// Where routers choose.
     pub(super) choices: Choices,
     /// The steps from this place on belong to ways with questions; and the slots of the lines behind each of them.
@@ -57,8 +61,8 @@ pub(super) struct Frames {
     own: BTreeMap<(usize, u32, usize), u32>,
     /// By port: data of some flow could go this way, if routers chose so.
     pub(super) spared: Vec<bool>,
-    /// No choice is known when the network is built: packets come from outside.
-    asks_everywhere: bool,
+    /// Where packets are asked for their way.
+    asking: Asking,
     /// What a discipline has lost, for a moment.
     lost: Vec<(queue::Packet, Cause)>,
     /// Every packet has an event at every hop, for a test.
@@ -133,6 +137,18 @@ pub(super) struct Step {
     tells: Tells,
     /// The router takes its time for a packet.
     takes_time: bool,
+}
+
+/// Where packets are asked for their way, on ways with choices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// Where the choice is not known when the network is built.
+    #[default]
+    Unknown,
+    /// Wherever there is a choice: headers of packets from outside are not known before they come.
+    Choices,
+    /// At every router, for a test that it changes nothing.
+    Routers,
 }
 
 /// Whom a line tells what comes.
@@ -271,7 +287,7 @@ impl Leaving {
             line.tell(sent.left, self.bytes);
             return Some(at);
         }
-        if let Some(at) = line.fly(sent.left, self.bytes, self.id) {
+        if let Some(at) = line.fly(sent, self.bytes, self.id) {
             events.push(at, line.port as usize, Event::Arrive(self.port));
         }
         None
@@ -581,6 +597,10 @@ impl Network {
             }
             Joined::Lost(cause) => {
                 self.refuse(port, view.id, cause, at);
+                None
+            }
+            Joined::Down => {
+                self.lose_to_outage(port, view.id, at);
                 None
             }
         }

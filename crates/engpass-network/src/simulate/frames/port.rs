@@ -10,6 +10,7 @@ use engpass_testbed::topology::LinkEnds;
 
 use super::clock::Clock;
 use super::lottery::{Flying, Lottery};
+use super::outage::{Served, drain};
 use super::sent::{SentOff, TOLD};
 use crate::simulate::ledger::Transmission;
 use crate::simulate::tally::Window;
@@ -109,6 +110,8 @@ struct Service {
     asked: u64,
     /// Since when it has held packets back although the line is free.
     held_since: Option<u64>,
+    /// Of a line that changes.
+    served: Option<Served>,
 }
 
 /// A packet that was put on a line.
@@ -118,6 +121,25 @@ pub(super) struct OnLine {
     /// It lies in the window, as far as whole picoseconds say.
     pub(super) whole: bool,
     pub(super) transmission: Transmission,
+}
+
+impl OnLine {
+    /// When its transmission began, rounded up to a picosecond.
+    fn begun(&self) -> u64 {
+        let (whole, ticks) = self.transmission.begin;
+        whole + u64::from(ticks > 0)
+    }
+}
+
+impl Service {
+    fn new(scheduler: Box<dyn Scheduler>, served: Option<Served>) -> Box<Self> {
+        Box::new(Self { scheduler, asked: u64::MAX, held_since: None, served })
+    }
+
+    /// Whether it decides about packets when they come, and they have their places until they have left.
+    fn decides_on_arrival(&self) -> bool {
+        self.served.as_ref().is_some_and(Served::decides_on_arrival)
+    }
 }
 
 /// What became of a packet that came to a port, where the discipline need not be asked.
@@ -148,16 +170,19 @@ pub(super) enum Joined {
     Waits(Option<u64>),
     /// It is lost.
     Lost(Cause),
+    /// The line is down.
+    Down,
 }
 
 impl FramePort {
     /// The transmitter of this number, at end `end` of a link, its queue included; `latency` is that of the node at the other end.
-    /// It may ask for a `lottery` of its queue, or of its line.
+    /// It may ask for a `lottery` of its queue after so many outages, or of its line. Events may take the line down if it `changes`.
     pub(super) fn new(
         link: &LinkEnds,
         (port, end): (u32, usize),
         latency: u64,
-        lottery: impl Fn(&str) -> Stream,
+        changes: bool,
+        lottery: impl Fn(&str, u32) -> Stream + Clone + Send + 'static,
     ) -> Self {
         let around = link.line_bytes(u64::from(u16::MAX)) - u64::from(u16::MAX);
         let line = link.lines[end];
@@ -165,16 +190,21 @@ impl FramePort {
             Framing::Ethernet => (ethernet::GAP_BYTES, ethernet::PREAMBLE_BYTES + ethernet::GAP_BYTES),
             _ => (0, 0),
         };
-        let discipline = link.queues[end].as_ref().map(|queue| queue.build(lottery("queue"), line.rate));
-        let waiting = match discipline {
+        let waiting = match &link.queues[end] {
             None => Waiting::All,
-            Some(Discipline::Arrival(admission)) => match admission.only_limit() {
-                Some(limit) => Waiting::Room(limit),
-                None => Waiting::Arrival(admission),
-            },
-            Some(Discipline::Service(scheduler)) => {
-                Waiting::Service(Box::new(Service { scheduler, asked: u64::MAX, held_since: None }))
+            Some(queue) if changes => {
+                let (queue, rate, lottery) = (queue.clone(), line.rate, lottery.clone());
+                let (served, scheduler) =
+                    Served::new(Box::new(move |outages| queue.build(lottery("queue", outages), rate)));
+                Waiting::Service(Service::new(scheduler, Some(served)))
             }
+            Some(queue) => match queue.build(lottery("queue", 0), line.rate) {
+                Discipline::Arrival(admission) => match admission.only_limit() {
+                    Some(limit) => Waiting::Room(limit),
+                    None => Waiting::Arrival(admission),
+                },
+                Discipline::Service(scheduler) => Waiting::Service(Service::new(scheduler, None)),
+            },
         };
         let pace = Pace::of_bits(8, line.rate);
         let mut port = Self {
@@ -192,7 +222,7 @@ impl FramePort {
             wake: u64::MAX,
             sent: SentOff::default(),
             waiting,
-            lottery: Lottery::of(link, || lottery("line")).map(Box::new),
+            lottery: Lottery::of(link, changes, || lottery("line", 0)).map(Box::new),
             tally: PortTally::default(),
             told: Told::default(),
         };
@@ -252,6 +282,11 @@ impl FramePort {
     /// Whether it is known when a packet leaves as soon as it comes, and packets arrive in the order in which they leave.
     pub(super) fn is_in_order(&self) -> bool {
         self.lottery.is_none()
+    }
+
+    /// Whether an event may take it down.
+    pub(in crate::simulate) fn may_change(&self) -> bool {
+        self.lottery.as_ref().is_some_and(|lottery| lottery.may_change())
     }
 
     /// Whether it takes all that comes, and whatever it takes arrives, in order.
@@ -487,6 +522,14 @@ impl FramePort {
                 }
             }
             Waiting::Service(service) => {
+                let mut packet = packet;
+                if let Some(served) = &mut service.served {
+                    self.sent.release(now);
+                    match served.admits(now, &self.sent, service.scheduler.backlog(), &mut packet) {
+                        Ok(()) => {}
+                        Err(refused) => return refused,
+                    }
+                }
                 let Service { scheduler, asked, .. } = &mut **service;
                 if *asked == u64::MAX && end < now && scheduler.backlog().packets == 0 {
                     // It is asked whenever the line becomes free. It had nothing then, but it may note that, whenever it is told.
@@ -578,6 +621,10 @@ impl FramePort {
     /// Bytes in the queue at `at`, up to which everything has happened.
     pub(in crate::simulate) fn backlog(&self, at: u64) -> u64 {
         match &self.waiting {
+            // What is being sent has its place in a queue that decides when packets come.
+            Waiting::Service(service) if service.decides_on_arrival() => {
+                service.scheduler.backlog().bytes + self.sent.backlog(at)
+            }
             Waiting::Service(service) => service.scheduler.backlog().bytes,
             _ if self.alone == 0 => self.sent.backlog(at),
             _ if self.clock.left() > at => self.alone.into(),
@@ -593,6 +640,25 @@ impl FramePort {
         }
     }
 
+    /// The line goes down or comes up. Returns the packets that waited for it, if it loses them.
+    pub(super) fn change(&mut self, now: u64, down: bool) -> Vec<queue::Packet> {
+        let Some(lottery) = &mut self.lottery else { unreachable!("only lines that may change do") };
+        lottery.change(now, down);
+        let Waiting::Service(service) = &mut self.waiting else { return Vec::new() };
+        let Some(served) = &mut service.served else { return Vec::new() };
+        if !served.change(down) {
+            return Vec::new();
+        }
+        let scheduler = std::mem::replace(&mut service.scheduler, served.begin_anew(now));
+        (service.asked, service.held_since) = (u64::MAX, None);
+        drain(scheduler, Time(now))
+    }
+
+    /// Whether an outage has cut a packet that arrives.
+    pub(super) fn has_cut(&self, flying: &Flying) -> bool {
+        self.lottery.as_ref().is_some_and(|lottery| lottery.cuts(flying))
+    }
+
     /// Whether nothing is on the line that whoever is behind it does not know of.
     #[inline(always)]
     pub(super) fn is_clear(&self) -> bool {
@@ -603,7 +669,9 @@ impl FramePort {
     #[inline(always)]
     pub(super) fn tell(&mut self, left: u64, bytes: u32) {
         self.sent.push(left, bytes, TOLD);
-        if let Waiting::Service(_) = self.waiting {
+        if let Waiting::Service(service) = &self.waiting
+            && !service.decides_on_arrival()
+        {
             self.sent.release(left);
         }
     }
@@ -611,7 +679,8 @@ impl FramePort {
     /// A packet leaves at `left` and is on its way then; until then it takes so many bytes of the queue. Returns when to look for an
     /// arrival, if nothing is looked for earlier.
     #[inline(always)]
-    pub(super) fn fly(&mut self, left: u64, bytes: u32, packet: u32) -> Option<u64> {
+    pub(super) fn fly(&mut self, sent: &OnLine, bytes: u32, packet: u32) -> Option<u64> {
+        let left = sent.left;
         let mut at = left + self.delay;
         if self.lottery.is_none() {
             self.sent.push(left, bytes, packet);
@@ -619,7 +688,7 @@ impl FramePort {
             self.tell(left, bytes);
         }
         if let Some(lottery) = &mut self.lottery {
-            at = lottery.draw(Flying { at, packet, damaged: false });
+            at = lottery.draw(Flying { at, packet, damaged: false, sent: (sent.begun(), left) });
         }
         self.awaits(at).then_some(at)
     }
@@ -639,7 +708,10 @@ impl FramePort {
     #[inline(always)]
     fn land_in_order(&mut self, now: u64) -> (Option<Flying>, u64) {
         let (packet, next) = self.sent.land();
-        (Some(Flying { at: now, packet, damaged: false }), next.map_or(u64::MAX, |left| left + self.delay))
+        (
+            Some(Flying { at: now, packet, damaged: false, sent: (0, 0) }),
+            next.map_or(u64::MAX, |left| left + self.delay),
+        )
     }
 
     #[inline(never)]
@@ -681,7 +753,7 @@ mod tests {
             reorder: None,
             queues: [Some(queue), None],
         };
-        FramePort::new(&link, (0, 0), 0, |of| Stream::new(1, of))
+        FramePort::new(&link, (0, 0), 0, false, |of: &str, _: u32| Stream::new(1, of))
     }
 
     #[test]

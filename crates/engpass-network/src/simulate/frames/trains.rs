@@ -96,7 +96,7 @@ impl Network {
                 if hop + 1 < steps.len() {
                     line.tell(sent.left, bytes);
                     at = sent.left + line.delay;
-                } else if let Some(at) = line.fly(sent.left, bytes, id) {
+                } else if let Some(at) = line.fly(&sent, bytes, id) {
                     events.push(at, line.port as usize, Event::Arrive(step.port));
                 }
             }

@@ -10,7 +10,7 @@ use engpass_testbed::{Testbed, Topology, heads};
 
 use super::build::port_of;
 use super::choices::{ASK, Ask, BRANCH, Group};
-use super::{Frames, Route, Step};
+use super::{Asking, Frames, Route, Step};
 use crate::simulate::SimError;
 
 /// Most steps of the ways between two hosts: beyond, ways part and meet so often that each has too many.
@@ -87,10 +87,14 @@ impl Lane<'_> {
     /// The leg that all packets of the lane take from here; `None` if that depends on the packet or on an event.
     fn only_leg(&self, frames: &mut Frames, front: &Front) -> Option<Leg> {
         let legs = self.fan.legs_at(front.node);
-        if legs.len() <= 1 {
+        let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
+        if legs.len() <= 1 && !(routed && frames.asking == Asking::Routers) {
             return legs.first().copied();
         }
-        if frames.asks_everywhere || matches!(self.length, Length::Varied) {
+        if frames.asking != Asking::Unknown
+            || matches!(self.length, Length::Varied)
+            || self.may_change(legs, front.node)
+        {
             return None;
         }
         let group = frames.group(self.testbed, self.topology, front.node, legs);
@@ -100,6 +104,16 @@ impl Lane<'_> {
         }
         let view = View { heads: &self.heads, fragment: front.fragment };
         Some(legs[policy.decide(&view, members).member])
+    }
+
+    /// Whether an event changes what this node sees of any of its legs.
+    fn may_change(&self, legs: &[Leg], node: NodeId) -> bool {
+        let sees = |leg: &Leg| {
+            let Leg::Link(hop) = leg else { return false };
+            let end = self.topology.links[hop.link].end_of(node);
+            self.topology.events.iter().any(|event| event.link == hop.link && event.seen_by[end])
+        };
+        legs.iter().any(sees)
     }
 
     /// Packets go on by this leg.

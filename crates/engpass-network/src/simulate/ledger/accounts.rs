@@ -47,6 +47,7 @@ const NAMES: [&str; IDLE + REASONS] = [
     "idle: shaper",
     "idle: upstream",
     "idle: other way",
+    "idle: line down",
     "idle: no sender",
 ];
 

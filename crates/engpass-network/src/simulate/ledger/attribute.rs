@@ -7,7 +7,7 @@ use super::{Book, HeldBack, Ledger, Line, NO_SENDER, Stamps, User};
 /// Picoseconds by reason: the waits of a sender in the order of their accounts, and behind them what is not its own doing.
 pub(super) type Reasons = [u64; REASONS];
 
-pub(super) const REASONS: usize = Wait::COUNT + 3;
+pub(super) const REASONS: usize = Wait::COUNT + 4;
 
 /// The waits in the order of their accounts.
 const WAITS: [Wait; Wait::COUNT] = [
@@ -52,8 +52,10 @@ const SHAPER: usize = SENDING;
 const UPSTREAM: usize = Wait::COUNT;
 /// The sender was sending, and a node before this line chose other ways.
 const OTHER_WAY: usize = Wait::COUNT + 1;
+/// The line was down.
+const DOWN: usize = Wait::COUNT + 2;
 /// No flow could send this way.
-const NOBODY: usize = Wait::COUNT + 2;
+const NOBODY: usize = Wait::COUNT + 3;
 
 /// The account of a reason, on a line that packets from outside can use or not.
 pub(super) fn account(reason: usize, outside: bool) -> usize {
@@ -193,6 +195,13 @@ impl Line {
         let held = ps.min(self.idle - self.booked);
         self.reasons.get_or_insert_default()[SHAPER] += held;
         self.booked += held;
+    }
+
+    /// It was down from when its idle time was `since` to when it was `until`: book that as far as it lies in the window.
+    pub(super) fn was_down(&mut self, since: u64, until: u64) {
+        let ps = until.saturating_sub(since.max(self.edges[0].idle));
+        self.reasons.get_or_insert_default()[DOWN] += ps;
+        self.booked += ps;
     }
 
     /// Time that so many grains take, rounded down.

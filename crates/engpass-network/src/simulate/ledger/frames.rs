@@ -160,6 +160,20 @@ impl Ledger {
         self.closes(port, Doing { begun, ..from.doing(at) });
     }
 
+    /// A line that carries frames goes down or comes up: while it is down its idle time has that reason.
+    pub(in crate::simulate) fn line_changes(&mut self, from: &FramePort, at: u64, down: bool) {
+        if !self.on {
+            return;
+        }
+        let idle = from.told.idle + from.doing(at).idle;
+        let port = from.port as usize;
+        if down {
+            self.down.entry(port).or_insert(idle);
+        } else if let Some(since) = self.down.remove(&port) {
+            self.lines[port].was_down(since, idle);
+        }
+    }
+
     /// A packet, `elastic` if it carries data of the sender, enters the NIC of a line that carries frames, and has left at `until` with all that is around it.
     #[inline]
     pub(in crate::simulate) fn emitted_packet(

@@ -407,7 +407,7 @@ impl Fabric {
         }
     }
 
-    fn write_frames(&mut self, port: usize, until: u64) {
+    pub(in crate::simulate) fn write_frames(&mut self, port: usize, until: u64) {
         let window = self.ledger.window;
         while let Some(later) = &mut self.ledger.later {
             let this = &mut later.lines[port];

@@ -18,6 +18,8 @@ mod tests;
 mod trains;
 mod waits;
 
+use std::collections::BTreeMap;
+
 use engpass_model::element::{Cells, Doing, FrameId};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
@@ -74,6 +76,8 @@ pub(super) struct Ledger {
     packet_stamps: Stamps,
     /// Ways that part.
     parted: Parted,
+    /// Lines that are down, by port: what their idle time was when they went down.
+    down: BTreeMap<usize, u64>,
     /// Where windows begin and end at any time: what is not booked yet.
     pub(super) later: Option<Box<Later>>,
 }
@@ -562,6 +566,9 @@ impl Ledger {
     pub(super) fn closes(&mut self, port: usize, doing: Doing) {
         let line = &mut self.lines[port];
         line.edges[1] = line.edge(doing);
+        if let Some(since) = self.down.get(&port) {
+            line.was_down(*since, line.edges[1].idle);
+        }
     }
 
     /// The warm-up is over.

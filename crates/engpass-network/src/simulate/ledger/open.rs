@@ -1,5 +1,7 @@
 //! Books before anything is written in them.
 
+use std::collections::BTreeMap;
+
 use engpass_model::source::Traffic;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
@@ -77,6 +79,7 @@ impl Ledger {
             stamps: Vec::new(),
             packet_stamps: Stamps::default(),
             parted: Parted::default(),
+            down: BTreeMap::new(),
             later: None,
         };
         ledger.lines.reserve_exact(topology.links.len() * 2);

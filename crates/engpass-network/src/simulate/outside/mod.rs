@@ -27,6 +27,7 @@ pub(in crate::simulate) use groups::Groups;
 pub(in crate::simulate) use senders::{Outsiders, Sender};
 pub use windows::LineSeen;
 
+use super::frames::Asking;
 use super::tally::Place;
 use super::{Network, SWEEP, SimError};
 
@@ -185,7 +186,7 @@ impl Outside {
         let declared = topology;
         let topology = Topology { flows, ..declared.clone() };
         // Nothing is counted before somebody says so.
-        let mut network = Network::build(&all, &topology, seed, windows::CLOSED, true)?;
+        let mut network = Network::build(&all, &topology, seed, windows::CLOSED, (true, Asking::Choices))?;
         network.fabric.ledger.book_later();
         network.frames.watch(&network.fabric.ledger);
         // Disciplines number flows in the order of the tables, and what comes besides behind them.

@@ -1,0 +1,119 @@
+//! Links that go down and come back, against arithmetic.
+
+use engpass_network::simulate::SimOutcome;
+
+use super::common::close;
+use super::ecmp::{PAIR, frames, share};
+use super::{flow, goodput, run};
+
+/// 1000 packets a second, and no choice.
+const STREAM: [(&str, &str); 4] = [
+    ("traffic.stream.rate", "\"11.776 Mbit/s\""),
+    ("run.duration", "\"2 s\""),
+    ("run.warmup", "\"0 s\""),
+    ("router.near.ecmp", "\"first\""),
+];
+
+fn outage(extra: &[(&str, &str)]) -> SimOutcome {
+    let text = format!(
+        "{PAIR}
+        [event.cut]
+        at = \"500 ms\"
+        target = \"upper\"
+        change = \"down\"
+        [event.mended]
+        at = \"1 s\"
+        target = \"upper\"
+        change = \"up\"
+        "
+    );
+    run(&text, &[&STREAM[..], extra].concat())
+}
+
+fn lost(outcome: &SimOutcome) -> u64 {
+    outcome.drops.iter().filter(|drop| drop.cause == "line down").map(|drop| drop.datagrams).sum()
+}
+
+/// 1000 packets a second: half a second of them is lost where there is no other way.
+#[test]
+fn what_comes_to_a_line_that_is_down_is_lost() {
+    let outcome = outage(&[]);
+    let stream = flow(&outcome, "stream");
+    assert_eq!(lost(&outcome), 500);
+    assert_eq!(stream.sent_datagrams, stream.received_datagrams + 500 + stream.in_flight_datagrams);
+    let seen = stream.outage.expect("the file has events");
+    assert_eq!(seen.lost, 500);
+    // From the last packet before the outage to the first behind it.
+    close(seen.longest as f64, 501e9, 1e-3);
+    close(share(&outcome, "upper", "idle: line down"), 0.25, 1e-6);
+    assert_eq!(share(&outcome, "lower", "idle: line down"), 0.0);
+}
+
+/// Where a policy chooses, the next packet takes the other line.
+#[test]
+fn a_policy_chooses_what_is_up() {
+    let hashed = outage(&[("router.near.ecmp", "{ hash = { seed = 0 } }")]);
+    let other = outage(&[("router.near.ecmp", "{ hash = { seed = 1 } }")]);
+    let sprayed = outage(&[("router.near.ecmp", "\"round-robin\"")]);
+    for outcome in [&hashed, &other, &sprayed] {
+        assert!(lost(outcome) <= 1, "{}", lost(outcome));
+        close(goodput(outcome, "stream"), 11.776e6, 2e-3);
+    }
+    // In turns for one and a half seconds, all by the lower one for half a second.
+    close(frames(&sprayed, "upper") as f64, 750.0, 5e-3);
+    close(frames(&sprayed, "lower") as f64, 1250.0, 5e-3);
+}
+
+/// The far end of an interface that is down goes on sending, for it sees nothing.
+#[test]
+fn only_the_interface_s_own_node_sees_it() {
+    let text = |node: &str| {
+        format!(
+            "{PAIR}
+            [event.cut]
+            at = \"1 s\"
+            target = \"{node}/upper\"
+            change = \"down\"
+            "
+        )
+    };
+    let extra = [&STREAM[..3], &[("router.near.ecmp", "\"round-robin\"")]].concat();
+    let seen = run(&text("near"), &extra);
+    let unseen = run(&text("far"), &extra);
+    assert!(lost(&seen) <= 1);
+    close(lost(&unseen) as f64, 500.0, 5e-3);
+}
+
+/// A NIC keeps its pace: the sender is not told, and all that it sends is lost.
+#[test]
+fn a_host_sends_on() {
+    let text = format!(
+        "{PAIR}
+        [event.cut]
+        at = \"1 s\"
+        target = \"in\"
+        change = \"down\"
+        "
+    );
+    let outcome = run(&text, &STREAM);
+    let stream = flow(&outcome, "stream");
+    assert_eq!(stream.sent_datagrams, 2000);
+    assert_eq!(lost(&outcome), 1000);
+}
+
+/// TCP comes back after its timer, and what waited in the queue is lost.
+#[test]
+fn tcp_comes_back() {
+    let tcp = [
+        ("traffic.stream.kind", "\"tcp-stream\""),
+        ("traffic.stream.message", "\"64 kB\""),
+        ("traffic.stream.rate", "\"1 Gbit/s\""),
+        ("run.duration", "\"4 s\""),
+    ];
+    let outcome = outage(&tcp);
+    let stream = flow(&outcome, "stream");
+    assert!(stream.tcp.expect("it is TCP").timeouts >= 1);
+    assert!(lost(&outcome) > 10, "the queue is flushed: {}", lost(&outcome));
+    let goodput = goodput(&outcome, "stream");
+    assert!((70e6..85e6).contains(&goodput), "{goodput}");
+}
