@@ -1,12 +1,14 @@
 //! What a component finds wrong with its own values, beyond their types.
 
+use std::borrow::Cow;
+
 use crate::unit::{CellCount, Duration, FillLevel};
 
 /// One value that is too small or too large.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     /// Keys from the component's table down to the value: `["pauses", "share"]`.
-    pub path: Vec<&'static str>,
+    pub path: Vec<Cow<'static, str>>,
     /// Why it cannot be; it completes "`key` is 5 kB: …".
     pub cause: String,
     /// What would be right.
@@ -27,13 +29,21 @@ pub const FASTEST: u64 = 1_000_000_000_000;
 impl Complaints {
     /// Complain about a value.
     pub fn add(&mut self, path: &[&'static str], cause: impl Into<String>, help: impl Into<String>) {
-        self.list.push(Complaint { path: path.to_vec(), cause: cause.into(), help: help.into() });
+        let path = path.iter().map(|key| Cow::Borrowed(*key)).collect();
+        self.list.push(Complaint { path, cause: cause.into(), help: help.into() });
+    }
+
+    /// Complain about a value whose key is a name from the file, in the table at `place`.
+    pub fn add_named(&mut self, place: &[&'static str], name: &str, cause: &str, help: String) {
+        let keys = place.iter().map(|key| Cow::Borrowed(*key));
+        let path = keys.chain([Cow::Owned(name.to_string())]).collect();
+        self.list.push(Complaint { path, cause: cause.into(), help });
     }
 
     /// Take over what a component complains about whose table stands at `place` in this one.
     pub fn under(&mut self, place: &[&'static str], inner: Complaints) {
         self.list.extend(inner.into_iter().map(|complaint| Complaint {
-            path: place.iter().copied().chain(complaint.path).collect(),
+            path: place.iter().map(|key| Cow::Borrowed(*key)).chain(complaint.path).collect(),
             ..complaint
         }));
     }

@@ -6,14 +6,16 @@
 //!
 //! The folders follow a message on its way: [`source`] makes it, [`host`] pays for it, [`wire`] says how long it is at
 //! every layer, [`shape`] spaces its cells, [`element`] carries, queues and reassembles them, [`discard`] and
-//! [`schedule`] decide for a queue of cells and [`queue`] for one of packets; [`tcp`] is a transport protocol, an endpoint
-//! at a time.
+//! [`schedule`] decide for a queue of cells and [`queue`] for one of packets, [`forward`] chooses among ways, and an [`event`] takes one away; [`tcp`] is a transport
+//! protocol, an endpoint at a time.
 
 pub mod circuit;
 pub mod complaint;
 pub mod discard;
 pub mod element;
+pub mod event;
 pub mod family;
+pub mod forward;
 pub mod host;
 pub mod link;
 pub mod queue;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::complaint::{Complaints, LONGEST};
+use crate::forward::Ecmp;
 use crate::queue::Queue;
 use crate::unit::Duration;
 
@@ -19,6 +20,9 @@ pub struct Router {
     /// What every output port keeps, loses and sends next. A link's own `queue` comes before it.
     #[serde(default)]
     pub queue: Queue,
+    /// Which of several equally short ways a packet takes.
+    #[serde(default)]
+    pub ecmp: Ecmp,
 }
 
 fn none() -> Duration {
@@ -30,5 +34,6 @@ impl Router {
     pub fn check(&self, complaints: &mut Complaints) {
         complaints.at_most(&["per_packet"], Some(self.per_packet), LONGEST);
         self.queue.check_below(complaints);
+        self.ecmp.check_below(complaints);
     }
 }

@@ -148,10 +148,11 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             legs: vec![Leg::Circuit { circuit, forward }],
             mtu,
             path_mtu: mtu,
+            fans: None,
             cells,
         });
     }
-    Topology { hosts, switches: testbed.switches.len(), nodes, links, circuits, flows }
+    Topology { hosts, switches: testbed.switches.len(), nodes, links, circuits, flows, events: Vec::new() }
 }
 
 /// The kind of a node: hosts come first, then switches, then routers.
@@ -178,6 +179,7 @@ fn over_links(links: &[LinkEnds], name: &str, route: Vec<Hop>) -> FlowPath {
         legs: route.iter().map(|hop| Leg::Link(*hop)).collect(),
         mtu: mtus().next().expect("a route has links"),
         path_mtu: mtus().min().expect("a route has links"),
+        fans: None,
         cells: None,
         route,
     }

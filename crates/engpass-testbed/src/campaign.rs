@@ -497,6 +497,7 @@ fn whole(draft: &Draft, name: &str) -> Option<Testbed> {
         links: all(&draft.links)?,
         circuits: all(&draft.circuits)?,
         traffic: all(&draft.traffic)?,
+        events: all(&draft.events)?,
         run: draft.run.clone()?,
     })
 }

@@ -1,6 +1,7 @@
 //! The catalogue: every kind of component with its keys, for the reference and for `engpass catalogue`.
 
 use engpass_model::discard::Discard;
+use engpass_model::forward::Ecmp;
 use engpass_model::queue::Queue;
 use engpass_model::schedule::Schedule;
 use engpass_model::source::Traffic;
@@ -33,9 +34,11 @@ pub fn catalogue() -> Value {
             single("link", &SHAPES.link),
             single("circuit", &SHAPES.circuit),
             family(Traffic::FAMILY, "[traffic.NAME]", tables(&SHAPES.traffic)),
+            single("event", &SHAPES.event),
             nested(Discard::FAMILY, "`discard` of a switch", Discard::listing(&mut generator())),
             nested(Schedule::FAMILY, "`schedule` of a switch", Schedule::listing(&mut generator())),
             nested(Queue::FAMILY, "`queue` of a switch, router or link", Queue::listing(&mut generator())),
+            nested(Ecmp::FAMILY, "`ecmp` of a router", Ecmp::listing(&mut generator())),
             family("run", "[run]", [("run", &SHAPES.run)]),
         ],
         "words": [

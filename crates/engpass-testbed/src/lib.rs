@@ -2,11 +2,10 @@
 //!
 //! [`load`] reads a file and everything that changes it, in this order: the text becomes a tree in which every value
 //! knows its place (`tree`); `--set`, variants and sweep values are put in their places (`overrides`, `sweep`); the
-//! tables become components (`read`), are checked (`check`) and joined to a [`Topology`] (`resolve`). Whatever is
+//! tables become components (`read`), are checked (`check`) and joined to a [`Topology`] (`resolve`), whose ways `route` finds. Whatever is
 //! wrong on the way becomes a [`Diagnostic`] and the way goes on, so that one pass finds everything.
 
 mod amount;
-mod between;
 mod campaign;
 mod catalogue;
 mod check;
@@ -14,9 +13,9 @@ pub mod codes;
 mod de;
 pub mod diagnostic;
 mod drawing;
+mod events;
 mod faulty;
 mod findings;
-mod graph;
 mod links;
 mod lost;
 mod origin;
@@ -26,6 +25,7 @@ mod plan;
 mod rates;
 mod read;
 mod resolve;
+mod route;
 mod schema;
 mod shape;
 mod source;
@@ -33,14 +33,14 @@ mod sweep;
 pub mod testbed;
 pub mod topology;
 mod tree;
-mod ways;
 
-pub use between::Gateway;
 pub use campaign::{Campaign, Point, load};
 pub use catalogue::catalogue;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use drawing::{Drawing, drawing};
+pub use events::{Change, changes};
 pub use plan::{PointPlan, plan};
+pub use route::{Gateway, heads};
 pub use schema::{plan_schema, schema};
 pub use source::{MAX_TEXT, Source};
 pub use sweep::{Axis, AxisValue, MAX_VALUES};

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::circuit::Circuit;
+use engpass_model::event::Event;
 use engpass_model::host::Host;
 use engpass_model::link::Link;
 use engpass_model::router::Router;
@@ -33,12 +34,13 @@ pub(crate) const TOP: &[&str] = &[
     "link",
     "circuit",
     "traffic",
+    "event",
     "run",
     "sweep",
     "variant",
 ];
 /// Tables of named components.
-pub(crate) const FAMILIES: &[&str] = &["host", "switch", "router", "link", "circuit", "traffic"];
+pub(crate) const FAMILIES: &[&str] = &["host", "switch", "router", "link", "circuit", "traffic", "event"];
 
 /// A testbed as far as it could be read: `None` for what is wrong as a whole. Of the others single values may be wrong;
 /// such a value is left out, or an example stands for it, and [`Faulty`](crate::faulty::Faulty) knows it.
@@ -52,6 +54,7 @@ pub(crate) struct Draft {
     pub(crate) links: IndexMap<String, Option<Link>>,
     pub(crate) circuits: IndexMap<String, Option<Circuit>>,
     pub(crate) traffic: IndexMap<String, Option<Traffic>>,
+    pub(crate) events: IndexMap<String, Option<Event>>,
     pub(crate) run: Option<Run>,
     /// Families whose table could not be read, with the names in it where a misspelt word is its only fault.
     pub(crate) elsewhere: BTreeMap<&'static str, Option<BTreeSet<String>>>,
@@ -124,6 +127,11 @@ pub(crate) fn read(tree: &Node, found: &mut Findings) -> Draft {
                     component(path, entry, found, &SHAPES.traffic[kind], Some(kind), &|table| {
                         Traffic::read(kind, table).expect("a kind of the family's list can be read")
                     })
+                })
+            }
+            "event" => {
+                draft.events = family(key, entry, found, &mut |path, entry, found| {
+                    component(path, entry, found, &SHAPES.event, None, &|table| Event::deserialize(table))
                 })
             }
             "run" => {

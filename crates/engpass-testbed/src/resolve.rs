@@ -9,15 +9,14 @@ use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::faulty::Faulty;
 use crate::findings::Findings;
-use crate::graph::Graph;
 use crate::links::{self, node_id};
 use crate::rates::{self, Wanted};
 use crate::read::Draft;
+use crate::route::{Graph, Passage, Ways, narrowest};
 use crate::topology::{
-    CircuitPath, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, Topology, reversed,
+    CircuitPath, EventPath, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, Topology, reversed,
 };
 use crate::tree::Node;
-use crate::ways::Ways;
 
 /// Resolve what of the draft is in order, and report what cannot be: the topology, if all of it could.
 ///
@@ -42,12 +41,14 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
     let declared: Vec<Option<CircuitPath>> =
         draft.circuits.iter().map(|(name, circuit)| resolver.circuit(name, circuit.as_ref()?)).collect();
     let complete = declared.iter().all(Option::is_some);
-    let forwards = (0..nodes.len()).map(|node| resolver.forwards(node)).collect();
-    resolver.ways = Ways::new(forwards, &links, &declared);
+    let passages = (0..nodes.len()).map(|node| resolver.passage(node)).collect();
+    resolver.ways = Ways::new(passages, &links, &declared);
     // A circuit that is not in order keeps its index, so that the others keep theirs.
     resolver.circuits = declared;
     let flows: Vec<Option<FlowPath>> =
         draft.traffic.iter().map(|(name, traffic)| resolver.flow(name, traffic.as_ref()?)).collect();
+    let events: Vec<Option<EventPath>> =
+        draft.events.iter().map(|(name, event)| resolver.event(name, event.as_ref()?)).collect();
     let circuits = std::mem::take(&mut resolver.circuits);
     let errors = resolver.checker.errors;
     if !whole || !complete || errors > 0 {
@@ -60,12 +61,13 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
         links,
         circuits: circuits.into_iter().collect::<Option<_>>()?,
         flows: flows.into_iter().collect::<Option<_>>()?,
+        events: events.into_iter().collect::<Option<_>>()?,
     })
 }
 
 pub(crate) struct Resolver<'a> {
     pub(crate) draft: &'a Draft,
-    faulty: &'a Faulty,
+    pub(crate) faulty: &'a Faulty,
     pub(crate) nodes: &'a [String],
     pub(crate) links: &'a [LinkEnds],
     pub(crate) graph: Graph<'a>,
@@ -98,12 +100,15 @@ impl Resolver<'_> {
             || matches!(self.kind(node), NodeKind::Switch(index) if self.draft.switches[index].is_none())
     }
 
-    /// Whether a node passes packets on.
-    fn forwards(&self, node: NodeId) -> bool {
+    /// What a node does with packets for others.
+    fn passage(&self, node: NodeId) -> Passage {
         match self.kind(node) {
-            NodeKind::Host(_) => false,
-            NodeKind::Switch(index) => !matches!(self.draft.switches[index], Some(Switch::Atm(_))),
-            NodeKind::Router(_) => true,
+            NodeKind::Host(_) => Passage::None,
+            NodeKind::Switch(index) => match self.draft.switches[index] {
+                Some(Switch::Atm(_)) => Passage::None,
+                Some(Switch::Ethernet(_)) | None => Passage::First,
+            },
+            NodeKind::Router(index) => Passage::of(self.draft.routers[index].as_ref()),
         }
     }
 
@@ -217,7 +222,9 @@ impl Resolver<'_> {
             [Leg::Circuit { circuit, forward }] => (Some(circuit), forward),
             _ => (None, true),
         };
-        let mtus: Vec<u64> = legs.iter().map(|leg| self.mtu(*leg)).collect::<Option<_>>()?;
+        // What takes a circuit from host to host, or the one that its traffic names, has no choice.
+        let fans =
+            (circuit.is_none() && traffic.circuit().is_none()).then(|| self.ways.fans(from, to)).flatten();
         Some(FlowPath {
             name: name.into(),
             from,
@@ -225,9 +232,10 @@ impl Resolver<'_> {
             circuit,
             forward,
             route,
-            mtu: *mtus.first()?,
-            path_mtu: *mtus.iter().min()?,
+            mtu: self.mtu(*legs.first()?)?,
+            path_mtu: narrowest(&legs, fans.as_deref(), |leg| self.mtu(leg))?,
             legs,
+            fans,
             cells,
         })
     }

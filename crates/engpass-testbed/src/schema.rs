@@ -1,6 +1,7 @@
 //! The JSON Schema of a testbed file, for editors and for the Python types.
 
 use engpass_model::circuit::Circuit;
+use engpass_model::event::Event;
 use engpass_model::family::Listing;
 use engpass_model::host::Host;
 use engpass_model::link::Link;
@@ -28,6 +29,7 @@ pub fn schema() -> Value {
     let router = component::<Router>(&mut generator);
     let link = component::<Link>(&mut generator);
     let circuit = component::<Circuit>(&mut generator);
+    let event = component::<Event>(&mut generator);
     let run = component::<Run>(&mut generator);
     let switch = by_kind(Switch::listing(&mut generator));
     let traffic = by_kind(Traffic::listing(&mut generator));
@@ -47,6 +49,7 @@ pub fn schema() -> Value {
             "link": named("Links by name.", link),
             "circuit": named("Circuits by name.", circuit),
             "traffic": named("Traffic by name.", traffic),
+            "event": named("Events by name.", event),
             "run": run,
             "sweep": sweep(),
             "variant": {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use engpass_model::circuit::Circuit;
+use engpass_model::event::Event;
 use engpass_model::family::Listing;
 use engpass_model::host::Host;
 use engpass_model::link::Link;
@@ -28,6 +29,7 @@ pub(crate) struct Shapes {
     pub(crate) router: Json,
     pub(crate) link: Json,
     pub(crate) circuit: Json,
+    pub(crate) event: Json,
     pub(crate) run: Json,
     pub(crate) switch: IndexMap<&'static str, Json>,
     pub(crate) traffic: IndexMap<&'static str, Json>,
@@ -45,6 +47,7 @@ impl Shapes {
             "router" => return Some((&self.router, None)),
             "link" => return Some((&self.link, None)),
             "circuit" => return Some((&self.circuit, None)),
+            "event" => return Some((&self.event, None)),
             "run" => return Some((&self.run, None)),
             "switch" => (&self.switch, of_kind(&self.switch)?),
             "traffic" => (&self.traffic, of_kind(&self.traffic)?),
@@ -77,6 +80,7 @@ pub(crate) static SHAPES: LazyLock<Shapes> = LazyLock::new(|| Shapes {
     router: of::<Router>(),
     link: of::<Link>(),
     circuit: of::<Circuit>(),
+    event: of::<Event>(),
     run: of::<Run>(),
     switch: kinds(Switch::listing(&mut generator())),
     traffic: kinds(Traffic::listing(&mut generator())),
@@ -127,6 +131,8 @@ impl Audit<'_> {
                         self.table(inside, &entry.key, inner, &below(key));
                     }
                 }
+                // The keys of such a table are names: whether they lead somewhere is checked elsewhere.
+                None if schema["additionalProperties"].is_object() => {}
                 None => {
                     let (base, known) = (self.base, &known);
                     self.found.push_error("unknown-key", || {

@@ -1,6 +1,7 @@
 //! A testbed: what one file, one variant and one point of its sweep describe.
 
 use engpass_model::circuit::Circuit;
+use engpass_model::event::Event;
 use engpass_model::host::Host;
 use engpass_model::link::Link;
 use engpass_model::router::Router;
@@ -30,6 +31,8 @@ pub struct Testbed {
     pub circuits: IndexMap<String, Circuit>,
     /// Traffic by name.
     pub traffic: IndexMap<String, Traffic>,
+    /// Events by name.
+    pub events: IndexMap<String, Event>,
     /// How long and how often.
     pub run: Run,
 }

@@ -38,12 +38,19 @@ pub struct Topology {
     pub circuits: Vec<CircuitPath>,
     /// One path for each traffic table, in the order of the file.
     pub flows: Vec<FlowPath>,
+    /// Events, in the order of the file.
+    pub events: Vec<EventPath>,
 }
 
 impl Topology {
     /// What a node is.
     pub fn kind(&self, node: NodeId) -> NodeKind {
         node_kind(self.hosts, self.switches, node)
+    }
+
+    /// The first link of a leg, in its direction: policies weigh a leg by it.
+    pub fn first_hop(&self, leg: Leg) -> Hop {
+        self.hops(leg)[0]
     }
 
     /// Links of a leg in its direction.
@@ -238,13 +245,49 @@ pub struct FlowPath {
     pub forward: bool,
     /// Links it crosses, in its own direction, those of circuits included.
     pub route: Vec<Hop>,
-    /// The way in pieces, in its own direction; at least one. Packets the other way (a TCP receiver's) take the same legs
-    /// back.
+    /// The way in pieces, in its own direction; at least one. Where policies choose it is the way that always takes the first of
+    /// several legs.
     pub legs: Vec<Leg>,
     /// The largest IP packet at the sender, in bytes: that of the first leg. The sending host cuts datagrams for it.
     pub mtu: u64,
-    /// The largest IP packet that passes every leg whole, in bytes.
+    /// The largest IP packet that passes whole every leg that packets of its own direction may take, in bytes.
     pub path_mtu: u64,
+    /// All the legs between which policies choose: those of its packets, and those of the packets that come back. `None` where nothing
+    /// chooses on any shortest way in either direction: then all packets take `legs`, and those that come back take them reversed.
+    /// Packets that a circuit carries from host to host have no choice, nor those whose traffic names a circuit.
+    pub fans: Option<Box<[Fan; 2]>>,
     /// Pace of the cells of a `cbr` or `on-off` source; `None` for other kinds and for a rate of zero.
     pub cells: Option<Pace>,
+}
+
+/// What an event changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPath {
+    /// Name of the event.
+    pub name: String,
+    /// Index of the link.
+    pub link: usize,
+    /// Which end of the link sees its changes, in the order of the link's `ends`.
+    pub seen_by: [bool; 2],
+}
+
+/// The legs that packets from one host to another may take. Every leg leads strictly closer to the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fan {
+    /// For every node to which the packets may come but the end, by node: the legs on which they may go on, in the order of the file.
+    /// Several only at routers whose policy chooses.
+    pub at: Vec<(NodeId, Vec<Leg>)>,
+}
+
+impl Fan {
+    /// The legs on which packets may go on at a node; none where they do not come to it, and at the end.
+    pub fn legs_at(&self, node: NodeId) -> &[Leg] {
+        let place = self.at.binary_search_by_key(&node, |(at, _)| *at);
+        place.map_or(&[], |place| &self.at[place].1)
+    }
+
+    /// All legs.
+    pub fn legs(&self) -> impl Iterator<Item = Leg> {
+        self.at.iter().flat_map(|(_, legs)| legs.iter().copied())
+    }
 }

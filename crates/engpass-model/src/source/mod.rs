@@ -176,6 +176,15 @@ impl Traffic {
         }
     }
 
+    /// Its sources of packets: connections or conversations of kinds that have several, else one.
+    pub fn streams(&self) -> u32 {
+        match self {
+            Self::TcpStream(config) => config.streams,
+            Self::RequestResponse(config) => config.streams,
+            _ => 1,
+        }
+    }
+
     /// How real hosts make it; `None` for cells, which no host makes.
     pub fn live(&self) -> Option<&Live> {
         match self {

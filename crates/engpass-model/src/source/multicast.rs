@@ -143,7 +143,7 @@ mod tests {
         let config: Multicast = serde_json::from_value(table).expect("the test's own table is right");
         let mut complaints = Complaints::default();
         config.check(&mut complaints);
-        let keys: Vec<_> = complaints.into_iter().map(|complaint| complaint.path[0]).collect();
+        let keys: Vec<_> = complaints.into_iter().map(|complaint| complaint.path[0].clone()).collect();
         assert_eq!(keys, ["to", "message"]);
     }
 }

@@ -249,7 +249,7 @@ mod tests {
         }));
         let mut complaints = Complaints::default();
         wrong.expect("the types are right").check(&mut complaints);
-        let mut keys: Vec<_> = complaints.into_iter().map(|complaint| complaint.path[0]).collect();
+        let mut keys: Vec<_> = complaints.into_iter().map(|complaint| complaint.path[0].clone()).collect();
         keys.sort_unstable();
         assert_eq!(keys, ["ack_every", "mss", "rto_minimum", "rto_tick", "send_buffer"]);
     }

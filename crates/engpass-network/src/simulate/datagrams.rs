@@ -8,7 +8,7 @@ use engpass_model::tcp::Segment;
 
 use super::arena::Arena;
 use super::frames::Packet;
-use super::ledger::{Cargo, Load};
+use super::ledger::{Cargo, Load, Trail};
 
 /// A datagram on its way.
 #[derive(Clone, Debug, Default)]
@@ -19,14 +19,15 @@ pub(super) struct Datagram {
     pub(super) bytes: u32,
     /// Bytes of the transport's header.
     pub(super) header: u32,
-    pub(super) fragments: u32,
-    pub(super) arrived: u32,
+    /// Packets that it is cut into, and those of them that have arrived.
+    pub(super) fragments: u16,
+    pub(super) arrived: u16,
     /// Frames on the way, plus one while its process works on it or its receiver holds it.
     pub(super) holds: u32,
     /// Bytes of it that the receiver had already, or did not want.
     pub(super) refused: u32,
-    /// Lines that have carried all of it, once it has come through: not so if what they carried is `written` down in the ledger.
-    pub(super) lines: u16,
+    /// The lines that have carried all of it, once it has arrived or is lost; unless the ledger has written down what each line carried.
+    pub(super) trail: Trail,
     pub(super) written: bool,
     /// It has lost something: when and where stands in [`Fabric::losses`](super::fabric::Fabric::losses).
     pub(super) lost: bool,

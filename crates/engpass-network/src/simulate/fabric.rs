@@ -216,7 +216,7 @@ impl Fabric {
             (false, false) => Fate::Delivered,
         };
         let load = self.load_of(this);
-        let carried = if this.written { Carried::Written(datagram) } else { Carried::Whole(this.lines) };
+        let carried = if this.written { Carried::Written(datagram) } else { Carried::Whole(this.trail) };
         self.ledger.settle((this.flow, this.to.get()), fate, load, carried, this.refused);
     }
 
@@ -246,28 +246,6 @@ impl Fabric {
         if this.holds == 0 && !self.ledger.later.as_ref().is_some_and(|later| later.holds(datagram)) {
             self.end_datagram(datagram);
         }
-    }
-
-    /// A datagram has arrived whole, and nobody holds it. On this lane it carries so much, of which nothing is refused; `None` if something is.
-    #[inline(always)]
-    pub(super) fn end_whole(&mut self, datagram: u32, lane: (u32, Option<u32>), load: Option<Load>) {
-        // Nearly all are like the one before.
-        if let Some(load) = load
-            && self.ledger.settle_alike(lane, load)
-        {
-            self.datagrams.release(datagram);
-            return;
-        }
-        self.end_unlike(datagram);
-    }
-
-    /// The same of one that is not like the one before.
-    #[inline(never)]
-    fn end_unlike(&mut self, datagram: u32) {
-        let this = &self.datagrams[datagram];
-        let (lane, load) = ((this.flow, this.to.get()), self.load_of(this));
-        self.ledger.settle(lane, Fate::Delivered, load, Carried::Whole(this.lines), this.refused);
-        self.datagrams.release(datagram);
     }
 
     /// Nothing of a datagram is on the way, and all of it is booked.

@@ -12,7 +12,7 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use super::Network;
 use super::datagrams::{Datagram, To};
 use super::event::Event;
-use super::ledger::Wait;
+use super::ledger::{Trail, Wait};
 use super::nic::{Sending, Way};
 use super::tally::Place;
 
@@ -55,6 +55,7 @@ impl Process {
             way: self.way,
             ip: self.fragments.payload(self.fragment) + IP_HEADER_BYTES,
             datagram: self.datagram.expect("a process with a fragment has a datagram"),
+            offset: (self.fragment * self.fragments.full / 8) as u16,
         }
     }
 
@@ -165,7 +166,7 @@ impl Network {
             flow: this.flow as u32,
             index: this.messages,
             bytes: this.message as u32,
-            fragments: this.fragments.count as u32,
+            fragments: this.fragments.count as u16,
             train: false,
             arrived: 0,
             sent: false,
@@ -176,8 +177,11 @@ impl Network {
             lost: false,
             holds: 1,
             refused: 0,
-            lines: 0,
-            written: matches!(this.way, Way::Circuit { .. }),
+            trail: Trail::default(),
+            written: match this.way {
+                Way::Circuit { .. } => true,
+                Way::Frames { route } => this.fragments.count > 1 && self.frames.has_choices(route),
+            },
         };
         this.datagram = Some(self.fabric.begin_datagram(datagram.written, datagram));
         this.fragment = 0;

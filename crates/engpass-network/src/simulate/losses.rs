@@ -3,6 +3,7 @@
 use engpass_model::element::{Cells, FrameId};
 
 use super::fabric::Fabric;
+use super::ledger::Trail;
 use super::tally::Place;
 
 impl Fabric {
@@ -31,9 +32,9 @@ impl Fabric {
         }
     }
 
-    /// A packet that lines have carried as far as `hop` is lost: all is done if it is all of its datagram, which nobody else holds or follows.
+    /// A packet that the lines of this trail have carried is lost: all is done if it is all of its datagram, which nobody else holds or follows.
     #[inline(always)]
-    pub(super) fn lose_plainly(&mut self, datagram: u32, hop: u16, place: Place, at: u64) -> bool {
+    pub(super) fn lose_plainly(&mut self, datagram: u32, trail: Trail, place: Place, at: u64) -> bool {
         let this = &self.datagrams[datagram];
         if !this.is_one() || self.fates.is_some() || self.ledger.later.is_some() {
             return false;
@@ -50,7 +51,7 @@ impl Fabric {
             losses.cells += 1;
             losses.datagrams += 1;
         }
-        self.ledger.lose((this.flow, this.to.get()), load, hop);
+        self.ledger.lose((this.flow, this.to.get()), load, trail);
         self.datagrams.release(datagram);
         true
     }

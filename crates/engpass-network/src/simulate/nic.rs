@@ -20,6 +20,8 @@ pub(super) struct Sending {
     /// Bytes of the packet, IP header included.
     pub(super) ip: u64,
     pub(super) datagram: u32,
+    /// Where its payload begins in that of the datagram, in units of 8 bytes.
+    pub(super) offset: u16,
 }
 
 /// How packets leave a host.

@@ -13,7 +13,7 @@ use super::datagrams::{Datagram, Datagrams, To};
 use super::event::{Event, Events};
 use super::fabric::Fabric;
 use super::host::Item;
-use super::ledger::{Load, Wait};
+use super::ledger::{Load, Trail, Wait};
 use super::nic::{Sending, Way};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
@@ -113,6 +113,7 @@ impl Endpoint {
             way: self.way(),
             ip: IP_HEADER_BYTES + u64::from(formed.header) + u64::from(formed.bytes),
             datagram: self.formed,
+            offset: 0,
         }
     }
 
@@ -485,7 +486,7 @@ impl Network {
                 lost: false,
                 holds: 1,
                 refused: 0,
-                lines: 0,
+                trail: Trail::default(),
                 written,
             },
         );
@@ -544,7 +545,8 @@ impl Network {
     pub(super) fn take_whole(&mut self, datagram: u32, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let load = this.on_segment(self.now, endpoint, datagram, &mut self.fabric);
-        self.fabric.end_whole(datagram, (this.flow, Some(endpoint as u32)), load);
+        let lane = (this.flow, Some(endpoint as u32));
+        self.end_whole(datagram, lane, load);
         self.go_on(endpoint);
     }
 

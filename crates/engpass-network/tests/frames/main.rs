@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod ecmp;
 mod paced_tcp;
 mod told;
 

@@ -157,6 +157,7 @@ impl Parts {
             routers: Default::default(),
             circuits,
             traffic: turn(traffic, turned),
+            events: Default::default(),
             run: Run { duration: Duration(duration), warmup, ..Run::default() },
             links,
         }

@@ -3,6 +3,7 @@
 mod port;
 mod queues;
 
+use engpass_model::forward::Ecmp;
 use engpass_model::link::{Link, Reorder};
 use engpass_model::queue::Queue;
 use engpass_model::router::Router;
@@ -175,7 +176,8 @@ impl Parts {
             (self.node(i), Switch::Ethernet(config))
         });
         let routers = nodes().filter(|(_, draw)| !draw.switch).map(|(i, draw)| {
-            (self.node(i), Router { per_packet: Duration(draw.time), queue: draw.queue.clone() })
+            let per_packet = Duration(draw.time);
+            (self.node(i), Router { per_packet, queue: draw.queue.clone(), ecmp: Ecmp::default() })
         });
         let all = self.hosts.iter().take(hosts).enumerate();
         Testbed {
@@ -185,6 +187,7 @@ impl Parts {
             switches: switches.collect(),
             routers: routers.collect(),
             traffic: self.traffic(hosts, duration),
+            events: IndexMap::new(),
             run: Run {
                 duration: Duration(duration),
                 warmup: warmup.map(|part| Duration(duration / 1000 * part)),

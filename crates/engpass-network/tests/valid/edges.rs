@@ -82,6 +82,10 @@ const FRAMES: &str = r#"
     rate = "4 Mbit/s"
     on = "1 ms"
     off = "1 ms"
+    [event.e]
+    target = "n"
+    at = "25 ms"
+    change = "down"
 "#;
 
 /// Of both.
@@ -120,8 +124,20 @@ const SHORT: &[(&str, &[&str])] = &[
 const COUNTS: &[&str] = &["0", "1", "2", "40", "4294967295"];
 
 /// What names other things, and what only real hosts do.
-const APART: &[&str] =
-    &["from", "to", "ends", "circuit", "kind", "live", "reach", "address", "precision", "longest", "repeats"];
+const APART: &[&str] = &[
+    "from",
+    "to",
+    "ends",
+    "target",
+    "circuit",
+    "kind",
+    "live",
+    "reach",
+    "address",
+    "precision",
+    "longest",
+    "repeats",
+];
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
 
@@ -163,6 +179,10 @@ impl Edges {
             _ if node["const"].is_string() => Some(node["const"].to_string()),
             Some("boolean") => Some(self.one_of(&["true", "false"]).to_owned()),
             Some("integer") => Some(self.one_of(COUNTS).to_owned()),
+            // The only keys that are names are those of the links of router `r`.
+            Some("object") if node["additionalProperties"].is_object() => {
+                Some(format!("{{ m = {} }}", self.value(key, &node["additionalProperties"])?))
+            }
             Some("object") => {
                 let required = node["required"].as_array().cloned().unwrap_or_default();
                 let mut pairs = Vec::new();
@@ -215,6 +235,7 @@ const OF_FRAMES: &[Table] = &[
     ("link.n", ""),
     ("traffic.p", "poisson"),
     ("traffic.o", "udp-on-off"),
+    ("event.e", ""),
 ];
 
 /// Shares and rates of an outcome are numbers that can be.

@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 mod costs;
+pub(crate) mod events;
 mod paths;
 mod ranges;
 mod references;

@@ -13,7 +13,7 @@ use engpass_model::wire::ethernet::MAX_MTU;
 use engpass_model::wire::ip::MIN_MTU;
 use indexmap::IndexMap;
 
-use super::{Checker, costs, paths};
+use super::{Checker, costs, events, paths};
 use crate::diagnostic::Diagnostic;
 use crate::faulty::Faulty;
 use crate::findings::Findings;
@@ -49,6 +49,13 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &F
             duration = None;
         }
     }
+    each(checker, faulty, "event", &draft.events, |checker, name, event, complaints| {
+        event.check(duration, complaints);
+        events::keys(checker, faulty, name, event);
+        if let Some(duration) = duration.filter(|_| !faulty.has(&["event", name, "at"])) {
+            events::happens_in_time(checker, name, event, duration);
+        }
+    });
     each(checker, faulty, "traffic", &draft.traffic, |checker, name, traffic, complaints| {
         traffic.check(complaints);
         paths::traffic(checker, draft, name, complaints);
@@ -99,9 +106,11 @@ impl Checker<'_> {
         base: &[&str],
         complaints: Complaints,
     ) {
+        let complaints: Vec<_> = complaints.into_iter().collect();
         let mut complained: Vec<&str> = Vec::new();
-        for complaint in complaints {
-            let path: Vec<&str> = base.iter().copied().chain(complaint.path).collect();
+        for complaint in &complaints {
+            let keys = complaint.path.iter().map(|key| &**key);
+            let path: Vec<&str> = base.iter().copied().chain(keys).collect();
             let key = path.last().copied().unwrap_or_default();
             let other = DEPENDENT.iter().find(|(one, _)| *one == key).map(|(_, other)| *other);
             let of_other = |other| base.iter().copied().chain([other]).collect::<Vec<&str>>();
@@ -116,7 +125,7 @@ impl Checker<'_> {
                 "" => format!("`{key}` is out of range: {}", complaint.cause),
                 written => format!("`{key}` is {written}: {}", complaint.cause),
             };
-            self.report(&path, Diagnostic::error(code, message).help(complaint.help));
+            self.report(&path, Diagnostic::error(code, message).help(complaint.help.as_str()));
         }
     }
 }

@@ -10,19 +10,19 @@ use crate::read::Draft;
 use crate::tree::{Node, Value, shortened};
 
 /// Names in the order of the file.
-struct Names<'a> {
-    list: Vec<&'a str>,
+pub(super) struct Names<'a> {
+    pub(super) list: Vec<&'a str>,
     set: BTreeSet<&'a str>,
 }
 
 impl<'a> Names<'a> {
-    fn new(names: impl IntoIterator<Item = &'a String>) -> Self {
+    pub(super) fn new(names: impl IntoIterator<Item = &'a String>) -> Self {
         let mut set = BTreeSet::new();
         let list = names.into_iter().map(String::as_str).filter(|name| set.insert(*name)).collect();
         Self { list, set }
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.set.contains(name)
     }
 }
@@ -157,6 +157,12 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
             astray.insert(("traffic", name.clone()));
         }
     }
+    let links = Names::new(draft.links.keys());
+    for name in draft.events.keys() {
+        if super::events::target(&mut checker, draft, name, &links, &nodes).is_none() {
+            astray.insert(("event", name.clone()));
+        }
+    }
     draft.astray = astray;
 }
 
@@ -217,7 +223,14 @@ fn joins(
 
 impl Checker<'_> {
     /// Whether a name is known. If not it is reported, unless it may be in a table that could not be read.
-    fn refers(&mut self, path: &[&str], name: &str, what: &str, known: &Names<'_>, elsewhere: bool) -> bool {
+    pub(super) fn refers(
+        &mut self,
+        path: &[&str],
+        name: &str,
+        what: &str,
+        known: &Names<'_>,
+        elsewhere: bool,
+    ) -> bool {
         if known.has(name) {
             return true;
         }
@@ -227,6 +240,7 @@ impl Checker<'_> {
         let plural = match what {
             "a host" => "hosts",
             "a circuit" => "circuits",
+            "a link" => "links",
             "a host or router" => "hosts and routers",
             _ => "hosts, switches and routers",
         };

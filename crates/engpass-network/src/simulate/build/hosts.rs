@@ -19,7 +19,7 @@ impl Builder<'_> {
         let (message, rate) = traffic.datagrams()?;
         let (start, stop) = traffic.window();
         let path = &self.topology.flows[flow];
-        let (nic, way) = self.way_of(flow, false);
+        let (nic, way) = self.way_of(flow, 0, false);
         let host = &self.testbed.hosts[path.from];
         if rate.is_some_and(|rate| rate.0 == 0) {
             return None;
@@ -51,15 +51,15 @@ impl Builder<'_> {
     }
 
     /// One end of a connection of a flow: the one that writes, with its number, or the one that reads.
-    pub(super) fn endpoint(&mut self, flow: usize, writes: Option<(&TcpStream, u32)>) -> Endpoint {
+    pub(super) fn endpoint(&mut self, flow: usize, stream: u32, writes: Option<&TcpStream>) -> Endpoint {
         let path = &self.topology.flows[flow];
-        let (nic, way) = self.way_of(flow, writes.is_none());
+        let (nic, way) = self.way_of(flow, stream, writes.is_none());
         let (at, role, side) = match writes {
             Some(_) => (path.from, Role::Active, Side::Send),
             None => (path.to, Role::Passive, Side::Receive),
         };
         let host = &self.testbed.hosts[at];
-        let application = writes.map(|(config, stream)| {
+        let application = writes.map(|config| {
             let chance = host.pauses.clone().map(|pauses| {
                 let name = match stream {
                     0 => format!("traffic.{}", path.name),

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use engpass_model::circuit::Category;
 use engpass_model::element::{Channel, Classes, Fifo, Generator, Reassembly, Rule, Shaper, VcId};
+use engpass_model::forward::Heads;
 use engpass_model::host::ps;
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::gcra::VirtualScheduling;
@@ -18,7 +19,7 @@ use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
 use engpass_testbed::topology::{Hop, Line};
-use engpass_testbed::{Testbed, Topology};
+use engpass_testbed::{Testbed, Topology, heads};
 
 use crate::simulate::adapt::Adapting;
 use crate::simulate::advance::{Port, Queue};
@@ -27,7 +28,7 @@ use crate::simulate::datagrams::Datagrams;
 use crate::simulate::event::{Event, Events};
 use crate::simulate::fabric::{Counter, Fabric, Onward, Vc};
 use crate::simulate::frames::Frames;
-use crate::simulate::host::{Cpu, Socket};
+use crate::simulate::host::{Cpu, Process, Socket};
 use crate::simulate::ledger::{Ledger, Opening};
 use crate::simulate::nic::{Nic, Way};
 use crate::simulate::outside::{Fates, Outsiders, Sender};
@@ -77,6 +78,7 @@ struct Builder<'a> {
     origins: Vec<Vec<Option<usize>>>,
     onward: Vec<Vec<Onward>>,
     only_ends_count: Vec<bool>,
+    frames: Frames,
     sources: Vec<Source>,
     adapting: Vec<Adapting>,
     /// Parameters of TCP that occur.
@@ -118,6 +120,7 @@ impl Network {
             origins: Vec::new(),
             onward: Vec::new(),
             only_ends_count: Vec::new(),
+            frames: Frames::new(testbed, topology, seed, window, outside)?,
             sources: Vec::new(),
             adapting: Vec::new(),
             tcp: Vec::new(),
@@ -266,7 +269,7 @@ impl Builder<'_> {
     }
 
     /// How packets of a flow leave their host, or how those the other way leave theirs: the NIC, and the way.
-    fn way_of(&self, flow: usize, back: bool) -> (usize, Way) {
+    fn way_of(&self, flow: usize, stream: u32, back: bool) -> (usize, Way) {
         let path = &self.topology.flows[flow];
         if let Some(vc) = self.vc_of(flow) {
             let vc = vc ^ VcId::from(back);
@@ -274,13 +277,26 @@ impl Builder<'_> {
             return (self.vcs[vc as usize].hops[0], Way::Circuit { vc, encapsulation });
         }
         let hop = if back { path.route[path.route.len() - 1].back() } else { path.route[0] };
-        (self.port_of(&hop), Way::Frames { route: (flow * 2 + usize::from(back)) as u32 })
+        (self.port_of(&hop), Way::Frames { route: self.frames.route_of(flow, stream, back) })
+    }
+
+    /// The headers of what processes and endpoints send.
+    fn heads(&self, processes: &[Process], endpoints: &[Endpoint]) -> Vec<Heads> {
+        let own = |flow: usize, stream: usize| heads(self.testbed, self.topology, flow, stream);
+        let mut all: Vec<Heads> = processes.iter().map(|process| own(process.flow, 0)).collect();
+        for connection in endpoints.chunk_by(|one, other| one.flow == other.flow) {
+            for place in 0..connection.len() {
+                let heads = own(connection[0].flow as usize, place / 2);
+                all.push(if place % 2 == 0 { heads } else { heads.reversed() });
+            }
+        }
+        all
     }
 
     /// The sender outside that a flow comes from.
     fn sender(&self, flow: usize) -> Sender {
         let path = &self.topology.flows[flow];
-        let (nic, way) = self.way_of(flow, false);
+        let (nic, way) = self.way_of(flow, 0, false);
         Sender { flow, host: path.from, nic, way, mtu: path.mtu, queued: 0 }
     }
 
@@ -298,12 +314,13 @@ impl Builder<'_> {
         for endpoint in endpoints.iter().filter(|endpoint| endpoint.is_free()) {
             free[self.node_of(endpoint.nic as usize)] += 1;
         }
+        let routes: Vec<u32> = endpoints.iter().map(|endpoint| endpoint.over).collect();
         for (index, endpoint) in endpoints.iter_mut().enumerate() {
             let host = self.node_of(endpoint.nic as usize);
             endpoint.at_rest = free[host] == users[host];
             if endpoint.at_rest && matches!(endpoint.way(), Way::Frames { .. }) && users[host] == 1 {
-                // What comes to the end that writes goes against the flow.
-                frames.tell_host(2 * endpoint.flow as usize + usize::from(index % 2 == 0));
+                // What comes to it is what the other end sends.
+                frames.tell_host(routes[index ^ 1]);
             }
         }
         let mut counts = vec![true; self.topology.hosts];
@@ -316,7 +333,7 @@ impl Builder<'_> {
         }
         for (flow, path) in self.topology.flows.iter().enumerate() {
             if counts[path.to] && path.circuit.is_none() {
-                frames.tell_host(2 * flow);
+                frames.tell_host(frames.route_of(flow, 0, false));
             }
         }
     }
@@ -344,8 +361,8 @@ impl Builder<'_> {
                 Traffic::TcpStream(config) => {
                     for stream in 0..config.streams {
                         events.push(ps(config.start), flow, Event::Wake(endpoints.len() as u32));
-                        endpoints.push(self.endpoint(flow, Some((config, stream))));
-                        endpoints.push(self.endpoint(flow, None));
+                        endpoints.push(self.endpoint(flow, stream, Some(config)));
+                        endpoints.push(self.endpoint(flow, stream, None));
                     }
                 }
                 Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
@@ -354,6 +371,7 @@ impl Builder<'_> {
                 Traffic::Cbr(_) | Traffic::OnOff(_) => {}
             }
         }
+        let mut frames = std::mem::take(&mut self.frames);
         let nic = |port: usize| {
             let host = self.testbed.hosts.get_index(self.node_of(port)).map(|(_, host)| host);
             Nic::new(host.map_or(0, |host| host.nic_buffer.bytes()), self.node_of(port) as u32)
@@ -366,7 +384,14 @@ impl Builder<'_> {
         sockets.shrink_to_fit();
         processes.shrink_to_fit();
         endpoints.shrink_to_fit();
-        let mut frames = Frames::new(self.testbed, self.topology, self.seed, self.window)?;
+        if frames.choices.is_asked() {
+            frames.choices.heads = match self.outside {
+                true => (0..self.topology.flows.len())
+                    .map(|flow| heads(self.testbed, self.topology, flow, 0))
+                    .collect(),
+                false => self.heads(&processes, &endpoints),
+            };
+        }
         let ledger = Ledger::open(&Opening {
             testbed: self.testbed,
             topology: self.topology,

@@ -3,6 +3,7 @@
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
+use super::choices::ASK;
 use super::lottery::Flying;
 use super::{END, Packet, Step};
 use crate::simulate::Network;
@@ -73,12 +74,14 @@ impl Network {
     /// A packet is at a node: its host, or one that sends it on.
     #[inline(always)]
     fn goes_on(&mut self, packet: u32) {
-        let place = self.fabric.datagrams.packet(packet).place();
+        let place = self.fabric.datagrams.packet(packet).place;
         let step = self.frames.steps[place as usize];
         if step.port == END {
             self.packet_arrived(packet);
         } else if !step.takes_time {
             self.go_at_once(packet, place, self.now, true);
+        } else if step.port == ASK && self.frames.routers[step.router as usize].per_packet == 0 {
+            self.ask_way(packet, step);
         } else if let Some(at) = self.process(step, packet) {
             self.go(packet, place, at, true);
         }
@@ -88,13 +91,13 @@ impl Network {
     #[cold]
     fn copy(&mut self, id: u32) -> Vec<u32> {
         let whole = *self.fabric.datagrams.packet(id);
-        let Packet { hop, .. } = whole;
+        let hop = self.frames.lines_before(whole.place);
         let stamp = self.fabric.ledger.stamp_of(id);
         let mut copies = Vec::new();
         for (datagram, route) in self.copies_at(whole.datagram, hop.into()) {
-            let first = self.frames.routes[route as usize].first;
+            let place = self.frames.routes[route as usize].first + u32::from(hop);
             let sender = self.fabric.fates.as_ref().map_or(whole.sender, |fates| fates.head(datagram).flow);
-            let copy = Packet { datagram, sender, first, since: hop, ..whole };
+            let copy = Packet { datagram, sender, place, since: hop, ..whole };
             let copy = self.fabric.datagrams.insert_packet(copy);
             self.fabric.ledger.inherits(copy, stamp.as_ref());
             if let Some(trace) = &mut self.fabric.trace
@@ -117,9 +120,9 @@ impl Network {
 
     #[inline(never)]
     pub(super) fn take_packet(&mut self, packet: u32) {
-        let Packet { datagram, ecn, hop, since, .. } = *self.fabric.datagrams.packet(packet);
+        let Packet { datagram, ecn, place, .. } = *self.fabric.datagrams.packet(packet);
         let this = &mut self.fabric.datagrams[datagram];
-        this.lines = hop - since;
+        this.trail = self.frames.trail(place);
         this.arrived += 1;
         let (complete, train, written) = (this.arrived == this.fragments, this.train, this.written);
         let (to, lost) = (this.to.get(), this.lost);
@@ -165,8 +168,8 @@ impl Network {
         let engine = &mut self.frames.routers[step.router as usize];
         engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
         // Whatever goes out by the port comes from this engine, in order.
-        let port = &self.frames.ports[step.port as usize];
-        if engine.free <= self.end && !self.frames.silent && port.decides_on_arrival() {
+        let decides = |port: u32| self.frames.ports[port as usize].decides_on_arrival();
+        if !engine.asks && engine.free <= self.end && !self.frames.silent && decides(step.port) {
             return Some(engine.free);
         }
         engine.busy.push_back((engine.free, packet));
@@ -183,7 +186,13 @@ impl Network {
         if let Some(&(at, _)) = engine.busy.front() {
             self.events.push(at, engine.node, Event::Forward(router));
         }
-        self.go(packet, self.fabric.datagrams.packet(packet).place(), self.now, true);
+        let place = self.fabric.datagrams.packet(packet).place;
+        let step = self.frames.steps[place as usize];
+        if step.port == ASK {
+            self.ask_way(packet, step);
+        } else {
+            self.go(packet, place, self.now, true);
+        }
     }
 
     /// A packet comes to its host at `at`, which is told now.

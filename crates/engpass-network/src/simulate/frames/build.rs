@@ -5,12 +5,13 @@ use engpass_model::switch::Switch;
 use engpass_testbed::topology::{Hop, Leg, LinkEnds, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
+use super::choices::BRANCH;
 use super::{END, Engine, FramePort, Frames, Route, Step, Tells};
 use crate::simulate::SimError;
 use crate::simulate::tally::Window;
 
 /// Index of the transmitter of a hop.
-fn port_of(topology: &Topology, hop: &Hop) -> usize {
+pub(super) fn port_of(topology: &Topology, hop: &Hop) -> usize {
     hop.link * 2 + usize::from(topology.links[hop.link].ends[0] != hop.from)
 }
 
@@ -21,8 +22,9 @@ impl Frames {
         topology: &Topology,
         seed: u64,
         window: Window,
+        outside: bool,
     ) -> Result<Self, SimError> {
-        let mut frames = Self::default();
+        let mut frames = Self { asks_everywhere: outside, ..Self::default() };
         let carries = |link: &&LinkEnds| !link.medium.is_atm();
         frames.ports.reserve_exact(2 * topology.links.iter().filter(carries).count());
         frames.places.reserve_exact(2 * topology.links.len());
@@ -64,17 +66,12 @@ impl Frames {
                 if flow.circuit.is_none() {
                     for leg in legs {
                         let step = frames.step(topology, leg, &flow.name)?;
-                        frames.steps.push(step);
+                        let slot = (frames.steps.len() - first) as u16;
+                        frames.steps.push(Step { slot, ..step });
                     }
                 }
                 let hops = frames.steps.len() - first;
-                frames.steps.push(Step {
-                    port: END,
-                    router: END,
-                    mtu: 0,
-                    tells: Tells::Nobody,
-                    takes_time: false,
-                });
+                frames.steps.push(Step { slot: hops as u16, ..Step::MARK });
                 let first = frames.share_steps(first);
                 frames.routes.push(Route {
                     first: first as u32,
@@ -84,6 +81,7 @@ impl Frames {
                 });
             }
         }
+        frames.add_ways(testbed, topology)?;
         frames.steps.shrink_to_fit();
         frames.find_told();
         Ok(frames)
@@ -110,18 +108,23 @@ impl Frames {
             Several,
         }
         let mut before = vec![Before::Nothing; self.ports.len()];
-        let steps = || self.steps.windows(2).filter(|pair| pair[0].port != END && pair[1].port != END);
-        for pair in steps() {
+        for pair in self.steps.windows(2).filter(|pair| pair[1].is_line()) {
+            let from = pair[0].port;
             let this = &mut before[pair[1].port as usize];
             *this = match *this {
-                Before::Nothing => Before::One(pair[0].port),
-                Before::One(port) if port == pair[0].port => Before::One(port),
+                // The line whose packets are asked where they go on tells nothing.
+                _ if from == BRANCH => Before::Several,
+                same if from == END => same,
+                Before::Nothing => Before::One(from),
+                Before::One(port) if port == from => Before::One(port),
                 _ => Before::Several,
             };
         }
         for place in 1..self.steps.len() {
-            let (from, this) = (self.steps[place - 1].port, self.steps[place]);
-            if from == END || this.port == END || before[this.port as usize] != Before::One(from) {
+            let (from, this) = (self.steps[place - 1], self.steps[place]);
+            let both = from.is_line() && this.is_line();
+            let from = from.port;
+            if !both || before[this.port as usize] != Before::One(from) {
                 continue;
             }
             let in_order = self.ports[from as usize].is_in_order();
@@ -132,15 +135,16 @@ impl Frames {
     }
 
     /// At the end of a route is a host with one endpoint and nothing else: its last line tells it what comes.
-    pub(in crate::simulate) fn tell_host(&mut self, route: usize) {
-        let Route { first, hops, .. } = self.routes[route];
+    pub(in crate::simulate) fn tell_host(&mut self, route: u32) {
+        let Route { first, hops, .. } = self.routes[route as usize];
         let last = first as usize + usize::from(hops);
+        // A route with questions has no hops of its own.
         if hops > 0 && self.ports[self.steps[last - 1].port as usize].is_in_order() {
             self.steps[last - 1].tells = Tells::Host;
         }
     }
 
-    fn step(&self, topology: &Topology, leg: &Leg, flow: &str) -> Result<Step, SimError> {
+    pub(super) fn step(&self, topology: &Topology, leg: &Leg, flow: &str) -> Result<Step, SimError> {
         let Leg::Link(hop) = leg else {
             return Err(SimError::Unsupported(format!(
                 "traffic `{flow}` crosses a circuit between routers, and `simulate` carries circuits only from host to host so far; `limit` answers for it"
@@ -152,6 +156,13 @@ impl Frames {
         };
         let mtu = u32::try_from(topology.links[hop.link].mtu).unwrap_or(u32::MAX);
         let takes_time = self.routers.get(router as usize).is_some_and(|engine| engine.per_packet > 0);
-        Ok(Step { port: self.places[port_of(topology, hop)], router, mtu, tells: Tells::Nobody, takes_time })
+        Ok(Step {
+            port: self.places[port_of(topology, hop)],
+            router,
+            mtu,
+            slot: 0,
+            tells: Tells::Nobody,
+            takes_time,
+        })
     }
 }

@@ -9,6 +9,7 @@ use crate::simulate::Network;
 use crate::simulate::datagrams::{Datagram, To};
 use crate::simulate::event::{Event, Events};
 use crate::simulate::fabric::Fabric;
+use crate::simulate::ledger::Trail;
 use crate::simulate::nic::{Nic, Way};
 
 /// Where datagrams leave their host.
@@ -18,6 +19,7 @@ pub(super) struct Exit<'a> {
     /// The line, and its place among the ports of frames.
     line: &'a mut FramePort,
     port: u32,
+    slot: u16,
     /// The next port is told of what comes to it until then.
     pub(super) last: u64,
     pub(super) now: u64,
@@ -67,7 +69,7 @@ impl Whole {
             lost: false,
             holds: 1,
             refused: 0,
-            lines: 0,
+            trail: Trail::default(),
             written: false,
         }
     }
@@ -83,7 +85,7 @@ impl<'a> Exit<'a> {
     ) -> Self {
         let step = steps[route.first as usize];
         let last = if step.tells_port() { end } else { 0 };
-        Self { nic, route, line: &mut ports[step.port as usize], port: step.port, last, now }
+        Self { nic, route, line: &mut ports[step.port as usize], port: step.port, slot: step.slot, last, now }
     }
 
     /// The datagram whose place is the next one goes on the line; nothing is done if more is to be seen to.
@@ -109,9 +111,9 @@ impl<'a> Exit<'a> {
             datagram: id,
             ip,
             sender: whole.sender,
-            first: route.first,
-            hop: 1,
+            place: route.first + 1,
             since: 0,
+            offset: 0,
             ttl: route.ttl,
             priority: route.priority,
             ecn: whole.ecn,
@@ -125,7 +127,7 @@ impl<'a> Exit<'a> {
             Whose::Process(process) => fabric.ledger.sends_message(process, id, now, until),
         }
         if line.watched {
-            fabric.ledger.shares_line(0, &fabric.datagrams[id], id, ip, line);
+            fabric.ledger.shares_line(self.slot, &fabric.datagrams[id], id, ip, line);
         }
         if whole.counted {
             let tally = &mut fabric.flows[whole.flow as usize];

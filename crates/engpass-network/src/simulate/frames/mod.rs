@@ -8,6 +8,7 @@
 mod act;
 mod arrive;
 mod build;
+mod choices;
 mod clock;
 mod exit;
 mod lottery;
@@ -15,6 +16,9 @@ mod plain;
 mod port;
 mod sent;
 mod trains;
+mod ways;
+
+use std::collections::BTreeMap;
 
 use engpass_model::queue::{self, Cause, Ecn};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
@@ -22,12 +26,14 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use super::Network;
 use super::event::{Event, Events};
 use super::fabric::Fabric;
-use super::ledger::{Ledger, Transmission};
+use super::ledger::{Ledger, Trail, Transmission};
 use super::nic::Sending;
 use super::tally::Place;
 use super::tap::Carrier;
+use choices::{BRANCH, Choices};
 pub(super) use port::{FramePort, PortTally, Told};
 use port::{Joined, Limited, OnLine, Passed};
+pub(super) use ways::WayLine;
 
 /// What carries frames.
 #[derive(Default)]
@@ -40,6 +46,19 @@ pub(super) struct Frames {
     /// Of all routes, one behind the other, each with an end.
     steps: Vec<Step>,
     pub(super) routers: Vec<Engine>,
+    /// Where routers choose.
+    pub(super) choices: Choices,
+    /// The steps from this place on belong to ways with questions; and the slots of the lines behind each of them.
+    branched: u32,
+    pub(super) trails: Vec<Box<[u16]>>,
+    /// The lines of such ways by slot, by the place of their first step.
+    trees: BTreeMap<u32, Vec<WayLine>>,
+    /// Routes of senders that have one of their own: by flow, connection and direction.
+    own: BTreeMap<(usize, u32, usize), u32>,
+    /// By port: data of some flow could go this way, if routers chose so.
+    pub(super) spared: Vec<bool>,
+    /// No choice is known when the network is built: packets come from outside.
+    asks_everywhere: bool,
     /// What a discipline has lost, for a moment.
     lost: Vec<(queue::Packet, Cause)>,
     /// Every packet has an event at every hop, for a test.
@@ -54,11 +73,12 @@ pub(super) struct Packet {
     ip: u32,
     /// The process or endpoint that sent it: its flow, to a discipline.
     sender: u32,
-    /// The first step of its route, and how many lines have carried it.
-    first: u32,
-    hop: u16,
-    /// How many had when it came into being: some, if it is a fragment that a router has cut.
+    /// Its place in the table of steps: everything before it on its way has carried it.
+    place: u32,
+    /// Lines that had carried the packet of which it was cut or copied.
     since: u16,
+    /// Where its payload begins in that of its datagram, in units of 8 bytes (RFC 791 section 3.1).
+    offset: u16,
     ttl: u8,
     priority: u8,
     ecn: Ecn,
@@ -70,9 +90,9 @@ impl Packet {
         datagram: END,
         ip: 0,
         sender: 0,
-        first: 0,
-        hop: 0,
+        place: 0,
         since: 0,
+        offset: 0,
         ttl: 0,
         priority: 0,
         ecn: Ecn::NotCapable,
@@ -81,17 +101,6 @@ impl Packet {
     #[inline(always)]
     pub(super) fn is_none(&self) -> bool {
         self.datagram == END
-    }
-
-    /// Place of the step whose line is the next to carry it.
-    #[inline(always)]
-    fn place(&self) -> u32 {
-        self.first + u32::from(self.hop)
-    }
-
-    #[inline(always)]
-    fn goes_to(&mut self, place: u32) {
-        self.hop = (place - self.first) as u16;
     }
 }
 
@@ -118,6 +127,8 @@ pub(super) struct Step {
     /// The router that stands before the port, [`END`] if none does.
     router: u32,
     pub(super) mtu: u32,
+    /// Place of the line's book among those of a lane that takes this way; behind the last hop the number of lines before it.
+    pub(super) slot: u16,
     /// Whom its line tells what comes.
     tells: Tells,
     /// The router takes its time for a packet.
@@ -138,6 +149,16 @@ enum Tells {
 const END: u32 = u32::MAX;
 
 impl Step {
+    /// No line: the end of a way, a question, or the beginning of an answer.
+    const MARK: Self =
+        Self { port: END, router: END, mtu: 0, slot: 0, tells: Tells::Nobody, takes_time: false };
+
+    /// Whether it is a hop.
+    #[inline(always)]
+    fn is_line(&self) -> bool {
+        self.port < BRANCH
+    }
+
     /// Whether a router stands before the port.
     #[inline(always)]
     pub(super) fn is_routed(&self) -> bool {
@@ -169,6 +190,38 @@ impl Frames {
         self.ports.get_mut(self.places[port] as usize)
     }
 
+    /// The trail of a packet that has come to `place`.
+    #[inline(always)]
+    pub(super) fn trail(&self, place: u32) -> Trail {
+        match place.checked_sub(self.branched) {
+            None => Trail::along(self.steps[place as usize].slot),
+            Some(branched) => Trail::listed(branched),
+        }
+    }
+
+    /// Lines on the way to `place`.
+    fn lines_before(&self, place: u32) -> u16 {
+        match place.checked_sub(self.branched) {
+            None => self.steps[place as usize].slot,
+            Some(branched) => self.trails[branched as usize].len() as u16,
+        }
+    }
+
+    /// The steps whose lines have carried a packet that has come to `place`, the last one first, but for the first `since` of its way.
+    fn carried(&self, place: u32, since: u16) -> impl Iterator<Item = &Step> {
+        let (mut at, count) = (place as usize, self.lines_before(place) - since);
+        let mut before = move || loop {
+            at -= 1;
+            let step = &self.steps[at];
+            if step.port != BRANCH {
+                return step;
+            }
+            // Behind the question.
+            at = step.mtu as usize;
+        };
+        (0..count).map(move |_| before())
+    }
+
     /// The hops of a route.
     pub(super) fn steps(&self, route: usize) -> &[Step] {
         let Route { first, hops, .. } = self.routes[route];
@@ -180,6 +233,7 @@ impl Frames {
 #[derive(Clone, Copy)]
 struct Leaving {
     place: u32,
+    slot: u16,
     port: u32,
     id: u32,
     bytes: u32,
@@ -197,11 +251,13 @@ impl Leaving {
         events: &mut Events,
     ) -> Option<u64> {
         let (packet, datagram) = fabric.datagrams.packet_of(self.id);
-        packet.goes_to(self.place + 1);
-        let Packet { datagram: id, hop, ttl, ecn, .. } = *packet;
+        packet.place = self.place + 1;
+        let Packet { datagram: id, ttl, ecn, ip, offset, .. } = *packet;
         if line.watched {
-            let hop = usize::from(hop) - 1;
-            fabric.ledger.transmits(hop, (id, datagram), self.id, &{ sent.transmission }, line);
+            fabric.ledger.transmits(self.slot, (id, datagram), self.id, &{ sent.transmission }, line);
+            if fabric.ledger.writes_pieces() {
+                fabric.ledger.write_piece(id, self.slot, (8 * u32::from(offset), ip));
+            }
         }
         if fabric.trace.is_some() {
             fabric.tap_packet(line.port as usize, sent.left, self.id, id, (ttl, ecn));
@@ -243,6 +299,8 @@ pub(super) struct Engine {
     pub(super) node: usize,
     pub(super) per_packet: u64,
     free: u64,
+    /// Some of its packets are asked for their way: none goes on ahead of the clock.
+    asks: bool,
     /// What it forwards, and when.
     busy: std::collections::VecDeque<(u64, u32)>,
 }
@@ -259,7 +317,7 @@ impl Network {
     #[inline(always)]
     pub(super) fn emit_frame(&mut self, sender: usize, sending: &Sending, route: u32) {
         let Route { first, priority, ttl, .. } = self.frames.routes[route as usize];
-        let (datagram, ip) = (sending.datagram, sending.ip as u32);
+        let (datagram, ip, offset) = (sending.datagram, sending.ip as u32, sending.offset);
         let this = &mut self.fabric.datagrams[datagram];
         this.holds += 1;
         let elastic = this.counted;
@@ -268,8 +326,17 @@ impl Network {
             Some(segment) if segment.ect => Ecn::Capable,
             _ => Ecn::NotCapable,
         };
-        let mut packet =
-            Packet { datagram, ip, sender: sender as u32, first, hop: 0, since: 0, ttl, priority, ecn };
+        let mut packet = Packet {
+            datagram,
+            ip,
+            sender: sender as u32,
+            place: first,
+            since: 0,
+            offset,
+            ttl,
+            priority,
+            ecn,
+        };
         if let Some(fates) = &self.fabric.fates {
             let head = fates.head(datagram);
             (packet.ecn, packet.priority) = (head.ecn, head.priority);
@@ -286,10 +353,10 @@ impl Network {
             // As plainly as what an endpoint sends.
             let last = if step.tells_port() { self.end } else { 0 };
             if let Passed::On(at) = line.pass::<true>(self.now, ip, id, last, &fabric.window) {
-                fabric.datagrams.packet_mut(id).hop = 1;
+                fabric.datagrams.packet_mut(id).place = first + 1;
                 fabric.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
                 if line.watched {
-                    fabric.ledger.shares_line(0, &fabric.datagrams[datagram], id, ip, line);
+                    fabric.ledger.shares_line(step.slot, &fabric.datagrams[datagram], id, ip, line);
                 }
                 if at <= last {
                     self.go(id, first + 1, at, false);
@@ -301,7 +368,7 @@ impl Network {
         }
         let sent = line.take(self.now, ip, &fabric.window);
         fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
-        let leaving = Leaving { place: first, port: step.port, id, bytes: ip };
+        let leaving = Leaving { place: first, slot: step.slot, port: step.port, id, bytes: ip };
         let tells = step.tells_port().then_some(self.end);
         let told = leaving.on(line, &sent, tells, fabric, events);
         if !sent.whole {
@@ -333,7 +400,7 @@ impl Network {
             let bytes = line.queue_bytes(ip);
             let onward = match line.join_limited(at, bytes, &fabric.window) {
                 Limited::Leaves(sent) => {
-                    let leaving = Leaving { place, port: step.port, id, bytes };
+                    let leaving = Leaving { place, slot: step.slot, port: step.port, id, bytes };
                     let tells = if step.tells_port() {
                         Some(self.end)
                     } else if step.tells == Tells::Host
@@ -396,19 +463,20 @@ impl Network {
             // It is booked when it has ended.
             return;
         }
-        let Packet { datagram, ip, first, .. } = *self.fabric.datagrams.packet(id);
-        let line = &self.frames.ports[self.frames.steps[place as usize].port as usize];
+        let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(id);
+        let step = self.frames.steps[place as usize];
+        let line = &self.frames.ports[step.port as usize];
         self.fabric.ledger.cut_off(line.port as usize, sent);
         self.fabric.write_down(datagram);
-        self.fabric.ledger.write(datagram, (place - first) as usize, line.queue_bytes(ip), true);
+        self.fabric.ledger.write(datagram, step.slot, line.queue_bytes(ip), true);
     }
 
     /// A packet is gone, or the run is over: note which lines have carried it.
     #[inline(always)]
     fn note_lines(&mut self, id: u32) {
-        let Packet { datagram, hop, since, .. } = *self.fabric.datagrams.packet(id);
+        let Packet { datagram, place, .. } = *self.fabric.datagrams.packet(id);
         let this = &mut self.fabric.datagrams[datagram];
-        this.lines = hop - since;
+        this.trail = self.frames.trail(place);
         if this.written && self.fabric.ledger.later.is_none() {
             self.write_lines(id);
         }
@@ -417,10 +485,14 @@ impl Network {
     /// Write down which lines have carried a packet.
     #[inline(never)]
     fn write_lines(&mut self, id: u32) {
-        let Packet { datagram, ip, first, hop, since, .. } = *self.fabric.datagrams.packet(id);
-        for hop in usize::from(since)..usize::from(hop) {
-            let line = &self.frames.ports[self.frames.steps[first as usize + hop].port as usize];
-            self.fabric.ledger.write(datagram, hop, line.queue_bytes(ip), false);
+        let Packet { datagram, ip, place, since, offset, .. } = *self.fabric.datagrams.packet(id);
+        let branched = self.frames.is_branched(place);
+        for step in self.frames.carried(place, since) {
+            let line = &self.frames.ports[step.port as usize];
+            self.fabric.ledger.write(datagram, step.slot, line.queue_bytes(ip), false);
+            if branched {
+                self.fabric.ledger.write_piece(datagram, step.slot, (8 * u32::from(offset), ip));
+            }
         }
     }
 
@@ -466,21 +538,23 @@ impl Network {
         self.fabric.write_down(whole.datagram);
         self.note_lines(id);
         self.fabric.datagrams.release_packet(id);
-        let more = (cut.count - 1) as u32;
+        let more = cut.count - 1;
         let datagram = &mut self.fabric.datagrams[whole.datagram];
-        datagram.fragments += more;
-        datagram.holds += more;
+        datagram.fragments += more as u16;
+        datagram.holds += more as u32;
+        let since = self.frames.lines_before(whole.place);
         for index in 0..cut.count {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
+            let offset = whole.offset + (index * cut.full / 8) as u16;
             // It has been counted here as the whole, and is when it goes on.
             let ttl = whole.ttl + 1;
-            let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since: whole.hop, ..whole });
+            let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
             self.fabric.ledger.inherits(fragment, stamp.as_ref());
             if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
                 let offset = (index * cut.full) as u32;
                 trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);
             }
-            self.go(fragment, whole.place(), at, false);
+            self.go(fragment, whole.place, at, false);
         }
     }
 
@@ -494,7 +568,8 @@ impl Network {
                 if mark {
                     self.fabric.datagrams.packet_mut(view.id).ecn = Ecn::Marked;
                 }
-                let leaving = Leaving { place, port, id: view.id, bytes: view.bytes };
+                let slot = self.frames.steps[place as usize].slot;
+                let leaving = Leaving { place, slot, port, id: view.id, bytes: view.bytes };
                 self.depart(leaving, &sent)
             }
             Joined::Waits(due) => {
@@ -524,8 +599,9 @@ impl Network {
             }
             let packet = self.fabric.datagrams.packet_mut(chosen.id);
             packet.ecn = chosen.ecn;
-            let place = packet.place();
-            let leaving = Leaving { place, port, id: chosen.id, bytes: chosen.bytes };
+            let place = packet.place;
+            let slot = self.frames.steps[place as usize].slot;
+            let leaving = Leaving { place, slot, port, id: chosen.id, bytes: chosen.bytes };
             if let Some((place, at)) = self.depart(leaving, &sent) {
                 self.go(chosen.id, place, at, true);
             }
@@ -581,8 +657,9 @@ impl Network {
     }
 
     fn lose_packet(&mut self, packet: u32, place: Place, at: u64) {
-        let Packet { datagram, hop, .. } = *self.fabric.datagrams.packet(packet);
-        if packet != datagram || !self.fabric.lose_plainly(datagram, hop, place, at) {
+        let Packet { datagram, place: came_to, .. } = *self.fabric.datagrams.packet(packet);
+        let trail = self.frames.trail(came_to);
+        if packet != datagram || !self.fabric.lose_plainly(datagram, trail, place, at) {
             self.lose_oddly(packet, place, at);
         }
     }

@@ -7,6 +7,7 @@ use super::{Frames, Packet, Tells};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::fabric::Fabric;
+use crate::simulate::ledger::{Carried, Fate, Load};
 
 impl Network {
     /// Whether what is put on a line is neither captured nor booked later.
@@ -59,27 +60,26 @@ impl Network {
             let then = match passed {
                 Passed::On(then) => then,
                 Passed::Lost => {
-                    packet.goes_to(place);
+                    packet.place = place;
                     let port = step.port;
                     self.refuse(port, id, Cause::Full, at);
                     return;
                 }
                 Passed::Odd => {
-                    packet.goes_to(place);
+                    packet.place = place;
                     self.go_watched(id, place, at, arrives);
                     return;
                 }
             };
             packet.ttl -= u8::from(step.is_routed());
             if line.watched {
-                let hop = (place - packet.first) as usize;
-                ledger.shares_line(hop, datagram, id, packet.ip, line);
+                ledger.shares_line(step.slot, datagram, id, packet.ip, line);
             }
             if then <= last && step.tells == Tells::Port {
                 (place, at) = (place + 1, then);
                 continue;
             }
-            packet.goes_to(place + 1);
+            packet.place = place + 1;
             if then > last {
                 if line.awaits(then) {
                     events.push(then, line.port as usize, Event::Arrive(step.port));
@@ -129,6 +129,34 @@ impl Network {
         plain
     }
 
+    /// A datagram has arrived whole, and nobody holds it. On this lane it carries so much, of which nothing is refused; `None` if something is.
+    #[inline(always)]
+    pub(in crate::simulate) fn end_whole(
+        &mut self,
+        datagram: u32,
+        lane: (u32, Option<u32>),
+        load: Option<Load>,
+    ) {
+        // Nearly all are like the one before.
+        if let Some(load) = load
+            && self.fabric.ledger.settle_alike(lane, load)
+        {
+            self.fabric.datagrams.release(datagram);
+            return;
+        }
+        self.end_unlike(datagram);
+    }
+
+    /// The same of one that is not like the one before.
+    #[inline(never)]
+    fn end_unlike(&mut self, datagram: u32) {
+        let trail = self.frames.trail(self.fabric.datagrams.packet(datagram).place);
+        let this = &self.fabric.datagrams[datagram];
+        let (lane, load) = ((this.flow, this.to.get()), self.fabric.load_of(this));
+        self.fabric.ledger.settle(lane, Fate::Delivered, load, Carried::Whole(trail), this.refused);
+        self.fabric.datagrams.release(datagram);
+    }
+
     /// The same of one for a socket.
     #[inline(never)]
     fn count_plainly(&mut self, datagram: u32) -> bool {
@@ -140,7 +168,7 @@ impl Network {
         self.received(datagram);
         let this = &self.fabric.datagrams[datagram];
         let load = self.fabric.load_of(this);
-        self.fabric.end_whole(datagram, (this.flow, None), Some(load));
+        self.end_whole(datagram, (this.flow, None), Some(load));
         true
     }
 

@@ -63,9 +63,9 @@ impl Network {
             datagram,
             ip,
             sender: head.flow,
-            first,
-            hop: hops,
+            place: first + u32::from(hops),
             since: 0,
+            offset: 0,
             ttl: head.ttl,
             priority: head.priority,
             ecn: head.ecn,
@@ -89,7 +89,7 @@ impl Network {
                     };
                     if line.watched {
                         let datagram = (datagram, &fabric.datagrams[datagram]);
-                        fabric.ledger.transmits(hop, datagram, id, &{ sent.transmission }, line);
+                        fabric.ledger.transmits(step.slot, datagram, id, &{ sent.transmission }, line);
                     }
                     (sent, bytes)
                 };
@@ -103,7 +103,7 @@ impl Network {
         }
         let line = &frames.ports[steps[0].port as usize];
         if let Some(begins) = begins.filter(|_| line.watched) {
-            fabric.ledger.transmits_train(datagram, count, &begins, (until, line));
+            fabric.ledger.transmits_train(datagram, count.into(), &begins, (until, line));
         }
         fabric.ledger.emitted_packet(sender, (elastic, id), self.now, until);
     }

@@ -46,6 +46,7 @@ const NAMES: [&str; IDLE + REASONS] = [
     "idle: pacing",
     "idle: shaper",
     "idle: upstream",
+    "idle: other way",
     "idle: no sender",
 ];
 

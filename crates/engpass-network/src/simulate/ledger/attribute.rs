@@ -2,12 +2,12 @@
 
 use super::accounts::{HOST, IDLE};
 use super::waits::{Sums, USUAL, Usual, Wait};
-use super::{Book, Ledger, Line, NO_SENDER, Stamps, User};
+use super::{Book, HeldBack, Ledger, Line, NO_SENDER, Stamps, User};
 
 /// Picoseconds by reason: the waits of a sender in the order of their accounts, and behind them what is not its own doing.
 pub(super) type Reasons = [u64; REASONS];
 
-pub(super) const REASONS: usize = Wait::COUNT + 2;
+pub(super) const REASONS: usize = Wait::COUNT + 3;
 
 /// The waits in the order of their accounts.
 const WAITS: [Wait; Wait::COUNT] = [
@@ -50,8 +50,10 @@ const SENDING: usize = Wait::COUNT - 1;
 const SHAPER: usize = SENDING;
 /// The sender was sending, and something before this line holds it back.
 const UPSTREAM: usize = Wait::COUNT;
+/// The sender was sending, and a node before this line chose other ways.
+const OTHER_WAY: usize = Wait::COUNT + 1;
 /// No flow could send this way.
-const NOBODY: usize = Wait::COUNT + 1;
+const NOBODY: usize = Wait::COUNT + 2;
 
 /// The account of a reason, on a line that packets from outside can use or not.
 pub(super) fn account(reason: usize, outside: bool) -> usize {
@@ -67,6 +69,7 @@ impl Ledger {
         let mut reasons = line.reasons.as_deref().copied().unwrap_or_default();
         match line.user {
             User::Nobody => reasons[NOBODY] += idle,
+            User::Elsewhere => reasons[OTHER_WAY] += idle,
             User::Application => reasons[APPLICATION] += idle,
             User::Sole(book) => {
                 let book = &self.books[book as usize];
@@ -76,7 +79,7 @@ impl Ledger {
                 let sums = since(&self.senders[place].sums_at(end), &before);
                 let measured = end - self.window.from.unwrap_or(0);
                 // All that it sent is its own.
-                share(&mut reasons, idle, (sums, &ALL), measured - idle.min(measured), book.shaped);
+                share(&mut reasons, idle, (sums, &ALL), measured - idle.min(measured), book.held_back);
             }
             User::Shared => {
                 let place = line.last.or_else(|| self.first_sender(line));
@@ -85,7 +88,13 @@ impl Ledger {
                 let sender = book.sender().expect("who has used a line is a sender");
                 let place = self.place_of(sender).expect("who sends data has states");
                 let sums = since(&self.senders[place].sums_at(end), &self.packet_stamps.of_book(book.stamp));
-                share(&mut reasons, idle, (sums, &ALL), line.ps_of(cells.unwrap_or(0).into()), book.shaped);
+                share(
+                    &mut reasons,
+                    idle,
+                    (sums, &ALL),
+                    line.ps_of(cells.unwrap_or(0).into()),
+                    book.held_back,
+                );
             }
         }
         reasons
@@ -128,6 +137,18 @@ impl Ledger {
     }
 }
 
+impl HeldBack {
+    /// The reason why a line is idle although its sender sends.
+    #[inline(always)]
+    const fn reason(self) -> usize {
+        match self {
+            Self::Upstream => UPSTREAM,
+            Self::Shaper => SHAPER,
+            Self::OtherWay => OTHER_WAY,
+        }
+    }
+}
+
 impl Book {
     /// Who sends, if it is a process or endpoint with data.
     pub(super) fn sender(&self) -> Option<usize> {
@@ -154,7 +175,7 @@ impl Line {
         if idle > 0 {
             let own = self.ps_of(own);
             let sums = since(stamp, &stamps.of_book(book.stamp));
-            share(self.reasons.get_or_insert_default(), idle, (sums, &ALL), own, book.shaped);
+            share(self.reasons.get_or_insert_default(), idle, (sums, &ALL), own, book.held_back);
         }
         (self.booked, self.last) = (self.idle, Some(place));
     }
@@ -179,9 +200,9 @@ impl Line {
         if others.iter().zip(as_before).fold(0, |changed, (now, then)| changed | now ^ then) == 0 {
             // It had nothing to send, or sent: all that a process does mostly.
             let (application, sending) = (application.saturating_sub(*from), sending.saturating_sub(*sent));
-            share_simply(reasons, idle, application, sending.saturating_sub(own), book.shaped);
+            share_simply(reasons, idle, application, sending.saturating_sub(own), book.held_back);
         } else {
-            share_usually(reasons, idle, (now, then), own, book.shaped);
+            share_usually(reasons, idle, (now, then), own, book.held_back);
         }
     }
 
@@ -216,9 +237,15 @@ fn since(now: &Sums, then: &Sums) -> [u64; Wait::COUNT] {
 
 /// As [`share`] of what most senders do, between two stamps.
 #[inline(never)]
-fn share_usually(reasons: &mut Reasons, idle: u64, (now, then): (&Usual, &Usual), own: u64, shaped: bool) {
+fn share_usually(
+    reasons: &mut Reasons,
+    idle: u64,
+    (now, then): (&Usual, &Usual),
+    own: u64,
+    held_back: HeldBack,
+) {
     let sums = std::array::from_fn(|wait| now[wait].saturating_sub(then[wait]));
-    share(reasons, idle, (sums, &USUALLY), own, shaped);
+    share(reasons, idle, (sums, &USUALLY), own, held_back);
 }
 
 /// The part of `idle` that is to it as `sum` to `total`, rounded down, and whether it is rounded.
@@ -241,8 +268,7 @@ fn long_part_of(idle: u128, sum: u128, total: u128) -> (u64, bool) {
 /// As [`share`] of a sender that only waited for its application and sent, for so long besides its own cells: with one division, which leaves one picosecond or
 /// none.
 #[inline(always)]
-fn share_simply(reasons: &mut Reasons, idle: u64, application: u64, sending: u64, shaped: bool) {
-    let held_back = if shaped { SHAPER } else { UPSTREAM };
+fn share_simply(reasons: &mut Reasons, idle: u64, application: u64, sending: u64, held_back: HeldBack) {
     let total = application + sending;
     let part = if sending == 0 {
         if application > 0 { idle } else { 0 }
@@ -251,7 +277,7 @@ fn share_simply(reasons: &mut Reasons, idle: u64, application: u64, sending: u64
         part + u64::from(rounded && application > sending)
     };
     reasons[APPLICATION] += part;
-    reasons[held_back] += idle - part;
+    reasons[held_back.reason()] += idle - part;
 }
 
 /// Divide `idle` among the reasons in proportion to `sums`, those of these accounts in their order, exactly. The sender's own cells took `own` of the time
@@ -262,11 +288,10 @@ fn share<const N: usize>(
     idle: u64,
     (mut sums, accounts): ([u64; N], &[usize; N]),
     own: u64,
-    shaped: bool,
+    held_back: HeldBack,
 ) {
     sums[N - 1] = sums[N - 1].saturating_sub(own);
-    let held_back = if shaped { SHAPER } else { UPSTREAM };
-    let place = |wait: usize| if wait == N - 1 { held_back } else { accounts[wait] };
+    let place = |wait: usize| if wait == N - 1 { held_back.reason() } else { accounts[wait] };
     let total: u64 = sums.iter().sum();
     let (mut rest, mut largest) = (idle, N - 1);
     for (wait, &sum) in sums.iter().enumerate().filter(|(_, sum)| **sum > 0) {
@@ -292,12 +317,12 @@ mod tests {
         for (idle, application, sending) in
             times.iter().flat_map(|idle| times.iter().flat_map(move |a| times.map(move |s| (*idle, *a, s))))
         {
-            for shaped in [false, true] {
+            for held_back in [HeldBack::Upstream, HeldBack::Shaper, HeldBack::OtherWay] {
                 let mut sums = [0; Wait::COUNT];
                 (sums[APPLICATION], sums[SENDING]) = (application, sending);
                 let [mut one, mut other] = [Reasons::default(); 2];
-                share(&mut one, idle, (sums, &ALL), 0, shaped);
-                share_simply(&mut other, idle, application, sending, shaped);
+                share(&mut one, idle, (sums, &ALL), 0, held_back);
+                share_simply(&mut other, idle, application, sending, held_back);
                 assert_eq!(one, other, "{idle} ps among {application} and {sending}");
             }
         }

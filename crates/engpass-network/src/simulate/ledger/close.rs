@@ -210,7 +210,9 @@ impl Book {
         BookSeen {
             flow: self.flow as usize,
             against: self.against,
-            whole: freight.and_then(|freight| freight.stream.as_ref()).map_or(0, |stream| stream.whole),
+            whole: freight
+                .and_then(|freight| freight.stream.as_ref())
+                .map_or(0, |stream| stream.whole + stream.parted),
             dead: freight.map_or(0, |freight| freight.dead),
             in_flight: freight.map_or(0, |freight| freight.in_flight),
             control,

@@ -30,18 +30,18 @@ impl Ledger {
         self.on && (self.lines[port].user == User::Shared || self.later.is_some())
     }
 
-    /// A line that is watched, hop `hop` of the way of a datagram, sends a packet of it last of all that it knows of.
+    /// A watched line, whose book has this slot in the lane of a datagram, sends a packet of it behind all that it knows of.
     #[inline]
     pub(in crate::simulate) fn transmits(
         &mut self,
-        hop: usize,
+        slot: u16,
         (id, datagram): (u32, &Datagram),
         packet: u32,
         sent: &Transmission,
         from: &FramePort,
     ) {
         if self.later.is_some() {
-            self.transmits_later(hop, (id, datagram), packet, sent, from);
+            self.transmits_later(slot, (id, datagram), packet, sent, from);
             return;
         }
         let line = &mut self.lines[from.port as usize];
@@ -51,7 +51,7 @@ impl Ledger {
         }
         // What leaves after the end says nothing.
         if datagram.counted && sent.end <= self.window.end {
-            let book = self.book_of(datagram, hop);
+            let book = self.book_of(datagram, slot);
             self.packet_left(from.port as usize, book, packet, sent.bytes);
         }
     }
@@ -60,13 +60,13 @@ impl Ledger {
     #[inline(always)]
     pub(in crate::simulate) fn shares_line(
         &mut self,
-        hop: usize,
+        slot: u16,
         datagram: &Datagram,
         packet: u32,
         ip: u32,
         from: &FramePort,
     ) {
-        let place = self.book_of(datagram, hop);
+        let place = self.book_of(datagram, slot);
         let line = &mut self.lines[from.port as usize];
         line.idle = from.told.idle;
         if !datagram.counted {
@@ -79,10 +79,10 @@ impl Ledger {
         line.left_by(book, place, packet, stamps);
     }
 
-    /// The book of a datagram at a hop of its way.
+    /// The book of a datagram with this slot in its lane.
     #[inline]
-    pub(super) fn book_of(&self, datagram: &Datagram, hop: usize) -> u32 {
-        self.first[self.lane(datagram.flow, datagram.to.get())] + hop as u32
+    pub(super) fn book_of(&self, datagram: &Datagram, slot: u16) -> u32 {
+        self.first[self.lane(datagram.flow, datagram.to.get())] + u32::from(slot)
     }
 
     /// The discipline of a line that has told `idle` has held back what it sends now.
@@ -103,12 +103,12 @@ impl Ledger {
         }
     }
 
-    /// So many bytes of a datagram, of those that are written down, were carried at `hop`; or taken back.
-    pub(in crate::simulate) fn write(&mut self, datagram: u32, hop: usize, bytes: u32, back: bool) {
+    /// So many bytes of a datagram, of those that are written down, were carried by the line whose book has this slot; or taken back.
+    pub(in crate::simulate) fn write(&mut self, datagram: u32, slot: u16, bytes: u32, back: bool) {
         if !self.on {
             return;
         }
-        let carried = &mut self.carried[datagram as usize * self.stride + hop];
+        let carried = &mut self.carried[datagram as usize * self.stride + usize::from(slot)];
         // What an edge of the window has cut off is taken back before all that was carried is written.
         *carried = if back { carried.wrapping_sub(bytes) } else { carried.wrapping_add(bytes) };
     }

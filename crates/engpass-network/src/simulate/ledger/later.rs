@@ -67,7 +67,7 @@ struct SentFrame {
     /// When the last of them has ended.
     end: u64,
     datagram: u32,
-    hop: u16,
+    slot: u16,
     /// The line's idle time up to its beginning, with what ends were rounded up by, and by how much that of the last one is.
     idle: u64,
     rounding: u64,
@@ -168,7 +168,7 @@ impl Ledger {
     /// A line has put a frame behind what it sends.
     pub(super) fn transmits_later(
         &mut self,
-        hop: usize,
+        slot: u16,
         (id, datagram): (u32, &Datagram),
         packet: u32,
         sent: &Transmission,
@@ -177,8 +177,8 @@ impl Ledger {
         let port = from.port as usize;
         let shows = self
             .is_attributed(port, datagram)
-            .then(|| (self.book_of(datagram, hop), self.packet_stamps.of_packet(packet)));
-        self.put_later(id, (hop, 1), sent, (sent.end, from), shows.is_some());
+            .then(|| (self.book_of(datagram, slot), self.packet_stamps.of_packet(packet)));
+        self.put_later(id, (slot, 1), sent, (sent.end, from), shows.is_some());
         if let (Some(later), Some(shows)) = (&mut self.later, shows) {
             later.lines[port].shown.push_back(shows);
         }
@@ -200,7 +200,7 @@ impl Ledger {
     fn put_later(
         &mut self,
         datagram: u32,
-        (hop, count): (usize, u32),
+        (slot, count): (u16, u32),
         sent: &Transmission,
         (end, from): (u64, &FramePort),
         shows: bool,
@@ -213,7 +213,7 @@ impl Ledger {
             count,
             end,
             datagram,
-            hop: hop as u16,
+            slot,
             idle: from.told.idle,
             rounding: from.told.rounding,
             end_rounding: from.doing(end).rounding,
@@ -231,7 +231,7 @@ impl Ledger {
     ) {
         let attributed = datagram.filter(|(_, datagram)| self.is_attributed(port, datagram));
         let stamp = || cells.ends_frame().then(|| self.stamps[cells.frame as usize]);
-        let shows = attributed.map(|(_, datagram)| (self.book_of(datagram, hop.into()), stamp()));
+        let shows = attributed.map(|(_, datagram)| (self.book_of(datagram, hop), stamp()));
         let datagram = datagram.map(|(id, _)| id);
         let Some(later) = &mut self.later else { return };
         datagram.into_iter().for_each(|datagram| later.hold(datagram, 1));
@@ -246,14 +246,14 @@ impl Ledger {
     /// Book a frame whose end has come, or a train that lies in the window, or before it, as a whole.
     #[inline]
     fn book_frame(&mut self, port: usize, frame: &SentFrame) {
-        let SentFrame { sent, count, end, datagram, hop, idle, rounding, shows, .. } = *frame;
+        let SentFrame { sent, count, end, datagram, slot, idle, rounding, shows, .. } = *frame;
         let window = self.window;
         let line = &mut self.lines[port];
         (line.idle, line.rounding) = (idle, rounding);
         if window.holds_all(sent.begin.0, end) {
             line.frames += u64::from(count);
             line.bytes += u64::from(count) * sent.bytes;
-            let place = datagram as usize * self.stride + usize::from(hop);
+            let place = datagram as usize * self.stride + usize::from(slot);
             self.carried[place] += count * (sent.bytes - sent.physical) as u32;
             if let Some(later) = &mut self.later {
                 let left = &mut later.lines[port].left;

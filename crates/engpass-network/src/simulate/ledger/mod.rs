@@ -10,6 +10,7 @@ mod close;
 mod frames;
 mod later;
 mod open;
+mod parted;
 mod passed;
 mod stamps;
 #[cfg(test)]
@@ -29,6 +30,8 @@ pub use close::BookSeen;
 pub(super) use frames::Transmission;
 pub(super) use later::{Arrivals, Later};
 pub(super) use open::Opening;
+use parted::Parted;
+pub(super) use parted::Trail;
 use stamps::{NO_STAMP, Stamps};
 pub(super) use waits::Wait;
 use waits::{Sums, Waits};
@@ -71,6 +74,8 @@ pub(super) struct Ledger {
     packet_stamps: Stamps,
     /// By book: cells of the sender that have left since its last frame, once any have left a line that others use, too.
     cells_since: Vec<u32>,
+    /// Ways that part.
+    parted: Parted,
     /// Where windows begin and end at any time: what is not booked yet.
     pub(super) later: Option<Box<Later>>,
 }
@@ -130,6 +135,8 @@ struct Edge {
 enum User {
     /// No flow sends its data this way.
     Nobody,
+    /// The same, but some flow could have: nodes chose other ways for it.
+    Elsewhere,
     /// Only generators do, or streams of rate zero.
     Application,
     /// Only the sender of this book's flow, and nobody else uses it: its states are the line's, sum for sum.
@@ -157,8 +164,8 @@ struct Book {
     sender: u32,
     /// The other way than the flow's data.
     against: bool,
-    /// Its circuit is shaped below this line.
-    shaped: bool,
+    /// What keeps a sender that sends from filling this line.
+    held_back: HeldBack,
     /// It is a generator's.
     generates: bool,
     /// Units of datagrams without data; cells of a generator.
@@ -169,6 +176,17 @@ struct Book {
     last_shared: bool,
     /// Place of the sender's sums when the last frame here had been emitted, where others use the line, too; else [`NO_STAMP`].
     stamp: u32,
+}
+
+/// What keeps a sender that sends from filling a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeldBack {
+    /// Something before the line.
+    Upstream,
+    /// The shaper of its circuit.
+    Shaper,
+    /// A node that chooses other ways for some of its packets.
+    OtherWay,
 }
 
 /// What a book has of data: those that go against a flow have none.
@@ -192,6 +210,8 @@ struct Datagrams {
     units: u32,
     /// How many were delivered and carried wholly in the window.
     whole: u64,
+    /// The same of which the line may have carried only some packets: these stand among the segments.
+    parted: u64,
 }
 
 /// No sender.
@@ -241,8 +261,8 @@ pub(super) struct Load {
 /// What of a datagram the lines on its way have carried.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Carried {
-    /// All of it, so many lines: it is one packet, or all its packets have arrived.
-    Whole(u16),
+    /// All of it, by the lines of this trail: it is one packet, or all its packets have arrived.
+    Whole(Trail),
     /// What is written down for this datagram.
     Written(u32),
 }
@@ -319,8 +339,7 @@ impl Ledger {
         cells: &Cells,
         count: u64,
     ) {
-        let hop = usize::from(hop);
-        self.carried[id as usize * self.stride + hop] += count as u32;
+        self.carried[id as usize * self.stride + usize::from(hop)] += count as u32;
         if self.lines[port].user == User::Shared && datagram.counted {
             // A line knows ahead of the clock what it will send: what leaves after the end says nothing.
             let inside = cells.last <= self.window.end;
@@ -377,6 +396,17 @@ impl Ledger {
             return;
         }
         let lane = self.lane(flow, to);
+        match carried {
+            Carried::Whole(trail) if trail.lines().is_none() => {
+                self.book(lane, fate, load, carried, refused);
+                return;
+            }
+            Carried::Written(datagram) if self.has_pieces(datagram) => {
+                self.book_pieces(lane, fate, load, datagram, refused);
+                return;
+            }
+            _ => {}
+        }
         if fate != Fate::Delivered || refused > 0 {
             self.book(lane, fate, load, carried, refused);
             return;
@@ -458,14 +488,19 @@ impl Ledger {
         }
     }
 
-    /// A datagram is lost that is one packet, and that so many lines have carried: book it.
+    /// A datagram is lost that is one packet, and that the lines of this trail have carried: book it.
     #[inline(always)]
-    pub(super) fn lose(&mut self, (flow, to): (u32, Option<u32>), load: Load, lines: u16) {
+    pub(super) fn lose(&mut self, (flow, to): (u32, Option<u32>), load: Load, trail: Trail) {
         if !self.on {
             return;
         }
-        let first = self.first[self.lane(flow, to)] as usize;
-        for book in &mut self.books[first..][..usize::from(lines)] {
+        let lane = self.lane(flow, to);
+        let Some(lines) = trail.lines() else {
+            self.book(lane, Fate::Dead, load, Carried::Whole(trail), 0);
+            return;
+        };
+        let first = self.first[lane] as usize;
+        for book in &mut self.books[first..][..lines] {
             let units = self.entries[book.entry as usize].units(load);
             book.lose(units, load.cargo);
         }
@@ -474,13 +509,24 @@ impl Ledger {
     /// Book what was carried of one datagram.
     #[inline(never)]
     fn book(&mut self, lane: usize, fate: Fate, load: Load, carried: Carried, refused: u32) {
+        let listed = match carried {
+            Carried::Whole(trail) if trail.lines().is_none() => self.slots(trail),
+            _ => Vec::new(),
+        };
         let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
         let how = (&self.lines[..], &self.entries[..]);
         match carried {
-            Carried::Whole(lines) => {
-                let lines = if fate == Fate::Delivered { books.len() } else { usize::from(lines) };
-                book_all(&mut books[..lines], how, None, 1, fate, load, refused);
-            }
+            Carried::Whole(trail) => match trail.lines() {
+                Some(lines) => {
+                    let lines = if fate == Fate::Delivered { books.len() } else { lines };
+                    book_all(&mut books[..lines], how, None, 1, fate, load, refused);
+                }
+                None => {
+                    for slot in listed.into_iter().map(usize::from) {
+                        book_all(&mut books[slot..=slot], how, None, 1, fate, load, refused);
+                    }
+                }
+            },
             Carried::Written(datagram) => {
                 let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
                 book_all(books, how, Some(carried), 1, fate, load, refused);
@@ -719,7 +765,7 @@ impl Book {
         if let Some(freight) = &mut self.freight {
             (freight.dead, freight.in_flight, freight.duplicate) = (0, 0, 0);
             freight.segments = Sum::default();
-            freight.stream.iter_mut().for_each(|stream| stream.whole = 0);
+            freight.stream.iter_mut().for_each(|stream| (stream.whole, stream.parted) = (0, 0));
         }
     }
 }

@@ -9,8 +9,8 @@ use engpass_testbed::{Testbed, Topology};
 
 use super::waits::{Wait, Waits};
 use super::{
-    Book, Cargo, Datagrams, Edge, Entry, Freight, Ledger, Line, Load, NO_SENDER, NO_STAMP, Run, Stamps, User,
-    booked,
+    Book, Cargo, Datagrams, Edge, Entry, Freight, HeldBack, Ledger, Line, Load, NO_SENDER, NO_STAMP, Parted,
+    Run, Stamps, User, booked,
 };
 use crate::limit::layers::{Layer, Wire};
 use crate::simulate::fabric::Vc;
@@ -40,6 +40,8 @@ struct Lane<'a> {
     traffic: Option<&'a Traffic>,
     /// The process or endpoint that sends its data.
     sender: Option<usize>,
+    /// The route of its packets, where they are carried in frames.
+    route: u32,
 }
 
 impl Ledger {
@@ -53,7 +55,6 @@ impl Ledger {
         let has_own = |traffic: &Traffic| !matches!(traffic, Traffic::TcpStream(_));
         let flows = opening.testbed.traffic.values().rposition(has_own).map_or(0, |last| last + 1);
         let hops = opening.vcs.iter().map(|vc| vc.hops.len());
-        let steps = opening.frames.routes.iter().map(|route| route.hops as usize);
         let mut ledger = Self {
             on: true,
             window,
@@ -62,7 +63,7 @@ impl Ledger {
             entries: Vec::new(),
             first: Vec::new(),
             flows: flows as u32,
-            stride: hops.chain(steps).max().unwrap_or(0),
+            stride: hops.max().unwrap_or(0).max(opening.frames.most_lines()),
             carried: Vec::new(),
             runs: Vec::new(),
             alike: Vec::new(),
@@ -76,6 +77,7 @@ impl Ledger {
             stamps: Vec::new(),
             packet_stamps: Stamps::default(),
             cells_since: Vec::new(),
+            parted: Parted::default(),
             later: None,
         };
         ledger.lines.reserve_exact(topology.links.len() * 2);
@@ -88,21 +90,30 @@ impl Ledger {
             let process = opening.processes.binary_search_by_key(&flow, |process| process.flow);
             let outside = opening.outside.binary_search_by_key(&flow, |sender| sender.flow);
             let sender = process.or(outside.map(|place| inside + place)).ok();
-            let lane = Lane { flow, against: false, traffic: Some(traffic), sender };
+            let route = opening.frames.route_of(flow, 0, false);
+            let lane = Lane { flow, against: false, traffic: Some(traffic), sender, route };
             ledger.add_lane(opening, own.then_some(lane));
         }
         for (pair, ends) in opening.endpoints.chunks(2).enumerate() {
             let flow = ends[0].flow as usize;
             let traffic = &opening.testbed.traffic[flow];
             let sender = opening.processes.len() + 2 * pair;
-            let lane = Lane { flow, against: false, traffic: Some(traffic), sender: Some(sender) };
-            let back = Lane { flow, against: true, traffic: None, sender: None };
+            let route = ends[0].over;
+            let lane = Lane { flow, against: false, traffic: Some(traffic), sender: Some(sender), route };
+            let back = Lane { flow, against: true, traffic: None, sender: None, route: ends[1].over };
             ledger.add_lane(opening, Some(lane));
             ledger.add_lane(opening, Some(back));
         }
         ledger.books.shrink_to_fit();
         ledger.first.push(ledger.books.len() as u32);
         ledger.find_users(topology);
+        for (port, _) in
+            opening.frames.ports.iter().zip(&opening.frames.spared).filter(|(_, spared)| **spared)
+        {
+            let line = &mut ledger.lines[port.port as usize];
+            line.user = if line.user == User::Nobody { User::Elsewhere } else { line.user };
+        }
+        ledger.list_trails(&opening.frames.trails);
         let none = Load { cargo: Cargo::Control, header: 0, bytes: 0 };
         ledger.runs = vec![Run::of(none); ledger.first.len() - 1];
         ledger.earlier = vec![Run::of(none); endpoints / 2];
@@ -126,26 +137,28 @@ impl Ledger {
             for &port in &vc.hops {
                 let wire = Wire::new(&opening.topology.links[port / 2], port % 2, encapsulation);
                 let shaped = vc.adapting.is_some() || (shapes && slower(&self.lines[port]));
-                self.add_book(&lane, port, wire, (flow.mtu, &[]), shaped);
+                let held_back = if shaped { HeldBack::Shaper } else { HeldBack::Upstream };
+                self.add_book(&lane, port, wire, (flow.mtu, &[]), held_back);
             }
         } else {
-            let (mut cuts, mut least) = (Vec::new(), flow.mtu);
-            for step in opening.frames.steps(2 * lane.flow + usize::from(lane.against)) {
-                let mtu = u64::from(step.mtu);
-                // One that is no smaller than those before it cuts nothing.
-                if step.is_routed() && mtu < least {
-                    cuts.push(mtu);
-                    least = mtu;
-                }
-                let port = opening.frames.ports[step.port as usize].port as usize;
+            for line in opening.frames.lines_of(lane.route, flow.mtu) {
+                let port = opening.frames.ports[line.port as usize].port as usize;
                 let wire = Wire::new(&opening.topology.links[port / 2], port % 2, Default::default());
-                self.add_book(&lane, port, wire, (flow.mtu, &cuts), false);
+                let held_back = if line.avoidable { HeldBack::OtherWay } else { HeldBack::Upstream };
+                self.add_book(&lane, port, wire, (flow.mtu, &line.cuts), held_back);
             }
         }
     }
 
     /// The book of a lane on one line, before which the MTU of the sender and those of routers have cut its packets.
-    fn add_book(&mut self, lane: &Lane<'_>, port: usize, wire: Wire, cut: (u64, &[u64]), shaped: bool) {
+    fn add_book(
+        &mut self,
+        lane: &Lane<'_>,
+        port: usize,
+        wire: Wire,
+        cut: (u64, &[u64]),
+        held_back: HeldBack,
+    ) {
         let cuts = || [cut.0].into_iter().chain(cut.1.iter().copied());
         // Most lines come after one like them.
         let alike = |known: &Entry| known.wire == wire && known.cuts.iter().copied().eq(cuts());
@@ -160,7 +173,7 @@ impl Ledger {
             Some(Traffic::UdpStream(config)) => {
                 let layers = entry.layers(UDP_HEADER_BYTES, config.message.bytes());
                 let units = (booked(&layers) / line.unit) as u32;
-                Some(Box::new(Datagrams { layers, units, whole: 0 }))
+                Some(Box::new(Datagrams { layers, units, whole: 0, parted: 0 }))
             }
             _ => None,
         };
@@ -172,7 +185,7 @@ impl Ledger {
             entry: place as u32,
             sender: lane.sender.map_or(NO_SENDER, |sender| sender as u32),
             against: lane.against,
-            shaped,
+            held_back,
             generates: matches!(lane.traffic, Some(Traffic::Cbr(_) | Traffic::OnOff(_))),
             plain: 0,
             freight,
@@ -186,13 +199,17 @@ impl Ledger {
         for line in &mut self.lines {
             let books = || line.books.iter().map(|book| (*book, &self.books[*book as usize]));
             let mut senders = books().filter(|(_, book)| book.sender().is_some()).map(|(place, _)| place);
+            // A lane has a book for every way in which its packets may have been cut before the line.
+            let lane = |book: &Book| (book.flow, book.against, book.sender);
             let silent = |book: &Book| {
                 let cells = topology.flows[book.flow as usize].cells.is_some();
                 book.sender().is_none() && !book.against && !cells
             };
-            let users = books().filter(|(_, book)| !silent(book)).count();
+            let mut users: Vec<_> =
+                books().filter(|(_, book)| !silent(book)).map(|(_, book)| lane(book)).collect();
+            users.dedup();
             line.user = match senders.next() {
-                Some(only) if users == 1 => User::Sole(only),
+                Some(only) if users.len() == 1 => User::Sole(only),
                 Some(_) => User::Shared,
                 None if books().any(|(_, book)| !book.against) => User::Application,
                 None => User::Nobody,
@@ -203,13 +220,21 @@ impl Ledger {
             let own = self.first[lane] as usize..self.first[lane + 1] as usize;
             let shared = |book: &Book| self.lines[book.line as usize].user == User::Shared;
             let stamped = self.books[own.clone()].iter().any(shared);
-            let mut last = true;
-            for book in own.filter(|_| stamped).rev() {
+            let parts = own.clone().any(|book| self.books[book].held_back == HeldBack::OtherWay);
+            // Where ways part, which line is the last differs from packet to packet.
+            let mut last = !parts;
+            for book in own.clone().filter(|_| stamped).rev() {
                 let Some(sender) = self.books[book].sender() else { continue };
                 let place = self.place_of(sender).expect("who sends data has states");
                 self.senders[place].stamped = true;
-                if self.lines[self.books[book].line as usize].user == User::Shared {
-                    self.books[book].stamp = self.packet_stamps.begin();
+                let line = self.books[book].line;
+                if self.lines[line as usize].user == User::Shared {
+                    let same =
+                        own.clone().skip(book + 1 - own.start).find(|other| self.books[*other].line == line);
+                    self.books[book].stamp = match same {
+                        Some(same) => self.books[same].stamp,
+                        None => self.packet_stamps.begin(),
+                    };
                     self.books[book].last_shared = std::mem::take(&mut last);
                 }
             }

@@ -11,7 +11,7 @@ impl Fabric {
         let cargo = if counted { Cargo::Segment } else { Cargo::Control };
         let load = Load { cargo, header, bytes };
         let arrived = if open { arrived } else { fragments };
-        self.ledger.settle_train(flow, load, datagram, fragments, arrived);
+        self.ledger.settle_train(flow, load, datagram, fragments.into(), arrived.into());
     }
 }
 

@@ -7,7 +7,7 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use super::Packet;
 use crate::simulate::Network;
 use crate::simulate::datagrams::{Datagram, To};
-use crate::simulate::ledger::Wait;
+use crate::simulate::ledger::{Trail, Wait};
 use crate::simulate::nic::{Sending, Way};
 
 /// Most flows that disciplines are told apart; further ones share their numbers.
@@ -76,7 +76,14 @@ impl Outsiders {
         let Sender { flow, nic, way, .. } = self.senders[sender];
         let (cut, fragment, datagram) =
             self.gates[nic].at_hand.expect("a sender that hands over has a packet at hand");
-        Sending { flow, nic, way, ip: cut.payload(fragment) + IP_HEADER_BYTES, datagram }
+        Sending {
+            flow,
+            nic,
+            way,
+            ip: cut.payload(fragment) + IP_HEADER_BYTES,
+            datagram,
+            offset: (fragment * cut.full / 8) as u16,
+        }
     }
 
     /// Where the fragment that a NIC has at hand begins in its packet, and whether others follow it.
@@ -149,7 +156,7 @@ impl Network {
         if ip > mtu || !self.outsiders.gates[nic].waiting.is_empty() {
             return false;
         }
-        let mut sending = Sending { flow, nic, way, ip, datagram: u32::MAX };
+        let mut sending = Sending { flow, nic, way, ip, datagram: u32::MAX, offset: 0 };
         if self.nics[nic].is_waited_for() || !self.nic_has_room(&sending) {
             return false;
         }
@@ -179,7 +186,7 @@ impl Network {
     fn begin_packet(&mut self, nic: usize, first: &Queued) {
         let payload = u64::from(first.packet.bytes).saturating_sub(IP_HEADER_BYTES);
         let cut = Fragments::of(payload, self.outsiders.senders[first.sender].mtu);
-        let datagram = self.begin_outside(first, cut.count as u32, false);
+        let datagram = self.begin_outside(first, cut.count as u16, false);
         if first.copies > 0 {
             self.begin_copies(first.copies, datagram, &first.packet);
         }
@@ -187,7 +194,7 @@ impl Network {
     }
 
     /// The datagram of a packet, or of a train of them.
-    fn begin_outside(&mut self, first: &Queued, fragments: u32, train: bool) -> u32 {
+    fn begin_outside(&mut self, first: &Queued, fragments: u16, train: bool) -> u32 {
         let Queued { sender, packet, since, number, .. } = *first;
         let this = &self.outsiders.senders[sender];
         let payload = u64::from(packet.bytes).saturating_sub(IP_HEADER_BYTES);
@@ -207,7 +214,7 @@ impl Network {
             lost: false,
             holds: 1,
             refused: 0,
-            lines: 0,
+            trail: Trail::default(),
             written: true,
         };
         let datagram = self.fabric.begin_datagram(datagram.written, datagram);
@@ -235,8 +242,11 @@ impl Network {
         if let Some(fates) = &mut self.fabric.fates {
             fates.count_in(count);
         }
-        let datagram =
-            self.begin_outside(&Queued { sender, packet, since: self.now, number, copies: 0 }, count, true);
+        let datagram = self.begin_outside(
+            &Queued { sender, packet, since: self.now, number, copies: 0 },
+            count as u16,
+            true,
+        );
         let place = self.processes.len() + self.endpoints.len() + sender;
         self.emit_train(place, datagram, route, ip as u32);
         self.fabric.ledger.waits(place, self.now, Wait::Application);

@@ -1,0 +1,177 @@
+//! Events: links that fail and return while a run lasts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::complaint::{Complaints, LONGEST};
+use crate::random::Stream;
+use crate::unit::Duration;
+
+/// A link or an interface that goes down or comes up: at given times (`at`, `change`, perhaps `every`), or at random times
+/// (`mean_time_between_failures` and `mean_time_to_repair`).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// What changes: a link, which carries nothing in either direction while it is down, and both its ends see that; or an interface,
+    /// `NODE/LINK`: its link carries nothing in either direction, and only `NODE` sees that. Not for links that carry cells.
+    pub target: String,
+    /// When it changes. With random times, when the first time to a failure begins: at the beginning of the run if not given.
+    pub at: Option<Duration>,
+    /// What happens then: `down` or `up`.
+    pub change: Option<LinkState>,
+    /// Time from one change to the next: it happens again and again. Once if not given.
+    pub every: Option<Duration>,
+    /// Mean time that it is up before it fails, exponentially distributed.
+    pub mean_time_between_failures: Option<Duration>,
+    /// Mean time that it is down, exponentially distributed.
+    pub mean_time_to_repair: Option<Duration>,
+}
+
+/// The state of a link or interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkState {
+    /// It carries nothing.
+    Down,
+    /// It carries packets.
+    Up,
+}
+
+/// The most changes that an event may have in a run, on average where they are random.
+pub const MAX_CHANGES: u64 = 100_000;
+
+impl Event {
+    /// What is wrong with the values, in a run of this length if that is known.
+    pub fn check(&self, duration: Option<Duration>, complaints: &mut Complaints) {
+        complaints.at_most(&["at"], self.at, LONGEST);
+        let means = [
+            ("mean_time_between_failures", self.mean_time_between_failures),
+            ("mean_time_to_repair", self.mean_time_to_repair),
+        ];
+        for (key, time) in means.into_iter().chain([("every", self.every)]) {
+            if let Some(time) = time {
+                complaints.positive(&[key], time, LONGEST);
+            }
+        }
+        let Some(duration) = duration else { return };
+        let least = Duration(duration.0.div_ceil(MAX_CHANGES));
+        let cause = format!("in a run of {duration} that is more than {MAX_CHANGES} changes");
+        if self.every.is_some_and(|every| every.0 > 0 && every < least) {
+            complaints.add(&["every"], cause, format!("give at least {least}"));
+        } else if let [(key, Some(up)), (_, Some(down))] = means
+            && up.0 > 0
+            && down.0 > 0
+            && up.0.saturating_add(down.0) / 2 < least.0
+        {
+            complaints.add(&[key], cause, format!("give at least {}", Duration(2 * least.0)));
+        }
+    }
+
+    /// Whether it takes its target down at some time.
+    pub fn takes_down(&self) -> bool {
+        self.change != Some(LinkState::Up)
+    }
+
+    /// Its changes up to `end`, the end included, in order of time; times in picoseconds. What is random is drawn from `random`: the time up, then
+    /// the time down, and so on.
+    pub fn changes(&self, mut random: Stream, end: u64) -> Vec<(u64, LinkState)> {
+        let mut at = self.at.map_or(0, |at| at.0);
+        let mut changes = Vec::new();
+        if let (Some(up), Some(down)) = (self.mean_time_between_failures, self.mean_time_to_repair) {
+            for (mean, state) in [(up.0, LinkState::Down), (down.0, LinkState::Up)].into_iter().cycle() {
+                at = at.saturating_add(random.exponential(mean));
+                if at > end {
+                    return changes;
+                }
+                changes.push((at, state));
+            }
+        }
+        let Some(state) = self.change else { return changes };
+        while at <= end {
+            changes.push((at, state));
+            let Some(every) = self.every else { break };
+            at = at.saturating_add(every.0);
+        }
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::SECOND;
+
+    fn event(json: serde_json::Value) -> Event {
+        let mut table = json;
+        table["target"] = "l".into();
+        serde_json::from_value(table).expect("it can be read")
+    }
+
+    fn changes(event: &Event, end: u64) -> Vec<(u64, LinkState)> {
+        event.changes(Stream::new(1, "event.e"), end)
+    }
+
+    #[test]
+    fn a_change_happens_once_or_again_and_again_up_to_the_end() {
+        let once = event(serde_json::json!({ "at": "1 s", "change": "up" }));
+        assert_eq!(changes(&once, 10 * SECOND), [(SECOND, LinkState::Up)]);
+        assert_eq!(changes(&once, SECOND), [(SECOND, LinkState::Up)]);
+        assert_eq!(changes(&once, SECOND - 1), []);
+        let often = event(serde_json::json!({ "at": "1 s", "change": "down", "every": "4 s" }));
+        let at: Vec<u64> = changes(&often, 9 * SECOND).into_iter().map(|(at, _)| at / SECOND).collect();
+        assert_eq!(at, [1, 5, 9]);
+        // The last one would be after the end of time.
+        let far = event(serde_json::json!({ "at": "1 s", "change": "down", "every": "1440 min" }));
+        assert_eq!(changes(&far, u64::MAX - 1).len(), 214);
+    }
+
+    #[test]
+    fn random_times_alternate_and_have_the_given_means() {
+        let random = event(serde_json::json!({
+            "at": "5 s", "mean_time_between_failures": "9 s", "mean_time_to_repair": "1 s",
+        }));
+        let drawn = changes(&random, 100_000 * SECOND);
+        assert!(drawn[0].0 > 5 * SECOND);
+        let states: Vec<LinkState> = drawn.iter().map(|(_, state)| *state).collect();
+        assert!(
+            states
+                .chunks(2)
+                .all(|pair| pair.iter().eq([LinkState::Down, LinkState::Up][..pair.len()].iter()))
+        );
+        assert!((19_000..21_000).contains(&drawn.len()), "{}", drawn.len());
+        let down: u64 = drawn.chunks_exact(2).map(|pair| pair[1].0 - pair[0].0).sum();
+        let mean = down as f64 / (drawn.len() / 2) as f64 / SECOND as f64;
+        assert!((0.95..1.05).contains(&mean), "{mean}");
+        // The stream of another event or seed gives other times.
+        assert_ne!(random.changes(Stream::new(2, "event.e"), 100_000 * SECOND)[0], drawn[0]);
+        // The beginning does not depend on the end.
+        assert_eq!(changes(&random, 1000 * SECOND)[..], drawn[..changes(&random, 1000 * SECOND).len()]);
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_refused() {
+        let cases = [
+            (serde_json::json!({ "at": "1441 min", "change": "down" }), "at"),
+            (serde_json::json!({ "at": "1 s", "change": "down", "every": "0 s" }), "every"),
+            (serde_json::json!({ "at": "1 s", "change": "down", "every": "99 us" }), "every"),
+            (
+                serde_json::json!({ "mean_time_between_failures": "1 us", "mean_time_to_repair": "198 us" }),
+                "mean_time_between_failures",
+            ),
+            (
+                serde_json::json!({ "mean_time_between_failures": "1 s", "mean_time_to_repair": "0 s" }),
+                "mean_time_to_repair",
+            ),
+        ];
+        for (json, key) in cases {
+            let mut complaints = Complaints::default();
+            event(json).check(Some(Duration(10 * SECOND)), &mut complaints);
+            let paths: Vec<_> = complaints.into_iter().map(|complaint| complaint.path.join(".")).collect();
+            assert_eq!(paths, [key]);
+        }
+        let mut complaints = Complaints::default();
+        let edge = event(serde_json::json!({ "at": "1440 min", "change": "down", "every": "100 us" }));
+        edge.check(Some(Duration(10 * SECOND)), &mut complaints);
+        assert_eq!(complaints, Complaints::default());
+    }
+}

@@ -1,0 +1,48 @@
+//! No choice: one way carries everything.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, EcmpConfig, Forward, Keep, Member, View};
+
+/// All packets take the way whose links come first in the file. The other ways are spare: they carry nothing, even while the first one
+/// is down.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct First {}
+
+impl EcmpConfig for First {
+    fn chooses(&self) -> bool {
+        false
+    }
+
+    fn build(&self) -> Box<dyn Forward> {
+        Box::new(Self {})
+    }
+}
+
+impl Forward for First {
+    fn decide(&mut self, _: &View<'_>, _: &[Member]) -> Answer {
+        Answer { member: 0, keep: Keep::Flow }
+    }
+
+    fn is_per_packet(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forward::tests::{HEADS, members};
+
+    #[test]
+    fn the_first_member_carries_all_even_while_it_is_down() {
+        let mut state = First {}.build();
+        let view = View { heads: &HEADS, fragment: false };
+        for down in [&[] as &[usize], &[0], &[1]] {
+            let answer = state.decide(&view, &members(&[1, 1], down));
+            assert_eq!(answer, Answer { member: 0, keep: Keep::Flow });
+        }
+    }
+}

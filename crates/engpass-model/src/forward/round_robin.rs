@@ -1,0 +1,69 @@
+//! Packet by packet in turn.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, EcmpConfig, Forward, Keep, Member, View, check_weights, choose, total_weight};
+use crate::complaint::Complaints;
+
+/// Packets take the ways in turn, one by one, whatever their flow. The load is even, and packets of one flow may overtake each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RoundRobin {
+    /// Turns in a row of the ways that begin on a link of this router, 1 to 65535, by the name of the link; 1 for a link without a weight.
+    pub weights: IndexMap<String, u32>,
+}
+
+impl EcmpConfig for RoundRobin {
+    fn check(&self, complaints: &mut Complaints) {
+        check_weights(&self.weights, complaints);
+    }
+
+    fn weights(&self) -> Option<&IndexMap<String, u32>> {
+        Some(&self.weights)
+    }
+
+    fn build(&self) -> Box<dyn Forward> {
+        Box::new(State { turn: 0 })
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    /// Packets so far.
+    turn: u64,
+}
+
+impl Forward for State {
+    fn decide(&mut self, _: &View<'_>, members: &[Member]) -> Answer {
+        let place = self.turn % total_weight(members);
+        self.turn += 1;
+        Answer { member: choose(members, |cumulative| place < cumulative), keep: Keep::Packet }
+    }
+
+    fn is_per_packet(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forward::tests::{HEADS, members};
+
+    #[test]
+    fn turns_match_hand_calculation() {
+        let mut state = RoundRobin::default().build();
+        let view = View { heads: &HEADS, fragment: false };
+        let mut turns = |count: usize, members: &[Member]| -> Vec<usize> {
+            (0..count).map(|_| state.decide(&view, members).member).collect()
+        };
+        // Turns 0 to 5 of 3, 1 and 2.
+        assert_eq!(turns(6, &members(&[3, 1, 2], &[])), [0, 0, 0, 1, 2, 2]);
+        // Turns 6 to 10 modulo 3: the first is down, and 1 and 2 remain.
+        assert_eq!(turns(5, &members(&[3, 1, 2], &[0])), [1, 2, 2, 1, 2]);
+        // Turns 11 to 13 modulo 6 are 5, 0 and 1: the turn has gone on meanwhile.
+        assert_eq!(turns(3, &members(&[3, 1, 2], &[])), [2, 0, 0]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Routers that choose among equally short ways: the table of steps has a question where they do.
+//!
+//! A choice that is the same for all packets of a lane is made when the network is built, and the lane's route is a run of steps like any
+//! other. Elsewhere the run ends with a question ([`ASK`]), asked when a packet has come to the router and its engine has finished it; every
+//! answer leads to a run of its own behind a mark ([`BRANCH`]) that names the question.
+
+use engpass_model::forward::{Forward, Heads, Member, View};
+use engpass_testbed::topology::{Leg, NodeId};
+
+use super::{Frames, Packet, Step};
+use crate::simulate::Network;
+
+/// The port of a step that is a question: its `mtu` is the place among the questions.
+pub(super) const ASK: u32 = u32::MAX - 1;
+/// The port of a step in front of an answer's run: its `mtu` is the place of the question.
+pub(super) const BRANCH: u32 = u32::MAX - 2;
+
+/// What routers choose from, and how.
+#[derive(Default)]
+pub(in crate::simulate) struct Choices {
+    pub(super) groups: Vec<Group>,
+    pub(super) asks: Vec<Ask>,
+    /// By question the places of its answers' runs, one for every member of its group.
+    pub(super) answers: Vec<u32>,
+    /// Headers by sender: processes, then endpoints. For packets from outside, by way, headers without the number that tells the flows of a
+    /// way apart: that is added to the source port.
+    pub(in crate::simulate) heads: Vec<Heads>,
+    /// Decisions so far, for tests that ask whether any were made.
+    pub(in crate::simulate) decided: u64,
+}
+
+/// Equally short ways at a router, and its policy for them.
+pub(super) struct Group {
+    pub(super) router: NodeId,
+    pub(super) legs: Vec<Leg>,
+    pub(super) members: Vec<Member>,
+    pub(super) policy: Box<dyn Forward>,
+}
+
+/// A question.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    pub(super) group: u32,
+    /// Place of its first answer.
+    pub(super) first: u32,
+}
+
+impl Choices {
+    /// Whether packets meet questions.
+    pub(in crate::simulate) fn is_asked(&self) -> bool {
+        !self.asks.is_empty()
+    }
+
+    /// The place to which a packet goes on from a question.
+    fn decide(&mut self, ask: u32, heads: &Heads, fragment: bool) -> u32 {
+        let Ask { group, first } = self.asks[ask as usize];
+        let Group { members, policy, .. } = &mut self.groups[group as usize];
+        self.decided += 1;
+        let member = policy.decide(&View { heads, fragment }, members).member;
+        self.answers[first as usize + member]
+    }
+}
+
+impl Frames {
+    /// Whether the steps from this place on belong to ways with questions.
+    #[inline(always)]
+    pub(super) fn is_branched(&self, place: u32) -> bool {
+        place >= self.branched
+    }
+
+    /// Whether packets of a route meet questions.
+    pub(in crate::simulate) fn has_choices(&self, route: u32) -> bool {
+        self.is_branched(self.routes[route as usize].first)
+    }
+}
+
+impl Network {
+    /// What a packet shows of its headers.
+    fn heads_of(&self, packet: &Packet) -> Heads {
+        let heads = &self.frames.choices.heads;
+        if self.fabric.fates.is_none() {
+            return heads[packet.sender as usize];
+        }
+        let way = self.fabric.datagrams[packet.datagram].flow as usize;
+        let [source, destination] = heads[way].ports;
+        Heads { ports: [source.wrapping_add(packet.sender as u16), destination], ..heads[way] }
+    }
+
+    /// The engine of a router has finished a packet, which has come to a question: decide where it goes on. One whose time to live runs out
+    /// here takes no turn.
+    #[inline(never)]
+    pub(super) fn ask_way(&mut self, id: u32, step: Step) {
+        let packet = self.fabric.datagrams.packet_mut(id);
+        if packet.ttl <= 1 {
+            packet.ttl = 0;
+            self.stop(id, step, self.now);
+            return;
+        }
+        let packet = *packet;
+        let fragment = self.fabric.datagrams[packet.datagram].fragments > 1;
+        let heads = self.heads_of(&packet);
+        let place = self.frames.choices.decide(step.mtu, &heads, fragment);
+        self.fabric.datagrams.packet_mut(id).place = place;
+        self.go(id, place, self.now, true);
+    }
+}

@@ -1,0 +1,363 @@
+//! From the legs that packets may take to steps: runs where the choice is known, questions where it is not.
+
+use std::collections::BTreeMap;
+
+use engpass_model::forward::{Heads, Member, View};
+use engpass_model::source::{Traffic, poisson::Sizes};
+use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_testbed::topology::{Fan, Leg, NodeId, NodeKind};
+use engpass_testbed::{Testbed, Topology, heads};
+
+use super::build::port_of;
+use super::choices::{ASK, Ask, BRANCH, Group};
+use super::{Frames, Route, Step};
+use crate::simulate::SimError;
+
+/// Most steps of the ways between two hosts: beyond, ways part and meet so often that each has too many.
+const MOST_STEPS: usize = 1 << 16;
+
+/// A line on the ways of a lane, in the order of the slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::simulate) struct WayLine {
+    /// Place among the ports of frames.
+    pub(in crate::simulate) port: u32,
+    /// MTUs of routers that cut packets on the way to it.
+    pub(in crate::simulate) cuts: Vec<u64>,
+    /// Packets may also come to their end without this line.
+    pub(in crate::simulate) avoidable: bool,
+}
+
+/// What is known of the lengths of a lane's packets when the network is built.
+#[derive(Clone, Copy, Debug)]
+enum Length {
+    /// Every datagram is an IP packet of so many bytes before it is cut.
+    Constant(u64),
+    /// No packet is longer than the least MTU on the way.
+    Whole,
+    Varied,
+}
+
+/// Where ways begin that several senders share: by the hosts at their ends and the legs of a run, none for ways with questions.
+type Known = BTreeMap<(NodeId, NodeId, Vec<Leg>), u32>;
+
+/// What ways are built for.
+struct Lane<'a> {
+    testbed: &'a Testbed,
+    topology: &'a Topology,
+    fan: &'a Fan,
+    ends: (NodeId, NodeId),
+    name: &'a str,
+    heads: Heads,
+    length: Length,
+    mtu: u64,
+}
+
+/// Where the way of packets has come to while it is laid out.
+#[derive(Clone)]
+struct Front {
+    node: NodeId,
+    /// MTUs that have cut packets, and the least of all.
+    cuts: Vec<u64>,
+    least: u64,
+    /// Packets may be fragments here.
+    fragment: bool,
+    /// Slots of the lines behind.
+    trail: Vec<u16>,
+}
+
+/// A tree of ways while it is laid out.
+#[derive(Default)]
+struct Tree {
+    /// Place of its first step.
+    first: usize,
+    /// A choice that is the same for all packets of this lane was made: other lanes may have other ways.
+    is_own: bool,
+    lines: Vec<WayLine>,
+    /// By line, how many ends have it on their way.
+    met: Vec<u32>,
+    ends: u32,
+}
+
+impl Lane<'_> {
+    fn start(&self) -> Front {
+        let fragment = matches!(self.length, Length::Constant(bytes) if bytes > self.mtu);
+        Front { node: self.ends.0, cuts: Vec::new(), least: self.mtu, fragment, trail: Vec::new() }
+    }
+
+    /// The leg that all packets of the lane take from here; `None` if that depends on the packet or on an event.
+    fn only_leg(&self, frames: &mut Frames, front: &Front) -> Option<Leg> {
+        let legs = self.fan.legs_at(front.node);
+        if legs.len() <= 1 {
+            return legs.first().copied();
+        }
+        if frames.asks_everywhere || matches!(self.length, Length::Varied) {
+            return None;
+        }
+        let group = frames.group(self.testbed, self.topology, front.node, legs);
+        let Group { members, policy, .. } = &mut frames.choices.groups[group as usize];
+        if policy.is_per_packet() {
+            return None;
+        }
+        let view = View { heads: &self.heads, fragment: front.fragment };
+        Some(legs[policy.decide(&view, members).member])
+    }
+
+    /// Packets go on by this leg.
+    fn goes_on(&self, front: &mut Front, leg: Leg) {
+        let mtu = self.topology.mtu(leg);
+        let hops = self.topology.hops(leg);
+        let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
+        // One that is no smaller than those before it cuts nothing.
+        if routed && mtu < front.least {
+            front.cuts.push(mtu);
+            front.least = mtu;
+        }
+        front.fragment |= routed && matches!(self.length, Length::Constant(bytes) if bytes > front.least);
+        front.node = hops.last().expect("a leg has links").to;
+    }
+}
+
+impl Frames {
+    /// The ways of all senders of flows that have choices: runs first, ways with questions behind them.
+    pub(super) fn add_ways(&mut self, testbed: &Testbed, topology: &Topology) -> Result<(), SimError> {
+        let mut known = Known::new();
+        for branched in [false, true] {
+            if branched {
+                self.branched = self.steps.len() as u32;
+            }
+            for (flow, (path, traffic)) in topology.flows.iter().zip(testbed.traffic.values()).enumerate() {
+                let Some(fans) = &path.fans else { continue };
+                for stream in 0..traffic.streams() {
+                    for (back, fan) in fans.iter().enumerate() {
+                        let own = heads(testbed, topology, flow, stream as usize);
+                        let lane = Lane {
+                            testbed,
+                            topology,
+                            fan,
+                            name: &path.name,
+                            ends: if back == 0 { (path.from, path.to) } else { (path.to, path.from) },
+                            heads: if back == 0 { own } else { own.reversed() },
+                            length: length_of(traffic, topology, fan),
+                            mtu: path.mtu,
+                        };
+                        let route = self.routes[2 * flow + back];
+                        self.add_way(&lane, (flow, stream, back), route, branched, &mut known)?;
+                    }
+                }
+            }
+        }
+        if topology.flows.iter().any(|path| path.fans.is_some()) {
+            self.spared = vec![false; self.ports.len()];
+        }
+        for fan in topology.flows.iter().filter_map(|path| path.fans.as_ref()) {
+            for hop in fan[0].legs().flat_map(|leg| topology.hops(leg)) {
+                if let Some(spared) = self.spared.get_mut(self.places[port_of(topology, &hop)] as usize) {
+                    *spared = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The way of one sender, if it has questions, or has none, as is asked for.
+    fn add_way(
+        &mut self,
+        lane: &Lane<'_>,
+        whose: (usize, u32, usize),
+        route: Route,
+        branched: bool,
+        known: &mut Known,
+    ) -> Result<(), SimError> {
+        // As far as the choice is known.
+        let (mut legs, mut front) = (Vec::new(), lane.start());
+        while front.node != lane.ends.1
+            && let Some(leg) = lane.only_leg(self, &front)
+        {
+            legs.push(leg);
+            lane.goes_on(&mut front, leg);
+        }
+        let ends = front.node == lane.ends.1;
+        if ends == branched {
+            return Ok(());
+        }
+        let first = self.steps.len();
+        let hops = if ends { legs.len() as u16 } else { 0 };
+        let key = (lane.ends.0, lane.ends.1, if ends { legs.clone() } else { Vec::new() });
+        let first = match known.get(&key) {
+            Some(first) => *first,
+            None if ends => {
+                for (slot, leg) in legs.iter().enumerate() {
+                    let step = self.step(lane.topology, leg, lane.name)?;
+                    self.steps.push(Step { slot: slot as u16, ..step });
+                }
+                self.steps.push(Step { slot: hops, ..Step::MARK });
+                known.insert(key, first as u32);
+                first as u32
+            }
+            None => {
+                let mut tree = Tree { first, ..Tree::default() };
+                self.lay(lane, lane.start(), &mut tree)?;
+                for (line, met) in tree.lines.iter_mut().zip(&tree.met) {
+                    line.avoidable = *met < tree.ends;
+                }
+                self.trees.insert(first as u32, tree.lines);
+                if !tree.is_own {
+                    known.insert(key, first as u32);
+                }
+                first as u32
+            }
+        };
+        self.own.insert(whose, self.routes.len() as u32);
+        self.routes.push(Route { first, hops, ..route });
+        Ok(())
+    }
+
+    /// Lay out the ways from here on.
+    fn lay(&mut self, lane: &Lane<'_>, mut front: Front, tree: &mut Tree) -> Result<(), SimError> {
+        loop {
+            if front.node == lane.ends.1 {
+                self.put(Step::MARK, &front);
+                tree.ends += 1;
+                // Slots of one line, cut differently, count once.
+                let mut ports: Vec<u32> =
+                    front.trail.iter().map(|slot| tree.lines[*slot as usize].port).collect();
+                ports.sort_unstable();
+                ports.dedup();
+                for (line, met) in tree.lines.iter().zip(&mut tree.met) {
+                    *met += u32::from(ports.binary_search(&line.port).is_ok());
+                }
+                return Ok(());
+            }
+            if let Some(leg) = lane.only_leg(self, &front) {
+                tree.is_own |= lane.fan.legs_at(front.node).len() > 1;
+                self.lay_line(lane, &mut front, leg, tree)?;
+                continue;
+            }
+            break;
+        }
+        let legs = lane.fan.legs_at(front.node).to_vec();
+        let group = self.group(lane.testbed, lane.topology, front.node, &legs);
+        let question = self.steps.len() as u32;
+        let ask = self.choices.asks.len() as u32;
+        let first = self.choices.answers.len();
+        let router = self.step(lane.topology, &legs[0], lane.name)?.router;
+        self.put(Step { port: ASK, router, mtu: ask, takes_time: true, ..Step::MARK }, &front);
+        self.choices.asks.push(Ask { group, first: first as u32 });
+        self.choices.answers.resize(first + legs.len(), 0);
+        self.routers[router as usize].asks = true;
+        for (place, leg) in legs.into_iter().enumerate() {
+            self.put(Step { port: BRANCH, mtu: question, ..Step::MARK }, &front);
+            self.choices.answers[first + place] = self.steps.len() as u32;
+            let mut front = front.clone();
+            self.lay_line(lane, &mut front, leg, tree)?;
+            self.lay(lane, front, tree)?;
+            if self.steps.len() > tree.first + MOST_STEPS {
+                let [from, to] = [lane.ends.0, lane.ends.1].map(|node| &lane.topology.nodes[node]);
+                return Err(SimError::Unsupported(format!(
+                    "there are too many equally short ways from `{from}` to `{to}`: give routers on the way `ecmp = \"first\"`"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lay out one line.
+    fn lay_line(
+        &mut self,
+        lane: &Lane<'_>,
+        front: &mut Front,
+        leg: Leg,
+        tree: &mut Tree,
+    ) -> Result<(), SimError> {
+        let step = self.step(lane.topology, &leg, lane.name)?;
+        let before = front.clone();
+        lane.goes_on(front, leg);
+        let line = WayLine { port: step.port, cuts: front.cuts.clone(), avoidable: false };
+        let slot = match tree.lines.iter().position(|known| *known == line) {
+            Some(slot) => slot,
+            None => {
+                let met = tree
+                    .lines
+                    .iter()
+                    .position(|known| known.port == line.port)
+                    .map_or(0, |same| tree.met[same]);
+                tree.lines.push(line);
+                tree.met.push(met);
+                tree.lines.len() - 1
+            }
+        };
+        self.put(Step { slot: slot as u16, ..step }, &before);
+        front.trail.push(slot as u16);
+        Ok(())
+    }
+
+    /// A step of ways with questions, and its trail.
+    fn put(&mut self, step: Step, front: &Front) {
+        self.steps.push(step);
+        self.trails.push(front.trail.clone().into());
+    }
+
+    /// The group of these legs at a router.
+    fn group(&mut self, testbed: &Testbed, topology: &Topology, node: NodeId, legs: &[Leg]) -> u32 {
+        let groups = &mut self.choices.groups;
+        if let Some(known) = groups.iter().position(|group| group.router == node && group.legs == legs) {
+            return known as u32;
+        }
+        let NodeKind::Router(router) = topology.kind(node) else { unreachable!("only routers choose") };
+        let ecmp = &testbed.routers[router].ecmp;
+        let member = |leg: &Leg| {
+            let hop = topology.first_hop(*leg);
+            Member { weight: ecmp.weight(&topology.links[hop.link].name), up: true }
+        };
+        let members = legs.iter().map(member).collect();
+        groups.push(Group { router: node, legs: legs.to_vec(), members, policy: ecmp.config().build() });
+        groups.len() as u32 - 1
+    }
+
+    /// Most lines that a lane has.
+    pub(in crate::simulate) fn most_lines(&self) -> usize {
+        let trees = self.trees.values().map(Vec::len);
+        self.routes.iter().map(|route| route.hops.into()).chain(trees).max().unwrap_or(0)
+    }
+
+    /// The route of the packets of one sender of a flow, or of those that come back to it.
+    pub(in crate::simulate) fn route_of(&self, flow: usize, stream: u32, back: bool) -> u32 {
+        let own = self.own.get(&(flow, stream, usize::from(back)));
+        own.copied().unwrap_or((2 * flow + usize::from(back)) as u32)
+    }
+
+    /// The lines on a route in the order of their slots, of packets that their sender has cut for `mtu`.
+    pub(in crate::simulate) fn lines_of(&self, route: u32, mtu: u64) -> Vec<WayLine> {
+        let Route { first, hops, .. } = self.routes[route as usize];
+        if let Some(lines) = self.trees.get(&first) {
+            return lines.clone();
+        }
+        let (mut cuts, mut least) = (Vec::new(), mtu);
+        let steps = &self.steps[first as usize..][..hops as usize];
+        let line = |step: &Step| {
+            let mtu = u64::from(step.mtu);
+            // One that is no smaller than those before it cuts nothing.
+            if step.is_routed() && mtu < least {
+                cuts.push(mtu);
+                least = mtu;
+            }
+            WayLine { port: step.port, cuts: cuts.clone(), avoidable: false }
+        };
+        steps.iter().map(line).collect()
+    }
+}
+
+/// What is known of the lengths of packets of a traffic, in one of its directions.
+fn length_of(traffic: &Traffic, topology: &Topology, fan: &Fan) -> Length {
+    /// No segment without data is longer.
+    const LONGEST_ACK: u64 = 120;
+    let datagram = |message: u64| Length::Constant(IP_HEADER_BYTES + UDP_HEADER_BYTES + message);
+    match traffic {
+        Traffic::UdpStream(config) => datagram(config.message.bytes()),
+        Traffic::UdpOnOff(config) => datagram(config.message.bytes()),
+        Traffic::Poisson(config) if config.sizes == Sizes::Fixed => datagram(config.message.bytes()),
+        // Segments are formed for the least MTU of all ways.
+        Traffic::TcpStream(_) if fan.legs().all(|leg| topology.mtu(leg) >= LONGEST_ACK) => Length::Whole,
+        _ => Length::Varied,
+    }
+}

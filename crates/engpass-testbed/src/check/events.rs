@@ -1,0 +1,123 @@
+//! Events: what they change, and which of their keys belong together.
+
+use engpass_model::complaint::LONGEST;
+use engpass_model::event::Event;
+use engpass_model::unit::Duration;
+
+use super::references::Names;
+use super::{Checker, find};
+use crate::diagnostic::Diagnostic;
+use crate::faulty::Faulty;
+use crate::read::Draft;
+use crate::tree::{Node, Value, shortened};
+
+/// A target as it was written: a link, and the node whose interface it is.
+pub(crate) struct Target {
+    pub(crate) link: String,
+    pub(crate) node: Option<String>,
+}
+
+impl Target {
+    /// Read a target. Names may contain slashes, so the name of a link comes before all else, and any slash may be the one between the two.
+    pub(crate) fn read(text: &str, is_link: impl Fn(&str) -> bool, is_node: impl Fn(&str) -> bool) -> Self {
+        let pairs = || text.match_indices('/').map(|(at, _)| (&text[..at], &text[at + 1..]));
+        let pair = if is_link(text) {
+            None
+        } else {
+            pairs().find(|(node, link)| is_node(node) && is_link(link)).or_else(|| pairs().next())
+        };
+        match pair {
+            Some((node, link)) => Self { link: link.into(), node: Some(node.into()) },
+            None => Self { link: text.into(), node: None },
+        }
+    }
+}
+
+/// The target of an event, if it is there; else it is reported.
+pub(super) fn target(
+    checker: &mut Checker<'_>,
+    draft: &Draft,
+    name: &str,
+    links: &Names<'_>,
+    nodes: &Names<'_>,
+) -> Option<Target> {
+    let path = ["event", name, "target"];
+    let text = find(checker.tree, &path).and_then(Node::name)?;
+    let target = Target::read(&text, |link| links.has(link), |node| nodes.has(node));
+    if !checker.refers(&path, &target.link, "a link", links, draft.may_be("link", &target.link)) {
+        return None;
+    }
+    let Some(node) = &target.node else { return Some(target) };
+    let elsewhere = ["host", "switch", "router"].iter().any(|family| draft.may_be(family, node));
+    if !checker.refers(&path, node, "a host, switch or router", nodes, elsewhere) {
+        return None;
+    }
+    let Some(Value::List(ends)) = find(checker.tree, &["link", &target.link, "ends"]).map(|ends| &ends.value)
+    else {
+        return None;
+    };
+    let ends: Vec<String> = ends.iter().filter_map(Node::name).collect();
+    if !ends.contains(node) {
+        let (link, node) = (shortened(&target.link), shortened(node));
+        let message = format!("link `{link}` does not end at `{node}`");
+        let written = |end: &String| format!("`\"{}/{link}\"`", shortened(end));
+        let known = ends.iter().map(written).collect::<Vec<_>>().join(" or ");
+        let help = format!("name one of its ends, {known}, or the link for both: `\"{link}\"`");
+        checker.report(&path, Diagnostic::error("dangling-reference", message).help(help));
+        return None;
+    }
+    Some(target)
+}
+
+const UP: &str = "mean_time_between_failures";
+const DOWN: &str = "mean_time_to_repair";
+
+/// Report keys that are missing beside others, and keys that cannot stand beside others.
+pub(super) fn keys(checker: &mut Checker<'_>, faulty: &Faulty, name: &str, event: &Event) {
+    let given = |key: &str| {
+        faulty.has(&["event", name, key])
+            || match key {
+                "at" => event.at.is_some(),
+                "change" => event.change.is_some(),
+                "every" => event.every.is_some(),
+                UP => event.mean_time_between_failures.is_some(),
+                _ => event.mean_time_to_repair.is_some(),
+            }
+    };
+    let table = crate::path::join(&["event", name]);
+    let mut missing = |key: &str, help: String| {
+        let message = format!("`{key}` is missing in `{table}`");
+        checker.report(&["event", name, key], Diagnostic::error("missing-key", message).help(help));
+    };
+    if !given(UP) && !given(DOWN) {
+        if !given("change") {
+            let help = format!(
+                "add `change = \"down\"` and `at`, or `{UP}` and `{DOWN}` for failures at random times"
+            );
+            return missing("change", help);
+        }
+        if !given("at") {
+            missing("at", "add `at = \"1 s\"`: when it happens".into());
+        }
+        return;
+    }
+    for (key, example) in [(UP, "10 s"), (DOWN, "500 ms")] {
+        if !given(key) {
+            missing(key, format!("add `{key} = \"{example}\"`: it goes down and comes up again and again"));
+        }
+    }
+    for key in ["change", "every"].into_iter().filter(|key| given(key)) {
+        let message =
+            format!("`{key}` is for given times, and `{}` is random", if given(UP) { UP } else { DOWN });
+        let help = format!("take `{key}` out, or `{UP}` and `{DOWN}`");
+        checker.report_key(&["event", name, key], Diagnostic::error("not-allowed", message).help(help));
+    }
+}
+
+/// A warning about an event after the end of the run.
+pub(super) fn happens_in_time(checker: &mut Checker<'_>, name: &str, event: &Event, run: Duration) {
+    let Some(at) = event.at.filter(|at| *at > run && *at <= LONGEST) else { return };
+    let message = format!("event `{name}` is at {at}, and the run is over at {run}: it never happens");
+    let help = "let it happen earlier or the run last longer";
+    checker.report(&["event", name, "at"], Diagnostic::warning("no-effect", message).help(help));
+}

@@ -1,0 +1,170 @@
+//! Events resolved: what they change, and when.
+
+use engpass_model::event::{Event, LinkState};
+use engpass_model::random::Stream;
+
+use crate::check::events::Target;
+use crate::diagnostic::Diagnostic;
+use crate::links::node_id;
+use crate::resolve::Resolver;
+use crate::testbed::Testbed;
+use crate::topology::{EventPath, Topology};
+
+/// A link changes its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When, in picoseconds.
+    pub at: u64,
+    /// Index of the link. Both directions change.
+    pub link: usize,
+    /// Which end of the link sees it, in the order of the link's `ends`.
+    pub seen_by: [bool; 2],
+    /// Whether it goes down.
+    pub down: bool,
+    /// Index of the event.
+    pub event: usize,
+}
+
+/// All changes of a run with this seed up to its end, the end included, in order of time. Changes at one instant are in the order of their
+/// events in the file.
+pub fn changes(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<Change> {
+    let end = testbed.run.duration.0;
+    let mut changes: Vec<Change> = Vec::new();
+    for (event, (config, path)) in testbed.events.values().zip(&topology.events).enumerate() {
+        let random = Stream::new(seed, format_args!("event.{}", path.name));
+        let (link, seen_by) = (path.link, path.seen_by);
+        let change = |(at, state)| Change { at, link, seen_by, down: state == LinkState::Down, event };
+        changes.extend(config.changes(random, end).into_iter().map(change));
+    }
+    // The sort is stable: those of one event stay in their order.
+    changes.sort_by_key(|change| (change.at, change.event));
+    changes
+}
+
+impl Resolver<'_> {
+    /// What an event changes; `None` where that is not in order.
+    pub(crate) fn event(&mut self, name: &str, event: &Event) -> Option<EventPath> {
+        if self.draft.is_astray("event", name) || self.faulty.has(&["event", name, "target"]) {
+            return None;
+        }
+        let is_node = |node: &str| node_id(self.draft, node).is_some();
+        let target = Target::read(&event.target, |link| self.draft.links.contains_key(link), is_node);
+        let index = self.links.iter().position(|link| link.name == target.link)?;
+        let link = &self.links[index];
+        if link.medium.is_atm() {
+            let medium = self.checker.written(&["link", &link.name, "medium"]);
+            let message =
+                format!("event `{name}` is for link `{}`, which carries cells (`{medium}`)", link.name);
+            let help =
+                "name a link that carries frames, or give the link another medium, such as `ethernet-100`";
+            let diagnostic = Diagnostic::error("not-allowed", message).help(help);
+            self.checker.report(&["event", name, "target"], diagnostic);
+            return None;
+        }
+        let seen_by = link.ends.map(|end| target.node.as_ref().is_none_or(|node| self.nodes[end] == *node));
+        Some(EventPath { name: name.into(), link: index, seen_by })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Source, load};
+
+    const ROW: &str = r#"
+        [host.a]
+        [host.b]
+        [router.r1]
+        [router.r2]
+        [link.a]
+        ends = ["a", "r1"]
+        medium = "ethernet-100"
+        [link.upper]
+        ends = ["r2", "r1"]
+        medium = "ethernet-100"
+        [link."up/lower"]
+        ends = ["r1", "r2"]
+        medium = "ethernet-100"
+        [link.b]
+        ends = ["r2", "b"]
+        medium = "ethernet-100"
+        [traffic.t]
+        kind = "udp-stream"
+        from = "a"
+        to = "b"
+        message = "1 kB"
+    "#;
+
+    fn changes_of(events: &str, seed: u64) -> Vec<Change> {
+        let source = Source { name: "x.toml".into(), text: format!("{ROW}{events}") };
+        let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{found}"));
+        let point = campaign.point("base", &[]).expect("it was checked");
+        changes(&point.testbed, &point.topology, seed)
+    }
+
+    #[test]
+    fn changes_are_in_order_of_time_then_of_events() {
+        let found = changes_of(
+            r#"
+            [event.often]
+            target = "upper"
+            at = "1 s"
+            change = "down"
+            every = "4 s"
+            [event.back]
+            target = "upper"
+            at = "2 s"
+            change = "up"
+            every = "4 s"
+            [event.interface]
+            target = "r1/upper"
+            at = "5 s"
+            change = "down"
+            "#,
+            1,
+        );
+        let told: Vec<_> =
+            found.iter().map(|change| (change.at / 1_000_000_000_000, change.event, change.down)).collect();
+        let expected = [
+            (1, 0, true),
+            (2, 1, false),
+            (5, 0, true),
+            (5, 2, true),
+            (6, 1, false),
+            (9, 0, true),
+            (10, 1, false),
+        ];
+        assert_eq!(told, expected);
+        assert!(found.iter().all(|change| change.link == 1));
+        assert!(
+            found
+                .iter()
+                .all(|change| change.seen_by == if change.event == 2 { [false, true] } else { [true; 2] })
+        );
+    }
+
+    #[test]
+    fn names_with_slashes_are_found() {
+        let event = |target| format!("[event.e]\ntarget = {target:?}\nat = \"1 s\"\nchange = \"down\"");
+        for (target, seen_by) in [("up/lower", [true; 2]), ("r1/up/lower", [true, false])] {
+            let found = changes_of(&event(target), 1);
+            assert_eq!((found[0].link, found[0].seen_by), (2, seen_by), "{target}");
+        }
+    }
+
+    #[test]
+    fn random_changes_depend_on_seed_and_name_alone() {
+        let event = |name| {
+            let means = "mean_time_between_failures = \"1 s\"\nmean_time_to_repair = \"100 ms\"";
+            format!("[event.{name}]\ntarget = \"b\"\n{means}\n")
+        };
+        let times = |changes: Vec<Change>, event| -> Vec<u64> {
+            changes.into_iter().filter(|change| change.event == event).map(|change| change.at).collect()
+        };
+        let alone = times(changes_of(&event("e"), 7), 0);
+        assert!(alone.len() > 4);
+        assert_eq!(times(changes_of(&(event("f") + &event("e")), 7), 1), alone);
+        assert_ne!(times(changes_of(&event("e"), 8), 0), alone);
+        assert_ne!(times(changes_of(&event("f"), 7), 0), alone);
+    }
+}

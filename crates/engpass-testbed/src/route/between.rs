@@ -1,0 +1,132 @@
+//! The ways of packets between all hosts, whether or not the file has traffic there.
+
+use std::collections::BTreeMap;
+use std::iter::successors;
+
+use engpass_model::switch::Switch;
+
+use super::{Passage, Ways, narrowest};
+use crate::testbed::Testbed;
+use crate::topology::{Fan, FlowPath, Leg, NodeId, NodeKind, Topology};
+
+/// The router to which a node sends the packets for one end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gateway {
+    /// The host or router that sends.
+    pub at: NodeId,
+    /// The link at which the receiving host is reached, and this host.
+    pub to: (usize, NodeId),
+    /// The link at which the router receives, and the router.
+    pub via: (usize, NodeId),
+}
+
+impl Topology {
+    /// The gateways of all hosts and routers towards every end of a link at a host: the first router on the shortest path over links that carry
+    /// frames, ties by the order of the links in the file. Packets that meet no router on their path have none.
+    pub fn gateways(&self) -> Vec<Gateway> {
+        let passages = (0..self.nodes.len()).map(|node| match self.kind(node) {
+            NodeKind::Host(_) => Passage::None,
+            NodeKind::Switch(_) | NodeKind::Router(_) => Passage::First,
+        });
+        let ways = Ways::new(passages.collect(), &self.links, &[]);
+        let is_router = |node| matches!(self.kind(node), NodeKind::Router(_));
+        let senders: Vec<NodeId> =
+            (0..self.nodes.len()).filter(|node| *node < self.hosts || is_router(*node)).collect();
+        let mut found = Vec::new();
+        for target in 0..self.hosts {
+            let ends = self.links.iter().enumerate();
+            for (last, _) in ends.filter(|(_, link)| !link.medium.is_atm() && link.ends.contains(&target)) {
+                let towards = ways.towards(target, Some(last));
+                let next_hop = |node: NodeId| match towards.group(node).first()?.leg {
+                    Leg::Link(hop) => Some((hop.link, hop.to)),
+                    Leg::Circuit { .. } => unreachable!("there are links alone"),
+                };
+                for sender in senders.iter().copied().filter(|node| *node != target) {
+                    let onward = |(_, node): &(usize, NodeId)| (*node != target).then(|| next_hop(*node))?;
+                    let via = successors(next_hop(sender), onward).find(|(_, node)| is_router(*node));
+                    found.extend(via.map(|via| Gateway { at: sender, to: (last, target), via }));
+                }
+            }
+        }
+        found
+    }
+
+    /// The way of packets from every host to every other that they can reach, by sender, then by receiver; each is named `FROM to TO`.
+    ///
+    /// It is the one that the first traffic between the two takes, its own direction before the other; where there is none, the first
+    /// circuit that joins them, and else the shortest way, with the choices that policies have. `testbed` is the one that this is the
+    /// topology of.
+    pub fn between_hosts(&self, testbed: &Testbed) -> Vec<FlowPath> {
+        let passage = |node| match self.kind(node) {
+            NodeKind::Host(_) => Passage::None,
+            NodeKind::Switch(switch) => match testbed.switches[switch] {
+                Switch::Atm(_) => Passage::None,
+                Switch::Ethernet(_) => Passage::First,
+            },
+            NodeKind::Router(router) => Passage::of(Some(&testbed.routers[router])),
+        };
+        // Those behind them are brought by generators, for their cells alone.
+        let declared: Vec<_> = self.circuits.iter().take(testbed.circuits.len()).cloned().map(Some).collect();
+        let ways = Ways::new((0..self.nodes.len()).map(passage).collect(), &self.links, &declared);
+        let mut known: BTreeMap<(NodeId, NodeId), Way> = BTreeMap::new();
+        for (flow, traffic) in self.flows.iter().zip(testbed.traffic.values()) {
+            if traffic.cells().is_none() {
+                let way = || Way { legs: flow.legs.clone(), fans: flow.fans.clone() };
+                known.entry((flow.from, flow.to)).or_insert_with(way);
+            }
+        }
+        let mut circuits: BTreeMap<(NodeId, NodeId), Leg> = BTreeMap::new();
+        for (circuit, path) in declared.iter().flatten().enumerate() {
+            let (from, to) = (path.route[0].from, path.route[path.route.len() - 1].to);
+            circuits.entry((from, to)).or_insert(Leg::Circuit { circuit, forward: true });
+            circuits.entry((to, from)).or_insert(Leg::Circuit { circuit, forward: false });
+        }
+        let pairs = (0..self.hosts).flat_map(|from| (0..self.hosts).map(move |to| (from, to)));
+        pairs
+            .filter(|(from, to)| from != to)
+            .filter_map(|(from, to)| {
+                let way = (known.get(&(from, to)).cloned())
+                    .or_else(|| known.get(&(to, from))?.back())
+                    .or_else(|| Some(Way { legs: vec![*circuits.get(&(from, to))?], fans: None }))
+                    .or_else(|| Some(Way { legs: ways.path(from, to)?, fans: ways.fans(from, to) }))?;
+                Some(self.flow_over(from, to, way))
+            })
+            .collect()
+    }
+
+    fn flow_over(&self, from: NodeId, to: NodeId, Way { legs, fans }: Way) -> FlowPath {
+        let (circuit, forward) = match legs[..] {
+            [Leg::Circuit { circuit, forward }] => (Some(circuit), forward),
+            _ => (None, true),
+        };
+        let path_mtu = narrowest(&legs, fans.as_deref(), |leg| Some(self.mtu(leg)));
+        FlowPath {
+            name: format!("{} to {}", self.nodes[from], self.nodes[to]),
+            from,
+            to,
+            circuit,
+            forward,
+            route: legs.iter().flat_map(|leg| self.hops(*leg)).collect(),
+            mtu: self.mtu(legs[0]),
+            path_mtu: path_mtu.expect("a way has a leg"),
+            legs,
+            fans,
+            cells: None,
+        }
+    }
+}
+
+/// The way of the packets between two hosts.
+#[derive(Clone)]
+struct Way {
+    legs: Vec<Leg>,
+    fans: Option<Box<[Fan; 2]>>,
+}
+
+impl Way {
+    /// The way of the packets that come back, where it is the reversed one: where policies choose it has choices of its own.
+    fn back(&self) -> Option<Self> {
+        let legs = self.legs.iter().rev().map(|leg| leg.back()).collect();
+        self.fans.is_none().then_some(Self { legs, fans: None })
+    }
+}

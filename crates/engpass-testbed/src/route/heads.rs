@@ -1,0 +1,80 @@
+//! Headers of the packets of a traffic, as policies see them.
+
+use engpass_model::forward::Heads;
+
+use crate::testbed::Testbed;
+use crate::topology::Topology;
+
+/// Address of the first host: 10.0.0.1. The others count on from it in the order of the file.
+const FIRST_ADDRESS: u32 = 0x0a00_0001;
+/// The port to which all traffic goes.
+const DESTINATION_PORT: u16 = 5001;
+/// The first of the dynamic ports (RFC 6335 section 6), from which all traffic comes.
+const FIRST_DYNAMIC_PORT: u16 = 49_152;
+
+/// The headers of the packets that the sender of a traffic sends: `flow` is its place in the file, `stream` the place of the connection in
+/// it, 0 where it has one. Each source of the file has a source port of its own, as long as there are ports.
+pub fn heads(testbed: &Testbed, topology: &Topology, flow: usize, stream: usize) -> Heads {
+    let before: u64 = testbed.traffic.values().take(flow).map(|traffic| u64::from(traffic.streams())).sum();
+    let ports = u64::from(u16::MAX - FIRST_DYNAMIC_PORT) + 1;
+    let port = FIRST_DYNAMIC_PORT + ((before + stream as u64) % ports) as u16;
+    let path = &topology.flows[flow];
+    Heads {
+        source: FIRST_ADDRESS + path.from as u32,
+        destination: FIRST_ADDRESS + path.to as u32,
+        protocol: if testbed.traffic[flow].tcp().is_some() { 6 } else { 17 },
+        ports: [port, DESTINATION_PORT],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Source, load};
+
+    #[test]
+    fn every_source_has_a_port_of_its_own() {
+        let text = r#"
+            [host.a]
+            [host.b]
+            [host.c]
+            [router.r]
+            [link.a]
+            ends = ["a", "r"]
+            medium = "ethernet-100"
+            [link.b]
+            ends = ["b", "r"]
+            medium = "ethernet-100"
+            [link.c]
+            ends = ["c", "r"]
+            medium = "ethernet-100"
+            [traffic.one]
+            kind = "udp-stream"
+            from = "a"
+            to = "b"
+            message = "1 kB"
+            [traffic.many]
+            kind = "tcp-stream"
+            from = "c"
+            to = "a"
+            message = "1 kB"
+            streams = 9999
+            [traffic.more]
+            kind = "tcp-stream"
+            from = "c"
+            to = "b"
+            message = "1 kB"
+            streams = 9999
+        "#;
+        let source = Source { name: "x.toml".into(), text: text.into() };
+        let point = load(&source, &[], None).expect("it is right").point("base", &[]).expect("it is right");
+        let heads = |flow, stream| heads(&point.testbed, &point.topology, flow, stream);
+        let [one, many, last] = [heads(0, 0), heads(1, 4), heads(2, 9998)];
+        assert_eq!((one.source, one.destination), (0x0a00_0001, 0x0a00_0002));
+        assert_eq!((one.protocol, one.ports), (17, [49_152, 5001]));
+        assert_eq!((many.source, many.destination), (0x0a00_0003, 0x0a00_0001));
+        assert_eq!((many.protocol, many.ports), (6, [49_157, 5001]));
+        // Source 19 998 of all: the ports begin again after 16 384.
+        assert_eq!(last.ports, [49_152 + 3614, 5001]);
+    }
+}

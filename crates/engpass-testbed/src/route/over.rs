@@ -1,0 +1,82 @@
+//! The way over a circuit that traffic names.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::ways::{Step, Ways};
+use crate::topology::{Leg, NodeId};
+
+/// The beginning of a way. Beginnings compare as ways do.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Begun {
+    links: Vec<usize>,
+    met: Vec<NodeId>,
+    legs: Vec<Leg>,
+    /// Whether it takes the circuit that is wanted.
+    over: bool,
+}
+
+impl Ways {
+    /// The shortest way that takes this circuit, in either direction, and meets no node twice; among several as in
+    /// [`Ways::path`]. `None` also where it is not found within a great number of tries.
+    pub(crate) fn path_over(&self, circuit: usize, from: NodeId, to: NodeId) -> Option<Vec<Leg>> {
+        const TRIES: usize = 20_000;
+        let takes = |step: &Step| matches!(step.leg, Leg::Circuit { circuit: one, .. } if one == circuit);
+        let to_end = self.distances(to);
+        let to_each_end: Vec<(Vec<Option<usize>>, usize)> = (self.at.iter().flatten())
+            .filter(|step| takes(step))
+            .filter_map(|step| {
+                let near = self.at[step.to][step.back].to;
+                Some((self.distances(near), step.links.len() + to_end[step.to]?))
+            })
+            .collect();
+        // Best first: what is left cannot be shorter than the shortest way to the circuit, over it, and on.
+        let left = |node: NodeId, over: bool| match over {
+            true => to_end[node],
+            false => to_each_end.iter().filter_map(|(near, rest)| Some(near[node]? + rest)).min(),
+        };
+        let start = Begun { links: Vec::new(), met: vec![from], legs: Vec::new(), over: false };
+        let mut begun = BinaryHeap::from([Reverse((left(from, false)?, start))]);
+        for _ in 0..TRIES {
+            let Reverse((_, way)) = begun.pop()?;
+            let here = *way.met.last().expect("a way begins somewhere");
+            if here == to {
+                // A way that comes there without the circuit leads nowhere else.
+                if way.over {
+                    return Some(way.legs);
+                }
+                continue;
+            }
+            for step in &self.at[here] {
+                if !(step.to == to || self.passes(step.to)) || way.met.contains(&step.to) {
+                    continue;
+                }
+                let mut longer = way.clone();
+                longer.links.extend(&step.links);
+                longer.met.push(step.to);
+                longer.legs.push(step.leg);
+                longer.over |= takes(step);
+                if let Some(left) = left(step.to, longer.over) {
+                    begun.push(Reverse((longer.links.len() + left, longer)));
+                }
+            }
+        }
+        None
+    }
+
+    /// Links from each node to `to` on the shortest way.
+    fn distances(&self, to: NodeId) -> Vec<Option<usize>> {
+        let mut distance = vec![None; self.at.len()];
+        let mut next = BinaryHeap::from([Reverse((0, to))]);
+        while let Some(Reverse((length, node))) = next.pop() {
+            if distance[node].is_some() {
+                continue;
+            }
+            distance[node] = Some(length);
+            if node == to || self.passes(node) {
+                next.extend(self.at[node].iter().map(|step| Reverse((length + step.links.len(), step.to))));
+            }
+        }
+        distance
+    }
+}

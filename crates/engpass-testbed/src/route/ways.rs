@@ -1,0 +1,97 @@
+//! What IP packets may take: links that carry frames, and circuits.
+
+use std::collections::BTreeMap;
+
+use engpass_model::router::Router;
+
+use crate::topology::{CircuitPath, Hop, Leg, LinkEnds, NodeId, reversed};
+
+/// What a node does with packets for other nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passage {
+    /// It does not pass them on.
+    None,
+    /// It passes them on, always on the first of several equally short ways.
+    First,
+    /// It passes them on, and a policy chooses among equally short ways.
+    Choice,
+}
+
+impl Passage {
+    /// What a router does; one that could not be read is taken for one without a policy.
+    pub(crate) fn of(router: Option<&Router>) -> Self {
+        match router {
+            Some(router) if router.ecmp.config().chooses() => Self::Choice,
+            _ => Self::First,
+        }
+    }
+}
+
+/// What packets may take. A way is as long as the links in it, those of circuits included.
+pub(crate) struct Ways {
+    passages: Vec<Passage>,
+    /// Legs that begin at each node, in the order of their links in the file.
+    pub(super) at: Vec<Vec<Step>>,
+    /// Places in `at` of those that lead from a node that passes packets on to another: of many thousand hosts there are few.
+    pub(super) inner: Vec<Vec<usize>>,
+}
+
+/// A leg that begins at a node.
+pub(super) struct Step {
+    pub(super) leg: Leg,
+    pub(super) to: NodeId,
+    /// Links of the leg.
+    pub(super) links: Vec<usize>,
+    /// Place of the leg's other direction in the list of `to`.
+    pub(super) back: usize,
+}
+
+impl Ways {
+    pub(crate) fn new(passages: Vec<Passage>, links: &[LinkEnds], circuits: &[Option<CircuitPath>]) -> Self {
+        let mut at: Vec<Vec<Step>> = passages.iter().map(|_| Vec::new()).collect();
+        for (index, link) in links.iter().enumerate().filter(|(_, link)| !link.medium.is_atm()) {
+            for [from, to] in [link.ends, [link.ends[1], link.ends[0]]] {
+                let leg = Leg::Link(Hop { link: index, from, to });
+                at[from].push(Step { leg, to, links: vec![index], back: 0 });
+            }
+        }
+        for (circuit, path) in circuits.iter().enumerate() {
+            let Some(path) = path else { continue };
+            for forward in [true, false] {
+                let route = if forward { path.route.clone() } else { reversed(&path.route) };
+                let (from, to) = (route[0].from, route[route.len() - 1].to);
+                let links = route.iter().map(|hop| hop.link).collect();
+                at[from].push(Step { leg: Leg::Circuit { circuit, forward }, to, links, back: 0 });
+            }
+        }
+        // Of circuits over the same links the first comes first.
+        at.iter_mut().for_each(|steps| steps.sort_by(|one, other| one.links.cmp(&other.links)));
+        let places: BTreeMap<Leg, usize> = at
+            .iter()
+            .flat_map(|steps| steps.iter().enumerate().map(|(place, step)| (step.leg, place)))
+            .collect();
+        at.iter_mut().flatten().for_each(|step| step.back = places[&step.leg.back()]);
+        let passes = |node: NodeId| passages[node] != Passage::None;
+        let to_others = |node: NodeId| {
+            let places = 0..at[node].len();
+            places.filter(|place| passes(node) && passes(at[node][*place].to)).collect()
+        };
+        let inner = (0..at.len()).map(to_others).collect();
+        Self { passages, at, inner }
+    }
+
+    /// Whether a node passes packets on.
+    pub(super) fn passes(&self, node: NodeId) -> bool {
+        self.passages[node] != Passage::None
+    }
+
+    /// Whether a policy chooses among equally short ways at a node.
+    pub(super) fn chooses(&self, node: NodeId) -> bool {
+        self.passages[node] == Passage::Choice
+    }
+
+    /// Whether a policy chooses at any node.
+    pub(super) fn has_choices(&self) -> bool {
+        self.passages.contains(&Passage::Choice)
+    }
+}
