@@ -1,4 +1,4 @@
-//! The accounts of a line (docs/ledger.md), from what was booked: all but the reasons of idle time.
+//! The accounts of a line (docs/ledger.md), from what was booked.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,12 @@ use engpass_testbed::topology::{Line, LinkEnds};
 use crate::books::{Carried, Cut};
 use crate::cell::LineId;
 use crate::engine::Engine;
+use crate::idle_reasons::by_largest_remainders;
 use crate::ledger::{Datagram, Fate};
 use crate::packet::{Way, way_index};
 use crate::wire::{GAP, PREAMBLE, cells, ethernet_header, ethernet_padding};
 
-/// Parts of a line by account; idle time, whatever its reason, is in `idle`.
+/// Parts of a line by account.
 pub type Accounts = BTreeMap<String, u128>;
 
 fn gcd(a: u128, b: u128) -> u128 {
@@ -21,7 +22,7 @@ fn gcd(a: u128, b: u128) -> u128 {
 }
 
 /// How a line counts.
-struct Unit {
+pub(crate) struct Unit {
     /// Time of a cell or a byte: picoseconds as a fraction.
     pace: (u128, u128),
     /// Parts of the line that a bit has.
@@ -35,7 +36,7 @@ struct Unit {
 }
 
 impl Unit {
-    fn of(line: Line) -> Self {
+    pub(crate) fn of(line: Line) -> Self {
         match line.framing {
             Framing::Cells { slot } => {
                 // Bits of the line in a slot, in lowest terms: parts / parts of a bit.
@@ -55,6 +56,11 @@ impl Unit {
                 Self { pace, parts: 1, grain: 8, framing: 0, around }
             }
         }
+    }
+
+    /// Picoseconds that so many cells or bytes take, rounded down.
+    pub(crate) fn time(&self, units: u64) -> u64 {
+        (u128::from(units) * self.pace.0 / self.pace.1) as u64
     }
 
     /// In parts of a picosecond, as the pace has them: how much of a transmission lies before an instant.
@@ -107,7 +113,9 @@ impl Engine<'_> {
         let cells = matches!(own.framing, Framing::Cells { .. });
         let physical = if cells { units * unit.framing } else { carriers * unit.around * 8 };
         put("physical framing", physical + framed(cut_off) + framed(idle));
-        put("idle", idle - framed(idle));
+        for (reason, parts) in by_largest_remainders(idle - framed(idle), &self.reasons_of(at, line)) {
+            put(reason.account(), parts);
+        }
         put("in flight", cut_off - framed(cut_off));
         let unit_parts = if cells { 384 * unit.parts } else { 8 };
         if cells {

@@ -61,6 +61,11 @@ impl Books {
         self.warmup.unwrap_or(0)
     }
 
+    /// Idle time of a line in the counted time, before the transmission under way.
+    pub(crate) fn idle_of(&self, line: LineId) -> u64 {
+        self.idle[line.link][line.end]
+    }
+
     fn counted(&self, since: u64, until: u64) -> u64 {
         until.saturating_sub(since.max(self.from()))
     }
@@ -98,6 +103,7 @@ impl Engine<'_> {
         if cell.last {
             carried.packets.push((packet.offset, packet.bytes));
         }
+        self.data_leaves(line, cell.packet, 1, cell.last);
     }
 
     /// A frame's time on a line is about to be over.
@@ -117,6 +123,7 @@ impl Engine<'_> {
         carried.units += if whole { sending.bytes - physical } else { 0 };
         carried.partly |= !whole;
         carried.packets.push((packet.offset, packet.bytes));
+        self.data_leaves(line, sending.packet, sending.bytes, true);
     }
 
     /// Whether a transmission that ends now began and ended in the counted time. One that only ended there is cut.

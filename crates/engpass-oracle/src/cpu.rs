@@ -99,6 +99,18 @@ impl Engine<'_> {
         }
     }
 
+    /// Whether the CPU has such an item to do, or does it.
+    pub(crate) fn is_asked(&self, host: usize, is_such: impl Fn(Item) -> bool) -> bool {
+        let cpu = &self.cpus[host];
+        let busy = cpu.busy.iter().map(|busy| busy.item);
+        busy.chain(cpu.waiting.iter().map(|(_, item)| *item)).any(is_such)
+    }
+
+    /// The end of a connection that a datagram goes to.
+    pub(crate) fn receiver_of(&self, datagram: usize) -> Option<usize> {
+        self.ledger.datagram(datagram).segment.map(|(_, to)| to)
+    }
+
     fn flow_of(&self, item: Item) -> usize {
         match item {
             Item::Send { flow } => flow,

@@ -20,6 +20,7 @@ use crate::cpu::Cpu;
 use crate::frame_line::FrameLine;
 use crate::generator::Generator;
 use crate::host::Process;
+use crate::idle_reasons::LineReasons;
 use crate::ledger::Ledger;
 use crate::line::Line;
 use crate::nic::{Nic, Shaper};
@@ -29,6 +30,7 @@ use crate::policer::Policer;
 use crate::reassembly::Reassembly;
 use crate::resolve::{kind, resolve};
 use crate::router::Router;
+use crate::sender_state::History;
 use crate::switch::Fate;
 use crate::tcp::Endpoint;
 
@@ -51,6 +53,10 @@ pub struct Engine<'a> {
     pub(crate) agenda: Agenda,
     pub(crate) ledger: Ledger,
     pub(crate) books: Books,
+    /// What every sender did, by its number.
+    pub(crate) histories: Vec<History>,
+    /// Idle time by reason of lines that data has left.
+    pub(crate) reasons: BTreeMap<LineId, LineReasons>,
     /// Both directions of all circuits.
     pub(crate) vcs: Vec<Vc>,
     /// Both ways of all flows.
@@ -83,6 +89,8 @@ pub struct Engine<'a> {
     pub(crate) receive_buffers: Vec<u64>,
     /// Every packet that was ever handed over.
     pub(crate) packets: Vec<Packet>,
+    /// The instant of the last event.
+    now: u64,
     /// The warm-up is over.
     warm: bool,
 }
@@ -102,6 +110,8 @@ impl<'a> Engine<'a> {
             agenda: Agenda::default(),
             ledger: Ledger::new(flows, warmup),
             books: Books::new(topology.links.len(), warmup),
+            histories: Vec::new(),
+            reasons: BTreeMap::new(),
             ways: ways(&topology),
             emitted: vec![0; vcs.len()],
             lines: lines(testbed, &topology),
@@ -118,6 +128,7 @@ impl<'a> Engine<'a> {
             endpoints: Vec::new(),
             receive_buffers: vec![0; flows],
             packets: Vec::new(),
+            now: 0,
             warm: false,
             vcs,
             topology,
@@ -144,6 +155,7 @@ impl<'a> Engine<'a> {
                 _ => unreachable!("only `tcp-stream` has connections"),
             }
         }
+        engine.histories = vec![History::default(); engine.senders().len()];
         engine
     }
 
@@ -153,15 +165,20 @@ impl<'a> Engine<'a> {
         if !self.warm && warmup > 0 && until >= warmup {
             self.go_on_until(warmup);
             self.warm = true;
-            self.warm();
+            self.warm(warmup);
         }
         self.go_on_until(until);
     }
 
     fn go_on_until(&mut self, until: u64) {
         while let Some((now, event)) = self.agenda.next(until) {
+            if now > self.now {
+                self.note_states(self.now);
+                self.now = now;
+            }
             self.happens(now, event);
         }
+        self.note_states(self.now);
     }
 
     /// What was seen, after `run_until(at)`.

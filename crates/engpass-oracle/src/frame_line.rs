@@ -47,6 +47,8 @@ pub(crate) struct FrameLine {
     ended: Option<u64>,
     /// The instant of the last look for a next packet that is on the agenda.
     asked: Option<u64>,
+    /// Since when the discipline has held packets back although the line is free.
+    held_since: Option<u64>,
     chances: Chances,
 }
 
@@ -113,6 +115,7 @@ impl FrameLine {
             sum: 0,
             ended: None,
             asked: None,
+            held_since: None,
             chances: Chances {
                 random: Stream::new(seed, format_args!("line.{name}")),
                 loss: ends.loss,
@@ -228,11 +231,17 @@ impl Engine<'_> {
             return;
         }
         this.asked = None;
-        let mut dropped = Dropped::new();
+        let (mut dropped, mut held) = (Dropped::new(), 0);
         let packet = match &mut this.discipline {
             Some(Discipline::Scheduler(scheduler)) => {
                 let taken = scheduler.take(now, &mut dropped);
                 let ready = scheduler.ready(now);
+                let since = this.held_since.take();
+                if taken.is_some() {
+                    held = since.map_or(0, |since| now - since);
+                } else if ready.is_some() {
+                    this.held_since = since.or(Some(now));
+                }
                 if let Some(view) = taken {
                     this.held.push_back(view);
                     self.packets[view.index].ce = view.marked;
@@ -246,6 +255,8 @@ impl Engine<'_> {
         self.lose_packets(now, line, &dropped);
         if let Some(packet) = packet {
             self.sends(now, line, packet);
+            let idle = self.books.idle_of(line);
+            self.reasons.entry(line).or_default().held_back(held, idle);
         }
     }
 
@@ -271,6 +282,7 @@ impl Engine<'_> {
     pub(crate) fn last_bit_leaves(&mut self, now: u64, line: LineId) {
         let this = self.frame_line(line);
         let Sending { packet, bytes } = this.sending.expect("a packet that leaves is being sent");
+        let end = this.base + after(this.byte, this.sum);
         this.held.pop_front();
         if this.held.is_empty() {
             this.idle_since = now;
@@ -278,6 +290,7 @@ impl Engine<'_> {
         let (damaged, arrival) = this.chances.draw(now + this.delay);
         self.ledger.frame_left(now, line, bytes);
         if self.at_host(line) {
+            self.packet_emitted(now, packet, end);
             self.frees_room(now, line, packet);
         }
         let arrives = Event::FrameArrives { line, packet, damaged };

@@ -131,6 +131,7 @@ impl Engine<'_> {
             ect: false,
             ce: false,
             cells: 1,
+            emitted: None,
             room: 0,
         });
         let vc = self.vc_of(flow);

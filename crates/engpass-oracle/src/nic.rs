@@ -79,6 +79,17 @@ impl Shaper {
         Self { pace: shaping.unwrap_or(slot), base: 0, n: 0, waiting: VecDeque::new(), rate }
     }
 
+    /// Whether its rate adapts.
+    pub(crate) fn adapts(&self) -> bool {
+        self.rate.is_some()
+    }
+
+    /// Whether its cells are further apart than this.
+    pub(crate) fn is_slower_than(&self, pace: Pace) -> bool {
+        let ((num, den), (other, of)) = (self.pace.ratio(), pace.ratio());
+        u128::from(num) * u128::from(of) > u128::from(other) * u128::from(den)
+    }
+
     /// When the next emission may be.
     fn next(&self) -> u64 {
         self.base + after(self.pace, self.n)
@@ -117,6 +128,7 @@ impl Engine<'_> {
             ect: this.segment.is_some_and(|(segment, _)| segment.ect),
             ce: false,
             cells,
+            emitted: None,
             room,
         }
     }
@@ -153,6 +165,7 @@ impl Engine<'_> {
         }
         self.nic(nic).waiting.pop_front();
         self.nic(nic).occupied += packet.room;
+        self.history(sender).enters_nic();
         self.look_again(now, nic);
         let number = self.packets.len();
         let (way, cells) = (packet.way, packet.cells);
@@ -220,10 +233,32 @@ impl Engine<'_> {
             shaper.n = 0;
         }
         shaper.n += 1;
-        if !shaper.waiting.is_empty() {
+        let more = !shaper.waiting.is_empty();
+        if cell.last {
+            self.packet_emitted(now, cell.packet, now + self.slot_of_nic(vc));
+        }
+        let shaper = &mut self.shapers[vc];
+        if more {
             self.agenda.put(shaper.next(), Group::CellReachesNic, (vc, 0), Event::ShaperEmits { vc });
         }
         self.reaches_nic_line(now, cell);
+    }
+
+    /// Time of a cell on the line of the NIC, rounded down.
+    fn slot_of_nic(&self, vc: usize) -> u64 {
+        self.unit(self.vcs[vc].lines[0]).time(1)
+    }
+
+    /// Whether a sender waits for room in a NIC.
+    pub(crate) fn waits_for_nic(&self, nic: LineId, sender: Sender) -> bool {
+        self.nics[nic.link][nic.end].waiting.contains(&sender)
+    }
+
+    /// A NIC emits the last of a packet, until this instant.
+    pub(crate) fn packet_emitted(&mut self, now: u64, packet: usize, until: u64) {
+        let this = &mut self.packets[packet];
+        this.emitted = Some(until);
+        self.histories[this.discipline_flow as usize].emitted(now, until);
     }
 
     /// The end of a PDU is at its host: an answer goes to a shaper that adapts.

@@ -32,7 +32,7 @@ pub struct Observed {
     /// What became of the cells, or bytes of frames, that left a line and had begun in the counted time; there is an entry only where a
     /// count is not zero.
     pub books: BTreeMap<Booking, Booked>,
-    /// The accounts of every line, by link and end. Idle time is one account here, whatever its reason.
+    /// The accounts of every line, by link and end.
     pub accounts: BTreeMap<(usize, usize), Accounts>,
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Packet {
     pub(crate) ce: bool,
     /// Cells it is cut into, if it goes on a circuit.
     pub(crate) cells: u64,
+    /// When its NIC has emitted it, or has emitted its last cell: `None` before that is known.
+    pub(crate) emitted: Option<u64>,
     /// Bytes it occupies in the NIC.
     pub(crate) room: u64,
 }

@@ -3,7 +3,7 @@
 use engpass_model::host::Side;
 use engpass_model::random::Stream;
 use engpass_model::source::TcpStream;
-use engpass_model::tcp::{Connection, Out, Role, Stats, TcpParameters};
+use engpass_model::tcp::{Connection, LimitedBy, Out, Role, Stats, TcpParameters};
 use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::unit::Share;
 
@@ -22,7 +22,7 @@ pub(crate) struct Endpoint {
     pub(crate) flow: usize,
     /// Among the endpoints of its flow: connection by connection, the writing end before the reading one.
     pub(crate) place: usize,
-    host: usize,
+    pub(crate) host: usize,
     connection: Connection,
     /// A segment is being formed or handed over.
     sending: bool,
@@ -63,8 +63,24 @@ struct Application {
 }
 
 impl Endpoint {
-    fn writes(&self) -> bool {
+    pub(crate) fn writes(&self) -> bool {
         self.application.is_some()
+    }
+
+    /// The way of its segments.
+    pub(crate) fn way(&self) -> usize {
+        way_index(self.flow, !self.writes())
+    }
+
+    /// Why its connection sends nothing; `None` before the application opens it.
+    pub(crate) fn limited_by(&self, now: Time) -> Option<LimitedBy> {
+        let opened = self.application.as_ref().is_none_or(|application| application.started);
+        opened.then(|| self.connection.limited_by(now))
+    }
+
+    /// The write under way has bytes that are not in the send buffer.
+    pub(crate) fn has_more_to_write(&self) -> bool {
+        self.application.as_ref().is_some_and(|application| application.left.is_some())
     }
 }
 
@@ -198,7 +214,11 @@ impl Engine<'_> {
             return;
         }
         this.timer = None;
-        this.connection.on_timer(Time(now), &mut Out::default());
+        let mut out = Out::default();
+        this.connection.on_timer(Time(now), &mut out);
+        if out.timed_out {
+            self.history(Sender::Endpoint(endpoint)).times_out(now);
+        }
         self.look_after(now, endpoint);
     }
 
@@ -285,7 +305,7 @@ impl Engine<'_> {
         let this = &self.endpoints[endpoint];
         let datagram = this.segment.expect("a segment was formed");
         let bytes = self.ledger.datagram(datagram).bytes();
-        self.packet(way_index(this.flow, !this.writes()), datagram, 0, bytes)
+        self.packet(this.way(), datagram, 0, bytes)
     }
 
     /// The segment has been handed to the NIC.
@@ -294,6 +314,7 @@ impl Engine<'_> {
         this.sending = false;
         let datagram = this.segment.take().expect("a segment was handed over");
         self.ledger.sent(now, datagram);
+        self.history(Sender::Endpoint(endpoint)).stirs(now);
         self.look_after(now, endpoint);
     }
 
@@ -323,6 +344,8 @@ impl Engine<'_> {
         let refused = this.connection.stats().bytes_refused;
         let mut out = Out::default();
         this.connection.on_segment(Time(now), &segment, &mut out);
+        self.history(Sender::Endpoint(endpoint)).stirs(now);
+        let this = &mut self.endpoints[endpoint];
         let refused = this.connection.stats().bytes_refused - refused;
         let (flow, writes) = (this.flow, this.writes());
         self.ledger.received(now, datagram, refused);
@@ -335,8 +358,11 @@ impl Engine<'_> {
         self.look_after(now, endpoint);
     }
 
-    /// The warm-up is over.
-    pub(crate) fn warm(&mut self) {
+    /// The warm-up is over, at this instant.
+    pub(crate) fn warm(&mut self, now: u64) {
+        for history in &mut self.histories {
+            history.before = history.sums(now);
+        }
         for endpoint in &mut self.endpoints {
             endpoint.before = endpoint.connection.stats();
         }

@@ -25,23 +25,28 @@ impl Network {
     /// A frame is handed to a shaper that adapts: it begins when those before it are emitted.
     pub(super) fn take_turn(&mut self, shaper: usize, sender: usize, frame: FrameId) {
         let this = &mut self.adapting[shaper];
+        let vc = this.vc;
+        let next = self.fabric.vcs[vc as usize].shaper.next();
         this.waiting.push_back((sender, frame));
         if this.waiting.len() > 1 {
-            return;
-        }
-        if self.now >= self.fabric.vcs[this.vc as usize].shaper.next() {
+            self.fabric.ledger.held_back(sender, self.now, next);
+        } else if self.now >= next {
             self.begin_turn(shaper as u32);
         } else {
             self.expect_turn(shaper);
         }
     }
 
-    /// Let the frame that waits first begin when the shaper is free.
+    /// Let the frame that waits first begin when the shaper is free; until then all that wait are in the NIC.
     fn expect_turn(&mut self, shaper: usize) {
         let this = &self.adapting[shaper];
-        let Some(&(sender, _)) = this.waiting.front() else { return };
+        if this.waiting.is_empty() {
+            return;
+        }
         let next = self.fabric.vcs[this.vc as usize].shaper.next();
-        self.fabric.ledger.held_back(sender, self.now, next);
+        for &(sender, _) in &this.waiting {
+            self.fabric.ledger.held_back(sender, self.now, next);
+        }
         self.events.push(next, this.vc as usize, Event::Begin(shaper as u32));
     }
 

@@ -285,6 +285,7 @@ impl Network {
             Item::Write(endpoint) => self.copied(endpoint),
             Item::Output(endpoint) => self.segment_formed(endpoint),
             Item::Input(datagram) => {
+                self.input_done(datagram);
                 self.take_segment(datagram);
                 self.fabric.release_datagram(datagram);
             }

@@ -96,6 +96,8 @@ pub struct Network {
     counted: Vec<Counted>,
     /// What their hosts pay.
     costs: Vec<SegmentCost>,
+    /// By endpoint, segments to it that its host's CPU has to take in, once there were any.
+    inputs: Vec<u32>,
     cpus: Vec<Cpu>,
     nics: Vec<Nic>,
     /// Senders whose packets come from outside, and what of them waits.

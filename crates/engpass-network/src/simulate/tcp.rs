@@ -392,7 +392,9 @@ impl Network {
             return;
         }
         let copies = self.next_copy(endpoint);
-        let wait = self.wait_of(endpoint, limited);
+        // What it is held back by may change with a segment that the CPU has not taken in.
+        let asked = self.inputs.get(endpoint).is_some_and(|inputs| *inputs > 0);
+        let wait = if asked { Wait::Cpu } else { self.wait_of(endpoint, limited) };
         self.fabric.ledger.waits(sender, now, wait);
         if copies {
             self.ask_cpu(host, Item::Write(endpoint));
@@ -443,8 +445,8 @@ impl Network {
         if this.application.is_none() {
             return Wait::of(limited);
         }
-        // The copy that was not made may be the reason.
-        let asked = matches!(limited, LimitedBy::Application | LimitedBy::Nagle);
+        // A copy was made or refused since: that may be the reason, or is it no more.
+        let asked = matches!(limited, LimitedBy::Application | LimitedBy::SendBuffer | LimitedBy::Nagle);
         this.waits_for(if asked { this.connection.limited_by(Time(self.now)) } else { limited })
     }
 
@@ -527,6 +529,10 @@ impl Network {
         }
         self.fabric.datagrams[datagram].holds += 1;
         let endpoint = endpoint as usize;
+        if self.inputs.is_empty() {
+            self.inputs.resize(self.endpoints.len(), 0);
+        }
+        self.inputs[endpoint] += 1;
         if !self.endpoints[endpoint].busy {
             self.fabric.ledger.waits(self.processes.len() + endpoint, self.now, Wait::Cpu);
         }
@@ -549,6 +555,12 @@ impl Network {
         let this = &self.fabric.datagrams[datagram];
         let endpoint = this.to.get().expect("a segment goes to an endpoint");
         self.endpoints[endpoint as usize].segment_cost(&self.costs, this.bytes.into(), true)
+    }
+
+    /// The CPU has taken in a segment, which the connection takes next.
+    pub(super) fn input_done(&mut self, datagram: u32) {
+        let to = self.fabric.datagrams[datagram].to.get();
+        self.inputs[to.expect("a segment goes to an endpoint") as usize] -= 1;
     }
 
     /// The connection takes the segment.

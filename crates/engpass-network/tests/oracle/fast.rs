@@ -156,12 +156,8 @@ fn books(outcome: &SimOutcome) -> Books {
                 booked.control += control;
                 booked.generated += generated;
             }
-            let mut all = Accounts::new();
-            for (account, parts) in direction.ledger.iter() {
-                let account = if account.starts_with("idle: ") { "idle" } else { account };
-                *all.entry(account.to_owned()).or_default() += parts;
-            }
-            accounts.insert((link, end), all);
+            let all = direction.ledger.iter().map(|(account, parts)| (account.to_owned(), parts));
+            accounts.insert((link, end), all.collect());
         }
     }
     books.retain(|_, booked| *booked != Booked::default());

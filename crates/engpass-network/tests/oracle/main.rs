@@ -8,6 +8,7 @@ mod captured;
 mod contended;
 mod fast;
 mod file;
+mod idle_reasons;
 #[path = "../networks/mod.rs"]
 mod networks;
 mod outside;

@@ -325,8 +325,23 @@ impl Met {
         self.meet("a fast retransmit", flows().any(|tcp| tcp.fast_retransmits > 0));
         let several = |traffic: &Traffic| matches!(traffic, Traffic::TcpStream(stream) if stream.streams > 1);
         self.meet("several streams", testbed.traffic.values().any(several));
-        let duplicate = seen.accounts.values().any(|accounts| accounts.contains_key("duplicate"));
-        self.meet("a duplicate", duplicate);
+        let booked = |account: &str| seen.accounts.values().any(|accounts| accounts.contains_key(account));
+        self.meet("a duplicate", booked("duplicate"));
+        for account in [
+            "idle: application",
+            "idle: CPU",
+            "idle: NIC buffer",
+            "idle: send buffer",
+            "idle: receive window",
+            "idle: congestion window",
+            "idle: retransmission timer",
+            "idle: Nagle",
+            "idle: handshake",
+            "idle: upstream",
+            "idle: no sender",
+        ] {
+            self.meet(account, booked(account));
+        }
         let lost: Vec<_> = (0..seen.flows.len())
             .map(|flow| {
                 seen.losses.iter().filter(move |(key, _)| key.flow == flow).map(|(_, lost)| lost.datagrams)

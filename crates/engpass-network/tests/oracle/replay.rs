@@ -5,7 +5,7 @@ use engpass_testbed::{Source, Testbed, load};
 
 use crate::fast::difference;
 
-fn testbed(name: &str, text: String) -> Testbed {
+pub(crate) fn testbed(name: &str, text: String) -> Testbed {
     let campaign = load(&Source { name: name.into(), text }, &[], None);
     let campaign = campaign.unwrap_or_else(|found| panic!("{}", found.render(false)));
     campaign.point("base", &[]).expect("the file has a base point").testbed

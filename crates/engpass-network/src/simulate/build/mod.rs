@@ -441,6 +441,7 @@ impl Builder<'_> {
             endpoints,
             counted: Vec::new(),
             costs: self.costs,
+            inputs: Vec::new(),
             outsiders: Outsiders::new(senders, self.topology.links.len() * 2),
             groups: crate::simulate::outside::Groups::default(),
             sockets,

@@ -84,34 +84,53 @@ impl Ledger {
                 share(&mut reasons, idle, (sums, &ALL), measured - idle.min(measured), book.held_back);
             }
             User::Shared => {
-                let book = line.last.or_else(|| self.first_sender(line));
-                let book = &self.books[book.expect("a shared line has a sender") as usize];
+                let place = line.last.or_else(|| self.first_sender(line));
+                let place = place.expect("a shared line has a sender") as usize;
+                let (book, cells) = (&self.books[place], self.cells_since.get(place).copied());
                 let sender = book.sender().expect("who has used a line is a sender");
                 let place = self.place_of(sender).expect("who sends data has states");
                 let sums = since(&self.senders[place].sums_at(end), &self.packet_stamps.of_book(book.stamp));
-                share(&mut reasons, idle, (sums, &ALL), line.ps_of(line.elastic), book.held_back);
+                share(
+                    &mut reasons,
+                    idle,
+                    (sums, &ALL),
+                    line.ps_of(cells.unwrap_or(0).into()),
+                    book.held_back,
+                );
             }
         }
         reasons
     }
 
     /// The last cell of an elastic frame, emitted when its sender had come to `stamp`, leaves a line that its sender shares with
-    /// others: what the line was idle since the last one goes by what the sender did since its own last one here.
-    pub(super) fn frame_left(&mut self, port: usize, place: u32, stamp: &Sums) {
+    /// others: what the line was idle since the last one goes by what the sender did since its own last one here. Since then so many grains of it have left.
+    pub(super) fn frame_left(&mut self, port: usize, place: u32, stamp: &Sums, own: u64) {
         let (line, book) = (&mut self.lines[port], &self.books[place as usize]);
-        line.user_left(book, place, stamp, &self.packet_stamps);
+        line.user_left(book, place, (stamp, own), &self.packet_stamps);
         self.packet_stamps.take(book.stamp, stamp);
+    }
+
+    /// Cells of a sender leave a line that it shares with others: the last ones of a frame, if there is a `stamp`.
+    pub(super) fn cells_left(&mut self, port: usize, place: u32, count: u64, stamp: Option<&Sums>) {
+        if self.cells_since.is_empty() {
+            self.cells_since.resize(self.books.len(), 0);
+        }
+        let since = &mut self.cells_since[place as usize];
+        let own = u64::from(*since) + count;
+        *since = if stamp.is_some() { 0 } else { own.min(u32::MAX.into()) as u32 };
+        if let Some(stamp) = stamp {
+            self.frame_left(port, place, stamp, own);
+        }
     }
 
     /// The same of a packet.
     #[inline(always)]
-    pub(super) fn packet_left(&mut self, port: usize, place: u32, packet: u32) {
+    pub(super) fn packet_left(&mut self, port: usize, place: u32, packet: u32, bytes: u64) {
         let (line, book) = (&mut self.lines[port], &mut self.books[place as usize]);
         let stamps = &mut self.packet_stamps;
         if line.idle > line.booked {
-            line.user_left_by(book, place, packet, stamps);
+            line.user_left_by(book, place, (packet, bytes), stamps);
         }
-        line.elastic = 0;
         line.left_by(book, place, packet, stamps);
     }
 
@@ -153,25 +172,31 @@ impl Line {
 
     /// An elastic frame of this book leaves, emitted when its sender had come to `stamp`.
     #[inline(never)]
-    pub(super) fn user_left(&mut self, book: &Book, place: u32, stamp: &Sums, stamps: &Stamps) {
+    fn user_left(&mut self, book: &Book, place: u32, (stamp, own): (&Sums, u64), stamps: &Stamps) {
         let idle = self.idle - self.booked;
         if idle > 0 {
-            let own = self.ps_of(self.elastic);
+            let own = self.ps_of(own);
             let sums = since(stamp, &stamps.of_book(book.stamp));
             share(self.reasons.get_or_insert_default(), idle, (sums, &ALL), own, book.held_back);
         }
-        (self.booked, self.elastic, self.last) = (self.idle, 0, Some(place));
+        (self.booked, self.last) = (self.idle, Some(place));
     }
 
-    /// The same of a packet, where the line was idle before.
+    /// The same of a packet that takes so many bytes of the line, where that was idle before.
     #[inline(never)]
-    pub(super) fn user_left_by(&mut self, book: &Book, place: u32, packet: u32, stamps: &Stamps) {
+    pub(super) fn user_left_by(
+        &mut self,
+        book: &Book,
+        place: u32,
+        (packet, bytes): (u32, u64),
+        stamps: &Stamps,
+    ) {
         let Some((now, then)) = stamps.usual(packet, book.stamp) else {
-            self.user_left_oddly(book, place, packet, stamps);
+            self.user_left_oddly(book, place, (packet, bytes), stamps);
             return;
         };
-        let (idle, own) = (self.idle - self.booked, self.ps_of(self.elastic));
-        (self.booked, self.elastic, self.last) = (self.idle, 0, Some(place));
+        let (idle, own) = (self.idle - self.booked, self.ps_of(bytes));
+        (self.booked, self.last) = (self.idle, Some(place));
         let reasons = self.reasons.get_or_insert_default();
         let ([application, others @ .., sending], [from, as_before @ .., sent]) = (now, then);
         if others.iter().zip(as_before).fold(0, |changed, (now, then)| changed | now ^ then) == 0 {
@@ -185,8 +210,8 @@ impl Line {
 
     /// A copy of all sums is out of the way of those who need none.
     #[inline(never)]
-    fn user_left_oddly(&mut self, book: &Book, place: u32, packet: u32, stamps: &Stamps) {
-        self.user_left(book, place, &stamps.of_packet(packet), stamps);
+    fn user_left_oddly(&mut self, book: &Book, place: u32, (packet, bytes): (u32, u64), stamps: &Stamps) {
+        self.user_left(book, place, (&stamps.of_packet(packet), bytes), stamps);
     }
 
     /// It was idle for so long just now because its discipline held back what waited: it shapes.

@@ -49,10 +49,10 @@ impl Ledger {
         if sent.held > 0 {
             line.held(sent.held.min(sent.idle));
         }
-        if datagram.counted {
-            line.elastic += sent.bytes;
+        // What leaves after the end says nothing.
+        if datagram.counted && sent.end <= self.window.end {
             let book = self.book_of(datagram, slot);
-            self.packet_left(from.port as usize, book, packet);
+            self.packet_left(from.port as usize, book, packet, sent.bytes);
         }
     }
 
@@ -74,8 +74,7 @@ impl Ledger {
         }
         let (book, stamps) = (&mut self.books[place as usize], &mut self.packet_stamps);
         if line.idle > line.booked {
-            line.elastic += from.line_bytes(ip);
-            line.user_left_by(book, place, packet, stamps);
+            line.user_left_by(book, place, (packet, from.line_bytes(ip)), stamps);
         }
         line.left_by(book, place, packet, stamps);
     }

@@ -84,9 +84,8 @@ struct SentCells {
     hop: u16,
     /// Of frames.
     datagram: Option<u32>,
-    /// They carry data of a sender that shares the line.
-    elastic: bool,
-    shows: Option<(u32, Sums)>,
+    /// Where they carry data of a sender that shares the line: their book, and at the end of a frame what the sender had done when that was emitted.
+    shows: Option<(u32, Option<Sums>)>,
 }
 
 /// Cells of a generator that arrive at a host.
@@ -231,14 +230,12 @@ impl Ledger {
         datagram: Option<(u32, &Datagram)>,
     ) {
         let attributed = datagram.filter(|(_, datagram)| self.is_attributed(port, datagram));
-        let elastic = attributed.is_some();
-        let shows = attributed
-            .filter(|_| cells.ends_frame())
-            .map(|(_, datagram)| (self.book_of(datagram, hop), self.stamps[cells.frame as usize]));
+        let stamp = || cells.ends_frame().then(|| self.stamps[cells.frame as usize]);
+        let shows = attributed.map(|(_, datagram)| (self.book_of(datagram, hop), stamp()));
         let datagram = datagram.map(|(id, _)| id);
         let Some(later) = &mut self.later else { return };
         datagram.into_iter().for_each(|datagram| later.hold(datagram, 1));
-        later.lines[port].cells.push_back(SentCells { cells, counter, hop, datagram, elastic, shows });
+        later.lines[port].cells.push_back(SentCells { cells, counter, hop, datagram, shows });
     }
 
     /// Whether what is sent of a datagram shows whose the idle time of the line was.
@@ -266,24 +263,19 @@ impl Ledger {
             line.cut_off(&sent, window);
             self.count_at_edge(port, &sent);
         }
-        if shows || sent.held > 0 {
-            self.attribute_frame(port, frame);
-        }
-        if shows && let Some(later) = &mut self.later {
-            later.lines[port].shown.pop_front();
+        self.attribute_held(port, &sent);
+        if shows
+            && let Some(later) = &mut self.later
+            && let Some((book, stamp)) = later.lines[port].shown.pop_front()
+        {
+            self.frame_left(port, book, &stamp, sent.bytes);
         }
     }
 
-    /// Whose the idle time was before the first frame that is not booked.
-    fn attribute_frame(&mut self, port: usize, SentFrame { sent, shows, .. }: &SentFrame) {
-        let shown = self.later.as_ref().and_then(|later| later.lines[port].shown.front()).copied();
-        let line = &mut self.lines[port];
+    /// The idle time for which a discipline held back what has begun.
+    fn attribute_held(&mut self, port: usize, sent: &Transmission) {
         if sent.held > 0 {
-            line.held(sent.held.min(sent.idle));
-        }
-        if let Some((book, stamp)) = shown.filter(|_| *shows) {
-            line.elastic += sent.bytes;
-            self.frame_left(port, book, &stamp);
+            self.lines[port].held(sent.held.min(sent.idle));
         }
     }
 
@@ -329,7 +321,7 @@ impl Ledger {
         let Some(later) = &self.later else { return Doing::default() };
         let this = &later.lines[port];
         let line = &mut self.lines[port];
-        match this.frames.front().filter(|next| next.sent.begin.0 < at) {
+        match this.frames.front().filter(|next| next.sent.begin.0 <= at) {
             Some(next) => {
                 (line.idle, line.rounding) = (next.idle, next.rounding);
                 Doing::default()
@@ -366,9 +358,9 @@ impl Ledger {
     pub(in crate::simulate) fn closes_later(&mut self, port: usize, end: u64) {
         let next = self.later.as_ref().and_then(|later| later.lines[port].frames.front().copied());
         let doing = self.line_at(port, end);
-        if let Some(next) = next.filter(|next| next.sent.begin.0 < end) {
+        if let Some(next) = next.filter(|next| next.sent.begin.0 <= end) {
             self.lines[port].cut_off(&next.sent, self.window);
-            self.attribute_frame(port, &next);
+            self.attribute_held(port, &next.sent);
             self.count_at_edge(port, &next.sent);
         }
         let begun = self.lines[port].edges[1].begun;
@@ -453,7 +445,7 @@ impl Fabric {
     }
 
     fn write_sent(&mut self, port: usize, sent: &SentCells) {
-        let SentCells { cells, counter, hop, datagram, elastic, shows } = sent;
+        let SentCells { cells, counter, hop, datagram, shows } = sent;
         let counted = self.count_sent(port, *counter, cells);
         let ledger = &mut self.ledger;
         let begun = ledger.begun(port, cells, counted);
@@ -464,12 +456,8 @@ impl Fabric {
         };
         let place = datagram as usize * ledger.stride + usize::from(*hop);
         ledger.carried[place] += begun as u32;
-        let line = &mut ledger.lines[port];
-        if *elastic {
-            line.elastic += cells.count;
-            if let Some((book, stamp)) = shows.filter(|_| cells.ends_frame()) {
-                ledger.frame_left(port, book, &stamp);
-            }
+        if let Some((book, stamp)) = shows {
+            ledger.cells_left(port, *book, cells.count, stamp.as_ref().filter(|_| cells.ends_frame()));
         }
     }
 

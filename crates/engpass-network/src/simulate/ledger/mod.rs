@@ -74,6 +74,8 @@ pub(super) struct Ledger {
     /// By frame of cells and by packet: the sender's sums when it had been emitted.
     stamps: Vec<Sums>,
     packet_stamps: Stamps,
+    /// By book: cells of the sender that have left since its last frame, once any have left a line that others use, too.
+    cells_since: Vec<u32>,
     /// Ways that part.
     parted: Parted,
     /// Lines that are down, by port: what their idle time was when they went down.
@@ -118,8 +120,6 @@ struct Line {
     reasons: Option<Box<Reasons>>,
     /// Idle time that has a reason, since the beginning.
     booked: u64,
-    /// Grains of elastic flows since then.
-    elastic: u64,
     /// The book whose sender used the line last.
     last: Option<u32>,
     /// Its books.
@@ -344,13 +344,12 @@ impl Ledger {
         count: u64,
     ) {
         self.carried[id as usize * self.stride + usize::from(hop)] += count as u32;
-        let line = &mut self.lines[port];
-        if line.user == User::Shared && datagram.counted {
-            line.elastic += cells.count;
-            if cells.ends_frame() {
-                let stamp = self.stamps[cells.frame as usize];
-                self.frame_left(port, self.book_of(datagram, hop), &stamp);
-            }
+        if self.lines[port].user == User::Shared && datagram.counted {
+            // A line knows ahead of the clock what it will send: what leaves after the end says nothing.
+            let inside = cells.last <= self.window.end;
+            let left = if inside { cells.count } else { self.window.with_warmup().count(cells, 0) };
+            let stamp = (inside && cells.ends_frame()).then(|| self.stamps[cells.frame as usize]);
+            self.cells_left(port, self.book_of(datagram, hop), left, stamp.as_ref());
         }
     }
 

@@ -78,6 +78,7 @@ impl Ledger {
             before: vec![[0; Wait::COUNT]; if window.from.is_some() { senders } else { 0 }],
             stamps: Vec::new(),
             packet_stamps: Stamps::default(),
+            cells_since: Vec::new(),
             parted: Parted::default(),
             down: BTreeMap::new(),
             later: None,
@@ -283,7 +284,6 @@ impl Line {
             user: User::Nobody,
             reasons: None,
             booked: 0,
-            elastic: 0,
             last: None,
             books: Vec::new(),
         }

@@ -256,18 +256,17 @@ impl Waits {
         self.send_unasked(until);
     }
 
-    /// The retransmission timer expires, and nothing has stirred since `since`: the wait was for the timer.
+    /// The retransmission timer expires: since something last stirred, the sender waited for it.
     pub(super) fn timed_out(&mut self, now: u64) {
         self.pass(now);
-        let grown = self.grown();
-        // A shaper that adapts may have begun a frame since: it goes on being sent.
-        let ahead = self.until.saturating_sub(now).min(grown[Wait::Sending as usize]);
+        let mut grown = self.grown();
+        // A shaper that adapts may have emitted a frame since, that was handed to it before.
+        grown[Wait::Sending as usize] = 0;
         let waited: u64 = grown.iter().sum();
         let others = self.rare.iter_mut().flat_map(|rare| &mut rare.sums);
         self.sums.iter_mut().chain(others).zip(grown).for_each(|(sum, grown)| *sum -= grown);
         self.grow_anew();
-        self.add(Wait::RetransmissionTimer, waited - ahead);
-        self.add(Wait::Sending, ahead);
+        self.add(Wait::RetransmissionTimer, waited);
     }
 
     /// How long it was in each state up to what is known: those that most are in, and the others if it was in any.
@@ -331,9 +330,9 @@ mod tests {
         waits.emit(10, 100);
         waits.timed_out(40);
         let sums = waits.sums_at(40);
-        assert_eq!(sums[Wait::RetransmissionTimer as usize], 40);
+        assert_eq!(sums[Wait::RetransmissionTimer as usize], 10);
         assert_eq!(sums.iter().sum::<u64>(), 40);
-        assert_eq!(waits.sums_at(130)[Wait::Sending as usize], 60);
+        assert_eq!(waits.sums_at(130)[Wait::Sending as usize], 90);
         assert_eq!(waits.sums_at(130).iter().sum::<u64>(), 130);
     }
 }

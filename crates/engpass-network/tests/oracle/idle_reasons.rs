@@ -1,0 +1,148 @@
+//! Idle time by reason: on pencil and paper, and where the fast engine once gave it to another reason.
+
+use crate::fast::difference;
+use crate::outcome::Observed;
+use crate::replay::testbed;
+
+/// The run of a testbed, which both engines see alike.
+fn agreed(name: &str, text: &str) -> Observed {
+    let testbed = testbed(name, text.into());
+    assert_eq!(difference(&testbed, 1), Ok(()), "{name}");
+    let mut oracle = crate::engine::Engine::new(&testbed, 1);
+    oracle.run_until(testbed.run.duration.0);
+    oracle.snapshot(testbed.run.duration.0)
+}
+
+/// The accounts of idle time of a line.
+fn idle(seen: &Observed, link: usize, end: usize) -> Vec<(&str, u128)> {
+    let accounts = seen.accounts[&(link, end)].iter();
+    accounts.filter_map(|(name, parts)| Some((name.strip_prefix("idle: ")?, *parts))).collect()
+}
+
+/// A frame of 1066 bytes takes 852.8 us of every line, 9.6 us of these after its last bit. `h0` is done with its fragment after 100 us, so its frame is
+/// at the switch after 944.2 us; that of `h1` after 5144.2 us.
+const TWO_SENDERS: &str = r#"
+name = "two senders"
+[host.h0]
+cost = { per_fragment = "100 us" }
+[host.h1]
+cost = { per_fragment = "300 us" }
+[host.h2]
+[switch.s0]
+kind = "ethernet"
+[link.l0]
+ends = ["h0", "s0"]
+medium = "ethernet-10"
+delay = "1 us"
+[link.l1]
+ends = ["h1", "s0"]
+medium = "ethernet-10"
+delay = "1 us"
+[link.l2]
+ends = ["s0", "h2"]
+medium = "ethernet-10"
+delay = "1 us"
+[traffic.u0]
+kind = "udp-stream"
+from = "h0"
+to = "h2"
+message = "1 kB"
+rate = "1 kbit/s"
+[traffic.u1]
+kind = "udp-stream"
+from = "h1"
+to = "h2"
+message = "1 kB"
+rate = "1 kbit/s"
+start = "4 ms"
+[run]
+duration = "10 ms"
+"#;
+
+#[test]
+fn idle_time_goes_to_the_sender_that_uses_the_line_next() {
+    let seen = agreed("two-senders.toml", TWO_SENDERS);
+    // The sole sender of a line leaves it idle while its CPU works, for 100 us, and behind its frame.
+    assert_eq!(idle(&seen, 0, 0), [("CPU", 1_000), ("application", 90_472)]);
+    assert_eq!(idle(&seen, 1, 0), [("CPU", 3_000), ("application", 88_472)]);
+    assert_eq!(idle(&seen, 2, 1), [("no sender", 100_000)]);
+    // The shared line was idle for 944.2 us before the first frame, whose sender has only worked. It was idle for 3347.2 us before the second frame, whose
+    // sender had nothing to send for 4 ms and worked for 300 us: 3113.674 419 and 233.525 581 us. The last 4003 us go by the second sender, too.
+    // In bits that is 11 777.3 and 71 166.7 of 82 944.
+    assert_eq!(idle(&seen, 2, 0), [("CPU", 11_777), ("application", 71_167)]);
+}
+
+/// A frame that an edge of the window cuts says nothing: the fast engine took its sender for the one that used the line last.
+#[test]
+fn a_frame_says_nothing_before_it_has_left() {
+    agreed("leaves-after-the-end.toml", include_str!("parted/leaves-after-the-end.toml"));
+    let cells = include_str!("parted/leaves-after-the-end-in-cells.toml");
+    agreed("leaves-after-the-end-in-cells.toml", cells);
+}
+
+/// The fast engine took what the connection says between two acknowledgments for the reason, although the CPU had not taken in the second one.
+#[test]
+fn a_sender_waits_for_the_cpu_until_the_last_input_is_done() {
+    let seen = agreed("input-behind-an-input.toml", include_str!("parted/input-behind-an-input.toml"));
+    assert!(idle(&seen, 0, 0).iter().any(|(reason, _)| *reason == "congestion window"), "{seen:?}");
+}
+
+/// The fast engine did not see that frames wait in the NIC behind the one whose turn comes next.
+#[test]
+fn a_sender_is_sending_while_its_frame_waits_for_its_turn_at_a_shaper() {
+    agreed("turns-at-a-shaper.toml", include_str!("parted/turns-at-a-shaper.toml"));
+}
+
+/// The fast engine booked time in which a shaper emitted as a wait for the timer.
+#[test]
+fn time_in_which_a_nic_emits_is_no_wait_for_the_timer() {
+    let text = include_str!("parted/timer-while-a-shaper-emits.toml");
+    let seen = agreed("timer-while-a-shaper-emits.toml", text);
+    assert!(idle(&seen, 0, 0).iter().any(|(reason, _)| *reason == "retransmission timer"), "{seen:?}");
+}
+
+/// The fast engine took the cells of all senders off the time in which one of them was sending.
+#[test]
+fn a_sender_is_charged_for_its_own_cells_only() {
+    agreed("cells-of-others.toml", include_str!("parted/cells-of-others.toml"));
+}
+
+/// The fast engine did not ask the connection again when the send buffer took what it had refused before.
+#[test]
+fn a_tail_waits_for_nagles_rule_while_more_is_copied() {
+    let seen = agreed("tail-behind-a-copy.toml", include_str!("parted/tail-behind-a-copy.toml"));
+    assert!(idle(&seen, 0, 0).iter().any(|(reason, _)| *reason == "Nagle"), "{seen:?}");
+}
+
+/// A connection that paces its segments, through a bucket that holds some of them back.
+#[test]
+fn pacing_and_a_token_bucket_are_reasons() {
+    let text = r#"
+name = "paced"
+[host.h0]
+tcp = { congestion = { bbr = {} } }
+[host.h1]
+[switch.s0]
+kind = "ethernet"
+queue = { token-bucket = { rate = "5 Mbit/s", burst = "3 kB", limit = "100 packets" } }
+[link.l0]
+ends = ["h0", "s0"]
+medium = "ethernet-100"
+delay = "1 ms"
+[link.l1]
+ends = ["s0", "h1"]
+medium = "ethernet-10"
+delay = "5 ms"
+[traffic.t0]
+kind = "tcp-stream"
+from = "h0"
+to = "h1"
+message = "100 kB"
+[run]
+duration = "300 ms"
+warmup = "101 ms"
+"#;
+    let seen = agreed("paced.toml", text);
+    assert!(idle(&seen, 0, 0).iter().any(|(reason, _)| *reason == "pacing"), "{seen:?}");
+    assert!(idle(&seen, 1, 0).iter().any(|(reason, _)| *reason == "shaper"), "{seen:?}");
+}
