@@ -17,6 +17,9 @@ impl Network {
     /// How many of `count` packets of `ip` bytes, handed over now, are a train on this route: as many as find room in the memory of the NIC, which
     /// nobody else waits for, and surely in all queues on the way. None where each has to go by itself.
     pub(in crate::simulate) fn train_on(&mut self, route: u32, (ip, mut ttl): (u32, u8), count: u32) -> u32 {
+        if self.frames.has_choices(route) {
+            return 0;
+        }
         let Route { first, hops, .. } = self.frames.routes[route as usize];
         let step = self.frames.steps[first as usize];
         let line = &mut self.frames.ports[step.port as usize];

@@ -70,8 +70,6 @@ struct Front {
 struct Tree {
     /// Place of its first step.
     first: usize,
-    /// A choice that is the same for all packets of this lane was made: other lanes may have other ways.
-    is_own: bool,
     lines: Vec<WayLine>,
     /// By line, how many ends have it on their way.
     met: Vec<u32>,
@@ -104,6 +102,13 @@ impl Lane<'_> {
         }
         let view = View { heads: &self.heads, fragment: front.fragment };
         Some(legs[policy.decide(&view, members).member])
+    }
+
+    /// Whether a choice is the same for all packets of this lane, where that of another lane may be another one.
+    fn is_own(&self, frames: &mut Frames) -> bool {
+        let choices = self.fan.at.iter().filter(|(_, legs)| legs.len() > 1);
+        let fronts: Vec<_> = choices.map(|(node, _)| Front { node: *node, ..self.start() }).collect();
+        fronts.iter().any(|front| self.only_leg(frames, front).is_some())
     }
 
     /// Whether an event changes what this node sees of any of its legs.
@@ -197,7 +202,8 @@ impl Frames {
         let first = self.steps.len();
         let hops = if ends { legs.len() as u16 } else { 0 };
         let key = (lane.ends.0, lane.ends.1, if ends { legs.clone() } else { Vec::new() });
-        let first = match known.get(&key) {
+        let is_own = !ends && lane.is_own(self);
+        let first = match known.get(&key).filter(|_| !is_own) {
             Some(first) => *first,
             None if ends => {
                 for (slot, leg) in legs.iter().enumerate() {
@@ -215,7 +221,7 @@ impl Frames {
                     line.avoidable = *met < tree.ends;
                 }
                 self.trees.insert(first as u32, tree.lines);
-                if !tree.is_own {
+                if !is_own {
                     known.insert(key, first as u32);
                 }
                 first as u32
@@ -243,7 +249,6 @@ impl Frames {
                 return Ok(());
             }
             if let Some(leg) = lane.only_leg(self, &front) {
-                tree.is_own |= lane.fan.legs_at(front.node).len() > 1;
                 self.lay_line(lane, &mut front, leg, tree)?;
                 continue;
             }
