@@ -2,7 +2,6 @@
 
 use engpass_model::forward::hash::hash32;
 use engpass_model::forward::{Ecmp, Hash, HashFields, Heads, RoundRobin};
-use engpass_model::source::Traffic;
 use engpass_testbed::topology::{NodeId, NodeKind};
 
 use crate::agenda::Sender;
@@ -113,15 +112,10 @@ impl Engine<'_> {
                 (this.flow, this.place as u64 / 2, !this.writes())
             }
         };
-        let streams = |traffic: &Traffic| match traffic {
-            Traffic::TcpStream(config) => u64::from(config.streams),
-            _ => 1,
-        };
-        let before: u64 = self.testbed.traffic.values().take(flow).map(streams).sum();
         let protocol = if matches!(sender, Sender::Endpoint(_)) { 6 } else { 17 };
         let path = &self.topology.flows[flow];
         let [mut source, mut destination] = [path.from, path.to].map(|host| FIRST_ADDRESS + host as u32);
-        let mut ports = [FIRST_PORT + ((before + stream) % PORTS) as u16, PORT];
+        let mut ports = [FIRST_PORT + ((path.first_source + stream) % PORTS) as u16, PORT];
         if back {
             std::mem::swap(&mut source, &mut destination);
             ports.reverse();

@@ -152,8 +152,17 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             mtu,
             path_mtu: mtu,
             fans: None,
+            first_source: 0,
             cells,
         });
+    }
+    let mut first_source = 0;
+    for (flow, traffic) in flows.iter_mut().zip(testbed.traffic.values()) {
+        flow.first_source = first_source;
+        first_source += match traffic {
+            Traffic::TcpStream(config) => u64::from(config.streams),
+            _ => 1,
+        };
     }
     let events = testbed.events.iter().map(|(name, config)| event(&links, &nodes, name, &config.target));
     let events = events.collect();
@@ -205,6 +214,7 @@ fn over_links(testbed: &Testbed, links: &[LinkEnds], name: &str, route: Vec<Hop>
         mtu: links[route[0].link].mtu,
         path_mtu: path_mtu.expect("a route has links"),
         fans,
+        first_source: 0,
         cells: None,
         route,
     }

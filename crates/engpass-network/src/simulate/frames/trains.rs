@@ -17,15 +17,17 @@ impl Network {
     /// How many of `count` packets of `ip` bytes, handed over now, are a train on this route: as many as find room in the memory of the NIC, which
     /// nobody else waits for, and surely in all queues on the way. None where each has to go by itself.
     pub(in crate::simulate) fn train_on(&mut self, route: u32, (ip, mut ttl): (u32, u8), count: u32) -> u32 {
-        if self.frames.has_choices(route) {
+        let Route { first, hops, .. } = self.frames.routes[route as usize];
+        // Where routers choose, or cells go on, packets do not go alike.
+        if hops == 0 {
             return 0;
         }
-        let Route { first, hops, .. } = self.frames.routes[route as usize];
         let step = self.frames.steps[first as usize];
         let line = &mut self.frames.ports[step.port as usize];
         let port = line.port as usize;
-        // Who captures packets looks at each of them.
-        if self.fabric.trace.is_some()
+        // Who captures packets looks at each of them; and a way with questions or circuits has no hops.
+        if hops == 0
+            || self.fabric.trace.is_some()
             || step.is_routed()
             || !line.takes_all()
             || self.fabric.ledger.is_shared(port)
