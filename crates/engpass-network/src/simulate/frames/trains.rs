@@ -18,10 +18,6 @@ impl Network {
     /// nobody else waits for, and surely in all queues on the way. None where each has to go by itself.
     pub(in crate::simulate) fn train_on(&mut self, route: u32, (ip, mut ttl): (u32, u8), count: u32) -> u32 {
         let Route { first, hops, .. } = self.frames.routes[route as usize];
-        // Where routers choose, or cells go on, packets do not go alike.
-        if hops == 0 {
-            return 0;
-        }
         let step = self.frames.steps[first as usize];
         let line = &mut self.frames.ports[step.port as usize];
         let port = line.port as usize;
