@@ -51,6 +51,7 @@ impl Ledger {
         if sent.held > 0 {
             line.held(sent.held.min(sent.idle));
         }
+        self.book_outage(from.port as usize);
         // What leaves after the end says nothing.
         if datagram.counted && sent.end <= self.window.end {
             let book = self.book_of(datagram, slot);
@@ -185,6 +186,16 @@ impl Ledger {
             self.down.entry(port).or_insert(idle);
         } else if let Some(since) = self.down.remove(&port) {
             self.lines[port].was_down(since, idle);
+        }
+    }
+
+    /// A line has sent something: if it is down, the idle time before that has this reason, and nobody's else.
+    #[inline]
+    pub(super) fn book_outage(&mut self, port: usize) {
+        if let Some(since) = self.down.get_mut(&port) {
+            let line = &mut self.lines[port];
+            line.was_down(*since, line.idle);
+            *since = line.idle.max(*since);
         }
     }
 
