@@ -78,7 +78,9 @@ class FlowOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     kind: str
     """Kind of traffic, as in the file."""
     paths: list[Path] = []
-    """Paths of its packets; for a multicast group one to each member."""
+    """Paths of its packets; for a multicast group one to each member. Where routers choose among equally
+    short ways there may be several: the greatest share comes first, and at most 64 are listed, which may
+    have less than all packets."""
     goodput_bit_per_s: float
     """Payload received, in bit/s; from `limit` its max-min fair share."""
     offered_bit_per_s: float
@@ -109,8 +111,10 @@ class Path(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A path that packets of a flow take."""
 
     share: float
-    """Share of the flow's packets that take it, 0 to 1. Each member of a multicast group gets all of
-    them."""
+    """Share of the flow's packets that take it while all links are up, 0 to 1. Each member of a multicast
+    group gets all of them. Where the policy of a router chooses by a hash, it is the share of the flow's
+    connections. Where it chooses by a hash and lengths vary, half of the packets count as fragments,
+    whose ports the hash does not see."""
     steps: list[Step]
     """Links from the sender to the receiver."""
 

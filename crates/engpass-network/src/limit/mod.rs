@@ -22,6 +22,7 @@ mod way;
 pub use engpass_outcome::{Bottleneck, BottleneckKind, SetBy, Share, Stage, WindowLimit};
 pub use outcome::{Candidate, DirectionLimit, FlowLimit, LimitOutcome, LinkLimit};
 
+use engpass_outcome::Path;
 use engpass_testbed::{Testbed, Topology};
 
 use connection::Connection;
@@ -49,7 +50,8 @@ pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
             let limiters = demands[flow].limiters.iter();
             let answers: Vec<_> =
                 limiters.zip(&alone).map(|(limiter, alone)| alone.answer(limiter, first, flow)).collect();
-            flows[flow] = Some(flow_limit(topology, &resources, &demands, flow, &answers));
+            let paths = topology.paths(testbed, flow);
+            flows[flow] = Some(flow_limit(topology, &resources, &demands, flow, &answers, paths));
         }
     }
     let named = demands.iter().zip(flows);
@@ -123,6 +125,7 @@ fn flow_limit(
     demands: &[Demand<'_>],
     flow: usize,
     answers: &[Answer<'_>],
+    paths: Vec<Path>,
 ) -> FlowLimit {
     let demand = &demands[flow];
     // The first of equals: links in the order of the route, then what is at the ends.
@@ -141,7 +144,7 @@ fn flow_limit(
     });
     FlowLimit {
         kind: demand.traffic.kind(),
-        paths: vec![topology.path(&topology.flows[flow].route)],
+        paths,
         goodput_bit_per_s: goodput,
         offered_bit_per_s: goodput,
         bound_bit_per_s: bounds[tightest],
