@@ -35,6 +35,8 @@ use build::Source;
 use event::{Event, Events};
 use fabric::Fabric;
 use frames::Frames;
+#[doc(hidden)]
+pub use frames::Rule;
 use host::{Cpu, Process, Socket};
 pub use ledger::{Accounts, BookSeen};
 use nic::Nic;
@@ -220,6 +222,7 @@ impl Network {
             Event::Room(nic) => self.serve_waiting(nic),
             Event::Hand(sender) => self.hand_over(sender),
             Event::Lose(packet) => self.lose_now(packet),
+            Event::Feed(entry) => self.feed_circuit(entry),
             Event::Change(change) => self.change_line(change),
         }
     }

@@ -1,8 +1,10 @@
 //! Ethernet, point-to-point links, switches and routers in `simulate`, against closed forms and conservation.
 
+mod circuits;
 #[path = "../common/mod.rs"]
 mod common;
 mod ecmp;
+mod lookahead;
 mod outage;
 mod paced_tcp;
 mod told;

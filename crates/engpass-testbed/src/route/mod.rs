@@ -1,9 +1,9 @@
 //! The router: it finds the ways of packets and of circuits. Everything that asks which way something takes asks here.
 //!
 //! A [`Graph`] knows links, for circuits and for messages about ways that do not exist. [`Ways`] knows what packets may take, links that carry
-//! frames and circuits, and finds three things: the one way that always takes the first of several equally short ones
-//! ([`Ways::path`]), all ways between which policies choose ([`Ways::fans`]), and the way over a given circuit ([`Ways::path_over`]). Of those
-//! between which policies choose, [`lanes`] finds what the packets of each connection take.
+//! frames and circuits. It finds everything that packets between two hosts may take, and the one way that always takes the first of several
+//! equally short ones ([`Reach`]); and the way over a given circuit ([`Ways::path_over`]). Of the ways between which policies choose, [`lanes`]
+//! finds those that the packets of each connection take.
 
 mod between;
 mod fan;
@@ -16,7 +16,7 @@ mod towards;
 mod ways;
 
 pub use between::Gateway;
-pub(crate) use fan::narrowest;
+pub(crate) use fan::{Reach, narrowest};
 pub(crate) use graph::Graph;
 pub use heads::heads;
 pub use lanes::{Lane, Onward, Spread, Stop, lanes};

@@ -18,7 +18,7 @@ use engpass_model::tcp::Shared;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
-use engpass_testbed::topology::{Hop, Line};
+use engpass_testbed::topology::{Hop, Leg, Line, NodeKind};
 use engpass_testbed::{Testbed, Topology, changes, heads};
 
 use crate::simulate::adapt::Adapting;
@@ -27,10 +27,10 @@ use crate::simulate::arena::Arena;
 use crate::simulate::datagrams::Datagrams;
 use crate::simulate::event::{Event, Events};
 use crate::simulate::fabric::{Counter, Fabric, Onward, Vc};
-use crate::simulate::frames::{Asking, Frames};
+use crate::simulate::frames::{Asking, Frames, Rule as Lookahead};
 use crate::simulate::host::{Cpu, Process, Socket};
 use crate::simulate::ledger::{Ledger, Opening};
-use crate::simulate::nic::{Nic, Way};
+use crate::simulate::nic::{Nic, ONWARD, Way};
 use crate::simulate::outside::{Fates, Outsiders, Sender};
 use crate::simulate::pull::{Ring, Worklist};
 use crate::simulate::tally::{Tally, Window};
@@ -93,17 +93,24 @@ impl Network {
         if let Some(why) = crate::unmodelled(testbed) {
             return Err(SimError::Unsupported(why));
         }
-        let end = testbed.run.duration.0;
-        let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
-        Self::build(testbed, topology, seed, Window { from, end }, (false, Asking::Unknown))
+        Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Unknown, None))
+    }
+
+    /// The network of this testbed in which a rule of lookahead is not obeyed, for a test that it is needed.
+    #[doc(hidden)]
+    pub fn disobeying(
+        testbed: &Testbed,
+        topology: &Topology,
+        seed: u64,
+        rule: Lookahead,
+    ) -> Result<Self, SimError> {
+        Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Unknown, Some(rule)))
     }
 
     /// The same where packets of flows with fans are asked for their way at every router, for a test that it changes nothing.
     #[doc(hidden)]
     pub fn asking(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
-        let end = testbed.run.duration.0;
-        let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
-        Self::build(testbed, topology, seed, Window { from, end }, (false, Asking::Routers))
+        Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Routers, None))
     }
 
     /// Decisions of routers so far, for tests that ask whether any were made.
@@ -118,7 +125,7 @@ impl Network {
         topology: &Topology,
         seed: u64,
         window: Window,
-        (outside, asking): (bool, Asking),
+        (outside, asking, disobeyed): (bool, Asking, Option<Lookahead>),
     ) -> Result<Self, SimError> {
         let mut builder = Builder {
             testbed,
@@ -134,7 +141,7 @@ impl Network {
             origins: Vec::new(),
             onward: Vec::new(),
             only_ends_count: Vec::new(),
-            frames: Frames::new(testbed, topology, seed, window, asking)?,
+            frames: Frames::new(testbed, topology, seed, window, (asking, disobeyed))?,
             sources: Vec::new(),
             adapting: Vec::new(),
             tcp: Vec::new(),
@@ -150,6 +157,12 @@ impl Network {
     }
 }
 
+/// The counted time of a run.
+fn window_of(testbed: &Testbed) -> Window {
+    let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
+    Window { from, end: testbed.run.duration.0 }
+}
+
 /// The time of a cell on the line of every port; unused where the line carries frames.
 fn slots(topology: &Topology) -> Vec<Pace> {
     let slot = |line: &Line| match line.framing {
@@ -162,6 +175,11 @@ fn slots(topology: &Topology) -> Vec<Pace> {
 impl Builder<'_> {
     fn port_of(&self, hop: &Hop) -> usize {
         hop.link * 2 + usize::from(self.topology.links[hop.link].ends[0] != hop.from)
+    }
+
+    /// Whether a port is a switch's, and not where packets become cells.
+    fn is_switch(&self, port: usize) -> bool {
+        matches!(self.topology.kind(self.node_of(port)), NodeKind::Switch(_))
     }
 
     fn node_of(&self, port: usize) -> usize {
@@ -286,6 +304,19 @@ impl Builder<'_> {
         path.circuit.map(|circuit| (circuit * 2 + usize::from(!path.forward)) as VcId)
     }
 
+    /// The directions of circuits that data of a flow may take; and of a TCP flow those of its acknowledgments.
+    fn vcs_of(&self, flow: usize) -> impl Iterator<Item = VcId> {
+        let path = &self.topology.flows[flow];
+        let tcp = matches!(self.testbed.traffic[flow], Traffic::TcpStream(_));
+        let fans = path.fans.iter().flat_map(|fans| fans.iter().enumerate());
+        let chosen = fans.flat_map(|(back, fan)| fan.legs().map(move |leg| (leg, back == 1)));
+        let own = path.legs.iter().flat_map(|leg| [(*leg, false), (leg.back(), true)]);
+        own.chain(chosen).filter(move |(_, back)| tcp || !back).filter_map(|(leg, _)| match leg {
+            Leg::Circuit { circuit, forward } => Some(2 * circuit as VcId + VcId::from(!forward)),
+            Leg::Link(_) => None,
+        })
+    }
+
     /// How packets of a flow leave their host, or how those the other way leave theirs: the NIC, and the way.
     fn way_of(&self, flow: usize, stream: u32, back: bool) -> (usize, Way) {
         let path = &self.topology.flows[flow];
@@ -295,7 +326,12 @@ impl Builder<'_> {
             return (self.vcs[vc as usize].hops[0], Way::Circuit { vc, encapsulation });
         }
         let hop = if back { path.route[path.route.len() - 1].back() } else { path.route[0] };
-        (self.port_of(&hop), Way::Frames { route: self.frames.route_of(flow, stream, back) })
+        let route = self.frames.route_of(flow, stream, back);
+        let way = match self.frames.begins_with(route) {
+            Some(entry) => Way::Circuit { vc: ONWARD + route, encapsulation: entry.encapsulation },
+            None => Way::Frames { route },
+        };
+        (self.port_of(&hop), way)
     }
 
     /// The headers of what processes and endpoints send.
@@ -337,8 +373,10 @@ impl Builder<'_> {
             let host = self.node_of(endpoint.nic as usize);
             endpoint.at_rest = free[host] == users[host];
             // What an endpoint sends ahead of the clock must not come to a line of which an event decides.
-            let stays = frames.port(endpoint.nic as usize).is_some_and(|line| !line.may_change());
-            if endpoint.at_rest && stays && users[host] == 1 {
+            let stays = frames
+                .port(endpoint.nic as usize)
+                .is_some_and(|line| frames.obeys(Lookahead::OwnLine, !line.may_change()));
+            if endpoint.at_rest && stays && frames.obeys(Lookahead::OneConnection, users[host] == 1) {
                 // What comes to it is what the other end sends.
                 frames.tell_host(routes[index ^ 1]);
             }
@@ -391,6 +429,7 @@ impl Builder<'_> {
                 Traffic::Cbr(_) | Traffic::OnOff(_) => {}
             }
         }
+        let from_hosts = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
         let flows = self.testbed.traffic.values().map(|traffic| self.tally(traffic)).collect();
         let mut frames = std::mem::take(&mut self.frames);
         let changes = changes(self.testbed, self.topology, self.seed);
@@ -462,6 +501,7 @@ impl Builder<'_> {
                 counters,
                 flows,
                 left_nic: Vec::new(),
+                from_hosts,
                 ledger,
                 trace: None,
                 fates: self.outside.then(Box::<Fates>::default),

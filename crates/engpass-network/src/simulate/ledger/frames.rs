@@ -1,7 +1,7 @@
 //! Lines that carry frames: each transmission is known when it begins, or before.
 
 use super::waits::{Sums, parts_of};
-use super::{Ledger, Line, User};
+use super::{Ledger, Line, User, put};
 use crate::simulate::datagrams::Datagram;
 use crate::simulate::frames::{FramePort, Told};
 use crate::simulate::tally::Window;
@@ -49,6 +49,7 @@ impl Ledger {
         if sent.held > 0 {
             line.held(sent.held.min(sent.idle));
         }
+        self.book_outage(from.port as usize);
         // What leaves after the end says nothing.
         if datagram.counted && sent.end <= self.window.end {
             let book = self.book_of(datagram, slot);
@@ -173,6 +174,16 @@ impl Ledger {
         }
     }
 
+    /// A line has sent something: if it is down, the idle time before that has this reason, and nobody's else.
+    #[inline]
+    pub(super) fn book_outage(&mut self, port: usize) {
+        if let Some(since) = self.down.get_mut(&port) {
+            let line = &mut self.lines[port];
+            line.was_down(*since, line.idle);
+            *since = line.idle.max(*since);
+        }
+    }
+
     /// A packet, `elastic` if it carries data of the sender, enters the NIC of a line that carries frames, and has left at `until` with all that is around it.
     #[inline]
     pub(in crate::simulate) fn emitted_packet(
@@ -225,6 +236,20 @@ impl Ledger {
     /// What the sender of a packet had done when it was emitted, for those that come into being of it.
     pub(in crate::simulate) fn stamp_of(&self, packet: u32) -> Option<Sums> {
         self.packet_stamps.known(packet)
+    }
+
+    /// A packet becomes a frame of cells.
+    pub(in crate::simulate) fn frame_inherits(&mut self, frame: u32, packet: u32) {
+        if let Some(stamp) = self.packet_stamps.known(packet) {
+            put(&mut self.stamps, frame, &stamp);
+        }
+    }
+
+    /// A frame of cells is a packet again.
+    pub(in crate::simulate) fn packet_inherits(&mut self, packet: u32, frame: u32) {
+        if let Some(stamp) = self.stamps.get(frame as usize) {
+            self.packet_stamps.put(packet, parts_of(stamp));
+        }
     }
 
     /// A fragment or a copy of a packet with this stamp has come into being.
