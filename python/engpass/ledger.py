@@ -6,6 +6,7 @@ into shares and into the waterfall from line rate to goodput. `docs/explain.md` 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -64,6 +65,8 @@ FAMILIES = (
             "idle: pacing",
             "idle: shaper",
             "idle: upstream",
+            "idle: other way",
+            "idle: line down",
             "idle: no sender",
             "idle: unknown",
         ),
@@ -115,9 +118,15 @@ class Books:
 
     @property
     def nobody_sends(self) -> bool:
-        """Whether no flow could send data this way: all is idle so, but for framing and what is control."""
-        used = ("idle: no sender", "physical framing", "ACK and control", "cell headers")
-        return set(self.accounts) <= set(used)
+        """Whether no flow could send data this way: the line carries only control, and is idle or down."""
+        names = set(self.accounts) - {"physical framing"}
+        # A line that is down all the time may have had senders.
+        return names <= {
+            "idle: no sender",
+            "idle: line down",
+            "ACK and control",
+            "cell headers",
+        } and names != {"idle: line down"}
 
     def bits(self, account: str) -> float:
         """An account in bits."""
@@ -258,6 +267,17 @@ Hop: TypeAlias = tuple[str, str, str]
 def hops(path: Path) -> list[Hop]:
     """The hops of a path."""
     return [(step.link, step.from_, step.to) for step in path.steps]
+
+
+def parallel(outcome: Outcome) -> frozenset[str]:
+    """Links that join the same two nodes as another link: only its name tells such a link apart."""
+    ends = {
+        name: frozenset((side.from_, side.to))
+        for name, use in outcome.links.items()
+        for side in use.directions
+    }
+    count = Counter(ends.values())
+    return frozenset(name for name, pair in ends.items() if count[pair] > 1)
 
 
 def route(outcome: Outcome, flow: str) -> list[Hop]:

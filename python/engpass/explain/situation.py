@@ -57,10 +57,10 @@ class Drop:
     cells: float
     datagrams: float
 
-    def to_json(self) -> dict[str, str | float]:
-        """The losses as JSON data."""
+    def to_json(self, parallel: frozenset[str] = frozenset()) -> dict[str, str | float]:
+        """The losses as JSON data; links of which several join the same two nodes are named."""
         return {
-            "place": say.place_name(self.place),
+            "place": say.place_name(self.place, parallel),
             "cause": self.cause,
             "flow": self.flow,
             "cells": self.cells,
@@ -195,6 +195,11 @@ class Situation:
     def round_trip(self) -> float | None:
         """The smoothed round trip of TCP in seconds, mean of the repeats that measured one."""
         return mean([flow.tcp.smoothed_rtt_s for flow in self._flows if flow.tcp is not None])
+
+    @functools.cached_property
+    def parallel(self) -> frozenset[str]:
+        """Links of which several join the same two nodes."""
+        return ledger.parallel(self.outcomes[0])
 
     @functools.cached_property
     def books(self) -> dict[tuple[str, str, str], Direction]:
