@@ -21,8 +21,9 @@ impl Network {
         let step = self.frames.steps[first as usize];
         let line = &mut self.frames.ports[step.port as usize];
         let port = line.port as usize;
-        // Who captures packets looks at each of them.
-        if self.fabric.trace.is_some()
+        // Who captures packets looks at each of them; and a way with questions or circuits has no hops.
+        if hops == 0
+            || self.fabric.trace.is_some()
             || step.is_routed()
             || !line.takes_all()
             || self.fabric.ledger.is_shared(port)

@@ -17,7 +17,7 @@ use engpass_model::queue::Ecn;
 use engpass_model::source::poisson::Sizes;
 use engpass_model::source::{Live, Poisson, Traffic};
 use engpass_model::unit::{Rate, Size};
-use engpass_testbed::topology::{FlowPath, Leg};
+use engpass_testbed::topology::FlowPath;
 use engpass_testbed::{Testbed, Topology};
 
 pub use engpass_model::time::FOREVER;
@@ -156,15 +156,8 @@ impl Outside {
     /// The network of this testbed at time zero, for one seed. Its generators begin at once; its other traffic is made outside.
     ///
     /// # Errors
-    /// [`SimError::Unsupported`] when traffic of the testbed goes where this engine carries nothing: over a circuit between routers.
+    /// [`SimError::Unsupported`] when ways part and meet too often.
     pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
-        let carried = |legs: &[Leg]| legs.len() == 1 || legs.iter().all(|leg| matches!(leg, Leg::Link(_)));
-        if let Some(flow) = topology.flows.iter().find(|flow| !carried(&flow.legs)) {
-            return Err(SimError::Unsupported(format!(
-                "traffic `{}` crosses a circuit between routers, and `emulate` carries circuits only from host to host so far; `limit` answers for it",
-                flow.name
-            )));
-        }
         let mut all = Testbed { traffic: Default::default(), ..testbed.clone() };
         let mut flows = Vec::new();
         for ((name, traffic), flow) in testbed.traffic.iter().zip(&topology.flows) {
@@ -174,7 +167,7 @@ impl Outside {
             }
         }
         let mut ways = Vec::new();
-        for mut flow in topology.between_hosts(testbed).into_iter().filter(|flow| carried(&flow.legs)) {
+        for mut flow in topology.between_hosts(testbed) {
             while all.traffic.contains_key(&flow.name) {
                 flow.name.push('\'');
             }
