@@ -280,13 +280,31 @@ def parallel(outcome: Outcome) -> frozenset[str]:
     return frozenset(name for name, pair in ends.items() if count[pair] > 1)
 
 
-def route(outcome: Outcome, flow: str) -> list[Hop]:
-    """The hops of a flow on the path that most of its packets take; none where the outcome has no path.
+def parts(outcome: Outcome, flow: str) -> dict[Hop, float]:
+    """The hops of a flow, from its sender on, each with the share of the packets that cross it.
 
-    Outcomes of earlier versions have none where the topology leaves two links to choose from.
+    Of paths that part and meet again a hop stands before those behind it. Outcomes of earlier versions have
+    no path where the topology leaves two links to choose from.
     """
     found = outcome.flows.get(flow)
-    return hops(max(found.paths, key=lambda path: path.share)) if found and found.paths else []
+    order: list[Hop] = []
+    shares: dict[Hop, float] = {}
+    for path in found.paths if found is not None else ():
+        # New hops come before the next one that is known.
+        place = len(order)
+        for hop in reversed(hops(path)):
+            if hop in shares:
+                place = order.index(hop)
+            else:
+                order.insert(place, hop)
+            # Each member of a multicast group gets all packets.
+            shares[hop] = min(1.0, shares.get(hop, 0.0) + path.share)
+    return {hop: shares[hop] for hop in order}
+
+
+def route(outcome: Outcome, flow: str) -> list[Hop]:
+    """The hops of a flow, those of all its paths; none where the outcome has no path."""
+    return list(parts(outcome, flow))
 
 
 @dataclass(frozen=True)
