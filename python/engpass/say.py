@@ -94,6 +94,8 @@ def written(unit: str, decimals: int, *values: float) -> str:
         decimals = 0
     elif base and 0 < largest < 1:
         decimals = min(9, max(decimals, 2 - math.floor(math.log10(largest))))
+    if base in _COUNTED:
+        unit = base.removesuffix("s") if numbers[-1] == 1 else base
     return f"{' to '.join(f'{number:,.{decimals}f}' for number in numbers)} {unit}"
 
 
