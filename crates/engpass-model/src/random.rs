@@ -7,6 +7,45 @@ use std::fmt::{self, Write};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
+/// Who draws from a stream: the one list of the names of streams.
+///
+/// What a seed gives depends on these texts, so they stay as they are, whatever the code around them is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Label<'a> {
+    /// A traffic table: pauses, phases, and the first of its connections.
+    Traffic(&'a str),
+    /// A further connection of a traffic table.
+    Connection(&'a str, u32),
+    /// When and how long the datagrams of a traffic table are.
+    Arrivals(&'a str),
+    /// The phase of the TCP heartbeats of a host.
+    Heartbeat(&'a str),
+    /// Loss, jitter and reordering on a link, in the direction from a node.
+    Line(&'a str, &'a str),
+    /// The queue discipline of a link at a node, after so many outages.
+    Queue(&'a str, &'a str, u32),
+    /// The queue of a router in front of a circuit: the circuit's first link, the router, the circuit.
+    CircuitQueue(&'a str, &'a str, &'a str),
+    /// An event table.
+    Event(&'a str),
+}
+
+impl fmt::Display for Label<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Traffic(name) | Self::Connection(name, 0) => write!(f, "traffic.{name}"),
+            Self::Connection(name, stream) => write!(f, "traffic.{name}.{stream}"),
+            Self::Arrivals(name) => write!(f, "traffic.{name}.arrivals"),
+            Self::Heartbeat(host) => write!(f, "host.{host}.tcp"),
+            Self::Line(link, node) => write!(f, "line.{link}.{node}"),
+            Self::Queue(link, node, 0) => write!(f, "queue.{link}.{node}"),
+            Self::Queue(link, node, outages) => write!(f, "queue.{link}.{node}.{outages}"),
+            Self::CircuitQueue(link, node, circuit) => write!(f, "queue.{link}.{node}.{circuit}"),
+            Self::Event(name) => write!(f, "event.{name}"),
+        }
+    }
+}
+
 /// The random stream of one element in one run.
 #[derive(Clone, Debug)]
 pub struct Stream(Pcg64Mcg);
@@ -80,6 +119,26 @@ fn apart(seed: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A change here would change every result that draws from the stream.
+    #[test]
+    fn names_of_streams_are_frozen() {
+        let frozen = [
+            (Label::Traffic("a"), "traffic.a"),
+            (Label::Connection("a", 0), "traffic.a"),
+            (Label::Connection("a", 3), "traffic.a.3"),
+            (Label::Arrivals("a"), "traffic.a.arrivals"),
+            (Label::Heartbeat("h"), "host.h.tcp"),
+            (Label::Line("l", "n"), "line.l.n"),
+            (Label::Queue("l", "n", 0), "queue.l.n"),
+            (Label::Queue("l", "n", 2), "queue.l.n.2"),
+            (Label::CircuitQueue("l", "n", "c"), "queue.l.n.c"),
+            (Label::Event("e"), "event.e"),
+        ];
+        for (label, text) in frozen {
+            assert_eq!(label.to_string(), text);
+        }
+    }
 
     #[test]
     fn same_name_and_seed_same_numbers() {

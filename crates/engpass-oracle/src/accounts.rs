@@ -157,10 +157,13 @@ impl Engine<'_> {
     /// Bytes of a delivered datagram's packets on a line, by account, what is around the frame or the cell apart.
     fn layers(&self, link: &LinkEnds, datagram: &Datagram, carried: &Carried) -> Vec<(&'static str, u64)> {
         let mut layers = Vec::new();
-        let mut payload = 0;
+        let (mut payload, mut duplicate) = (0, 0);
+        // The receiver refused the end of the payload.
+        let wanted = datagram.bytes() - datagram.refused;
         for &(offset, bytes) in &carried.packets {
             let header = datagram.header.saturating_sub(offset).min(bytes);
             payload += bytes - header;
+            duplicate += (offset + bytes).saturating_sub(wanted.max(offset + header));
             layers.push(("IP headers", IP_HEADER_BYTES));
             layers.push(("transport headers", header));
             let ip = IP_HEADER_BYTES + bytes;
@@ -178,15 +181,15 @@ impl Engine<'_> {
                 Framing::Packets => layers.push(("frame headers", link.overhead)),
             }
         }
-        layers.push(("delivered", payload - datagram.refused));
-        layers.push(("duplicate", datagram.refused));
+        layers.push(("delivered", payload - duplicate));
+        layers.push(("duplicate", duplicate));
         layers
     }
 
     fn encapsulation(&self, datagram: &Datagram) -> Encapsulation {
         match self.ways[way_index(datagram.flow, datagram.back)] {
             Way::Circuit(vc) => self.topology.circuits[self.vcs[vc].circuit].encapsulation,
-            Way::Links(_) => unreachable!("cells go on circuits"),
+            Way::Links { .. } => unreachable!("cells go on circuits"),
         }
     }
 }

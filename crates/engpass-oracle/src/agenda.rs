@@ -9,6 +9,8 @@ use crate::cell::{Cell, LineId};
 pub(crate) enum Group {
     /// Transmissions end; places in ports and NIC memory become free.
     TransmissionEnds,
+    /// Links go down and come up, in the order of the events in the file.
+    LinkChanges,
     /// Cells and frames arrive at switches, routers and hosts, in the order of the links.
     Arrives,
     /// Routers are done with packets.
@@ -41,10 +43,12 @@ pub(crate) enum Event {
     LastBitLeaves(LineId),
     /// What a frame takes of its line is over, gap included.
     FrameEnds(LineId),
+    /// An event of the file happens.
+    LinkChanges { event: usize, down: bool },
     /// A cell is, whole, at the far end of a line.
     CellArrives(LineId, Cell),
     /// A packet is, whole, at the far end of a line.
-    FrameArrives { line: LineId, packet: usize, damaged: bool },
+    FrameArrives { line: LineId, flying: Flying },
     /// A router has processed its packet.
     RouterDone { router: usize },
     /// A transmitter may take its next cell or packet.
@@ -77,6 +81,17 @@ pub(crate) enum Event {
     GeneratorEmits { flow: usize },
     /// A generator's next on-time begins.
     OnTimeBegins { flow: usize },
+}
+
+/// A packet on a line behind its transmitter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flying {
+    pub(crate) packet: usize,
+    /// It is thrown away where it arrives.
+    pub(crate) damaged: bool,
+    /// When its transmission began, and when its last bit has left.
+    pub(crate) begun: u64,
+    pub(crate) left: u64,
 }
 
 /// Who hands packets to a NIC.

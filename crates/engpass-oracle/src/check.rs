@@ -67,10 +67,11 @@ impl Engine<'_> {
             let lost: u64 = lost.map(|(_, lost)| lost.cells).sum();
             let left = seen.frames.get(&line.position()).map_or(0, |seen| seen.frames);
             let entered = self.entered.get(&line).copied().unwrap_or(0);
-            if entered != lost + left + this.holds() {
+            let flushed = self.flushed.get(&line).copied().unwrap_or(0);
+            if entered != lost + flushed + left + this.holds() {
                 let holds = this.holds();
                 return Err(format!(
-                    "{line:?}: {entered} came, {lost} were lost, {left} left, {holds} are there"
+                    "{line:?}: {entered} came, {lost} were lost, {flushed} when it went down, {left} left, {holds} are there"
                 ));
             }
             let on_the_way = self.agenda.frames_on_the_way().filter(|on| *on == line).count() as u64;

@@ -10,7 +10,7 @@ use engpass_model::schedule::Schedule;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::wire::Framing;
-use engpass_testbed::topology::NodeKind;
+use engpass_testbed::topology::{NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
 use crate::agenda::{Agenda, Event, Group, Sender};
@@ -24,12 +24,14 @@ use crate::idle_reasons::LineReasons;
 use crate::ledger::Ledger;
 use crate::line::Line;
 use crate::nic::{Nic, Shaper};
+use crate::outages::Outages;
 use crate::outcome::Observed;
 use crate::packet::{Packet, Way, ways};
 use crate::policer::Policer;
 use crate::reassembly::Reassembly;
 use crate::resolve::{kind, resolve};
 use crate::router::Router;
+use crate::routing::Possible;
 use crate::sender_state::History;
 use crate::switch::Fate;
 use crate::tcp::Endpoint;
@@ -55,7 +57,9 @@ pub struct Engine<'a> {
     pub(crate) books: Books,
     /// What every sender did, by its number.
     pub(crate) histories: Vec<History>,
-    /// Idle time by reason of lines that data has left.
+    /// By sender, the lines that its packets may take.
+    pub(crate) possible: Vec<Possible>,
+    /// Idle time by reason of lines that data has left, or that were down.
     pub(crate) reasons: BTreeMap<LineId, LineReasons>,
     /// Both directions of all circuits.
     pub(crate) vcs: Vec<Vc>,
@@ -67,8 +71,13 @@ pub struct Engine<'a> {
     pub(crate) lines: BTreeMap<LineId, Line>,
     /// Those of the other links.
     pub(crate) frame_lines: BTreeMap<LineId, FrameLine>,
-    /// Packets that came to each of these.
+    /// Packets that came to each of these, and those that waited when the line went down.
     pub(crate) entered: BTreeMap<LineId, u64>,
+    pub(crate) flushed: BTreeMap<LineId, u64>,
+    /// By router and group, how many turns were taken.
+    pub(crate) turns: BTreeMap<(NodeId, Vec<LineId>), u64>,
+    pub(crate) outages: Outages,
+    pub(crate) seed: u64,
     /// At both ends of all links; only those at hosts are used.
     pub(crate) nics: Vec<[Nic; 2]>,
     /// By direction of circuit.
@@ -111,12 +120,17 @@ impl<'a> Engine<'a> {
             ledger: Ledger::new(flows, warmup),
             books: Books::new(topology.links.len(), warmup),
             histories: Vec::new(),
+            possible: Vec::new(),
             reasons: BTreeMap::new(),
             ways: ways(&topology),
             emitted: vec![0; vcs.len()],
             lines: lines(testbed, &topology),
             frame_lines: frame_lines(testbed, &topology, seed),
             entered: BTreeMap::new(),
+            flushed: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            outages: Outages::default(),
+            seed,
             nics: topology.links.iter().map(|_| <[Nic; 2]>::default()).collect(),
             shapers: vcs.iter().map(|vc| Shaper::new(testbed, &topology, vc)).collect(),
             policers: topology.circuits.iter().map(|circuit| Policer::of(topology.hosts, circuit)).collect(),
@@ -156,6 +170,8 @@ impl<'a> Engine<'a> {
             }
         }
         engine.histories = vec![History::default(); engine.senders().len()];
+        engine.possible = engine.possible_ways();
+        engine.events_begin(testbed, seed);
         engine
     }
 
@@ -191,6 +207,7 @@ impl<'a> Engine<'a> {
         };
         for (flow, of) in seen.flows.iter_mut().enumerate() {
             of.tcp = self.connections(flow);
+            of.outage = self.outage_of(flow, at);
         }
         seen
     }
@@ -230,7 +247,8 @@ impl<'a> Engine<'a> {
             Event::LastBitLeaves(line) => self.last_bit_leaves(now, line),
             Event::FrameEnds(line) => self.frame_ends(now, line),
             Event::CellArrives(line, cell) => self.cell_arrives(now, line, cell),
-            Event::FrameArrives { line, packet, damaged } => self.frame_arrives(now, line, packet, damaged),
+            Event::FrameArrives { line, flying } => self.frame_arrives(now, line, flying),
+            Event::LinkChanges { event, down } => self.link_changes(now, event, down),
             Event::RouterDone { router } => self.router_done(now, router),
             Event::Takes(line) if self.lines.contains_key(&line) => self.takes(line),
             Event::Takes(line) => self.takes_packet(now, line),

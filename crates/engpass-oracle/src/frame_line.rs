@@ -11,11 +11,10 @@ use engpass_model::wire::Framing;
 use engpass_testbed::topology::{LinkEnds, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
-use crate::agenda::{Event, Group};
+use crate::agenda::{Event, Flying, Group};
 use crate::cell::{LineId, after};
 use crate::engine::Engine;
 use crate::outcome::Place;
-use crate::packet::Way;
 use crate::queue::{self, Discipline, Dropped, Length};
 use crate::resolve::kind;
 use crate::wire::{GAP, PREAMBLE, line_bytes};
@@ -57,6 +56,8 @@ pub(crate) struct FrameLine {
 pub(crate) struct Sending {
     pub(crate) packet: usize,
     pub(crate) bytes: u64,
+    /// When it began, rounded up to a picosecond.
+    begun: u64,
 }
 
 /// What may happen on the line.
@@ -149,7 +150,7 @@ impl FrameLine {
     /// Packets that are here.
     pub(crate) fn holds(&self) -> u64 {
         let waiting = match &self.discipline {
-            Some(Discipline::Scheduler(scheduler)) => scheduler.holds(),
+            Some(Discipline::Scheduler(scheduler)) => scheduler.waiting().len() as u64,
             _ => 0,
         };
         self.held.len() as u64 + waiting
@@ -182,6 +183,9 @@ impl Engine<'_> {
 
     /// A packet comes to a transmitter.
     pub(crate) fn joins_queue(&mut self, now: u64, line: LineId, packet: usize) {
+        if self.outages.is_down(line) && self.frame_line(line).discipline.is_some() {
+            return self.lose_to_outage(now, line, packet);
+        }
         let mut view = self.view(now, line, packet);
         *self.entered.entry(line).or_default() += 1;
         let this = self.frame_lines.get_mut(&line).expect("the link carries frames");
@@ -270,7 +274,7 @@ impl Engine<'_> {
             this.sum = 0;
         }
         this.sum += bytes;
-        this.sending = Some(Sending { packet, bytes });
+        this.sending = Some(Sending { packet, bytes, begun: now });
         let last_bit = this.base + after(this.byte, this.sum - this.gap);
         let end = this.base + after(this.byte, this.sum);
         let place = line.position();
@@ -281,7 +285,7 @@ impl Engine<'_> {
     /// The last bit of a packet leaves: it has its place no more, and is on its way.
     pub(crate) fn last_bit_leaves(&mut self, now: u64, line: LineId) {
         let this = self.frame_line(line);
-        let Sending { packet, bytes } = this.sending.expect("a packet that leaves is being sent");
+        let Sending { packet, bytes, begun } = this.sending.expect("a packet that leaves is being sent");
         let end = this.base + after(this.byte, this.sum);
         this.held.pop_front();
         if this.held.is_empty() {
@@ -293,7 +297,7 @@ impl Engine<'_> {
             self.packet_emitted(now, packet, end);
             self.frees_room(now, line, packet);
         }
-        let arrives = Event::FrameArrives { line, packet, damaged };
+        let arrives = Event::FrameArrives { line, flying: Flying { packet, damaged, begun, left: now } };
         self.agenda.put(arrival, Group::Arrives, line.position(), arrives);
     }
 
@@ -307,30 +311,44 @@ impl Engine<'_> {
     }
 
     /// A packet is at the far end of a line.
-    pub(crate) fn frame_arrives(&mut self, now: u64, line: LineId, packet: usize, damaged: bool) {
+    pub(crate) fn frame_arrives(&mut self, now: u64, line: LineId, flying: Flying) {
+        let Flying { packet, damaged, begun, left } = flying;
         if damaged {
             let place = Place::Line { link: line.link, end: line.end };
             return self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
+        }
+        if self.outages.cuts(line, begun, left) {
+            return self.lose_to_outage(now, line, packet);
         }
         let node = self.topology.links[line.link].ends[1 - line.end];
         match kind(&self.topology, node) {
             NodeKind::Host(_) => self.packet_complete(now, packet),
             NodeKind::Switch(_) => {
-                let next = self.goes_on(packet);
+                let next = self.way_out(node, packet);
                 self.joins_queue(now, next, packet);
             }
             NodeKind::Router(router) => self.arrives_at_router(now, router, packet),
         }
     }
 
-    /// A packet goes on to the next line of its way.
-    pub(crate) fn goes_on(&mut self, packet: usize) -> LineId {
-        let this = &mut self.packets[packet];
-        this.hop += 1;
-        match &self.ways[this.way] {
-            Way::Links(lines) => lines[this.hop],
-            Way::Circuit(_) => unreachable!("a packet on a circuit is carried in cells"),
+    /// The line goes down, not for the first time perhaps: the discipline of its port begins anew. Returns the packets that waited.
+    pub(crate) fn begins_anew(&mut self, now: u64, line: LineId, times: u64) -> Vec<usize> {
+        let link = &self.topology.links[line.link];
+        let Some(config) = &link.queues[line.end] else { return Vec::new() };
+        let name = format!("queue.{}.{}.{times}", link.name, self.topology.nodes[link.ends[line.end]]);
+        let anew = Discipline::new(config, link.lines[line.end].rate, Stream::new(self.seed, name));
+        let this = self.frame_line(line);
+        let sent =
+            this.held.front().zip(this.sending).is_some_and(|(first, sending)| first.index == sending.packet);
+        let mut waiting: Vec<_> = this.held.drain(usize::from(sent)..).collect();
+        if let Some(Discipline::Scheduler(scheduler)) = &this.discipline {
+            waiting.extend(scheduler.waiting());
         }
+        if this.held.is_empty() {
+            this.idle_since = this.idle_since.max(now);
+        }
+        (this.discipline, this.asked, this.held_since) = (Some(anew), None, None);
+        waiting.into_iter().map(|packet| packet.index).collect()
     }
 }
 

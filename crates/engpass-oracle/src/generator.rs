@@ -125,7 +125,6 @@ impl Engine<'_> {
             offset: 0,
             bytes: 0,
             way: way_index(flow, false),
-            hop: 0,
             discipline_flow: 0,
             ttl: 0,
             ect: false,

@@ -16,6 +16,8 @@ pub(crate) enum IdleReason {
     Sender(SenderState),
     Shaper,
     Upstream,
+    OtherWay,
+    LineDown,
     NoSender,
 }
 
@@ -41,6 +43,8 @@ impl IdleReason {
             Self::Sender(Sending) => unreachable!("a sender that sends is held back by something else"),
             Self::Shaper => "idle: shaper",
             Self::Upstream => "idle: upstream",
+            Self::OtherWay => "idle: other way",
+            Self::LineDown => "idle: line down",
             Self::NoSender => "idle: no sender",
         }
     }
@@ -53,6 +57,9 @@ pub(crate) type Reasons = BTreeMap<IdleReason, u64>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LineReasons {
     reasons: Reasons,
+    /// Idle time of outages that are over, and what the line's idle time was when the one began that goes on.
+    down: u64,
+    went_down: Option<u64>,
     /// The sender whose packet left last.
     last: Option<usize>,
     /// By sender, what its last packet here left behind.
@@ -71,6 +78,8 @@ struct LastPacket {
 /// Who could have used a line when it was idle.
 enum User {
     Nobody,
+    /// Nobody, because policies choose other lines.
+    Elsewhere,
     Application,
     /// This sender, and nobody else uses the line.
     Sole(usize),
@@ -79,13 +88,29 @@ enum User {
 }
 
 impl LineReasons {
-    fn booked(&self) -> u64 {
-        self.reasons.values().sum()
+    /// How long the line was down and idle, if it was idle for `idle` picoseconds so far.
+    fn down(&self, idle: u64) -> u64 {
+        self.down + self.went_down.map_or(0, |then| idle - then)
+    }
+
+    /// How much of its idle time has no reason.
+    fn open(&self, idle: u64) -> u64 {
+        idle - self.down(idle) - self.reasons.values().sum::<u64>()
+    }
+
+    /// The line goes down, and was idle for `idle` picoseconds so far.
+    pub(crate) fn goes_down(&mut self, idle: u64) {
+        self.went_down = Some(idle);
+    }
+
+    /// The line comes up.
+    pub(crate) fn comes_up(&mut self, idle: u64) {
+        (self.down, self.went_down) = (self.down(idle), None);
     }
 
     /// A discipline held back for `held` picoseconds what it sends now. The line was idle for `idle` picoseconds so far.
     pub(crate) fn held_back(&mut self, held: u64, idle: u64) {
-        let held = held.min(idle - self.booked());
+        let held = held.min(self.open(idle));
         *self.reasons.entry(IdleReason::Shaper).or_default() += held;
     }
 }
@@ -99,7 +124,7 @@ impl Engine<'_> {
             return;
         }
         let sender = this.discipline_flow as usize;
-        let (flow, emitted) = (this.flow, this.emitted);
+        let emitted = this.emitted;
         let reasons = self.reasons.entry(line).or_default();
         reasons.senders.entry(sender).or_default().since += units;
         if !last {
@@ -107,10 +132,10 @@ impl Engine<'_> {
         }
         let LastPacket { sums: then, since } = reasons.senders[&sender];
         let sums = self.histories[sender].sums(emitted.expect("what leaves a line was emitted"));
-        let idle = self.books.idle_of(line) - reasons.booked();
+        let idle = reasons.open(self.books.idle_of(line));
         if let User::Shared(_) = self.user_of(line) {
             let own = self.unit(line).time(since);
-            let held_back = self.held_back_by(line, flow);
+            let held_back = self.held_back_by(line, sender);
             let reasons = self.reasons.entry(line).or_default();
             apportion(&mut reasons.reasons, idle, difference(sums, then), own, held_back);
         }
@@ -122,25 +147,27 @@ impl Engine<'_> {
     /// The idle time of a line in the counted time up to `at`, by reason.
     pub(crate) fn reasons_of(&self, at: u64, line: LineId) -> Reasons {
         let this = self.reasons.get(&line).cloned().unwrap_or_default();
-        let rest = self.idle(at)[line.link][line.end] - this.booked();
-        let mut reasons = this.reasons;
+        let idle = self.idle(at)[line.link][line.end];
+        let rest = this.open(idle);
+        let mut reasons = this.reasons.clone();
+        reasons.insert(IdleReason::LineDown, this.down(idle));
         let mut put = |reason| *reasons.entry(reason).or_default() += rest;
         match self.user_of(line) {
             User::Nobody => put(IdleReason::NoSender),
+            User::Elsewhere => put(IdleReason::OtherWay),
             User::Application => put(IdleReason::Sender(SenderState::Application)),
             User::Sole(sender) => {
                 let history = &self.histories[sender];
                 let own = at - self.books.from() - rest;
                 let sums = difference(history.sums(at), Some(history.before));
-                let held_back = self.held_back_by(line, self.flow_of_sender(sender));
-                apportion(&mut reasons, rest, sums, own, held_back);
+                apportion(&mut reasons, rest, sums, own, self.held_back_by(line, sender));
             }
             User::Shared(first) => {
                 let sender = this.last.unwrap_or(first);
                 let last = this.senders.get(&sender).copied().unwrap_or_default();
                 let sums = difference(self.histories[sender].sums(at), last.sums);
-                let held_back = self.held_back_by(line, self.flow_of_sender(sender));
-                apportion(&mut reasons, rest, sums, self.unit(line).time(last.since), held_back);
+                let (own, held_back) = (self.unit(line).time(last.since), self.held_back_by(line, sender));
+                apportion(&mut reasons, rest, sums, own, held_back);
             }
         }
         reasons
@@ -157,33 +184,23 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether packets in one direction of a flow cross a line.
-    fn crosses(&self, flow: usize, back: bool, line: LineId) -> bool {
-        match &self.ways[way_index(flow, back)] {
-            Way::Circuit(vc) => self.vcs[*vc].lines.contains(&line),
-            Way::Links(lines) => lines.contains(&line),
-        }
+    /// Whether cells of a generator cross a line.
+    fn generates_on(&self, flow: usize, line: LineId) -> bool {
+        self.generates(flow) && self.vcs[self.vc_of(flow)].lines.contains(&line)
     }
 
     fn user_of(&self, line: LineId) -> User {
         let (mut senders, mut others, mut silent) = (Vec::new(), 0, false);
         for (number, sender) in self.senders().into_iter().enumerate() {
-            match sender {
-                Sender::Process(flow) if self.crosses(flow, false, line) => senders.push(number),
-                Sender::Endpoint(endpoint) => {
-                    let this = &self.endpoints[endpoint];
-                    if this.writes() && self.crosses(this.flow, false, line) {
-                        senders.push(number);
-                    } else if !this.writes() && self.crosses(this.flow, true, line) {
-                        others += 1;
-                    }
-                }
-                Sender::Process(_) => {}
+            let reads = matches!(sender, Sender::Endpoint(endpoint) if !self.endpoints[endpoint].writes());
+            match self.possible[number].lines.contains(&line) {
+                true if reads => others += 1,
+                true => senders.push(number),
+                false => {}
             }
         }
-        let generators = (0..self.sources.len()).filter(|flow| self.generates(*flow));
         let mut generates = false;
-        for flow in generators.filter(|flow| self.crosses(*flow, false, line)) {
+        for flow in (0..self.sources.len()).filter(|flow| self.generates_on(*flow, line)) {
             match self.topology.flows[flow].cells {
                 Some(_) => (generates, others) = (true, others + 1),
                 None => silent = true,
@@ -193,12 +210,17 @@ impl Engine<'_> {
             (Some(&sender), 1) => User::Sole(sender),
             (Some(&sender), _) => User::Shared(sender),
             (None, _) if generates || silent => User::Application,
+            (None, _) if self.is_on_a_fan(line) => User::Elsewhere,
             (None, _) => User::Nobody,
         }
     }
 
-    /// Why a line was idle while a sender of a flow was sending.
-    fn held_back_by(&self, line: LineId, flow: usize) -> IdleReason {
+    /// Why a line was idle while a sender was sending.
+    fn held_back_by(&self, line: LineId, sender: usize) -> IdleReason {
+        if self.possible[sender].avoidable.contains(&line) {
+            return IdleReason::OtherWay;
+        }
+        let flow = self.flow_of_sender(sender);
         let Way::Circuit(vc) = self.ways[way_index(flow, false)] else { return IdleReason::Upstream };
         let first = self.vcs[vc].lines[0];
         let shaped = self.shapers[vc].adapts()

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use engpass_model::tcp::Segment;
 
 use crate::cell::{Cell, LineId, Vc};
-use crate::outcome::{Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, Observed, Place, Times};
+use crate::outcome::{
+    Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, Observed, OutageSeen, Place, Times,
+};
 
 /// A datagram, a TCP segment, or a cell of a generator.
 #[derive(Clone, Debug)]
@@ -103,6 +105,8 @@ pub(crate) struct Ledger {
     /// By flow, the delays of its datagrams, and the round trips of its writing ends.
     delays: Vec<Vec<u64>>,
     round_trips: Vec<Vec<u64>>,
+    /// By flow, when datagrams were received, at any time.
+    receptions: Vec<Vec<u64>>,
     /// How many datagrams of each flow were begun.
     numbers: Vec<u64>,
     datagrams: Vec<Datagram>,
@@ -119,6 +123,7 @@ impl Ledger {
             flows: vec![FlowSeen::default(); flows],
             delays: vec![Vec::new(); flows],
             round_trips: vec![Vec::new(); flows],
+            receptions: vec![Vec::new(); flows],
             numbers: vec![0; flows],
             datagrams: Vec::new(),
             departures: BTreeMap::new(),
@@ -188,6 +193,7 @@ impl Ledger {
             flow.received += unit;
             flow.received_bytes += unit * (this.payload - refused);
             flow.receptions.add((!this.generated).then_some(number), now);
+            self.receptions[this.flow].push(now);
             if unit == 1 && !this.generated {
                 self.delays[this.flow].push(now - this.begun);
             }
@@ -225,6 +231,22 @@ impl Ledger {
         }
         this.lost = Some((now, place));
         self.losses.entry(Losing { place, flow }).or_default().datagrams += unit;
+    }
+
+    /// What outages did to a flow that sends up to `until`.
+    pub(crate) fn outage(&self, flow: usize, until: u64) -> OutageSeen {
+        let from = self.warmup.unwrap_or(0);
+        let (mut longest, mut since) = (0, None);
+        for &at in &self.receptions[flow] {
+            if let Some(since) = since.filter(|_| self.unit(at) == 1) {
+                longest = longest.max(at - since);
+            }
+            since = Some(at.max(from));
+        }
+        let last = since.map_or(0, |since: u64| until.saturating_sub(since));
+        let down = |losing: &Losing| losing.flow == flow && matches!(losing.place, Place::Down { .. });
+        let lost = self.losses.iter().filter(|(losing, _)| down(losing));
+        OutageSeen { longest: longest.max(last), lost: lost.map(|(_, lost)| lost.datagrams).sum() }
     }
 
     /// A cell has left a transmitter.

@@ -114,7 +114,7 @@ impl Engine<'_> {
                 let sdu = self.topology.circuits[circuit].encapsulation.sdu(IP_HEADER_BYTES + bytes);
                 (cells(sdu), sdu)
             }
-            Way::Links(_) => (0, IP_HEADER_BYTES + bytes),
+            Way::Links { .. } => (0, IP_HEADER_BYTES + bytes),
         };
         Packet {
             flow: this.flow,
@@ -122,7 +122,6 @@ impl Engine<'_> {
             offset,
             bytes,
             way,
-            hop: 0,
             discipline_flow: sender as u32,
             ttl: self.testbed.traffic[this.flow].ttl().expect("packets have a time to live"),
             ect: this.segment.is_some_and(|(segment, _)| segment.ect),
@@ -172,7 +171,7 @@ impl Engine<'_> {
         self.packets.push(packet);
         match self.ways[way] {
             Way::Circuit(vc) => self.hand_to_shaper(now, vc, number, cells),
-            Way::Links(_) => self.joins_queue(now, nic, number),
+            Way::Links { .. } => self.joins_queue(now, nic, number),
         }
         match sender {
             Sender::Process(flow) => self.process_goes_on(now, flow),

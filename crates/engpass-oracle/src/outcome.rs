@@ -79,6 +79,17 @@ pub struct FlowSeen {
     pub receptions: Receptions,
     /// Of a `tcp-stream`.
     pub tcp: Option<TcpSeen>,
+    /// In a run with events.
+    pub outage: Option<OutageSeen>,
+}
+
+/// What outages of links did to a flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutageSeen {
+    /// The longest time of the counted time without a reception, in picoseconds.
+    pub longest: u64,
+    /// Datagrams lost because a link was down.
+    pub lost: u64,
 }
 
 /// When which datagrams were received.
@@ -196,6 +207,13 @@ pub enum Place {
     },
     /// The line behind this end of this link.
     Line {
+        /// Index of the link.
+        link: usize,
+        /// Index of the end, 0 or 1.
+        end: usize,
+    },
+    /// The line behind this end of this link, or the queue in front of it: the link was down.
+    Down {
         /// Index of the link.
         link: usize,
         /// Index of the end, 0 or 1.

@@ -1,8 +1,10 @@
-//! IP packets, and the ways they take.
+//! IP packets, and what nodes know of their ways.
+
+use std::collections::BTreeMap;
 
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_testbed::Topology;
-use engpass_testbed::topology::Leg;
+use engpass_testbed::topology::{Leg, NodeId};
 
 use crate::cell::{LineId, Vc, turned, vc_index};
 
@@ -17,10 +19,8 @@ pub(crate) struct Packet {
     pub(crate) offset: u64,
     /// Bytes of IP payload in it.
     pub(crate) bytes: u64,
-    /// The way it takes.
+    /// Where it is to go: the nodes know their part of the way.
     pub(crate) way: usize,
-    /// Where on a way over links it is: the line that it is on, or waits for.
-    pub(crate) hop: usize,
     /// Who sent it, as queue disciplines number their flows.
     pub(crate) discipline_flow: u32,
     /// Time to live.
@@ -44,13 +44,14 @@ impl Packet {
     }
 }
 
-/// The way of a flow's packets in one direction.
+/// What there is to know of the way of a flow's packets in one direction.
 #[derive(Clone, Debug)]
 pub(crate) enum Way {
     /// A direction of a circuit, from host to host.
     Circuit(usize),
-    /// Links that carry frames.
-    Links(Vec<LineId>),
+    /// Links that carry frames: the line of the host's NIC, and by node those on which its packets may leave it, equally short ways in the order of
+    /// the file.
+    Links { nic: LineId, at: BTreeMap<NodeId, Vec<LineId>> },
 }
 
 /// The way of a flow, or the one back.
@@ -74,10 +75,22 @@ pub(crate) fn ways(topology: &Topology) -> Vec<Way> {
             Leg::Link(hop) => *hop,
             Leg::Circuit { .. } => panic!("the oracle knows no ways that join circuits and links"),
         };
-        let there = path.legs.iter().map(|leg| LineId::of(topology, hop(leg))).collect();
-        let back = path.legs.iter().rev().map(|leg| LineId::of(topology, turned(hop(leg)))).collect();
-        ways.push(Way::Links(there));
-        ways.push(Way::Links(back));
+        let line = |leg: &Leg| LineId::of(topology, hop(leg));
+        let [there, back] = match &path.fans {
+            Some(fans) => fans.each_ref().map(|fan| {
+                fan.at.iter().map(|(node, legs)| (*node, legs.iter().map(line).collect())).collect()
+            }),
+            // No policy chooses: one way, and the same one back.
+            None => {
+                let there = path.legs.iter().map(|leg| (hop(leg).from, vec![line(leg)])).collect();
+                let back = path.legs.iter().map(|leg| turned(hop(leg)));
+                [there, back.map(|hop| (hop.from, vec![LineId::of(topology, hop)])).collect()]
+            }
+        };
+        for (host, at) in [(path.from, there), (path.to, back)] {
+            let at: BTreeMap<NodeId, Vec<LineId>> = at;
+            ways.push(Way::Links { nic: at[&host][0], at });
+        }
     }
     ways
 }
@@ -87,7 +100,7 @@ impl Way {
     pub(crate) fn nic(&self, vcs: &[Vc]) -> LineId {
         match self {
             Self::Circuit(vc) => vcs[*vc].lines[0],
-            Self::Links(lines) => lines[0],
+            Self::Links { nic, .. } => *nic,
         }
     }
 }

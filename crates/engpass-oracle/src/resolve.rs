@@ -9,10 +9,13 @@ use engpass_model::switch::Switch;
 use engpass_model::time::{Pace, Time};
 use engpass_model::unit::{Basis, FramedRate, Share};
 use engpass_model::wire::{Encapsulation, Framing};
-use engpass_testbed::topology::{CircuitPath, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind};
+use engpass_testbed::topology::{
+    CircuitPath, EventPath, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind,
+};
 use engpass_testbed::{Testbed, Topology};
 
 use crate::rate;
+use crate::routing::fans;
 
 /// Resolve names, routes and rates.
 ///
@@ -110,7 +113,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
                 Some(circuit) => circuit,
                 None => {
                     let route = route(hosts, &links, false, node(from), node(to));
-                    flows.push(over_links(&links, name, route));
+                    flows.push(over_links(testbed, &links, name, route));
                     continue;
                 }
             },
@@ -161,7 +164,23 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             _ => 1,
         };
     }
-    Topology { hosts, switches: testbed.switches.len(), nodes, links, circuits, flows, events: Vec::new() }
+    let events = testbed.events.iter().map(|(name, config)| event(&links, &nodes, name, &config.target));
+    let events = events.collect();
+    Topology { hosts, switches: testbed.switches.len(), nodes, links, circuits, flows, events }
+}
+
+/// What an event changes: a link that both ends see, or `NODE/LINK`, an interface.
+fn event(links: &[LinkEnds], nodes: &[String], name: &str, target: &str) -> EventPath {
+    let link_of = |name: &str| links.iter().position(|link| link.name == name);
+    if let Some(link) = link_of(target) {
+        return EventPath { name: name.into(), link, seen_by: [true; 2] };
+    }
+    let interface = target.match_indices('/').find_map(|(slash, _)| {
+        let node = nodes.iter().position(|node| *node == target[..slash])?;
+        Some((node, link_of(&target[slash + 1..])?))
+    });
+    let (node, link) = interface.expect("an event is for a link or an interface");
+    EventPath { name: name.into(), link, seen_by: links[link].ends.map(|end| end == node) }
 }
 
 /// The kind of a node: hosts come first, then switches, then routers.
@@ -177,18 +196,24 @@ pub(crate) fn kind(topology: &Topology, node: NodeId) -> NodeKind {
 }
 
 /// The path of a flow over links that carry frames.
-fn over_links(links: &[LinkEnds], name: &str, route: Vec<Hop>) -> FlowPath {
-    let mtus = || route.iter().map(|hop| links[hop.link].mtu);
+fn over_links(testbed: &Testbed, links: &[LinkEnds], name: &str, route: Vec<Hop>) -> FlowPath {
+    let (from, to) = (route[0].from, route[route.len() - 1].to);
+    let fans = fans(testbed, links, (from, to));
+    let chosen = fans.iter().flat_map(|fans| &fans[0].at).flat_map(|(_, legs)| legs).map(|leg| match leg {
+        Leg::Link(hop) => *hop,
+        Leg::Circuit { .. } => unreachable!("only links that carry frames are chosen"),
+    });
+    let path_mtu = route.iter().copied().chain(chosen).map(|hop| links[hop.link].mtu).min();
     FlowPath {
         name: name.into(),
-        from: route[0].from,
-        to: route[route.len() - 1].to,
+        from,
+        to,
         circuit: None,
         forward: true,
         legs: route.iter().map(|hop| Leg::Link(*hop)).collect(),
-        mtu: mtus().next().expect("a route has links"),
-        path_mtu: mtus().min().expect("a route has links"),
-        fans: None,
+        mtu: links[route[0].link].mtu,
+        path_mtu: path_mtu.expect("a route has links"),
+        fans,
         first_source: 0,
         cells: None,
         route,

@@ -30,7 +30,7 @@ impl Engine<'_> {
         self.agenda.put(at, Group::RouterDone, (router, 0), Event::RouterDone { router });
     }
 
-    /// A router has processed a packet: it goes on, in pieces where it must.
+    /// A router has processed a packet: it goes on by a way that is chosen now, in pieces where it must.
     pub(crate) fn router_done(&mut self, now: u64, router: usize) {
         let packet = self.routers[router].waiting.pop_front().expect("a packet was processed");
         if !self.routers[router].waiting.is_empty() {
@@ -42,7 +42,7 @@ impl Engine<'_> {
             let place = Place::TimeToLive { node };
             return self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
         }
-        let line = self.goes_on(packet);
+        let line = self.way_out(self.topology.hosts + self.topology.switches + router, packet);
         let whole = self.packets[packet].clone();
         let cut = fragments(whole.bytes, self.topology.links[line.link].mtu);
         if cut.len() == 1 {

@@ -1,7 +1,7 @@
 //! Events resolved: what they change, and when.
 
 use engpass_model::event::{Event, LinkState};
-use engpass_model::random::Stream;
+use engpass_model::random::{Label, Stream};
 
 use crate::check::events::Target;
 use crate::diagnostic::Diagnostic;
@@ -31,7 +31,7 @@ pub fn changes(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<Change>
     let end = testbed.run.duration.0;
     let mut changes: Vec<Change> = Vec::new();
     for (event, (config, path)) in testbed.events.values().zip(&topology.events).enumerate() {
-        let random = Stream::new(seed, format_args!("event.{}", path.name));
+        let random = Stream::new(seed, Label::Event(&path.name));
         let (link, seen_by) = (path.link, path.seen_by);
         let change = |(at, state)| Change { at, link, seen_by, down: state == LinkState::Down, event };
         changes.extend(config.changes(random, end).into_iter().map(change));

@@ -25,7 +25,7 @@ use crate::circuit::Category;
 use crate::complaint::{Complaints, LONGEST};
 use crate::family::family;
 use crate::host::{DataPath, Side};
-use crate::random::Stream;
+use crate::random::{Label, Stream};
 use crate::tcp::TcpConfig;
 use crate::unit::{Basis, Duration, FramedRate, Rate, Size};
 
@@ -168,7 +168,7 @@ impl Traffic {
 
     /// When its datagrams come, drawn or in bursts, from the stream of random numbers for this name; `None` where they are even, or none.
     pub fn arrivals(&self, seed: u64, name: &str) -> Option<Arrivals> {
-        let random = || Stream::new(seed, format_args!("traffic.{name}.arrivals"));
+        let random = || Stream::new(seed, Label::Arrivals(name));
         match self {
             Self::Poisson(config) => Some(Arrivals::Poisson(config.arrivals(random()))),
             Self::UdpOnOff(config) => Some(Arrivals::Bursts(Box::new(config.arrivals(random())))),

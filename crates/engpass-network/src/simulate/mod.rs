@@ -35,6 +35,8 @@ use build::Source;
 use event::{Event, Events};
 use fabric::Fabric;
 use frames::Frames;
+#[doc(hidden)]
+pub use frames::Rule;
 use host::{Cpu, Process, Socket};
 pub use ledger::{Accounts, BookSeen};
 use nic::Nic;

@@ -4,6 +4,7 @@ mod circuits;
 #[path = "../common/mod.rs"]
 mod common;
 mod ecmp;
+mod lookahead;
 mod outage;
 mod paced_tcp;
 mod told;

@@ -11,9 +11,9 @@ use proptest::prelude::*;
 use crate::common::point;
 
 /// A router: its queue, and its time for a packet in microseconds.
-type Node = (u8, u8);
+pub(super) type Node = (u8, u8);
 /// A flow: its kind, and the routers that its ends are at.
-type Traffic = (u8, u8, u8);
+pub(super) type Traffic = (u8, u8, u8);
 
 const QUEUES: [&str; 6] = [
     r#"{ drop-tail = { limit = "12 packets" } }"#,
@@ -59,7 +59,7 @@ tcp = { quick_acks = 0, ack_delay = "3 ms" }"#,
 ];
 
 /// Routers in a row, and hosts at both ends of every flow, each with a link of its own.
-fn text(routers: &[Node], flows: &[Traffic], chance: u8, warmup: bool) -> String {
+pub(super) fn text(routers: &[Node], flows: &[Traffic], chance: u8, warmup: bool) -> String {
     let mut text = String::from("name = \"a row of routers\"\n[run]\nduration = \"60 ms\"\n");
     if warmup {
         text += "warmup = \"21 ms\"\n";

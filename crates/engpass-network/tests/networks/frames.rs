@@ -1,5 +1,7 @@
 //! Random networks of Ethernet and point-to-point links, Ethernet switches and routers.
 
+#[allow(dead_code, reason = "`limit` does not know several ways so far")]
+mod mesh;
 mod port;
 mod queues;
 
@@ -23,6 +25,8 @@ use proptest::sample::select;
 
 use super::assemble::{self, turn, two};
 use super::{Drawn, HostDraw, TcpDraw, TimesDraw, UdpDraw, tcp, udp};
+#[allow(unused_imports, reason = "`limit` does not know several ways so far")]
+pub(crate) use mesh::mesh;
 pub(crate) use port::port;
 
 /// Bytes that the hosts' lines can carry in a run, all together.
@@ -75,7 +79,8 @@ pub(crate) fn frames() -> impl Strategy<Value = Drawn> {
     (graph, order, vec(super::host(), 4), sent, run).prop_map(|(graph, order, hosts, sent, run)| {
         let (ring, nodes, at, links) = graph;
         let (udp, uneven, tcp) = sent;
-        Drawn(Parts { ring, nodes, at, links, order, hosts, udp, uneven, tcp, run }.testbed())
+        let mesh = None;
+        Drawn(Parts { ring, nodes, at, links, order, hosts, udp, uneven, tcp, run, mesh }.testbed())
     })
 }
 
@@ -159,6 +164,8 @@ struct Parts {
     uneven: Vec<((u64, u64, Uneven, TimesDraw), WayDraw)>,
     tcp: Vec<(TcpDraw, WayDraw)>,
     run: (u64, Option<u64>),
+    /// Equally short ways, policies and events, in place of a line or a ring.
+    mesh: Option<mesh::Mesh>,
 }
 
 impl Parts {
@@ -177,9 +184,14 @@ impl Parts {
         });
         let routers = nodes().filter(|(_, draw)| !draw.switch).map(|(i, draw)| {
             let per_packet = Duration(draw.time);
-            (self.node(i), Router { per_packet, queue: draw.queue.clone(), ecmp: Ecmp::default() })
+            let own =
+                links.iter().filter(|(_, link)| link.ends.contains(&self.node(i))).map(|(name, _)| name);
+            let own: Vec<_> = own.collect();
+            let ecmp = self.mesh.as_ref().map_or(Ecmp::default(), |mesh| mesh.policy(i, &own));
+            (self.node(i), Router { per_packet, queue: draw.queue.clone(), ecmp })
         });
         let all = self.hosts.iter().take(hosts).enumerate();
+        let ends = links.iter().map(|(name, link)| (name.clone(), link.ends.clone())).collect();
         Testbed {
             name: "random".into(),
             description: None,
@@ -187,7 +199,7 @@ impl Parts {
             switches: switches.collect(),
             routers: routers.collect(),
             traffic: self.traffic(hosts, duration),
-            events: IndexMap::new(),
+            events: self.mesh.as_ref().map_or(IndexMap::new(), |mesh| mesh.events(&ends, duration)),
             run: Run {
                 duration: Duration(duration),
                 warmup: warmup.map(|part| Duration(duration / 1000 * part)),
@@ -205,7 +217,10 @@ impl Parts {
 
     fn links(&self, hosts: usize) -> IndexMap<String, Link> {
         let nodes = self.nodes.len();
-        let mut ends: Vec<[String; 2]> = (1..nodes).map(|i| [self.node(i - 1), self.node(i)]).collect();
+        let mut ends: Vec<[String; 2]> = match &self.mesh {
+            Some(mesh) => mesh.edges(nodes).map(|(one, other)| [self.node(one), self.node(other)]).collect(),
+            None => (1..nodes).map(|i| [self.node(i - 1), self.node(i)]).collect(),
+        };
         if self.ring && nodes == 3 {
             ends.push([self.node(2), self.node(0)]);
         }

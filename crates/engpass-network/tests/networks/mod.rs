@@ -22,6 +22,8 @@ use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+#[allow(unused_imports, reason = "`limit` does not know several ways so far")]
+pub(crate) use frames::mesh;
 pub(crate) use frames::{frames, port};
 use memory::DataDraw;
 

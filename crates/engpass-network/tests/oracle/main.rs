@@ -5,6 +5,7 @@ use engpass_oracle::{cell, engine, outcome, queue, resolve};
 mod bench;
 mod by_hand;
 mod captured;
+mod choices;
 mod contended;
 mod fast;
 mod file;

@@ -18,7 +18,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::cell::vc_index;
 use crate::engine::Engine;
-use crate::networks::{Drawn, frames, network, network_with_tcp, port};
+use crate::networks::{Drawn, frames, mesh, network, network_with_tcp, port};
 use crate::outcome::{Departing, FlowSeen, Observed, Place, Times, compare};
 use crate::queue::Cause;
 use crate::resolve::resolve;
@@ -117,6 +117,11 @@ proptest! {
 
     #[test]
     fn packets_balance_at_every_instant(Drawn(testbed) in frames(), seed in any::<u64>()) {
+        balances(testbed, seed)?;
+    }
+
+    #[test]
+    fn packets_balance_where_links_go_down(Drawn(testbed) in mesh(), seed in any::<u64>()) {
         balances(testbed, seed)?;
     }
 
@@ -295,15 +300,15 @@ fn random_networks_meet_everything() {
 
 /// What a sample of networks meets, and how often.
 #[derive(Default)]
-struct Met(BTreeMap<&'static str, u64>);
+pub(crate) struct Met(BTreeMap<&'static str, u64>);
 
 impl Met {
-    fn meet(&mut self, what: &'static str, there: bool) {
+    pub(crate) fn meet(&mut self, what: &'static str, there: bool) {
         *self.0.entry(what).or_default() += u64::from(there);
     }
 
     /// Where something is met too rarely to be tested.
-    fn enough(&self) {
+    pub(crate) fn enough(&self) {
         println!("{:?}", self.0);
         for (what, times) in &self.0 {
             assert!(*times >= ENOUGH, "{what}: only {times} of {NETWORKS} networks");
@@ -311,7 +316,7 @@ impl Met {
     }
 
     /// What TCP meets.
-    fn tcp(&mut self, testbed: &Testbed, seen: &Observed) {
+    pub(crate) fn tcp(&mut self, testbed: &Testbed, seen: &Observed) {
         let slow = |traffic: &Traffic| {
             let (from, to) = traffic.ends();
             [from, to]

@@ -133,7 +133,7 @@ impl Scheduler for CoDel {
         self.state.deque(now, (self.law, self.longest), &mut self.list, dropped)
     }
 
-    fn holds(&self) -> u64 {
-        self.list.len() as u64
+    fn waiting(&self) -> Vec<Packet> {
+        self.list.iter().copied().collect()
     }
 }

@@ -82,7 +82,7 @@ impl Scheduler for Drr {
         }
     }
 
-    fn holds(&self) -> u64 {
-        self.length().packets
+    fn waiting(&self) -> Vec<Packet> {
+        self.queues.values().flatten().copied().collect()
     }
 }

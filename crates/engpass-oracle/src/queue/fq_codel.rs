@@ -103,8 +103,8 @@ impl Scheduler for FqCoDel {
         }
     }
 
-    fn holds(&self) -> u64 {
-        self.length().packets
+    fn waiting(&self) -> Vec<Packet> {
+        self.queues.values().flat_map(|flow| &flow.list).copied().collect()
     }
 }
 

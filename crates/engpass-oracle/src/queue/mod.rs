@@ -112,8 +112,8 @@ pub(crate) trait Scheduler {
     fn ready(&self, _now: u64) -> Option<u64> {
         None
     }
-    /// Packets that it holds.
-    fn holds(&self) -> u64;
+    /// The packets that it holds, in any order.
+    fn waiting(&self) -> Vec<Packet>;
 }
 
 /// A discipline at a port.

@@ -29,7 +29,7 @@ impl Scheduler for Priority {
         self.classes.iter_mut().rev().find_map(VecDeque::pop_front)
     }
 
-    fn holds(&self) -> u64 {
-        self.classes.iter().map(|class| class.len() as u64).sum()
+    fn waiting(&self) -> Vec<Packet> {
+        self.classes.iter().flatten().copied().collect()
     }
 }

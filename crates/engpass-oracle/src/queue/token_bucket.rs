@@ -56,7 +56,7 @@ impl Scheduler for TokenBucket {
         Some(now + missing.div_ceil(u128::from(self.config.rate.0)) as u64)
     }
 
-    fn holds(&self) -> u64 {
-        self.list.len() as u64
+    fn waiting(&self) -> Vec<Packet> {
+        self.list.iter().copied().collect()
     }
 }

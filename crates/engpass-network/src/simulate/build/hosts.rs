@@ -1,7 +1,7 @@
 //! The ends of flows: processes, sockets, endpoints.
 
 use engpass_model::host::{Side, ps};
-use engpass_model::random::Stream;
+use engpass_model::random::{Label, Stream};
 use engpass_model::source::{TcpStream, Traffic};
 use engpass_model::tcp::{End, Role, Shared};
 use engpass_model::time::{Pace, SECOND, Time};
@@ -24,7 +24,6 @@ impl Builder<'_> {
         if rate.is_some_and(|rate| rate.0 == 0) {
             return None;
         }
-        let name = format!("traffic.{}", path.name);
         let cost = host.occupation(Side::Send, traffic.data_path(Side::Send));
         Some(Process {
             flow,
@@ -42,7 +41,7 @@ impl Builder<'_> {
             is_free: cost.datagram(1, 1) == 0,
             cost,
             pauses: host.pauses.clone(),
-            random: Stream::new(self.seed, &name),
+            random: Stream::new(self.seed, Label::Traffic(&path.name)),
             messages: 0,
             fragment: 0,
             datagram: None,
@@ -60,13 +59,10 @@ impl Builder<'_> {
         };
         let host = &self.testbed.hosts[at];
         let application = writes.map(|config| {
-            let chance = host.pauses.clone().map(|pauses| {
-                let name = match stream {
-                    0 => format!("traffic.{}", path.name),
-                    other => format!("traffic.{}.{other}", path.name),
-                };
-                (pauses, Stream::new(self.seed, &name))
-            });
+            let chance = host
+                .pauses
+                .clone()
+                .map(|pauses| (pauses, Stream::new(self.seed, Label::Connection(&path.name, stream))));
             let pace = config.rate.map(|rate| (Pace::of_bits(8, rate.0), ps(config.start)));
             let waits = chance.is_some() || pace.is_some();
             let delays = Delays { chance, pace, begun: 0, resume: NEVER, early: false };
@@ -123,8 +119,8 @@ impl Builder<'_> {
         let mut p = own.as_ref().unwrap_or(tcp).resolve(mtu);
         if p.ack_heartbeat || p.rto_heartbeat {
             // Heartbeats of different hosts are not in step.
-            let name = format!("host.{}.tcp", self.topology.nodes[host]);
-            p.heartbeat_phase = Time(Stream::new(self.seed, &name).below(SECOND));
+            let label = Label::Heartbeat(&self.topology.nodes[host]);
+            p.heartbeat_phase = Time(Stream::new(self.seed, label).below(SECOND));
         }
         // Flows of one kind stand together in a file.
         if let Some(shared) = self.tcp.iter().rev().take(16).find(|shared| ***shared == p) {

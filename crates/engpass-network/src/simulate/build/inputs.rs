@@ -2,7 +2,7 @@
 
 use engpass_model::element::{Channel, Generator, VcId};
 use engpass_model::host::ps;
-use engpass_model::random::Stream;
+use engpass_model::random::{Label, Stream};
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 
@@ -44,8 +44,7 @@ impl Builder<'_> {
 
     fn generator(&self, flow: usize, vc: VcId, traffic: &Traffic) -> Option<Source> {
         let pace = self.topology.flows[flow].cells?;
-        let name = format!("traffic.{}", self.topology.flows[flow].name);
-        let mut random = Stream::new(self.seed, &name);
+        let mut random = Stream::new(self.seed, Label::Traffic(&self.topology.flows[flow].name));
         let last = |stop: Option<u64>| {
             stop.map_or(Some(self.window.end), |stop| Some(stop.checked_sub(1)?.min(self.window.end)))
         };

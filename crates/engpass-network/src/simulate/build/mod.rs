@@ -27,7 +27,7 @@ use crate::simulate::arena::Arena;
 use crate::simulate::datagrams::Datagrams;
 use crate::simulate::event::{Event, Events};
 use crate::simulate::fabric::{Counter, Fabric, Onward, Vc};
-use crate::simulate::frames::{Asking, Frames};
+use crate::simulate::frames::{Asking, Frames, Rule as Lookahead};
 use crate::simulate::host::{Cpu, Process, Socket};
 use crate::simulate::ledger::{Ledger, Opening};
 use crate::simulate::nic::{Nic, ONWARD, Way};
@@ -93,17 +93,24 @@ impl Network {
         if let Some(why) = crate::unmodelled(testbed) {
             return Err(SimError::Unsupported(why));
         }
-        let end = testbed.run.duration.0;
-        let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
-        Self::build(testbed, topology, seed, Window { from, end }, (false, Asking::Unknown))
+        Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Unknown, None))
+    }
+
+    /// The network of this testbed in which a rule of lookahead is not obeyed, for a test that it is needed.
+    #[doc(hidden)]
+    pub fn disobeying(
+        testbed: &Testbed,
+        topology: &Topology,
+        seed: u64,
+        rule: Lookahead,
+    ) -> Result<Self, SimError> {
+        Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Unknown, Some(rule)))
     }
 
     /// The same where packets of flows with fans are asked for their way at every router, for a test that it changes nothing.
     #[doc(hidden)]
     pub fn asking(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
-        let end = testbed.run.duration.0;
-        let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
-        Self::build(testbed, topology, seed, Window { from, end }, (false, Asking::Routers))
+        Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Routers, None))
     }
 
     /// Decisions of routers so far, for tests that ask whether any were made.
@@ -118,7 +125,7 @@ impl Network {
         topology: &Topology,
         seed: u64,
         window: Window,
-        (outside, asking): (bool, Asking),
+        (outside, asking, disobeyed): (bool, Asking, Option<Lookahead>),
     ) -> Result<Self, SimError> {
         let mut builder = Builder {
             testbed,
@@ -134,7 +141,7 @@ impl Network {
             origins: Vec::new(),
             onward: Vec::new(),
             only_ends_count: Vec::new(),
-            frames: Frames::new(testbed, topology, seed, window, asking)?,
+            frames: Frames::new(testbed, topology, seed, window, (asking, disobeyed))?,
             sources: Vec::new(),
             adapting: Vec::new(),
             tcp: Vec::new(),
@@ -148,6 +155,12 @@ impl Network {
         builder.find_rings();
         builder.finish()
     }
+}
+
+/// The counted time of a run.
+fn window_of(testbed: &Testbed) -> Window {
+    let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
+    Window { from, end: testbed.run.duration.0 }
 }
 
 /// The time of a cell on the line of every port; unused where the line carries frames.
@@ -360,8 +373,10 @@ impl Builder<'_> {
             let host = self.node_of(endpoint.nic as usize);
             endpoint.at_rest = free[host] == users[host];
             // What an endpoint sends ahead of the clock must not come to a line of which an event decides.
-            let stays = frames.port(endpoint.nic as usize).is_some_and(|line| !line.may_change());
-            if endpoint.at_rest && stays && users[host] == 1 {
+            let stays = frames
+                .port(endpoint.nic as usize)
+                .is_some_and(|line| frames.obeys(Lookahead::OwnLine, !line.may_change()));
+            if endpoint.at_rest && stays && frames.obeys(Lookahead::OneConnection, users[host] == 1) {
                 // What comes to it is what the other end sends.
                 frames.tell_host(routes[index ^ 1]);
             }

@@ -4,7 +4,7 @@ use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::lottery::Flying;
-use super::{END, Packet, Step};
+use super::{END, Packet, Rule, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
@@ -173,7 +173,8 @@ impl Network {
         // Whatever goes out by the port comes from this engine, in order.
         let decides =
             |step: Step| step.is_line() && self.frames.ports[step.port as usize].decides_on_arrival();
-        if !engine.asks && engine.free <= self.end && !self.frames.silent && decides(step) {
+        let ahead = !engine.asks || self.frames.disobeyed == Some(Rule::AskingEngine);
+        if ahead && engine.free <= self.end && !self.frames.silent && decides(step) {
             return Some(engine.free);
         }
         engine.busy.push_back((engine.free, packet));

@@ -1,12 +1,13 @@
 //! From a topology to ports and routes for frames.
 
-use engpass_model::random::Stream;
+use engpass_model::random::{Label, Stream};
 use engpass_model::switch::Switch;
 use engpass_testbed::topology::{Hop, Leg, LinkEnds, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
 use super::circuits::{ENTRY, Entry};
-use super::{Asking, END, Engine, FramePort, Frames, Route, Step, Tells};
+use super::port::Draws;
+use super::{Asking, END, Engine, FramePort, Frames, Route, Rule, Step, Tells};
 use crate::simulate::SimError;
 use crate::simulate::tally::Window;
 
@@ -22,9 +23,9 @@ impl Frames {
         topology: &Topology,
         seed: u64,
         window: Window,
-        asking: Asking,
+        (asking, disobeyed): (Asking, Option<Rule>),
     ) -> Result<Self, SimError> {
-        let mut frames = Self { asking, seed, ..Self::default() };
+        let mut frames = Self { asking, disobeyed, seed, ..Self::default() };
         let carries = |link: &&LinkEnds| !link.medium.is_atm();
         frames.ports.reserve_exact(2 * topology.links.iter().filter(carries).count());
         frames.places.reserve_exact(2 * topology.links.len());
@@ -47,14 +48,14 @@ impl Frames {
                     },
                     _ => 0,
                 };
-                // Parallel links between two nodes have lotteries of their own.
-                let place = format!("{}.{}", link.name, topology.nodes[from]);
-                let lottery = move |of: &str, outages: u32| match outages {
-                    0 => Stream::new(seed, format_args!("{of}.{place}")),
-                    _ => Stream::new(seed, format_args!("{of}.{place}.{outages}")),
+                // Parallel links between two nodes have streams of their own.
+                let (name, node) = (link.name.clone(), topology.nodes[from].clone());
+                let draws = Draws {
+                    line: Stream::new(seed, Label::Line(&name, &node)),
+                    queue: Box::new(move |outages| Stream::new(seed, Label::Queue(&name, &node, outages))),
                 };
                 let changes = topology.events.iter().any(|event| event.link == number as usize / 2);
-                let mut port = FramePort::new(link, (number, end), latency, changes, lottery);
+                let mut port = FramePort::new(link, (number, end), latency, changes, draws);
                 if let Some(from) = window.from {
                     port.opens_at(from);
                 }
@@ -125,13 +126,19 @@ impl Frames {
         }
         for place in 1..self.steps.len() {
             let (from, this) = (self.steps[place - 1], self.steps[place]);
-            let both = from.is_line() && this.is_line();
-            let from = from.port;
-            if !both || before[this.port as usize] != Before::One(from) {
+            if !from.is_line() || !this.is_line() {
                 continue;
             }
-            let in_order = self.ports[from as usize].is_in_order();
-            if in_order && !this.takes_time && self.ports[this.port as usize].decides_on_arrival() {
+            let (line, port) = (&self.ports[from.port as usize], &self.ports[this.port as usize]);
+            let changes = line.may_change() || port.may_change();
+            // The port of a line that may change is served, and its line looks at each packet that arrives.
+            let exempt = changes && self.disobeyed == Some(Rule::NoChange);
+            let tells = self.obeys(Rule::OneFeeder, before[this.port as usize] == Before::One(from.port))
+                && self.obeys(Rule::NoChange, !changes)
+                && (exempt || self.obeys(Rule::Order, line.is_in_order()))
+                && (exempt || self.obeys(Rule::DecidesOnArrival, port.decides_on_arrival()))
+                && self.obeys(Rule::NoTime, !this.takes_time);
+            if tells {
                 self.steps[place - 1].tells = Tells::Port;
             }
         }
@@ -177,11 +184,10 @@ impl Frames {
         let hops = topology.hops(Leg::Circuit { circuit, forward });
         let from = hops[0].from;
         let link = &topology.links[hops[0].link];
-        let name =
-            format!("queue.{}.{}.{}", link.name, topology.nodes[from], topology.circuits[circuit].name);
+        let label = Label::CircuitQueue(&link.name, &topology.nodes[from], &topology.circuits[circuit].name);
         let ports = hops.iter().map(|hop| port_of(topology, hop)).collect();
         let queued = matches!(topology.kind(from), NodeKind::Router(_)).then(|| (link, link.end_of(from)));
-        let random = Stream::new(self.seed, &name);
+        let random = Stream::new(self.seed, label);
         self.entries.push(Entry::new(&topology.circuits[circuit], vc, ports, queued, random));
         self.entries.len() as u32 - 1
     }

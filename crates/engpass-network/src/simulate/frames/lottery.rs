@@ -35,11 +35,11 @@ pub(super) struct Lottery {
 
 impl Lottery {
     /// That of a line, if chance does anything there, or if it `changes`.
-    pub(super) fn of(link: &LinkEnds, changes: bool, random: impl FnOnce() -> Stream) -> Option<Self> {
+    pub(super) fn of(link: &LinkEnds, changes: bool, random: Stream) -> Option<Self> {
         let chance = link.loss.0 > 0 || link.jitter.ps() > 0 || link.reorder.is_some();
         (chance || changes).then(|| Self {
             outages: changes.then(Outages::default),
-            random: random(),
+            random,
             loss: link.loss,
             jitter: link.jitter.ps(),
             reorder: link.reorder.map(|(share, delay)| (share, delay.ps())),

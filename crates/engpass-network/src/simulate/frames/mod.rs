@@ -16,6 +16,7 @@ mod lottery;
 mod outage;
 mod plain;
 mod port;
+mod rules;
 mod sent;
 mod trains;
 mod ways;
@@ -37,6 +38,7 @@ use choices::{BRANCH, Choices};
 use circuits::{ENTRY, Entry};
 pub(super) use port::{FramePort, PortTally, Told};
 use port::{Joined, Limited, OnLine, Passed};
+pub use rules::Rule;
 pub(super) use ways::WayLine;
 
 /// What carries frames.
@@ -68,6 +70,8 @@ pub(super) struct Frames {
     pub(super) spared: Vec<bool>,
     /// Where packets are asked for their way.
     asking: Asking,
+    /// A rule of lookahead that is not obeyed, for a test that it is needed.
+    pub(super) disobeyed: Option<Rule>,
     /// What a discipline has lost, for a moment.
     lost: Vec<(queue::Packet, Cause)>,
     /// Every packet has an event at every hop, for a test.
@@ -216,6 +220,12 @@ impl Frames {
     #[inline]
     pub(super) fn port_mut(&mut self, port: usize) -> Option<&mut FramePort> {
         self.ports.get_mut(self.places[port] as usize)
+    }
+
+    /// Whether a rule of lookahead holds for what it is about.
+    #[inline]
+    pub(super) fn obeys(&self, rule: Rule, holds: bool) -> bool {
+        holds || self.disobeyed == Some(rule)
     }
 
     /// The trail of a packet that has come to `place`.

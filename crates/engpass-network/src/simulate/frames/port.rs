@@ -58,6 +58,12 @@ const _: () = {
     assert!(std::mem::offset_of!(FramePort, sent) == 128);
 };
 
+/// Where a port draws from: for its line, and for its queue after so many outages.
+pub(super) struct Draws {
+    pub(super) line: Stream,
+    pub(super) queue: Box<dyn Fn(u32) -> Stream + Send>,
+}
+
 /// How plainly packets come to a line and arrive behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plainly {
@@ -176,13 +182,13 @@ pub(super) enum Joined {
 
 impl FramePort {
     /// The transmitter of this number, at end `end` of a link, its queue included; `latency` is that of the node at the other end.
-    /// It may ask for a `lottery` of its queue after so many outages, or of its line. Events may take the line down if it `changes`.
+    /// Events may take the line down if it `changes`.
     pub(super) fn new(
         link: &LinkEnds,
         (port, end): (u32, usize),
         latency: u64,
         changes: bool,
-        lottery: impl Fn(&str, u32) -> Stream + Clone + Send + 'static,
+        draws: Draws,
     ) -> Self {
         let around = link.line_bytes(u64::from(u16::MAX)) - u64::from(u16::MAX);
         let line = link.lines[end];
@@ -193,12 +199,12 @@ impl FramePort {
         let waiting = match &link.queues[end] {
             None => Waiting::All,
             Some(queue) if changes => {
-                let (queue, rate, lottery) = (queue.clone(), line.rate, lottery.clone());
+                let (queue, rate, random) = (queue.clone(), line.rate, draws.queue);
                 let (served, scheduler) =
-                    Served::new(Box::new(move |outages| queue.build(lottery("queue", outages), rate)));
+                    Served::new(Box::new(move |outages| queue.build(random(outages), rate)));
                 Waiting::Service(Service::new(scheduler, Some(served)))
             }
-            Some(queue) => match queue.build(lottery("queue", 0), line.rate) {
+            Some(queue) => match queue.build((draws.queue)(0), line.rate) {
                 Discipline::Arrival(admission) => match admission.only_limit() {
                     Some(limit) => Waiting::Room(limit),
                     None => Waiting::Arrival(admission),
@@ -222,7 +228,7 @@ impl FramePort {
             wake: u64::MAX,
             sent: SentOff::default(),
             waiting,
-            lottery: Lottery::of(link, changes, || lottery("line", 0)).map(Box::new),
+            lottery: Lottery::of(link, changes, draws.line).map(Box::new),
             tally: PortTally::default(),
             told: Told::default(),
         };
@@ -753,7 +759,8 @@ mod tests {
             reorder: None,
             queues: [Some(queue), None],
         };
-        FramePort::new(&link, (0, 0), 0, false, |of: &str, _: u32| Stream::new(1, of))
+        let draws = Draws { line: Stream::new(1, "line"), queue: Box::new(|_| Stream::new(1, "queue")) };
+        FramePort::new(&link, (0, 0), 0, false, draws)
     }
 
     #[test]

@@ -71,8 +71,6 @@ struct Front {
 struct Tree {
     /// Place of its first step.
     first: usize,
-    /// A choice that is the same for all packets of this lane was made: other lanes may have other ways.
-    is_own: bool,
     lines: Vec<WayLine>,
     /// By line, how many ends have it on their way.
     met: Vec<u32>,
@@ -105,6 +103,13 @@ impl Lane<'_> {
         }
         let view = View { heads: &self.heads, fragment: front.fragment };
         Some(legs[policy.decide(&view, members).member])
+    }
+
+    /// Whether a choice is the same for all packets of this lane, where that of another lane may be another one.
+    fn is_own(&self, frames: &mut Frames) -> bool {
+        let choices = self.fan.at.iter().filter(|(_, legs)| legs.len() > 1);
+        let fronts: Vec<_> = choices.map(|(node, _)| Front { node: *node, ..self.start() }).collect();
+        fronts.iter().any(|front| self.only_leg(frames, front).is_some())
     }
 
     /// Whether an event changes what this node sees of any of its legs.
@@ -198,7 +203,8 @@ impl Frames {
         let lines = legs.iter().all(|leg| matches!(leg, Leg::Link(_)));
         let hops = if ends && lines { legs.len() as u16 } else { 0 };
         let key = (lane.ends.0, lane.ends.1, if ends { legs.clone() } else { Vec::new() });
-        let first = match known.get(&key) {
+        let is_own = !ends && lane.is_own(self);
+        let first = match known.get(&key).filter(|_| !is_own) {
             Some(first) => *first,
             None if ends => {
                 self.put_run(lane.topology, &legs);
@@ -212,7 +218,7 @@ impl Frames {
                     line.avoidable = *met < tree.ends;
                 }
                 self.trees.insert(first as u32, tree.lines);
-                if !tree.is_own {
+                if !is_own {
                     known.insert(key, first as u32);
                 }
                 first as u32
@@ -240,7 +246,6 @@ impl Frames {
                 return Ok(());
             }
             if let Some(leg) = lane.only_leg(self, &front) {
-                tree.is_own |= lane.fan.legs_at(front.node).len() > 1;
                 self.lay_leg(lane, &mut front, leg, tree);
                 continue;
             }

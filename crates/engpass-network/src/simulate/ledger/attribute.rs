@@ -105,6 +105,7 @@ impl Ledger {
     /// The last cell of an elastic frame, emitted when its sender had come to `stamp`, leaves a line that its sender shares with
     /// others: what the line was idle since the last one goes by what the sender did since its own last one here. Since then so many grains of it have left.
     pub(super) fn frame_left(&mut self, port: usize, place: u32, stamp: &Sums, own: u64) {
+        self.book_outage(port);
         let (line, book) = (&mut self.lines[port], &self.books[place as usize]);
         line.user_left(book, place, (stamp, own), &self.packet_stamps);
         self.packet_stamps.take(book.stamp, stamp);

@@ -46,9 +46,12 @@ impl Ledger {
         }
         let line = &mut self.lines[from.port as usize];
         line.idle = from.told.idle;
+        self.book_outage(from.port as usize);
+        let line = &mut self.lines[from.port as usize];
         if sent.held > 0 {
             line.held(sent.held.min(sent.idle));
         }
+        self.book_outage(from.port as usize);
         // What leaves after the end says nothing.
         if datagram.counted && sent.end <= self.window.end {
             let book = self.book_of(datagram, slot);
@@ -69,9 +72,13 @@ impl Ledger {
         let place = self.book_of(datagram, slot);
         let line = &mut self.lines[from.port as usize];
         line.idle = from.told.idle;
+        if !self.down.is_empty() {
+            self.book_outage(from.port as usize);
+        }
         if !datagram.counted {
             return;
         }
+        let line = &mut self.lines[from.port as usize];
         let (book, stamps) = (&mut self.books[place as usize], &mut self.packet_stamps);
         if line.idle > line.booked {
             line.user_left_by(book, place, (packet, from.line_bytes(ip)), stamps);
@@ -159,6 +166,15 @@ impl Ledger {
         self.closes(port, Doing { begun, ..from.doing(at) });
     }
 
+    /// A frame begins on a line that may be down: as far as it was idle until then while it was, that is the reason.
+    pub(super) fn book_outage(&mut self, port: usize) {
+        if let Some(since) = self.down.get_mut(&port) {
+            let line = &mut self.lines[port];
+            line.was_down(*since, line.idle);
+            *since = line.idle.max(*since);
+        }
+    }
+
     /// A line that carries frames goes down or comes up: while it is down its idle time has that reason.
     pub(in crate::simulate) fn line_changes(&mut self, from: &FramePort, at: u64, down: bool) {
         if !self.on {
@@ -170,6 +186,16 @@ impl Ledger {
             self.down.entry(port).or_insert(idle);
         } else if let Some(since) = self.down.remove(&port) {
             self.lines[port].was_down(since, idle);
+        }
+    }
+
+    /// A line has sent something: if it is down, the idle time before that has this reason, and nobody's else.
+    #[inline]
+    pub(super) fn book_outage(&mut self, port: usize) {
+        if let Some(since) = self.down.get_mut(&port) {
+            let line = &mut self.lines[port];
+            line.was_down(*since, line.idle);
+            *since = line.idle.max(*since);
         }
     }
 

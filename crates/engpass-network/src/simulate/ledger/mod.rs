@@ -565,8 +565,10 @@ impl Ledger {
     pub(super) fn closes(&mut self, port: usize, doing: Doing) {
         let line = &mut self.lines[port];
         line.edges[1] = line.edge(doing);
-        if let Some(since) = self.down.get(&port) {
+        if let Some(since) = self.down.get_mut(&port) {
             line.was_down(*since, line.edges[1].idle);
+            // A window may be followed by another one.
+            *since = line.edges[1].idle.max(*since);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Ways that part: trails that are no prefix of their lane, and datagrams of which a line has carried only some packets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
@@ -81,35 +81,52 @@ impl Ledger {
             && self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX)).next().is_some()
     }
 
-    /// The fate of a datagram is known: book what each line has carried of it, packet by packet. What an edge of the window cuts on a line is in
+    /// Nothing of a datagram is on its way any more.
+    pub(in crate::simulate) fn forget_pieces(&mut self, datagram: u32) {
+        if self.has_pieces(datagram) {
+            let mut later = self.parted.pieces.split_off(&(datagram, 0));
+            self.parted.pieces.append(&mut later.split_off(&(datagram + 1, 0)));
+        }
+    }
+
+    /// The fate of a datagram is known, or a window ends: book what each line has carried of it, packet by packet. What an edge of the window cuts on a line is in
     /// flight there, and with it all that the line carried of the datagram.
     pub(super) fn book_pieces(&mut self, lane: usize, fate: Fate, load: Load, datagram: u32, refused: u32) {
-        let mut later = self.parted.pieces.split_off(&(datagram, 0));
-        let mut behind = later.split_off(&(datagram + 1, 0));
-        self.parted.pieces.append(&mut behind);
-        for ((_, slot), pieces) in later {
+        let pieces = || self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX));
+        let first = self.first[lane] as usize;
+        let units_of = |slot: u16| self.carried[datagram as usize * self.stride + usize::from(slot)];
+        // Packets that were cut differently before a line have several books of it.
+        let mut whole: BTreeMap<u32, bool> = BTreeMap::new();
+        for ((_, slot), pieces) in pieces() {
+            let book = &self.books[first + usize::from(*slot)];
+            let wire = self.entries[book.entry as usize].wire;
+            let sent: u64 = pieces.iter().map(|(_, bytes)| wire.units((*bytes).into())).sum();
+            *whole.entry(book.line).or_insert(true) &= sent == u64::from(units_of(*slot));
+        }
+        let mut counted = BTreeSet::new();
+        for ((_, slot), pieces) in pieces() {
+            let slot = *slot;
             let units = u64::from(self.carried[datagram as usize * self.stride + usize::from(slot)]);
             if units == 0 {
                 continue;
             }
-            let book = &mut self.books[self.first[lane] as usize + usize::from(slot)];
+            let book = &mut self.books[first + usize::from(slot)];
             if fate == Fate::Dead || load.cargo == Cargo::Control {
                 book.lose(units, load.cargo);
                 continue;
             }
             let wire = self.entries[book.entry as usize].wire;
             let freight = book.freight.get_or_insert_default();
-            let sent: u64 = pieces.iter().map(|(_, bytes)| wire.units((*bytes).into())).sum();
-            if fate != Fate::Delivered || sent != units {
+            if fate != Fate::Delivered || !whole[&book.line] {
                 freight.in_flight += units;
                 continue;
             }
             if let (Some(stream), Cargo::Datagram) = (&mut freight.stream, load.cargo) {
-                stream.parted += 1;
+                stream.parted += u64::from(counted.insert(book.line));
             }
             let end = u64::from(load.header) + u64::from(load.bytes);
             for (offset, bytes) in pieces {
-                let (offset, bytes) = (u64::from(offset), u64::from(bytes));
+                let (offset, bytes) = (u64::from(*offset), u64::from(*bytes));
                 let header = u64::from(load.header).saturating_sub(offset).min(bytes);
                 let layers = wire.packet(header, bytes - header);
                 freight.segments.add(&layers, 1);

@@ -179,7 +179,8 @@ impl Outside {
         let declared = topology;
         let topology = Topology { flows, ..declared.clone() };
         // Nothing is counted before somebody says so.
-        let mut network = Network::build(&all, &topology, seed, windows::CLOSED, (true, Asking::Choices))?;
+        let mut network =
+            Network::build(&all, &topology, seed, windows::CLOSED, (true, Asking::Choices, None))?;
         network.fabric.ledger.book_later();
         network.frames.watch(&network.fabric.ledger);
         // Disciplines number flows in the order of the tables, and what comes besides behind them.

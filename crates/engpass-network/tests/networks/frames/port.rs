@@ -60,8 +60,20 @@ pub(crate) fn port() -> impl Strategy<Value = Drawn> {
                 let links = (0..HOSTS).map(|_| link()).collect();
                 let (ring, at, order) = (false, vec![0; HOSTS], (0, 0, true));
                 Drawn(
-                    Parts { ring, nodes: vec![node], at, links, order, hosts, udp, uneven, tcp, run }
-                        .testbed(),
+                    Parts {
+                        ring,
+                        nodes: vec![node],
+                        at,
+                        links,
+                        order,
+                        hosts,
+                        udp,
+                        uneven,
+                        tcp,
+                        run,
+                        mesh: None,
+                    }
+                    .testbed(),
                 )
             })
     })

@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::modelled::{SEED, plain, plan, way};
-use crate::networks::{frames, network};
+use crate::networks::{frames, mesh, network};
 use crate::resolve::resolve;
 
 /// What somebody does: what before, the picoseconds that go by, and the packets alike that are put in then: their way, bytes, flow, ECN, and how many.
@@ -211,6 +211,11 @@ proptest! {
         obeys(&plain(&drawn), &steps)?;
     }
 
+    #[test]
+    fn frames_that_have_choices_obey_the_replay_law(drawn in mesh(), steps in steps(3)) {
+        obeys(&plain(&drawn), &steps)?;
+    }
+
     /// Here packets alike share what is done for them.
     #[test]
     fn trains_obey_the_replay_law(line in line(), steps in steps(50)) {
@@ -230,6 +235,11 @@ proptest! {
 
     #[test]
     fn windows_of_frames_add_up(drawn in frames(), parts in vec(1u64..1000, 1..5)) {
+        adds_up(&plain(&drawn), &parts)?;
+    }
+
+    #[test]
+    fn windows_of_frames_that_have_choices_add_up(drawn in mesh(), parts in vec(1u64..1000, 1..5)) {
         adds_up(&plain(&drawn), &parts)?;
     }
 

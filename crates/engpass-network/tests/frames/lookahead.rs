@@ -1,0 +1,128 @@
+//! Each rule of lookahead is needed: without it some network has another outcome, and with all of them none has.
+
+use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use engpass_network::simulate::{Network, Rule, SimOutcome};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+use crate::common::point;
+use crate::told::{Node, Traffic, text};
+
+/// Two lines between two routers, the policy of the first, and an event for the second one.
+type Pair = (u8, u8, u8);
+
+const POLICIES: [&str; 3] = ["\"hash\"", "\"round-robin\"", "{ round-robin = { weights = {} } }"];
+
+/// Routers in a row with some pairs of lines between them, and some lines that fail and return.
+fn network() -> impl Strategy<Value = String> {
+    (
+        prop::collection::vec(any::<Node>(), 2..5),
+        prop::collection::vec(any::<Traffic>(), 1..5),
+        prop::collection::vec(any::<Pair>(), 4),
+        any::<u8>(),
+        any::<bool>(),
+    )
+        .prop_map(|(routers, flows, pairs, chance, warmup)| {
+            let mut text = text(&routers, &flows, chance, warmup);
+            if chance % 2 == 0 {
+                // Whether a packet is cut depends on its length, so a hash is asked for each.
+                text = text.replace("message = \"700 B\"", "message = \"700 B\"\nsizes = \"exponential\"");
+            }
+            if chance % 4 < 2 {
+                // Hosts with two links send on the first one, and receive on both.
+                for (host, end) in [("a0", flows[0].1), ("b0", flows[0].2)] {
+                    let router = usize::from(end) % routers.len();
+                    write!(
+                        text,
+                        "[link.second-{host}]\nends = [\"{host}\", \"r{router}\"]\nmedium = \"ethernet-100\"\ndelay = \"200 us\"\n"
+                    )
+                    .expect("a string takes everything");
+                }
+            }
+            for (index, (pair, policy, event)) in (1..routers.len()).zip(pairs) {
+                if pair % 2 == 0 {
+                    write!(
+                        text,
+                        "[link.p{index}]\nends = [\"r{}\", \"r{index}\"]\nmedium = \"ethernet-100\"\ndelay = \"{} us\"\n",
+                        index - 1,
+                        20 + 30 * u32::from(pair),
+                    )
+                    .expect("a string takes everything");
+                    let policy = POLICIES[usize::from(policy) % POLICIES.len()];
+                    for router in [index - 1, index] {
+                        let head = format!("[router.r{router}]\n");
+                        if !text.contains(&format!("{head}ecmp")) {
+                            text = text.replace(&head, &format!("{head}ecmp = {policy}\n"));
+                        }
+                    }
+                }
+                let target = match event % 8 {
+                    0 => format!("l{index}"),
+                    1 if pair % 2 == 0 => format!("p{index}"),
+                    2 => format!("r{index}/l{index}"),
+                    3 => "a0".into(),
+                    4 => "a0/a0".into(),
+                    5 => "b0/b0".into(),
+                    _ => continue,
+                };
+                // The interfaces of hosts flap.
+                let every = if (4..6).contains(&(event % 8)) { 731 } else { 23_000 };
+                let [down, up] = [3000 + 100 * u32::from(event), 3500 + 100 * u32::from(event) + 40 * u32::from(pair)];
+                let up = if every < up - down { down + 300 } else { up };
+                write!(
+                    text,
+                    "[event.down{index}]\ntarget = \"{target}\"\nchange = \"down\"\nat = \"{down} us\"\nevery = \"{every} us\"\n\
+                     [event.up{index}]\ntarget = \"{target}\"\nchange = \"up\"\nat = \"{up} us\"\nevery = \"{every} us\"\n",
+                )
+                .expect("a string takes everything");
+            }
+            text
+        })
+}
+
+fn outcome(mut network: Network, text: &str, tells: bool) -> SimOutcome {
+    let point = point(text, "base", &[]);
+    if !tells {
+        network.tell_nothing();
+    }
+    network.run(&|| false).expect("nobody interrupts it");
+    let outcome = network.outcome(&point.testbed, &point.topology).expect("its books balance");
+    SimOutcome { events: 0, ..outcome }
+}
+
+fn plain(text: &str, tells: bool) -> SimOutcome {
+    let point = point(text, "base", &[]);
+    outcome(Network::new(&point.testbed, &point.topology, 3).expect("it is carried"), text, tells)
+}
+
+proptest! {
+    #[test]
+    fn lookahead_changes_nothing_where_ways_part_and_lines_fail(text in network()) {
+        prop_assert_eq!(plain(&text, true), plain(&text, false));
+    }
+}
+
+#[test]
+fn every_rule_is_needed() {
+    let mut runner = TestRunner::deterministic();
+    let drawn = network();
+    let texts: Vec<String> =
+        (0..2000).map(|_| drawn.new_tree(&mut runner).expect("a network can be drawn").current()).collect();
+    let plain: Vec<SimOutcome> = texts.iter().map(|text| plain(text, false)).collect();
+    for rule in Rule::ALL {
+        let differs = |(text, plain): (&String, &SimOutcome)| {
+            let point = point(text, "base", &[]);
+            let network =
+                Network::disobeying(&point.testbed, &point.topology, 3, rule).expect("it is carried");
+            // What breaks is found, too.
+            let without = catch_unwind(AssertUnwindSafe(|| outcome(network, text, true)));
+            without.map_or(true, |without| without != *plain)
+        };
+        let found = texts.iter().zip(&plain).position(differs);
+        println!("without {rule:?}: network {found:?} of {} differs", texts.len());
+        assert!(found.is_some(), "{rule:?} is not needed");
+    }
+}

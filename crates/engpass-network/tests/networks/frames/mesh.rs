@@ -1,0 +1,203 @@
+//! Random networks with equally short ways, policies that choose among them, and links that go down and come back.
+
+use engpass_model::event::{Event, LinkState};
+use engpass_model::forward::{Ecmp, First, Hash, HashFields, RoundRobin};
+use engpass_model::unit::Duration;
+use indexmap::IndexMap;
+use proptest::collection::vec;
+use proptest::option::weighted;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::{Parts, link, node, uneven, way};
+use crate::networks::{Drawn, tcp, udp};
+
+/// Switches and routers, and the links between them.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    /// Two with several links between them.
+    Parallel,
+    /// A row of three with two links each.
+    Row,
+    /// Two ways over one node each, and perhaps a third over another.
+    Diamond,
+    /// A diamond whose first way has two links to its middle.
+    Uneven,
+    /// Two diamonds one behind the other: ways part and meet again.
+    Chain,
+    /// Four in a ring.
+    Square,
+}
+
+impl Shape {
+    fn edges(self) -> &'static [(usize, usize)] {
+        match self {
+            Self::Parallel => &[(0, 1), (0, 1), (1, 0)],
+            Self::Row => &[(0, 1), (1, 2), (0, 1), (2, 1)],
+            Self::Diamond => &[(0, 1), (0, 2), (1, 3), (2, 3), (0, 4), (4, 3)],
+            Self::Uneven => &[(0, 1), (2, 0), (1, 3), (2, 3), (0, 1)],
+            Self::Chain => &[(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (3, 4)],
+            Self::Square => &[(0, 1), (1, 2), (2, 3), (3, 0)],
+        }
+    }
+}
+
+/// The policy of a router: its kind, and for each of its links a weight.
+#[derive(Clone, Debug)]
+struct EcmpDraw {
+    kind: u8,
+    layer_3: bool,
+    seed: u64,
+    weights: Vec<Option<u32>>,
+}
+
+/// When links change.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    /// Once, or again and again: instants in parts per 1000 of the run.
+    At { at: u64, down: bool, every: Option<u64> },
+    /// At random times with these means, in parts per 1000 of the run.
+    Random { at: Option<u64>, up: u64, down: u64 },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct EventDraw {
+    /// A link, modulo their number, and the end whose interface it is.
+    link: usize,
+    end: Option<usize>,
+    when: When,
+}
+
+/// What a mesh has beside what all networks of frames have.
+#[derive(Clone, Debug)]
+pub(super) struct Mesh {
+    shape: Shape,
+    policies: Vec<EcmpDraw>,
+    events: Vec<EventDraw>,
+}
+
+impl Mesh {
+    /// The nodes that links join, as far as there are so many nodes.
+    pub(super) fn edges(&self, nodes: usize) -> impl Iterator<Item = (usize, usize)> {
+        self.shape.edges().iter().copied().filter(move |(one, other)| one.max(other) < &nodes)
+    }
+
+    /// The policy of a node, on these links.
+    pub(super) fn policy(&self, node: usize, links: &[&String]) -> Ecmp {
+        let EcmpDraw { kind, layer_3, seed, weights } = &self.policies[node];
+        let given = links.iter().zip(weights.iter().cycle());
+        let weights: IndexMap<String, u32> =
+            given.filter_map(|(link, weight)| Some(((*link).clone(), (*weight)?))).collect();
+        let fields = if *layer_3 { HashFields::Layer3 } else { HashFields::Layer4 };
+        match kind {
+            0 => Ecmp::First(First::default()),
+            1 => Ecmp::Hash(Hash { fields, seed: *seed, weights }),
+            _ => Ecmp::RoundRobin(RoundRobin { weights }),
+        }
+    }
+
+    /// The events of a run of this length, for links with these ends.
+    pub(super) fn events(&self, links: &IndexMap<String, [String; 2]>, run: u64) -> IndexMap<String, Event> {
+        let part = |parts: u64| Duration((u128::from(run) * u128::from(parts) / 1000) as u64);
+        // Every event is to be drawn often enough to matter, and not too often to be checked.
+        let some = |parts: u64| Duration(part(parts).0.max(run / 1000).max(1));
+        let event = |(index, draw): (usize, &EventDraw)| {
+            let (name, ends) = links.get_index(draw.link % links.len()).expect("there are links");
+            let target = match draw.end {
+                Some(end) => format!("{}/{name}", ends[end]),
+                None => name.clone(),
+            };
+            let none = Event {
+                target,
+                at: None,
+                change: None,
+                every: None,
+                mean_time_between_failures: None,
+                mean_time_to_repair: None,
+            };
+            let event = match draw.when {
+                When::At { at, down, every } => Event {
+                    at: Some(part(at)),
+                    change: Some(if down { LinkState::Down } else { LinkState::Up }),
+                    every: every.map(some),
+                    ..none
+                },
+                When::Random { at, up, down } => Event {
+                    at: at.map(part),
+                    mean_time_between_failures: Some(some(up)),
+                    mean_time_to_repair: Some(some(down)),
+                    ..none
+                },
+            };
+            (format!("e{index}"), event)
+        };
+        self.events.iter().enumerate().map(event).collect()
+    }
+}
+
+fn policy() -> impl Strategy<Value = EcmpDraw> {
+    let weight = prop_oneof![4 => 1u32..=4, 1 => Just(65_535)];
+    (
+        prop_oneof![1 => Just(0u8), 3 => Just(1), 3 => Just(2)],
+        any::<bool>(),
+        0u64..6,
+        vec(weighted(0.4, weight), 4),
+    )
+        .prop_map(|(kind, layer_3, seed, weights)| EcmpDraw { kind, layer_3, seed, weights })
+}
+
+fn event() -> impl Strategy<Value = EventDraw> {
+    let at = (0u64..=1000, prop::bool::weighted(0.6), weighted(0.4, 1u64..=400));
+    let random = (weighted(0.3, 0u64..=500), 1u64..=500, 1u64..=300);
+    let when = prop_oneof![
+        3 => at.prop_map(|(at, down, every)| When::At { at, down, every }),
+        1 => random.prop_map(|(at, up, down)| When::Random { at, up, down }),
+    ];
+    (0usize..12, weighted(0.3, 0usize..2), when).prop_map(|(link, end, when)| EventDraw { link, end, when })
+}
+
+/// A random network of frames with equally short ways.
+pub(crate) fn mesh() -> impl Strategy<Value = Drawn> {
+    use Shape::{Chain, Diamond, Parallel, Row, Square, Uneven};
+    let shape = select(vec![Parallel, Parallel, Row, Diamond, Uneven, Chain, Square]);
+    // Nodes are routers mostly, and hosts stand at the ends mostly.
+    let nodes = vec((node(), prop::bool::weighted(0.9)), 4..=5);
+    let at = vec(prop_oneof![2 => 0usize..2, 1 => 0usize..5], 2..=4);
+    let graph = (shape, nodes, at, vec(link(), 10));
+    let order = (0usize..10, 0usize..5, prop::bool::weighted(0.5));
+    let sent =
+        (vec((udp(), way()), 0..=3), vec((uneven(), way()), 0..=2), vec((tcp::stream(), way()), 0..=3));
+    let sent =
+        sent.prop_filter("something is sent", |(udp, uneven, tcp)| udp.len() + uneven.len() + tcp.len() > 0);
+    let run = (200u64..=1000, weighted(0.25, 0u64..=900));
+    let chosen = (vec(policy(), 5), prop_oneof![1 => Just(Vec::new()), 2 => vec(event(), 1..=4)]);
+    (graph, order, vec(crate::networks::host(), 4), sent, run, chosen).prop_map(
+        |(graph, order, hosts, sent, run, (policies, events))| {
+            let (shape, drawn, at, links) = graph;
+            let mut nodes = drawn;
+            let count = match shape {
+                Parallel => 2,
+                Row => 3,
+                Chain => nodes.len().max(4),
+                Diamond => nodes.len(),
+                Uneven | Square => 4,
+            };
+            nodes.truncate(count);
+            let nodes: Vec<_> = nodes
+                .into_iter()
+                .map(|(mut node, routes)| {
+                    node.switch = !routes;
+                    node
+                })
+                .collect();
+            let (udp, uneven, tcp) = sent;
+            // The far end comes second, so that most hosts are at the ends.
+            let ends = [0, if count == 2 { 1 } else { count.min(4) - 1 }];
+            let at = at.into_iter().map(|at| ends.get(at).copied().unwrap_or(at)).collect();
+            let mesh = Some(Mesh { shape, policies, events });
+            Drawn(
+                Parts { ring: false, nodes, at, links, order, hosts, udp, uneven, tcp, run, mesh }.testbed(),
+            )
+        },
+    )
+}

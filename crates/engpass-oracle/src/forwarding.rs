@@ -1,0 +1,125 @@
+//! Routers that choose among equally short ways (docs/model.md, "Ways").
+
+use engpass_model::forward::hash::hash32;
+use engpass_model::forward::{Ecmp, Hash, HashFields, Heads, RoundRobin};
+use engpass_testbed::topology::{NodeId, NodeKind};
+
+use crate::agenda::Sender;
+use crate::cell::LineId;
+use crate::engine::Engine;
+use crate::packet::Way;
+use crate::resolve::kind;
+
+/// Address of the host with index 0, 10.0.0.1.
+const FIRST_ADDRESS: u32 = 0x0a00_0001;
+/// The port of all receivers.
+const PORT: u16 = 5001;
+/// The first port of the senders, and how many there are.
+const FIRST_PORT: u16 = 49_152;
+const PORTS: u64 = 16_384;
+
+impl Engine<'_> {
+    /// The lines on which packets of a way may leave a node.
+    pub(crate) fn group_at(&self, way: usize, node: NodeId) -> Vec<LineId> {
+        match &self.ways[way] {
+            Way::Links { at, .. } => at.get(&node).cloned().unwrap_or_default(),
+            Way::Circuit(_) => unreachable!("a packet on a circuit is carried in cells"),
+        }
+    }
+
+    /// A packet is at a node: the line on which it goes on.
+    pub(crate) fn way_out(&mut self, node: NodeId, packet: usize) -> LineId {
+        let this = &self.packets[packet];
+        let group = self.group_at(this.way, node);
+        if group.len() == 1 {
+            return group[0];
+        }
+        let up: Vec<bool> = group.iter().map(|line| self.outages.is_seen_up(*line)).collect();
+        let fragment = this.bytes < self.ledger.datagram(this.datagram).bytes();
+        let heads = self.heads(self.senders()[this.discipline_flow as usize]);
+        let member = self.hashed(&group, &up, &heads, fragment);
+        let member = member.unwrap_or_else(|| self.in_turn(node, &group, &up));
+        group[member]
+    }
+
+    /// The member of a group that the hash of a packet's headers chooses, where the policy of the router is one; `up` are those that the router sees up.
+    pub(crate) fn hashed(
+        &self,
+        group: &[LineId],
+        up: &[bool],
+        heads: &Heads,
+        fragment: bool,
+    ) -> Option<usize> {
+        let Ecmp::Hash(Hash { fields, seed, .. }) = self.policy_of(group[0]) else { return None };
+        let hash = hash32(*seed, heads, *fields == HashFields::Layer4 && !fragment);
+        let shares = self.shares(group, up);
+        let total: u128 = shares.iter().map(|(_, weight)| u128::from(*weight)).sum();
+        let mut cumulative = 0;
+        let mut last_of = |weight: u64| {
+            cumulative += u128::from(weight);
+            // c 2^31 / t to the nearest, halves up, less 1.
+            (2 * (cumulative << 31) + total) / (2 * total) - 1
+        };
+        let chosen = shares.iter().find(|(_, weight)| u128::from(hash >> 1) <= last_of(*weight));
+        Some(chosen.expect("the last share ends with the last number").0)
+    }
+
+    /// The member of a group whose turn it is.
+    fn in_turn(&mut self, router: NodeId, group: &[LineId], up: &[bool]) -> usize {
+        let shares = self.shares(group, up);
+        let total: u64 = shares.iter().map(|(_, weight)| weight).sum();
+        let turn = self.turns.entry((router, group.to_vec())).or_default();
+        let mut place = *turn % total;
+        *turn += 1;
+        for (member, weight) in shares {
+            if place < weight {
+                return member;
+            }
+            place -= weight;
+        }
+        unreachable!("a turn is some member's")
+    }
+
+    /// The members that a policy chooses among, and their weights: those that are up, or all where none is.
+    fn shares(&self, group: &[LineId], up: &[bool]) -> Vec<(usize, u64)> {
+        let weights = match self.policy_of(group[0]) {
+            Ecmp::Hash(Hash { weights, .. }) | Ecmp::RoundRobin(RoundRobin { weights }) => weights,
+            Ecmp::First(_) => unreachable!("it has one way"),
+        };
+        let all = !up.contains(&true);
+        let of = |line: &LineId| {
+            u64::from(weights.get(&self.topology.links[line.link].name).copied().unwrap_or(1))
+        };
+        let members = group.iter().enumerate().filter(|(member, _)| all || up[*member]);
+        members.map(|(member, line)| (member, of(line))).collect()
+    }
+
+    /// The policy of the router that a line begins at.
+    fn policy_of(&self, line: LineId) -> &Ecmp {
+        let node = self.topology.links[line.link].ends[line.end];
+        match kind(&self.topology, node) {
+            NodeKind::Router(router) => &self.testbed.routers[router].ecmp,
+            _ => unreachable!("only routers choose"),
+        }
+    }
+
+    /// The headers of what a sender sends.
+    pub(crate) fn heads(&self, sender: Sender) -> Heads {
+        let (flow, stream, back) = match sender {
+            Sender::Process(flow) => (flow, 0, false),
+            Sender::Endpoint(endpoint) => {
+                let this = &self.endpoints[endpoint];
+                (this.flow, this.place as u64 / 2, !this.writes())
+            }
+        };
+        let protocol = if matches!(sender, Sender::Endpoint(_)) { 6 } else { 17 };
+        let path = &self.topology.flows[flow];
+        let [mut source, mut destination] = [path.from, path.to].map(|host| FIRST_ADDRESS + host as u32);
+        let mut ports = [FIRST_PORT + ((path.first_source + stream) % PORTS) as u16, PORT];
+        if back {
+            std::mem::swap(&mut source, &mut destination);
+            ports.reverse();
+        }
+        Heads { source, destination, protocol, ports }
+    }
+}

@@ -1,0 +1,156 @@
+//! Links that go down and come back (docs/model.md, "Events").
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engpass_model::event::LinkState;
+use engpass_model::random::Stream;
+use engpass_model::source::Traffic;
+use engpass_testbed::Testbed;
+
+use crate::agenda::{Event, Group};
+use crate::cell::LineId;
+use crate::engine::Engine;
+use crate::outcome::{OutageSeen, Place};
+
+/// The states of links.
+#[derive(Debug, Default)]
+pub(crate) struct Outages {
+    /// Since when links are down that are.
+    down: BTreeMap<usize, u64>,
+    /// From when to when links were down.
+    past: Vec<(usize, u64, u64)>,
+    /// Interfaces that their nodes see down.
+    seen_down: BTreeSet<LineId>,
+    /// How many times links have gone down.
+    times: BTreeMap<usize, u64>,
+}
+
+impl Outages {
+    /// Whether the node at the beginning of a line sees it up.
+    pub(crate) fn is_seen_up(&self, line: LineId) -> bool {
+        !self.seen_down.contains(&line)
+    }
+
+    /// Whether a line is down now.
+    pub(crate) fn is_down(&self, line: LineId) -> bool {
+        self.down.contains_key(&line.link)
+    }
+
+    /// Whether a frame was cut whose transmission began then and whose last bit has left then.
+    pub(crate) fn cuts(&self, line: LineId, begun: u64, left: u64) -> bool {
+        let past = self.past.iter().filter(|(link, ..)| *link == line.link);
+        let mut outages = past.map(|(_, down, up)| (*down, Some(*up)));
+        let now = self.down.get(&line.link).map(|down| (*down, None));
+        let cuts = |(down, up): (u64, Option<u64>)| left > down && up.is_none_or(|up| begun < up);
+        outages.any(cuts) || now.is_some_and(cuts)
+    }
+}
+
+/// When an event of the file happens, and what, up to `end`.
+fn changes(config: &engpass_model::event::Event, mut random: Stream, end: u64) -> Vec<(u64, LinkState)> {
+    let mut at = config.at.map_or(0, |at| at.0);
+    let mut changes = Vec::new();
+    match (config.mean_time_between_failures, config.mean_time_to_repair) {
+        (Some(up), Some(down)) => loop {
+            for (mean, state) in [(up, LinkState::Down), (down, LinkState::Up)] {
+                at += random.exponential(mean.0);
+                if at > end {
+                    return changes;
+                }
+                changes.push((at, state));
+            }
+        },
+        _ => {
+            let state = config.change.expect("an event without random times says what changes");
+            while at <= end {
+                changes.push((at, state));
+                match config.every {
+                    Some(every) => at += every.0,
+                    None => break,
+                }
+            }
+        }
+    }
+    changes
+}
+
+impl Engine<'_> {
+    /// Put all changes of a run on the agenda.
+    pub(crate) fn events_begin(&mut self, testbed: &Testbed, seed: u64) {
+        for (event, (name, config)) in testbed.events.iter().enumerate() {
+            let random = Stream::new(seed, format_args!("event.{name}"));
+            for (at, state) in changes(config, random, self.end()) {
+                let change = Event::LinkChanges { event, down: state == LinkState::Down };
+                self.agenda.put(at, Group::LinkChanges, (event, 0), change);
+            }
+        }
+    }
+
+    /// Whether an event may change what the node at the beginning of a line sees of it.
+    pub(crate) fn event_may_change(&self, line: LineId) -> bool {
+        self.topology.events.iter().any(|event| event.link == line.link && event.seen_by[line.end])
+    }
+
+    /// A link goes down or comes up.
+    pub(crate) fn link_changes(&mut self, now: u64, event: usize, down: bool) {
+        let link = self.topology.events[event].link;
+        let ends = [0, 1].map(|end| LineId { link, end });
+        for line in ends.into_iter().filter(|line| self.topology.events[event].seen_by[line.end]) {
+            if down {
+                self.outages.seen_down.insert(line);
+            } else {
+                self.outages.seen_down.remove(&line);
+            }
+        }
+        match (down, self.outages.down.get(&link).copied()) {
+            (true, None) => {
+                self.outages.down.insert(link, now);
+                *self.outages.times.entry(link).or_default() += 1;
+                ends.into_iter().for_each(|line| self.line_goes_down(now, line));
+            }
+            (false, Some(since)) => {
+                self.outages.down.remove(&link);
+                self.outages.past.push((link, since, now));
+                ends.into_iter().for_each(|line| self.line_comes_up(now, line));
+            }
+            _ => {}
+        }
+    }
+
+    fn line_goes_down(&mut self, now: u64, line: LineId) {
+        let idle = self.idle(now)[line.link][line.end];
+        self.reasons.entry(line).or_default().goes_down(idle);
+        let times = self.outages.times[&line.link];
+        let waiting = self.begins_anew(now, line, times);
+        for packet in waiting {
+            *self.flushed.entry(line).or_default() += 1;
+            self.lose_to_outage(now, line, packet);
+        }
+    }
+
+    fn line_comes_up(&mut self, now: u64, line: LineId) {
+        let idle = self.idle(now)[line.link][line.end];
+        self.reasons.entry(line).or_default().comes_up(idle);
+    }
+
+    /// What outages did to a flow, in a run with events.
+    pub(crate) fn outage_of(&self, flow: usize, at: u64) -> Option<OutageSeen> {
+        let stop = match &self.testbed.traffic[flow] {
+            Traffic::UdpStream(config) => config.stop,
+            Traffic::Poisson(config) => config.stop,
+            Traffic::UdpOnOff(config) => config.stop,
+            Traffic::TcpStream(config) => config.stop,
+            Traffic::Cbr(config) => config.stop,
+            Traffic::OnOff(config) => config.stop,
+            Traffic::RequestResponse(_) | Traffic::Multicast(_) => None,
+        };
+        let until = stop.map_or(at, |stop| stop.0.min(at));
+        (!self.topology.events.is_empty()).then(|| self.ledger.outage(flow, until))
+    }
+
+    /// A line that is down loses a packet, or one that was.
+    pub(crate) fn lose_to_outage(&mut self, now: u64, line: LineId, packet: usize) {
+        let place = Place::Down { link: line.link, end: line.end };
+        self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
+    }
+}
