@@ -46,8 +46,6 @@ impl Ledger {
         }
         let line = &mut self.lines[from.port as usize];
         line.idle = from.told.idle;
-        self.book_outage(from.port as usize);
-        let line = &mut self.lines[from.port as usize];
         if sent.held > 0 {
             line.held(sent.held.min(sent.idle));
         }
@@ -72,13 +70,9 @@ impl Ledger {
         let place = self.book_of(datagram, slot);
         let line = &mut self.lines[from.port as usize];
         line.idle = from.told.idle;
-        if !self.down.is_empty() {
-            self.book_outage(from.port as usize);
-        }
         if !datagram.counted {
             return;
         }
-        let line = &mut self.lines[from.port as usize];
         let (book, stamps) = (&mut self.books[place as usize], &mut self.packet_stamps);
         if line.idle > line.booked {
             line.user_left_by(book, place, (packet, from.line_bytes(ip)), stamps);
@@ -164,15 +158,6 @@ impl Ledger {
         line.learn(from.told);
         let begun = line.edges[1].begun;
         self.closes(port, Doing { begun, ..from.doing(at) });
-    }
-
-    /// A frame begins on a line that may be down: as far as it was idle until then while it was, that is the reason.
-    pub(super) fn book_outage(&mut self, port: usize) {
-        if let Some(since) = self.down.get_mut(&port) {
-            let line = &mut self.lines[port];
-            line.was_down(*since, line.idle);
-            *since = line.idle.max(*since);
-        }
     }
 
     /// A line that carries frames goes down or comes up: while it is down its idle time has that reason.

@@ -250,8 +250,6 @@ impl Ledger {
         let window = self.window;
         let line = &mut self.lines[port];
         (line.idle, line.rounding) = (idle, rounding);
-        self.book_outage(port);
-        let line = &mut self.lines[port];
         if window.holds_all(sent.begin.0, end) {
             line.frames += u64::from(count);
             line.bytes += u64::from(count) * sent.bytes;
