@@ -57,6 +57,8 @@ _SOME: dict[str, str] = {
     "timeout_share": "tcp.timeout_share",
     "receive_window_limited_share": "tcp.receive_window_limited_share",
     "send_buffer_limited_share": "tcp.send_buffer_limited_share",
+    "outage_longest_s": "outage.longest_s",
+    "outage_lost_datagrams": "outage.lost",
     **{f"round_trip_{word}_s": f"tcp.rtt_s.{key}" for word, key in QUANTILES.items()},
     **{f"gap_{word}_s": f"real.gap_s.{key}" for word, key in (*_GAPS, ("p99", "p99"), ("p999", "p99_9"))},
     "max_datagrams_per_ms": "real.max_datagrams_per_ms",

@@ -6,6 +6,7 @@ into shares and into the waterfall from line rate to goodput. `docs/explain.md` 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -64,6 +65,8 @@ FAMILIES = (
             "idle: pacing",
             "idle: shaper",
             "idle: upstream",
+            "idle: other way",
+            "idle: line down",
             "idle: no sender",
             "idle: unknown",
         ),
@@ -115,9 +118,15 @@ class Books:
 
     @property
     def nobody_sends(self) -> bool:
-        """Whether no flow could send data this way: all is idle so, but for framing and what is control."""
-        used = ("idle: no sender", "physical framing", "ACK and control", "cell headers")
-        return set(self.accounts) <= set(used)
+        """Whether no flow could send data this way: the line carries only control, and is idle or down."""
+        names = set(self.accounts) - {"physical framing"}
+        # A line that is down all the time may have had senders.
+        return names <= {
+            "idle: no sender",
+            "idle: line down",
+            "ACK and control",
+            "cell headers",
+        } and names != {"idle: line down"}
 
     def bits(self, account: str) -> float:
         """An account in bits."""
@@ -260,13 +269,42 @@ def hops(path: Path) -> list[Hop]:
     return [(step.link, step.from_, step.to) for step in path.steps]
 
 
-def route(outcome: Outcome, flow: str) -> list[Hop]:
-    """The hops of a flow on the path that most of its packets take; none where the outcome has no path.
+def parallel(outcome: Outcome) -> frozenset[str]:
+    """Links that join the same two nodes as another link: only its name tells such a link apart."""
+    ends = {
+        name: frozenset((side.from_, side.to))
+        for name, use in outcome.links.items()
+        for side in use.directions
+    }
+    count = Counter(ends.values())
+    return frozenset(name for name, pair in ends.items() if count[pair] > 1)
 
-    Outcomes of earlier versions have none where the topology leaves two links to choose from.
+
+def parts(outcome: Outcome, flow: str) -> dict[Hop, float]:
+    """The hops of a flow, from its sender on, each with the share of the packets that cross it.
+
+    Of paths that part and meet again a hop stands before those behind it. Outcomes of earlier versions have
+    no path where the topology leaves two links to choose from.
     """
     found = outcome.flows.get(flow)
-    return hops(max(found.paths, key=lambda path: path.share)) if found and found.paths else []
+    order: list[Hop] = []
+    shares: dict[Hop, float] = {}
+    for path in found.paths if found is not None else ():
+        # New hops come before the next one that is known.
+        place = len(order)
+        for hop in reversed(hops(path)):
+            if hop in shares:
+                place = order.index(hop)
+            else:
+                order.insert(place, hop)
+            # Each member of a multicast group gets all packets.
+            shares[hop] = min(1.0, shares.get(hop, 0.0) + path.share)
+    return {hop: shares[hop] for hop in order}
+
+
+def route(outcome: Outcome, flow: str) -> list[Hop]:
+    """The hops of a flow, those of all its paths; none where the outcome has no path."""
+    return list(parts(outcome, flow))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from engpass.units import UNITS, Unit, largest_unit, plain
@@ -43,9 +43,15 @@ def percent(share: float | None) -> str:
     return f"{share * 100:.{2 if small else 1}f} %"
 
 
-def place_name(place: Place) -> str:
-    """A place of losses: `switch -> host` for a transmitter, else the node."""
-    return place.node if place.to is None else f"{place.node} -> {place.to}"
+def place_name(place: Place, parallel: Container[str] = ()) -> str:
+    """A place of losses: the node, or `switch -> host` for a transmitter.
+
+    The name of the link follows where it is one of the `parallel` links: `near -> far (upper)`.
+    """
+    if place.to is None:
+        return place.node
+    link = f" ({place.link})" if place.link in parallel else ""
+    return f"{place.node} -> {place.to}{link}"
 
 
 def duration(seconds: float | None) -> str:
@@ -88,6 +94,8 @@ def written(unit: str, decimals: int, *values: float) -> str:
         decimals = 0
     elif base and 0 < largest < 1:
         decimals = min(9, max(decimals, 2 - math.floor(math.log10(largest))))
+    if base in _COUNTED:
+        unit = base.removesuffix("s") if numbers[-1] == 1 else base
     return f"{' to '.join(f'{number:,.{decimals}f}' for number in numbers)} {unit}"
 
 
@@ -102,7 +110,7 @@ def _fixed(value: float, base: str) -> str:
     return f"{value / unit.factor:.{0 if unit.name in _WHOLE else 2}f} {unit.name}"
 
 
-_COUNTED = ("cells", "packets")
+_COUNTED = ("cells", "packets", "datagrams", "timeouts")
 _WHOLE = ("bit/s", "bit", "B")
 """Units of which there are no parts."""
 

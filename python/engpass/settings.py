@@ -125,12 +125,14 @@ class Settings:
     ) -> Settings:
         """The values of a checked file at a point: variant over file, sweep over both, `--set` over all."""
         tables: dict[str, Toml] = tomllib.loads(text)
+        given = [(split(path), read_value(value)) for path, value in overrides]
+        for path, value in given:
+            # The variant may be this one.
+            if path[:1] == ("variant",):
+                _put(tables, path, value)
         own = table_of(table_of(tables.get("variant")).get(variant))
-        changes = [
-            *_flat((), own),
-            *((split(path), read_value(value)) for path, value in (*sweep, *overrides)),
-        ]
-        for path, value in changes:
+        swept = [(split(path), read_value(value)) for path, value in sweep]
+        for path, value in (*_flat((), own), *swept, *given):
             _put(tables, path, value)
         return Settings(tables)
 

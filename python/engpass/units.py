@@ -14,6 +14,8 @@ _WRITTEN: Mapping[str, Mapping[str, int | str]] = {
     "": {"%": "0.01"},
     "cells": {"cell": 1, "cells": 1},
     "packets": {"packet": 1, "packets": 1},
+    "datagrams": {"datagram": 1, "datagrams": 1},
+    "timeouts": {"timeout": 1, "timeouts": 1},
     "cells/s": {"cells/s": 1},
 }
 UNITS: Mapping[str, tuple[str, Decimal]] = {

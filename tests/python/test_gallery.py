@@ -23,7 +23,17 @@ from engpass.gallery import Study
 from engpass.reproduce import prepare
 
 ROOT = Path(__file__).parents[2]
-NAMES = ["adsl", "bufferbloat", "karlsruhe-1998", "kyoto-1997", "kyoto-outlook", "satellite", "ten-flows"]
+NAMES = [
+    "adsl",
+    "bufferbloat",
+    "ecmp",
+    "failing-link",
+    "karlsruhe-1998",
+    "kyoto-1997",
+    "kyoto-outlook",
+    "satellite",
+    "ten-flows",
+]
 # Without claims: testbeds for real hosts and stacks.
 TESTBEDS = ["kyoto-live", "kyoto-probed", "multicast"]
 

@@ -1,4 +1,4 @@
-//! Routers that choose among equally short ways (docs/model.md, "Ways").
+//! Routers that choose among equally short ways (docs/model.md, "Forwarding").
 
 use engpass_model::forward::hash::hash32;
 use engpass_model::forward::{Ecmp, Hash, HashFields, Heads, RoundRobin};

@@ -1,4 +1,4 @@
-//! Shortest ways over links that carry frames, and the ways that packets may take (docs/model.md, "Ways").
+//! Shortest ways over links that carry frames, and the ways that packets may take (docs/model.md, "Forwarding").
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

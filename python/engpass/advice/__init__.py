@@ -17,6 +17,7 @@ from engpass.advice import (
     cpu,
     delay,
     discard,
+    ecmp,
     line,
     memory,
     nagle,
@@ -39,6 +40,7 @@ KINDS: tuple[Kind, ...] = (
     shaping.propose,
     discard.propose,
     delay.propose,
+    ecmp.propose,
     sockets.propose,
     recovery.propose,
     congestion.propose,
@@ -48,9 +50,6 @@ KINDS: tuple[Kind, ...] = (
     line.propose,
 )
 """All kinds; among equal gains of equal cost the earlier one comes first."""
-
-PATIENCE = 2
-"""Steps of a search that may bring nothing before it ends: a burst fits whole or not at all."""
 
 NAMED = 8
 """Other flows that one change names, at most."""
@@ -287,7 +286,7 @@ def _climb(proposal: Proposal, at: Situation, bench: Bench, before: _Flows) -> _
             best, reached, idle = change, change.score, 0
         else:
             idle += 1
-            if idle >= PATIENCE:
+            if idle >= proposal.patience:
                 break
     return _Result(tuple(tried), tuple(dict.fromkeys(one for one in (harmless, best) if one is not None)))
 

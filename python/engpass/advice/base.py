@@ -10,6 +10,9 @@ from decimal import Decimal
 from engpass.explain.situation import Situation
 from engpass.settings import Amount, join
 
+PATIENCE = 2
+"""Steps of a search that may bring nothing before it ends: a burst fits whole or not at all."""
+
 DOUBLINGS = 8
 """Steps of a doubling search at most: a factor of 256."""
 
@@ -37,6 +40,8 @@ class Proposal:
     kind: str
     cost: Cost
     steps: tuple[Candidate, ...]
+    patience: int = PATIENCE
+    """Steps that may bring nothing before no more are tried."""
 
 
 Kind = Callable[[Situation], Iterator[Proposal]]

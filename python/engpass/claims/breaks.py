@@ -20,6 +20,7 @@ REMOVES = {
     "send_path": ("zero-copy", "copies"),
     "receive_path": ("zero-copy", "copies"),
     "recovery": ("plain", "fast recovery"),
+    "ecmp": ("first", "the choice among ways"),
 }
 """Keys, by their last part, that stand for a mechanism: the value that removes it, and its name."""
 

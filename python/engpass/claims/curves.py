@@ -91,11 +91,17 @@ DELAYS: dict[str, _Of] = {
 }
 """One-way delays of a flow: the idle one, which `limit` knows, and those of simulated points."""
 
+GAPS: dict[str, _Of] = {
+    "longest gap": lambda flow: None if flow.outage is None else flow.outage.longest_s,
+}
+"""Times without a reception, of flows whose file has events."""
+
 DATAGRAMS: dict[str, _Of] = {
     "sent": lambda flow: None if flow.datagrams is None else flow.datagrams.sent,
     "lost": lambda flow: None if flow.datagrams is None else flow.datagrams.lost,
+    "lost to line down": lambda flow: None if flow.outage is None else flow.outage.lost,
 }
-"""Counts of the datagrams of a flow."""
+"""Counts of the datagrams of a flow; those that a line lost while it was down, where the file has events."""
 
 COUNTED = {**dict.fromkeys(DATAGRAMS, "datagrams"), "timeouts": "timeouts"}
 """Quantities that are counted over all repeats together, with their units."""
@@ -122,8 +128,8 @@ class Campaign:
     ) -> Curve:
         """A quantity over the sweep; without a sweep, one sample.
 
-        Quantities are `goodput`, `offered`, `sent`, `lost` (datagrams, all repeats together), those of
-        `DELAYS`, of the limit the names of its stages, and those of `TOGETHER`, whatever the flow. With a
+        Quantities are `goodput`, `offered`, those of `DATAGRAMS` (all repeats together), `DELAYS` and `GAPS`,
+        of the limit the names of its stages, and those of `TOGETHER`, whatever the flow. With a
         `link` they are `utilisation`, `cells`, and accounts of its ledger in bytes, of its first direction
         (`a + b` is a sum). Of several swept paths `where` fixes all but one. Raises `NoDataError`.
         """
@@ -151,7 +157,7 @@ class Campaign:
         elif quantity in TOGETHER:
             unit = TOGETHER[quantity][0]
         else:
-            unit = "s" if quantity in DELAYS else COUNTED.get(quantity, "bit/s")
+            unit = "s" if quantity in (*DELAYS, *GAPS) else COUNTED.get(quantity, "bit/s")
         x_unit = (self._axes[free[0]].values[0].unit or "") if free else ""
         return Curve(tuple(samples), x_unit, unit)
 
@@ -198,4 +204,4 @@ def _value(outcome: Outcome, flow: str, quantity: str) -> float:
     raise NoDataError(f"no quantity {quantity}")
 
 
-_OF_FLOW = {**RATES, **DELAYS, **DATAGRAMS}
+_OF_FLOW = {**RATES, **DELAYS, **GAPS, **DATAGRAMS}

@@ -119,7 +119,8 @@ def _drops(made: Explanation) -> Table:
     shown = grid("Lost at", "Cause", "Flow", "Cells, frames", "Datagrams", left=3)
     for drop in made.at.drops:
         numbers = (f"{drop.cells:,.0f}", f"{drop.datagrams:,.0f}")
-        shown.add_row(*plain(say.place_name(drop.place).replace("->", "→"), drop.cause, drop.flow, *numbers))
+        place = say.place_name(drop.place, made.at.parallel).replace("->", "→")
+        shown.add_row(*plain(place, drop.cause, drop.flow, *numbers))
     if len(made.at.outcomes) > 1:
         shown.caption = Text("per repeat, on average")
         shown.caption_justify = "left"

@@ -36,6 +36,9 @@ _WIDTH = 100
 _GIVE_WAY = ("Offered", "Spread", "Delay p50")
 """Columns that a table without room leaves out, in this order."""
 
+GAP = "Longest gap"
+"""The column for outages, of runs whose links fail."""
+
 # Background: shown only where there is nothing else.
 _GENERATORS = frozenset({"cbr", "on-off"})
 
@@ -128,6 +131,7 @@ class _Cell:
     offered: list[float] = field(default_factory=list)
     delays: dict[str, list[float]] = field(default_factory=dict)
     losses: list[Losses] = field(default_factory=list)
+    gaps: list[float] = field(default_factory=list)
     fair: float | None = None
     bound: float | None = None
     invalid: int = 0
@@ -142,6 +146,8 @@ class _Cell:
         self.goodput.append(flow.goodput_bit_per_s)
         self.offered.append(flow.offered_bit_per_s)
         self.losses.append(Losses.of(flow))
+        if flow.outage is not None:
+            self.gaps.append(flow.outage.longest_s)
         # Not every engine knows one-way delays.
         if flow.delay_s is not None:
             for column, figure in _DELAYS.items():
@@ -163,6 +169,7 @@ class _Cell:
             "Offered": rate(offered),
             "Loss": percent(Losses.sum(self.losses).share),
             **{column: duration(_mean(one)) for column, one in self.delays.items()},
+            **({GAP: duration(max(self.gaps))} if self.gaps else {}),
             **limits,
         }
 
@@ -215,6 +222,8 @@ def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]
         notes.append(
             "delay: one way, of datagrams or TCP segments, mean of the repeats; `show --delays` has more"
         )
+    if any(cell.gaps for cell in cells.values()):
+        notes.append("longest gap: the longest time in which nothing was received, of all repeats")
     if _has_two_limits(cells.values()):
         notes.append(
             "fair share: max-min fair among the flows; bound: the most for the flow itself, in the whole run"
@@ -361,7 +370,8 @@ def _summary_table(
     other = ["Apart"] if compared else []
     spread = ["Spread"] if any(len(cell.goodput) > 1 for cell in cells.values()) else []
     limits = ["Fair share", "Bound"] if _has_two_limits(cells.values()) else ["Limit"]
-    figures = ["Goodput", *spread, "Offered", "Loss", *delays, *limits, *other]
+    gap = [GAP] if any(cell.gaps for cell in cells.values()) else []
+    figures = ["Goodput", *spread, "Offered", "Loss", *delays, *gap, *limits, *other]
     chosen = sorted(
         (key for key in cells if key[2] in places),
         key=lambda key: (plan.variants.index(key[0]), key[1], places[key[2]], engines.index(key[3])),

@@ -102,7 +102,7 @@ class Explanation:
                 for s in self.waterfall
             ],
             "directions": [_hop_json(hop) for hop in (*at.hops, *(at.back if at.tcp else ()))],
-            "drops": [drop.to_json() for drop in at.drops],
+            "drops": [drop.to_json(at.parallel) for drop in at.drops],
             "tcp": at.counts or None,
             "summary": self.sentence,
             "advice": None if advice is None else [change.to_json() for change in advice.changes],

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from engpass import above, say
 from engpass.explain.service import GOODPUT
-from engpass.explain.situation import FULL, Drop, Hop, Situation
+from engpass.explain.situation import DOWN, FULL, Drop, Hop, Situation
 from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
 from engpass.types.outcome import Bottleneck, SetBy
 
@@ -51,10 +52,12 @@ _IDLE = {
     "pacing": ("the pacing of `{flow}`", "the next segment is not due"),
     "shaper": ("the shaper of `{flow}`", "it spaces what is sent"),
     "upstream": ("what comes before link `{link}`", "it delivers no more"),
+    "other way": ("the choice of ways before link `{link}`", "packets take other ways"),
+    "line down": ("link `{link}`", "it is down"),
 }
 
 
-_ANY_SENDER = ("application", "CPU", "NIC buffer", "shaper", "upstream")
+_ANY_SENDER = ("application", "CPU", "NIC buffer", "shaper", "upstream", "other way", "line down")
 """Idle reasons that senders of datagrams have, too."""
 
 
@@ -62,10 +65,12 @@ def find(at: Situation) -> Finding:
     """The bottleneck of the flow. Losses and delay come first where the goodput is in order."""
     exceeds = at.goodput > (1 + above.AT) * at.limit
     if at.limit > 0 and not exceeds and at.goodput >= GOODPUT * at.limit:
-        return _harmed(at) or _at_limit(at)
-    found = _over_limit(at) if at.limit > 0 and exceeds else _held(at)
-    late = None if found.key == "delay" else _late(at)
-    return found if late is None else replace(found, evidence=f"{found.evidence}; {late}")
+        found, late = _harmed(at) or _at_limit(at), None
+    else:
+        found = _over_limit(at) if at.limit > 0 and exceeds else _held(at)
+        late = None if found.key == "delay" else _late(at)
+    more = (late, _spare(at), None if found.key == _FAILED else _outage(at))
+    return replace(found, evidence="; ".join([found.evidence, *(one for one in more if one)]))
 
 
 def _at_limit(at: Situation) -> Finding:
@@ -164,6 +169,8 @@ def _buffer(hop: Hop) -> str:
 
 def _held(at: Situation) -> Finding:
     """The bottleneck of a flow whose goodput is below its limit."""
+    if (failed := _failed(at)) is not None:
+        return failed
     if (shared := _shared(at)) is not None:
         return shared
     lost, waiting = _lost(at), _waiting(at)
@@ -179,6 +186,67 @@ def _held(at: Situation) -> Finding:
     drop = at.own_drops[0]
     because = f"because {where(drop, at)} loses {what(drop, at)}"
     return Finding(waiting.key, waiting.bottleneck, f"{waiting.evidence}, {because}")
+
+
+_FAILED = f"drops: {DOWN}"
+"""The key of a link that fails."""
+
+
+def _failed(at: Situation) -> Finding | None:
+    """The link whose failures cost the flow at least half of what it misses."""
+    drops = at.lost_at(DOWN)
+    if not drops or not at.limit:
+        return None
+    missing = 1 - at.goodput / at.limit
+    lost = math.fsum(drop.datagrams for drop in drops)
+    if at.tcp:
+        # It waits for its timer when the line is back, and it begins with a small window.
+        first = drops[0] == at.own_drops[0] and at.idle("retransmission timer") > at.idle("congestion window")
+        cost = missing if first else (at.gap or 0.0) / at.duration if at.duration else 0.0
+    else:
+        cost = lost / at.sent * at.offered / at.limit if at.sent else 0.0
+    return _down(at, drops[0]) if 2 * cost >= missing else None
+
+
+def _down(at: Situation, drop: Drop) -> Finding:
+    """The link on which a flow loses packets while it is down."""
+    place = drop.place
+    hop = next((hop for hop in (*at.hops, *at.back) if hop.is_at(place)), None)
+    down = f"is down {say.percent(hop.down)} of the time" if hop is not None and hop.down else "fails"
+    evidence = f"it {down} and loses {what(drop, at)}"
+    if at.has_gap:
+        evidence += f", and nothing arrives for {say.duration(at.gap)}"
+    if at.timeouts:
+        evidence += f" because the retransmission timer must expire {say.count(round(at.timeouts), 'time')}"
+    return Finding(_FAILED, f"link `{place.link}`", evidence)
+
+
+def _outage(at: Situation) -> str | None:
+    """The link on the way of the flow that is down longest, if one is."""
+    worst = max((*at.hops, *at.back), key=lambda hop: hop.down, default=None)
+    if worst is None or worst.down < 0.001:
+        return None
+    said = f"link `{worst.link}` is down {say.percent(worst.down)} of the time"
+    if at.has_gap and at.lost_at(DOWN):
+        said += f", and nothing arrives for {say.duration(at.gap)}"
+    return said
+
+
+def _spare(at: Situation) -> str | None:
+    """The router that leaves another line idle while one of the flow is full."""
+    if at.tight is None or at.tight.idle >= FULL:
+        return None
+    before = at.hops[: at.hops.index(at.tight) + 1]
+    for hop in reversed(before):
+        lines = at.spared(hop)
+        if not lines:
+            continue
+        does = {"hash": "chooses by a hash", "first": "takes the first of equally short ways"}
+        others = f" and {say.count(len(lines) - 1, 'other link')}" if len(lines) > 1 else ""
+        router = f"router `{hop.start}` {does.get(at.policy(hop.start), 'chooses')}"
+        idle = f"idle {say.percent(lines[0].idle)} of the time"
+        return f"{router}, which leaves link `{lines[0].link}`{others} {idle}"
+    return None
 
 
 def _shared(at: Situation) -> Finding | None:
@@ -214,6 +282,8 @@ def _lost(at: Situation) -> Finding | None:
     if not drops:
         return None
     drop = drops[0]
+    if drop.cause == DOWN:
+        return _down(at, drop)
     evidence = f"it loses {what(drop, at)}"
     dead = at.share("lost datagrams")
     if dead >= 0.001 and at.tight is not None:
@@ -227,7 +297,7 @@ def where(drop: Drop, at: Situation) -> str:
     if end is None:
         kind = "router" if at.is_switch(start) else "host"
         return f"{drop.cause} at {kind} `{start}`"
-    if at.is_switch(start) and drop.cause != DAMAGED:
+    if at.is_switch(start) and drop.cause not in (DAMAGED, DOWN):
         thing = (
             "the policer"
             if drop.cause == "policer"

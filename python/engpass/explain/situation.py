@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from engpass import above, ledger, say
 from engpass.above import GENERATORS
-from engpass.explain.service import Needs, Served, mean
+from engpass.explain.service import WAIT, Needs, Served, mean
 from engpass.ledger import Books, Direction
 from engpass.settings import Settings
 from engpass.types.outcome import Candidate, DirectionOutcome, FlowOutcome, Outcome, Place
@@ -17,6 +17,12 @@ from engpass.types.plan import Drawing
 
 FULL = 0.01
 """A line that is idle for less than this share of the time is full."""
+
+SPARE = 0.05
+"""A line that is idle for this share of the time because routers chose other ways is spare."""
+
+DOWN = "line down"
+"""The cause of losses on a line that has failed; with `idle: ` before it, its idle time."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,11 @@ class Hop:
         """Share of the time that it sends nothing; 1 without books."""
         return self.books.idle if self.books is not None else 1.0
 
+    @property
+    def down(self) -> float:
+        """Share of the time that it is down and idle; 0 without books."""
+        return self.books.share(f"idle: {DOWN}") if self.books is not None else 0.0
+
 
 @dataclass(frozen=True)
 class Drop:
@@ -57,10 +68,10 @@ class Drop:
     cells: float
     datagrams: float
 
-    def to_json(self) -> dict[str, str | float]:
-        """The losses as JSON data."""
+    def to_json(self, parallel: frozenset[str] = frozenset()) -> dict[str, str | float]:
+        """The losses as JSON data; links of which several join the same two nodes are named."""
         return {
-            "place": say.place_name(self.place),
+            "place": say.place_name(self.place, parallel),
             "cause": self.cause,
             "flow": self.flow,
             "cells": self.cells,
@@ -197,14 +208,43 @@ class Situation:
         return mean([flow.tcp.smoothed_rtt_s for flow in self._flows if flow.tcp is not None])
 
     @functools.cached_property
+    def parallel(self) -> frozenset[str]:
+        """Links of which several join the same two nodes."""
+        return ledger.parallel(self.outcomes[0])
+
+    @functools.cached_property
     def books(self) -> dict[tuple[str, str, str], Direction]:
         """The books of all directions, added up over the repeats."""
         return ledger.together(self.outcomes)
 
+    @property
+    def gap(self) -> float | None:
+        """The longest time without a reception in seconds, of all repeats; `None` without events."""
+        return max((flow.outage.longest_s for flow in self._flows if flow.outage is not None), default=None)
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether the longest gap is more than the time between its datagrams, and than a queue may take."""
+        received = [flow.datagrams.received for flow in self._flows if flow.datagrams is not None]
+        usual = self.duration * len(received) / max(1, sum(received))
+        return self.gap is not None and self.gap > max(WAIT, 10 * usual)
+
+    @functools.cached_property
+    def duration(self) -> float:
+        """The counted time of a repeat in seconds; 0 where no line has books."""
+        for hop in self.hops:
+            if hop.books is not None and hop.rate:
+                return hop.books.capacity / hop.books.parts / hop.rate / len(self.outcomes)
+        return 0.0
+
+    @functools.cached_property
+    def _parts(self) -> dict[ledger.Hop, float]:
+        return ledger.parts(self.outcomes[0], self.flow)
+
     @functools.cached_property
     def hops(self) -> tuple[Hop, ...]:
         """The hops of the flow, from its sender on."""
-        return tuple(self._hop(*hop) for hop in ledger.route(self.outcomes[0], self.flow))
+        return tuple(self._hop(*hop) for hop in self._parts)
 
     @functools.cached_property
     def back(self) -> tuple[Hop, ...]:
@@ -256,6 +296,11 @@ class Situation:
             and way in ledger.route(self.outcomes[0], flow.name)
         )
 
+    def part(self, hop: Hop, flow: str | None = None) -> float:
+        """The share of the packets of this flow, or of another one, that cross a hop."""
+        found = self._parts if flow is None else ledger.parts(self.outcomes[0], flow)
+        return found.get((hop.link, hop.start, hop.end), 0.0)
+
     @functools.cached_property
     def _alone(self) -> Books | None:
         """The books of the first line that the flow has for itself."""
@@ -267,13 +312,19 @@ class Situation:
     @property
     def own(self) -> float | None:
         """The share of the tightest line that is delivered to this flow, if others share the line."""
-        rate = self.tight.rate if self.tight else None
-        return self.goodput / rate if rate and self.sharing else None
+        if self.tight is None or not self.tight.rate or not self.sharing:
+            return None
+        return self.goodput * self.part(self.tight) / self.tight.rate
 
     @property
     def theirs(self) -> float:
-        """Goodput of the flows that share the tightest hop together, in bit/s."""
-        every = [one.flows[name].goodput_bit_per_s for one in self.outcomes for name in self.sharing]
+        """Goodput on the tightest hop of the flows that share it, together, in bit/s."""
+        if self.tight is None:
+            return 0.0
+        parts = {name: self.part(self.tight, name) for name in self.sharing}
+        every = [
+            one.flows[name].goodput_bit_per_s * part for one in self.outcomes for name, part in parts.items()
+        ]
         return math.fsum(every) / len(self.outcomes)
 
     @functools.cached_property
@@ -327,15 +378,15 @@ class Situation:
         """Share of the tightest line that was idle for a reason, such as `CPU`.
 
         A line that several flows share was idle for the reasons of all: there it is divided by what the
-        sender of this flow did on a line of its own.
+        sender of this flow did on a line of its own. That a line was down is no sender's reason.
         """
         books = self.tight.books if self.tight else None
         if books is None:
             return 0.0
         account, alone = f"idle: {reason}", self._alone
-        if not self.sharing or alone is None:
+        if not self.sharing or alone is None or reason == DOWN:
             return books.share(account)
-        return books.idle * alone.share(account) / alone.idle
+        return (books.idle - books.share(f"idle: {DOWN}")) * alone.share(account) / alone.idle
 
     def share(self, account: str) -> float:
         """Share of an account of the tightest line."""
@@ -345,6 +396,28 @@ class Situation:
     def lost_at(self, cause: str) -> list[Drop]:
         """The flow's losses of one cause."""
         return [drop for drop in self.own_drops if drop.cause == cause]
+
+    def policy(self, router: str) -> str:
+        """The kind of the ECMP policy of a router; nothing for another node."""
+        if router not in self.settings.names("router"):
+            return ""
+        given = self.settings.get("router", router, "ecmp")
+        return str(next(iter(given), "")) if isinstance(given, dict) else str(given or "first")
+
+    def spared(self, hop: Hop) -> list[Hop]:
+        """Lines that the router in front of a hop could have chosen and left idle, the idlest first.
+
+        A router that always takes the first line leaves those idle that lead to the same node.
+        """
+        first = self.policy(hop.start) == "first"
+        reason = "idle: no sender" if first else "idle: other way"
+        found = [
+            (side.books.share(reason), self._hop(*side.key))
+            for side in self.books.values()
+            if side.start == hop.start and side.link != hop.link and (side.end == hop.end or not first)
+        ]
+        found = [one for one in found if one[0] >= SPARE]
+        return [one for _, one in sorted(found, key=lambda one: -one[0])] if self.policy(hop.start) else []
 
     def is_switch(self, node: str) -> bool:
         """Whether a node is a switch or a router: it has queues of its own."""

@@ -64,6 +64,8 @@ class Point:
     loss: Spread | None
     delay_p50: Spread | None = None
     delay_p99: Spread | None = None
+    gap: Spread | None = None
+    """The longest time without a reception in seconds; `None` where the file has no events."""
     bound: float | None = None
     """The bound in bit/s; only of the limit engine, whose goodput is the fair share."""
     bottleneck: Bottleneck | None = None
@@ -135,6 +137,12 @@ class Table:
     def delay(self) -> Unit | None:
         """The unit of delays; `None` where no engine knows any."""
         longest = [point.delay_p99.high for point in self.points if point.delay_p99 is not None]
+        return unit_for("s", longest) if longest else None
+
+    @cached_property
+    def gap(self) -> Unit | None:
+        """The unit of the longest gaps; `None` where the file has no events."""
+        longest = [point.gap.high for point in self.points if point.gap is not None]
         return unit_for("s", longest) if longest else None
 
     @cached_property
@@ -273,6 +281,7 @@ def _point(key: tuple[str, str, tuple[int, ...], str], repeats: _Repeats) -> Poi
     variant, engine, at, flow = key
     flows, last = repeats.flows, repeats.flows[-1]
     delays = [one.delay_s.network for one in flows if one.delay_s is not None]
+    gaps = [one.outage.longest_s for one in flows if one.outage is not None]
     return Point(
         variant=variant,
         engine=engine,
@@ -285,6 +294,7 @@ def _point(key: tuple[str, str, tuple[int, ...], str], repeats: _Repeats) -> Poi
         loss=_loss(flows),
         delay_p50=Spread.of([one.p50 for one in delays]) if delays else None,
         delay_p99=Spread.of([one.p99 for one in delays]) if delays else None,
+        gap=Spread.of(gaps) if gaps else None,
         bound=above.bound(last) if engine == "limit" else None,
         bottleneck=last.bottleneck,
         next=last.next_bottleneck,

@@ -58,7 +58,8 @@ class _Places:
 def folded(table: Table) -> str:
     """One line per point of the sweep and flow: mean, least and greatest of the repeats."""
     head = ["variant", "engine", "repeats", *(axis.path for axis in table.axes), "flow", "kind"]
-    for name in ("goodput_bit_per_s", "offered_bit_per_s", "loss", "delay_p50_s", "delay_p99_s"):
+    names = ["goodput_bit_per_s", "offered_bit_per_s", "loss", "delay_p50_s", "delay_p99_s"]
+    for name in [*names, *(["outage_longest_s"] if table.gap is not None else [])]:
         head += [name, f"{name}_least", f"{name}_greatest"]
 
     def spread(of: Spread | None) -> list[object]:
@@ -82,6 +83,7 @@ def folded(table: Table) -> str:
                 *spread(point.loss),
                 *spread(point.delay_p50),
                 *spread(point.delay_p99),
+                *(spread(point.gap) if table.gap is not None else []),
             ]
             for point in table.points
         ),

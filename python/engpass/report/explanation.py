@@ -112,7 +112,13 @@ def _losses(made: "Explanation") -> str:
     parts = []
     if at.drops:
         rows = [
-            [esc(_place(d.place)), esc(d.cause), esc(d.flow), f"{d.cells:,.0f}", f"{d.datagrams:,.0f}"]
+            [
+                esc(_place(d.place, at.parallel)),
+                esc(d.cause),
+                esc(d.flow),
+                f"{d.cells:,.0f}",
+                f"{d.datagrams:,.0f}",
+            ]
             for d in at.drops
         ]
         head = ["Place", "Cause", "Flow", "Cells, frames", "Datagrams"]
@@ -123,8 +129,8 @@ def _losses(made: "Explanation") -> str:
     return "\n".join(parts)
 
 
-def _place(place: Place) -> str:
-    return say.place_name(place).replace("->", "\N{RIGHTWARDS ARROW}")
+def _place(place: Place, parallel: frozenset[str]) -> str:
+    return say.place_name(place, parallel).replace("->", "\N{RIGHTWARDS ARROW}")
 
 
 def _service(made: "Explanation") -> str:

@@ -5,11 +5,11 @@ Everything from outside is escaped here.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from engpass import say
+from engpass import ledger, say
 from engpass.above import GENERATORS
 from engpass.jsondata import Json
 from engpass.report import theme
-from engpass.report.aggregate import Point, Spread, Table
+from engpass.report.aggregate import Point, Table
 from engpass.report.diagram import diagram
 from engpass.report.figures import FIGURES, Figure
 from engpass.report.figures.base import Block, Key
@@ -148,12 +148,12 @@ def points_section(table: Table, raw: int, folded: bool) -> str:
     head = ["Flow", "Variant", *(esc(axis.label) for axis in table.axes), *engine]
     unit = f'<span class="unit">{esc(table.rate.name)}</span>'
     rates = [f"{name} {unit}" for name in ("Goodput", "Least", "Greatest", "Offered")]
-    delays = (
-        [f'{name} <span class="unit">{esc(table.delay.name)}</span>' for name in ("Delay p50", "Delay p99")]
-        if table.delay is not None
-        else []
-    )
-    numbers = [*rates, "Loss", *delays, "Repeats"] if table.measured else []
+    times = [
+        f'{name} <span class="unit">{esc(unit.name)}</span>'
+        for name, unit in (("Delay p50", table.delay), ("Delay p99", table.delay), ("Longest gap", table.gap))
+        if unit is not None
+    ]
+    numbers = [*rates, "Loss", *times, "Repeats"] if table.measured else []
     limit = [f"{name} {unit}" for name in table.limits]
     rows = [row for key in shown for row in _point_rows(table, groups[key])]
     right = [*range(2, 2 + len(table.axes)), *range(len(head), len(head) + len(limit) + len(numbers))]
@@ -179,8 +179,14 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
     def rate(bit_per_s: float) -> str:
         return plain(bit_per_s / table.rate.factor)
 
-    def delay(of: Spread | None) -> str:
-        return blank if of is None or table.delay is None else plain(of.mean / table.delay.factor)
+    def times(point: Point) -> list[str]:
+        shown = ((point.delay_p50, table.delay), (point.delay_p99, table.delay))
+        cells = [
+            blank if of is None else plain(of.mean / unit.factor) for of, unit in shown if unit is not None
+        ]
+        if table.gap is not None:
+            cells.append(blank if point.gap is None else plain(point.gap.high / table.gap.factor))
+        return cells
 
     rows = []
     for point in measured or points[:1]:
@@ -192,7 +198,7 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
             fair, bound = (limit.goodput.mean, limit.bound) if limit else (None, None)
             row += [blank if one is None else rate(one) for one in (fair, bound)[: len(table.limits)]]
         if table.measured and point.engine == "limit":
-            row += [blank] * (6 if table.delay is None else 8)
+            row += [blank] * (6 + len(times(point)))
         elif table.measured:
             row += [rate(value) for value in (point.goodput.mean, point.goodput.low, point.goodput.high)]
             if point.invalid is not None:
@@ -200,7 +206,7 @@ def _point_rows(table: Table, points: Sequence[Point]) -> list[list[str]]:
             row += [
                 rate(point.offered.mean),
                 say.percent(point.loss.mean) if point.loss else blank,
-                *(delay(spread) for spread in (point.delay_p50, point.delay_p99) if table.delay is not None),
+                *times(point),
                 str(point.repeats),
             ]
         rows.append(row)
@@ -274,8 +280,10 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
     """Where cells and datagrams were lost, over all points of a variant, by engine where several know it."""
     lost: dict[tuple[str, str, str, str, str], list[int]] = {}
     for outcome in outcomes:
+        parallel = ledger.parallel(outcome) if outcome.drops else ()
         for drop in outcome.drops:
-            key = (outcome.variant, outcome.engine, say.place_name(drop.place), drop.cause, drop.flow)
+            place = say.place_name(drop.place, parallel)
+            key = (outcome.variant, outcome.engine, place, drop.cause, drop.flow)
             sums = lost.setdefault(key, [0, 0])
             sums[0] += drop.cells
             sums[1] += drop.datagrams

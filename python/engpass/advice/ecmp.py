@@ -1,0 +1,77 @@
+"""Another choice among equally short ways: where a line is full beside one that is spare, or has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engpass.advice.base import Candidate, Cost, Proposal
+from engpass.explain.situation import DOWN, FULL, Situation
+from engpass.settings import join, table_of
+from engpass.source import Toml
+
+SEEDS = 8
+"""Seeds of a hash that are tried: 0, 1 and so on."""
+
+
+def propose(at: Situation) -> Iterator[Proposal]:
+    """A policy, turns in place of a hash, a hash in place of turns, and other seeds of a hash."""
+    routers = dict.fromkeys(hop.start for hop in at.hops if at.policy(hop.start))
+    crowded = any(hop.idle < FULL for hop in at.hops)
+    for router in routers:
+        spare = crowded and any(at.spared(hop) for hop in at.hops if hop.start == router)
+        policy = at.policy(router)
+        if policy == "first" and spare:
+            yield _one(at, router, "hash", f"let router `{router}` choose among equally short ways by a hash")
+        if policy == "hash" and spare:
+            words = f"let router `{router}` send packets over equal ways in turn"
+            yield _one(at, router, "round-robin", words)
+            yield _seeds(at, router)
+        if policy == "round-robin" and at.tcp and at.share("duplicate") > 0.001:
+            yield _one(at, router, "hash", f"let router `{router}` keep each connection on one way by a hash")
+    yield from _failover(at)
+
+
+def _one(at: Situation, router: str, kind: str, words: str) -> Proposal:
+    return Proposal("ecmp", Cost.SETTING, (Candidate(words, (_policy(at, router, kind),)),))
+
+
+def _policy(at: Situation, router: str, kind: str, **keys: Toml) -> tuple[str, str]:
+    """A policy of a router with the weights that it has, as a value for its path."""
+    given = at.settings.get("router", router, "ecmp")
+    inner = table_of(next(iter(given.values()))) if isinstance(given, dict) and given else {}
+    kept = inner if kind in table_of(given) else {key: inner[key] for key in ("weights",) if key in inner}
+    made = {**kept, **keys}
+    return join(("router", router, "ecmp")), f"{{ {kind} = {_toml(made)} }}" if made else kind
+
+
+def _seeds(at: Situation, router: str) -> Proposal:
+    """Other seeds, all of them: which one helps is chance."""
+    given = at.settings.get("router", router, "ecmp")
+    inner = table_of(given).get("hash")
+    now = table_of(inner).get("seed", 0)
+    words = f"give the hash of router `{router}` the seed {{}}"
+    steps = tuple(
+        Candidate(words.format(seed), (_policy(at, router, "hash", seed=seed),))
+        for seed in range(SEEDS)
+        if seed != now
+    )
+    return Proposal("ecmp", Cost.SETTING, steps, patience=len(steps))
+
+
+def _failover(at: Situation) -> Iterator[Proposal]:
+    """A choice at the routers that see the failure: TCP needs it on the way back, too."""
+    for drop in at.lost_at(DOWN):
+        ends = [drop.place.node, *([drop.place.to] if at.tcp and drop.place.to else [])]
+        routers = [node for node in ends if at.policy(node) == "first"]
+        if routers:
+            names = " and ".join(f"`{router}`" for router in routers)
+            what = "router" if len(routers) == 1 else "routers"
+            words = f"let {what} {names} choose among equally short ways by a hash"
+            sets = tuple(_policy(at, router, "hash") for router in routers)
+            yield Proposal("ecmp", Cost.SETTING, (Candidate(words, sets),))
+
+
+def _toml(value: Toml) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{join((key,))} = {_toml(one)}' for key, one in value.items())} }}"
+    return str(value) if isinstance(value, int | float) else f'"{value}"'

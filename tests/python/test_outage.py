@@ -1,0 +1,121 @@
+"""Links that fail, as users see them: tables, exports, pages and claims."""
+
+from __future__ import annotations
+
+import csv
+import functools
+
+import pytest
+
+import engpass
+from conftest import Cli
+from engpass.claims.curves import Campaign
+from engpass.ledger import Books, directions, family, parallel
+from engpass.report import render
+from engpass.types.outcome import Outcome
+from snapshots import page_text
+
+# 1000 packets a second for two seconds. From 0.5 to 1 s the link is down, and no router goes round it.
+PAIR = """\
+name = "Two ways"
+
+[host.a]
+[host.b]
+[router.near]
+[router.far]
+
+[link]
+in = { ends = ["a", "near"], medium = "ethernet-1g" }
+upper = { ends = ["near", "far"], medium = "ethernet-100" }
+lower = { ends = ["near", "far"], medium = "ethernet-100" }
+out = { ends = ["far", "b"], medium = "ethernet-1g" }
+
+[traffic.stream]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1472 B"
+rate = "11.776 Mbit/s"
+
+[run]
+duration = "2 s"
+"""
+CUT = """
+[event]
+cut = { at = "500 ms", target = "upper", change = "down" }
+mended = { at = "1 s", target = "upper", change = "up" }
+"""
+
+
+@functools.cache
+def outcome() -> Outcome:
+    """The run with the outage."""
+    (made,) = engpass.loads(PAIR + CUT, name="pair.toml").run(["simulate"]).outcomes
+    return made
+
+
+def test_a_down_line_is_idle_time_of_its_own() -> None:
+    (upper,) = [side.books for side in directions(outcome()) if (side.link, side.start) == ("upper", "near")]
+    assert upper.share("idle: line down") == pytest.approx(0.25, rel=1e-4)
+    assert family("idle: line down").key == family("idle: other way").key == "idle"
+    names = upper.names
+    assert names.index("idle: line down") > names.index("idle: application")
+
+
+def test_a_way_back_that_is_down_now_and_then_is_still_one_without_senders() -> None:
+    assert Books(10, 1, {"idle: no sender": 7, "idle: line down": 3}).nobody_sends
+    assert not Books(10, 1, {"idle: line down": 10}).nobody_sends
+    assert not Books(10, 1, {"idle: other way": 7, "idle: line down": 3}).nobody_sends
+
+
+def test_places_at_parallel_links_have_the_name_of_their_link(cli: Cli) -> None:
+    assert parallel(outcome()) == {"upper", "lower"}
+    (cli.directory / "pair.toml").write_text(PAIR + CUT)
+    shown = cli("explain", "pair.toml", "--no-advice").stdout
+    assert "near → far (upper) │ line down │ stream │" in shown
+
+
+def test_tables_and_exports_have_the_longest_gap_and_what_outages_lost(cli: Cli) -> None:
+    (cli.directory / "pair.toml").write_text(PAIR + CUT)
+    shown = cli("run", "pair.toml", "--engine", "simulate").stdout
+    assert "Longest gap" in shown
+    assert "501 ms" in shown
+    assert "longest gap: the longest time in which nothing was received" in shown
+    cli("export", "last", "-o", "rows.csv")
+    (row,) = csv.DictReader((cli.directory / "rows.csv").read_text().splitlines())
+    assert float(row["outage_longest_s"]) == pytest.approx(0.501, rel=1e-3)
+    assert row["outage_lost_datagrams"] == "500"
+
+
+def test_a_run_without_events_has_no_columns_for_outages(cli: Cli) -> None:
+    (cli.directory / "pair.toml").write_text(PAIR)
+    assert "Longest gap" not in cli("run", "pair.toml").stdout
+    cli("export", "last", "-o", "rows.csv")
+    assert "outage" not in (cli.directory / "rows.csv").read_text()
+
+
+def test_the_page_has_the_longest_gap_beside_the_delays() -> None:
+    made = engpass.loads(PAIR + CUT, name="pair.toml").run(["limit", "simulate"])
+    text = page_text(render(made.record, made.outcomes))
+    (head,) = [line for line in text.splitlines() if line.startswith("Flow | Variant")]
+    (row,) = [line for line in text.splitlines() if line.startswith("stream | base")]
+    cells = dict(zip(head.split(" | "), row.split(" | "), strict=True))
+    assert cells["Longest gap ms"] == "501"
+    assert "near -> far (upper) | line down | stream | 500" in text
+
+
+def test_claims_name_gaps_and_losses_of_outages() -> None:
+    campaign = Campaign([], [outcome(), outcome()])
+
+    def value(quantity: str, link: str | None = None) -> tuple[float, str]:
+        curve = campaign.curve("simulate", "base", "stream", quantity, None, link)
+        return curve.samples[0].value, curve.unit
+
+    gap, unit = value("longest gap")
+    assert gap == pytest.approx(0.501, rel=1e-3)
+    assert unit == "s"
+    assert value("lost to line down") == (1000, "datagrams")
+    # A quarter of 25 MB.
+    down, unit = value("idle: line down", "upper")
+    assert down == pytest.approx(6.25e6, rel=1e-4)
+    assert unit == "B"
