@@ -86,7 +86,9 @@ proptest! {
     fn lone_datagrams_in_turns_come_to_their_bound((ecmp, inward, [upper, lower], message) in turns()) {
         let text = pair(&ecmp, &inward, [&upper, &lower], &datagrams(message));
         let (bound, got) = (flow(&text).bound_bit_per_s, simulated(&text).goodput_bit_per_s);
-        prop_assert!((0.98..=1.005).contains(&(got / bound)), "{} of {}: {}", got, bound, text);
+        // Of a second. A few packets are on their way as it begins and as it ends.
+        let packets = f64::from(4 * 8 * message);
+        prop_assert!((bound - got).abs() <= 0.002 * bound + packets, "{} of {}: {}", got, bound, text);
     }
 
     /// Who offers a little less than the fair share loses nothing, and who offers a little more does.
