@@ -220,6 +220,29 @@ fn routers_side_by_side_count_together() {
     insta::assert_snapshot!(flow.bound_summary, @"routers `u` and `l` together bound `t` to 157.01 Mbit/s");
 }
 
+/// Two circuits over the same links share the line, whichever a packet takes: 32 cells for a packet, on 96 000 cells a second.
+#[test]
+fn circuits_are_ways_like_others() {
+    let link = |name: &str, ends: [&str; 2], medium: &str| {
+        format!("[link.{name}]\nends = {ends:?}\nmedium = \"{medium}\"\n")
+    };
+    let links = [
+        link("in", ["a", "near"], "ethernet-100"),
+        link("atm", ["near", "far"], "ds3"),
+        link("out", ["far", "b"], "ethernet-100"),
+    ];
+    let nodes = "[host.a]\n[host.b]\n[router.near]\necmp = \"round-robin\"\n[router.far]\n";
+    let circuit = |name: &str| format!("[circuit.{name}]\nfrom = \"near\"\nto = \"far\"\nmtu = \"1500 B\"\n");
+    let text = format!("{nodes}{}{}{}{UDP}", links.concat(), circuit("one"), circuit("two"));
+    let both = flow(&text);
+    let rate = 96_000.0 / 32.0 * 1472.0 * 8.0;
+    close(both.goodput_bit_per_s, rate);
+    close(both.bound_bit_per_s, rate);
+    assert_eq!((both.paths.len(), both.bound_bottleneck.title.as_str()), (1, "link `atm`"));
+    let got = simulated(&text).goodput_bit_per_s;
+    assert!((0.99..=1.001).contains(&(got / rate)), "{got} of {rate}");
+}
+
 /// Data is in order by the longest way, and may come by the shortest.
 #[test]
 fn windows_take_the_longest_way_there() {

@@ -16,28 +16,21 @@ impl Topology {
         }
         let lanes = lanes(testbed, self, flow);
         let all: u32 = lanes.iter().map(|lane| lane.connections).sum();
-        let mut found: Vec<(f64, Vec<Leg>)> = Vec::new();
+        // Circuits over the same links are one path.
+        let mut found: Vec<(f64, Vec<Hop>)> = Vec::new();
         for lane in &lanes {
             for (share, legs) in lane.there.ways() {
                 let share = share * f64::from(lane.connections) / f64::from(all);
-                match found.iter_mut().find(|(_, known)| *known == legs) {
+                let route: Vec<Hop> = legs.iter().flat_map(|leg| self.hops(*leg)).collect();
+                match found.iter_mut().find(|(_, known)| *known == route) {
                     Some((sum, _)) => *sum += share,
-                    None => found.push((share, legs)),
+                    None => found.push((share, route)),
                 }
             }
         }
-        let links = |legs: &[Leg]| -> Vec<usize> {
-            legs.iter().flat_map(|leg| self.hops(*leg)).map(|hop| hop.link).collect()
-        };
-        found.sort_by(|(one, first), (other, second)| {
-            other.total_cmp(one).then_with(|| links(first).cmp(&links(second)))
-        });
+        found.sort_by(|(one, first), (other, second)| other.total_cmp(one).then_with(|| first.cmp(second)));
         found.truncate(MOST_PATHS);
-        let path = |(share, legs): (f64, Vec<Leg>)| {
-            let route: Vec<Hop> = legs.iter().flat_map(|leg| self.hops(*leg)).collect();
-            Path { share, ..self.path(&route) }
-        };
-        found.into_iter().map(path).collect()
+        found.into_iter().map(|(share, route)| Path { share, ..self.path(&route) }).collect()
     }
 }
 
