@@ -30,7 +30,7 @@ pub(super) enum Event {
     Begin(u32),
     /// This packet is lost, which was known before.
     Lose(u32),
-    /// This change of a line, of all that the file names.
+    /// What this event of the file changes next.
     Change(u32),
 }
 

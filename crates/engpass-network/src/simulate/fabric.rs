@@ -252,6 +252,7 @@ impl Fabric {
     #[inline(never)]
     pub(super) fn end_datagram(&mut self, datagram: u32) {
         self.settle_books(datagram, false);
+        self.ledger.forget_pieces(datagram);
         self.count_loss(datagram);
         self.datagrams.release(datagram);
     }

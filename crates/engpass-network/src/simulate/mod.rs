@@ -27,14 +27,14 @@ mod tcp;
 mod timeline;
 
 use engpass_model::time::{SECOND, Time};
-use engpass_testbed::{Change, Testbed, Topology};
+use engpass_testbed::{Testbed, Topology};
 
 use adapt::Adapting;
 use advance::Port;
 use build::Source;
 use event::{Event, Events};
 use fabric::Fabric;
-use frames::Frames;
+use frames::{Frames, Upcoming};
 use host::{Cpu, Process, Socket};
 pub use ledger::{Accounts, BookSeen};
 use nic::Nic;
@@ -108,8 +108,8 @@ pub struct Network {
     /// By flow, of those of datagrams that come from processes; none behind the last of these.
     sockets: Vec<Option<Box<Socket>>>,
     sources: Vec<Source>,
-    /// What events of the file change, in order; and the place of the first that has not happened.
-    changes: Vec<Change>,
+    /// What events of the file change next, by event.
+    changes: Vec<Upcoming>,
     /// Events handled, and at how many somebody is asked whether to go on.
     handled: u64,
     next_question: u64,
@@ -220,7 +220,7 @@ impl Network {
             Event::Room(nic) => self.serve_waiting(nic),
             Event::Hand(sender) => self.hand_over(sender),
             Event::Lose(packet) => self.lose_now(packet),
-            Event::Change(change) => self.change_line(change),
+            Event::Change(event) => self.change_line(event),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Networks whose packets come from outside.
 
+mod choices;
 #[path = "../common/mod.rs"]
 mod common;
 mod groups;
@@ -68,7 +69,7 @@ fn a_frame_arrives_when_paper_says_so() {
     // 1526 bytes at 100 and at 10 Mbit/s without their gaps, and the delay of the links.
     let delay: u64 = point(LAN, "base", &[]).topology.links[..2].iter().map(|link| link.delay.ps()).sum();
     let at = 1_000_000 + 1526 * 80_000 + 1526 * 800_000 + delay;
-    assert_eq!(all(&mut lan, u64::MAX), [Output::Delivered { at, way: to, token: 5, ce: false }]);
+    assert_eq!(all(&mut lan, u64::MAX), [Output::Delivered { at, way: to, token: 5, ce: false, routers: 0 }]);
     assert_eq!(lan.next_wake(), None);
 }
 
@@ -121,8 +122,14 @@ fn cells_arrive_when_paper_says_so() {
     assert_eq!(
         told,
         [
-            Output::Delivered { at: first, way: back, token: 2, ce: false },
-            Output::Delivered { at: 7 + slot(192) + slot(1) + delay, way: to, token: 1, ce: false },
+            Output::Delivered { at: first, way: back, token: 2, ce: false, routers: 0 },
+            Output::Delivered {
+                at: 7 + slot(192) + slot(1) + delay,
+                way: to,
+                token: 1,
+                ce: false,
+                routers: 0
+            },
         ]
     );
 }

@@ -33,6 +33,7 @@ use super::nic::Sending;
 use super::tally::Place;
 use super::tap::Carrier;
 use choices::{BRANCH, Choices};
+pub(super) use outage::Upcoming;
 pub(super) use port::{FramePort, PortTally, Told};
 use port::{Joined, Limited, OnLine, Passed};
 pub(super) use ways::WayLine;
@@ -236,12 +237,6 @@ impl Frames {
             at = step.mtu as usize;
         };
         (0..count).map(move |_| before())
-    }
-
-    /// The hops of a route.
-    pub(super) fn steps(&self, route: usize) -> &[Step] {
-        let Route { first, hops, .. } = self.routes[route];
-        &self.steps[first as usize..][..hops as usize]
     }
 }
 

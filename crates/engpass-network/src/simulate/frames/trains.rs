@@ -18,6 +18,10 @@ impl Network {
     /// nobody else waits for, and surely in all queues on the way. None where each has to go by itself.
     pub(in crate::simulate) fn train_on(&mut self, route: u32, (ip, mut ttl): (u32, u8), count: u32) -> u32 {
         let Route { first, hops, .. } = self.frames.routes[route as usize];
+        if self.frames.is_branched(first) {
+            // Each is asked for its way.
+            return 0;
+        }
         let step = self.frames.steps[first as usize];
         let line = &mut self.frames.ports[step.port as usize];
         let port = line.port as usize;
@@ -59,6 +63,9 @@ impl Network {
         this.holds += 1;
         let (elastic, count) = (this.counted, this.fragments);
         let head = *fabric.fates.as_ref().expect("trains come from outside").head(datagram);
+        let steps = &frames.steps[first as usize..][..hops as usize];
+        // Packets that routers would stop are no train.
+        let routers = steps.iter().filter(|step| step.is_routed()).count();
         let id = fabric.datagrams.insert_packet(Packet {
             datagram,
             ip,
@@ -66,11 +73,10 @@ impl Network {
             place: first + u32::from(hops),
             since: 0,
             offset: 0,
-            ttl: head.ttl,
+            ttl: head.ttl - routers as u8,
             priority: head.priority,
             ecn: head.ecn,
         });
-        let steps = &frames.steps[first as usize..][..hops as usize];
         let (mut until, mut begins) = (self.now, None);
         for _ in 0..count {
             let mut at = self.now;

@@ -49,6 +49,7 @@ impl Ledger {
         if sent.held > 0 {
             line.held(sent.held.min(sent.idle));
         }
+        self.book_outage(from.port as usize);
         // What leaves after the end says nothing.
         if datagram.counted && sent.end <= self.window.end {
             let book = self.book_of(datagram, slot);
@@ -157,6 +158,16 @@ impl Ledger {
         line.learn(from.told);
         let begun = line.edges[1].begun;
         self.closes(port, Doing { begun, ..from.doing(at) });
+    }
+
+    /// A line sends something. If it is down, what it was idle meanwhile is booked: nobody's sender is asked for that.
+    #[inline]
+    pub(super) fn book_outage(&mut self, port: usize) {
+        if let Some(since) = self.down.get_mut(&port) {
+            let line = &mut self.lines[port];
+            line.was_down(*since, line.idle);
+            *since = line.idle.max(*since);
+        }
     }
 
     /// A line that carries frames goes down or comes up: while it is down its idle time has that reason.

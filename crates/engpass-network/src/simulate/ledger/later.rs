@@ -264,6 +264,7 @@ impl Ledger {
             self.count_at_edge(port, &sent);
         }
         self.attribute_held(port, &sent);
+        self.book_outage(port);
         if shows
             && let Some(later) = &mut self.later
             && let Some((book, stamp)) = later.lines[port].shown.pop_front()

@@ -78,7 +78,7 @@ pub(super) struct Ledger {
     cells_since: Vec<u32>,
     /// Ways that part.
     parted: Parted,
-    /// Lines that are down, by port: what their idle time was when they went down.
+    /// Lines that are down, by port: what their idle time was when they went down, or up to where it is booked.
     down: BTreeMap<usize, u64>,
     /// Where windows begin and end at any time: what is not booked yet.
     pub(super) later: Option<Box<Later>>,
@@ -565,8 +565,9 @@ impl Ledger {
     pub(super) fn closes(&mut self, port: usize, doing: Doing) {
         let line = &mut self.lines[port];
         line.edges[1] = line.edge(doing);
-        if let Some(since) = self.down.get(&port) {
+        if let Some(since) = self.down.get_mut(&port) {
             line.was_down(*since, line.edges[1].idle);
+            *since = line.edges[1].idle.max(*since);
         }
     }
 

@@ -81,23 +81,29 @@ impl Ledger {
             && self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX)).next().is_some()
     }
 
-    /// The fate of a datagram is known: book what each line has carried of it, packet by packet. What an edge of the window cuts on a line is in
-    /// flight there, and with it all that the line carried of the datagram.
+    /// Nothing of a datagram is on the way: forget what lines have carried of it.
+    pub(in crate::simulate) fn forget_pieces(&mut self, datagram: u32) {
+        while let Some((key, _)) = self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX)).next() {
+            let key = *key;
+            self.parted.pieces.remove(&key);
+        }
+    }
+
+    /// The fate of a datagram is known, or the window is over: book what each line has carried of it, packet by packet. What an edge of the
+    /// window cuts on a line is in flight there, and with it all that the line carried of the datagram.
     pub(super) fn book_pieces(&mut self, lane: usize, fate: Fate, load: Load, datagram: u32, refused: u32) {
-        let mut later = self.parted.pieces.split_off(&(datagram, 0));
-        let mut behind = later.split_off(&(datagram + 1, 0));
-        self.parted.pieces.append(&mut behind);
-        for ((_, slot), pieces) in later {
-            let units = u64::from(self.carried[datagram as usize * self.stride + usize::from(slot)]);
+        let Self { parted, books, entries, carried, first, stride, .. } = self;
+        for (&(_, slot), pieces) in parted.pieces.range((datagram, 0)..=(datagram, u16::MAX)) {
+            let units = u64::from(carried[datagram as usize * *stride + usize::from(slot)]);
             if units == 0 {
                 continue;
             }
-            let book = &mut self.books[self.first[lane] as usize + usize::from(slot)];
+            let book = &mut books[first[lane] as usize + usize::from(slot)];
             if fate == Fate::Dead || load.cargo == Cargo::Control {
                 book.lose(units, load.cargo);
                 continue;
             }
-            let wire = self.entries[book.entry as usize].wire;
+            let wire = entries[book.entry as usize].wire;
             let freight = book.freight.get_or_insert_default();
             let sent: u64 = pieces.iter().map(|(_, bytes)| wire.units((*bytes).into())).sum();
             if fate != Fate::Delivered || sent != units {
@@ -109,7 +115,7 @@ impl Ledger {
             }
             let end = u64::from(load.header) + u64::from(load.bytes);
             for (offset, bytes) in pieces {
-                let (offset, bytes) = (u64::from(offset), u64::from(bytes));
+                let (offset, bytes) = (u64::from(*offset), u64::from(*bytes));
                 let header = u64::from(load.header).saturating_sub(offset).min(bytes);
                 let layers = wire.packet(header, bytes - header);
                 freight.segments.add(&layers, 1);

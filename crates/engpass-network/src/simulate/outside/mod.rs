@@ -17,7 +17,7 @@ use engpass_model::queue::Ecn;
 use engpass_model::source::poisson::Sizes;
 use engpass_model::source::{Live, Poisson, Traffic};
 use engpass_model::unit::{Rate, Size};
-use engpass_testbed::topology::{FlowPath, Leg};
+use engpass_testbed::topology::{Fan, FlowPath, Leg};
 use engpass_testbed::{Testbed, Topology};
 
 pub use engpass_model::time::FOREVER;
@@ -71,6 +71,8 @@ pub enum Output {
         token: u64,
         /// It arrives with the mark of congestion.
         ce: bool,
+        /// Routers that it has passed; of a packet that was cut, the fragment that arrived last.
+        routers: u8,
     },
     /// Something of it was lost.
     Lost {
@@ -150,16 +152,25 @@ pub struct Outside {
     earliest: u64,
     /// Events handled before the window.
     handled: u64,
+    /// The events of the file have begun.
+    has_events: bool,
 }
 
 impl Outside {
-    /// The network of this testbed at time zero, for one seed. Its generators begin at once; its other traffic is made outside.
+    /// The network of this testbed at time zero, for one seed. Its generators begin at once, its events when [`Self::begin_events`] says so; its
+    /// other traffic is made outside.
     ///
     /// # Errors
-    /// [`SimError::Unsupported`] when traffic of the testbed goes where this engine carries nothing: over a circuit between routers.
+    /// [`SimError::Unsupported`] when traffic of the testbed goes where this engine carries nothing: over a circuit between routers; or where
+    /// there are too many ways between two hosts.
     pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
-        let carried = |legs: &[Leg]| legs.len() == 1 || legs.iter().all(|leg| matches!(leg, Leg::Link(_)));
-        if let Some(flow) = topology.flows.iter().find(|flow| !carried(&flow.legs)) {
+        let is_link = |leg: Leg| matches!(leg, Leg::Link(_));
+        let carried = |flow: &FlowPath| {
+            let alone = flow.legs.len() == 1 || flow.legs.iter().all(|leg| is_link(*leg));
+            let fans = flow.fans.iter().flat_map(|fans| fans.iter());
+            alone && fans.flat_map(Fan::legs).all(is_link)
+        };
+        if let Some(flow) = topology.flows.iter().find(|flow| !carried(flow)) {
             return Err(SimError::Unsupported(format!(
                 "traffic `{}` crosses a circuit between routers, and `emulate` carries circuits only from host to host so far; `limit` answers for it",
                 flow.name
@@ -174,7 +185,7 @@ impl Outside {
             }
         }
         let mut ways = Vec::new();
-        for mut flow in topology.between_hosts(testbed).into_iter().filter(|flow| carried(&flow.legs)) {
+        for mut flow in topology.between_hosts(testbed).into_iter().filter(carried) {
             while all.traffic.contains_key(&flow.name) {
                 flow.name.push('\'');
             }
@@ -208,7 +219,18 @@ impl Outside {
             reached: 0,
             earliest: 0,
             handled: 0,
+            has_events: false,
         })
+    }
+
+    /// Let the events of the file begin at `at`, in picoseconds, or as soon as everything up to then has happened, if they have not begun: what
+    /// they change and when counts from there, for as long as the network goes on. Returns that instant.
+    pub fn begin_events(&mut self, at: u64) -> u64 {
+        let at = at.max(self.reached).max(self.earliest).min(FOREVER);
+        if !std::mem::replace(&mut self.has_events, true) {
+            self.network.begin_events(at);
+        }
+        at
     }
 
     /// The ways from host to host, by sender, then by receiver.
