@@ -10,7 +10,7 @@ RUST := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Carg
 # The steps of `make prove`, each a target of its own below: what takes too long for `make test`.
 PROOFS := prove-properties prove-mutations prove-breaks prove-documents
 
-.PHONY: help run test prove $(PROOFS) check bench gen pages docs dev rust-test python-test python-alone-test fmt clean
+.PHONY: help run test prove $(PROOFS) check bench same gen pages docs dev rust-test python-test python-alone-test fmt clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -98,6 +98,19 @@ docs: ## the reference of the crates, in target/doc
 
 bench: $(STAMP) ## speed and memory, as ratios measured in the same run
 	$(BIN)/python benches/run.py
+
+# The commit whose outcomes must stay. After a commit that changes outcomes on purpose, the next one moves this.
+BASE ?= cd3ebf3599bd61ff3b0874b08852076b0620b098
+# Random testbed files and their seed, the longest run in seconds of virtual time, turns of each workload, the greatest ratio of times.
+COUNT ?= 2000
+SEED ?= 1
+LONGEST ?= 3
+TURNS ?= 7
+LIMIT ?= 1.10
+
+same: ## outcomes and speed against the commit BASE; SPEED=0 for outcomes alone, ONLY=WORD,... for some
+	$(PYTHON) tools/same.py $(BASE) --count $(COUNT) --seed $(SEED) --seconds $(LONGEST) \
+	    --turns $(if $(filter 0,$(SPEED)),0,$(TURNS)) --limit $(LIMIT) --only '$(ONLY)'
 
 clean: ## remove what was built
 	rm -rf target $(VENV) .ns3 out

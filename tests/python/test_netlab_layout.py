@@ -153,6 +153,17 @@ def test_many_hosts_have_one_network_that_holds_them() -> None:
         ({"link.wan.jitter": "1 ms"}, "link `wan` has jitter"),
         ({"router.gate.queue": "codel"}, "has a queue `codel`"),
         ({"router.gate.per_packet": "1 ms"}, "`gate` takes 1 ms for a packet"),
+        (
+            {
+                "link.again": '{ ends = ["gate", "far"], medium = "ethernet-100" }',
+                "router.gate.ecmp": "hash",
+            },
+            "`gate` chooses among equally short ways (`hash`)",
+        ),
+        (
+            {"event.cut": '{ target = "wan", at = "1 s", change = "down" }'},
+            "event `cut` changes a link",
+        ),
     ],
 )
 def test_what_veth_cannot_give_is_said(change: dict[str, str], reason: str) -> None:
@@ -162,6 +173,10 @@ def test_what_veth_cannot_give_is_said(change: dict[str, str], reason: str) -> N
         netlab.choose_engine(found, "measure")
     if not emulated.cannot(found):
         assert netlab.choose_engine(found) == "emulate"
+
+
+def test_a_policy_without_a_choice_is_carried() -> None:
+    assert veth.cannot(numbers(CAMPUS, {"router.gate.ecmp": "hash"})) == []
 
 
 def test_hosts_that_are_there_are_not_made() -> None:

@@ -12,8 +12,9 @@ use crate::unit::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// What changes: a link, which carries nothing in either direction while it is down, and both its ends see that; or an interface,
-    /// `NODE/LINK`: its link carries nothing in either direction, and only `NODE` sees that. Not for links that carry cells.
+    /// The link that changes, or the interface `NODE/LINK`; not for links that carry cells.
+    ///
+    /// While it is down the link carries nothing in either direction. Both ends of a link see that; of an interface only `NODE` sees it.
     pub target: String,
     /// When it changes. With random times, when the first time to a failure begins: at the beginning of the run if not given.
     pub at: Option<Duration>,

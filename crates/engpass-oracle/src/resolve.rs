@@ -149,8 +149,17 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             mtu,
             path_mtu: mtu,
             fans: None,
+            first_source: 0,
             cells,
         });
+    }
+    let mut first_source = 0;
+    for (flow, traffic) in flows.iter_mut().zip(testbed.traffic.values()) {
+        flow.first_source = first_source;
+        first_source += match traffic {
+            Traffic::TcpStream(config) => u64::from(config.streams),
+            _ => 1,
+        };
     }
     Topology { hosts, switches: testbed.switches.len(), nodes, links, circuits, flows, events: Vec::new() }
 }
@@ -180,6 +189,7 @@ fn over_links(links: &[LinkEnds], name: &str, route: Vec<Hop>) -> FlowPath {
         mtu: mtus().next().expect("a route has links"),
         path_mtu: mtus().min().expect("a route has links"),
         fans: None,
+        first_source: 0,
         cells: None,
         route,
     }

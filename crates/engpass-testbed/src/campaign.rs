@@ -95,19 +95,20 @@ impl Refusals {
     }
 }
 
-/// What is wrong only if it is so at every point, by its path.
+/// What is wrong only if it is so at every point, by its path and subject.
 #[derive(Default)]
 struct Everywhere {
     points: usize,
-    found: BTreeMap<Option<String>, (usize, Diagnostic)>,
+    found: BTreeMap<(Option<String>, Option<String>), (usize, Diagnostic)>,
 }
 
 impl Everywhere {
     /// Take those of a point out of what was found there.
     fn note(&mut self, here: &mut Findings) {
         self.points += 1;
-        for problem in here.extract(|problem| problem.everywhere) {
-            self.found.entry(problem.path.clone()).or_insert((0, problem)).0 += 1;
+        for problem in here.extract(|problem| problem.everywhere.is_some()) {
+            let key = (problem.path.clone(), problem.everywhere.clone());
+            self.found.entry(key).or_insert((0, problem)).0 += 1;
         }
     }
 

@@ -20,6 +20,10 @@ pub const CODES: &[(&str, &str)] = &[
     ("ambiguous-rate", "bits on a framed medium that do not say what they count"),
     ("not-allowed", "a key that has no meaning for this medium or at this place"),
     ("no-effect", "something that changes nothing"),
+    (
+        "spare-link",
+        "a link or circuit that nothing is sent on, because another way that is as short comes first",
+    ),
     ("duplicate-name", "two nodes of the same name"),
     ("dangling-reference", "the name of something that is not in the file"),
     ("self-link", "a link or flow from a node to itself"),

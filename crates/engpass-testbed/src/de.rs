@@ -126,6 +126,7 @@ fn plain(needed: &str) -> String {
         "a string" => "text in quotes".into(),
         "a boolean" => "`true` or `false`".into(),
         "an array of length 2" => "a list of two names: `[\"a\", \"b\"]`".into(),
+        "a map" => "a table: `{ key = value }`".into(),
         _ if needed.starts_with("struct ") => "a table: `{ key = value }`".into(),
         _ => needed.into(),
     }

@@ -64,8 +64,9 @@ pub struct Diagnostic {
     pub(crate) set: Option<(String, Range<usize>)>,
     /// The axis whose value it is: one of many alike is enough.
     pub(crate) axis: Option<Arc<str>>,
-    /// It is wrong only if it is so at every point: what one variant has no use for another may need.
-    pub(crate) everywhere: bool,
+    /// It is wrong only if it is so at every point: what one variant has no use for another may need. The text is what it is about, beyond
+    /// its path.
+    pub(crate) everywhere: Option<String>,
 }
 
 impl Diagnostic {
@@ -84,7 +85,7 @@ impl Diagnostic {
             source: None,
             set: None,
             axis: None,
-            everywhere: false,
+            everywhere: None,
         }
     }
 
@@ -107,9 +108,9 @@ impl Diagnostic {
         self
     }
 
-    /// Say it only if it is found at every point.
-    pub(crate) fn only_if_everywhere(mut self) -> Self {
-        self.everywhere = true;
+    /// Say it only if it is found at every point. Findings of one path count together unless their subjects differ.
+    pub(crate) fn only_if_everywhere(mut self, subject: &str) -> Self {
+        self.everywhere = Some(subject.into());
         self
     }
 

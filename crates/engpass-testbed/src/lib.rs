@@ -29,6 +29,7 @@ mod route;
 mod schema;
 mod shape;
 mod source;
+mod spare;
 mod sweep;
 pub mod testbed;
 pub mod topology;

@@ -2,6 +2,8 @@
 //!
 //! Nothing is decided here: what a key means is said at the key.
 
+use std::collections::BTreeSet;
+
 use engpass_model::queue::Queue;
 use engpass_model::source::{Live, Traffic, Transport};
 use engpass_model::switch::Switch;
@@ -40,6 +42,9 @@ pub struct PointPlan {
     pub gateways: Vec<GatewayPlan>,
     /// Traffic, in the order of the file.
     pub flows: Vec<FlowPlan>,
+    /// Names of the events.
+    #[serde(default)]
+    pub events: Vec<String>,
 }
 
 /// Times and seed of a run.
@@ -78,6 +83,8 @@ pub struct NodePlan {
     pub kind: String,
     /// Time for each packet.
     pub delay_ns: u64,
+    /// Kind of its ECMP policy, where that has a choice between any hosts.
+    pub ecmp: Option<String>,
 }
 
 /// A link.
@@ -290,18 +297,26 @@ pub fn plan(point: &Point) -> PointPlan {
         };
         (name.clone(), host)
     });
+    let ways = topology.between_hosts(testbed);
+    let fans = ways.iter().filter_map(|way| way.fans.as_deref()).flatten();
+    let chosen = fans.flat_map(|fan| &fan.at).filter(|(_, legs)| legs.len() > 1).map(|(node, _)| *node);
+    let choices: BTreeSet<NodeId> = chosen.collect();
     let between = topology.nodes.iter().enumerate().filter_map(|(node, name)| {
+        let mut ecmp = None;
         let (kind, delay) = match topology.kind(node) {
             NodeKind::Host(_) => return None,
-            NodeKind::Router(index) => ("router", testbed.routers[index].per_packet),
+            NodeKind::Router(index) => {
+                let router = &testbed.routers[index];
+                ecmp = choices.contains(&node).then(|| router.ecmp.kind().to_owned());
+                ("router", router.per_packet)
+            }
             NodeKind::Switch(index) => match &testbed.switches[index] {
                 Switch::Atm(_) => ("atm switch", Duration(0)),
                 Switch::Ethernet(config) => ("ethernet switch", config.latency),
             },
         };
-        Some((name.clone(), NodePlan { kind: kind.to_owned(), delay_ns: ns(delay) }))
+        Some((name.clone(), NodePlan { kind: kind.to_owned(), delay_ns: ns(delay), ecmp }))
     });
-    let ways = topology.between_hosts(testbed);
     let flows = testbed.traffic.iter().zip(&topology.flows);
     let flows =
         flows.map(|((name, traffic), path)| flow(point, name, traffic, paths(point, traffic, path, &ways)));
@@ -326,6 +341,7 @@ pub fn plan(point: &Point) -> PointPlan {
         ways: ways.iter().map(|path| way(point, path)).collect(),
         gateways: gateways.collect(),
         flows: flows.collect(),
+        events: testbed.events.keys().cloned().collect(),
     }
 }
 

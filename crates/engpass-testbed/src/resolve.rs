@@ -12,9 +12,10 @@ use crate::findings::Findings;
 use crate::links::{self, node_id};
 use crate::rates::{self, Wanted};
 use crate::read::Draft;
-use crate::route::{Graph, Passage, Ways, narrowest};
+use crate::route::{Graph, Passage, Reach, Ways, narrowest};
+use crate::spare::{Shown, is_answered};
 use crate::topology::{
-    CircuitPath, EventPath, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, Topology, reversed,
+    CircuitPath, EventPath, Fan, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, Topology, reversed,
 };
 use crate::tree::Node;
 
@@ -24,6 +25,7 @@ use crate::tree::Node;
 pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &Faulty) -> Option<Topology> {
     let names = draft.hosts.keys().chain(draft.switches.keys()).chain(draft.routers.keys());
     let nodes: Vec<String> = names.cloned().collect();
+    let sound = found.errors() == 0;
     let mut checker = Checker::new(tree, found);
     let links = links::links(draft, &mut checker, faulty);
     let whole = links.len() == draft.links.len() && !draft.elsewhere.contains_key("link");
@@ -37,6 +39,7 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
         whole,
         checker,
         circuits: Vec::new(),
+        shown: Shown::default(),
     };
     let declared: Vec<Option<CircuitPath>> =
         draft.circuits.iter().map(|(name, circuit)| resolver.circuit(name, circuit.as_ref()?)).collect();
@@ -45,23 +48,33 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
     resolver.ways = Ways::new(passages, &links, &declared);
     // A circuit that is not in order keeps its index, so that the others keep theirs.
     resolver.circuits = declared;
-    let flows: Vec<Option<FlowPath>> =
-        draft.traffic.iter().map(|(name, traffic)| resolver.flow(name, traffic.as_ref()?)).collect();
+    let mut sources = 0;
+    let flow = |(name, traffic): (&String, &Option<Traffic>)| {
+        let traffic = traffic.as_ref()?;
+        let first_source = sources;
+        sources += u64::from(traffic.streams());
+        resolver.flow(name, traffic, first_source)
+    };
+    let flows: Vec<Option<FlowPath>> = draft.traffic.iter().map(flow).collect();
     let events: Vec<Option<EventPath>> =
         draft.events.iter().map(|(name, event)| resolver.event(name, event.as_ref()?)).collect();
-    let circuits = std::mem::take(&mut resolver.circuits);
-    let errors = resolver.checker.errors;
-    if !whole || !complete || errors > 0 {
+    if !whole || !complete || resolver.checker.errors > 0 {
         return None;
+    }
+    let circuits = std::mem::take(&mut resolver.circuits).into_iter().collect::<Option<_>>()?;
+    let flows = flows.into_iter().collect::<Option<_>>()?;
+    let events: Vec<EventPath> = events.into_iter().collect::<Option<_>>()?;
+    if sound {
+        resolver.warn_of_spare(&events);
     }
     Some(Topology {
         hosts: draft.hosts.len(),
         switches: draft.switches.len(),
         nodes,
         links,
-        circuits: circuits.into_iter().collect::<Option<_>>()?,
-        flows: flows.into_iter().collect::<Option<_>>()?,
-        events: events.into_iter().collect::<Option<_>>()?,
+        circuits,
+        flows,
+        events,
     })
 }
 
@@ -76,12 +89,32 @@ pub(crate) struct Resolver<'a> {
     pub(crate) whole: bool,
     pub(crate) checker: Checker<'a>,
     circuits: Vec<Option<CircuitPath>>,
+    pub(crate) shown: Shown,
 }
 
 /// The first link of a route, and the line that the route takes of it.
 fn first_line<'l>(links: &'l [LinkEnds], route: &[Hop]) -> (&'l LinkEnds, Line) {
     let link = &links[route[0].link];
     (link, link.line_from(route[0].from))
+}
+
+/// The way of the packets of a traffic.
+struct Way {
+    legs: Vec<Leg>,
+    /// The shortest ways there, and those back where they are not the reversed ones; `None` where a circuit decides.
+    reach: Option<(Reach, Option<Reach>)>,
+}
+
+impl Way {
+    /// The way over one leg from host to host.
+    fn over(leg: Leg) -> Self {
+        Self { legs: vec![leg], reach: None }
+    }
+
+    fn fans(&self) -> Option<Box<[Fan; 2]>> {
+        let (there, Some(back)) = self.reach.as_ref()? else { return None };
+        Some(Box::new([there.fan(), back.fan()]))
+    }
 }
 
 impl Resolver<'_> {
@@ -101,7 +134,7 @@ impl Resolver<'_> {
     }
 
     /// What a node does with packets for others.
-    fn passage(&self, node: NodeId) -> Passage {
+    pub(crate) fn passage(&self, node: NodeId) -> Passage {
         match self.kind(node) {
             NodeKind::Host(_) => Passage::None,
             NodeKind::Switch(index) => match self.draft.switches[index] {
@@ -174,7 +207,7 @@ impl Resolver<'_> {
         })
     }
 
-    fn flow(&mut self, name: &str, traffic: &Traffic) -> Option<FlowPath> {
+    fn flow(&mut self, name: &str, traffic: &Traffic, first_source: u64) -> Option<FlowPath> {
         let uncounted = ["rate", "counts"].iter().any(|key| self.faulty.has(&["traffic", name, key]));
         let demand = traffic.cells().filter(|_| !uncounted);
         let wanted = demand.map(|CellDemand { rate, counts, can_be_off: zero, .. }| Wanted {
@@ -195,20 +228,22 @@ impl Resolver<'_> {
         if let Traffic::Multicast(config) = traffic {
             // The first one's way stands for all; the others must at least have one.
             for to in config.to.iter().skip(1).map(|to| self.node(to)).collect::<Vec<_>>() {
-                self.packets(name, traffic, from, to);
+                if let Some(way) = self.packets(name, traffic, from, to) {
+                    self.shown.note(&way.legs, way.fans().as_deref(), false);
+                }
             }
         }
-        let legs = match traffic.cells() {
+        let way = match traffic.cells() {
             None => self.packets(name, traffic, from, to),
             Some(demand) => {
                 let circuit = match traffic.circuit() {
                     Some(circuit) => self.draft.circuits.get_index_of(circuit)?,
                     None => self.implicit_circuit(name, demand.category, from, to)?,
                 };
-                Some(vec![Leg::Circuit { circuit, forward: self.is_forward(circuit, from) }])
+                Some(Way::over(Leg::Circuit { circuit, forward: self.is_forward(circuit, from) }))
             }
         };
-        let route = legs.as_ref().and_then(|legs| self.route(legs));
+        let route = way.as_ref().and_then(|way| self.route(&way.legs));
         let cells = match wanted {
             None => None,
             Some(wanted) => {
@@ -216,15 +251,20 @@ impl Resolver<'_> {
                 rates::pace(&mut self.checker, wanted, &["traffic", name, "rate"], first)?
             }
         };
-        let (legs, route) = (legs?, route?);
-        self.lives_long_enough(name, traffic, &legs);
+        let (way, route) = (way?, route?);
+        self.lives_long_enough(name, traffic, &way);
+        let fans = way.fans();
+        let answered = is_answered(traffic);
+        self.shown.note(&way.legs, fans.as_deref(), answered);
+        if let Some((there, back)) = &way.reach {
+            self.shown.note_spare(there);
+            back.iter().filter(|_| answered).for_each(|back| self.shown.note_spare(back));
+        }
+        let legs = way.legs;
         let (circuit, forward) = match legs[..] {
             [Leg::Circuit { circuit, forward }] => (Some(circuit), forward),
             _ => (None, true),
         };
-        // What takes a circuit from host to host, or the one that its traffic names, has no choice.
-        let fans =
-            (circuit.is_none() && traffic.circuit().is_none()).then(|| self.ways.fans(from, to)).flatten();
         Some(FlowPath {
             name: name.into(),
             from,
@@ -236,6 +276,7 @@ impl Resolver<'_> {
             path_mtu: narrowest(&legs, fans.as_deref(), |leg| self.mtu(leg))?,
             legs,
             fans,
+            first_source,
             cells,
         })
     }
@@ -270,14 +311,16 @@ impl Resolver<'_> {
     }
 
     /// Every router takes one of the TTL and drops what has none left (RFC 1812 section 5.3.1).
-    fn lives_long_enough(&mut self, name: &str, traffic: &Traffic, legs: &[Leg]) {
+    fn lives_long_enough(&mut self, name: &str, traffic: &Traffic, way: &Way) {
         let Some(ttl) = traffic.ttl().filter(|ttl| *ttl > 0) else { return };
+        let is_router = |node: NodeId| matches!(self.kind(node), NodeKind::Router(_));
+        let legs = way.reach.as_ref().map_or_else(|| way.legs.clone(), |(there, _)| there.longest(is_router));
         let ends = legs.iter().filter_map(|leg| Some(self.route(&[*leg])?.last()?.to));
-        let routers: Vec<NodeId> =
-            ends.filter(|node| matches!(self.kind(*node), NodeKind::Router(_))).collect();
+        let routers: Vec<NodeId> = ends.filter(|node| is_router(*node)).collect();
         let Some(last) = routers.get(usize::from(ttl) - 1) else { return };
         let (count, last) = (routers.len(), &self.nodes[*last]);
-        let message = format!("packets of traffic `{name}` have a TTL of {ttl} and end at router `{last}`");
+        let who = if legs == way.legs { "packets" } else { "some packets" };
+        let message = format!("{who} of traffic `{name}` have a TTL of {ttl} and end at router `{last}`");
         let routers =
             if count == 1 { "there is 1 router".into() } else { format!("there are {count} routers") };
         let help = format!("{routers} on the way: give at least `ttl = {}`", count + 1);
@@ -314,14 +357,14 @@ impl Resolver<'_> {
     /// The way of the packets between two hosts; `None` after a complaint.
     ///
     /// A circuit between the two is taken before all else: it was made for them.
-    fn packets(&mut self, name: &str, traffic: &Traffic, from: NodeId, to: NodeId) -> Option<Vec<Leg>> {
+    fn packets(&mut self, name: &str, traffic: &Traffic, from: NodeId, to: NodeId) -> Option<Way> {
         let draft = self.draft;
         let between = self.circuits_between(from, to);
         let path = ["traffic", name];
         if let Some(named) = traffic.circuit() {
             let circuit = draft.circuits.get_index_of(named)?;
             if between.contains(&circuit) {
-                return Some(vec![Leg::Circuit { circuit, forward: self.is_forward(circuit, from) }]);
+                return Some(Way::over(Leg::Circuit { circuit, forward: self.is_forward(circuit, from) }));
             }
             self.circuits[circuit].as_ref()?;
             let legs = self.ways.path_over(circuit, from, to);
@@ -335,10 +378,10 @@ impl Resolver<'_> {
                     Diagnostic::error("wrong-circuit", message).help(help),
                 );
             }
-            return legs;
+            return legs.map(|legs| Way { legs, reach: None });
         }
         match between[..] {
-            [circuit] => Some(vec![Leg::Circuit { circuit, forward: self.is_forward(circuit, from) }]),
+            [circuit] => Some(Way::over(Leg::Circuit { circuit, forward: self.is_forward(circuit, from) })),
             [first, ..] => {
                 let name_of = |circuit: usize| draft.circuits.get_index(circuit).map_or("", |(name, _)| name);
                 let names = between.iter().map(|circuit| format!("`{}`", name_of(*circuit)));
@@ -351,12 +394,15 @@ impl Resolver<'_> {
                 None
             }
             [] => {
-                let legs = self.ways.path(from, to);
-                // The circuit that is missing may be one that was reported.
-                if legs.is_none() && !self.unknown_circuits() {
-                    self.no_way(name, from, to);
-                }
-                legs
+                let Some(there) = self.ways.reach(from, to) else {
+                    // The circuit that is missing may be one that was reported.
+                    if !self.unknown_circuits() {
+                        self.no_way(name, from, to);
+                    }
+                    return None;
+                };
+                let back = self.ways.reach_back(&there);
+                Some(Way { legs: there.path(), reach: Some((there, back)) })
             }
         }
     }

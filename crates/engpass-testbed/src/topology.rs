@@ -256,6 +256,8 @@ pub struct FlowPath {
     /// chooses on any shortest way in either direction: then all packets take `legs`, and those that come back take them reversed.
     /// Packets that a circuit carries from host to host have no choice, nor those whose traffic names a circuit.
     pub fans: Option<Box<[Fan; 2]>>,
+    /// Sources of packets and connections of the file before this traffic: the source port of its packets follows from it.
+    pub first_source: u64,
     /// Pace of the cells of a `cbr` or `on-off` source; `None` for other kinds and for a rate of zero.
     pub cells: Option<Pace>,
 }

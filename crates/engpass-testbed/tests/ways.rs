@@ -1,7 +1,7 @@
 //! Ways through random networks of hosts, switches, routers and circuits, against trying every way there is.
 
 use engpass_testbed::Gateway;
-use engpass_testbed::topology::{Leg, Topology};
+use engpass_testbed::topology::{Fan, FlowPath, Leg, Topology};
 use engpass_testbed::{Source, load};
 use proptest::prelude::*;
 
@@ -21,6 +21,8 @@ struct Network {
     links: Vec<([usize; 2], bool)>,
     /// Ends of each circuit.
     circuits: Vec<[usize; 2]>,
+    /// Policies of the routers, by node.
+    policies: Vec<&'static str>,
 }
 
 /// Something that leads from one node to another, over these links.
@@ -30,6 +32,9 @@ struct Step {
     links: Vec<usize>,
     circuit: Option<usize>,
 }
+
+/// A node and the steps that packets may take there.
+type At = (usize, Vec<Step>);
 
 /// Every way from `from` to `to` that meets no node twice, as steps in their direction.
 fn every_way(steps: &[Step], pass: &dyn Fn(usize) -> bool, from: usize, to: usize) -> Vec<Vec<Step>> {
@@ -63,11 +68,13 @@ fn every_way(steps: &[Step], pass: &dyn Fn(usize) -> bool, from: usize, to: usiz
 
 /// The way with the fewest links, then with the links that come first in the file, then with the first circuits.
 fn best(ways: Vec<Vec<Step>>) -> Option<Vec<Step>> {
-    let key = |way: &Vec<Step>| {
-        let links: Vec<usize> = way.iter().flat_map(|step| step.links.clone()).collect();
-        (links.len(), links, way.iter().map(|step| step.circuit).collect::<Vec<_>>())
-    };
-    ways.into_iter().min_by_key(key)
+    ways.into_iter().min_by_key(|way| rank(way))
+}
+
+/// The way that sorts first: by its number of links, its links, its circuits.
+fn rank(way: &[Step]) -> (usize, Vec<usize>, Vec<Option<usize>>) {
+    let links: Vec<usize> = way.iter().flat_map(|step| step.links.clone()).collect();
+    (links.len(), links, way.iter().map(|step| step.circuit).collect())
 }
 
 impl Network {
@@ -82,14 +89,68 @@ impl Network {
         Some(way.iter().flat_map(|step| step.links.clone()).collect())
     }
 
-    /// The way of packets from the first host to the second; `over` a circuit if that is named.
-    fn way(&self, over: Option<usize>) -> Option<Vec<Step>> {
+    /// What packets may take.
+    fn packet_steps(&self) -> Vec<Step> {
         let mut steps = self.steps(false);
         for (index, ends) in self.circuits.iter().enumerate() {
             let links = self.circuit(*ends).expect("the network has only circuits that work");
             steps.push(Step { ends: *ends, links, circuit: Some(index) });
         }
-        let pass = |node| matches!(self.kinds[node], Kind::Frames | Kind::Router);
+        steps
+    }
+
+    fn passes(&self, node: usize) -> bool {
+        matches!(self.kinds[node], Kind::Frames | Kind::Router)
+    }
+
+    /// The steps that packets from one host to another may take at every node that they may come to, from all shortest ways there are.
+    fn fan(&self, from: usize, to: usize) -> Vec<At> {
+        let mut ways = every_way(&self.packet_steps(), &|node| self.passes(node), from, to);
+        ways.sort_by_key(|way| rank(way));
+        let shortest = ways.first().map_or(0, |way| rank(way).0);
+        ways.retain(|way| rank(way).0 == shortest);
+        let mut next = vec![from];
+        let mut fan: Vec<At> = Vec::new();
+        while let Some(node) = next.pop() {
+            if node == to || fan.iter().any(|(met, _)| *met == node) {
+                continue;
+            }
+            // What is left of a shortest way is a shortest way from there.
+            let mut rests: Vec<&[Step]> = Vec::new();
+            for way in &ways {
+                rests.extend(way.iter().position(|step| step.ends[0] == node).map(|at| &way[at..]));
+            }
+            rests.sort_by_key(|rest| rank(rest));
+            let mut group: Vec<Step> = Vec::new();
+            for rest in rests {
+                if !group.contains(&rest[0]) {
+                    group.push(rest[0].clone());
+                }
+            }
+            if self.policies[node] == "first" || self.kinds[node] != Kind::Router {
+                group.truncate(1);
+            }
+            next.extend(group.iter().map(|step| step.ends[1]));
+            fan.push((node, group));
+        }
+        fan.sort_by_key(|(node, _)| *node);
+        fan
+    }
+
+    /// The fans of the packets between the first host and the second, where there is a choice.
+    fn fans(&self) -> Option<[Vec<At>; 2]> {
+        if self.circuits.iter().any(|ends| ends.iter().sum::<usize>() == 1) {
+            return None;
+        }
+        let fans = [self.fan(0, 1), self.fan(1, 0)];
+        let chosen = fans.iter().flatten().any(|(_, group)| group.len() > 1);
+        chosen.then_some(fans)
+    }
+
+    /// The way of packets from the first host to the second; `over` a circuit if that is named.
+    fn way(&self, over: Option<usize>) -> Option<Vec<Step>> {
+        let steps = self.packet_steps();
+        let pass = |node| self.passes(node);
         let ways = every_way(&steps, &pass, 0, 1);
         let direct = steps.iter().find(|step| step.circuit.is_some() && step.ends.iter().sum::<usize>() == 1);
         match (over, direct) {
@@ -149,11 +210,12 @@ impl Network {
     fn text(&self, over: Option<usize>) -> String {
         let mut text = String::new();
         for (node, kind) in self.kinds.iter().enumerate() {
+            let policy = format!("ecmp = {:?}\n", self.policies[node]);
             let (family, keys) = match kind {
                 Kind::Host => ("host", ""),
                 Kind::Frames => ("switch", "kind = \"ethernet\"\n"),
                 Kind::Cells => ("switch", "kind = \"atm\"\n"),
-                Kind::Router => ("router", ""),
+                Kind::Router => ("router", policy.as_str()),
             };
             text += &format!("[{family}.{}]\n{keys}", self.name(node));
         }
@@ -174,41 +236,44 @@ impl Network {
 fn networks() -> impl Strategy<Value = Network> {
     let nodes = (2usize..4, 0usize..3, 0usize..3, 0usize..4);
     let pairs = || prop::collection::vec((0usize..12, 0usize..12, any::<bool>()), 1..12);
-    (nodes, pairs(), pairs()).prop_map(|((hosts, frames, cells, routers), links, circuits)| {
-        let mut kinds = vec![Kind::Host; hosts];
-        kinds.extend(vec![Kind::Frames; frames]);
-        kinds.extend(vec![Kind::Cells; cells]);
-        kinds.extend(vec![Kind::Router; routers]);
-        let count = kinds.len();
-        let mut network = Network { kinds, links: Vec::new(), circuits: Vec::new() };
-        for (a, b, atm) in links {
-            let ends = [a % count, b % count];
-            let has = |kind| ends.iter().any(|end| network.kinds[*end] == kind);
-            if ends[0] == ends[1] || (has(Kind::Cells) && has(Kind::Frames)) {
-                continue;
+    let policies = prop::collection::vec(prop::sample::select(&["first", "hash", "round-robin"][..]), 12);
+    (nodes, pairs(), pairs(), policies).prop_map(
+        |((hosts, frames, cells, routers), links, circuits, policies)| {
+            let mut kinds = vec![Kind::Host; hosts];
+            kinds.extend(vec![Kind::Frames; frames]);
+            kinds.extend(vec![Kind::Cells; cells]);
+            kinds.extend(vec![Kind::Router; routers]);
+            let count = kinds.len();
+            let mut network = Network { kinds, links: Vec::new(), circuits: Vec::new(), policies };
+            for (a, b, atm) in links {
+                let ends = [a % count, b % count];
+                let has = |kind| ends.iter().any(|end| network.kinds[*end] == kind);
+                if ends[0] == ends[1] || (has(Kind::Cells) && has(Kind::Frames)) {
+                    continue;
+                }
+                let atm = (atm || has(Kind::Cells)) && !has(Kind::Frames);
+                network.links.push((ends, atm));
             }
-            let atm = (atm || has(Kind::Cells)) && !has(Kind::Frames);
-            network.links.push((ends, atm));
-        }
-        for (a, b, _) in circuits {
-            let ends = [a % count, b % count];
-            let handles = |end: usize| matches!(network.kinds[end], Kind::Host | Kind::Router);
-            // Two circuits between the hosts of a traffic would be an error.
-            let hosts = |ends: [usize; 2]| ends.iter().sum::<usize>() == 1;
-            let again = hosts(ends) && network.circuits.iter().any(|other| hosts(*other));
-            if ends[0] != ends[1]
-                && ends.iter().all(|end| handles(*end))
-                && !again
-                && network.circuit(ends).is_some()
-            {
-                network.circuits.push(ends);
+            for (a, b, _) in circuits {
+                let ends = [a % count, b % count];
+                let handles = |end: usize| matches!(network.kinds[end], Kind::Host | Kind::Router);
+                // Two circuits between the hosts of a traffic would be an error.
+                let hosts = |ends: [usize; 2]| ends.iter().sum::<usize>() == 1;
+                let again = hosts(ends) && network.circuits.iter().any(|other| hosts(*other));
+                if ends[0] != ends[1]
+                    && ends.iter().all(|end| handles(*end))
+                    && !again
+                    && network.circuit(ends).is_some()
+                {
+                    network.circuits.push(ends);
+                }
             }
-        }
-        network
-    })
+            network
+        },
+    )
 }
 
-fn taken(topology: &Topology) -> Vec<Step> {
+fn steps_of(topology: &Topology, legs: &[Leg]) -> Vec<Step> {
     let step = |leg: &Leg| {
         let hops = topology.hops(*leg);
         let circuit = match leg {
@@ -218,7 +283,16 @@ fn taken(topology: &Topology) -> Vec<Step> {
         let ends = [hops[0].from, hops[hops.len() - 1].to];
         Step { ends, links: hops.iter().map(|hop| hop.link).collect(), circuit }
     };
-    topology.flows[0].legs.iter().map(step).collect()
+    legs.iter().map(step).collect()
+}
+
+/// Fans as steps.
+fn fans_of(topology: &Topology, path: &FlowPath) -> Option<[Vec<At>; 2]> {
+    let fan = |fan: &Fan| {
+        let at = fan.at.iter().map(|(node, legs)| (*node, steps_of(topology, legs)));
+        at.collect::<Vec<_>>()
+    };
+    path.fans.as_deref().map(|fans| fans.each_ref().map(fan))
 }
 
 proptest! {
@@ -240,10 +314,12 @@ proptest! {
                 Some(way) => {
                     let campaign = loaded.unwrap_or_else(|found| panic!("{found}\n{}", source.text));
                     let topology = campaign.point("base", &[]).expect("it was checked").topology;
-                    let got = taken(&topology);
+                    let got = steps_of(&topology, &topology.flows[0].legs);
                     prop_assert_eq!(&got, &way, "{}", source.text);
                     let route: Vec<usize> = topology.flows[0].route.iter().map(|hop| hop.link).collect();
                     prop_assert_eq!(route, got.iter().flat_map(|step| step.links.clone()).collect::<Vec<_>>());
+                    let fans = if over.is_some() { None } else { network.fans() };
+                    prop_assert_eq!(fans_of(&topology, &topology.flows[0]), fans, "{}", source.text);
                     prop_assert_eq!(topology.gateways(), network.gateways(), "{}", source.text);
                     prop_assert_eq!(topology.flows[0].circuit, if got.len() == 1 { got[0].circuit } else { None });
                 }

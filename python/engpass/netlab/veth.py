@@ -32,8 +32,11 @@ def cannot(numbers: PointPlan) -> list[str]:
             reasons.append(f"`{name}` is an ATM switch")
         elif between.delay_ns > OWN_DELAY_NS:
             reasons.append(f"`{name}` takes {duration(between.delay_ns / 1e9)} for a packet")
+        elif between.ecmp is not None:
+            reasons.append(f"`{name}` chooses among equally short ways (`{between.ecmp}`)")
     for link in numbers.links:
         reasons += [f"link `{link.name}` {why}" for why in _link_cannot(link)]
+    reasons += [f"event `{event}` changes a link" for event in numbers.events]
     return list(dict.fromkeys(reasons))
 
 

@@ -106,6 +106,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """`router`, `atm switch` or `ethernet switch`."""
     delay_ns: int
     """Time for each packet."""
+    ecmp: str | None = None
+    """Kind of its ECMP policy, where that has a choice between any hosts."""
 
 
 class LinkPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -303,3 +305,5 @@ class PointPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Next hops at hosts and routers."""
     flows: list[FlowPlan]
     """Traffic, in the order of the file."""
+    events: list[str] = []
+    """Names of the events."""

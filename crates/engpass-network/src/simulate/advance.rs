@@ -4,7 +4,7 @@ use engpass_model::element::{Classes, Doing, Fifo, FrameId, Inputs, Pdu, Rule};
 
 use super::Network;
 use super::event::Event;
-use super::fabric::{Behind, Fabric};
+use super::fabric::{Behind, Fabric, Frame};
 use super::tally::Place;
 
 /// The transmitter of one direction of a link, with its queue: port `2 * link + end`, `end` being the one it stands at. Its channels are in [`Fabric::channels`].
@@ -224,6 +224,11 @@ impl Network {
                 let this = &mut self.fabric.datagrams[datagram];
                 if self.fabric.frames[frame].efci && self.fabric.window.holds(self.now) {
                     self.fabric.flows[this.flow as usize].rare().marked += 1;
+                }
+                if self.fabric.frames[frame].packet != Frame::NO_PACKET {
+                    self.leave_circuit(frame);
+                    self.fabric.settle(frame, 1);
+                    return;
                 }
                 this.arrived += 1;
                 if this.arrived == this.fragments && !this.lost {

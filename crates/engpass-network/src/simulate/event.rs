@@ -30,6 +30,8 @@ pub(super) enum Event {
     Begin(u32),
     /// This packet is lost, which was known before.
     Lose(u32),
+    /// The shaper of this circuit entry may be free.
+    Feed(u32),
     /// What this event of the file changes next.
     Change(u32),
 }
@@ -142,6 +144,7 @@ impl Events {
             Event::Arrive(port) => (1, port),
             Event::Forward(router) => (1, router | SECOND),
             Event::Serve(port) => (2, port),
+            Event::Feed(entry) => (2, entry | SECOND),
             // An answer comes before all PDUs: the acknowledgment of the very PDU may come with it, and let the next frame begin.
             Event::Answer(shaper, marked) => (3, shaper | if marked { MARKED } else { 0 }),
             Event::Frame(frame) => (4, frame),
@@ -271,6 +274,7 @@ impl Events {
         let event = match (key as u64 >> 60, kind) {
             (0, _) => Event::Change(payload),
             (1, _) => Event::Forward(payload),
+            (2, SECOND) => Event::Feed(payload),
             (2, _) => Event::Serve(payload),
             (3, _) => Event::Answer(payload & !MARKED, payload & MARKED != 0),
             (4, _) => Event::Frame(payload),

@@ -18,6 +18,10 @@ use super::timeline::Trace;
 pub(super) struct Frame {
     pub(super) vc: VcId,
     pub(super) datagram: u32,
+    /// The packet that goes on where the circuit ends; [`Frame::NO_PACKET`] if that is its host and the circuit all of its way.
+    pub(super) packet: u32,
+    /// Slot of the book of the circuit's first line.
+    pub(super) slot: u16,
     /// Bytes of its SDU, which it occupies in the NIC.
     pub(super) sdu: u32,
     /// Transmitters that its last cell has been through.
@@ -38,6 +42,28 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// Nothing goes on behind the circuit.
+    pub(super) const NO_PACKET: u32 = u32::MAX;
+
+    /// One of a datagram that is handed over, of so many bytes, with so much that keeps it.
+    pub(super) fn new(vc: VcId, datagram: u32, sdu: u32, live: u32) -> Self {
+        Self {
+            vc,
+            datagram,
+            packet: Self::NO_PACKET,
+            slot: 0,
+            sdu,
+            hop: 0,
+            eta: 0,
+            waiting: None,
+            dead: false,
+            end_lost: false,
+            pdu: None,
+            efci: false,
+            live,
+        }
+    }
+
     /// Whether it need not be followed any more. A shaper that `adapts` hears of a dead frame, too, if its end arrives.
     pub(super) fn is_over(&self, adapts: bool) -> bool {
         self.dead && (self.end_lost || !adapts)
@@ -112,6 +138,8 @@ pub(super) struct Fabric {
     pub(super) flows: Vec<Tally>,
     /// Frames whose last cell has left a NIC, not yet taken by the NIC.
     pub(super) left_nic: Vec<LeftNic>,
+    /// By port: it is a host's NIC's.
+    pub(super) from_hosts: Vec<bool>,
     pub(super) ledger: Ledger,
     /// Where a run is watched.
     pub(super) trace: Option<Box<Trace>>,
@@ -233,8 +261,13 @@ impl Fabric {
         let this = &mut self.frames[frame];
         this.live -= count;
         if this.live == 0 {
-            let datagram = this.datagram;
+            let (datagram, packet) = (this.datagram, this.packet);
             self.frames.release(frame);
+            if packet != Frame::NO_PACKET {
+                // It is lost with its cells.
+                self.datagrams.release_packet(packet);
+                self.release_datagram(datagram);
+            }
             self.release_datagram(datagram);
         }
     }
@@ -463,11 +496,13 @@ impl Behind<'_> {
         let onward = fabric.onward(self.port, cells.vc);
         let last = cells.last;
         if fabric.ledger.later.is_some() {
+            let mut slot = onward.hop;
             let datagram = (!cells.are_generated()).then(|| {
-                let id = fabric.frames[cells.frame].datagram;
-                (id, &fabric.datagrams[id])
+                let Frame { datagram, slot: first, .. } = fabric.frames[cells.frame];
+                slot += first;
+                (datagram, &fabric.datagrams[datagram])
             });
-            fabric.ledger.sends_later(self.port, (onward.counter, onward.hop), *cells, datagram);
+            fabric.ledger.sends_later(self.port, (onward.counter, slot), *cells, datagram);
             self.hand_on(cells, onward.delay);
             return onward;
         }
@@ -478,9 +513,9 @@ impl Behind<'_> {
             match generator_of(cells.frame) {
                 Some(flow) => fabric.ledger.generated(flow, onward.hop, begun),
                 None => {
-                    let id = fabric.frames[cells.frame].datagram;
+                    let Frame { datagram: id, slot, .. } = fabric.frames[cells.frame];
                     let datagram = (id, &fabric.datagrams[id]);
-                    fabric.ledger.carried(self.port, onward.hop, datagram, cells, begun);
+                    fabric.ledger.carried(self.port, slot + onward.hop, datagram, cells, begun);
                 }
             }
         }
@@ -503,7 +538,8 @@ impl Behind<'_> {
         let fabric = &mut *self.fabric;
         if !cells.are_generated() && cells.ends_frame() {
             let frame = &mut fabric.frames[cells.frame];
-            if frame.hop == 0 {
+            // Routers have no NIC that holds them.
+            if frame.hop == 0 && fabric.from_hosts[self.port] {
                 let nic = self.port;
                 fabric.left_nic.push(LeftNic { nic, emitted: frame.eta, at: cells.last, bytes: frame.sdu });
             }

@@ -220,6 +220,7 @@ impl Network {
             Event::Room(nic) => self.serve_waiting(nic),
             Event::Hand(sender) => self.hand_over(sender),
             Event::Lose(packet) => self.lose_now(packet),
+            Event::Feed(entry) => self.feed_circuit(entry),
             Event::Change(event) => self.change_line(event),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engpass_model::element::FrameId;
+use engpass_model::element::{Cells, FrameId};
 use engpass_model::wire::{Encapsulation, aal5};
 
 use super::Network;
@@ -24,10 +24,13 @@ pub(super) struct Sending {
     pub(super) offset: u16,
 }
 
+/// Added to the number of a route that begins with a circuit, where a direction of a circuit is asked for.
+pub(super) const ONWARD: u32 = 1 << 31;
+
 /// How packets leave a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// As cells on one direction of a circuit.
+    /// As cells on one direction of a circuit; or, from [`ONWARD`] on, on the circuit with which this route begins.
     Circuit { vc: u32, encapsulation: Encapsulation },
     /// As frames on this route.
     Frames { route: u32 },
@@ -213,7 +216,13 @@ impl Network {
             Way::Circuit { vc, .. } => {
                 let bytes = sending.memory();
                 self.nics[sending.nic].occupied += bytes;
-                self.emit_cells(sender, *sending, vc, bytes);
+                match vc.checked_sub(ONWARD) {
+                    None => self.emit_cells(sender, *sending, vc, bytes),
+                    Some(route) => {
+                        let frame = self.frame_onward(sender, sending, route);
+                        self.hand_to_shaper(sender, frame);
+                    }
+                }
             }
             Way::Frames { route } => self.emit_frame(sender, sending, route),
         }
@@ -223,23 +232,17 @@ impl Network {
     fn emit_cells(&mut self, sender: usize, sending: Sending, vc: u32, sdu: u64) {
         let Sending { datagram, .. } = sending;
         let cells = aal5::cells(sdu) as u32;
-        let frame = self.fabric.frames.insert(Frame {
-            vc,
-            datagram,
-            sdu: sdu as u32,
-            hop: 0,
-            eta: 0,
-            waiting: None,
-            dead: false,
-            end_lost: false,
-            pdu: None,
-            efci: false,
-            live: cells + 1,
-        });
+        let frame = self.fabric.frames.insert(Frame::new(vc, datagram, sdu as u32, cells + 1));
         if self.fabric.trace.is_some() {
             self.tap_emitted(Carrier::Frame(frame), sender, &sending);
         }
         self.fabric.datagrams[datagram].holds += 1;
+        self.hand_to_shaper(sender, frame);
+    }
+
+    /// The frame of a sender is handed to the shaper of its circuit.
+    fn hand_to_shaper(&mut self, sender: usize, frame: FrameId) {
+        let vc = self.fabric.frames[frame].vc;
         match self.fabric.vcs[vc as usize].adapting {
             Some(shaper) => self.take_turn(shaper, sender, frame),
             None => self.begin_frame(sender, frame),
@@ -248,15 +251,36 @@ impl Network {
 
     /// The shaper begins to emit the cells of a frame.
     pub(super) fn begin_frame(&mut self, sender: usize, frame: FrameId) {
-        let Frame { vc, datagram, sdu, .. } = self.fabric.frames[frame];
-        let circuit = &mut self.fabric.vcs[vc as usize];
-        let train = circuit.shaper.emit(self.now, frame, aal5::cells(sdu.into()) as u32);
-        let (hop, entry) = (circuit.hops[0], circuit.entry);
+        let Frame { vc, datagram, .. } = self.fabric.frames[frame];
+        let (elastic, now) = (self.fabric.datagrams[datagram].counted, self.now);
+        let hop = self.fabric.vcs[vc as usize].hops[0];
+        let train = self.train_of(frame);
         self.nics[hop].unknown.push_back(train.last);
-        self.fabric.frames[frame].eta = train.last;
         let sent = train.last + self.ports[hop].slot_at_least;
-        let elastic = self.fabric.datagrams[datagram].counted;
-        self.fabric.ledger.emitted(sender, frame, elastic, self.now, sent);
+        self.fabric.ledger.emitted(sender, frame, elastic, now, sent);
+        self.announce(frame, train);
+    }
+
+    /// The same at a router. Returns when the last cell is emitted.
+    pub(super) fn emit_cells_of(&mut self, frame: FrameId) -> u64 {
+        let train = self.train_of(frame);
+        let last = train.last;
+        self.announce(frame, train);
+        last
+    }
+
+    /// The cells of a frame, as its shaper emits them from now on.
+    fn train_of(&mut self, frame: FrameId) -> Cells {
+        let Frame { vc, sdu, .. } = self.fabric.frames[frame];
+        let train = self.fabric.vcs[vc as usize].shaper.emit(self.now, frame, aal5::cells(sdu.into()) as u32);
+        self.fabric.frames[frame].eta = train.last;
+        train
+    }
+
+    /// The cells of a frame come to the first line of its circuit.
+    fn announce(&mut self, frame: FrameId, train: Cells) {
+        let vc = self.fabric.frames[frame].vc;
+        let (hop, entry) = (self.fabric.vcs[vc as usize].hops[0], self.fabric.vcs[vc as usize].entry);
         self.fabric.channels[hop][entry].announce(train);
         self.carry_on(vc);
         self.expect_frame(frame);

@@ -1,5 +1,6 @@
 //! Ethernet, point-to-point links, switches and routers in `simulate`, against closed forms and conservation.
 
+mod circuits;
 #[path = "../common/mod.rs"]
 mod common;
 mod ecmp;

@@ -107,8 +107,8 @@ pub(super) fn keys(checker: &mut Checker<'_>, faulty: &Faulty, name: &str, event
         }
     }
     for key in ["change", "every"].into_iter().filter(|key| given(key)) {
-        let message =
-            format!("`{key}` is for given times, and `{}` is random", if given(UP) { UP } else { DOWN });
+        let random = if given(UP) { UP } else { DOWN };
+        let message = format!("`{key}` is for events at given times, and `{random}` makes the times random");
         let help = format!("take `{key}` out, or `{UP}` and `{DOWN}`");
         checker.report_key(&["event", name, key], Diagnostic::error("not-allowed", message).help(help));
     }

@@ -4,6 +4,7 @@ pub(crate) mod agents;
 mod costs;
 pub(crate) mod events;
 mod paths;
+mod policies;
 mod ranges;
 mod references;
 

@@ -158,6 +158,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
         }
     }
     let links = Names::new(draft.links.keys());
+    super::policies::weights(&mut checker, draft, &links);
     for name in draft.events.keys() {
         if super::events::target(&mut checker, draft, name, &links, &nodes).is_none() {
             astray.insert(("event", name.clone()));

@@ -88,7 +88,11 @@ impl Topology {
                 let way = (known.get(&(from, to)).cloned())
                     .or_else(|| known.get(&(to, from))?.back())
                     .or_else(|| Some(Way { legs: vec![*circuits.get(&(from, to))?], fans: None }))
-                    .or_else(|| Some(Way { legs: ways.path(from, to)?, fans: ways.fans(from, to) }))?;
+                    .or_else(|| {
+                        let reach = ways.reach(from, to)?;
+                        let fans = ways.reach_back(&reach).map(|back| Box::new([reach.fan(), back.fan()]));
+                        Some(Way { legs: reach.path(), fans })
+                    })?;
                 Some(self.flow_over(from, to, way))
             })
             .collect()
@@ -111,6 +115,7 @@ impl Topology {
             path_mtu: path_mtu.expect("a way has a leg"),
             legs,
             fans,
+            first_source: 0,
             cells: None,
         }
     }

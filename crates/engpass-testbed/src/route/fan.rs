@@ -1,41 +1,116 @@
-//! All ways between which policies choose.
+//! All ways between which policies choose, and the ones that no packet takes.
 
 use std::collections::BTreeMap;
 
 use super::ways::Ways;
 use crate::topology::{Fan, Leg, NodeId};
 
-impl Ways {
-    /// The ways there and back of the packets between two nodes; `None` where no policy has a choice in either direction, and where no
-    /// way leads.
-    pub(crate) fn fans(&self, from: NodeId, to: NodeId) -> Option<Box<[Fan; 2]>> {
-        if !self.has_choices() {
-            return None;
-        }
-        let fans = [self.fan(from, to)?, self.fan(to, from)?];
-        let chosen = fans.iter().flat_map(|fan| &fan.at).any(|(_, legs)| legs.len() > 1);
-        chosen.then(|| Box::new(fans))
-    }
+/// The nodes that packets from one host to another may come to, and the legs that begin a shortest way there.
+pub(crate) struct Reach {
+    from: NodeId,
+    to: NodeId,
+    groups: BTreeMap<NodeId, Group>,
+}
 
-    fn fan(&self, from: NodeId, to: NodeId) -> Option<Fan> {
+struct Group {
+    /// Legs and the nodes that they lead to, in the order of the file.
+    legs: Vec<(Leg, NodeId)>,
+    /// The first legs, so many of them, that packets may take.
+    taken: usize,
+}
+
+impl Ways {
+    /// The nodes that packets between two hosts may come to; `None` where no way leads.
+    pub(crate) fn reach(&self, from: NodeId, to: NodeId) -> Option<Reach> {
         let towards = self.towards(to, None);
-        let mut at: BTreeMap<NodeId, Vec<Leg>> = BTreeMap::new();
+        let mut reach = Reach { from, to, groups: BTreeMap::new() };
         let mut next = vec![from];
         while let Some(node) = next.pop() {
-            if node == to || at.contains_key(&node) {
+            if node == to || reach.groups.contains_key(&node) {
                 continue;
             }
-            let mut group = towards.group(node);
+            let group = towards.group(node);
             if group.is_empty() {
                 return None;
             }
-            if !self.chooses(node) {
-                group.truncate(1);
-            }
-            next.extend(group.iter().map(|step| step.to));
-            at.insert(node, group.iter().map(|step| step.leg).collect());
+            let taken = if self.chooses(node) { group.len() } else { 1 };
+            next.extend(group[..taken].iter().map(|step| step.to));
+            let legs = group.iter().map(|step| (step.leg, step.to)).collect();
+            reach.groups.insert(node, Group { legs, taken });
         }
-        Some(Fan { at: at.into_iter().collect() })
+        Some(reach)
+    }
+
+    /// The nodes that packets of the other direction may come to, where they do not take the reversed way because a policy has a choice in either
+    /// direction.
+    pub(crate) fn reach_back(&self, there: &Reach) -> Option<Reach> {
+        if !self.has_choices() {
+            return None;
+        }
+        let back = self.reach(there.to, there.from)?;
+        (there.has_choice() || back.has_choice()).then_some(back)
+    }
+}
+
+impl Reach {
+    /// The way that always takes the first leg.
+    pub(crate) fn path(&self) -> Vec<Leg> {
+        let mut legs = Vec::new();
+        let mut node = self.from;
+        while node != self.to {
+            let (leg, to) = self.groups[&node].legs[0];
+            legs.push(leg);
+            node = to;
+        }
+        legs
+    }
+
+    fn has_choice(&self) -> bool {
+        self.groups.values().any(|group| group.taken > 1)
+    }
+
+    /// The legs that packets may take.
+    pub(crate) fn fan(&self) -> Fan {
+        let legs = |group: &Group| group.legs[..group.taken].iter().map(|(leg, _)| *leg).collect();
+        Fan { at: self.groups.iter().map(|(node, group)| (*node, legs(group))).collect() }
+    }
+
+    /// The legs that are as short as the first one of their node and that packets do not take: nodes, the first legs there, and the others.
+    pub(crate) fn spare(&self) -> impl Iterator<Item = (NodeId, Leg, Leg)> {
+        self.groups.iter().flat_map(|(node, group)| {
+            let spare = group.legs[group.taken..].iter();
+            spare.map(|(leg, _)| (*node, group.legs[0].0, *leg))
+        })
+    }
+
+    /// Of all ways that packets may take the one with the most nodes that count.
+    pub(crate) fn longest(&self, counts: impl Fn(NodeId) -> bool) -> Vec<Leg> {
+        let mut most: BTreeMap<NodeId, (usize, Option<(Leg, NodeId)>)> =
+            BTreeMap::from([(self.to, (0, None))]);
+        let mut next = vec![self.from];
+        while let Some(node) = next.last().copied() {
+            if most.contains_key(&node) {
+                next.pop();
+                continue;
+            }
+            let group = &self.groups[&node];
+            let taken = &group.legs[..group.taken];
+            let pending = next.len();
+            next.extend(taken.iter().map(|(_, to)| *to).filter(|to| !most.contains_key(to)));
+            if next.len() > pending {
+                continue;
+            }
+            // Of ways with as many nodes the first.
+            let best = taken.iter().rev().max_by_key(|(_, to)| most[to].0).expect("a group has a leg");
+            most.insert(node, (most[&best.1].0 + usize::from(counts(node)), Some(*best)));
+        }
+        let mut legs = Vec::new();
+        let mut node = self.from;
+        while let Some((leg, to)) = most[&node].1 {
+            legs.push(leg);
+            node = to;
+        }
+        legs
     }
 }
 

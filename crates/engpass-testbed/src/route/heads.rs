@@ -12,13 +12,12 @@ const DESTINATION_PORT: u16 = 5001;
 /// The first of the dynamic ports (RFC 6335 section 6), from which all traffic comes.
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 
-/// The headers of the packets that the sender of a traffic sends: `flow` is its place in the file, `stream` the place of the connection in
+/// The headers of the packets that the sender of a traffic sends: `flow` is its place in the testbed, `stream` the place of the connection in
 /// it, 0 where it has one. Each source of the file has a source port of its own, as long as there are ports.
 pub fn heads(testbed: &Testbed, topology: &Topology, flow: usize, stream: usize) -> Heads {
-    let before: u64 = testbed.traffic.values().take(flow).map(|traffic| u64::from(traffic.streams())).sum();
-    let ports = u64::from(u16::MAX - FIRST_DYNAMIC_PORT) + 1;
-    let port = FIRST_DYNAMIC_PORT + ((before + stream as u64) % ports) as u16;
     let path = &topology.flows[flow];
+    let ports = u64::from(u16::MAX - FIRST_DYNAMIC_PORT) + 1;
+    let port = FIRST_DYNAMIC_PORT + ((path.first_source + stream as u64) % ports) as u16;
     Heads {
         source: FIRST_ADDRESS + path.from as u32,
         destination: FIRST_ADDRESS + path.to as u32,

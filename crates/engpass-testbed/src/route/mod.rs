@@ -1,8 +1,8 @@
 //! The router: it finds the ways of packets and of circuits. Everything that asks which way something takes asks here.
 //!
 //! A [`Graph`] knows links, for circuits and for messages about ways that do not exist. [`Ways`] knows what packets may take, links that carry
-//! frames and circuits, and finds three things: the one way that always takes the first of several equally short ones
-//! ([`Ways::path`]), all ways between which policies choose ([`Ways::fans`]), and the way over a given circuit ([`Ways::path_over`]).
+//! frames and circuits. It finds everything that packets between two hosts may take, and the one way that always takes the first of several
+//! equally short ones ([`Reach`]); and the way over a given circuit ([`Ways::path_over`]).
 
 mod between;
 mod fan;
@@ -13,7 +13,7 @@ mod towards;
 mod ways;
 
 pub use between::Gateway;
-pub(crate) use fan::narrowest;
+pub(crate) use fan::{Reach, narrowest};
 pub(crate) use graph::Graph;
 pub use heads::heads;
 pub(crate) use ways::{Passage, Ways};

@@ -18,7 +18,7 @@ struct Begun {
 
 impl Ways {
     /// The shortest way that takes this circuit, in either direction, and meets no node twice; among several as in
-    /// [`Ways::path`]. `None` also where it is not found within a great number of tries.
+    /// [`Reach::path`](super::Reach::path). `None` also where it is not found within a great number of tries.
     pub(crate) fn path_over(&self, circuit: usize, from: NodeId, to: NodeId) -> Option<Vec<Leg>> {
         const TRIES: usize = 20_000;
         let takes = |step: &Step| matches!(step.leg, Leg::Circuit { circuit: one, .. } if one == circuit);

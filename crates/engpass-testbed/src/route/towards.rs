@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::ways::{Step, Ways};
-use crate::topology::{Leg, NodeId};
+use crate::topology::NodeId;
 
 /// The shortest ways to one node from all others.
 pub(super) struct Towards<'w> {
@@ -34,20 +34,6 @@ impl Ways {
             }
         }
         towards
-    }
-
-    /// The shortest way; among several, the one whose links, from the first on, come earliest in the file, and of circuits
-    /// over the same links the first.
-    pub(crate) fn path(&self, from: NodeId, to: NodeId) -> Option<Vec<Leg>> {
-        let towards = self.towards(to, None);
-        let mut legs = Vec::new();
-        let mut node = from;
-        while node != to {
-            let step = *towards.group(node).first()?;
-            legs.push(step.leg);
-            node = step.to;
-        }
-        Some(legs)
     }
 }
 

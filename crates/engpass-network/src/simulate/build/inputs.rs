@@ -14,10 +14,11 @@ use crate::simulate::pull::find_rings;
 impl Builder<'_> {
     /// The flows whose cells pass a direction of a circuit; a TCP flow has them both ways.
     pub(super) fn flows_on(&self, vc: VcId) -> impl Iterator<Item = (usize, &Traffic)> {
-        self.testbed.traffic.values().enumerate().filter(move |(flow, traffic)| {
-            let both = matches!(traffic, Traffic::TcpStream(_));
-            self.vc_of(*flow).is_some_and(|own| own == vc || both && own == vc ^ 1)
-        })
+        self.testbed
+            .traffic
+            .values()
+            .enumerate()
+            .filter(move |(flow, _)| self.vcs_of(*flow).any(|own| own == vc))
     }
 
     /// What reaches the lines of NICs: for each circuit direction the shaper, then the generators.
@@ -93,7 +94,7 @@ impl Builder<'_> {
             }
         }
         for port in 0..self.ports.len() {
-            if self.node_of(port) < self.topology.hosts {
+            if !self.is_switch(port) {
                 continue;
             }
             for index in 0..self.origins[port].len() {
@@ -128,7 +129,7 @@ impl Builder<'_> {
         };
         self.only_ends_count[port] =
             self.onward[port].iter().all(|onward| onward.channel.is_none() && !cut(onward));
-        let nic = self.node_of(port) < self.topology.hosts;
+        let nic = !self.is_switch(port);
         let mut next: Vec<_> = Vec::new();
         for onward in &mut self.onward[port] {
             let behind = onward.channel.map(|(port, _)| port);

@@ -18,7 +18,7 @@ use engpass_model::tcp::Shared;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
-use engpass_testbed::topology::{Hop, Line};
+use engpass_testbed::topology::{Hop, Leg, Line, NodeKind};
 use engpass_testbed::{Testbed, Topology, changes_by_event, heads};
 
 use crate::simulate::adapt::Adapting;
@@ -30,7 +30,7 @@ use crate::simulate::fabric::{Counter, Fabric, Onward, Vc};
 use crate::simulate::frames::{Asking, Frames, Upcoming};
 use crate::simulate::host::{Cpu, Process, Socket};
 use crate::simulate::ledger::{Ledger, Opening};
-use crate::simulate::nic::{Nic, Way};
+use crate::simulate::nic::{Nic, ONWARD, Way};
 use crate::simulate::outside::{Fates, Outsiders, Sender};
 use crate::simulate::pull::{Ring, Worklist};
 use crate::simulate::tally::{Tally, Window};
@@ -164,6 +164,11 @@ impl Builder<'_> {
         hop.link * 2 + usize::from(self.topology.links[hop.link].ends[0] != hop.from)
     }
 
+    /// Whether a port is a switch's, and not where packets become cells.
+    fn is_switch(&self, port: usize) -> bool {
+        matches!(self.topology.kind(self.node_of(port)), NodeKind::Switch(_))
+    }
+
     fn node_of(&self, port: usize) -> usize {
         self.topology.links[port / 2].ends[port % 2]
     }
@@ -286,6 +291,19 @@ impl Builder<'_> {
         path.circuit.map(|circuit| (circuit * 2 + usize::from(!path.forward)) as VcId)
     }
 
+    /// The directions of circuits that data of a flow may take; and of a TCP flow those of its acknowledgments.
+    fn vcs_of(&self, flow: usize) -> impl Iterator<Item = VcId> {
+        let path = &self.topology.flows[flow];
+        let tcp = matches!(self.testbed.traffic[flow], Traffic::TcpStream(_));
+        let fans = path.fans.iter().flat_map(|fans| fans.iter().enumerate());
+        let chosen = fans.flat_map(|(back, fan)| fan.legs().map(move |leg| (leg, back == 1)));
+        let own = path.legs.iter().flat_map(|leg| [(*leg, false), (leg.back(), true)]);
+        own.chain(chosen).filter(move |(_, back)| tcp || !back).filter_map(|(leg, _)| match leg {
+            Leg::Circuit { circuit, forward } => Some(2 * circuit as VcId + VcId::from(!forward)),
+            Leg::Link(_) => None,
+        })
+    }
+
     /// How packets of a flow leave their host, or how those the other way leave theirs: the NIC, and the way.
     fn way_of(&self, flow: usize, stream: u32, back: bool) -> (usize, Way) {
         let path = &self.topology.flows[flow];
@@ -295,7 +313,12 @@ impl Builder<'_> {
             return (self.vcs[vc as usize].hops[0], Way::Circuit { vc, encapsulation });
         }
         let hop = if back { path.route[path.route.len() - 1].back() } else { path.route[0] };
-        (self.port_of(&hop), Way::Frames { route: self.frames.route_of(flow, stream, back) })
+        let route = self.frames.route_of(flow, stream, back);
+        let way = match self.frames.begins_with(route) {
+            Some(entry) => Way::Circuit { vc: ONWARD + route, encapsulation: entry.encapsulation },
+            None => Way::Frames { route },
+        };
+        (self.port_of(&hop), way)
     }
 
     /// The headers of what processes and endpoints send.
@@ -391,6 +414,7 @@ impl Builder<'_> {
                 Traffic::Cbr(_) | Traffic::OnOff(_) => {}
             }
         }
+        let from_hosts = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
         let flows = self.testbed.traffic.values().map(|traffic| self.tally(traffic)).collect();
         let mut frames = std::mem::take(&mut self.frames);
         let changes = changes_by_event(self.testbed, self.topology, self.seed);
@@ -459,6 +483,7 @@ impl Builder<'_> {
                 counters,
                 flows,
                 left_nic: Vec::new(),
+                from_hosts,
                 ledger,
                 trace: None,
                 fates: self.outside.then(Box::<Fates>::default),

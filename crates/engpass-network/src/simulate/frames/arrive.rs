@@ -3,7 +3,6 @@
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-use super::choices::ASK;
 use super::lottery::Flying;
 use super::{END, Packet, Step};
 use crate::simulate::Network;
@@ -77,15 +76,15 @@ impl Network {
 
     /// A packet is at a node: its host, or one that sends it on.
     #[inline(always)]
-    fn goes_on(&mut self, packet: u32) {
+    pub(super) fn goes_on(&mut self, packet: u32) {
         let place = self.fabric.datagrams.packet(packet).place;
         let step = self.frames.steps[place as usize];
         if step.port == END {
             self.packet_arrived(packet);
         } else if !step.takes_time {
             self.go_at_once(packet, place, self.now, true);
-        } else if step.port == ASK && self.frames.routers[step.router as usize].per_packet == 0 {
-            self.ask_way(packet, step);
+        } else if !step.is_line() && self.frames.routers[step.router as usize].per_packet == 0 {
+            self.goes_on_from_engine(packet, place);
         } else if let Some(at) = self.process(step, packet) {
             self.go(packet, place, at, true);
         }
@@ -170,8 +169,9 @@ impl Network {
         let engine = &mut self.frames.routers[step.router as usize];
         engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
         // Whatever goes out by the port comes from this engine, in order.
-        let decides = |port: u32| self.frames.ports[port as usize].decides_on_arrival();
-        if !engine.asks && engine.free <= self.end && !self.frames.silent && decides(step.port) {
+        let decides =
+            |step: Step| step.is_line() && self.frames.ports[step.port as usize].decides_on_arrival();
+        if !engine.asks && engine.free <= self.end && !self.frames.silent && decides(step) {
             return Some(engine.free);
         }
         engine.busy.push_back((engine.free, packet));
@@ -189,12 +189,7 @@ impl Network {
             self.events.push(at, engine.node, Event::Forward(router));
         }
         let place = self.fabric.datagrams.packet(packet).place;
-        let step = self.frames.steps[place as usize];
-        if step.port == ASK {
-            self.ask_way(packet, step);
-        } else {
-            self.go(packet, place, self.now, true);
-        }
+        self.goes_on_from_engine(packet, place);
     }
 
     /// A packet comes to its host at `at`, which is told now.

@@ -5,7 +5,7 @@ use engpass_model::switch::Switch;
 use engpass_testbed::topology::{Hop, Leg, LinkEnds, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
-use super::choices::BRANCH;
+use super::circuits::{ENTRY, Entry};
 use super::{Asking, END, Engine, FramePort, Frames, Route, Step, Tells};
 use crate::simulate::SimError;
 use crate::simulate::tally::Window;
@@ -24,7 +24,7 @@ impl Frames {
         window: Window,
         asking: Asking,
     ) -> Result<Self, SimError> {
-        let mut frames = Self { asking, ..Self::default() };
+        let mut frames = Self { asking, seed, ..Self::default() };
         let carries = |link: &&LinkEnds| !link.medium.is_atm();
         frames.ports.reserve_exact(2 * topology.links.iter().filter(carries).count());
         frames.places.reserve_exact(2 * topology.links.len());
@@ -70,15 +70,11 @@ impl Frames {
             let back: Vec<Leg> = flow.legs.iter().rev().map(|leg| leg.back()).collect();
             for legs in [&flow.legs, &back] {
                 let first = frames.steps.len();
-                if flow.circuit.is_none() {
-                    for leg in legs {
-                        let step = frames.step(topology, leg, &flow.name)?;
-                        let slot = (frames.steps.len() - first) as u16;
-                        frames.steps.push(Step { slot, ..step });
-                    }
-                }
-                let hops = frames.steps.len() - first;
-                frames.steps.push(Step { slot: hops as u16, ..Step::MARK });
+                let own = if flow.circuit.is_none() { legs.as_slice() } else { &[] };
+                frames.put_run(topology, own);
+                // Where circuits are among the legs, the way has no hops that are steps one behind the other.
+                let lines = own.iter().all(|leg| matches!(leg, Leg::Link(_)));
+                let hops = if lines { own.len() } else { 0 };
                 let first = frames.share_steps(first);
                 frames.routes.push(Route {
                     first: first as u32,
@@ -119,9 +115,9 @@ impl Frames {
             let from = pair[0].port;
             let this = &mut before[pair[1].port as usize];
             *this = match *this {
-                // The line whose packets are asked where they go on tells nothing.
-                _ if from == BRANCH => Before::Several,
                 same if from == END => same,
+                // From an answer, or from a circuit.
+                _ if !pair[0].is_line() => Before::Several,
                 Before::Nothing => Before::One(from),
                 Before::One(port) if port == from => Before::One(port),
                 _ => Before::Several,
@@ -151,25 +147,42 @@ impl Frames {
         }
     }
 
-    pub(super) fn step(&self, topology: &Topology, leg: &Leg, flow: &str) -> Result<Step, SimError> {
-        let Leg::Link(hop) = leg else {
-            return Err(SimError::Unsupported(format!(
-                "traffic `{flow}` crosses a circuit between routers, and `simulate` carries circuits only from host to host so far; `limit` answers for it"
-            )));
-        };
-        let router = match topology.kind(hop.from) {
+    /// The step of a leg.
+    pub(super) fn step(&mut self, topology: &Topology, leg: &Leg) -> Step {
+        let from = topology.first_hop(*leg).from;
+        let router = match topology.kind(from) {
             NodeKind::Router(router) => router as u32,
             _ => END,
         };
-        let mtu = u32::try_from(topology.links[hop.link].mtu).unwrap_or(u32::MAX);
+        let mtu = u32::try_from(topology.mtu(*leg)).unwrap_or(u32::MAX);
         let takes_time = self.routers.get(router as usize).is_some_and(|engine| engine.per_packet > 0);
-        Ok(Step {
-            port: self.places[port_of(topology, hop)],
-            router,
-            mtu,
-            slot: 0,
-            tells: Tells::Nobody,
-            takes_time,
-        })
+        match leg {
+            Leg::Link(hop) => {
+                let port = self.places[port_of(topology, hop)];
+                Step { port, router, mtu, slot: 0, tells: Tells::Nobody, takes_time }
+            }
+            Leg::Circuit { circuit, forward } => {
+                let port = ENTRY + self.entry_of(topology, *circuit, *forward);
+                Step { port, router, mtu, slot: 0, tells: Tells::Nobody, takes_time: true }
+            }
+        }
+    }
+
+    /// The place of the entry of one direction of a circuit.
+    fn entry_of(&mut self, topology: &Topology, circuit: usize, forward: bool) -> u32 {
+        let vc = 2 * circuit as u32 + u32::from(!forward);
+        if let Some(known) = self.entries.iter().position(|entry| entry.vc == vc) {
+            return known as u32;
+        }
+        let hops = topology.hops(Leg::Circuit { circuit, forward });
+        let from = hops[0].from;
+        let link = &topology.links[hops[0].link];
+        let name =
+            format!("queue.{}.{}.{}", link.name, topology.nodes[from], topology.circuits[circuit].name);
+        let ports = hops.iter().map(|hop| port_of(topology, hop)).collect();
+        let queued = matches!(topology.kind(from), NodeKind::Router(_)).then(|| (link, link.end_of(from)));
+        let random = Stream::new(self.seed, &name);
+        self.entries.push(Entry::new(&topology.circuits[circuit], vc, ports, queued, random));
+        self.entries.len() as u32 - 1
     }
 }

@@ -78,14 +78,16 @@ impl Frames {
         self.is_branched(self.routes[route as usize].first)
     }
 
-    /// The places of the lines of a route's first way: that of the first answer to every question, which stands right behind it.
+    /// The places of the lines of a route's first way up to its end or its first circuit: the first answer to every question stands right behind
+    /// it.
     fn first_lines(&self, route: u32) -> impl Iterator<Item = u32> {
-        let first = self.routes[route as usize].first;
-        let places = (first..).take_while(|place| self.steps[*place as usize].port != END);
-        places.filter(|place| self.steps[*place as usize].is_line())
+        let step = |place: &u32| self.steps[*place as usize];
+        let ends = move |place: &u32| step(place).port == END || self.entry(step(place)).is_some();
+        let places = (self.routes[route as usize].first..).take_while(move |place| !ends(place));
+        places.filter(move |place| step(place).is_line())
     }
 
-    /// The ports of a route's first way, by their places among the ports of frames.
+    /// The ports of a route's first way, by their places among the ports of frames, up to its end or its first circuit.
     pub(in crate::simulate) fn first_way(&self, route: u32) -> Vec<u32> {
         self.first_lines(route).map(|place| self.steps[place as usize].port).collect()
     }

@@ -9,6 +9,7 @@ mod act;
 mod arrive;
 mod build;
 mod choices;
+mod circuits;
 mod clock;
 mod exit;
 mod lottery;
@@ -33,6 +34,7 @@ use super::nic::Sending;
 use super::tally::Place;
 use super::tap::Carrier;
 use choices::{BRANCH, Choices};
+use circuits::{ENTRY, Entry};
 pub(super) use outage::Upcoming;
 pub(super) use port::{FramePort, PortTally, Told};
 use port::{Joined, Limited, OnLine, Passed};
@@ -51,6 +53,9 @@ pub(super) struct Frames {
     pub(super) routers: Vec<Engine>,
     /// By link the nodes at its ends, where events may change lines.
     ends: Vec<[NodeId; 2]>,
+    seed: u64,
+    /// Where packets enter circuits.
+    entries: Vec<Entry>,
     /// Where routers choose.
     pub(super) choices: Choices,
     /// The steps from this place on belong to ways with questions; and the slots of the lines behind each of them.
@@ -106,6 +111,13 @@ impl Packet {
     #[inline(always)]
     pub(super) fn is_none(&self) -> bool {
         self.datagram == END
+    }
+}
+
+impl Packet {
+    /// Its time to live.
+    pub(super) fn ttl(&self) -> u8 {
+        self.ttl
     }
 }
 
@@ -170,10 +182,10 @@ impl Step {
     const MARK: Self =
         Self { port: END, router: END, mtu: 0, slot: 0, tells: Tells::Nobody, takes_time: false };
 
-    /// Whether it is a hop.
+    /// Whether it is a hop over one line of frames.
     #[inline(always)]
     fn is_line(&self) -> bool {
-        self.port < BRANCH
+        self.port < ENTRY
     }
 
     /// Whether a router stands before the port.
@@ -226,17 +238,19 @@ impl Frames {
 
     /// The steps whose lines have carried a packet that has come to `place`, the last one first, but for the first `since` of its way.
     fn carried(&self, place: u32, since: u16) -> impl Iterator<Item = &Step> {
-        let (mut at, count) = (place as usize, self.lines_before(place) - since);
-        let mut before = move || loop {
-            at -= 1;
-            let step = &self.steps[at];
-            if step.port != BRANCH {
-                return step;
+        let mut at = place as usize;
+        std::iter::from_fn(move || {
+            loop {
+                at = at.checked_sub(1)?;
+                let step = &self.steps[at];
+                if step.port == BRANCH {
+                    // Behind the question.
+                    at = step.mtu as usize;
+                    continue;
+                }
+                return (step.port != END && self.lines_before(at as u32) >= since).then_some(step);
             }
-            // Behind the question.
-            at = step.mtu as usize;
-        };
-        (0..count).map(move |_| before())
+        })
     }
 }
 
@@ -324,14 +338,13 @@ impl Network {
         self.frames.steps.iter_mut().for_each(|step| step.tells = Tells::Nobody);
     }
 
-    /// A packet of a host enters its NIC.
+    /// The packet that a host hands to its NIC comes into being.
     #[inline(always)]
-    pub(super) fn emit_frame(&mut self, sender: usize, sending: &Sending, route: u32) {
+    fn packet_of(&mut self, sender: usize, sending: &Sending, route: u32) -> u32 {
         let Route { first, priority, ttl, .. } = self.frames.routes[route as usize];
         let (datagram, ip, offset) = (sending.datagram, sending.ip as u32, sending.offset);
         let this = &mut self.fabric.datagrams[datagram];
         this.holds += 1;
-        let elastic = this.counted;
         let ecn = match this.to.get().map(|_| self.fabric.datagrams.segment(datagram)) {
             Some(segment) if segment.ce => Ecn::Marked,
             Some(segment) if segment.ect => Ecn::Capable,
@@ -353,10 +366,19 @@ impl Network {
             (packet.ecn, packet.priority) = (head.ecn, head.priority);
             (packet.ttl, packet.sender) = (head.ttl, head.flow);
         }
-        let id = self.fabric.datagrams.insert_packet(packet);
+        self.fabric.datagrams.insert_packet(packet)
+    }
+
+    /// A packet of a host enters its NIC.
+    #[inline(always)]
+    pub(super) fn emit_frame(&mut self, sender: usize, sending: &Sending, route: u32) {
+        let id = self.packet_of(sender, sending, route);
         if self.fabric.trace.is_some() {
             self.tap_emitted(Carrier::Packet(id), sender, sending);
         }
+        let (datagram, ip) = (sending.datagram, sending.ip as u32);
+        let (first, elastic) =
+            (self.frames.routes[route as usize].first, self.fabric.datagrams[datagram].counted);
         let Self { frames: Frames { ports, steps, .. }, fabric, events, .. } = self;
         let step = steps[first as usize];
         let line = &mut ports[step.port as usize];
@@ -498,7 +520,7 @@ impl Network {
     fn write_lines(&mut self, id: u32) {
         let Packet { datagram, ip, place, since, offset, .. } = *self.fabric.datagrams.packet(id);
         let branched = self.frames.is_branched(place);
-        for step in self.frames.carried(place, since) {
+        for step in self.frames.carried(place, since).filter(|step| step.is_line()) {
             let line = &self.frames.ports[step.port as usize];
             self.fabric.ledger.write(datagram, step.slot, line.queue_bytes(ip), false);
             if branched {

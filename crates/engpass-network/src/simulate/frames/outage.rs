@@ -131,7 +131,7 @@ impl Served {
 }
 
 /// What decides when a packet comes, if anything does, and what holds packets.
-fn apart(discipline: Discipline) -> (Option<Box<dyn Admission>>, Box<dyn Scheduler>) {
+pub(super) fn apart(discipline: Discipline) -> (Option<Box<dyn Admission>>, Box<dyn Scheduler>) {
     match discipline {
         Discipline::Arrival(admission) => (Some(admission), Box::new(InOrder::default())),
         Discipline::Service(scheduler) => (None, scheduler),

@@ -20,7 +20,11 @@ impl Network {
     /// its host at most, if it `arrives` there ahead of the clock.
     #[inline(never)]
     pub(super) fn go(&mut self, id: u32, place: u32, at: u64, arrives: bool) {
-        self.go_at_once(id, place, at, arrives);
+        if self.frames.steps[place as usize].is_line() {
+            self.go_at_once(id, place, at, arrives);
+        } else {
+            self.enter_circuit(id, place, at);
+        }
     }
 
     /// The same, for where nearly all come by.

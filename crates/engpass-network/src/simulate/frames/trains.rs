@@ -18,15 +18,12 @@ impl Network {
     /// nobody else waits for, and surely in all queues on the way. None where each has to go by itself.
     pub(in crate::simulate) fn train_on(&mut self, route: u32, (ip, mut ttl): (u32, u8), count: u32) -> u32 {
         let Route { first, hops, .. } = self.frames.routes[route as usize];
-        if self.frames.is_branched(first) {
-            // Each is asked for its way.
-            return 0;
-        }
         let step = self.frames.steps[first as usize];
         let line = &mut self.frames.ports[step.port as usize];
         let port = line.port as usize;
-        // Who captures packets looks at each of them.
-        if self.fabric.trace.is_some()
+        // Who captures packets looks at each of them; and a way with questions or circuits has no hops.
+        if hops == 0
+            || self.fabric.trace.is_some()
             || step.is_routed()
             || !line.takes_all()
             || self.fabric.ledger.is_shared(port)

@@ -10,7 +10,7 @@ use engpass_testbed::{Testbed, Topology, heads};
 
 use super::build::port_of;
 use super::choices::{ASK, Ask, BRANCH, Group};
-use super::{Asking, Frames, Route, Step};
+use super::{Asking, END, Frames, Route, Step};
 use crate::simulate::SimError;
 
 /// Most steps of the ways between two hosts: beyond, ways part and meet so often that each has too many.
@@ -19,8 +19,10 @@ const MOST_STEPS: usize = 1 << 16;
 /// A line on the ways of a lane, in the order of the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::simulate) struct WayLine {
-    /// Place among the ports of frames.
-    pub(in crate::simulate) port: u32,
+    /// Number of the transmitter: twice that of the link, and its end.
+    pub(in crate::simulate) number: usize,
+    /// The direction of a circuit whose cells it carries, if it carries cells.
+    pub(in crate::simulate) vc: Option<u32>,
     /// MTUs of routers that cut packets on the way to it.
     pub(in crate::simulate) cuts: Vec<u64>,
     /// Packets may also come to their end without this line.
@@ -46,7 +48,6 @@ struct Lane<'a> {
     topology: &'a Topology,
     fan: &'a Fan,
     ends: (NodeId, NodeId),
-    name: &'a str,
     heads: Heads,
     length: Length,
     mtu: u64,
@@ -148,7 +149,6 @@ impl Frames {
                             testbed,
                             topology,
                             fan,
-                            name: &path.name,
                             ends: if back == 0 { (path.from, path.to) } else { (path.to, path.from) },
                             heads: if back == 0 { own } else { own.reversed() },
                             length: length_of(traffic, topology, fan),
@@ -195,16 +195,13 @@ impl Frames {
             return Ok(());
         }
         let first = self.steps.len();
-        let hops = if ends { legs.len() as u16 } else { 0 };
+        let lines = legs.iter().all(|leg| matches!(leg, Leg::Link(_)));
+        let hops = if ends && lines { legs.len() as u16 } else { 0 };
         let key = (lane.ends.0, lane.ends.1, if ends { legs.clone() } else { Vec::new() });
         let first = match known.get(&key) {
             Some(first) => *first,
             None if ends => {
-                for (slot, leg) in legs.iter().enumerate() {
-                    let step = self.step(lane.topology, leg, lane.name)?;
-                    self.steps.push(Step { slot: slot as u16, ..step });
-                }
-                self.steps.push(Step { slot: hops, ..Step::MARK });
+                self.put_run(lane.topology, &legs);
                 known.insert(key, first as u32);
                 first as u32
             }
@@ -233,18 +230,18 @@ impl Frames {
                 self.put(Step::MARK, &front);
                 tree.ends += 1;
                 // Slots of one line, cut differently, count once.
-                let mut ports: Vec<u32> =
-                    front.trail.iter().map(|slot| tree.lines[*slot as usize].port).collect();
-                ports.sort_unstable();
-                ports.dedup();
+                let number = |slot: &u16| tree.lines[usize::from(*slot)].number;
+                let mut numbers: Vec<usize> = front.trail.iter().map(number).collect();
+                numbers.sort_unstable();
+                numbers.dedup();
                 for (line, met) in tree.lines.iter().zip(&mut tree.met) {
-                    *met += u32::from(ports.binary_search(&line.port).is_ok());
+                    *met += u32::from(numbers.binary_search(&line.number).is_ok());
                 }
                 return Ok(());
             }
             if let Some(leg) = lane.only_leg(self, &front) {
                 tree.is_own |= lane.fan.legs_at(front.node).len() > 1;
-                self.lay_line(lane, &mut front, leg, tree)?;
+                self.lay_leg(lane, &mut front, leg, tree);
                 continue;
             }
             break;
@@ -254,7 +251,7 @@ impl Frames {
         let question = self.steps.len() as u32;
         let ask = self.choices.asks.len() as u32;
         let first = self.choices.answers.len();
-        let router = self.step(lane.topology, &legs[0], lane.name)?.router;
+        let router = self.step(lane.topology, &legs[0]).router;
         self.put(Step { port: ASK, router, mtu: ask, takes_time: true, ..Step::MARK }, &front);
         self.choices.asks.push(Ask { group, first: first as u32 });
         self.choices.answers.resize(first + legs.len(), 0);
@@ -263,7 +260,7 @@ impl Frames {
             self.put(Step { port: BRANCH, mtu: question, ..Step::MARK }, &front);
             self.choices.answers[first + place] = self.steps.len() as u32;
             let mut front = front.clone();
-            self.lay_line(lane, &mut front, leg, tree)?;
+            self.lay_leg(lane, &mut front, leg, tree);
             self.lay(lane, front, tree)?;
             if self.steps.len() > tree.first + MOST_STEPS {
                 let [from, to] = [lane.ends.0, lane.ends.1].map(|node| &lane.topology.nodes[node]);
@@ -275,34 +272,28 @@ impl Frames {
         Ok(())
     }
 
-    /// Lay out one line.
-    fn lay_line(
-        &mut self,
-        lane: &Lane<'_>,
-        front: &mut Front,
-        leg: Leg,
-        tree: &mut Tree,
-    ) -> Result<(), SimError> {
-        let step = self.step(lane.topology, &leg, lane.name)?;
+    /// Lay out one leg.
+    fn lay_leg(&mut self, lane: &Lane<'_>, front: &mut Front, leg: Leg, tree: &mut Tree) {
+        let step = self.step(lane.topology, &leg);
         let before = front.clone();
         lane.goes_on(front, leg);
-        let line = WayLine { port: step.port, cuts: front.cuts.clone(), avoidable: false };
-        let slot = match tree.lines.iter().position(|known| *known == line) {
-            Some(slot) => slot,
-            None => {
-                let met = tree
-                    .lines
-                    .iter()
-                    .position(|known| known.port == line.port)
-                    .map_or(0, |same| tree.met[same]);
-                tree.lines.push(line);
-                tree.met.push(met);
-                tree.lines.len() - 1
+        for (place, (number, vc)) in self.lines_in(step).into_iter().enumerate() {
+            let line = WayLine { number, vc, cuts: front.cuts.clone(), avoidable: false };
+            let slot = match tree.lines.iter().position(|known| *known == line) {
+                Some(slot) => slot,
+                None => {
+                    let same = tree.lines.iter().position(|known| known.number == number);
+                    let met = same.map_or(0, |same| tree.met[same]);
+                    tree.lines.push(line);
+                    tree.met.push(met);
+                    tree.lines.len() - 1
+                }
+            };
+            if place == 0 {
+                self.put(Step { slot: slot as u16, ..step }, &before);
             }
-        };
-        self.put(Step { slot: slot as u16, ..step }, &before);
-        front.trail.push(slot as u16);
-        Ok(())
+            front.trail.push(slot as u16);
+        }
     }
 
     /// A step of ways with questions, and its trail.
@@ -331,7 +322,9 @@ impl Frames {
     /// Most lines that a lane has.
     pub(in crate::simulate) fn most_lines(&self) -> usize {
         let trees = self.trees.values().map(Vec::len);
-        self.routes.iter().map(|route| route.hops.into()).chain(trees).max().unwrap_or(0)
+        // Behind a way without questions stands how many it has.
+        let runs = self.steps[..self.branched as usize].iter().filter(|step| step.port == END);
+        runs.map(|end| end.slot.into()).chain(trees).max().unwrap_or(0)
     }
 
     /// The route of the packets of one sender of a flow, or of those that come back to it.
@@ -342,22 +335,47 @@ impl Frames {
 
     /// The lines on a route in the order of their slots, of packets that their sender has cut for `mtu`.
     pub(in crate::simulate) fn lines_of(&self, route: u32, mtu: u64) -> Vec<WayLine> {
-        let Route { first, hops, .. } = self.routes[route as usize];
+        let first = self.routes[route as usize].first;
         if let Some(lines) = self.trees.get(&first) {
             return lines.clone();
         }
-        let (mut cuts, mut least) = (Vec::new(), mtu);
-        let steps = &self.steps[first as usize..][..hops as usize];
-        let line = |step: &Step| {
+        let (mut cuts, mut least, mut lines) = (Vec::new(), mtu, Vec::new());
+        for step in self.steps[first as usize..].iter().take_while(|step| step.port != END) {
             let mtu = u64::from(step.mtu);
             // One that is no smaller than those before it cuts nothing.
             if step.is_routed() && mtu < least {
                 cuts.push(mtu);
                 least = mtu;
             }
-            WayLine { port: step.port, cuts: cuts.clone(), avoidable: false }
-        };
-        steps.iter().map(line).collect()
+            let here = self.lines_in(*step).into_iter();
+            lines.extend(here.map(|(number, vc)| WayLine {
+                number,
+                vc,
+                cuts: cuts.clone(),
+                avoidable: false,
+            }));
+        }
+        lines
+    }
+
+    /// The transmitters of a step: its line, or those of its circuit, with the direction of that.
+    fn lines_in(&self, step: Step) -> Vec<(usize, Option<u32>)> {
+        match self.entry(step) {
+            Some(entry) => entry.ports.iter().map(|port| (*port, Some(entry.vc))).collect(),
+            None => vec![(self.ports[step.port as usize].port as usize, None)],
+        }
+    }
+
+    /// A way without questions. Returns its number of lines.
+    pub(super) fn put_run(&mut self, topology: &Topology, legs: &[Leg]) -> u16 {
+        let mut slot = 0;
+        for leg in legs {
+            let step = self.step(topology, leg);
+            self.steps.push(Step { slot, ..step });
+            slot += self.lines_in(step).len() as u16;
+        }
+        self.steps.push(Step { slot, ..Step::MARK });
+        slot
     }
 }
 

@@ -1,7 +1,7 @@
 //! Lines that carry frames: each transmission is known when it begins, or before.
 
 use super::waits::{Sums, parts_of};
-use super::{Ledger, Line, User};
+use super::{Ledger, Line, User, put};
 use crate::simulate::datagrams::Datagram;
 use crate::simulate::frames::{FramePort, Told};
 use crate::simulate::tally::Window;
@@ -236,6 +236,20 @@ impl Ledger {
     /// What the sender of a packet had done when it was emitted, for those that come into being of it.
     pub(in crate::simulate) fn stamp_of(&self, packet: u32) -> Option<Sums> {
         self.packet_stamps.known(packet)
+    }
+
+    /// A packet becomes a frame of cells.
+    pub(in crate::simulate) fn frame_inherits(&mut self, frame: u32, packet: u32) {
+        if let Some(stamp) = self.packet_stamps.known(packet) {
+            put(&mut self.stamps, frame, &stamp);
+        }
+    }
+
+    /// A frame of cells is a packet again.
+    pub(in crate::simulate) fn packet_inherits(&mut self, packet: u32, frame: u32) {
+        if let Some(stamp) = self.stamps.get(frame as usize) {
+            self.packet_stamps.put(packet, parts_of(stamp));
+        }
     }
 
     /// A fragment or a copy of a packet with this stamp has come into being.

@@ -1,6 +1,6 @@
 //! Books before anything is written in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::source::Traffic;
 use engpass_model::time::Pace;
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::limit::layers::{Layer, Wire};
 use crate::simulate::fabric::Vc;
-use crate::simulate::frames::Frames;
+use crate::simulate::frames::{Frames, WayLine};
 use crate::simulate::host::Process;
 use crate::simulate::outside::Sender;
 use crate::simulate::tally::Window;
@@ -128,29 +128,42 @@ impl Ledger {
         self.first.push(self.books.len() as u32);
         let Some(lane) = lane else { return };
         let flow = &opening.topology.flows[lane.flow];
-        if let Some(circuit) = flow.circuit {
-            let vc = &opening.vcs[2 * circuit + usize::from(flow.forward == lane.against)];
-            let encapsulation = opening.topology.circuits[circuit].encapsulation;
-            let slower = |line: &Line| {
-                let (num, den) = vc.shaper.pace().ratio();
-                u128::from(num) * u128::from(line.ticks_per_ps) > u128::from(line.ticks) * u128::from(den)
+        let lines = match flow.circuit {
+            Some(circuit) => {
+                let vc = 2 * circuit as u32 + u32::from(flow.forward == lane.against);
+                let line = |number: &usize| WayLine {
+                    number: *number,
+                    vc: Some(vc),
+                    cuts: Vec::new(),
+                    avoidable: false,
+                };
+                opening.vcs[vc as usize].hops.iter().map(line).collect()
+            }
+            None => opening.frames.lines_of(lane.route, flow.mtu),
+        };
+        for WayLine { number, vc, cuts, avoidable } in lines {
+            let circuit = vc.map(|vc| &opening.topology.circuits[vc as usize / 2]);
+            let encapsulation = circuit.map(|circuit| circuit.encapsulation).unwrap_or_default();
+            let wire = Wire::new(&opening.topology.links[number / 2], number % 2, encapsulation);
+            let shaped = vc.is_some_and(|vc| self.is_shaped(&opening.vcs[vc as usize], number));
+            let held_back = match (avoidable, shaped) {
+                (true, _) => HeldBack::OtherWay,
+                (false, true) => HeldBack::Shaper,
+                (false, false) => HeldBack::Upstream,
             };
-            // A NIC that sends at the pace of its own line has no shaper, however fast the next lines are.
-            let shapes = vc.hops.first().is_some_and(|&port| slower(&self.lines[port]));
-            for &port in &vc.hops {
-                let wire = Wire::new(&opening.topology.links[port / 2], port % 2, encapsulation);
-                let shaped = vc.adapting.is_some() || (shapes && slower(&self.lines[port]));
-                let held_back = if shaped { HeldBack::Shaper } else { HeldBack::Upstream };
-                self.add_book(&lane, port, wire, (flow.mtu, &[]), held_back);
-            }
-        } else {
-            for line in opening.frames.lines_of(lane.route, flow.mtu) {
-                let port = opening.frames.ports[line.port as usize].port as usize;
-                let wire = Wire::new(&opening.topology.links[port / 2], port % 2, Default::default());
-                let held_back = if line.avoidable { HeldBack::OtherWay } else { HeldBack::Upstream };
-                self.add_book(&lane, port, wire, (flow.mtu, &line.cuts), held_back);
-            }
+            self.add_book(&lane, number, wire, (flow.mtu, &cuts), held_back);
         }
+    }
+
+    /// Whether a circuit is shaped below the line of this port.
+    fn is_shaped(&self, vc: &Vc, port: usize) -> bool {
+        let slower = |line: &Line| {
+            let (num, den) = vc.shaper.pace().ratio();
+            u128::from(num) * u128::from(line.ticks_per_ps) > u128::from(line.ticks) * u128::from(den)
+        };
+        // A NIC that sends at the pace of its own line has no shaper, however fast the next lines are.
+        let shapes = vc.hops.first().is_some_and(|&port| slower(&self.lines[port]));
+        vc.adapting.is_some() || (shapes && slower(&self.lines[port]))
     }
 
     /// The book of a lane on one line, before which the MTU of the sender and those of routers have cut its packets.
@@ -224,8 +237,9 @@ impl Ledger {
             let shared = |book: &Book| self.lines[book.line as usize].user == User::Shared;
             let stamped = self.books[own.clone()].iter().any(shared);
             let parts = own.clone().any(|book| self.books[book].held_back == HeldBack::OtherWay);
-            // Where ways part, which line is the last differs from packet to packet.
-            let mut last = !parts;
+            let lines = own.clone().map(|book| self.books[book].line);
+            // Where ways part, which line is the last differs from packet to packet; and books of one line share a stamp.
+            let mut last = !parts && lines.clone().collect::<BTreeSet<_>>().len() == own.len();
             for book in own.clone().filter(|_| stamped).rev() {
                 let Some(sender) = self.books[book].sender() else { continue };
                 let place = self.place_of(sender).expect("who sends data has states");

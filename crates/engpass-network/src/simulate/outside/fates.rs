@@ -44,6 +44,8 @@ pub(in crate::simulate) struct Head {
     marked: bool,
     /// Its loss was counted when a window ended.
     counted: bool,
+    /// Its loss was told when a packet of it was lost: cells of others may turn out to have been lost before.
+    told: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -133,8 +135,9 @@ impl Fates {
         (at, place): (u64, Place),
         before: Option<(u64, Place)>,
     ) {
-        let Head { way, token, .. } = *self.head(datagram);
+        let Head { way, token, told, .. } = *self.head(datagram);
         match place {
+            _ if told => {}
             // Cells are looked at when somebody asks, in no order.
             Place::Port(..) | Place::Policer(_) | Place::Reassembly => {
                 if let Some((later, _)) = before {
@@ -144,7 +147,10 @@ impl Fates {
             }
             // Packets are lost one after the other.
             _ if before.is_some() => {}
-            _ => self.tell_loss(at, at, Loss { way, token, place }),
+            _ => {
+                self.heads[datagram as usize].told = true;
+                self.tell_loss(at, at, Loss { way, token, place });
+            }
         }
     }
 

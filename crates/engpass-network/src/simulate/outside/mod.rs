@@ -17,7 +17,7 @@ use engpass_model::queue::Ecn;
 use engpass_model::source::poisson::Sizes;
 use engpass_model::source::{Live, Poisson, Traffic};
 use engpass_model::unit::{Rate, Size};
-use engpass_testbed::topology::{Fan, FlowPath, Leg};
+use engpass_testbed::topology::FlowPath;
 use engpass_testbed::{Testbed, Topology};
 
 pub use engpass_model::time::FOREVER;
@@ -161,21 +161,8 @@ impl Outside {
     /// other traffic is made outside.
     ///
     /// # Errors
-    /// [`SimError::Unsupported`] when traffic of the testbed goes where this engine carries nothing: over a circuit between routers; or where
-    /// there are too many ways between two hosts.
+    /// [`SimError::Unsupported`] when ways part and meet too often.
     pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
-        let is_link = |leg: Leg| matches!(leg, Leg::Link(_));
-        let carried = |flow: &FlowPath| {
-            let alone = flow.legs.len() == 1 || flow.legs.iter().all(|leg| is_link(*leg));
-            let fans = flow.fans.iter().flat_map(|fans| fans.iter());
-            alone && fans.flat_map(Fan::legs).all(is_link)
-        };
-        if let Some(flow) = topology.flows.iter().find(|flow| !carried(flow)) {
-            return Err(SimError::Unsupported(format!(
-                "traffic `{}` crosses a circuit between routers, and `emulate` carries circuits only from host to host so far; `limit` answers for it",
-                flow.name
-            )));
-        }
         let mut all = Testbed { traffic: Default::default(), ..testbed.clone() };
         let mut flows = Vec::new();
         for ((name, traffic), flow) in testbed.traffic.iter().zip(&topology.flows) {
@@ -185,7 +172,7 @@ impl Outside {
             }
         }
         let mut ways = Vec::new();
-        for mut flow in topology.between_hosts(testbed).into_iter().filter(carried) {
+        for mut flow in topology.between_hosts(testbed) {
             while all.traffic.contains_key(&flow.name) {
                 flow.name.push('\'');
             }

@@ -133,6 +133,14 @@ impl Trace {
         }
     }
 
+    /// A frame of cells carries a packet whose time to live is this now.
+    pub(in crate::simulate) fn carries(&mut self, frame: FrameId, packet: u32, ttl: u8) {
+        if let Some(taps) = &mut self.taps {
+            let head = taps.packets[packet as usize];
+            put(&mut taps.frames, frame, Head { ttl, ..head });
+        }
+    }
+
     /// What the header of a packet says, if somebody captures.
     pub(in crate::simulate) fn head_of(&self, packet: u32) -> Option<Head> {
         self.taps.as_ref().map(|taps| taps.packets[packet as usize])

@@ -10,7 +10,7 @@ use proptest::sample::select;
 
 use crate::networks::Drawn;
 
-/// How two routers are joined: by so many ways, each a link, or two with a router or a switch between them.
+/// How two routers are joined: by so many ways, each a link (or a circuit over one), or two with a router or a switch between them.
 #[derive(Clone, Copy, Debug)]
 enum Between {
     Links,
@@ -26,6 +26,8 @@ struct LinkDraw {
     mtu: Option<u64>,
     chance: &'static str,
     queue: Option<&'static str>,
+    /// It carries cells, and a circuit joins its ends, if that may be.
+    cells: bool,
 }
 
 /// Policy, seed, a weight, and the time that a packet takes.
@@ -67,8 +69,16 @@ pub(crate) fn choices() -> impl Strategy<Value = Drawn> {
         mtu,
         select(CHANCES.to_vec()),
         weighted(0.3, select(QUEUES.to_vec())),
+        prop::bool::weighted(0.15),
     )
-        .prop_map(|(medium, delay, mtu, chance, queue)| LinkDraw { medium, delay, mtu, chance, queue });
+        .prop_map(|(medium, delay, mtu, chance, queue, cells)| LinkDraw {
+            medium,
+            delay,
+            mtu,
+            chance,
+            queue,
+            cells,
+        });
     let time = select(vec!["0 s", "0 s", "3 us", "2 ms"]);
     let router = (0u8..6, 0u64..9, weighted(0.4, 1u32..5), time);
     let event = (0usize..16, weighted(0.4, any::<bool>()), 0u64..900, 0u8..6, 1u64..400);
@@ -125,6 +135,17 @@ impl Parts {
         for (place, ends) in links.iter().enumerate() {
             let draw = &self.links[place % self.links.len()];
             let switched = ends.iter().any(|end| end.starts_with('s'));
+            if self.has_cells(place, ends) {
+                let mtu = draw.mtu.unwrap_or(1500);
+                writeln!(
+                    text,
+                    "[link.l{place}]\nends = {ends:?}\nmedium = \"e1\"\ndelay = \"{} ns\"\n\
+                     [circuit.v{place}]\nfrom = {:?}\nto = {:?}\nmtu = \"{mtu} B\"",
+                    draw.delay, ends[0], ends[1],
+                )
+                .expect("a string takes everything");
+                continue;
+            }
             // An Ethernet switch has one MTU.
             let medium = if switched { MEDIA[place % 2] } else { draw.medium };
             writeln!(
@@ -154,6 +175,9 @@ impl Parts {
         }
         for (place, (link, interface, at, what, time)) in self.events.iter().enumerate() {
             let link = link % links.len();
+            if self.has_cells(link, &links[link]) {
+                continue;
+            }
             let node = interface.map_or(String::new(), |end| format!("{}/", links[link][usize::from(end)]));
             let (at, time) = (at * duration, time * duration);
             let what = match what {
@@ -175,6 +199,11 @@ impl Parts {
         let source = Source { name: "choices.toml".into(), text };
         let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
         Drawn(campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false))).testbed)
+    }
+
+    /// Whether a link carries cells.
+    fn has_cells(&self, link: usize, ends: &[String; 2]) -> bool {
+        self.links[link % self.links.len()].cells && !ends.iter().any(|end| end.starts_with('s'))
     }
 
     /// Routers, switches, and the ends of the links.

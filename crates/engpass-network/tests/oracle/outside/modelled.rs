@@ -92,10 +92,13 @@ pub(crate) fn plan(testbed: &Testbed) -> Vec<Planned> {
     planned
 }
 
-/// The topology of a testbed, whose routers may choose and whose lines may go down.
+/// The topology of a testbed, whose routers may choose and end circuits, and whose lines may go down.
 pub(crate) fn topology(testbed: &Testbed) -> Topology {
     let chooses = testbed.routers.values().any(|router| router.ecmp.config().chooses());
-    if !chooses && testbed.events.is_empty() {
+    let ends_circuit = |router: &String| {
+        testbed.circuits.values().any(|circuit| [&circuit.from, &circuit.to].contains(&router))
+    };
+    if !chooses && testbed.events.is_empty() && !testbed.routers.keys().any(ends_circuit) {
         return resolve(testbed);
     }
     let mut testbed = testbed.clone();

@@ -1,0 +1,138 @@
+//! Warnings about what carries nothing: spare links, policies without a choice, events that change nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engpass_model::source::Traffic;
+
+use crate::diagnostic::Diagnostic;
+use crate::resolve::Resolver;
+use crate::route::{Passage, Reach};
+use crate::topology::{EventPath, Fan, Leg, NodeId, NodeKind};
+
+/// What the ways of all traffic show, as they are found.
+#[derive(Default)]
+pub(crate) struct Shown {
+    /// Legs that packets take, in their direction.
+    taken: BTreeSet<Leg>,
+    /// Nodes and legs that are as short as the one that packets take there, and this one.
+    spare: BTreeMap<(NodeId, Leg), Leg>,
+    /// Nodes at which packets have a choice.
+    choices: BTreeSet<NodeId>,
+}
+
+impl Shown {
+    /// Take note of the shortest ways in one direction.
+    pub(crate) fn note_spare(&mut self, reach: &Reach) {
+        self.spare.extend(reach.spare().map(|(node, first, spare)| ((node, spare), first)));
+    }
+
+    /// Take note of the way of a traffic, and where packets go back, of that way.
+    pub(crate) fn note(&mut self, legs: &[Leg], fans: Option<&[Fan; 2]>, answered: bool) {
+        let directions = if answered { 2 } else { 1 };
+        let Some(fans) = fans else {
+            return self
+                .taken
+                .extend(legs.iter().flat_map(|leg| [*leg, leg.back()].into_iter().take(directions)));
+        };
+        for (node, legs) in fans.iter().take(directions).flat_map(|fan| &fan.at) {
+            self.taken.extend(legs);
+            if legs.len() > 1 {
+                self.choices.insert(*node);
+            }
+        }
+    }
+}
+
+impl Resolver<'_> {
+    /// Warn about what changes nothing. The ways of all traffic are known.
+    pub(crate) fn warn_of_spare(&mut self, events: &[EventPath]) {
+        // Without traffic the hosts are for programs, and those may use every way.
+        if self.draft.traffic.is_empty() {
+            return;
+        }
+        let shown = std::mem::take(&mut self.shown);
+        for ((node, leg), first) in &shown.spare {
+            if let NodeKind::Router(_) = self.kind(*node)
+                && !shown.taken.contains(leg)
+            {
+                self.spare_leg(*node, *leg, *first);
+            }
+        }
+        for index in 0..self.draft.routers.len() {
+            let node = self.draft.hosts.len() + self.draft.switches.len() + index;
+            if self.passage(node) == Passage::Choice && !shown.choices.contains(&node) {
+                self.policy_without_choice(node);
+            }
+        }
+        self.events_without_effect(events, &shown);
+    }
+
+    fn spare_leg(&mut self, node: NodeId, leg: Leg, first: Leg) {
+        let (router, spare, first) = (&self.nodes[node], self.leg_name(leg), self.leg_name(first));
+        let message = format!(
+            "{spare} is spare: router `{router}` sends nothing on it, because {first} is as short and comes first"
+        );
+        let help = "give the router `ecmp = \"hash\"`: flows then share the ways";
+        let subject = spare.clone();
+        let found = Diagnostic::warning("spare-link", message).help(help).only_if_everywhere(&subject);
+        self.checker.report(&["router", router, "ecmp"], found);
+    }
+
+    fn leg_name(&self, leg: Leg) -> String {
+        match leg {
+            Leg::Link(hop) => format!("link `{}`", self.links[hop.link].name),
+            Leg::Circuit { circuit, .. } => {
+                let name = self.draft.circuits.get_index(circuit).map_or("", |(name, _)| name);
+                format!("circuit `{name}`")
+            }
+        }
+    }
+
+    fn policy_without_choice(&mut self, node: NodeId) {
+        let router = &self.nodes[node];
+        let message =
+            format!("`ecmp` changes nothing: no traffic has several equally short ways at router `{router}`");
+        let help = "take it out, or add a second way that is as short";
+        let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("");
+        self.checker.report_key(&["router", router, "ecmp"], found);
+    }
+
+    fn events_without_effect(&mut self, events: &[EventPath], shown: &Shown) {
+        let link = |leg: &Leg| match leg {
+            Leg::Link(hop) => Some(hop.link),
+            Leg::Circuit { .. } => None,
+        };
+        let crossed: BTreeSet<usize> = shown.taken.iter().filter_map(link).collect();
+        let pairs = || self.draft.events.values().flatten().zip(events);
+        let downs: BTreeSet<usize> =
+            pairs().filter(|(config, _)| config.takes_down()).map(|(_, event)| event.link).collect();
+        for EventPath { name, link, .. } in events {
+            let link_name = &self.links[*link].name;
+            if !crossed.contains(link) {
+                let message =
+                    format!("event `{name}` changes nothing: no traffic crosses link `{link_name}`");
+                let help = match crossed.first() {
+                    Some(crossed) => {
+                        format!("name a link that traffic crosses, such as `{}`", self.links[*crossed].name)
+                    }
+                    None => "let traffic cross it: all of it is carried by ATM links".into(),
+                };
+                let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("");
+                self.checker.report(&["event", name, "target"], found);
+            } else if !downs.contains(link) {
+                let message =
+                    format!("event `{name}` changes nothing: no event takes link `{link_name}` down");
+                let help = format!(
+                    "add an event with `target = \"{link_name}\"` and `change = \"down\"`, or take this one out"
+                );
+                let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("up");
+                self.checker.report(&["event", name, "change"], found);
+            }
+        }
+    }
+}
+
+/// Whether packets of a traffic go back to its sender.
+pub(crate) fn is_answered(traffic: &Traffic) -> bool {
+    traffic.tcp().is_some() || matches!(traffic, Traffic::RequestResponse(_))
+}
