@@ -11,6 +11,7 @@ Exit code 1 if an outcome differs or a workload is slower than the limit, 2 if t
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import json
 import os
@@ -45,7 +46,7 @@ WORKLOADS: dict[str, tuple[int, tuple[str, ...]]] = {
     "dumbbell, 10 flows": (5, ("dumbbell:10:sack",)),
     "dumbbell, 100 flows": (5, ("dumbbell:100:sack",)),
     "dumbbell, 100 flows, NewReno": (5, ("dumbbell:100:new-reno",)),
-    "dumbbell, 1,000 flows": (2, ("dumbbell:1000:sack:10000", "run.duration=1 s")),
+    "dumbbell, 1,000 flows": (4, ("dumbbell:1000:sack:10000", "run.duration=1 s")),
     "long and fat": (2, ("long-fat.toml",)),
     "long and fat, BBR": (2, ("long-fat.toml", "host.a.tcp.congestion=bbr")),
     "Kyoto, free": (10, (*KYOTO, "free")),
@@ -240,16 +241,17 @@ def compare_speed(names: list[str], turns: int, limit: float) -> bool:
         if not workload.endswith(".toml"):
             file = BASE.folder / "workload.toml"
             file.write_text(BASE.run(MEASURE, workload))
-        ratios = []
-        for turn in range(turns):
-            sides = (BASE, TREE) if turn % 2 == 0 else (TREE, BASE)
+        ratios = list[float]()
+        # A workload above the limit gets more turns: other work on the machine may be the cause.
+        while len(ratios) < turns or (len(ratios) < 3 * turns and statistics.median(ratios) > limit):
+            sides = (BASE, TREE) if len(ratios) % 2 == 0 else (TREE, BASE)
             said = {side: side.run(MEASURE, str(file), "simulate", str(times), *rest) for side in sides}
             base, tree = (json.loads(said[side]) for side in (BASE, TREE))
             if any(base[key] != tree[key] for key in ("sent", "lost", "received", "goodput_bit_per_s")):
                 raise SameError(
                     f"outcomes of workload `{name}` differ\nhelp: `make same SPEED=0` shows where"
                 )
-            # In its least time a run was disturbed least.
+            # Other work on the machine disturbs the fastest run least.
             ratios.append(min(tree["cpu_s"]) / min(base["cpu_s"]))
         median = statistics.median(ratios)
         good = good and median <= limit
@@ -272,6 +274,10 @@ def main() -> int:
     only = [word for word in chosen.only.split(",") if word]
     names = [name for name in WORKLOADS if chosen.turns and chosen_by(only, name)]
     measure = [MEASURE] if names else []
+    PLACE.mkdir(parents=True, exist_ok=True)
+    # A second comparison in this checkout waits for the first.
+    lock = (PLACE / "lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         commit = lay_out(chosen.base)
         BASE.build(NETWORKS, OUTCOMES, *measure)
