@@ -13,7 +13,8 @@ use crate::real::RealFlow;
 pub struct FlowOutcome {
     /// Kind of traffic, as in the file.
     pub kind: String,
-    /// Paths of its packets; for a multicast group one to each member.
+    /// Paths of its packets; for a multicast group one to each member. Where routers choose among equally short ways there may be several: the
+    /// greatest share comes first, and at most 64 are listed, which may have less than all packets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<Path>,
     /// Payload received, in bit/s; from `limit` its max-min fair share.

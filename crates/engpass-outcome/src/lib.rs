@@ -21,7 +21,7 @@ use serde_json::Value;
 pub use flow::{Datagrams, Delays, FlowOutcome, Outage, Quantiles, Tcp};
 pub use limit::{Bound, Candidate, FlowLimit, SetBy, Stage, WindowLimit};
 pub use link::{CellCounts, DirectionOutcome, FrameCounts, Ledger, LinkOutcome, Share};
-pub use place::{Bottleneck, BottleneckKind, Path, Place, Step};
+pub use place::{Bottleneck, BottleneckKind, MOST_PATHS, Path, Place, Step};
 pub use real::{
     Emulated, Finding, GapDeviation, Gaps, Latency, MeasuredPoint, PointPrecision, Precision, RealFlow,
     Receiver, Requests,

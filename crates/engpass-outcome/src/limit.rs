@@ -15,9 +15,14 @@ pub struct FlowLimit {
     /// The window of each connection; only of a `tcp-stream`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowLimit>,
-    /// One-way delay of a message, or of a full segment of TCP, that meets nothing else on its way, in seconds; none for generators.
+    /// One-way delay of a message, or of a full segment of TCP, that meets nothing else on its way, in seconds; the least of all ways. None for
+    /// generators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_delay_s: Option<f64>,
+    /// Names of the events that the fair share does not look at: it is that of the time before the first of them, in which all links are up. The
+    /// bound holds in spite of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored_events: Vec<String>,
     /// From the line rate of the link that limits most to the goodput: the rate left after each step.
     pub stages: Vec<Stage>,
     /// Everything that could limit the flow: links along its route, shaper, policer, token buckets, routers, hosts with their memories and buses,
@@ -45,7 +50,8 @@ pub struct WindowLimit {
     pub bytes: u64,
     /// The reason for this size.
     pub set_by: SetBy,
-    /// The shortest round trip of a full segment and its acknowledgement, hosts included, in seconds.
+    /// The shortest round trip of a full segment and its acknowledgement, hosts included, in seconds. Where packets take several ways: by the
+    /// longest way there and the shortest way back, of the connection for which that takes longest.
     pub round_trip_s: f64,
     /// Line rate of the narrowest line on the path, times the round trip.
     pub bandwidth_delay_product_bytes: f64,
@@ -83,7 +89,8 @@ pub struct Candidate {
     pub bottleneck: Bottleneck,
     /// Goodput if nothing else limited this flow and the others had their fair shares.
     pub goodput_bit_per_s: f64,
-    /// The bound if nothing else limited this flow; none where a random source has no bound.
+    /// The bound if nothing else limited this flow; none where a random source has no bound. Where packets may take one of several links side by
+    /// side, it is the bound of all of these together, with what can come to each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound_bit_per_s: Option<f64>,
 }

@@ -53,6 +53,19 @@ impl Topology {
         self.hops(leg)[0]
     }
 
+    /// The last link of a leg, in its direction.
+    pub fn last_hop(&self, leg: Leg) -> Hop {
+        let hops = self.hops(leg);
+        hops[hops.len() - 1]
+    }
+
+    /// Whether events change what a node sees of the link on which a leg begins.
+    pub fn sees_events(&self, node: NodeId, leg: Leg) -> bool {
+        let link = self.first_hop(leg).link;
+        let end = self.links[link].end_of(node);
+        self.events.iter().any(|event| event.link == link && event.seen_by[end])
+    }
+
     /// Links of a leg in its direction.
     pub fn hops(&self, leg: Leg) -> Vec<Hop> {
         match leg {
@@ -62,7 +75,7 @@ impl Topology {
         }
     }
 
-    /// The path over these hops, of all packets of a flow.
+    /// The path over these hops, as that of all packets of a flow.
     pub fn path(&self, route: &[Hop]) -> Path {
         let step = |hop: &Hop| Step {
             link: self.links[hop.link].name.clone(),

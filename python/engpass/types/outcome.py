@@ -78,7 +78,9 @@ class FlowOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     kind: str
     """Kind of traffic, as in the file."""
     paths: list[Path] = []
-    """Paths of its packets; for a multicast group one to each member."""
+    """Paths of its packets; for a multicast group one to each member. Where routers choose among equally
+    short ways there may be several: the greatest share comes first, and at most 64 are listed, which may
+    have less than all packets."""
     goodput_bit_per_s: float
     """Payload received, in bit/s; from `limit` its max-min fair share."""
     offered_bit_per_s: float
@@ -109,8 +111,10 @@ class Path(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A path that packets of a flow take."""
 
     share: float
-    """Share of the flow's packets that take it, 0 to 1. Each member of a multicast group gets all of
-    them."""
+    """Share of the flow's packets that take it while all links are up, 0 to 1. Each member of a multicast
+    group gets all of them. Where the policy of a router chooses by a hash, it is the share of the flow's
+    connections. Where it chooses by a hash and lengths vary, half of the packets count as fragments,
+    whose ports the hash does not see."""
     steps: list[Step]
     """Links from the sender to the receiver."""
 
@@ -222,7 +226,10 @@ class FlowLimit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The window of each connection; only of a `tcp-stream`."""
     idle_delay_s: float | None = None
     """One-way delay of a message, or of a full segment of TCP, that meets nothing else on its way, in
-    seconds; none for generators."""
+    seconds; the least of all ways. None for generators."""
+    ignored_events: list[str] = []
+    """Names of the events that the fair share does not look at: it is that of the time before the first
+    of them, in which all links are up. The bound holds in spite of them."""
     stages: list[Stage]
     """From the line rate of the link that limits most to the goodput: the rate left after each step."""
     candidates: list[Candidate]
@@ -250,7 +257,9 @@ class WindowLimit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     set_by: SetBy
     """The reason for this size."""
     round_trip_s: float
-    """The shortest round trip of a full segment and its acknowledgement, hosts included, in seconds."""
+    """The shortest round trip of a full segment and its acknowledgement, hosts included, in seconds.
+    Where packets take several ways: by the longest way there and the shortest way back, of the connection
+    for which that takes longest."""
     bandwidth_delay_product_bytes: float
     """Line rate of the narrowest line on the path, times the round trip."""
     filling_bytes: float
@@ -274,7 +283,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     goodput_bit_per_s: float
     """Goodput if nothing else limited this flow and the others had their fair shares."""
     bound_bit_per_s: float | None = None
-    """The bound if nothing else limited this flow; none where a random source has no bound."""
+    """The bound if nothing else limited this flow; none where a random source has no bound. Where packets
+    may take one of several links side by side, it is the bound of all of these together, with what can
+    come to each."""
 
 
 class RealFlow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

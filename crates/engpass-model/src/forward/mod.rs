@@ -94,6 +94,11 @@ pub trait Forward: Send {
 
     /// Whether an answer depends on the packets that came before.
     fn is_per_packet(&self) -> bool;
+
+    /// The share of all packets that each member gets in the long run; `None` where the headers of a packet decide.
+    fn shares(&self, _members: &[Member]) -> Option<Vec<f64>> {
+        None
+    }
 }
 
 /// The settings of an ECMP policy.

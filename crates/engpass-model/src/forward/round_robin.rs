@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, EcmpConfig, Forward, Keep, Member, View, check_weights, choose, total_weight};
+use super::{Answer, EcmpConfig, Forward, Keep, Member, View, check_weights, choose, eligible, total_weight};
 use crate::complaint::Complaints;
 
 /// Packets take the ways in turn, one by one, whatever their flow. The load is even, and packets of one flow may overtake each other.
@@ -45,6 +45,14 @@ impl Forward for State {
     fn is_per_packet(&self) -> bool {
         true
     }
+
+    fn shares(&self, members: &[Member]) -> Option<Vec<f64>> {
+        let mut shares = vec![0.0; members.len()];
+        for (member, weight) in eligible(members) {
+            shares[member] = weight as f64 / total_weight(members) as f64;
+        }
+        Some(shares)
+    }
 }
 
 #[cfg(test)]
@@ -65,5 +73,21 @@ mod tests {
         assert_eq!(turns(5, &members(&[3, 1, 2], &[0])), [1, 2, 2, 1, 2]);
         // Turns 11 to 13 modulo 6 are 5, 0 and 1: the turn has gone on meanwhile.
         assert_eq!(turns(3, &members(&[3, 1, 2], &[])), [2, 0, 0]);
+    }
+
+    #[test]
+    fn shares_are_those_of_the_turns() {
+        let mut state = RoundRobin::default().build();
+        let view = View { heads: &HEADS, fragment: false };
+        for (weights, down) in [(vec![1, 1], vec![]), (vec![3, 1, 2], vec![]), (vec![3, 1, 2], vec![0])] {
+            let members = members(&weights, &down);
+            let mut taken = vec![0.0; members.len()];
+            for _ in 0..600 {
+                taken[state.decide(&view, &members).member] += 1.0 / 600.0;
+            }
+            let shares = state.shares(&members).expect("headers do not matter");
+            let close = |(one, other): (&f64, &f64)| (one - other).abs() < 1e-9;
+            assert!(shares.iter().zip(&taken).all(close), "{shares:?} {taken:?}");
+        }
     }
 }

@@ -1,17 +1,26 @@
 //! Flows that differ in nothing but their names and what they have for themselves get the same: it is worked out once for all of them.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::demand::{Demand, Resources};
 
-/// Flows in groups of alike, each in the order of the file.
+/// Flows in groups of alike, each in the order of the file, given the lanes of each.
 ///
-/// Two are alike if they need the same of the same things, or of things of the same capacity that no other flow needs: a network in which
+/// Two with one lane are alike if they need the same of the same things, or of things of the same capacity that no other flow needs: a network in which
 /// both have changed places is the same network.
-pub(super) fn groups(resources: &Resources, demands: &[Demand<'_>]) -> Vec<Vec<usize>> {
+pub(super) fn groups(
+    resources: &Resources,
+    demands: &[Demand<'_>],
+    lanes: &[Range<usize>],
+) -> Vec<Vec<usize>> {
     let mut places: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (flow, demand) in demands.iter().enumerate() {
+    for (flow, lanes) in lanes.iter().enumerate() {
+        let [demand] = &demands[lanes.clone()] else {
+            groups.push(vec![flow]);
+            continue;
+        };
         let place = *places.entry(needs(resources, demand)).or_insert(groups.len());
         if place == groups.len() {
             groups.push(Vec::new());

@@ -3,9 +3,10 @@
 //! A bound counts the units between two instants, therefore it holds for runs of any length. The bound of a random source fails with a probability
 //! of at most [`UNLIKELY`].
 
+use engpass_model::event::Event;
 use engpass_model::source::{Traffic, on_off, poisson};
 use engpass_model::time::{Pace, SECOND};
-use engpass_testbed::Run;
+use engpass_testbed::{Run, Testbed, Topology};
 
 /// Probability that a random source offers more than its bound.
 const UNLIKELY: f64 = 1e-9;
@@ -101,6 +102,31 @@ impl Span {
     }
 }
 
+/// Most times that a link goes down in the time in which a flow is served.
+pub(super) fn restarts(testbed: &Testbed, topology: &Topology, link: usize, span: &Span) -> f64 {
+    let events = testbed.events.values().zip(&topology.events);
+    events.filter(|(_, path)| path.link == link).map(|(event, _)| falls(event, span)).sum()
+}
+
+/// Most times that an event takes its link down.
+fn falls(event: &Event, span: &Span) -> f64 {
+    let at = event.at.map_or(0, |at| at.0);
+    if !event.takes_down() || at > span.until {
+        return 0.0;
+    }
+    if let (Some(up), Some(down)) = (event.mean_time_between_failures, event.mean_time_to_repair) {
+        let time = (span.until - at.max(span.from).min(span.until)) as f64;
+        let exponential = |mean: u64, rate: f64| 1.0 / (1.0 + rate * mean as f64);
+        return unlikely(time, |rate| exponential(up.0, rate) * exponential(down.0, rate));
+    }
+    // Up to an instant, that included.
+    let up_to = |end: u64| match event.every {
+        Some(every) => end.checked_sub(at).map_or(0, |time| time / every.0 + 1),
+        None => u64::from(at <= end),
+    };
+    (up_to(span.until) - span.from.checked_sub(1).map_or(0, up_to)) as f64
+}
+
 /// The number of events that a renewal process exceeds within `time` picoseconds with a probability of at most [`UNLIKELY`]; `transform` is the
 /// Laplace transform of a gap, the mean of exp(-rate · gap).
 ///
@@ -137,5 +163,32 @@ mod tests {
         assert!((1190.0..1215.0).contains(&most), "{most}");
         let many = unlikely(1e15, |rate| 1.0 / (1.0 + rate * 1e9));
         assert!((1.005..1.008).contains(&(many / 1e6)), "{many}");
+    }
+
+    #[test]
+    fn falls_are_counted_in_the_counted_time() {
+        let span = |from: u64, until: u64| Span {
+            from: from * SECOND,
+            until: until * SECOND,
+            stop: until,
+            warm: true,
+            counted: 1,
+        };
+        let event = |json: serde_json::Value| -> Event { serde_json::from_value(json).expect("it is right") };
+        let once = event(serde_json::json!({ "target": "l", "at": "5 s", "change": "down" }));
+        assert_eq!(
+            [span(0, 9), span(5, 9), span(6, 9), span(0, 4)].map(|span| falls(&once, &span)),
+            [1.0, 1.0, 0.0, 0.0]
+        );
+        let often =
+            event(serde_json::json!({ "target": "l", "at": "5 s", "change": "down", "every": "2 s" }));
+        assert_eq!([span(0, 9), span(6, 9), span(8, 8)].map(|span| falls(&often, &span)), [3.0, 2.0, 0.0]);
+        let up = event(serde_json::json!({ "target": "l", "at": "5 s", "change": "up" }));
+        assert_eq!(falls(&up, &span(0, 9)), 0.0);
+        let random = event(serde_json::json!({
+            "target": "l", "mean_time_between_failures": "9 s", "mean_time_to_repair": "1 s",
+        }));
+        // 1000 are expected.
+        assert!((1100.0..1250.0).contains(&falls(&random, &span(0, 10_000))));
     }
 }

@@ -18,6 +18,7 @@ use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::topology::{Hop, Leg, NodeId};
 use engpass_testbed::{Testbed, Topology};
 
+use super::acks::possible_hops;
 use super::bound::Span;
 
 /// Cells of a generator that certainly leave a line.
@@ -65,10 +66,11 @@ impl Certain {
             return Self::default();
         }
         for (flow, (traffic, path)) in testbed.traffic.values().zip(&topology.flows).enumerate() {
-            for hop in &path.route {
-                users.entry((hop.link, hop.from)).or_default().push(flow);
+            // Wherever a choice or an event may bring it.
+            for hop in possible_hops(topology, path) {
+                note(&mut users, (hop.link, hop.from), flow);
                 if matches!(traffic, Traffic::TcpStream(_)) {
-                    users.entry((hop.link, hop.to)).or_default().push(flow);
+                    note(&mut users, (hop.link, hop.to), flow);
                 }
             }
         }
@@ -147,10 +149,20 @@ impl Certain {
     }
 }
 
-/// Whether some circuit on the way of a flow is served before those of the other category.
+/// Notes that a flow may use a line. Flows come in their order.
+fn note(users: &mut BTreeMap<Line, Vec<usize>>, line: Line, flow: usize) {
+    let users = users.entry(line).or_default();
+    if users.last() != Some(&flow) {
+        users.push(flow);
+    }
+}
+
+/// Whether some circuit on a way of a flow is served before those of the other category.
 fn goes_first(topology: &Topology, flow: usize) -> bool {
-    topology.flows[flow].legs.iter().any(|leg| match leg {
-        Leg::Circuit { circuit, .. } => topology.circuits[*circuit].category == Category::Cbr,
+    let path = &topology.flows[flow];
+    let fans = path.fans.iter().flat_map(|fans| fans.iter()).flat_map(|fan| fan.legs());
+    path.legs.iter().copied().chain(fans).any(|leg| match leg {
+        Leg::Circuit { circuit, .. } => topology.circuits[circuit].category == Category::Cbr,
         Leg::Link(_) => false,
     })
 }

@@ -4,10 +4,10 @@ use engpass_model::host::Side;
 use engpass_model::source::TcpStream;
 use engpass_model::tcp::parameters::{AckCounting, Nagle, SendBufferRule, TcpParameters};
 use engpass_model::wire::ip::TCP_HEADER_BYTES;
-use engpass_testbed::topology::{FlowPath, Leg, NodeId};
-use engpass_testbed::{Testbed, Topology};
+use engpass_testbed::topology::{FlowPath, NodeId};
+use engpass_testbed::{Lane, Spread, Testbed, Topology};
 
-use super::idle::{Packet, arrivals};
+use super::idle::{Packet, Pick, Travel};
 use engpass_outcome::SetBy;
 
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
@@ -31,14 +31,17 @@ pub(super) struct Connection {
     pub(super) window: Window,
 }
 
-/// The payload that may be in flight, and its shortest round trip.
+/// The payload that may be in flight, and its round trip.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     /// Most payload bytes that are sent and not acknowledged.
     pub(super) bytes: u64,
     pub(super) set_by: SetBy,
-    /// Picoseconds from sending a full segment to handling its acknowledgement on an idle path.
+    /// Picoseconds from sending a full segment to handling its acknowledgement on an idle path: by the longest way there, because data is
+    /// delivered in order, and by the shortest way back, because acknowledgements are cumulative.
     pub(super) round_trip: f64,
+    /// The same by the shortest way there, of all that may be taken.
+    shortest: f64,
     /// Most payload bytes in flight in short segments, and the round trip of the shortest segment in picoseconds.
     pub(super) shorter: (u64, f64),
 }
@@ -47,15 +50,16 @@ impl Window {
     /// Most payload bytes that successive windows let through in `time` picoseconds.
     pub(super) fn bytes_within(&self, time: f64) -> f64 {
         let (shorter, trip) = self.shorter;
-        (self.bytes - shorter) as f64 * time / self.round_trip + shorter as f64 * time / trip
+        (self.bytes - shorter) as f64 * time / self.shortest + shorter as f64 * time / trip
     }
 }
 
-/// The connections of a `tcp-stream`.
+/// The connections of a lane of a `tcp-stream`.
 pub(super) fn connection(
     testbed: &Testbed,
     topology: &Topology,
     path: &FlowPath,
+    lane: &Lane,
     config: &TcpStream,
 ) -> Connection {
     // TCP finds the path MTU (RFC 1191).
@@ -73,11 +77,22 @@ pub(super) fn connection(
         && receiver.ack_counting != AckCounting::Segments;
     let header = TCP_HEADER_BYTES + options;
     let (bytes, set_by) = in_flight(&sender, &receiver, segment, message);
-    let round_trip = |payload: u64| round_trip(testbed, topology, path, config, header, payload);
+    let (sends, reads) = (&testbed.hosts[path.from], &testbed.hosts[path.to]);
+    let writes = sends.occupation(Side::Send, config.send_path);
+    let reads = reads.occupation(Side::Receive, config.receive_path);
+    let crossing = |spread: &Spread, pick: Pick, payload: u64| {
+        Travel::new(testbed, topology, spread, pick).of(vec![Packet { payload, at: 0 }]).last
+    };
+    let back = crossing(&lane.back, Pick::Shortest, header);
+    let round_trip = |payload: u64, pick: Pick| {
+        let hosts = writes.segment() + reads.segment() + reads.bytes(payload) + reads.ack() + writes.ack();
+        (hosts + crossing(&lane.there, pick, header + payload) + back) as f64
+    };
     // Nagle's rule lets one short segment be in flight (RFC 896, and Minshall's modification).
     let nagles = matches!(sender.nagle, Nagle::Rfc896 | Nagle::Minshall) && !sender.write_boundaries;
     let full_segments = nagles && message >= segment && bytes >= 2 * segment;
     let shorter = if full_segments { segment } else { bytes };
+    let full = segment.min(message).min(bytes);
     Connection {
         segment,
         header,
@@ -89,8 +104,9 @@ pub(super) fn connection(
         window: Window {
             bytes,
             set_by,
-            round_trip: round_trip(segment.min(message).min(bytes)),
-            shorter: (shorter, round_trip(1)),
+            round_trip: round_trip(full, Pick::Longest),
+            shortest: round_trip(full, Pick::Shortest),
+            shorter: (shorter, round_trip(1, Pick::Shortest)),
         },
     }
 }
@@ -117,23 +133,4 @@ fn in_flight(sender: &TcpParameters, receiver: &TcpParameters, segment: u64, mes
     } else {
         (announced, if buffer > most && !scales { SetBy::WindowField } else { SetBy::ReceiveBuffer })
     }
-}
-
-/// Picoseconds from sending a segment of `payload` bytes to handling its acknowledgement, on an idle path.
-fn round_trip(
-    testbed: &Testbed,
-    topology: &Topology,
-    path: &FlowPath,
-    config: &TcpStream,
-    header: u64,
-    payload: u64,
-) -> f64 {
-    let (sender, receiver) = (&testbed.hosts[path.from], &testbed.hosts[path.to]);
-    let writes = sender.occupation(Side::Send, config.send_path);
-    let reads = receiver.occupation(Side::Receive, config.receive_path);
-    let hosts = writes.segment() + reads.segment() + reads.bytes(payload) + reads.ack() + writes.ack();
-    let crossing =
-        |legs: &[Leg], payload: u64| arrivals(testbed, topology, legs, vec![Packet { payload, at: 0 }])[0].at;
-    let back: Vec<Leg> = path.legs.iter().rev().map(|leg| leg.back()).collect();
-    (hosts + crossing(&path.legs, header + payload) + crossing(&back, header)) as f64
 }

@@ -1,6 +1,7 @@
-//! What a unit of every flow needs of the lines, shapers, policers, CPUs and of its own application.
+//! What a unit of every lane needs of the lines, shapers, policers, CPUs and of its own application.
 //!
-//! The unit is a UDP message with all its fragments, a full TCP segment, or a generator's cell.
+//! The unit is a UDP message with all its fragments, a full TCP segment, or a generator's cell. A lane is made of the connections of a flow
+//! whose packets take the same ways; most flows have one lane.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +13,16 @@ use engpass_model::switch::Switch;
 use engpass_model::time::{Pace, SECOND};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, MAX_UDP_PAYLOAD, UDP_HEADER_BYTES};
 use engpass_outcome::{Bottleneck, BottleneckKind};
-use engpass_testbed::topology::{FlowPath, Hop, NodeId};
-use engpass_testbed::{Testbed, Topology};
+use engpass_testbed::topology::{FlowPath, NodeId};
+use engpass_testbed::{Lane, Testbed, Topology, lanes};
 
 use super::acks::Sharing;
 use super::bound::Span;
 use super::certain::Certain;
 use super::connection::{Connection, Window, connection};
+use super::cut::{Gate, Place, Turns};
 use super::fill::Use;
-use super::layers::Layers;
+use super::piece::OnLine;
 use super::way::Unit;
 
 /// What is shared. The order of the variants means nothing.
@@ -40,15 +42,15 @@ pub(super) enum Resource {
     Bus(NodeId, bool),
     /// Both directions of an I/O bus where they share it.
     BothWays(NodeId),
-    /// A flow's turns of CPU and DMA at one host, in picoseconds.
+    /// A lane's turns of CPU and DMA at one host, in picoseconds.
     Turns(usize, NodeId),
     /// Tokens of the discipline of a direction of a link, in bits of frames.
     Bucket(usize, NodeId),
     /// The same where the bucket is too small for a frame and lets nothing through.
     Closed(usize, NodeId),
-    /// What a flow's application offers, in units.
+    /// What a lane's application offers, in units.
     Application(usize),
-    /// Payload bits per second that the windows of a flow's connections let through.
+    /// Payload bits per second that the windows of a lane's connections let through.
     Window(usize),
 }
 
@@ -58,7 +60,7 @@ pub(super) struct Resources {
     index: BTreeMap<Resource, usize>,
     /// What each has per second.
     pub(super) capacities: Vec<f64>,
-    /// The flows that need each, in their order.
+    /// The lanes that need each, in their order.
     pub(super) users: Vec<Vec<usize>>,
 }
 
@@ -71,13 +73,13 @@ impl Resources {
         })
     }
 
-    /// All flows are known.
+    /// All lanes are known.
     fn note_users(&mut self, demands: &[Demand<'_>]) {
-        for (flow, demand) in demands.iter().enumerate() {
+        for demand in demands {
             for need in &demand.uses {
                 let users = &mut self.users[need.resource];
-                if users.last() != Some(&flow) {
-                    users.push(flow);
+                if users.last() != Some(&demand.index) {
+                    users.push(demand.index);
                 }
             }
         }
@@ -98,14 +100,20 @@ impl Resources {
 pub(super) struct Limiter {
     pub(super) bottleneck: Bottleneck,
     pub(super) resources: Vec<usize>,
-    /// For a link of the route: the hop and the layers of a unit on it.
-    pub(super) line: Option<(Hop, Layers)>,
+    /// For a link there: the layers of a unit on it.
+    pub(super) line: Option<OnLine>,
+    /// Its place on the ways; `None` for what is at the ends.
+    pub(super) place: Option<Place>,
+    /// Share of the lane's packets, or of its acknowledgements, that need it.
+    pub(super) share: f64,
     /// For a shaper or policer: its circuit.
     pub(super) circuit: Option<usize>,
     /// For memory, I/O bus and turns: the way of the data, and what a byte needs on it.
     pub(super) data: Option<(DataPath, Transfer)>,
-    /// Bound of the flow's goodput by these resources over the counted time, in bit/s; `None` if the flow alone on the resources decides it.
+    /// Bound of the lane's goodput by these resources over the counted time, in bit/s; `None` if the lane alone on the resources decides it.
     pub(super) at_most: Option<f64>,
+    /// The part of it that needs nothing of the resources in the counted time.
+    pub(super) ahead: f64,
     /// Generators that certainly take a part of a line, and that part as a share of its capacity in the counted time.
     pub(super) certain: (Vec<usize>, f64),
     /// Fair share in the long run, in bit/s, where the resources together allow less than each of them alone; else infinite.
@@ -123,10 +131,13 @@ pub(super) struct Need {
     pub(super) ahead: f64,
 }
 
-/// A flow and its needs.
+/// A lane of a flow and its needs.
 pub(super) struct Demand<'a> {
+    /// Index of the lane among all.
+    pub(super) index: usize,
     /// Index of the flow.
     pub(super) flow: usize,
+    pub(super) lane: Lane,
     pub(super) name: &'a str,
     pub(super) traffic: &'a Traffic,
     pub(super) path: &'a FlowPath,
@@ -134,7 +145,7 @@ pub(super) struct Demand<'a> {
     pub(super) generator: bool,
     /// Classes are served in this order; see [`class`].
     pub(super) class: u8,
-    /// Bits of cells or frames in a unit on the first link, without physical framing, over the number of connections.
+    /// Bits of cells or frames in a unit on the first link, without physical framing, over the number of connections of the lane.
     pub(super) weight: f64,
     /// Payload bits of a unit.
     pub(super) payload_bits: f64,
@@ -147,6 +158,10 @@ pub(super) struct Demand<'a> {
     /// Needs of one unit, in the order in which it meets them.
     pub(super) uses: Vec<Use>,
     pub(super) limiters: Vec<Limiter>,
+    /// The most payload past each place of its ways, also where packets come only after an event.
+    pub(super) gates: Vec<Gate>,
+    /// By stop there, what is certain where packets take turns.
+    pub(super) turns: BTreeMap<usize, Turns>,
 }
 
 impl Limiter {
@@ -170,25 +185,34 @@ impl Demand<'_> {
             bottleneck,
             resources,
             line: None,
+            place: None,
+            share: 1.0,
             circuit: None,
             data: None,
             at_most,
+            ahead: 0.0,
             certain: (Vec::new(), 0.0),
             in_the_long_run,
         });
         self.limiters.last_mut()
     }
 
-    /// Adds a limiter over one resource; the counted time has `supply` of it.
+    /// Adds a limiter over one resource, of which the counted time has `supply`.
     pub(super) fn add_bounded(
         &mut self,
         bottleneck: Bottleneck,
         (resource, need): (usize, Need),
         supply: f64,
+        place: Option<Place>,
     ) -> Option<&mut Limiter> {
-        let most = self.span.rate(supply / need.least + need.ahead);
+        // A need of zero bounds nothing.
+        if need.least <= 0.0 && need.unit <= 0.0 {
+            return None;
+        }
+        let (most, ahead) = (self.span.rate(supply / need.least + need.ahead), self.span.rate(need.ahead));
+        self.gates.extend(place.map(|place| Gate { place, most, ahead }));
         let limiter = self.add(bottleneck, &[(resource, need.unit)])?;
-        limiter.at_most = Some(most);
+        (limiter.at_most, limiter.ahead, limiter.place) = (Some(most), ahead, place);
         Some(limiter)
     }
 
@@ -219,26 +243,27 @@ impl Demand<'_> {
         8.0 * connection.window.bytes as f64 * self.streams()
     }
 
-    /// Connections of a `tcp-stream`; 1 of anything else.
+    /// Connections of the lane; 1 of what has none.
     pub(super) fn streams(&self) -> f64 {
-        match self.traffic {
-            Traffic::TcpStream(config) => f64::from(config.streams),
-            _ => 1.0,
-        }
+        f64::from(self.lane.connections)
+    }
+
+    /// Whether all of its packets, and all that come back, certainly take one way.
+    pub(super) fn is_one_way(&self) -> bool {
+        self.lane.there.only_way().is_some() && self.lane.back.only_way().is_some()
     }
 }
 
-/// The needs of every flow, in the order of the file.
+/// The needs of every lane, in the order of the flows in the file.
 pub(super) fn demands<'a>(testbed: &'a Testbed, topology: &'a Topology) -> (Resources, Vec<Demand<'a>>) {
-    let (certain, sharing) = (Certain::new(testbed, topology), Sharing::new(topology));
+    let (certain, sharing) = (Certain::new(testbed, topology), Sharing::new(testbed, topology));
     let mut builder = Builder { testbed, topology, resources: Resources::default(), certain, sharing };
-    let demands: Vec<_> = testbed
-        .traffic
-        .iter()
-        .zip(&topology.flows)
-        .enumerate()
-        .map(|(flow, ((name, traffic), path))| builder.demand(flow, name, traffic, path))
-        .collect();
+    let mut demands = Vec::with_capacity(testbed.traffic.len());
+    for flow in 0..testbed.traffic.len() {
+        for lane in lanes(testbed, topology, flow) {
+            demands.push(builder.demand(demands.len(), flow, lane));
+        }
+    }
     builder.resources.note_users(&demands);
     (builder.resources, demands)
 }
@@ -265,10 +290,14 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn demand(&mut self, flow: usize, name: &'a str, traffic: &'a Traffic, path: &'a FlowPath) -> Demand<'a> {
+    fn demand(&mut self, index: usize, flow: usize, lane: Lane) -> Demand<'a> {
+        let (name, traffic) = self.testbed.traffic.get_index(flow).expect("every flow is a traffic's");
+        let path = &self.topology.flows[flow];
         let generator = matches!(traffic, Traffic::Cbr(_) | Traffic::OnOff(_));
         let mut demand = Demand {
+            index,
             flow,
+            lane,
             name,
             traffic,
             path,
@@ -281,6 +310,8 @@ impl<'a> Builder<'a> {
             idle_delay: None,
             uses: Vec::new(),
             limiters: Vec::new(),
+            gates: Vec::new(),
+            turns: BTreeMap::new(),
         };
         match traffic {
             Traffic::UdpStream(_) | Traffic::Poisson(_) | Traffic::UdpOnOff(_) => self.datagrams(&mut demand),
@@ -307,21 +338,27 @@ impl<'a> Builder<'a> {
         let (message, rate) = demand.traffic.datagrams().expect("it sends datagrams");
         let drawn =
             matches!(demand.traffic, Traffic::Poisson(Poisson { sizes: poisson::Sizes::Exponential, .. }));
-        let packets = self.fragments(path, message + UDP_HEADER_BYTES);
-        let unit =
-            if drawn { Unit::Drawn { lengths: &packets } } else { Unit::Datagram { lengths: &packets } };
-        self.route(demand, &unit);
-        self.routers(demand, &unit);
-        // The receiver handles the fragments of routers, too.
-        let count = |packets: Option<&Vec<u64>>| packets.map_or(0, |all| all.len() as u64);
-        let (sent, received) = (count(packets.first()), count(packets.last()));
+        let unit = if drawn { Unit::Drawn } else { Unit::Datagram };
+        let there = self.there(demand, unit, message);
+        self.route(demand, unit, &there);
+        self.routers(demand, unit, &there);
+        if !drawn {
+            demand.turns = self.turns(demand, &there);
+        }
+        // The receiver handles the fragments of routers, too: at least those of the sender.
+        let sent = Fragments::of(message + UDP_HEADER_BYTES, path.mtu).count as f64;
+        let (received, widest) = there.received();
+        let least_received = if demand.is_one_way() { received } else { sent };
         let bits = demand.payload_bits;
-        let time = |fragments: u64, mtu: u64| {
+        let time = |fragments: f64, least_fragments: f64, mtu: u64| {
+            let of = move |cost: &CpuCost, fragments: f64| {
+                cost.datagram(message, 0) as f64 + fragments * cost.fragment(0) as f64
+            };
             (
-                move |cost: &CpuCost| cost.datagram(message, fragments) as f64,
+                move |cost: &CpuCost| of(cost, fragments),
                 move |cost: &CpuCost| {
                     if !drawn {
-                        return cost.datagram(message, fragments) as f64 / bits;
+                        return of(cost, least_fragments) / bits;
                     }
                     // The longest datagrams, in full packets, cost least per byte.
                     let most = MAX_UDP_PAYLOAD as f64;
@@ -331,8 +368,8 @@ impl<'a> Builder<'a> {
                 },
             )
         };
-        self.hosts(demand, time(sent, path.mtu), time(received, path.path_mtu), 0.0);
-        demand.idle_delay = Some(self.idle_datagram(demand.traffic, path, message));
+        self.hosts(demand, time(sent, sent, path.mtu), time(received, least_received, widest), 0.0);
+        demand.idle_delay = Some(self.idle_datagram(demand, message));
         let Some(rate) = rate else { return };
         let span = demand.span;
         let even = Pace::of_bits(8 * message.max(1), rate.0);
@@ -351,18 +388,17 @@ impl<'a> Builder<'a> {
     }
 
     fn segments(&mut self, demand: &mut Demand<'a>, config: &TcpStream) {
-        let path = demand.path;
-        let mut tcp = connection(self.testbed, self.topology, path, config);
-        let acks = self.certain_acks(path, config, &tcp);
+        let mut tcp = connection(self.testbed, self.topology, demand.path, &demand.lane, config);
+        let acks = self.certain_acks(demand, config, &tcp);
         if acks > tcp.least_acks {
             (tcp.least_acks, tcp.certain) = (acks, true);
         }
         demand.connection = Some(tcp);
-        let packets = self.fragments(path, tcp.header + tcp.segment);
-        let unit = Unit::Segment { header: tcp.header, segment: tcp.segment, lengths: &packets };
-        self.route(demand, &unit);
-        demand.weight /= f64::from(config.streams);
-        self.routers(demand, &unit);
+        let unit = Unit::Segment { header: tcp.header, segment: tcp.segment };
+        let there = self.there(demand, unit, 0);
+        self.route(demand, unit, &there);
+        demand.weight /= demand.streams();
+        self.routers(demand, unit, &there);
         let message = config.message.bytes().max(1) as f64;
         let (acks, bits) = (1.0 / tcp.segments_per_ack, (8 * tcp.segment) as f64);
         let reading = |cost: &CpuCost| {
@@ -381,9 +417,9 @@ impl<'a> Builder<'a> {
         self.acknowledgements(demand, &tcp);
         self.window(demand, &tcp);
         let payload = tcp.segment.min(config.message.bytes());
-        demand.idle_delay = Some(self.idle_segment(demand.traffic, path, tcp.header, payload));
+        demand.idle_delay = Some(self.idle_segment(demand, tcp.header, payload));
         if let Some(rate) = config.rate {
-            let streams = f64::from(config.streams);
+            let streams = demand.streams();
             let writes = demand.span.even(Pace::of_bits(8 * config.message.bytes().max(1), rate.0));
             self.offers(demand, rate.0 as f64 * streams, writes * 8.0 * message * streams);
         }
@@ -394,7 +430,7 @@ impl<'a> Builder<'a> {
         let Window { round_trip, .. } = tcp.window;
         let windows = demand.windows(tcp);
         let capacity = windows * SECOND as f64 / round_trip;
-        let resource = self.resources.get(Resource::Window(demand.flow), || capacity);
+        let resource = self.resources.get(Resource::Window(demand.index), || capacity);
         let time = demand.span.seconds() * SECOND as f64;
         // An acknowledgement at the end of the warm-up lets a whole window out at once.
         let ahead = if demand.span.warm { windows } else { 0.0 };
@@ -407,25 +443,13 @@ impl<'a> Builder<'a> {
 
     /// Adds the limiter of an application that writes `bit_per_s` of payload, and at most `most` bits in the counted time.
     fn offers(&mut self, demand: &mut Demand<'_>, bit_per_s: f64, most: f64) {
-        let offered = self.resources.get(Resource::Application(demand.flow), || bit_per_s);
+        let offered = self.resources.get(Resource::Application(demand.index), || bit_per_s);
         // The payload of a message: an empty one has no rate of payload.
         let (payload, at_most) = (demand.payload_bits, demand.span.rate(most));
         let name = application(demand.name);
         if let Some(limiter) = demand.add(name, &[(offered, payload)]) {
             limiter.at_most = Some(at_most);
         }
-    }
-
-    /// The IP payloads of the packets that carry a datagram on each leg: cut by the host for the first one, and by routers
-    /// for those after it. A packet that is cut stays cut up to the receiver (RFC 791 section 3.2).
-    fn fragments(&self, path: &FlowPath, ip_payload: u64) -> Vec<Vec<u64>> {
-        let mut packets = vec![ip_payload];
-        let mut legs = Vec::new();
-        for leg in &path.legs {
-            packets = Fragments::cut(&packets, self.topology.mtu(*leg));
-            legs.push(packets.clone());
-        }
-        legs
     }
 }
 

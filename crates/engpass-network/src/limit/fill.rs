@@ -6,6 +6,8 @@
 //!
 //! Rates are floats: they go into reports only, and sums, products and quotients of them are the same on every machine.
 
+use std::collections::BTreeMap;
+
 use super::demand::Demand;
 
 /// Relative differences below this come from rounding.
@@ -20,35 +22,34 @@ pub(super) struct Use {
     pub(super) amount: f64,
 }
 
-/// Who gets what.
+/// Who gets what. A competitor is a lane.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Allocation {
-    /// Units per second of each flow.
+    /// Units per second of each lane.
     pub(super) rates: Vec<f64>,
-    /// What each flow takes of the resources it uses, in their units per second.
+    /// What each lane takes of the resources it uses, in their units per second.
     pub(super) taken: Vec<Vec<Use>>,
 }
 
 impl Allocation {
-    /// What `flow` takes of `resource` in one second.
-    pub(super) fn of(&self, flow: usize, resource: usize) -> f64 {
-        self.taken[flow].iter().filter(|taken| taken.resource == resource).map(|taken| taken.amount).sum()
+    /// What `lane` takes of `resource` in one second.
+    pub(super) fn of(&self, lane: usize, resource: usize) -> f64 {
+        self.taken[lane].iter().filter(|taken| taken.resource == resource).map(|taken| taken.amount).sum()
     }
 }
 
-/// Resources to `demands`; `only` makes one flow need nothing but the resources named.
+/// Resources to `demands`; the lanes in `only` need nothing but the resources named beside them.
 pub(super) fn allocate(
     capacities: &[f64],
     demands: &[Demand<'_>],
-    only: Option<(usize, &[usize])>,
+    only: &BTreeMap<usize, Vec<usize>>,
 ) -> Allocation {
-    let few: Vec<Use> = only.map_or(Vec::new(), |(one, resources)| {
-        demands[one].uses.iter().copied().filter(|need| resources.contains(&need.resource)).collect()
-    });
-    let of = |flow: usize| match only {
-        Some((one, _)) if one == flow => &few[..],
-        _ => &demands[flow].uses[..],
+    let few = |(lane, resources): (&usize, &Vec<usize>)| {
+        let uses = demands[*lane].uses.iter().copied();
+        (*lane, uses.filter(|need| resources.contains(&need.resource)).collect::<Vec<Use>>())
     };
+    let few: BTreeMap<usize, Vec<Use>> = only.iter().map(few).collect();
+    let of = |lane: usize| few.get(&lane).map_or(&demands[lane].uses[..], |uses| &uses[..]);
     let needs: Vec<&[Use]> = (0..demands.len()).map(of).collect();
     let mut classes: Vec<u8> = demands.iter().map(|demand| demand.class).collect();
     classes.sort_unstable();
@@ -58,27 +59,27 @@ pub(super) fn allocate(
     let mut rates = vec![0.0; demands.len()];
     let mut taken = vec![Vec::new(); demands.len()];
     for class in classes {
-        let members: Vec<usize> = (0..demands.len()).filter(|flow| demands[*flow].class == class).collect();
+        let members: Vec<usize> = (0..demands.len()).filter(|lane| demands[*lane].class == class).collect();
         let competitors: Vec<Competitor<'_>> = members
             .iter()
-            .map(|flow| Competitor { weight: demands[*flow].weight, needs: needs[*flow] })
+            .map(|lane| Competitor { weight: demands[*lane].weight, needs: needs[*lane] })
             .collect();
         let filled = fill(&left, &competitors);
-        for (place, flow) in members.iter().enumerate() {
-            rates[*flow] = filled[place];
+        for (place, lane) in members.iter().enumerate() {
+            rates[*lane] = filled[place];
             let take = |need: &Use| Use { amount: need.amount * filled[place], ..*need };
-            taken[*flow] = needs[*flow].iter().map(take).collect();
+            taken[*lane] = needs[*lane].iter().map(take).collect();
         }
         // A class is of generators or of streams, see `class`.
-        if members.first().is_some_and(|flow| demands[*flow].generator) {
+        if members.first().is_some_and(|lane| demands[*lane].generator) {
             for resource in 0..capacities.len() {
                 let reaching = up_to(resource, &competitors);
                 if reaching.iter().zip(&competitors).all(|(one, all)| one.needs.len() == all.needs.len()) {
                     continue;
                 }
                 let reached = fill(&left, &reaching);
-                for (place, flow) in members.iter().enumerate() {
-                    for (take, need) in taken[*flow].iter_mut().zip(needs[*flow]) {
+                for (place, lane) in members.iter().enumerate() {
+                    for (take, need) in taken[*lane].iter_mut().zip(needs[*lane]) {
                         if need.resource == resource {
                             take.amount = need.amount * reached[place];
                         }
@@ -86,8 +87,8 @@ pub(super) fn allocate(
                 }
             }
         }
-        for flow in members {
-            for taken in &taken[flow] {
+        for lane in members {
+            for taken in &taken[lane] {
                 let rest = left[taken.resource] - taken.amount;
                 // What rounding leaves of something used up is nothing.
                 left[taken.resource] = if rest > ROUNDING * capacities[taken.resource] { rest } else { 0.0 };

@@ -5,11 +5,12 @@ use engpass_model::source::Traffic;
 use engpass_model::time::SECOND;
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 use engpass_outcome::BottleneckKind;
+use engpass_testbed::Spread;
 use engpass_testbed::topology::FlowPath;
 
 use super::ROUNDING;
-use super::demand::{Builder, Demand, Resource, named};
-use super::idle::{Packet, arrivals};
+use super::demand::{Builder, Demand, Need, Resource, named};
+use super::idle::{Arrived, Packet, Pick, Travel};
 
 /// What limits at one end of a flow.
 struct Kinds {
@@ -38,25 +39,29 @@ pub(super) type Times<U, B> = (U, B);
 
 impl<'a> Builder<'a> {
     /// Picoseconds that a UDP message takes to its receiver if it meets nothing else.
-    pub(super) fn idle_datagram(&self, traffic: &Traffic, path: &FlowPath, message: u64) -> u64 {
-        let [send, receive] = self.occupations(traffic, path);
-        let cut = Fragments::of(message + UDP_HEADER_BYTES, path.mtu);
+    pub(super) fn idle_datagram(&self, demand: &Demand<'_>, message: u64) -> u64 {
+        let [send, receive] = self.occupations(demand.traffic, demand.path);
+        let cut = Fragments::of(message + UDP_HEADER_BYTES, demand.path.mtu);
         let mut at = send.datagram_start();
         let packets = (0..cut.count).map(|index| {
             let payload = cut.payload(index);
             at += send.fragment(if index == 0 { payload - UDP_HEADER_BYTES } else { payload });
             Packet { payload, at }
         });
-        let arrived = arrivals(self.testbed, self.topology, &path.legs, packets.collect());
-        last(&arrived) + receive.datagram(message, arrived.len() as u64)
+        let arrived = self.shortest(&demand.lane.there, packets.collect());
+        arrived.last + receive.datagram(message, arrived.packets)
     }
 
     /// Picoseconds that a TCP segment takes to its receiver if it meets nothing else.
-    pub(super) fn idle_segment(&self, traffic: &Traffic, path: &FlowPath, header: u64, payload: u64) -> u64 {
-        let [send, receive] = self.occupations(traffic, path);
+    pub(super) fn idle_segment(&self, demand: &Demand<'_>, header: u64, payload: u64) -> u64 {
+        let [send, receive] = self.occupations(demand.traffic, demand.path);
         let formed = vec![Packet { payload: header + payload, at: send.segment() }];
-        let arrived = arrivals(self.testbed, self.topology, &path.legs, formed);
-        last(&arrived) + receive.segment() + receive.bytes(payload)
+        let arrived = self.shortest(&demand.lane.there, formed);
+        arrived.last + receive.segment() + receive.bytes(payload)
+    }
+
+    fn shortest(&self, ways: &Spread, packets: Vec<Packet>) -> Arrived {
+        Travel::new(self.testbed, self.topology, ways, Pick::Shortest).of(packets)
     }
 
     /// CPU times of the sender and of the receiver.
@@ -101,9 +106,11 @@ impl<'a> Builder<'a> {
         // `simulate` has one CPU for the whole way of the data: no engine is faster.
         let whole = host.occupation(side, own);
         let before = demand.limiters.len();
-        let supply = SECOND as f64 * demand.span.seconds() + acks_ahead * whole.ack() as f64;
+        let supply = SECOND as f64 * demand.span.seconds();
         let least = least(&whole);
-        self.data(demand, (side, time(&whole), demand.span.rate(supply / least)), host, &kinds);
+        let ahead = if least > 0.0 { acks_ahead * whole.ack() as f64 / least } else { 0.0 };
+        let most = demand.span.rate(supply / least + ahead);
+        self.data(demand, (side, time(&whole), most), host, &kinds);
         let parts = demand.limiters[before..].iter().flat_map(|limiter| &limiter.resources);
         let slowest =
             parts.map(|part| demand.time(&self.resources, *part)).fold(busy / SECOND as f64, f64::max);
@@ -112,10 +119,9 @@ impl<'a> Builder<'a> {
         let whole_time = time(&whole) / SECOND as f64;
         let is_one = whole_time <= slowest * (1.0 + ROUNDING);
         let in_the_long_run = if is_one { f64::INFINITY } else { demand.payload_bits / whole_time };
-        let need = (cpu, demand.need(busy, least));
-        if let Some(limiter) =
-            demand.add_bounded(named(kinds.host, name, format!("host `{name}`")), need, supply)
-        {
+        let need = Need { unit: busy, least, ahead };
+        let bottleneck = named(kinds.host, name, format!("host `{name}`"));
+        if let Some(limiter) = demand.add_bounded(bottleneck, (cpu, need), supply, None) {
             limiter.in_the_long_run = in_the_long_run;
         }
     }
@@ -139,7 +145,7 @@ impl<'a> Builder<'a> {
         if transfer.then_dma.is_some() {
             // Every connection takes turns by itself.
             let streams = demand.streams();
-            let time = self.resources.get(Resource::Turns(demand.flow, node), || SECOND as f64 * streams);
+            let time = self.resources.get(Resource::Turns(demand.index, node), || SECOND as f64 * streams);
             let title = format!("copies and DMA of host `{name}`");
             if let Some(limiter) = demand.add(named(kinds.path, name, title), &[(time, turns)]) {
                 limiter.at_most = Some(most);
@@ -165,9 +171,4 @@ impl<'a> Builder<'a> {
             limiter.data = Some((path, transfer));
         }
     }
-}
-
-/// When the last packet of a unit is at its receiver, in picoseconds.
-fn last(packets: &[Packet]) -> u64 {
-    packets.iter().map(|packet| packet.at).max().expect("a unit has a packet")
 }

@@ -1,11 +1,13 @@
 //! The idle delay of a flow: how long a unit takes one way if it meets nothing else. docs/model.md has each step.
 
+use std::collections::BTreeMap;
+
 use engpass_model::switch::Switch;
 use engpass_model::time::Pace;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use engpass_model::wire::{Encapsulation, Framing, ethernet};
-use engpass_testbed::topology::{Hop, Leg, Line, NodeId, NodeKind};
-use engpass_testbed::{Testbed, Topology};
+use engpass_testbed::topology::{CircuitPath, Hop, Leg, Line, NodeId, NodeKind};
+use engpass_testbed::{Onward, Spread, Testbed, Topology};
 
 use super::layers::Wire;
 
@@ -41,38 +43,112 @@ impl Server {
     }
 }
 
-/// The packets of a unit at its receiver, given those that the sender hands to its NIC, in order.
-pub(super) fn arrivals(
-    testbed: &Testbed,
-    topology: &Topology,
-    legs: &[Leg],
-    mut packets: Vec<Packet>,
-) -> Vec<Packet> {
-    for leg in legs {
-        let mtu = topology.mtu(*leg);
-        let cut = |packet: Packet| {
-            Fragments::cut(&[packet.payload], mtu)
-                .into_iter()
-                .map(move |payload| Packet { payload, ..packet })
-        };
-        packets = packets.into_iter().flat_map(cut).collect();
-        let hops = topology.hops(*leg);
-        match *leg {
-            Leg::Link(hop) => frames(topology, hop, &mut packets),
-            Leg::Circuit { circuit, forward } => {
-                let circuit = &topology.circuits[circuit];
-                cells(
-                    topology,
-                    &hops,
-                    circuit.encapsulation,
-                    circuit.shaping.filter(|_| forward),
-                    &mut packets,
-                );
+/// The ways that count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pick {
+    /// The shortest of all possible ones.
+    Shortest,
+    /// The longest of those that packets take while everything is up.
+    Longest,
+}
+
+/// The packets of a unit at its receiver.
+#[derive(Clone, Copy)]
+pub(super) struct Arrived {
+    /// When the last of them is there, in picoseconds.
+    pub(super) last: u64,
+    /// How many there are, at least.
+    pub(super) packets: u64,
+}
+
+/// Packets on the ways of a spread that meet nothing else.
+pub(super) struct Travel<'a> {
+    testbed: &'a Testbed,
+    topology: &'a Topology,
+    spread: &'a Spread,
+    pick: Pick,
+    /// Of a lone packet with so many bytes of IP payload at a stop.
+    known: BTreeMap<(usize, u64), Arrived>,
+}
+
+impl<'a> Travel<'a> {
+    pub(super) fn new(testbed: &'a Testbed, topology: &'a Topology, spread: &'a Spread, pick: Pick) -> Self {
+        Self { testbed, topology, spread, pick, known: BTreeMap::new() }
+    }
+
+    /// The arrival of packets that the sender hands to its NIC, in order.
+    pub(super) fn of(&mut self, packets: Vec<Packet>) -> Arrived {
+        self.from(0, packets)
+    }
+
+    /// From a stop on. Packets on one way wait for each other; where they may part, each goes on as if it were alone.
+    fn from(&mut self, mut stop: usize, mut packets: Vec<Packet>) -> Arrived {
+        loop {
+            match self.onward(stop)[..] {
+                [] => {
+                    let last = packets.iter().map(|packet| packet.at).max().expect("a unit has a packet");
+                    return Arrived { last, packets: packets.len() as u64 };
+                }
+                [only] => {
+                    packets = cross(self.testbed, self.topology, only.leg, packets);
+                    stop = only.to;
+                }
+                _ => break,
             }
         }
-        let last = hops.last().expect("a leg has a link");
-        forward(testbed, topology, last.to, &mut packets);
+        let mut all = Arrived { last: 0, packets: 0 };
+        for packet in packets {
+            let one = self.lone(stop, packet.payload);
+            all.last = all.last.max(packet.at + one.last);
+            all.packets += one.packets;
+        }
+        all
     }
+
+    /// Of a packet at a stop with several ways, from its arrival there on.
+    fn lone(&mut self, stop: usize, payload: u64) -> Arrived {
+        if let Some(known) = self.known.get(&(stop, payload)) {
+            return *known;
+        }
+        let mut picked: Option<Arrived> = None;
+        for onward in self.onward(stop) {
+            let packets = cross(self.testbed, self.topology, onward.leg, vec![Packet { payload, at: 0 }]);
+            let one = self.from(onward.to, packets);
+            picked = Some(picked.map_or(one, |known| Arrived {
+                last: match self.pick {
+                    Pick::Shortest => known.last.min(one.last),
+                    Pick::Longest => known.last.max(one.last),
+                },
+                packets: known.packets.min(one.packets),
+            }));
+        }
+        let picked = picked.expect("there are several ways");
+        self.known.insert((stop, payload), picked);
+        picked
+    }
+
+    /// The legs that count at a stop.
+    fn onward(&self, stop: usize) -> Vec<Onward> {
+        let counts = |onward: &&Onward| self.pick == Pick::Shortest || onward.share > 0.0;
+        self.spread.stops[stop].onward.iter().filter(counts).copied().collect()
+    }
+}
+
+/// A leg takes packets to the node at its end, and the node passes them on. They are cut if they are too long for the leg.
+fn cross(testbed: &Testbed, topology: &Topology, leg: Leg, packets: Vec<Packet>) -> Vec<Packet> {
+    let mtu = topology.mtu(leg);
+    let cut = |packet: Packet| {
+        Fragments::cut(&[packet.payload], mtu).into_iter().map(move |payload| Packet { payload, ..packet })
+    };
+    let mut packets: Vec<Packet> = packets.into_iter().flat_map(cut).collect();
+    match leg {
+        Leg::Link(hop) => frames(topology, hop, &mut packets),
+        Leg::Circuit { circuit, forward } => {
+            let CircuitPath { encapsulation, shaping, .. } = topology.circuits[circuit];
+            cells(topology, &topology.hops(leg), encapsulation, shaping.filter(|_| forward), &mut packets);
+        }
+    }
+    forward(testbed, topology, topology.last_hop(leg).to, &mut packets);
     packets
 }
 

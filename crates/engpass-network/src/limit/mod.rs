@@ -9,12 +9,15 @@ mod alike;
 mod bound;
 mod certain;
 mod connection;
+mod cut;
 mod demand;
 mod fill;
+mod flow;
 mod hosts;
 mod idle;
 pub mod layers;
 mod outcome;
+mod piece;
 mod sentence;
 mod stages;
 mod way;
@@ -22,13 +25,16 @@ mod way;
 pub use engpass_outcome::{Bottleneck, BottleneckKind, SetBy, Share, Stage, WindowLimit};
 pub use outcome::{Candidate, DirectionLimit, FlowLimit, LimitOutcome, LinkLimit};
 
+use std::collections::BTreeMap;
+
+use engpass_model::time::SECOND;
+use engpass_testbed::topology::{FlowPath, NodeId};
 use engpass_testbed::{Testbed, Topology};
 
 use connection::Connection;
-use demand::{Demand, Resources, demands};
-use engpass_model::time::SECOND;
+use demand::{Demand, Limiter, Resources, demands};
 use fill::{Allocation, allocate};
-use layers::Layer;
+use flow::{Alone, Flow, Row, alone, lanes_of};
 
 /// The limit of every flow, and what all of them at their limits take of every link.
 ///
@@ -36,29 +42,37 @@ use layers::Layer;
 /// Where [`unmodelled`](crate::unmodelled) says why there is none.
 pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
     let (resources, demands) = demands(testbed, topology);
-    let all = allocate(&resources.capacities, &demands, None);
-    let mut flows: Vec<Option<FlowLimit>> = demands.iter().map(|_| None).collect();
-    for alike in alike::groups(&resources, &demands) {
-        let first = alike[0];
-        let alone: Vec<Alone> = demands[first]
-            .limiters
-            .iter()
-            .map(|limiter| alone(&resources, &demands, first, limiter))
-            .collect();
-        for flow in alike {
-            let limiters = demands[flow].limiters.iter();
-            let answers: Vec<_> =
-                limiters.zip(&alone).map(|(limiter, alone)| alone.answer(limiter, first, flow)).collect();
-            flows[flow] = Some(flow_limit(topology, &resources, &demands, flow, &answers));
+    let all = allocate(&resources.capacities, &demands, &BTreeMap::new());
+    let lanes = lanes_of(&demands);
+    let named = Named { testbed, topology, resources: &resources, demands: &demands, all: &all };
+    let mut flows: Vec<Option<FlowLimit>> = lanes.iter().map(|_| None).collect();
+    for alike in alike::groups(&resources, &demands, &lanes) {
+        let of = |index: usize| Flow { index, lanes: &demands[lanes[index].clone()] };
+        let first = of(alike[0]);
+        let alone: Vec<Alone> =
+            first.rows().iter().map(|row| alone(&resources, &demands, &all, &first, row)).collect();
+        for index in alike {
+            let flow = of(index);
+            let rows = flow.rows();
+            let answer = |(row, alone): (&Row, &Alone)| {
+                let limiter = row.limiter(&flow);
+                let (connections, packets) = row.share(&flow);
+                Answer {
+                    limiter,
+                    goodput: alone.goodput.min(limiter.in_the_long_run),
+                    own: alone.own,
+                    others: alone.others_of(first.index, index),
+                    part: Part { connections, packets, all: flow.connections() },
+                }
+            };
+            let answers: Vec<Answer<'_>> = rows.iter().zip(&alone).map(answer).collect();
+            flows[index] = Some(flow_limit(&named, &flow, &rows, &answers));
         }
     }
-    let named = demands.iter().zip(flows);
-    let flows = named.map(|(demand, flow)| (demand.name.to_owned(), flow.expect("every flow is in a group")));
-    let flows = flows.collect();
+    let names = testbed.traffic.keys().cloned();
+    let flows = names.zip(flows.into_iter().map(|flow| flow.expect("every flow is in a group"))).collect();
     let links = (0..topology.links.len())
-        .map(|link| {
-            (topology.links[link].name.clone(), link_limit(topology, &resources, &demands, &all, link))
-        })
+        .map(|link| (topology.links[link].name.clone(), link_limit(&named, link)))
         .collect();
     LimitOutcome { flows, links }
 }
@@ -67,29 +81,30 @@ pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
 #[doc(hidden)]
 pub fn uses(testbed: &Testbed, topology: &Topology) -> Vec<(String, f64, f64)> {
     let (resources, demands) = demands(testbed, topology);
-    let all = allocate(&resources.capacities, &demands, None);
-    let used = |resource: usize| resources.users[resource].iter().map(|flow| all.of(*flow, resource)).sum();
+    let all = allocate(&resources.capacities, &demands, &BTreeMap::new());
+    let used = |resource: usize| resources.users[resource].iter().map(|lane| all.of(*lane, resource)).sum();
     resources.named().map(|(name, place)| (name, resources.capacities[place], used(place))).collect()
 }
 
-/// What a flow would get if it needed nothing but one of its limiters, the other flows all they need.
-struct Alone {
-    goodput: f64,
-    /// What the flow and the others, by index, take of the link then, as shares of it; nothing for what is no link.
-    own: f64,
-    others: Vec<(usize, f64)>,
-    /// What these take together.
-    share: f64,
+/// What all answers are taken from.
+struct Named<'d, 'a> {
+    testbed: &'a Testbed,
+    topology: &'a Topology,
+    resources: &'d Resources,
+    demands: &'d [Demand<'a>],
+    /// All flows at their fair shares.
+    all: &'d Allocation,
 }
 
 /// A candidate with what it says about its flow.
-struct Answer<'a> {
-    limiter: &'a demand::Limiter,
+struct Answer<'d> {
+    limiter: &'d Limiter,
     /// Goodput if only this limited the flow.
     goodput: f64,
     /// What the flow takes of the link then, as a share of it; nothing for what is no link.
     own: f64,
     others: Others,
+    part: Part,
 }
 
 /// Other flows on a line.
@@ -101,30 +116,19 @@ struct Others {
     first: Vec<usize>,
 }
 
-impl Alone {
-    /// The same of a `flow` that is like the one it was found for, each in the place of the other.
-    fn answer<'a>(&self, limiter: &'a demand::Limiter, found_for: usize, flow: usize) -> Answer<'a> {
-        let others = self.others.iter().map(|(one, _)| *one);
-        let mut first: Vec<usize> = others.filter(|one| *one != flow).take(sentence::NAMED).collect();
-        if self.others.binary_search_by_key(&flow, |(one, _)| *one).is_ok() {
-            first.push(found_for);
-            first.sort_unstable();
-            first.truncate(sentence::NAMED);
-        }
-        let others = Others { count: self.others.len(), share: self.share, first };
-        let goodput = self.goodput.min(limiter.in_the_long_run);
-        Answer { limiter, goodput, own: self.own, others }
-    }
+/// The part of a flow that needs something.
+#[derive(Clone, Copy)]
+struct Part {
+    /// Connections with packets there.
+    connections: f64,
+    /// Share of all packets.
+    packets: f64,
+    /// Connections of the flow.
+    all: f64,
 }
 
-fn flow_limit(
-    topology: &Topology,
-    resources: &Resources,
-    demands: &[Demand<'_>],
-    flow: usize,
-    answers: &[Answer<'_>],
-) -> FlowLimit {
-    let demand = &demands[flow];
+fn flow_limit(named: &Named<'_, '_>, flow: &Flow<'_, '_>, rows: &[Row], answers: &[Answer<'_>]) -> FlowLimit {
+    let Named { testbed, topology, resources, .. } = *named;
     // The first of equals: links in the order of the route, then what is at the ends.
     let smallest = |except: Option<usize>| {
         (0..answers.len())
@@ -134,29 +138,32 @@ fn flow_limit(
     let bottleneck = smallest(None).expect("every flow crosses a link");
     let next = smallest(Some(bottleneck)).map(|next| &answers[next]);
     let goodput = answers[bottleneck].goodput;
-    let bounds: Vec<f64> = demand.limiters.iter().map(|limiter| bound(resources, demand, limiter)).collect();
+    let bounds = flow.bounds(topology, resources, rows);
     let tightest = (0..bounds.len()).fold(0, |tightest, one| {
         // Rounding must not decide between equal bounds: the first of them wins.
-        if bounds[one] < bounds[tightest] * (1.0 - ROUNDING) { one } else { tightest }
+        if bounds[one].0 < bounds[tightest].0 * (1.0 - ROUNDING) { one } else { tightest }
     });
+    let (bound, together) = &bounds[tightest];
+    let idle = flow.lanes.iter().filter_map(|lane| lane.idle_delay).min();
     FlowLimit {
-        kind: demand.traffic.kind(),
-        paths: vec![topology.path(&topology.flows[flow].route)],
+        kind: flow.first().traffic.kind(),
+        paths: topology.paths(testbed, flow.index),
         goodput_bit_per_s: goodput,
         offered_bit_per_s: goodput,
-        bound_bit_per_s: bounds[tightest],
-        bound_bottleneck: demand.limiters[tightest].bottleneck.clone(),
-        bound_summary: sentence::bound(topology, resources, demands, flow, tightest, bounds[tightest]),
-        window: window(topology, demand),
-        idle_delay_s: demand.idle_delay.map(|ps| ps as f64 / 1e12),
+        bound_bit_per_s: *bound,
+        bound_bottleneck: together.as_ref().unwrap_or(&answers[tightest].limiter.bottleneck).clone(),
+        bound_summary: sentence::bound(named, flow, &answers[tightest], *bound, together.as_ref()),
+        window: window(topology, flow),
+        idle_delay_s: idle.map(|ps| ps as f64 / 1e12),
+        ignored_events: topology.events.iter().map(|event| event.name.clone()).collect(),
         bottleneck: answers[bottleneck].limiter.bottleneck.clone(),
         next: next.map(|next| next.limiter.bottleneck.clone()),
-        summary: sentence::sentence(topology, resources, demands, flow, &answers[bottleneck], next),
-        stages: stages::stages(topology, demand, answers),
+        summary: sentence::sentence(named, flow, &answers[bottleneck], next),
+        stages: stages::stages(named, flow, answers),
         candidates: answers
             .iter()
             .zip(&bounds)
-            .map(|(answer, bound)| Candidate {
+            .map(|(answer, (bound, _))| Candidate {
                 bottleneck: answer.limiter.bottleneck.clone(),
                 goodput_bit_per_s: answer.goodput,
                 bound_bit_per_s: *bound,
@@ -168,8 +175,8 @@ fn flow_limit(
 /// Relative differences below this come from rounding: times of hosts are whole picoseconds.
 const ROUNDING: f64 = 1e-6;
 
-/// The bound of a flow's goodput by one limiter, in bit/s.
-fn bound(resources: &Resources, demand: &Demand<'_>, limiter: &demand::Limiter) -> f64 {
+/// The bound of a lane's goodput by one limiter, in bit/s.
+fn bound(resources: &Resources, demand: &Demand<'_>, limiter: &Limiter) -> f64 {
     limiter.at_most.unwrap_or_else(|| {
         let times = limiter.resources.iter().map(|resource| demand.time(resources, *resource));
         let units = demand.span.seconds() / times.fold(0.0, f64::max);
@@ -177,10 +184,10 @@ fn bound(resources: &Resources, demand: &Demand<'_>, limiter: &demand::Limiter) 
     })
 }
 
-/// The window of each of a flow's connections.
-fn window(topology: &Topology, demand: &Demand<'_>) -> Option<WindowLimit> {
-    let connection = demand.connection?;
-    let (_, product, filling) = filling(topology, demand, &connection);
+/// The window of each of a flow's connections; of those with the longest round trip.
+fn window(topology: &Topology, flow: &Flow<'_, '_>) -> Option<WindowLimit> {
+    let (lane, connection) = farthest(flow)?;
+    let (_, product, filling) = filling(topology, lane, &connection);
     Some(WindowLimit {
         bytes: connection.window.bytes,
         set_by: connection.window.set_by,
@@ -190,63 +197,49 @@ fn window(topology: &Topology, demand: &Demand<'_>) -> Option<WindowLimit> {
     })
 }
 
-/// The narrowest line on a flow's path: the name of its link, its bandwidth-delay product, and the payload in flight on each connection that
-/// fills it, both in bytes.
-fn filling<'t>(topology: &'t Topology, demand: &Demand<'_>, connection: &Connection) -> (&'t str, f64, f64) {
-    let lines = demand.limiters.iter().filter_map(|limiter| limiter.line);
-    let rates = lines.map(|(hop, layers)| {
-        let link = &topology.links[hop.link];
-        let rate = link.line_from(hop.from).rate as f64;
-        (link.name.as_str(), rate, rate * layers.parts(Layer::Payload) as f64 / layers.line() as f64)
+/// The lane of TCP with the longest round trip.
+fn farthest<'d, 'a>(flow: &Flow<'d, 'a>) -> Option<(&'d Demand<'a>, Connection)> {
+    let lanes = flow.lanes.iter().filter_map(|lane| Some((lane, lane.connection?)));
+    // The first of equals.
+    lanes.reduce(|one, other| if other.1.window.round_trip > one.1.window.round_trip { other } else { one })
+}
+
+/// The line on a lane's ways that is full first: the name of its link, its bandwidth-delay product, and the payload in flight on each connection
+/// that fills it, both in bytes.
+fn filling<'t>(topology: &'t Topology, lane: &Demand<'_>, connection: &Connection) -> (&'t str, f64, f64) {
+    let lines = lane.limiters.iter().filter_map(|limiter| limiter.line);
+    let rates = lines.map(|layers| {
+        let link = &topology.links[layers.hop.link];
+        let rate = link.line_from(layers.hop.from).rate as f64;
+        (link.name.as_str(), rate, rate * (lane.payload_bits * layers.parts_per_bit()) / layers.line())
     });
     let narrowest = rates.min_by(|one, other| one.2.total_cmp(&other.2));
     let (name, line, payload) = narrowest.expect("every flow crosses a link");
     let bytes = |rate: f64| rate * connection.window.round_trip / SECOND as f64 / 8.0;
-    (name, bytes(line), bytes(payload) / demand.streams())
+    (name, bytes(line), bytes(payload) / lane.streams())
 }
 
-/// What `flow` would get if it needed nothing but `limiter`, the other flows all they need.
-///
-/// The smallest of these is the flow's max-min fair rate: up to the level at which that rate stops nothing else the flow needs
-/// was used up, so leaving the rest out changes nothing before.
-fn alone(resources: &Resources, demands: &[Demand<'_>], flow: usize, limiter: &demand::Limiter) -> Alone {
-    let allocation = allocate(&resources.capacities, demands, Some((flow, &limiter.resources)));
-    let share = |one: usize| {
-        let line = limiter.resources[0];
-        fraction(allocation.of(one, line), resources.capacities[line])
-    };
-    let on_a_line = matches!(limiter.kind(), BottleneckKind::Link | BottleneckKind::Acknowledgements);
-    let others = (0..demands.len()).filter(|one| on_a_line && *one != flow);
-    let others: Vec<_> = others.map(|one| (one, share(one))).filter(|(_, share)| *share > 0.0).collect();
-    Alone {
-        goodput: allocation.rates[flow] * demands[flow].payload_bits,
-        own: if on_a_line { share(flow) } else { 0.0 },
-        share: others.iter().map(|(_, share)| share).sum(),
-        others,
-    }
-}
-
-fn link_limit(
-    topology: &Topology,
-    resources: &Resources,
-    demands: &[Demand<'_>],
-    all: &Allocation,
-    link: usize,
-) -> LinkLimit {
+fn link_limit(named: &Named<'_, '_>, link: usize) -> LinkLimit {
+    let Named { topology, resources, demands, all, .. } = *named;
     let ends = &topology.links[link];
     let direction = |from: usize, to: usize| {
-        let shares: Vec<Share> = resources.line(link, from).map_or(Vec::new(), |line| {
-            let of = |flow: usize, demand: &Demand<'_>| Share {
-                flow: demand.name.to_owned(),
-                kind: if demand.path.route.iter().any(|hop| (hop.link, hop.from) == (link, from)) {
-                    demand.traffic.kind().to_owned()
-                } else {
-                    "acknowledgements".to_owned()
-                },
-                share: fraction(all.of(flow, line), resources.capacities[line]),
-            };
-            resources.users[line].iter().map(|flow| of(*flow, &demands[*flow])).collect()
-        });
+        let mut shares: Vec<(usize, Share)> = Vec::new();
+        if let Some(line) = resources.line(link, from) {
+            for demand in resources.users[line].iter().map(|lane| &demands[*lane]) {
+                let amount = fraction(all.of(demand.index, line), resources.capacities[line]);
+                match shares.last_mut() {
+                    Some((flow, share)) if *flow == demand.flow => share.share += amount,
+                    _ => {
+                        let sends = sends_over(topology, demand.path, (link, from));
+                        let kind = if sends { demand.traffic.kind() } else { "acknowledgements" };
+                        let share =
+                            Share { flow: demand.name.to_owned(), kind: kind.to_owned(), share: amount };
+                        shares.push((demand.flow, share));
+                    }
+                }
+            }
+        }
+        let shares: Vec<Share> = shares.into_iter().map(|(_, share)| share).collect();
         DirectionLimit {
             from: topology.nodes[from].clone(),
             to: topology.nodes[to].clone(),
@@ -258,6 +251,16 @@ fn link_limit(
     };
     let [one, other] = ends.ends;
     LinkLimit { directions: vec![direction(one, other), direction(other, one)] }
+}
+
+/// Whether packets of a flow may take a line in its own direction.
+fn sends_over(topology: &Topology, path: &FlowPath, line: (usize, NodeId)) -> bool {
+    match &path.fans {
+        None => path.route.iter().any(|hop| (hop.link, hop.from) == line),
+        Some(fans) => {
+            fans[0].legs().flat_map(|leg| topology.hops(leg)).any(|hop| (hop.link, hop.from) == line)
+        }
+    }
 }
 
 /// A share from 0 to 1; of nothing, nothing.

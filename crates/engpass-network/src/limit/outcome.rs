@@ -34,8 +34,11 @@ pub struct FlowLimit {
     pub bound_summary: String,
     /// The window of each connection; only of a `tcp-stream`.
     pub window: Option<WindowLimit>,
-    /// One-way delay of a message, or of a full segment of TCP, that meets nothing else on its way, in seconds; `None` for generators.
+    /// One-way delay of a message, or of a full segment of TCP, that meets nothing else on its way, in seconds; the least of all ways. `None`
+    /// for generators.
     pub idle_delay_s: Option<f64>,
+    /// Events that the fair share does not look at, by name.
+    pub ignored_events: Vec<String>,
     /// The smallest candidate.
     pub bottleneck: Bottleneck,
     /// The second smallest candidate, which limits once the bottleneck is gone; `None` if there is only one.
@@ -56,7 +59,8 @@ pub struct Candidate {
     pub bottleneck: Bottleneck,
     /// Goodput if nothing else limited this flow and the others had their fair shares.
     pub goodput_bit_per_s: f64,
-    /// The bound if nothing else limited this flow; infinite where a random source has no bound.
+    /// The bound if nothing else limited this flow; infinite where a random source has no bound. Of one of several links side by side it is the
+    /// bound of all of them together, with what can come to each.
     pub bound_bit_per_s: f64,
 }
 
@@ -123,6 +127,7 @@ fn flow(flow: FlowLimit) -> FlowOutcome {
             bound: Some(bound),
             window: flow.window,
             idle_delay_s: flow.idle_delay_s,
+            ignored_events: flow.ignored_events,
             stages: flow.stages,
             candidates: flow.candidates.into_iter().map(candidate).collect(),
         })),

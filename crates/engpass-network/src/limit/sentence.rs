@@ -1,40 +1,43 @@
 //! The bottleneck in words.
 
+use std::collections::BTreeSet;
+
 use engpass_model::host::{DataPath, Transfer};
 use engpass_model::source::Traffic;
 use engpass_model::time::SECOND;
 use engpass_model::wire::Framing;
-use engpass_outcome::{BottleneckKind, SetBy};
+use engpass_outcome::{Bottleneck, BottleneckKind, SetBy};
 use engpass_testbed::Topology;
 
-use super::demand::{Demand, Resources};
+use super::demand::{Demand, Limiter};
+use super::flow::Flow;
 use super::layers::Layer;
-
-use super::{Answer, Others};
+use super::{Answer, Named, Others, Part};
 
 /// "link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at
 /// 33.57 Mbit/s".
 pub(super) fn sentence(
-    topology: &Topology,
-    resources: &Resources,
-    demands: &[Demand<'_>],
-    flow: usize,
+    named: &Named<'_, '_>,
+    flow: &Flow<'_, '_>,
     bottleneck: &Answer<'_>,
     next: Option<&Answer<'_>>,
 ) -> String {
-    let demand = &demands[flow];
+    let demand = flow.first();
     let limiter = bottleneck.limiter;
     let verb = if plural(limiter.kind()) { "limit" } else { "limits" };
     let goodput = rate(bottleneck.goodput);
-    let users = &resources.users[limiter.resources[0]];
+    // The lanes of a flow stand together.
+    let mut users: Vec<usize> =
+        named.resources.users[limiter.resources[0]].iter().map(|lane| named.demands[*lane].flow).collect();
+    users.dedup();
     let shared = match users.len() - 1 {
         0 => String::new(),
         count => {
-            let others = users.iter().copied().filter(|other| *other != flow);
-            format!(", shared with {}", list(&names(demands, others), count))
+            let others = users.iter().copied().filter(|other| *other != flow.index);
+            format!(", shared with {}", list(&names(named.topology, others), count))
         }
     };
-    let reason = reason(topology, resources, demands, flow, bottleneck, &shared);
+    let reason = reason(named, flow, bottleneck, &shared);
     let reason = match limiter.kind() {
         BottleneckKind::Acknowledgements if bottleneck.others.count == 0 => {
             let connection = demand.connection.expect("only TCP has acknowledgements");
@@ -46,37 +49,57 @@ pub(super) fn sentence(
         }
         _ => reason,
     };
+    let part = part(limiter, bottleneck.part);
     let next = next.map_or(String::new(), |next| {
         let is = if plural(next.limiter.kind()) { "are" } else { "is" };
         format!("; next {is} {} at {}", next.limiter.bottleneck.title, rate(next.goodput))
     });
-    let loss = losses(topology, demand);
-    format!("{} {verb} `{}` to {goodput}: {reason}{next}{loss}", limiter.bottleneck.title, demand.name)
+    let left_out = left_out(named.topology, flow);
+    let title = &limiter.bottleneck.title;
+    format!("{title} {verb} `{}` to {goodput}: {part}{reason}{next}{left_out}", demand.name)
+}
+
+/// "9 of its 16 connections take it, and ", "50.0 % of its packets take it, and "; nothing of what all of them need.
+fn part(limiter: &Limiter, Part { connections, packets, all }: Part) -> String {
+    // Rounding is no choice.
+    if packets > 1.0 - super::ROUNDING || limiter.place.is_none() {
+        String::new()
+    } else if (packets * all - connections).abs() < super::ROUNDING {
+        let verb = if connections > 1.0 { "take" } else { "takes" };
+        format!("{connections:.0} of its {all:.0} connections {verb} it, and ")
+    } else {
+        let back = limiter.place.is_some_and(|place| place.back);
+        let what = if back { "acknowledgements" } else { "packets" };
+        format!("{} of its {what} take it, and ", per_cent(packets))
+    }
 }
 
 /// "link `down` bounds `t` to 94.93 Mbit/s: framing and headers take 5.1 % of the line".
 pub(super) fn bound(
-    topology: &Topology,
-    resources: &Resources,
-    demands: &[Demand<'_>],
-    flow: usize,
-    tightest: usize,
+    named: &Named<'_, '_>,
+    flow: &Flow<'_, '_>,
+    tightest: &Answer<'_>,
     bound: f64,
+    together: Option<&Bottleneck>,
 ) -> String {
-    let demand = &demands[flow];
-    let limiter = &demand.limiters[tightest];
-    let (others, share) = &limiter.certain;
-    let first = others.iter().copied().take(NAMED).collect();
-    let others = Others { count: others.len(), share: *share, first };
-    let answer = Answer { limiter, goodput: bound, own: 0.0, others };
-    let verb = if plural(limiter.kind()) { "bound" } else { "bounds" };
-    let reason = reason(topology, resources, demands, flow, &answer, "");
+    let demand = flow.first();
     let late = match demand.span.late() {
         late if late > 0.0 => format!("; it starts when {} of the counted time are over", per_cent(late)),
         _ => String::new(),
     };
+    let to = rate(bound);
+    if let Some(Bottleneck { title, .. }) = together {
+        return format!("{title} bound `{}` to {to}: they lie side by side{late}", demand.name);
+    }
+    let limiter = tightest.limiter;
+    let (others, share) = &limiter.certain;
+    let first = others.iter().copied().take(NAMED).collect();
+    let others = Others { count: others.len(), share: *share, first };
+    let answer = Answer { limiter, goodput: bound, own: 0.0, others, part: tightest.part };
+    let verb = if plural(limiter.kind()) { "bound" } else { "bounds" };
+    let reason = reason(named, flow, &answer, "");
     let name = &limiter.bottleneck.title;
-    format!("{name} {verb} `{}` to {}: {reason}{late}", demand.name, rate(bound))
+    format!("{name} {verb} `{}` to {to}: {reason}{late}", demand.name)
 }
 
 fn plural(kind: BottleneckKind) -> bool {
@@ -84,39 +107,44 @@ fn plural(kind: BottleneckKind) -> bool {
     matches!(kind, Acknowledgements | ReceivingPath | SendingPath | SocketBuffers)
 }
 
-/// Random loss on the way, which no closed form here counts.
-fn losses(topology: &Topology, demand: &Demand<'_>) -> String {
-    let links = demand.path.route.iter().map(|hop| &topology.links[hop.link]);
-    let losing = links.filter(|link| link.loss.0 > 0);
-    let named: Vec<_> = losing.map(|link| format!("{} on link `{}`", link.loss, link.name)).collect();
-    if named.is_empty() {
-        named.concat()
-    } else {
-        format!("; not counted: random loss of {}", list(&named, named.len()))
+/// Random loss on the ways, and events: no closed form here counts them.
+fn left_out(topology: &Topology, flow: &Flow<'_, '_>) -> String {
+    let mut crossed: Vec<usize> = (flow.lanes.iter().flat_map(|lane| &lane.limiters))
+        .filter_map(|limiter| limiter.line)
+        .map(|layers| layers.hop.link)
+        .collect();
+    if flow.lanes.len() > 1 {
+        let mut known = BTreeSet::new();
+        crossed.retain(|link| known.insert(*link));
     }
+    let links = crossed.iter().map(|link| &topology.links[*link]);
+    let losing = links.filter(|link| link.loss.0 > 0);
+    let losing: Vec<_> = losing.map(|link| format!("{} on link `{}`", link.loss, link.name)).collect();
+    let events: Vec<_> = topology.events.iter().map(|event| format!("`{}`", event.name)).collect();
+    let mut all = Vec::new();
+    if !losing.is_empty() {
+        all.push(format!("random loss of {}", list(&losing, losing.len())));
+    }
+    if !events.is_empty() {
+        let what = if events.len() == 1 { "event" } else { "events" };
+        let first = &events[..events.len().min(NAMED)];
+        all.push(format!("{what} {}", list(first, events.len())));
+    }
+    if all.is_empty() { String::new() } else { format!("; not counted: {}", all.join(", and ")) }
 }
 
-fn reason(
-    topology: &Topology,
-    resources: &Resources,
-    demands: &[Demand<'_>],
-    flow: usize,
-    bottleneck: &Answer<'_>,
-    shared: &str,
-) -> String {
-    let demand = &demands[flow];
+fn reason(named: &Named<'_, '_>, flow: &Flow<'_, '_>, bottleneck: &Answer<'_>, shared: &str) -> String {
+    let Named { topology, resources, .. } = *named;
+    let demand = flow.first();
     let limiter = bottleneck.limiter;
     let first = limiter.resources[0];
     match limiter.kind() {
         BottleneckKind::Link if bottleneck.others.count == 0 => {
-            let (_, layers) = limiter.line.expect("a link has layers");
+            let layers = limiter.line.expect("a link has layers");
             let overhead = layers.line() - layers.parts(Layer::Payload);
-            format!(
-                "framing and headers take {} of the line",
-                per_cent(overhead as f64 / layers.line() as f64)
-            )
+            format!("framing and headers take {} of the line", per_cent(overhead / layers.line()))
         }
-        BottleneckKind::Link => format!("{} of the line", takers(demands, &bottleneck.others)),
+        BottleneckKind::Link => format!("{} of the line", takers(topology, &bottleneck.others)),
         BottleneckKind::Acknowledgements if bottleneck.others.count == 0 => {
             let connection = demand.connection.expect("only TCP has acknowledgements");
             let ahead = "; a window that is acknowledged after the end counts, too";
@@ -128,7 +156,7 @@ fn reason(
                 format!("one for every window fills it{}", if demand.span.warm { ahead } else { "" })
             }
         }
-        BottleneckKind::Acknowledgements => format!("{} of the line", takers(demands, &bottleneck.others)),
+        BottleneckKind::Acknowledgements => format!("{} of the line", takers(topology, &bottleneck.others)),
         BottleneckKind::Shaper | BottleneckKind::Policer => {
             let cells = resources.capacities[first];
             let circuit = &topology.circuits[limiter.circuit.expect("a shaper has a circuit")];
@@ -180,7 +208,7 @@ fn reason(
             };
             format!("{verb} a {} takes {}{shared}", unit(demand), duration(time))
         }
-        BottleneckKind::SocketBuffers => in_flight(topology, demand),
+        BottleneckKind::SocketBuffers => in_flight(topology, flow),
         BottleneckKind::Application if bottleneck.goodput > 0.0 => "it offers no more".to_owned(),
         BottleneckKind::Application => "it is switched off".to_owned(),
         other => unreachable!("`limit` has no candidate of kind {other:?}"),
@@ -189,15 +217,15 @@ fn reason(
 
 /// "the receive buffer of `b` lets 3.15 MB be in flight for a round trip of 90 ms; the bandwidth-delay product of link `wan` is 112.51 MB, and
 /// socket buffers of 105.92 MB would fill it".
-fn in_flight(topology: &Topology, demand: &Demand<'_>) -> String {
-    let connection = demand.connection.expect("only TCP has a window");
+fn in_flight(topology: &Topology, flow: &Flow<'_, '_>) -> String {
+    let (demand, connection) = super::farthest(flow).expect("only TCP has a window");
     let host = |node: usize| &topology.nodes[node];
     let held = match connection.window.set_by {
         SetBy::ReceiveBuffer => format!("the receive buffer of `{}` lets", host(demand.path.to)),
         SetBy::SendBuffer => format!("the send buffer of `{}` lets", host(demand.path.from)),
         SetBy::WindowField => "without window scaling the window lets".to_owned(),
     };
-    let each = if demand.streams() > 1.0 { " on each connection" } else { "" };
+    let each = if flow.connections() > 1.0 { " on each connection" } else { "" };
     let (line, product, filling) = super::filling(topology, demand, &connection);
     format!(
         "{held} {} be in flight{each} for a round trip of {}; the bandwidth-delay product of link `{line}` is {}, and socket buffers of {}{each} \
@@ -220,22 +248,22 @@ fn data(bottleneck: &Answer<'_>) -> (DataPath, Transfer) {
 }
 
 /// "`a` takes 83.6 %", "`a` and `b` take 90.0 %".
-fn takers(demands: &[Demand<'_>], others: &Others) -> String {
+fn takers(topology: &Topology, others: &Others) -> String {
     let verb = if others.count == 1 { "takes" } else { "take" };
-    let list = list(&names(demands, others.first.iter().copied()), others.count);
+    let list = list(&names(topology, others.first.iter().copied()), others.count);
     format!("{list} {verb} {}", per_cent(others.share.min(1.0)))
 }
 
 /// Names of flows, as many as a list has.
-fn names(demands: &[Demand<'_>], flows: impl Iterator<Item = usize>) -> Vec<String> {
-    flows.take(NAMED).map(|flow| format!("`{}`", demands[flow].name)).collect()
+fn names(topology: &Topology, flows: impl Iterator<Item = usize>) -> Vec<String> {
+    flows.take(NAMED).map(|flow| format!("`{}`", topology.flows[flow].name)).collect()
 }
 
 /// So many are named, or all but one of them where there are more.
 pub(super) const NAMED: usize = 3;
 
 /// "`a`", "`a` and `b`", "`a`, `b` and 7 others": of so many, the first [`NAMED`] of which have these names.
-fn list(names: &[String], count: usize) -> String {
+pub(super) fn list(names: &[String], count: usize) -> String {
     match names {
         [one, two, ..] if count > NAMED => format!("{one}, {two} and {} others", count - 2),
         [one, two, three] => format!("{one}, {two} and {three}"),

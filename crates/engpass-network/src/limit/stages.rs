@@ -3,33 +3,71 @@
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_outcome::{BottleneckKind, Stage};
-use engpass_testbed::Topology;
 use engpass_testbed::topology::LinkEnds;
 
-use super::Answer;
 use super::demand::Demand;
+use super::flow::Flow;
 use super::layers::Layer;
+use super::piece::OnLine;
+use super::{Answer, Named, fraction};
 
-/// Steps on the link that limits most, then what limits more than it.
-pub(super) fn stages(topology: &Topology, demand: &Demand<'_>, answers: &[Answer<'_>]) -> Vec<Stage> {
+/// Shares of packets are rounded.
+const ROUNDING: f64 = 1e-9;
+
+/// Steps on the link that limits most, and on those beside it, then what limits more than it.
+pub(super) fn stages(named: &Named<'_, '_>, flow: &Flow<'_, '_>, answers: &[Answer<'_>]) -> Vec<Stage> {
     let link = answers
         .iter()
         .filter(|answer| answer.limiter.kind() == BottleneckKind::Link)
         .min_by(|one, other| one.goodput.total_cmp(&other.goodput))
         .expect("every flow crosses a link");
-    let (hop, layers) = link.limiter.line.expect("a link has layers");
-    let ends = &topology.links[hop.link];
-    let line_rate = ends.line_from(hop.from).rate as f64;
+    let layers = link.limiter.line.expect("a link has layers");
+    let lines = beside(named, flow, layers.level, link.goodput);
+    let line_rate: f64 = lines.iter().map(|line| line.rate).sum();
 
     let mut stages = Waterfall(vec![Stage { name: "line rate".to_owned(), rate_bit_per_s: line_rate }]);
-    let own = line_rate * link.own;
-    stages.step("other traffic", own);
-    let mut left = layers.line();
-    for (name, group) in steps(ends, demand) {
-        left -= group.iter().map(|layer| layers.parts(*layer)).sum::<u64>();
-        // Below the last layer is what the link gives, to the last bit of the float.
-        let inside = left == layers.parts(Layer::Payload);
-        stages.step(name, if inside { link.goodput } else { own * (left as f64 / layers.line() as f64) });
+    let own = match &lines[..] {
+        [_] => line_rate * link.own,
+        _ => lines.iter().map(|line| line.own).sum(),
+    };
+    match &lines[..] {
+        [_] => stages.step("other traffic", own),
+        _ => {
+            // A line is not full if turns or hashes bring it less than another line.
+            let left: f64 = lines.iter().map(|line| line.rate - line.others).sum();
+            stages.step("other traffic", left.max(own));
+            stages.step("uneven spread", own);
+        }
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for line in &lines {
+        let new = steps(&named.topology.links[line.layers.hop.link], flow.first());
+        // Media differ on the outside, and have IP inside.
+        for (place, (name, _)) in new.iter().enumerate() {
+            if !names.contains(name) {
+                let before =
+                    new[place + 1..].iter().find_map(|(next, _)| names.iter().position(|one| one == next));
+                names.insert(before.unwrap_or(names.len()), name);
+            }
+        }
+    }
+    let mut left: Vec<f64> = lines.iter().map(|line| line.layers.line()).collect();
+    for name in names {
+        let mut inside = true;
+        for (line, left) in lines.iter().zip(&mut left) {
+            let own = steps(&named.topology.links[line.layers.hop.link], flow.first());
+            let group = own.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, group)| group);
+            *left -= group.iter().map(|layer| line.layers.parts(*layer)).sum::<f64>();
+            inside &= *left <= line.layers.parts(Layer::Payload) * (1.0 + ROUNDING);
+        }
+        let of = |(line, left): (&Line, &f64)| left / line.layers.line();
+        let rate = match &lines[..] {
+            // Below the last layer is what the link gives, to the last bit of the float.
+            _ if inside => link.goodput,
+            [line] => own * of((line, &left[0])),
+            _ => lines.iter().zip(&left).map(|(line, left)| line.own * of((line, left))).sum(),
+        };
+        stages.step(name, rate);
     }
     for answer in answers {
         let name = match answer.limiter.kind() {
@@ -58,6 +96,46 @@ pub(super) fn stages(topology: &Topology, demand: &Demand<'_>, answers: &[Answer
     let goodput = answers.iter().map(|answer| answer.goodput).fold(f64::INFINITY, f64::min);
     stages.step("goodput", goodput);
     stages.0
+}
+
+/// A line with what the flow takes of it.
+struct Line {
+    layers: OnLine,
+    /// In bit/s: the line rate, what other flows take, and what the flow takes if it gets what its link gives.
+    rate: f64,
+    others: f64,
+    own: f64,
+}
+
+/// All lines that the flow crosses behind so many links, if it gets `goodput` there.
+fn beside(named: &Named<'_, '_>, flow: &Flow<'_, '_>, level: usize, goodput: f64) -> Vec<Line> {
+    let Named { topology, resources, demands, all, .. } = *named;
+    let fair = flow.fair(all);
+    let mut lines: Vec<Line> = Vec::new();
+    for lane in flow.lanes {
+        for limiter in
+            lane.limiters.iter().filter(|limiter| limiter.line.is_some_and(|one| one.level == level))
+        {
+            let layers = limiter.line.expect("it is a line");
+            let share = if fair > 0.0 { goodput / fair } else { 0.0 };
+            let own = all.rates[lane.index] * share * layers.line() / layers.parts_per_bit();
+            if let Some(known) = lines.iter_mut().find(|line| line.layers.hop == layers.hop) {
+                known.own += own;
+                continue;
+            }
+            let line = limiter.resources[0];
+            let rate = topology.links[layers.hop.link].line_from(layers.hop.from).rate as f64;
+            let others = resources.users[line].iter().filter(|user| demands[**user].flow != flow.index);
+            let others: f64 = others.map(|user| all.of(*user, line)).sum();
+            lines.push(Line {
+                layers,
+                rate,
+                others: rate * fraction(others, resources.capacities[line]),
+                own,
+            });
+        }
+    }
+    lines
 }
 
 /// Layers that a medium takes, in steps from the outside to the inside.

@@ -223,7 +223,7 @@ impl Network {
                 name.clone(),
                 Flow {
                     kind: traffic.kind(),
-                    paths: vec![topology.path(&topology.flows[index].route)],
+                    paths: topology.paths(testbed, index),
                     goodput_bit_per_s: bits(tally.received_bytes, tally.received) / seconds,
                     offered_bit_per_s: bits(tally.sent_bytes, sent) / seconds,
                     sent_datagrams: sent,

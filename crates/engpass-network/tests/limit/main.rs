@@ -14,6 +14,7 @@ mod paths;
 mod published;
 mod shared;
 mod simulated;
+mod spread;
 mod tight;
 mod without;
 

@@ -2,13 +2,16 @@
 //!
 //! A [`Graph`] knows links, for circuits and for messages about ways that do not exist. [`Ways`] knows what packets may take, links that carry
 //! frames and circuits. It finds everything that packets between two hosts may take, and the one way that always takes the first of several
-//! equally short ones ([`Reach`]); and the way over a given circuit ([`Ways::path_over`]).
+//! equally short ones ([`Reach`]); and the way over a given circuit ([`Ways::path_over`]). Of the ways between which policies choose, [`lanes`]
+//! finds those that the packets of each connection take.
 
 mod between;
 mod fan;
 mod graph;
 mod heads;
+mod lanes;
 mod over;
+mod paths;
 mod towards;
 mod ways;
 
@@ -16,4 +19,5 @@ pub use between::Gateway;
 pub(crate) use fan::{Reach, narrowest};
 pub(crate) use graph::Graph;
 pub use heads::heads;
+pub use lanes::{Lane, Onward, Spread, Stop, lanes};
 pub(crate) use ways::{Passage, Ways};

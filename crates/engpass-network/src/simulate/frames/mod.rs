@@ -11,7 +11,9 @@ mod build;
 mod choices;
 mod circuits;
 mod clock;
+mod cut;
 mod exit;
+mod lost;
 mod lottery;
 mod outage;
 mod plain;
@@ -24,7 +26,6 @@ mod ways;
 use std::collections::BTreeMap;
 
 use engpass_model::queue::{self, Cause, Ecn};
-use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use engpass_testbed::topology::NodeId;
 
 use super::Network;
@@ -32,7 +33,6 @@ use super::event::{Event, Events};
 use super::fabric::Fabric;
 use super::ledger::{Ledger, Trail, Transmission};
 use super::nic::Sending;
-use super::tally::Place;
 use super::tap::Carrier;
 use choices::{BRANCH, Choices};
 use circuits::{ENTRY, Entry};
@@ -562,50 +562,6 @@ impl Network {
         }
     }
 
-    /// A router loses a packet that has been through too many, or cuts one that is too large.
-    #[cold]
-    fn stop(&mut self, id: u32, step: Step, at: u64) {
-        if self.fabric.datagrams.packet(id).ttl > 0 {
-            self.cut(id, step, at);
-        } else {
-            let node = self.frames.routers[step.router as usize].node;
-            if !self.loses_later(id, Place::Ttl(node), at) {
-                self.lose_packet(id, Place::Ttl(node), at);
-            }
-        }
-    }
-
-    /// Cut a packet for the MTU of the way out; its fragments go on.
-    fn cut(&mut self, id: u32, step: Step, at: u64) {
-        let whole = *self.fabric.datagrams.packet(id);
-        let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
-        // The first fragment may take its place.
-        let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
-        // It may have gone all its way, and its stamp been taken, before the second one comes into being.
-        let stamp = self.fabric.ledger.stamp_of(id);
-        self.fabric.write_down(whole.datagram);
-        self.note_lines(id);
-        self.fabric.datagrams.release_packet(id);
-        let more = cut.count - 1;
-        let datagram = &mut self.fabric.datagrams[whole.datagram];
-        datagram.fragments += more as u16;
-        datagram.holds += more as u32;
-        let since = self.frames.lines_before(whole.place);
-        for index in 0..cut.count {
-            let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
-            let offset = whole.offset + (index * cut.full / 8) as u16;
-            // It has been counted here as the whole, and is when it goes on.
-            let ttl = whole.ttl + 1;
-            let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
-            self.fabric.ledger.inherits(fragment, stamp.as_ref());
-            if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
-                let offset = (index * cut.full) as u32;
-                trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);
-            }
-            self.go(fragment, whole.place, at, false);
-        }
-    }
-
     /// A packet comes to a discipline.
     #[inline(never)]
     fn join_discipline(&mut self, place: u32, port: u32, view: queue::Packet, at: u64) -> Option<(u32, u64)> {
@@ -659,78 +615,5 @@ impl Network {
             }
         }
         self.lose_all(port);
-    }
-
-    /// Lose what the discipline of a port has lost now.
-    fn lose_all(&mut self, port: u32) {
-        while let Some((packet, cause)) = self.frames.lost.pop() {
-            self.refuse(port, packet.id, cause, self.now);
-        }
-    }
-
-    /// A port loses a packet.
-    #[inline(never)]
-    fn refuse(&mut self, port: u32, id: u32, cause: Cause, at: u64) {
-        let number = self.frames.ports[port as usize].port as usize;
-        if self.loses_later(id, Place::Queue(number, cause), at) {
-            return;
-        }
-        if let Some(later) = &mut self.fabric.ledger.later {
-            later.lost(number, 1);
-        }
-        if self.fabric.window.holds(at) {
-            self.frames.ports[port as usize].count_lost();
-        }
-        if let Some(trace) = &mut self.fabric.trace {
-            trace.dropped(number, at);
-        }
-        self.lose_packet(id, Place::Queue(number, cause), at);
-    }
-
-    /// Where packets come from outside, nothing is lost before its time: whether the loss waits for it.
-    #[inline]
-    fn loses_later(&mut self, packet: u32, place: Place, at: u64) -> bool {
-        let Some(fates) = self.fabric.fates.as_mut().filter(|_| at > self.now) else { return false };
-        // Of one instant in the order in which they are found: what number a packet has depends on when somebody looked at those before it.
-        let order = fates.lost_later(packet, place);
-        self.events.push(at, order, Event::Lose(packet));
-        true
-    }
-
-    /// A packet is lost, as was known before.
-    pub(super) fn lose_now(&mut self, packet: u32) {
-        let fates = self.fabric.fates.as_mut().expect("only what came from outside is lost later");
-        match fates.place_of(packet) {
-            Place::Queue(number, cause) => {
-                self.refuse(self.frames.places[number], packet, cause, self.now);
-            }
-            place => self.lose_packet(packet, place, self.now),
-        }
-    }
-
-    fn lose_packet(&mut self, packet: u32, place: Place, at: u64) {
-        let Packet { datagram, place: came_to, .. } = *self.fabric.datagrams.packet(packet);
-        let trail = self.frames.trail(came_to);
-        if packet != datagram || !self.fabric.lose_plainly(datagram, trail, place, at) {
-            self.lose_oddly(packet, place, at);
-        }
-    }
-
-    /// A packet is lost: one of several of a datagram, or one that somebody follows.
-    #[inline(never)]
-    fn lose_oddly(&mut self, packet: u32, place: Place, at: u64) {
-        let datagram = self.fabric.datagrams.packet(packet).datagram;
-        self.fabric.follow_fragments(datagram);
-        self.note_lines(packet);
-        self.fabric.lose_datagram(datagram, place, at);
-        if !self.groups.is_idle() {
-            self.lose_copies(datagram, place, at);
-        }
-        if self.fabric.window.holds(at) {
-            let flow = self.fabric.datagrams[datagram].flow as usize;
-            self.fabric.flows[flow].losses(place).cells += 1;
-        }
-        self.fabric.datagrams.release_packet(packet);
-        self.fabric.release_datagram(datagram);
     }
 }

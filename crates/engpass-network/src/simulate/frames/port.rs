@@ -1,19 +1,22 @@
 //! The transmitter of one direction of a link that carries frames.
 
 use engpass_model::element::Doing;
-use engpass_model::queue::{self, Cause, Discipline, PortView, Scheduler, Verdict};
+use engpass_model::queue::{self, Cause, Discipline};
 use engpass_model::random::Stream;
-use engpass_model::time::{Pace, Time};
+use engpass_model::time::Pace;
 use engpass_model::unit::QueueLimit;
 use engpass_model::wire::{Framing, ethernet};
 use engpass_testbed::topology::LinkEnds;
 
+mod service;
+
 use super::clock::Clock;
 use super::lottery::{Flying, Lottery};
-use super::outage::{Served, drain};
+use super::outage::Served;
 use super::sent::{SentOff, TOLD};
 use crate::simulate::ledger::Transmission;
 use crate::simulate::tally::Window;
+use service::Service;
 
 /// A transmitter with what waits for it and what is on its way behind it.
 ///
@@ -109,17 +112,6 @@ enum Waiting {
     Service(Box<Service>),
 }
 
-/// A discipline that decides when the line is free.
-struct Service {
-    scheduler: Box<dyn Scheduler>,
-    /// When it is asked next; `u64::MAX` when it need not be.
-    asked: u64,
-    /// Since when it has held packets back although the line is free.
-    held_since: Option<u64>,
-    /// Of a line that changes.
-    served: Option<Served>,
-}
-
 /// A packet that was put on a line.
 pub(super) struct OnLine {
     /// When its last bit has left.
@@ -134,17 +126,6 @@ impl OnLine {
     fn begun(&self) -> u64 {
         let (whole, ticks) = self.transmission.begin;
         whole + u64::from(ticks > 0)
-    }
-}
-
-impl Service {
-    fn new(scheduler: Box<dyn Scheduler>, served: Option<Served>) -> Box<Self> {
-        Box::new(Self { scheduler, asked: u64::MAX, held_since: None, served })
-    }
-
-    /// Whether it decides about packets when they come, and they have their places until they have left.
-    fn decides_on_arrival(&self) -> bool {
-        self.served.as_ref().is_some_and(Served::decides_on_arrival)
     }
 }
 
@@ -505,87 +486,6 @@ impl FramePort {
         u64::from(self.queue_bytes(ip) + self.clock.physical)
     }
 
-    /// A packet comes to the transmitter. `mark` says whether it gets the mark of congestion.
-    pub(super) fn join(
-        &mut self,
-        now: u64,
-        packet: queue::Packet,
-        lost: &mut Vec<(queue::Packet, Cause)>,
-        mark: &mut bool,
-        window: &Window,
-    ) -> Joined {
-        let end = self.clock.end;
-        match &mut self.waiting {
-            Waiting::All | Waiting::Room(_) => {}
-            Waiting::Arrival(admission) => {
-                // Nothing is alone where more than room is asked for.
-                self.sent.release(now);
-                let view =
-                    PortView { backlog: self.sent.queue(), idle_since: self.sent.idle_since().map(Time) };
-                match admission.admit(Time(now), view, &packet) {
-                    Verdict::Drop(cause) => return Joined::Lost(cause),
-                    Verdict::Accept { mark: marked } => *mark = marked,
-                }
-            }
-            Waiting::Service(service) => {
-                let mut packet = packet;
-                if let Some(served) = &mut service.served {
-                    self.sent.release(now);
-                    match served.admits(now, &self.sent, service.scheduler.backlog(), &mut packet) {
-                        Ok(()) => {}
-                        Err(refused) => return refused,
-                    }
-                }
-                let Service { scheduler, asked, .. } = &mut **service;
-                if *asked == u64::MAX && end < now && scheduler.backlog().packets == 0 {
-                    // It is asked whenever the line becomes free. It had nothing then, but it may note that, whenever it is told.
-                    scheduler.dequeue(Time(now), lost);
-                }
-                scheduler.enqueue(Time(now), packet, lost);
-                let due = now.max(end);
-                let sooner = due < *asked;
-                if sooner {
-                    *asked = due;
-                }
-                return Joined::Waits(sooner.then_some(due));
-            }
-        }
-        Joined::Leaves(self.send(now, packet.bytes, window))
-    }
-
-    /// The line may be free: the packet that is sent now, and when to ask again.
-    pub(super) fn serve(
-        &mut self,
-        now: u64,
-        lost: &mut Vec<(queue::Packet, Cause)>,
-        window: &Window,
-    ) -> (Option<(queue::Packet, OnLine)>, Option<u64>) {
-        let Waiting::Service(service) = &mut self.waiting else {
-            unreachable!("only a discipline that serves is asked to");
-        };
-        if service.asked != now {
-            // An earlier question was put since; this one is void.
-            return (None, None);
-        }
-        service.asked = u64::MAX;
-        let next = service.scheduler.dequeue(Time(now), lost);
-        let Some(packet) = next else {
-            let ready = service.scheduler.next_ready(Time(now)).map(|ready| ready.ps().max(now + 1));
-            service.asked = ready.unwrap_or(u64::MAX);
-            service.held_since = ready.and(service.held_since.or(Some(now)));
-            return (None, ready);
-        };
-        let more = service.scheduler.backlog().packets > 0;
-        let held = service.held_since.take().map_or(0, |since| now - since);
-        let mut sent = self.send(now, packet.bytes, window);
-        sent.transmission.held = held;
-        let again = more.then_some(self.clock.end);
-        if let (Waiting::Service(service), Some(again)) = (&mut self.waiting, again) {
-            service.asked = again;
-        }
-        (Some((packet, sent)), again)
-    }
-
     /// Put a frame of so many bytes, those around it apart, on the line, behind what is there.
     #[inline(always)]
     fn send(&mut self, now: u64, bytes: u32, window: &Window) -> OnLine {
@@ -644,20 +544,6 @@ impl FramePort {
             Some(idle) => Doing { idle, rounding: self.clock.rounding(), begun: 0 },
             None => Doing::default(),
         }
-    }
-
-    /// The line goes down or comes up. Returns the packets that waited for it, if it loses them.
-    pub(super) fn change(&mut self, now: u64, down: bool) -> Vec<queue::Packet> {
-        let Some(lottery) = &mut self.lottery else { unreachable!("only lines that may change do") };
-        lottery.change(now, down);
-        let Waiting::Service(service) = &mut self.waiting else { return Vec::new() };
-        let Some(served) = &mut service.served else { return Vec::new() };
-        if !served.change(down) {
-            return Vec::new();
-        }
-        let scheduler = std::mem::replace(&mut service.scheduler, served.begin_anew(now));
-        (service.asked, service.held_since) = (u64::MAX, None);
-        drain(scheduler, Time(now))
     }
 
     /// Whether an outage has cut a packet that arrives.
@@ -739,6 +625,7 @@ impl FramePort {
 mod tests {
     use super::*;
     use engpass_model::queue::{DropTail, Ecn, Queue};
+    use engpass_model::time::Time;
     use engpass_model::unit::{QueueLimit, Share};
     use engpass_model::wire::Medium;
     use engpass_testbed::topology::Line;

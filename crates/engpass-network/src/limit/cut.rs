@@ -1,0 +1,209 @@
+//! Bounds where packets may take several ways: all lines side by side together.
+//!
+//! Every way has as many links as the others, so every packet crosses one link of each *level*. What a flow gets cannot be more than the lines
+//! of a level let through together. Each line gets at most what can come to it.
+
+use std::collections::BTreeMap;
+
+use engpass_testbed::Topology;
+use engpass_testbed::topology::{Hop, Leg, NodeId, NodeKind};
+
+use super::demand::{Builder, Demand};
+use super::piece::Part;
+use super::way::There;
+
+/// Where on its ways a lane needs something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// On the way of the packets that come back.
+    pub(super) back: bool,
+    /// Links before it.
+    pub(super) level: usize,
+    pub(super) spot: Spot,
+}
+
+/// A place among those of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Spot {
+    /// A line.
+    Line(Hop),
+    /// What stands before a line for the packets of a leg: a token bucket, a policer or a shaper.
+    Leg(Hop, Leg),
+    /// A router, as many links behind the sender as its level says.
+    Node(NodeId),
+}
+
+/// The most payload of a lane past a place over the counted time, in bit/s.
+pub(super) struct Gate {
+    pub(super) place: Place,
+    pub(super) most: f64,
+    /// The part of it that does not need the place in the counted time.
+    pub(super) ahead: f64,
+}
+
+/// A stop whose legs packets take in turns, and no packets of other flows.
+pub(super) struct Turns {
+    /// Payload of the longest packets, over that of the shortest.
+    ratio: f64,
+    /// By leg, most bits of payload above its share, because turns have no end in the counted time.
+    above: Vec<f64>,
+}
+
+impl Builder<'_> {
+    /// The stops of a lane of equal datagrams at which turns are certain.
+    pub(super) fn turns(&self, demand: &Demand<'_>, there: &There) -> BTreeMap<usize, Turns> {
+        let mut turns = BTreeMap::new();
+        for (place, stop) in demand.lane.there.stops.iter().enumerate().filter(|(_, stop)| stop.in_turns) {
+            let NodeKind::Router(router) = self.topology.kind(stop.node) else {
+                unreachable!("only routers choose")
+            };
+            let legs: Vec<Leg> = stop.onward.iter().map(|onward| onward.leg).collect();
+            if !self.sharing.is_own_group(stop.node, legs) {
+                continue;
+            }
+            let bits = || there.arriving[place].parts.iter().map(Part::bits);
+            let (longest, shortest) = (bits().fold(0.0, f64::max), bits().fold(f64::INFINITY, f64::min));
+            // Packets without payload take turns, too.
+            if shortest <= 0.0 {
+                continue;
+            }
+            let above = stop.onward.iter().map(|onward| {
+                let link = &self.topology.links[self.topology.first_hop(onward.leg).link].name;
+                let weight = f64::from(self.testbed.routers[router].ecmp.weight(link));
+                weight * (1.0 - onward.share) * longest
+            });
+            turns.insert(place, Turns { ratio: longest / shortest, above: above.collect() });
+        }
+        turns
+    }
+}
+
+/// What stands at a place for all lanes of a flow, in bit/s.
+#[derive(Clone, Copy)]
+struct Joint {
+    /// The most of any lane that has it alone, without what is ahead.
+    most: f64,
+    /// What is ahead, of all lanes.
+    ahead: f64,
+    /// What comes to it.
+    comes: f64,
+}
+
+impl Joint {
+    /// A place at which nothing stands.
+    const OPEN: Self = Self { most: f64::NEG_INFINITY, ahead: 0.0, comes: 0.0 };
+
+    /// So much of a lane comes, and the lane has this gate there, if any. Returns what passes of it.
+    fn add(&mut self, gate: Option<&&Gate>, comes: f64) -> f64 {
+        let (most, ahead) = gate.map_or((f64::INFINITY, 0.0), |gate| (gate.most, gate.ahead));
+        self.most = self.most.max(if ahead > 0.0 { most - ahead } else { most });
+        self.ahead += ahead;
+        self.comes += comes;
+        comes.min(most)
+    }
+
+    fn passes(&self) -> f64 {
+        self.comes.min(self.most + self.ahead)
+    }
+}
+
+/// A level of the ways of a flow.
+#[derive(Default)]
+struct Level {
+    /// The lines, each with what stands before it, by leg.
+    lines: BTreeMap<Hop, (Joint, BTreeMap<Leg, Joint>)>,
+    /// The nodes before the lines at which a leg begins.
+    nodes: BTreeMap<NodeId, Joint>,
+    /// What is inside circuits there, and comes to no node.
+    inside: f64,
+}
+
+/// The bounds of a flow whose packets may take several ways.
+pub(super) struct Cuts {
+    there: Vec<Level>,
+    back: Vec<Level>,
+}
+
+/// What stands side by side.
+pub(super) enum Beside {
+    /// Links, by index.
+    Links(Vec<usize>),
+    /// Nodes.
+    Nodes(Vec<NodeId>),
+}
+
+impl Cuts {
+    /// Those of the lanes of a flow; `sent` is the most payload that each of them sends, in bit/s.
+    pub(super) fn new(topology: &Topology, lanes: &[Demand<'_>], sent: &[f64]) -> Self {
+        let mut cuts = Self { there: Vec::new(), back: Vec::new() };
+        for (lane, sent) in lanes.iter().zip(sent) {
+            follow(&mut cuts.there, topology, lane, false, *sent);
+            // Acknowledgements are no payload: only what stands on their way bounds it.
+            follow(&mut cuts.back, topology, lane, true, f64::INFINITY);
+        }
+        cuts
+    }
+
+    /// The bound of all that stands beside this place, together, in bit/s; `None` if nothing does.
+    pub(super) fn at(&self, place: Place) -> Option<(f64, Beside)> {
+        let level = if place.back { self.back.get(place.level) } else { self.there.get(place.level) }?;
+        if let Spot::Node(node) = place.spot {
+            if !level.nodes.contains_key(&node) || (level.nodes.len() == 1 && level.inside == 0.0) {
+                return None;
+            }
+            let passes: f64 = level.nodes.values().map(Joint::passes).sum();
+            return Some((passes + level.inside, Beside::Nodes(level.nodes.keys().copied().collect())));
+        }
+        if level.lines.values().map(|(_, legs)| legs.len()).sum::<usize>() == 1 {
+            return None;
+        }
+        let passes = level.lines.values().map(|(line, legs)| {
+            let legs: f64 = legs.values().map(Joint::passes).sum();
+            legs.min(line.most + line.ahead)
+        });
+        Some((passes.sum(), Beside::Links(level.lines.keys().map(|hop| hop.link).collect())))
+    }
+}
+
+/// Adds what a lane may send to the levels of its ways.
+fn follow(levels: &mut Vec<Level>, topology: &Topology, lane: &Demand<'_>, back: bool, sent: f64) {
+    let gates: BTreeMap<(usize, Spot), &Gate> = (lane.gates.iter())
+        .filter(|gate| gate.place.back == back)
+        .map(|gate| ((gate.place.level, gate.place.spot), gate))
+        .collect();
+    let stops = if back { &lane.lane.back.stops } else { &lane.lane.there.stops };
+    // Links before each stop, and what comes to it.
+    let mut arriving = vec![(0, 0.0); stops.len()];
+    arriving[0].1 = sent;
+    for (place, stop) in stops.iter().enumerate() {
+        let (first, comes) = arriving[place];
+        let gate = gates.get(&(first, Spot::Node(stop.node)));
+        let comes = level(levels, first).nodes.entry(stop.node).or_insert(Joint::OPEN).add(gate, comes);
+        let turns = lane.turns.get(&place).filter(|_| !back);
+        for (index, onward) in stop.onward.iter().enumerate() {
+            let mut passes = comes.min(turns.map_or(f64::INFINITY, |turns| {
+                comes * onward.share * turns.ratio + lane.span.rate(turns.above[index])
+            }));
+            let hops = topology.hops(onward.leg);
+            for (position, hop) in hops.iter().enumerate() {
+                let here = level(levels, first + position);
+                here.inside += if position > 0 { passes } else { 0.0 };
+                let (line, legs) = here.lines.entry(*hop).or_insert((Joint::OPEN, BTreeMap::new()));
+                let gate = |spot| gates.get(&(first + position, spot));
+                passes = line.add(gate(Spot::Line(*hop)), passes);
+                let leg = legs.entry(onward.leg).or_insert(Joint::OPEN);
+                passes = leg.add(gate(Spot::Leg(*hop, onward.leg)), passes);
+            }
+            let (links, sum) = &mut arriving[onward.to];
+            (*links, *sum) = (first + hops.len(), *sum + passes);
+        }
+    }
+}
+
+/// The level behind so many links.
+fn level(levels: &mut Vec<Level>, links: usize) -> &mut Level {
+    if levels.len() <= links {
+        levels.resize_with(links + 1, Level::default);
+    }
+    &mut levels[links]
+}

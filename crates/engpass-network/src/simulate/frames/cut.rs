@@ -1,0 +1,54 @@
+//! What a router does with packets that it cannot send on as they are: it cuts those that are too large (RFC 791 section 3.2), and stops those
+//! that have been through too many routers.
+
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
+
+use super::{Packet, Step};
+use crate::simulate::Network;
+use crate::simulate::tally::Place;
+
+impl Network {
+    /// A router loses a packet that has been through too many, or cuts one that is too large.
+    #[cold]
+    pub(super) fn stop(&mut self, id: u32, step: Step, at: u64) {
+        if self.fabric.datagrams.packet(id).ttl > 0 {
+            self.cut(id, step, at);
+        } else {
+            let node = self.frames.routers[step.router as usize].node;
+            if !self.loses_later(id, Place::Ttl(node), at) {
+                self.lose_packet(id, Place::Ttl(node), at);
+            }
+        }
+    }
+
+    /// Cut a packet for the MTU of the way out; its fragments go on.
+    pub(super) fn cut(&mut self, id: u32, step: Step, at: u64) {
+        let whole = *self.fabric.datagrams.packet(id);
+        let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
+        // The first fragment may take its place.
+        let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
+        // It may have gone all its way, and its stamp been taken, before the second one comes into being.
+        let stamp = self.fabric.ledger.stamp_of(id);
+        self.fabric.write_down(whole.datagram);
+        self.note_lines(id);
+        self.fabric.datagrams.release_packet(id);
+        let more = cut.count - 1;
+        let datagram = &mut self.fabric.datagrams[whole.datagram];
+        datagram.fragments += more as u16;
+        datagram.holds += more as u32;
+        let since = self.frames.lines_before(whole.place);
+        for index in 0..cut.count {
+            let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
+            let offset = whole.offset + (index * cut.full / 8) as u16;
+            // It has been counted here as the whole, and is when it goes on.
+            let ttl = whole.ttl + 1;
+            let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
+            self.fabric.ledger.inherits(fragment, stamp.as_ref());
+            if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
+                let offset = (index * cut.full) as u32;
+                trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);
+            }
+            self.go(fragment, whole.place, at, false);
+        }
+    }
+}

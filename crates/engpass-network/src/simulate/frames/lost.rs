@@ -1,0 +1,83 @@
+//! Packets that a port, a line or a router loses.
+
+use engpass_model::queue::Cause;
+
+use super::Packet;
+use crate::simulate::Network;
+use crate::simulate::event::Event;
+use crate::simulate::tally::Place;
+
+impl Network {
+    /// A port loses a packet.
+    #[inline(never)]
+    pub(super) fn refuse(&mut self, port: u32, id: u32, cause: Cause, at: u64) {
+        let number = self.frames.ports[port as usize].port as usize;
+        if self.loses_later(id, Place::Queue(number, cause), at) {
+            return;
+        }
+        if let Some(later) = &mut self.fabric.ledger.later {
+            later.lost(number, 1);
+        }
+        if self.fabric.window.holds(at) {
+            self.frames.ports[port as usize].count_lost();
+        }
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.dropped(number, at);
+        }
+        self.lose_packet(id, Place::Queue(number, cause), at);
+    }
+
+    /// Where packets come from outside, nothing is lost before its time: whether the loss waits for it.
+    #[inline]
+    pub(super) fn loses_later(&mut self, packet: u32, place: Place, at: u64) -> bool {
+        let Some(fates) = self.fabric.fates.as_mut().filter(|_| at > self.now) else { return false };
+        // Of one instant in the order in which they are found: what number a packet has depends on when somebody looked at those before it.
+        let order = fates.lost_later(packet, place);
+        self.events.push(at, order, Event::Lose(packet));
+        true
+    }
+
+    /// A packet is lost, as was known before.
+    pub(in crate::simulate) fn lose_now(&mut self, packet: u32) {
+        let fates = self.fabric.fates.as_mut().expect("only what came from outside is lost later");
+        match fates.place_of(packet) {
+            Place::Queue(number, cause) => {
+                self.refuse(self.frames.places[number], packet, cause, self.now);
+            }
+            place => self.lose_packet(packet, place, self.now),
+        }
+    }
+
+    pub(super) fn lose_packet(&mut self, packet: u32, place: Place, at: u64) {
+        let Packet { datagram, place: came_to, .. } = *self.fabric.datagrams.packet(packet);
+        let trail = self.frames.trail(came_to);
+        if packet != datagram || !self.fabric.lose_plainly(datagram, trail, place, at) {
+            self.lose_oddly(packet, place, at);
+        }
+    }
+
+    /// A packet is lost: one of several of a datagram, or one that somebody follows.
+    #[inline(never)]
+    pub(super) fn lose_oddly(&mut self, packet: u32, place: Place, at: u64) {
+        let datagram = self.fabric.datagrams.packet(packet).datagram;
+        self.fabric.follow_fragments(datagram);
+        self.note_lines(packet);
+        self.fabric.lose_datagram(datagram, place, at);
+        if !self.groups.is_idle() {
+            self.lose_copies(datagram, place, at);
+        }
+        if self.fabric.window.holds(at) {
+            let flow = self.fabric.datagrams[datagram].flow as usize;
+            self.fabric.flows[flow].losses(place).cells += 1;
+        }
+        self.fabric.datagrams.release_packet(packet);
+        self.fabric.release_datagram(datagram);
+    }
+
+    /// Lose what the discipline of a port has lost now.
+    pub(super) fn lose_all(&mut self, port: u32) {
+        while let Some((packet, cause)) = self.frames.lost.pop() {
+            self.refuse(port, packet.id, cause, self.now);
+        }
+    }
+}

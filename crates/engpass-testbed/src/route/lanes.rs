@@ -1,0 +1,229 @@
+//! The ways of each connection of a flow: what policies choose while everything is up, and what they may choose besides.
+
+use std::collections::BTreeMap;
+
+use engpass_model::forward::{Heads, Member, View};
+use engpass_model::source::{Traffic, poisson::Sizes};
+use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
+
+use super::heads;
+use crate::testbed::Testbed;
+use crate::topology::{Fan, Leg, NodeId, NodeKind, Topology};
+
+/// Connections of a flow whose packets take the same ways. A flow without connections counts as one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lane {
+    /// Number of connections.
+    pub connections: u32,
+    /// The ways of their packets.
+    pub there: Spread,
+    /// The ways of the packets that come back.
+    pub back: Spread,
+}
+
+/// The ways of packets from one node to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spread {
+    /// The places to which packets may come. The first one is the sender, the last one the receiver, and every leg leads to a later one.
+    /// A node may have several: whole datagrams and fragments may go on differently.
+    pub stops: Vec<Stop>,
+}
+
+/// A place to which packets may come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stop {
+    /// Its node.
+    pub node: NodeId,
+    /// The legs on which packets may go on, in the order of the file; none at the end.
+    pub onward: Vec<Onward>,
+    /// Whether all packets take the legs in turns, always by the same weights: no event changes an interface that the router chooses from.
+    pub in_turns: bool,
+}
+
+/// A leg on which packets may go on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Onward {
+    /// The leg.
+    pub leg: Leg,
+    /// Share of the packets at the stop that take it while everything is up: 0 if only an event makes packets take it, or if only a packet of
+    /// another length does. Where lengths vary, half of the packets count as fragments.
+    pub share: f64,
+    /// Index of the stop at its end.
+    pub to: usize,
+}
+
+impl Spread {
+    /// The legs of the only way there is; `None` if there are several.
+    pub fn only_way(&self) -> Option<Vec<Leg>> {
+        let onward = self.stops.iter().filter(|stop| !stop.onward.is_empty());
+        onward.map(|stop| if let [only] = &stop.onward[..] { Some(only.leg) } else { None }).collect()
+    }
+
+    fn one_way(topology: &Topology, from: NodeId, legs: impl Iterator<Item = Leg>) -> Self {
+        let mut stops = vec![Stop { node: from, onward: Vec::new(), in_turns: false }];
+        for leg in legs {
+            let to = stops.len();
+            let node = topology.last_hop(leg).to;
+            stops[to - 1].onward.push(Onward { leg, share: 1.0, to });
+            stops.push(Stop { node, onward: Vec::new(), in_turns: false });
+        }
+        Self { stops }
+    }
+}
+
+/// The connections of a flow, by the ways that they take; in the order of the first connection of each.
+pub fn lanes(testbed: &Testbed, topology: &Topology, flow: usize) -> Vec<Lane> {
+    let (path, traffic) = (&topology.flows[flow], &testbed.traffic[flow]);
+    let connections = traffic.streams();
+    let Some(fans) = &path.fans else {
+        let there = Spread::one_way(topology, path.from, path.legs.iter().copied());
+        let back = Spread::one_way(topology, path.to, path.legs.iter().rev().map(|leg| leg.back()));
+        return vec![Lane { connections, there, back }];
+    };
+    let mut lanes: Vec<Lane> = Vec::new();
+    for stream in 0..connections {
+        let heads = heads(testbed, topology, flow, stream as usize);
+        let spread = |(fan, from, to, heads): (&Fan, NodeId, NodeId, Heads)| {
+            let lengths = Lengths::of(traffic, topology, fan, path.mtu);
+            let known = BTreeMap::new();
+            Walk { testbed, topology, fan, to, heads, lengths, stops: Vec::new(), known }.spread(from)
+        };
+        let there = spread((&fans[0], path.from, path.to, heads));
+        let back = spread((&fans[1], path.to, path.from, heads.reversed()));
+        match lanes.iter_mut().find(|lane| lane.there == there && lane.back == back) {
+            Some(lane) => lane.connections += 1,
+            None => lanes.push(Lane { connections: 1, there, back }),
+        }
+    }
+    lanes
+}
+
+/// The packets that come to a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Packets {
+    /// Whole datagrams.
+    Whole,
+    /// Fragments.
+    Fragments,
+    /// Some of each.
+    Both,
+}
+
+/// What is known of the packets of a lane before they are sent.
+#[derive(Clone, Copy, Debug)]
+struct Lengths {
+    /// Bytes of each datagram as one IP packet, where all are equally long.
+    all: Option<u64>,
+    /// The packets as they leave the sender.
+    sent: Packets,
+    /// Whether that is certain of all of them.
+    certain: bool,
+}
+
+impl Lengths {
+    fn of(traffic: &Traffic, topology: &Topology, fan: &Fan, mtu: u64) -> Self {
+        /// No TCP segment without data is longer as an IP packet.
+        const LONGEST_ACK: u64 = 120;
+        let equal = |message: u64| {
+            let bytes = IP_HEADER_BYTES + UDP_HEADER_BYTES + message;
+            let sent = if bytes > mtu { Packets::Fragments } else { Packets::Whole };
+            Self { all: Some(bytes), sent, certain: true }
+        };
+        match traffic {
+            Traffic::UdpStream(config) => equal(config.message.bytes()),
+            Traffic::UdpOnOff(config) => equal(config.message.bytes()),
+            Traffic::Poisson(config) if config.sizes == Sizes::Fixed => equal(config.message.bytes()),
+            // Segments are formed for the least MTU of all ways.
+            Traffic::TcpStream(_) => {
+                let certain = fan.legs().all(|leg| topology.mtu(leg) >= LONGEST_ACK);
+                Self { all: None, sent: Packets::Whole, certain }
+            }
+            _ => Self { all: None, sent: Packets::Both, certain: false },
+        }
+    }
+}
+
+/// A walk along all ways of a lane in one direction.
+struct Walk<'a> {
+    testbed: &'a Testbed,
+    topology: &'a Topology,
+    fan: &'a Fan,
+    to: NodeId,
+    heads: Heads,
+    lengths: Lengths,
+    /// Stops so far, each behind those to which it leads.
+    stops: Vec<Stop>,
+    known: BTreeMap<(NodeId, Packets), usize>,
+}
+
+impl Walk<'_> {
+    fn spread(mut self, from: NodeId) -> Spread {
+        self.stop(from, self.lengths.sent);
+        let last = self.stops.len() - 1;
+        let mut stops = self.stops;
+        stops.reverse();
+        stops.iter_mut().flat_map(|stop| &mut stop.onward).for_each(|onward| onward.to = last - onward.to);
+        Spread { stops }
+    }
+
+    /// The place among the stops of these packets at a node.
+    fn stop(&mut self, node: NodeId, packets: Packets) -> usize {
+        let key = (node, if node == self.to { Packets::Whole } else { packets });
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        let (legs, in_turns) = if node == self.to { (Vec::new(), false) } else { self.legs(node, packets) };
+        let mut onward = Vec::with_capacity(legs.len());
+        for (leg, share, packets) in legs {
+            let packets = self.behind(node, leg, packets);
+            let to = self.stop(self.topology.last_hop(leg).to, packets);
+            onward.push(Onward { leg, share, to });
+        }
+        self.stops.push(Stop { node, onward, in_turns });
+        self.known.insert(key, self.stops.len() - 1);
+        self.stops.len() - 1
+    }
+
+    /// The legs that packets take at a node, each with its share and its packets; and whether they take turns that nothing changes.
+    fn legs(&self, node: NodeId, packets: Packets) -> (Vec<(Leg, f64, Packets)>, bool) {
+        let (topology, legs) = (self.topology, self.fan.legs_at(node));
+        let router = match topology.kind(node) {
+            NodeKind::Router(router) if legs.len() > 1 => router,
+            _ => return (legs.iter().map(|leg| (*leg, 1.0, packets)).collect(), false),
+        };
+        let ecmp = &self.testbed.routers[router].ecmp;
+        let member = |leg: &Leg| {
+            let weight = ecmp.weight(&topology.links[topology.first_hop(*leg).link].name);
+            Member { weight, up: true }
+        };
+        let members: Vec<Member> = legs.iter().map(member).collect();
+        let mut policy = ecmp.config().build();
+        let may_change = legs.iter().any(|leg| topology.sees_events(node, *leg));
+        if let Some(shares) = policy.shares(&members) {
+            let legs = legs.iter().zip(shares).map(|(leg, share)| (*leg, share, packets));
+            return (legs.collect(), !may_change);
+        }
+        let mut choose = |fragment| policy.decide(&View { heads: &self.heads, fragment }, &members).member;
+        let mut taken = vec![(0.0, packets); legs.len()];
+        match packets {
+            Packets::Whole => taken[choose(false)].0 = 1.0,
+            Packets::Fragments => taken[choose(true)].0 = 1.0,
+            Packets::Both => match [choose(false), choose(true)] {
+                [whole, fragment] if whole == fragment => taken[whole].0 = 1.0,
+                [whole, fragment] => {
+                    (taken[whole], taken[fragment]) = ((0.5, Packets::Whole), (0.5, Packets::Fragments))
+                }
+            },
+        }
+        let all = !self.lengths.certain || may_change;
+        let legs = legs.iter().zip(taken).map(|(leg, (share, packets))| (*leg, share, packets));
+        (legs.filter(|(_, share, _)| all || *share > 0.0).collect(), false)
+    }
+
+    /// What becomes of packets on a leg: a router cuts them if they are too long for it.
+    fn behind(&self, node: NodeId, leg: Leg, packets: Packets) -> Packets {
+        let routed = matches!(self.topology.kind(node), NodeKind::Router(_));
+        let too_long = self.lengths.all.is_some_and(|bytes| bytes > self.topology.mtu(leg));
+        if routed && too_long { Packets::Fragments } else { packets }
+    }
+}

@@ -1,0 +1,69 @@
+//! The paths of a flow, for its outcome.
+
+use engpass_outcome::{MOST_PATHS, Path};
+
+use super::lanes::{Spread, lanes};
+use crate::testbed::Testbed;
+use crate::topology::{Hop, Leg, Topology};
+
+impl Topology {
+    /// The paths that packets of a flow take while everything is up, each with its share of them: the greatest share first, and of equal
+    /// ones the path whose links come first in the file. At most [`MOST_PATHS`]. `testbed` is the one that this is the topology of.
+    pub fn paths(&self, testbed: &Testbed, flow: usize) -> Vec<Path> {
+        let path = &self.flows[flow];
+        if path.fans.is_none() {
+            return vec![self.path(&path.route)];
+        }
+        let lanes = lanes(testbed, self, flow);
+        let all: u32 = lanes.iter().map(|lane| lane.connections).sum();
+        let mut found: Vec<(f64, Vec<Leg>)> = Vec::new();
+        for lane in &lanes {
+            for (share, legs) in lane.there.ways() {
+                let share = share * f64::from(lane.connections) / f64::from(all);
+                match found.iter_mut().find(|(_, known)| *known == legs) {
+                    Some((sum, _)) => *sum += share,
+                    None => found.push((share, legs)),
+                }
+            }
+        }
+        let links = |legs: &[Leg]| -> Vec<usize> {
+            legs.iter().flat_map(|leg| self.hops(*leg)).map(|hop| hop.link).collect()
+        };
+        found.sort_by(|(one, first), (other, second)| {
+            other.total_cmp(one).then_with(|| links(first).cmp(&links(second)))
+        });
+        found.truncate(MOST_PATHS);
+        let path = |(share, legs): (f64, Vec<Leg>)| {
+            let route: Vec<Hop> = legs.iter().flat_map(|leg| self.hops(*leg)).collect();
+            Path { share, ..self.path(&route) }
+        };
+        found.into_iter().map(path).collect()
+    }
+}
+
+impl Spread {
+    /// The ways that packets take while everything is up, with the share of each: at most [`MOST_PATHS`], those with the greatest shares.
+    fn ways(&self) -> Vec<(f64, Vec<Leg>)> {
+        // From each stop to the end, the legs from behind. A way with one of the greatest shares has one of the greatest on its rest.
+        let mut from: Vec<Vec<(f64, Vec<Leg>)>> = vec![Vec::new(); self.stops.len()];
+        for (place, stop) in self.stops.iter().enumerate().rev() {
+            let mut ways: Vec<(f64, Vec<Leg>)> = Vec::new();
+            for onward in stop.onward.iter().filter(|onward| onward.share > 0.0) {
+                for (share, legs) in &from[onward.to] {
+                    let mut legs = legs.clone();
+                    legs.push(onward.leg);
+                    ways.push((onward.share * share, legs));
+                }
+            }
+            if stop.onward.is_empty() {
+                ways.push((1.0, Vec::new()));
+            }
+            ways.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+            ways.truncate(MOST_PATHS);
+            from[place] = ways;
+        }
+        let mut ways = from.swap_remove(0);
+        ways.iter_mut().for_each(|(_, legs)| legs.reverse());
+        ways
+    }
+}
