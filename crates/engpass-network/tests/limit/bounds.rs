@@ -84,12 +84,9 @@ fn backlogs(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<f64> {
     flows.map(|((traffic, path), (_, flow))| backlog(testbed, path, traffic, flow, seed)).collect()
 }
 
-fn obeys(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
-    obeys_on(testbed, &resolve(testbed), seed)
-}
-
 /// No flow gets more than its bound and its backlog, and at their fair shares all flows together take no more than there is.
-pub(crate) fn obeys_on(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<(), TestCaseError> {
+pub(crate) fn obeys(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
+    let topology = &resolve(testbed);
     let outcome = limit(testbed, topology);
     let simulated = simulated(testbed, topology, seed);
     let counted = testbed.run.duration.0 - testbed.run.warmup.map_or(0, |warmup| warmup.0);
