@@ -39,7 +39,7 @@ fn spread() -> impl Strategy<Value = Drawn> {
 }
 
 proptest! {
-    #![proptest_config(engpass_cases::cases(4000))]
+    #![proptest_config(engpass_cases::cases(1000))]
 
     /// The laws of all outcomes, of bounds, and of idle delays.
     #[test]
