@@ -223,6 +223,16 @@ class Situation:
         return max((flow.outage.longest_s for flow in self._flows if flow.outage is not None), default=None)
 
     @property
+    def lost_down(self) -> float:
+        """Datagrams, and segments without data, that were lost on lines that were down, per repeat."""
+        return mean([flow.outage.lost for flow in self._flows if flow.outage is not None]) or 0.0
+
+    @property
+    def outage_text(self) -> str:
+        """What lines that were down have lost, in words."""
+        return f"{self.lost_down:,.0f} lost to line down" if self.lost_down else ""
+
+    @property
     def has_gap(self) -> bool:
         """Whether the longest gap is more than the time between its datagrams, and than a queue may take."""
         received = [flow.datagrams.received for flow in self._flows if flow.datagrams is not None]

@@ -204,7 +204,30 @@ impl Network {
             (name, line)
         });
         let queues = queues.collect();
-        (ports, numbers, Timeline { duration_s: seconds(self.end), flows, queues })
+        (
+            ports,
+            numbers,
+            Timeline { duration_s: seconds(self.end), flows, queues, outages: self.outages(topology) },
+        )
+    }
+
+    /// When links are down, in the order in which they first go down.
+    fn outages(&self, topology: &Topology) -> IndexMap<String, Vec<[f64; 2]>> {
+        let mut outages: IndexMap<String, Vec<[f64; 2]>> = IndexMap::new();
+        let mut is_down = vec![false; topology.links.len()];
+        for change in &self.changes {
+            if std::mem::replace(&mut is_down[change.link], change.down) == change.down {
+                continue;
+            }
+            let all = outages.entry(topology.links[change.link].name.clone()).or_default();
+            if change.down {
+                all.push([seconds(change.at), seconds(self.end)]);
+            } else if let Some(last) = all.last_mut() {
+                last[1] = seconds(change.at);
+            }
+        }
+        outages.values_mut().for_each(|all| all.truncate(MOST_EVENTS));
+        outages
     }
 
     /// Write down how things stand at `at`, up to which everything has happened.
