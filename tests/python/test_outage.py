@@ -131,6 +131,7 @@ def test_the_page_has_the_longest_gap_beside_the_delays() -> None:
     cells = dict(zip(head.split(" | "), row.split(" | "), strict=True))
     assert cells["Longest gap ms"] == "501"
     assert "near -> far (upper) | line down | stream | 500" in text
+    assert "nothing arrives for up to 501 ms." in text
 
 
 def test_claims_name_gaps_and_losses_of_outages() -> None:

@@ -21,6 +21,9 @@ FULL = 0.01
 SPARE = 0.05
 """A line that is idle for this share of the time because routers chose other ways is spare."""
 
+TWICE = 0.001
+"""If more than this share of a line goes into segments that arrive twice, TCP sends too much."""
+
 DOWN = "line down"
 """The cause of losses on a line that has failed; with `idle: ` before it, its idle time."""
 

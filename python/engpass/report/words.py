@@ -69,7 +69,8 @@ def _result(table: Table, flow: str, variant: str) -> str:
         else:
             text += f", {say.percent(best.goodput.mean / fair)} of its limit"
     text += _others(mine, best)
-    return "; ".join(filter(None, (text, _loss(table, measured, best), _delay(table, measured)))) + "."
+    more = (_loss(table, measured, best), _delay(table, measured), _gap(table, measured))
+    return "; ".join(filter(None, (text, *more))) + "."
 
 
 def _loss(table: Table, points: Sequence[Point], best: Point) -> str:
@@ -94,6 +95,15 @@ def _delay(table: Table, points: Sequence[Point]) -> str:
         return ""
     seconds, slowest = max(known, key=lambda one: one[0])
     return f"the delay of 99 % is at most {say.duration(seconds)}{_at(table, slowest)}"
+
+
+def _gap(table: Table, points: Sequence[Point]) -> str:
+    """The longest time without a reception in words; nothing where the file has no events."""
+    known = [(p.gap.high, p) for p in points if p.gap is not None]
+    if not known:
+        return ""
+    seconds, longest = max(known, key=lambda one: one[0])
+    return f"nothing arrives for up to {say.duration(seconds)}{_at(table, longest)}"
 
 
 def _others(points: Sequence[Point], best: Point) -> str:
