@@ -20,6 +20,8 @@ DONE_BY = {
 }
 """How an engine came to its figures."""
 _MOST_SENTENCES = 8
+_BRIEF = 5e-3
+"""Seconds without a reception that are not worth a word: a queue may take as long."""
 
 
 def summary(run: Run, table: Table) -> str:
@@ -100,9 +102,9 @@ def _delay(table: Table, points: Sequence[Point]) -> str:
 def _gap(table: Table, points: Sequence[Point]) -> str:
     """The longest time without a reception in words; nothing where the file has no events."""
     known = [(p.gap.high, p) for p in points if p.gap is not None]
-    if not known:
+    seconds, longest = max(known, key=lambda one: one[0], default=(0.0, None))
+    if longest is None or seconds <= _BRIEF:
         return ""
-    seconds, longest = max(known, key=lambda one: one[0])
     return f"nothing arrives for up to {say.duration(seconds)}{_at(table, longest)}"
 
 
