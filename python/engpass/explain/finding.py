@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from engpass import above, say
 from engpass.explain.service import GOODPUT
-from engpass.explain.situation import DOWN, FULL, Drop, Hop, Situation
+from engpass.explain.situation import DOWN, FULL, TWICE, Drop, Hop, Situation
 from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
 from engpass.types.outcome import Bottleneck, SetBy
 
@@ -174,6 +174,8 @@ def _held(at: Situation) -> Finding:
     if (shared := _shared(at)) is not None:
         return shared
     lost, waiting = _lost(at), _waiting(at)
+    if lost is None and waiting is not None and (overtaken := _overtaken(at)) is not None:
+        return replace(waiting, evidence=f"{waiting.evidence}, because {overtaken}")
     if lost is None:
         return _queued(at, waiting) or waiting or _unseen(at)
     if waiting is None or not at.tcp:
@@ -247,6 +249,16 @@ def _spare(at: Situation) -> str | None:
         idle = f"idle {say.percent(lines[0].idle)} of the time"
         return f"{router}, which leaves link `{lines[0].link}`{others} {idle}"
     return None
+
+
+def _overtaken(at: Situation) -> str | None:
+    """The router whose turns make packets of a connection overtake each other, if segments are sent twice."""
+    again = at.counts.get("retransmitted_segments", 0.0)
+    routers = [hop.start for hop in at.hops if at.policy(hop.start) == "round-robin" and at.part(hop) < 1]
+    if not again or at.share("duplicate") <= TWICE or not routers:
+        return None
+    said = f"packets that router `{routers[0]}` sends over several ways overtake each other"
+    return f"{said}: {again:,.0f} segments are sent again and none is lost"
 
 
 def _shared(at: Situation) -> Finding | None:
