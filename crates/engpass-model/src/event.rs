@@ -75,25 +75,53 @@ impl Event {
 
     /// Its changes up to `end`, the end included, in order of time; times in picoseconds. What is random is drawn from `random`: the time up, then
     /// the time down, and so on.
-    pub fn changes(&self, mut random: Stream, end: u64) -> Vec<(u64, LinkState)> {
-        let mut at = self.at.map_or(0, |at| at.0);
-        let mut changes = Vec::new();
-        if let (Some(up), Some(down)) = (self.mean_time_between_failures, self.mean_time_to_repair) {
-            for (mean, state) in [(up.0, LinkState::Down), (down.0, LinkState::Up)].into_iter().cycle() {
-                at = at.saturating_add(random.exponential(mean));
-                if at > end {
-                    return changes;
-                }
-                changes.push((at, state));
-            }
+    pub fn changes(&self, random: Stream, end: u64) -> Vec<(u64, LinkState)> {
+        self.all_changes(random).take_while(|(at, _)| *at <= end).collect()
+    }
+
+    /// The same without an end.
+    pub fn all_changes(&self, random: Stream) -> Changes {
+        let means = self.mean_time_between_failures.zip(self.mean_time_to_repair);
+        Changes {
+            random,
+            at: Some(self.at.map_or(0, |at| at.0)),
+            change: self.change,
+            every: self.every.map(|every| every.0),
+            means: means.map(|(up, down)| (up.0, down.0)),
+            is_down: false,
         }
-        let Some(state) = self.change else { return changes };
-        while at <= end {
-            changes.push((at, state));
-            let Some(every) = self.every else { break };
-            at = at.saturating_add(every.0);
+    }
+}
+
+/// The changes of an event, in order of time: instants in picoseconds.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    random: Stream,
+    /// When the next one is, or when the time to a random one begins; `None` when there is none more.
+    at: Option<u64>,
+    change: Option<LinkState>,
+    every: Option<u64>,
+    /// Mean times up and down, of random ones.
+    means: Option<(u64, u64)>,
+    /// What was drawn last takes the link down.
+    is_down: bool,
+}
+
+impl Iterator for Changes {
+    type Item = (u64, LinkState);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let at = self.at?;
+        if let Some((up, down)) = self.means {
+            let (mean, state) = if self.is_down { (down, LinkState::Up) } else { (up, LinkState::Down) };
+            self.is_down = state == LinkState::Down;
+            let at = at.saturating_add(self.random.exponential(mean));
+            self.at = Some(at);
+            return Some((at, state));
         }
-        changes
+        let state = self.change?;
+        self.at = self.every.map(|every| at.saturating_add(every));
+        Some((at, state))
     }
 }
 

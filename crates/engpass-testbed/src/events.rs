@@ -1,6 +1,6 @@
 //! Events resolved: what they change, and when.
 
-use engpass_model::event::{Event, LinkState};
+use engpass_model::event::{Changes, Event, LinkState};
 use engpass_model::random::{Label, Stream};
 
 use crate::check::events::Target;
@@ -25,17 +25,42 @@ pub struct Change {
     pub event: usize,
 }
 
+/// The changes of one event, in order of time and without an end.
+#[derive(Clone, Debug)]
+pub struct EventChanges {
+    times: Changes,
+    link: usize,
+    seen_by: [bool; 2],
+    event: usize,
+}
+
+impl Iterator for EventChanges {
+    type Item = Change;
+
+    fn next(&mut self) -> Option<Change> {
+        let &mut Self { link, seen_by, event, .. } = self;
+        let (at, state) = self.times.next()?;
+        Some(Change { at, link, seen_by, down: state == LinkState::Down, event })
+    }
+}
+
+/// The changes of every event of a file with this seed, by event.
+pub fn changes_by_event(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<EventChanges> {
+    let events = testbed.events.values().zip(&topology.events).enumerate();
+    let of = |(event, (config, path)): (usize, (&Event, &EventPath))| {
+        let times = config.all_changes(Stream::new(seed, Label::Event(&path.name)));
+        EventChanges { times, link: path.link, seen_by: path.seen_by, event }
+    };
+    events.map(of).collect()
+}
+
 /// All changes of a run with this seed up to its end, the end included, in order of time. Changes at one instant are in the order of their
 /// events in the file.
 pub fn changes(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<Change> {
     let end = testbed.run.duration.0;
-    let mut changes: Vec<Change> = Vec::new();
-    for (event, (config, path)) in testbed.events.values().zip(&topology.events).enumerate() {
-        let random = Stream::new(seed, Label::Event(&path.name));
-        let (link, seen_by) = (path.link, path.seen_by);
-        let change = |(at, state)| Change { at, link, seen_by, down: state == LinkState::Down, event };
-        changes.extend(config.changes(random, end).into_iter().map(change));
-    }
+    let events = changes_by_event(testbed, topology, seed).into_iter();
+    let mut changes: Vec<Change> =
+        events.flat_map(|event| event.take_while(|change| change.at <= end)).collect();
     // The sort is stable: those of one event stay in their order.
     changes.sort_by_key(|change| (change.at, change.event));
     changes

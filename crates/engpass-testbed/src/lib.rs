@@ -39,7 +39,7 @@ pub use campaign::{Campaign, Point, load};
 pub use catalogue::catalogue;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use drawing::{Drawing, drawing};
-pub use events::{Change, changes};
+pub use events::{Change, EventChanges, changes, changes_by_event};
 pub use plan::{PointPlan, plan};
 pub use route::{Gateway, Lane, Onward, Spread, Stop, heads, lanes};
 pub use schema::{plan_schema, schema};

@@ -15,6 +15,7 @@ from engpass.types.outcome import (
     FlowOutcome,
     Gaps,
     Latency,
+    Outage,
     Precision,
     Quantiles,
     RealFlow,
@@ -56,10 +57,10 @@ def _slowed(flow: FlowPlan, slow: int) -> FlowPlan:
 def scaled_back(flow: FlowOutcome, slow: int) -> FlowOutcome:
     """A flow between real hosts in the network's own time.
 
-    Times are divided: `delay_s`; `smoothed_rtt_s`, `min_rtt_s` and `rtt_s` of `tcp`; and of `real` the gaps,
-    the latency of requests, `interval_s` of the precision, and the gaps and delays of receivers. Rates are
-    multiplied: goodput and offered load, of receivers too, `per_s` of requests, and the mean rate of the
-    precision with its half width.
+    Times are divided: `delay_s`; `longest_s` of the outage; `smoothed_rtt_s`, `min_rtt_s` and `rtt_s` of
+    `tcp`; and of `real` the gaps, the latency of requests, `interval_s` of the precision, and the gaps and
+    delays of receivers. Rates are multiplied: goodput and offered load, also of receivers, `per_s` of
+    requests, and the mean rate of the precision with its half width.
 
     The rest stays as it came: counts and shares; CPU time for each GB, which is that of the hosts; datagrams
     within a millisecond, which was one of the wall; sentences; and what the agents gave back. Such a flow has
@@ -73,6 +74,7 @@ def scaled_back(flow: FlowOutcome, slow: int) -> FlowOutcome:
         offered_bit_per_s=flow.offered_bit_per_s * slow,
         delay_s=None if flow.delay_s is None else Delays(network=_times(flow.delay_s.network, slow)),
         tcp=None if flow.tcp is None else _tcp(flow.tcp, slow),
+        outage=None if flow.outage is None else _outage(flow.outage, slow),
         real=None if flow.real is None else _real(flow.real, slow),
     )
 
@@ -92,6 +94,10 @@ def _time(seconds: float | None, slow: int) -> float | None:
 
 def _rate(per_second: float | None, slow: int) -> float | None:
     return None if per_second is None else per_second * slow
+
+
+def _outage(outage: Outage, slow: int) -> Outage:
+    return replace(outage, longest_s=outage.longest_s / slow)
 
 
 def _tcp(tcp: Tcp, slow: int) -> Tcp:

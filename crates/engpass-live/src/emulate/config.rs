@@ -33,12 +33,26 @@ pub(super) struct Config {
     /// No super-packets.
     #[serde(default)]
     pub(super) wire_true: bool,
+    /// When the events of the testbed begin.
+    #[serde(default)]
+    pub(super) events: EventsBegin,
     /// Where to listen.
     pub(super) socket: PathBuf,
     /// Where to write what goes in and comes out.
     pub(super) log: Option<PathBuf>,
     #[serde(default)]
     pub(super) capture: CaptureConfig,
+}
+
+/// When the events of a testbed begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum EventsBegin {
+    /// With the network.
+    #[default]
+    AtOnce,
+    /// When a request says so.
+    WhenAsked,
 }
 
 /// A testbed: its text, or the text and which point of it.

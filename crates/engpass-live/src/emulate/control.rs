@@ -31,6 +31,8 @@ const LOOK: i32 = 100;
 pub(super) enum What {
     /// How it goes.
     Status,
+    /// The events of the testbed begin.
+    Events,
     /// Count anew from now.
     Window,
     /// What was counted since.
@@ -181,7 +183,7 @@ fn serve(mut stream: &UnixStream, bell: &Bell, sender: &Sender<Ask>) {
 
 fn ask(line: &[u8], bell: &Bell, sender: &Sender<Ask>) -> Result<Value> {
     let request: Request = serde_json::from_slice(line).map_err(|error| {
-        let help = "send `{\"do\": \"status\"}`, `window`, `end-window` or `stop`";
+        let help = "send `{\"do\": \"status\"}`, `events`, `window`, `end-window` or `stop`";
         Problem::new(Code::BadRequest, format!("the request is wrong: {error}"), help)
     })?;
     let (reply, answer) = sync_channel(1);

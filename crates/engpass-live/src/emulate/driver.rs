@@ -91,6 +91,8 @@ pub(super) struct Driver<N, W> {
     head: Vec<u8>,
     /// Handled by the network.
     reached: u64,
+    /// The events of the testbed have begun.
+    has_events: bool,
     pub(super) counts: Counts,
     pub(super) late: Lateness,
     pub(super) log: Option<Log>,
@@ -129,6 +131,7 @@ impl<N: Network, W: World> Driver<N, W> {
             outputs: Vec::new(),
             head: vec![0; offload::LENGTH + ethernet::LENGTH + HEAD],
             reached: 0,
+            has_events: false,
             late,
             log,
             routers: BTreeMap::new(),
@@ -211,6 +214,31 @@ impl<N: Network, W: World> Driver<N, W> {
             log.look(now);
         }
         at
+    }
+
+    /// Let the events of the testbed begin at the beginning of the network.
+    pub(super) fn begin_events_at_once(&mut self) {
+        self.begin_events_at(0);
+    }
+
+    /// Let the events of the testbed begin now; when that is, in the network's time.
+    pub(super) fn begin_events(&mut self) -> Result<u64, Problem> {
+        if self.has_events {
+            let help = "ask once, of a driver whose `events` are `when-asked`";
+            return Err(Problem::new(Code::WrongOrder, "the events of the testbed have begun", help));
+        }
+        let at = self.now();
+        self.begin_events_at(at);
+        Ok(at)
+    }
+
+    fn begin_events_at(&mut self, at: u64) {
+        self.has_events = true;
+        if self.network.begin_events(at)
+            && let Some(log) = &mut self.log
+        {
+            log.put(&Record::events(at));
+        }
     }
 
     /// Count from now on; when that is, in the network's time.
@@ -350,10 +378,10 @@ impl<N: Network, W: World> Driver<N, W> {
         let outputs = std::mem::take(&mut self.outputs);
         for output in &outputs {
             let Token { slot, segment } = self.store.token(output.token);
-            let &Way { from, to, hops, .. } = &self.ways[output.way as usize];
+            let &Way { from, to, .. } = &self.ways[output.way as usize];
             let place = self.places.get(to).copied().flatten();
             match (output.fate, place) {
-                (Fate::Delivered { ce }, Some(place)) => {
+                (Fate::Delivered { ce, hops }, Some(place)) => {
                     let change = Change { ce, hops };
                     let run = &mut self.runs[place];
                     let follows = run.goes_on(slot, segment, change)

@@ -35,6 +35,8 @@ pub(super) enum Record {
     Input { input: Input, hash: u64 },
     /// A packet came to an end; a hash of its payload as it left.
     Output { output: Output, hash: u64 },
+    /// The events of the testbed begin.
+    Events { at: u64 },
     /// The run ended.
     End { at: u64 },
 }
@@ -50,6 +52,7 @@ const DELIVERED: u8 = 2;
 const DELIVERED_CE: u8 = 3;
 const LOST: u8 = 4;
 const END: u8 = 5;
+const EVENTS: u8 = 6;
 
 impl Record {
     pub(super) fn input(input: &Input, payload: &[u8]) -> Self {
@@ -58,6 +61,10 @@ impl Record {
 
     pub(super) fn output(output: &Output, payload: &[u8]) -> Self {
         Self::Output { output: *output, hash: hash(payload) }
+    }
+
+    pub(super) fn events(at: u64) -> Self {
+        Self::Events { at }
     }
 
     pub(super) fn end(at: u64) -> Self {
@@ -81,14 +88,18 @@ impl Record {
                 long(0, output.at);
                 long(8, output.token);
                 long(16, hash);
-                let (kind, place, lost_at) = match output.fate {
-                    Fate::Delivered { ce: false } => (DELIVERED, 0, 0),
-                    Fate::Delivered { ce: true } => (DELIVERED_CE, 0, 0),
-                    Fate::Lost { lost_at, place } => (LOST, place, lost_at),
+                let (kind, hops, place, lost_at) = match output.fate {
+                    Fate::Delivered { ce: false, hops } => (DELIVERED, hops, 0, 0),
+                    Fate::Delivered { ce: true, hops } => (DELIVERED_CE, hops, 0, 0),
+                    Fate::Lost { lost_at, place } => (LOST, 0, place, lost_at),
                 };
                 long(24, u64::from(output.way) | u64::from(place) << 32);
                 long(32, lost_at);
-                bytes[40] = kind;
+                bytes[40..42].copy_from_slice(&[kind, hops]);
+            }
+            Self::Events { at } => {
+                long(0, at);
+                bytes[40] = EVENTS;
             }
             Self::End { at } => {
                 long(0, at);
@@ -115,9 +126,10 @@ impl Record {
                 let input = Input { at, way, bytes, header, class, ttl, flow: upper, token };
                 Some(Self::Input { input, hash })
             }
-            DELIVERED => output(Fate::Delivered { ce: false }),
-            DELIVERED_CE => output(Fate::Delivered { ce: true }),
+            DELIVERED => output(Fate::Delivered { ce: false, hops: bytes[41] }),
+            DELIVERED_CE => output(Fate::Delivered { ce: true, hops: bytes[41] }),
             LOST => output(Fate::Lost { lost_at: long(32), place: upper }),
+            EVENTS => Some(Self::Events { at }),
             END => Some(Self::End { at }),
             _ => None,
         }
@@ -329,18 +341,19 @@ mod tests {
         let (at, way, token) = (u64::MAX - 1, 70_000, 0x0123_4567_89ab_cdef);
         let input = Input { at, way, bytes: 65_535, header: 40, class: 0xb9, ttl: 3, flow: u32::MAX, token };
         let fates = [
-            Fate::Delivered { ce: false },
-            Fate::Delivered { ce: true },
+            Fate::Delivered { ce: false, hops: 0 },
+            Fate::Delivered { ce: true, hops: 255 },
             Fate::Lost { lost_at: 12, place: 0xdead_beef },
         ];
         let outputs = fates.map(|fate| Record::output(&Output { at, way, token, fate }, b"abc"));
-        for record in [Record::input(&input, b"abc"), Record::end(5)].into_iter().chain(outputs) {
+        let others = [Record::input(&input, b"abc"), Record::events(4), Record::end(5)];
+        for record in others.into_iter().chain(outputs) {
             assert_eq!(Record::read(&record.write()), Some(record));
         }
         assert_eq!(Record::read(&[0; RECORD]), None);
         // What is not used is zero.
         let mut delivered = Record::output(&Output { at, way, token, fate: fates[0] }, b"abc").write();
-        for place in (28..40).chain(41..RECORD) {
+        for place in (28..40).chain(42..RECORD) {
             delivered[place] ^= 1;
             assert_eq!(Record::read(&delivered), None, "byte {place}");
             delivered[place] ^= 1;

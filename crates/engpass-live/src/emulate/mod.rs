@@ -45,7 +45,7 @@ use std::sync::Arc;
 use engpass_testbed::Diagnostics;
 use serde_json::{Value, json};
 
-use config::{Bed, Config, DeviceKind};
+use config::{Bed, Config, DeviceKind, EventsBegin};
 use control::{Ask, Desk, What};
 use directory::Directory;
 use driver::{Driver, Host};
@@ -70,7 +70,7 @@ use crate::time::MILLISECOND;
 /// How long the timer is calibrated, in nanoseconds.
 const CALIBRATION: u64 = 40 * MILLISECOND;
 /// Version of the log's format.
-const LOG_VERSION: u64 = 1;
+const LOG_VERSION: u64 = 2;
 
 /// Why a testbed is not emulated, or a log not replayed.
 #[derive(Debug)]
@@ -194,6 +194,9 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     let late = Lateness::new(limit);
     let mut driver = Driver::new(network, world, config.slow, hosts, directory, late, log);
     driver.routers = config.routers;
+    if config.events == EventsBegin::AtOnce {
+        driver.begin_events_at_once();
+    }
     ready(&about.ready(&driver));
     let mut desk = Serving { desk, stopped: false };
     while !desk.stopped && !caught.any() {
@@ -234,6 +237,7 @@ impl Serving {
     fn answer(&mut self, ask: Ask, driver: &mut Driver<Model, Real>, about: &About) {
         let answer = match ask.what {
             What::Status => Ok(about.status(driver, false)),
+            What::Events => driver.begin_events().map(|at| json!({ "at_ps": at })),
             What::Window => Ok(json!({ "at_ps": driver.begin_window() })),
             What::EndWindow => driver
                 .end_window()

@@ -31,6 +31,8 @@ pub(super) struct Model {
     /// What was just told, kept for its memory.
     told: Vec<Told>,
     capturing: Option<Capturing>,
+    /// The testbed has events.
+    has_events: bool,
 }
 
 impl Model {
@@ -63,7 +65,8 @@ impl Model {
             }
         }
         let (places, expired, told) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Ok(Self { network, ways, single, rates, places, expired, told, capturing: None })
+        let has_events = !point.testbed.events.is_empty();
+        Ok(Self { network, ways, single, rates, places, expired, told, capturing: None, has_events })
     }
 }
 
@@ -128,6 +131,12 @@ impl Model {
         Ok(())
     }
 
+    /// Where and why packets were lost so far, in words.
+    #[cfg(test)]
+    pub(super) fn words(&self) -> impl Iterator<Item = String> {
+        self.places.values().cloned()
+    }
+
     /// Nothing more is put in: what was captured.
     pub(super) fn end_capture(&mut self) -> Option<Value> {
         let capturing = self.capturing.take()?;
@@ -184,6 +193,14 @@ impl Network for Model {
         assert_eq!(at, input.at, "the driver is never behind the network");
     }
 
+    fn begin_events(&mut self, at: u64) -> bool {
+        if self.has_events {
+            let begun = self.network.begin_events(at);
+            assert_eq!(begun, at, "the driver is never behind the network");
+        }
+        self.has_events
+    }
+
     fn captures(&self) -> bool {
         self.capturing.as_ref().is_some_and(Capturing::goes_on)
     }
@@ -205,8 +222,8 @@ impl Network for Model {
         let captures = self.capturing.is_some();
         self.network.run_until(at, &mut |output| match output {
             // Places of losses have words, which only the network knows: from the first on all wait for those.
-            Told::Delivered { at, way, token, ce } if told.is_empty() && !captures => {
-                out(Output { at, way, token, fate: Fate::Delivered { ce } });
+            Told::Delivered { at, way, token, ce, routers: hops } if told.is_empty() && !captures => {
+                out(Output { at, way, token, fate: Fate::Delivered { ce, hops } });
             }
             _ => told.push(output),
         });
@@ -277,8 +294,8 @@ impl Model {
         }
         for output in told.drain(..) {
             out(match output {
-                Told::Delivered { at, way, token, ce } => {
-                    Output { at, way, token, fate: Fate::Delivered { ce } }
+                Told::Delivered { at, way, token, ce, routers: hops } => {
+                    Output { at, way, token, fate: Fate::Delivered { ce, hops } }
                 }
                 Told::Lost { at, lost_at, way, token, place } => {
                     let router = network.expired_at(place);

@@ -12,7 +12,7 @@ pub(super) struct Way {
     pub(super) name: String,
     /// The longest IP packet that the whole way carries, in bytes.
     pub(super) mtu: u32,
-    /// Routers on it.
+    /// Routers on it, on the first of equally short ways.
     pub(super) hops: u8,
     /// It leads to several hosts: `to` is none of them.
     pub(super) group: Option<Group>,
@@ -30,8 +30,8 @@ pub(super) struct Group {
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It has arrived, marked CE or not.
-    Delivered { ce: bool },
+    /// It has arrived, marked CE or not, behind so many routers.
+    Delivered { ce: bool, hops: u8 },
     /// It lost something, then; where and why, as a number that is the same in every run: [`Network::place`] has the words.
     Lost { lost_at: u64, place: u32 },
 }
@@ -73,6 +73,11 @@ pub(super) trait Network {
     /// So many packets alike enter at one instant, one behind the other, each with the token behind that of the one before.
     fn inject_alike(&mut self, input: Input, count: u32) {
         (0..count.into()).for_each(|place| self.inject(Input { token: input.token + place, ..input }));
+    }
+
+    /// Let the events of the testbed begin at an instant that [`Self::run_until`] has not left behind. Whether there are any.
+    fn begin_events(&mut self, _at: u64) -> bool {
+        false
     }
 
     /// Whether somebody captures: then [`Self::keep`] comes before [`Self::inject`].

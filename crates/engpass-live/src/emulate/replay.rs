@@ -107,6 +107,10 @@ impl<N: Network> Replay<'_, N> {
                 }
                 self.compare(Some(output))
             }
+            Record::Events { at } => {
+                self.network.begin_events(at);
+                true
+            }
             Record::End { at } => {
                 self.advance(at);
                 self.found.until = at;
@@ -204,7 +208,7 @@ fn sound(
         let (at, is_output) = match this {
             Record::Input { input, .. } => (input.at, false),
             Record::Output { output, .. } => (output.at, true),
-            Record::End { at } => (at, false),
+            Record::Events { at } | Record::End { at } => (at, false),
         };
         // A driver has told of all that came out before something else goes in.
         if !is_output && at < latest.0 {
@@ -224,7 +228,7 @@ fn impossible(ways: &[Way], record: &Record) -> Option<String> {
     let (at, way) = match *record {
         Record::Input { input, .. } => (input.at, Some(input.way)),
         Record::Output { output, .. } => (output.at, Some(output.way)),
-        Record::End { at } => (at, None),
+        Record::Events { at } | Record::End { at } => (at, None),
     };
     if at > FOREVER {
         return Some("its instant is beyond all time".to_owned());
@@ -252,11 +256,15 @@ impl Replayed {
         let words = |output: &Output| {
             let way = ways.get(output.way as usize).map_or("?", |way| &way.name);
             let fate = match output.fate {
-                Fate::Delivered { ce: false } => json!("delivered"),
-                Fate::Delivered { ce: true } => json!("delivered, marked CE"),
+                Fate::Delivered { ce: false, .. } => json!("delivered"),
+                Fate::Delivered { ce: true, .. } => json!("delivered, marked CE"),
                 Fate::Lost { place, .. } => json!(format!("lost: {}", network.place(place))),
             };
-            json!({ "at_ps": output.at, "way": way, "token": output.token, "fate": fate })
+            let mut words = json!({ "at_ps": output.at, "way": way, "token": output.token, "fate": fate });
+            if let Fate::Delivered { hops, .. } = output.fate {
+                words["routers"] = json!(hops);
+            }
+            words
         };
         let difference = self.difference.as_ref().map(|difference| {
             json!({

@@ -28,8 +28,8 @@ pub(super) struct LinkBytes {
     topology: Topology,
     packets: Box<dyn Packets>,
     made_up: MadeUp,
-    /// Addresses of frames, by transmitter, flow and direction.
-    macs: BTreeMap<(usize, usize, bool), Macs>,
+    /// Addresses of frames, by transmitter, that of the host or router before it, flow and direction.
+    macs: BTreeMap<(usize, usize, usize, bool), Macs>,
     /// By transmitter, circuit and direction.
     circuits: BTreeMap<(usize, usize, bool), Circuit>,
     pub(super) bad_pdus: u64,
@@ -193,22 +193,29 @@ impl LinkBytes {
     /// The addresses of a packet's frame: switches leave them as they are, hosts and routers write their own.
     fn macs(&mut self, port: usize, packet: &Packet) -> Macs {
         let topology = &self.topology;
-        *self.macs.entry((port, packet.flow, packet.back)).or_insert_with(|| {
-            let forward = &topology.flows[packet.flow].route;
-            let route: Vec<Hop> = if packet.back {
-                forward.iter().rev().map(|hop| hop.back()).collect()
-            } else {
-                forward.clone()
-            };
-            let is_switch = |node: usize| matches!(topology.kind(node), NodeKind::Switch(_));
-            let here = route.iter().position(|hop| port_of(topology, hop) == port);
-            let here = here.expect("a packet passes the transmitters of its route");
-            let first = route[..=here].iter().rposition(|hop| !is_switch(hop.from));
-            let last = route[here..].iter().position(|hop| !is_switch(hop.to));
-            let first = &route[first.expect("a route begins at a host")];
-            let last = &route[here + last.expect("a route ends at a host")];
-            Macs { source: mac(port_of(topology, first)), destination: mac(port_of(topology, last) ^ 1) }
+        let key = (port, packet.framed_at, packet.flow, packet.back);
+        *self.macs.entry(key).or_insert_with(|| {
+            let ends = |port: usize| (topology.links[port / 2].ends[1 - port % 2], port ^ 1);
+            let (mut node, mut at) = ends(port);
+            while let NodeKind::Switch(_) = topology.kind(node) {
+                let hop = next_hop(topology, packet, node).expect("a switch on the way hands frames on");
+                (node, at) = ends(port_of(topology, &hop));
+            }
+            Macs { source: mac(packet.framed_at), destination: mac(at) }
         })
+    }
+}
+
+/// Where the packets of a flow go on from a switch, which has no choice.
+fn next_hop(topology: &Topology, packet: &Packet, node: usize) -> Option<Hop> {
+    let flow = &topology.flows[packet.flow];
+    match &flow.fans {
+        Some(fans) => {
+            let legs = fans[usize::from(packet.back)].legs_at(node);
+            legs.first().map(|leg| topology.first_hop(*leg))
+        }
+        None if packet.back => flow.route.iter().find(|hop| hop.to == node).map(|hop| hop.back()),
+        None => flow.route.iter().find(|hop| hop.from == node).copied(),
     }
 }
 

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use engpass_testbed::Topology;
 use engpass_testbed::topology::{Hop, Leg, NodeId, NodeKind};
+use engpass_testbed::{Spread, Topology};
 
+use super::ROUNDING;
 use super::demand::{Builder, Demand};
 use super::piece::Part;
 use super::way::There;
@@ -93,17 +94,19 @@ impl Joint {
     /// A place at which nothing stands.
     const OPEN: Self = Self { most: f64::NEG_INFINITY, ahead: 0.0, comes: 0.0 };
 
-    /// So much of a lane comes, and the lane has this gate there, if any. Returns what passes of it.
-    fn add(&mut self, gate: Option<&&Gate>, comes: f64) -> f64 {
-        let (most, ahead) = gate.map_or((f64::INFINITY, 0.0), |gate| (gate.most, gate.ahead));
-        self.most = self.most.max(if ahead > 0.0 { most - ahead } else { most });
+    /// So much comes of some lanes, and they have this there by themselves, if anything. Returns what passes of it.
+    fn add(&mut self, own: Option<&Self>, comes: f64) -> f64 {
+        let (most, ahead) = own.map_or((f64::INFINITY, 0.0), |own| (own.most, own.ahead));
+        self.most = self.most.max(most);
         self.ahead += ahead;
         self.comes += comes;
-        comes.min(most)
+        comes.min(most + ahead)
     }
 
-    fn passes(&self) -> f64 {
-        self.comes.min(self.most + self.ahead)
+    /// What passes of all that comes, and what could pass.
+    fn passes(&self) -> [f64; 2] {
+        let most = self.most + self.ahead;
+        [self.comes.min(most), most]
     }
 }
 
@@ -124,6 +127,15 @@ pub(super) struct Cuts {
     back: Vec<Level>,
 }
 
+/// The bound of what stands side by side.
+pub(super) struct Cut {
+    /// In bit/s.
+    pub(super) most: f64,
+    /// Whether all of it is used up then: no other place holds a part of the packets back.
+    pub(super) is_full: bool,
+    pub(super) beside: Beside,
+}
+
 /// What stands side by side.
 pub(super) enum Beside {
     /// Links, by index.
@@ -136,41 +148,74 @@ impl Cuts {
     /// Those of the lanes of a flow; `sent` is the most payload that each of them sends, in bit/s.
     pub(super) fn new(topology: &Topology, lanes: &[Demand<'_>], sent: &[f64]) -> Self {
         let mut cuts = Self { there: Vec::new(), back: Vec::new() };
-        for (lane, sent) in lanes.iter().zip(sent) {
-            follow(&mut cuts.there, topology, lane, false, *sent);
-            // Acknowledgements are no payload: only what stands on their way bounds it.
-            follow(&mut cuts.back, topology, lane, true, f64::INFINITY);
+        // Lanes that have the same ways in a direction are one there.
+        for like in alike(lanes, |lane| &lane.lane.there) {
+            let sent = like.iter().map(|lane| sent[*lane]).sum();
+            follow(&mut cuts.there, topology, lanes, &like, false, sent);
+        }
+        // Acknowledgements are no payload: only what stands on their way bounds it.
+        for like in alike(lanes, |lane| &lane.lane.back) {
+            follow(&mut cuts.back, topology, lanes, &like, true, f64::INFINITY);
         }
         cuts
     }
 
-    /// The bound of all that stands beside this place, together, in bit/s; `None` if nothing does.
-    pub(super) fn at(&self, place: Place) -> Option<(f64, Beside)> {
+    /// The bound of all that stands beside this place, together; `None` if nothing does.
+    pub(super) fn at(&self, place: Place) -> Option<Cut> {
         let level = if place.back { self.back.get(place.level) } else { self.there.get(place.level) }?;
+        let cut = |passes: Vec<[f64; 2]>, beside| {
+            let [most, could] = [0, 1].map(|which| passes.iter().map(|both| both[which]).sum::<f64>());
+            Cut { most, is_full: most >= could * (1.0 - ROUNDING), beside }
+        };
         if let Spot::Node(node) = place.spot {
             if !level.nodes.contains_key(&node) || (level.nodes.len() == 1 && level.inside == 0.0) {
                 return None;
             }
-            let passes: f64 = level.nodes.values().map(Joint::passes).sum();
-            return Some((passes + level.inside, Beside::Nodes(level.nodes.keys().copied().collect())));
+            let inside = (level.inside > 0.0).then_some([level.inside, f64::INFINITY]);
+            let passes = level.nodes.values().map(Joint::passes).chain(inside);
+            return Some(cut(passes.collect(), Beside::Nodes(level.nodes.keys().copied().collect())));
         }
         if level.lines.values().map(|(_, legs)| legs.len()).sum::<usize>() == 1 {
             return None;
         }
         let passes = level.lines.values().map(|(line, legs)| {
-            let legs: f64 = legs.values().map(Joint::passes).sum();
-            legs.min(line.most + line.ahead)
+            let legs = legs.values().map(Joint::passes);
+            let [most, could] =
+                legs.fold([0.0; 2], |[one, other], [most, could]| [one + most, other + could]);
+            [most, could].map(|legs| legs.min(line.most + line.ahead))
         });
-        Some((passes.sum(), Beside::Links(level.lines.keys().map(|hop| hop.link).collect())))
+        Some(cut(passes.collect(), Beside::Links(level.lines.keys().map(|hop| hop.link).collect())))
     }
 }
 
-/// Adds what a lane may send to the levels of its ways.
-fn follow(levels: &mut Vec<Level>, topology: &Topology, lane: &Demand<'_>, back: bool, sent: f64) {
-    let gates: BTreeMap<(usize, Spot), &Gate> = (lane.gates.iter())
-        .filter(|gate| gate.place.back == back)
-        .map(|gate| ((gate.place.level, gate.place.spot), gate))
-        .collect();
+/// Lanes, by their places, in groups whose ways are the same.
+fn alike<'l>(lanes: &'l [Demand<'_>], ways: impl Fn(&'l Demand<'_>) -> &'l Spread) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for lane in 0..lanes.len() {
+        match groups.iter_mut().find(|group| ways(&lanes[group[0]]) == ways(&lanes[lane])) {
+            Some(group) => group.push(lane),
+            None => groups.push(vec![lane]),
+        }
+    }
+    groups
+}
+
+/// Adds what lanes that are alike may send to the levels of their ways.
+fn follow(
+    levels: &mut Vec<Level>,
+    topology: &Topology,
+    lanes: &[Demand<'_>],
+    alike: &[usize],
+    back: bool,
+    sent: f64,
+) {
+    let lane = &lanes[alike[0]];
+    let mut gates: BTreeMap<(usize, Spot), Joint> = BTreeMap::new();
+    for gate in alike.iter().flat_map(|lane| &lanes[*lane].gates).filter(|gate| gate.place.back == back) {
+        let joint = gates.entry((gate.place.level, gate.place.spot)).or_insert(Joint::OPEN);
+        joint.most = joint.most.max(if gate.ahead > 0.0 { gate.most - gate.ahead } else { gate.most });
+        joint.ahead += gate.ahead;
+    }
     let stops = if back { &lane.lane.back.stops } else { &lane.lane.there.stops };
     // Links before each stop, and what comes to it.
     let mut arriving = vec![(0, 0.0); stops.len()];

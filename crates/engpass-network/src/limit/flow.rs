@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use engpass_outcome::{Bottleneck, BottleneckKind};
 use engpass_testbed::Topology;
+use engpass_testbed::topology::NodeKind;
 
-use super::cut::{Beside, Cuts};
+use super::cut::{Beside, Cut, Cuts};
 use super::demand::{Demand, Limiter, Resources};
 use super::fill::{Allocation, allocate};
 use super::sentence::{NAMED, list};
-use super::{Others, fraction};
+use super::{Others, ROUNDING, fraction};
 
 /// A flow with all its lanes.
 #[derive(Clone, Copy)]
@@ -73,18 +74,14 @@ impl<'d, 'a> Flow<'d, 'a> {
         self.lanes.iter().map(|lane| all.rates[lane.index] * lane.payload_bits).sum()
     }
 
-    /// The bound of each row in bit/s, and its title where several things side by side bound the flow together.
-    pub(super) fn bounds(
-        &self,
-        topology: &Topology,
-        resources: &Resources,
-        rows: &[Row],
-    ) -> Vec<(f64, Option<Bottleneck>)> {
+    /// The bound of each row.
+    pub(super) fn bounds(&self, topology: &Topology, resources: &Resources, rows: &[Row]) -> Vec<Bound> {
         let own = |lane: &Demand<'_>, limiter: &Limiter| super::bound(resources, lane, limiter);
+        let alone = |most: f64| Bound { most, is_full: true, together: None };
         if let [lane] = self.lanes
             && lane.is_one_way()
         {
-            return rows.iter().map(|row| (own(lane, row.limiter(self)), None)).collect();
+            return rows.iter().map(|row| alone(own(lane, row.limiter(self)))).collect();
         }
         let sent = |lane: &Demand<'_>| {
             let sending = lane.limiters.iter().filter(|limiter| sends(limiter.kind()));
@@ -93,21 +90,42 @@ impl<'d, 'a> Flow<'d, 'a> {
         let cuts = Cuts::new(topology, self.lanes, &self.lanes.iter().map(sent).collect::<Vec<_>>());
         let bound = |row: &Row| {
             let limiter = row.limiter(self);
-            if let Some((most, beside)) = limiter.place.and_then(|place| cuts.at(place)) {
-                return (most, Some(together(topology, limiter, &beside)));
+            if let Some(Cut { most, is_full, beside }) = limiter.place.and_then(|place| cuts.at(place)) {
+                return Bound { most, is_full, together: Some(together(topology, limiter, &beside)) };
             }
             let members = || row.members.iter().map(|(lane, limiter)| (&self.lanes[*lane], *limiter));
             let each = members().map(|(lane, limiter)| own(lane, &lane.limiters[limiter]));
             if is_own(limiter.kind()) {
-                return (each.sum(), None);
+                return alone(each.sum());
             }
             // Lanes that share something get no more of it than the one that needs least of it.
             let ahead: Vec<f64> = members().map(|(lane, limiter)| lane.limiters[limiter].ahead).collect();
-            let alone = each.zip(&ahead).map(|(most, ahead)| if *ahead > 0.0 { most - ahead } else { most });
-            (alone.fold(0.0, f64::max) + ahead.iter().sum::<f64>(), None)
+            let most = each.zip(&ahead).map(|(most, ahead)| if *ahead > 0.0 { most - ahead } else { most });
+            alone(most.fold(0.0, f64::max) + ahead.iter().sum::<f64>())
         };
         rows.iter().map(bound).collect()
     }
+}
+
+/// The bound of a flow by what is in a row.
+pub(super) struct Bound {
+    /// In bit/s.
+    pub(super) most: f64,
+    /// Whether it holds without any other place.
+    is_full: bool,
+    /// What bounds the flow together, where several things side by side do.
+    pub(super) together: Option<Bottleneck>,
+}
+
+/// Index of the smallest bound.
+pub(super) fn tightest(bounds: &[Bound]) -> usize {
+    (0..bounds.len()).fold(0, |tightest, one| {
+        let [known, new] = [tightest, one].map(|index| &bounds[index]);
+        // Rounding must not decide between equal bounds: the first of them wins, unless it is one of another place.
+        let is_less = new.most < known.most * (1.0 - ROUNDING);
+        let is_as_low = new.most <= known.most * (1.0 + ROUNDING);
+        if is_less || (is_as_low && new.is_full && !known.is_full) { one } else { tightest }
+    })
 }
 
 impl Row {
@@ -240,25 +258,25 @@ fn order(limiter: &Limiter) -> (u8, usize) {
 
 /// The bottleneck that a limiter is together with what stands beside it.
 fn together(topology: &Topology, limiter: &Limiter, beside: &Beside) -> Bottleneck {
-    let (what, names): (_, Vec<&String>) = match beside {
-        Beside::Links(links) => ("links", links.iter().map(|link| &topology.links[*link].name).collect()),
-        Beside::Nodes(nodes) => ("nodes", nodes.iter().map(|node| &topology.nodes[*node]).collect()),
-    };
-    let mut quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    quoted.dedup();
-    let title = match &quoted[..] {
-        // Two circuits over one link.
-        [_] => limiter.bottleneck.title.clone(),
-        several => {
-            let acks =
-                if limiter.place.is_some_and(|place| place.back) { "acknowledgements on " } else { "" };
-            format!("{acks}{what} {}", list(&several[..several.len().min(NAMED)], several.len()))
+    let back = limiter.place.is_some_and(|place| place.back);
+    let (kind, what, mut names): (_, _, Vec<&String>) = match beside {
+        Beside::Links(links) => {
+            let names = links.iter().map(|link| &topology.links[*link].name).collect();
+            let kind = if back { BottleneckKind::Acknowledgements } else { BottleneckKind::Link };
+            (kind, "links", names)
+        }
+        Beside::Nodes(nodes) => {
+            let routers = nodes.iter().filter(|node| matches!(topology.kind(**node), NodeKind::Router(_)));
+            let names = routers.map(|node| &topology.nodes[*node]).collect();
+            (BottleneckKind::Router, "routers", names)
         }
     };
-    let kind = match (beside, limiter.place) {
-        (Beside::Links(_), Some(place)) if place.back => BottleneckKind::Acknowledgements,
-        (Beside::Links(_), _) => BottleneckKind::Link,
-        (Beside::Nodes(_), _) => BottleneckKind::Router,
-    };
-    Bottleneck { kind, name: None, title }
+    names.dedup();
+    // Two circuits over one link, or a router beside a circuit.
+    if names.len() < 2 {
+        return limiter.bottleneck.clone();
+    }
+    let quoted: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
+    let acks = if back { "acknowledgements on " } else { "" };
+    Bottleneck { kind, name: None, title: format!("{acks}{what} {}", list(&quoted, names.len())) }
 }

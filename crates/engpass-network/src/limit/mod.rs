@@ -34,7 +34,7 @@ use engpass_testbed::{Testbed, Topology};
 use connection::Connection;
 use demand::{Demand, Limiter, Resources, demands};
 use fill::{Allocation, allocate};
-use flow::{Alone, Flow, Row, alone, lanes_of};
+use flow::{Alone, Bound, Flow, Row, alone, lanes_of, tightest};
 
 /// The limit of every flow, and what all of them at their limits take of every link.
 ///
@@ -139,11 +139,8 @@ fn flow_limit(named: &Named<'_, '_>, flow: &Flow<'_, '_>, rows: &[Row], answers:
     let next = smallest(Some(bottleneck)).map(|next| &answers[next]);
     let goodput = answers[bottleneck].goodput;
     let bounds = flow.bounds(topology, resources, rows);
-    let tightest = (0..bounds.len()).fold(0, |tightest, one| {
-        // Rounding must not decide between equal bounds: the first of them wins.
-        if bounds[one].0 < bounds[tightest].0 * (1.0 - ROUNDING) { one } else { tightest }
-    });
-    let (bound, together) = &bounds[tightest];
+    let tightest = tightest(&bounds);
+    let Bound { most: bound, together, .. } = &bounds[tightest];
     let idle = flow.lanes.iter().filter_map(|lane| lane.idle_delay).min();
     FlowLimit {
         kind: flow.first().traffic.kind(),
@@ -163,10 +160,10 @@ fn flow_limit(named: &Named<'_, '_>, flow: &Flow<'_, '_>, rows: &[Row], answers:
         candidates: answers
             .iter()
             .zip(&bounds)
-            .map(|(answer, (bound, _))| Candidate {
+            .map(|(answer, bound)| Candidate {
                 bottleneck: answer.limiter.bottleneck.clone(),
                 goodput_bit_per_s: answer.goodput,
-                bound_bit_per_s: *bound,
+                bound_bit_per_s: bound.most,
             })
             .collect(),
     }

@@ -89,7 +89,7 @@ pub(super) fn bound(
     };
     let to = rate(bound);
     if let Some(Bottleneck { title, .. }) = together {
-        return format!("{title} bound `{}` to {to}: they lie side by side{late}", demand.name);
+        return format!("{title} together bound `{}` to {to}{late}", demand.name);
     }
     let limiter = tightest.limiter;
     let (others, share) = &limiter.certain;

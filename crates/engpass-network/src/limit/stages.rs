@@ -27,7 +27,7 @@ pub(super) fn stages(named: &Named<'_, '_>, flow: &Flow<'_, '_>, answers: &[Answ
 
     let mut stages = Waterfall(vec![Stage { name: "line rate".to_owned(), rate_bit_per_s: line_rate }]);
     let own = match &lines[..] {
-        [_] => line_rate * link.own,
+        [_] if flow.lanes.len() == 1 => line_rate * link.own,
         _ => lines.iter().map(|line| line.own).sum(),
     };
     match &lines[..] {

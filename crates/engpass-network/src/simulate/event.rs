@@ -32,7 +32,7 @@ pub(super) enum Event {
     Lose(u32),
     /// The shaper of this circuit entry may be free.
     Feed(u32),
-    /// This change of a line, of all that the file names.
+    /// What this event of the file changes next.
     Change(u32),
 }
 

@@ -27,16 +27,16 @@ mod tcp;
 mod timeline;
 
 use engpass_model::time::{SECOND, Time};
-use engpass_testbed::{Change, Testbed, Topology};
+use engpass_testbed::{Testbed, Topology};
 
 use adapt::Adapting;
 use advance::Port;
 use build::Source;
 use event::{Event, Events};
 use fabric::Fabric;
-use frames::Frames;
 #[doc(hidden)]
 pub use frames::Rule;
+use frames::{Frames, Upcoming};
 use host::{Cpu, Process, Socket};
 pub use ledger::{Accounts, BookSeen};
 use nic::Nic;
@@ -110,8 +110,8 @@ pub struct Network {
     /// By flow, of those of datagrams that come from processes; none behind the last of these.
     sockets: Vec<Option<Box<Socket>>>,
     sources: Vec<Source>,
-    /// What events of the file change, in order; and the place of the first that has not happened.
-    changes: Vec<Change>,
+    /// What events of the file change next, by event.
+    changes: Vec<Upcoming>,
     /// Events handled, and at how many somebody is asked whether to go on.
     handled: u64,
     next_question: u64,
@@ -223,7 +223,7 @@ impl Network {
             Event::Hand(sender) => self.hand_over(sender),
             Event::Lose(packet) => self.lose_now(packet),
             Event::Feed(entry) => self.feed_circuit(entry),
-            Event::Change(change) => self.change_line(change),
+            Event::Change(event) => self.change_line(event),
         }
     }
 

@@ -7,6 +7,7 @@ mod reader;
 mod testbeds;
 mod tshark;
 
+use std::collections::BTreeSet;
 use std::io;
 
 use engpass_network::capture::{Captured, File, Files, Form, Limit, MadeUp, Point};
@@ -14,7 +15,7 @@ use engpass_network::simulate::{SimOutcome, captured, simulate};
 
 use common::point;
 use reader::{Block, read};
-use testbeds::{ETHERNET, KYOTO, WAN};
+use testbeds::{ETHERNET, KYOTO, PARTED, WAN};
 
 /// Capture at a point, in a form or the link's own: the outcome, what the file says of itself, and the file.
 fn capture(
@@ -79,6 +80,43 @@ fn one_direction_is_one_interface() {
     assert_eq!(blocks.iter().filter(|block| matches!(block, Block::Interface { .. })).count(), 1);
     let (_, used) = outcome.links.iter().find(|(name, _)| name == "left").expect("it is a link");
     assert_eq!(told.packets, used.directions[1].carried.sent());
+}
+
+/// Addresses of a frame: where it is from, and where it goes.
+fn macs(frame: &[u8]) -> ([u8; 6], [u8; 6]) {
+    let mac = |from: usize| frame[from..from + 6].try_into().expect("six bytes");
+    (mac(6), mac(0))
+}
+
+/// A frame on a line has the addresses of the host or router that has sent it there, and of the one that gets it, whichever line it has taken to a switch.
+#[test]
+fn frames_have_the_addresses_of_their_way() {
+    let frames = |at: &str| {
+        let (outcome, told, bytes) = capture(PARTED, &[], (at, None), Limit::default());
+        let link = at.split('.').nth(1).expect("it names a link");
+        if at == format!("link.{link}") {
+            assert_eq!(told.packets, sent(&outcome, link), "{at}");
+        }
+        let blocks = read(&bytes);
+        let packets: Vec<_> = blocks.iter().filter_map(Block::packet).collect();
+        packets.iter().map(|(_, at, frame)| (*at, macs(frame))).collect::<Vec<_>>()
+    };
+    let both = |all: &[(u64, ([u8; 6], [u8; 6]))]| all.iter().map(|(_, macs)| *macs).collect::<BTreeSet<_>>();
+    let [one, two, behind] = ["link.one.near", "link.two.near", "link.behind.s"].map(frames);
+    let (first, second) = (both(&one), both(&two));
+    assert_eq!((first.len(), second.len(), first.intersection(&second).count()), (1, 1, 0));
+    // All that comes to the switch goes on with the address that it came with.
+    let wanted: BTreeSet<_> = first.union(&second).copied().collect();
+    assert_eq!(both(&behind), wanted);
+    assert!(behind.len() > 100);
+    // While the line is down its router sends nothing there.
+    let ns = |ms: u64| ms * 1_000_000;
+    assert!(!two.iter().any(|(at, _)| (ns(31)..ns(60)).contains(at)));
+    assert!(two.iter().any(|(at, _)| *at > ns(61)));
+    // What comes back takes the switch's first line, or the router's.
+    for at in ["link.one", "link.other", "link.last", "link.in", "link.out"] {
+        assert_eq!(both(&frames(at)).len(), 2, "{at}");
+    }
 }
 
 #[test]

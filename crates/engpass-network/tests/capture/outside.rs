@@ -11,7 +11,7 @@ use engpass_network::simulate::{Content, Head, Packet};
 
 use crate::common::point;
 use crate::reader::{Block, read};
-use crate::testbeds::{CIRCUIT, ETHERNET};
+use crate::testbeds::{CIRCUIT, ETHERNET, PARTED};
 
 /// Packets by token.
 struct Real(BTreeMap<u64, Vec<u8>>);
@@ -125,6 +125,27 @@ fn pdus_from_outside_are_whole() {
     assert_eq!(sdus.len(), 20);
     for (token, sdu) in sdus.iter().enumerate() {
         assert_eq!(sdu[8..], real(token as u64, 1000));
+    }
+}
+
+/// Packets that are longer than the first line's MTU are cut, and their fragments part.
+#[test]
+fn fragments_on_two_lines_are_captured_with_their_own_bytes() {
+    let frames = |at: &str| {
+        let (bytes, delivered) = sent(PARTED, at, 20, 4000);
+        assert_eq!(delivered, 20);
+        let blocks = read(&bytes);
+        blocks.iter().filter_map(Block::packet).map(|(_, _, frame)| frame[14..].to_vec()).collect::<Vec<_>>()
+    };
+    let all = ["link.one.near", "link.two.near", "link.other.near"].map(frames);
+    assert!(all.iter().all(|frames| frames.len() == 20), "three fragments of each, in turns");
+    for token in 0..20 {
+        let whole = real(token, 4000);
+        let id = (token as u16).to_be_bytes();
+        let mut parts: Vec<&Vec<u8>> = all.iter().flatten().filter(|packet| packet[4..6] == id).collect();
+        parts.sort_by_key(|packet| u16::from_be_bytes([packet[6], packet[7]]) & 0x1fff);
+        let parts: Vec<u8> = parts.iter().flat_map(|packet| packet[20..].to_vec()).collect();
+        assert_eq!(parts, whole[20..]);
     }
 }
 

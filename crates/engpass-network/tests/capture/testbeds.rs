@@ -122,3 +122,63 @@ pub(crate) const CIRCUIT: &str = r#"
     [run]
     duration = "50 ms"
 "#;
+
+/// Three equally short ways, one link after the other: two of them by a switch, which two lines lead to, and one by a router. Datagrams of three
+/// packets take all of them, and a line fails and returns.
+pub(crate) const PARTED: &str = r#"
+    name = "three ways"
+    [host.a]
+    [host.b]
+    [router.near]
+    ecmp = "round-robin"
+    [switch.s]
+    kind = "ethernet"
+    [router.m]
+    [router.far]
+    ecmp = "hash"
+    [link.in]
+    ends = ["a", "near"]
+    medium = "ethernet-1g"
+    [link.one]
+    ends = ["near", "s"]
+    medium = "ethernet-100"
+    [link.two]
+    ends = ["s", "near"]
+    medium = "ethernet-100"
+    [link.behind]
+    ends = ["s", "far"]
+    medium = "ethernet-100"
+    [link.other]
+    ends = ["near", "m"]
+    medium = "ethernet-100"
+    [link.last]
+    ends = ["m", "far"]
+    medium = "ethernet-100"
+    mtu = "1000 B"
+    [link.out]
+    ends = ["far", "b"]
+    medium = "ethernet-1g"
+    [traffic.large]
+    kind = "udp-stream"
+    from = "a"
+    to = "b"
+    message = "4 kB"
+    rate = "6 Mbit/s"
+    [traffic.stream]
+    kind = "tcp-stream"
+    from = "b"
+    to = "a"
+    message = "64 KiB"
+    rate = "3 Mbit/s"
+    streams = 8
+    [event.cut]
+    at = "30 ms"
+    target = "two"
+    change = "down"
+    [event.mended]
+    at = "60 ms"
+    target = "two"
+    change = "up"
+    [run]
+    duration = "100 ms"
+"#;

@@ -6,7 +6,7 @@ use std::process::Command;
 use engpass_network::capture::Limit;
 
 use crate::reader::{Block, read};
-use crate::testbeds::{CIRCUIT, ETHERNET, KYOTO, WAN};
+use crate::testbeds::{CIRCUIT, ETHERNET, KYOTO, PARTED, WAN};
 use crate::{capture, sent};
 
 /// Checksums are checked only on demand.
@@ -164,6 +164,32 @@ fn fragments_cut_on_the_way_are_put_together() {
         "{datagrams} {fragments}"
     );
     assert!(told.packets as usize > fragments);
+}
+
+#[test]
+fn ways_that_part_and_lines_that_fail_are_read() {
+    if !is_there() {
+        return;
+    }
+    let mut fragments = 0;
+    for link in ["one", "two", "behind", "other", "last", "out"] {
+        let (outcome, told, bytes) = capture(PARTED, &[], (&format!("link.{link}"), None), Limit::default());
+        assert_eq!(told.packets, sent(&outcome, link), "{link}");
+        let file = fine(&format!("parted-{link}"), &bytes);
+        let seen = file.count("ip.frag_offset > 0 || ip.flags.mf == 1");
+        assert!(seen > 5, "{link}: {seen} fragments");
+        fragments += if ["one", "two", "other"].contains(&link) { seen } else { 0 };
+        if link == "out" {
+            // What has come by way of the router has passed one more.
+            assert!(file.count("ip.src == 10.64.0.1 && ip.ttl == 62") > 5);
+            assert!(file.count("ip.src == 10.64.0.1 && ip.ttl == 61") > 5);
+            // Whatever way its fragments took, a datagram is put together.
+            assert!(file.with("udp.length", "4008") > 5);
+        }
+    }
+    let (_, _, bytes) = capture(PARTED, &[], ("link.in.a", None), Limit::default());
+    let sent = fine("parted-in", &bytes).count("ip.frag_offset > 0 || ip.flags.mf == 1");
+    assert!((fragments..fragments + 5).contains(&sent), "{sent} fragments are sent, {fragments} pass");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use engpass_testbed::topology::FlowPath;
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
-use crate::networks::{Drawn, frames, network, network_with_tcp, port};
+use crate::networks::{Drawn, frames, mesh, network, network_with_tcp, port};
 use crate::resolve::resolve;
 
 fn simulated(testbed: &Testbed, topology: &Topology, seed: u64) -> SimOutcome {
@@ -84,12 +84,9 @@ fn backlogs(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<f64> {
     flows.map(|((traffic, path), (_, flow))| backlog(testbed, path, traffic, flow, seed)).collect()
 }
 
-fn obeys(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
-    obeys_on(testbed, &resolve(testbed), seed)
-}
-
 /// No flow gets more than its bound and its backlog, and at their fair shares all flows together take no more than there is.
-pub(crate) fn obeys_on(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<(), TestCaseError> {
+pub(crate) fn obeys(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
+    let topology = &resolve(testbed);
     let outcome = limit(testbed, topology);
     let simulated = simulated(testbed, topology, seed);
     let counted = testbed.run.duration.0 - testbed.run.warmup.map_or(0, |warmup| warmup.0);
@@ -124,6 +121,11 @@ proptest! {
 
     #[test]
     fn no_tcp_over_circuits_exceeds_its_bound(Drawn(testbed) in network_with_tcp(), seed in any::<u64>()) {
+        obeys(&testbed, seed)?;
+    }
+
+    #[test]
+    fn no_flow_of_a_mesh_exceeds_its_bound(Drawn(testbed) in mesh(), seed in any::<u64>()) {
         obeys(&testbed, seed)?;
     }
 

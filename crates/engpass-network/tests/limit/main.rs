@@ -2,6 +2,7 @@
 
 mod alike;
 mod bounds;
+mod choices;
 mod copies;
 mod costs;
 mod frames;

@@ -1,6 +1,5 @@
 //! Random networks of Ethernet and point-to-point links, Ethernet switches and routers.
 
-#[allow(dead_code, reason = "`limit` does not know several ways so far")]
 mod mesh;
 mod port;
 mod queues;
@@ -25,7 +24,6 @@ use proptest::sample::select;
 
 use super::assemble::{self, turn, two};
 use super::{Drawn, HostDraw, TcpDraw, TimesDraw, UdpDraw, tcp, udp};
-#[allow(unused_imports, reason = "`limit` does not know several ways so far")]
 pub(crate) use mesh::mesh;
 pub(crate) use port::port;
 

@@ -22,9 +22,7 @@ use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-#[allow(unused_imports, reason = "`limit` does not know several ways so far")]
-pub(crate) use frames::mesh;
-pub(crate) use frames::{frames, port};
+pub(crate) use frames::{frames, mesh, port};
 use memory::DataDraw;
 
 /// How switches are joined.

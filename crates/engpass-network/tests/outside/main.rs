@@ -1,5 +1,6 @@
 //! Networks whose packets come from outside.
 
+mod choices;
 #[path = "../common/mod.rs"]
 mod common;
 mod groups;
@@ -67,7 +68,7 @@ fn a_frame_arrives_when_paper_says_so() {
     // 1526 bytes at 100 and at 10 Mbit/s without their gaps, and the delay of the links.
     let delay: u64 = point(LAN, "base", &[]).topology.links[..2].iter().map(|link| link.delay.ps()).sum();
     let at = 1_000_000 + 1526 * 80_000 + 1526 * 800_000 + delay;
-    assert_eq!(all(&mut lan, u64::MAX), [Output::Delivered { at, way: to, token: 5, ce: false }]);
+    assert_eq!(all(&mut lan, u64::MAX), [Output::Delivered { at, way: to, token: 5, ce: false, routers: 0 }]);
     assert_eq!(lan.next_wake(), None);
 }
 
@@ -120,8 +121,14 @@ fn cells_arrive_when_paper_says_so() {
     assert_eq!(
         told,
         [
-            Output::Delivered { at: first, way: back, token: 2, ce: false },
-            Output::Delivered { at: 7 + slot(192) + slot(1) + delay, way: to, token: 1, ce: false },
+            Output::Delivered { at: first, way: back, token: 2, ce: false, routers: 0 },
+            Output::Delivered {
+                at: 7 + slot(192) + slot(1) + delay,
+                way: to,
+                token: 1,
+                ce: false,
+                routers: 0
+            },
         ]
     );
 }
@@ -293,7 +300,9 @@ fn a_circuit_between_routers_is_crossed() {
     network.inject(0, 0, packet(1500, 7));
     let mut seen = Vec::new();
     network.run_until(1_000_000_000, &mut |output| seen.push(output));
-    let [Output::Delivered { at, token: 7, way: 0, ce: false }] = seen[..] else { panic!("{seen:?}") };
+    let [Output::Delivered { at, token: 7, way: 0, ce: false, routers: 2 }] = seen[..] else {
+        panic!("{seen:?}")
+    };
     // The gap behind a frame need not be over.
     let ethernet = (1538 - 12) * 80_000;
     let cells = (32.0 * 424.0 / 149.76e6 * 1e12) as u64;

@@ -1,5 +1,6 @@
 //! The replay law: what went in, put in again in virtual time, comes out as it did.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -89,6 +90,71 @@ message = "1 kB"
 rate = "1 Mbit/s"
 [run]
 duration = "1 s"
+"#;
+
+/// The same hosts, and three ways to the router behind which one is: two with a router more than the other. One of their lines fails at
+/// random, one again and again.
+const CHOICES: &str = r#"
+name = "choices"
+[host.a]
+[host.b]
+[host.c]
+[router.r]
+ecmp = "round-robin"
+[router.m]
+ecmp = "hash"
+[switch.s]
+kind = "ethernet"
+[router.t]
+[link.a]
+ends = ["a", "r"]
+medium = "ethernet-1g"
+[link.b]
+ends = ["b", "r"]
+medium = "ethernet-1g"
+[link.rm]
+ends = ["r", "m"]
+medium = "ethernet-100"
+[link.mt]
+ends = ["m", "t"]
+medium = "ethernet-100"
+[link.mt2]
+ends = ["m", "t"]
+medium = "ethernet-100"
+[link.rs]
+ends = ["r", "s"]
+medium = "ethernet-100"
+[link.st]
+ends = ["s", "t"]
+medium = "ethernet-100"
+[link.c]
+ends = ["t", "c"]
+medium = "ethernet-100"
+delay = "3 ms"
+loss = "0.5 %"
+queue = { fq-codel = { limit = "60 packets" } }
+[traffic.any]
+kind = "udp-stream"
+from = "a"
+to = "c"
+message = "1 kB"
+rate = "1 Mbit/s"
+[event.random]
+target = "mt"
+mean_time_between_failures = "9 ms"
+mean_time_to_repair = "5 ms"
+[event.cut]
+target = "s/rs"
+at = "3 ms"
+change = "down"
+every = "20 ms"
+[event.mended]
+target = "s/rs"
+at = "10 ms"
+change = "up"
+every = "20 ms"
+[run]
+duration = "30 ms"
 "#;
 
 fn model(text: &str) -> Model {
@@ -276,6 +342,40 @@ fn the_law_holds_where_frames_are_carried() {
     check(FRAMES, "law-frames", 3);
 }
 
+/// What a host gets tells how many routers it has passed, and the events of the testbed are in the log.
+#[test]
+fn the_law_holds_where_routers_choose_and_lines_fail() {
+    let (mut ttls, log) = (BTreeSet::new(), path("law-choices-ttl"));
+    let log = Log::create(&log, &serde_json::json!({ "engpass-log": 2 })).expect("a file");
+    let mut driver = driver(model(CHOICES), world(3, 1, 400), 1, Some(log));
+    for _ in 0..20 {
+        driver.turn();
+    }
+    let begun = driver.begin_events().expect("they have not begun");
+    assert!(driver.begin_events().is_err(), "they have begun");
+    while !driver.world.is_over() {
+        driver.turn();
+    }
+    driver.end();
+    for written in driver.world.written.iter().filter(|written| written.host == 2) {
+        ttls.insert(written.bytes[8]);
+    }
+    assert_eq!(ttls, [61, 62].into());
+    let words: BTreeSet<String> = driver.network.words().collect();
+    assert!(words.iter().any(|words| words.ends_with("line down")), "{words:?}");
+    let bytes = fs::read(path("law-choices-ttl")).expect("it was written");
+    fs::remove_file(path("law-choices-ttl")).expect("it is there");
+    let found = again(&mut model(CHOICES), &bytes);
+    assert!(found.difference.is_none() && found.whole, "{found:?}");
+    // Without them something else happens.
+    let header = bytes.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    let mut kinds = bytes[header..].chunks(48).map(|record| record[40]);
+    let record = header + 48 * kinds.position(|kind| kind == 6).expect("the log has it");
+    assert_eq!(bytes[record..record + 8], begun.to_le_bytes());
+    let without = [&bytes[..record], &bytes[record + 48..]].concat();
+    assert!(again(&mut model(CHOICES), &without).difference.is_some());
+}
+
 #[test]
 fn a_log_that_was_changed_is_found_out() {
     let name = "law-changed";
@@ -302,7 +402,7 @@ fn a_log_that_was_changed_is_found_out() {
     marked[record(outputs[delivered]) + 40] = 3;
     let difference = again(&mut line(), &marked).difference.expect("it differs");
     assert_eq!(difference.output, delivered as u64);
-    assert_eq!(difference.replayed.map(|output| output.fate), Some(Fate::Delivered { ce: false }));
+    assert_eq!(difference.replayed.map(|output| output.fate), Some(Fate::Delivered { ce: false, hops: 1 }));
     // An output that never was.
     let mut fewer = bytes.clone();
     fewer.drain(record(outputs[3])..record(outputs[3] + 1));

@@ -194,7 +194,7 @@ impl Network for Line {
             let (at, Input { way, token, .. }) = (*free + self.delay, input);
             let fate = match self.count % (2 * self.every) {
                 0 => Fate::Lost { lost_at: input.at, place: 7 },
-                rest => Fate::Delivered { ce: rest == self.every },
+                rest => Fate::Delivered { ce: rest == self.every, hops: 1 },
             };
             self.out.push(Output { at, way, token, fate });
         }

@@ -19,7 +19,7 @@ use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
 use engpass_testbed::topology::{Hop, Leg, Line, NodeKind};
-use engpass_testbed::{Testbed, Topology, changes, heads};
+use engpass_testbed::{Testbed, Topology, changes_by_event, heads};
 
 use crate::simulate::adapt::Adapting;
 use crate::simulate::advance::{Port, Queue};
@@ -27,7 +27,7 @@ use crate::simulate::arena::Arena;
 use crate::simulate::datagrams::Datagrams;
 use crate::simulate::event::{Event, Events};
 use crate::simulate::fabric::{Counter, Fabric, Onward, Vc};
-use crate::simulate::frames::{Asking, Frames, Rule as Lookahead};
+use crate::simulate::frames::{Asking, Frames, Rule as Lookahead, Upcoming};
 use crate::simulate::host::{Cpu, Process, Socket};
 use crate::simulate::ledger::{Ledger, Opening};
 use crate::simulate::nic::{Nic, ONWARD, Way};
@@ -432,10 +432,7 @@ impl Builder<'_> {
         let from_hosts = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
         let flows = self.testbed.traffic.values().map(|traffic| self.tally(traffic)).collect();
         let mut frames = std::mem::take(&mut self.frames);
-        let changes = changes(self.testbed, self.topology, self.seed);
-        for (place, change) in changes.iter().enumerate() {
-            events.push(change.at, 0, Event::Change(place as u32));
-        }
+        let changes = changes_by_event(self.testbed, self.topology, self.seed);
         let nic = |port: usize| {
             let host = self.testbed.hosts.get_index(self.node_of(port)).map(|(_, host)| host);
             Nic::new(host.map_or(0, |host| host.nic_buffer.bytes()), self.node_of(port) as u32)
@@ -468,7 +465,7 @@ impl Builder<'_> {
         });
         frames.watch(&ledger);
         self.tell_hosts(&mut frames, &mut endpoints, &sockets);
-        Ok(Network {
+        let mut network = Network {
             now: 0,
             end: self.window.end,
             // Without cells there is nothing to advance.
@@ -507,11 +504,15 @@ impl Builder<'_> {
                 fates: self.outside.then(Box::<Fates>::default),
             },
             frames,
-            changes,
+            changes: changes.into_iter().map(Upcoming::new).collect(),
             handled: 0,
             next_question: QUESTIONS,
             next_rest: 0,
             until: 0,
-        })
+        };
+        if !self.outside {
+            network.begin_events(0);
+        }
+        Ok(network)
     }
 }

@@ -98,15 +98,13 @@ impl Network {
         let stamp = self.fabric.ledger.stamp_of(id);
         let mut copies = Vec::new();
         for (datagram, route) in self.copies_at(whole.datagram, hop.into()) {
-            let place = self.frames.routes[route as usize].first + u32::from(hop);
+            let place = self.frames.first_place(route, hop);
             let sender = self.fabric.fates.as_ref().map_or(whole.sender, |fates| fates.head(datagram).flow);
             let copy = Packet { datagram, sender, place, since: hop, ..whole };
             let copy = self.fabric.datagrams.insert_packet(copy);
             self.fabric.ledger.inherits(copy, stamp.as_ref());
-            if let Some(trace) = &mut self.fabric.trace
-                && let Some(head) = trace.head_of(id)
-            {
-                trace.cut(head, copy, (whole.ip, 0), true);
+            if let Some(trace) = &mut self.fabric.trace {
+                trace.copied(id, copy);
             }
             copies.push(copy);
         }
@@ -123,7 +121,7 @@ impl Network {
 
     #[inline(never)]
     pub(super) fn take_packet(&mut self, packet: u32) {
-        let Packet { datagram, ecn, place, .. } = *self.fabric.datagrams.packet(packet);
+        let Packet { datagram, ecn, place, ttl, .. } = *self.fabric.datagrams.packet(packet);
         let this = &mut self.fabric.datagrams[datagram];
         this.trail = self.frames.trail(place);
         this.arrived += 1;
@@ -132,10 +130,8 @@ impl Network {
         if ecn == Ecn::Marked && to.is_some() {
             let segment = self.fabric.datagrams.segment_mut(datagram);
             segment.ce |= segment.ect;
-        } else if ecn == Ecn::Marked
-            && let Some(fates) = &mut self.fabric.fates
-        {
-            fates.mark(datagram);
+        } else if let Some(fates) = &mut self.fabric.fates {
+            fates.arrives(datagram, ttl, ecn == Ecn::Marked);
         }
         if train && !complete {
             self.train_arrives(datagram);

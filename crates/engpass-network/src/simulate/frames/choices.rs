@@ -7,7 +7,7 @@
 use engpass_model::forward::{Forward, Heads, Member, View};
 use engpass_testbed::topology::{Leg, NodeId};
 
-use super::{Frames, Packet, Step};
+use super::{END, Frames, Packet, Step};
 use crate::simulate::Network;
 
 /// The port of a step that is a question: its `mtu` is the place among the questions.
@@ -59,6 +59,11 @@ impl Choices {
         let member = policy.decide(&View { heads, fragment }, members).member;
         self.answers[first as usize + member]
     }
+
+    /// The place of the first answer to a question.
+    fn first_answer(&self, ask: u32) -> u32 {
+        self.answers[self.asks[ask as usize].first as usize]
+    }
 }
 
 impl Frames {
@@ -71,6 +76,26 @@ impl Frames {
     /// Whether packets of a route meet questions.
     pub(in crate::simulate) fn has_choices(&self, route: u32) -> bool {
         self.is_branched(self.routes[route as usize].first)
+    }
+
+    /// The places of the lines of a route's first way up to its end or its first circuit: the first answer to every question stands right behind
+    /// it.
+    fn first_lines(&self, route: u32) -> impl Iterator<Item = u32> {
+        let step = |place: &u32| self.steps[*place as usize];
+        let ends = move |place: &u32| step(place).port == END || self.entry(step(place)).is_some();
+        let places = (self.routes[route as usize].first..).take_while(move |place| !ends(place));
+        places.filter(move |place| step(place).is_line())
+    }
+
+    /// The ports of a route's first way, by their places among the ports of frames, up to its end or its first circuit.
+    pub(in crate::simulate) fn first_way(&self, route: u32) -> Vec<u32> {
+        self.first_lines(route).map(|place| self.steps[place as usize].port).collect()
+    }
+
+    /// The place to which a packet has come on the first way of a route that has so many lines behind it, one at least.
+    pub(super) fn first_place(&self, route: u32, lines: u16) -> u32 {
+        let line = self.first_lines(route).nth(usize::from(lines) - 1);
+        line.expect("a way has as many lines as it shares") + 1
     }
 }
 
@@ -97,9 +122,13 @@ impl Network {
             return;
         }
         let packet = *packet;
-        let fragment = self.fabric.datagrams[packet.datagram].fragments > 1;
-        let heads = self.heads_of(&packet);
-        let place = self.frames.choices.decide(step.mtu, &heads, fragment);
+        let place = if self.fabric.fates.as_ref().is_some_and(|fates| fates.takes_first(packet.datagram)) {
+            self.frames.choices.first_answer(step.mtu)
+        } else {
+            let fragment = self.fabric.datagrams[packet.datagram].fragments > 1;
+            let heads = self.heads_of(&packet);
+            self.frames.choices.decide(step.mtu, &heads, fragment)
+        };
         self.fabric.datagrams.packet_mut(id).place = place;
         self.go(id, place, self.now, true);
     }

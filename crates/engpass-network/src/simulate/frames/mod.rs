@@ -36,6 +36,7 @@ use super::nic::Sending;
 use super::tap::Carrier;
 use choices::{BRANCH, Choices};
 use circuits::{ENTRY, Entry};
+pub(super) use outage::Upcoming;
 pub(super) use port::{FramePort, PortTally, Told};
 use port::{Joined, Limited, OnLine, Passed};
 pub use rules::Rule;
@@ -260,12 +261,6 @@ impl Frames {
                 return (step.port != END && self.lines_before(at as u32) >= since).then_some(step);
             }
         })
-    }
-
-    /// The hops of a route.
-    pub(super) fn steps(&self, route: usize) -> &[Step] {
-        let Route { first, hops, .. } = self.routes[route];
-        &self.steps[first as usize..][..hops as usize]
     }
 }
 

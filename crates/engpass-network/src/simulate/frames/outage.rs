@@ -9,13 +9,14 @@ use engpass_model::queue::{
     Admission, Backlog, Cause, Discipline, Ecn, Packet, PortView, Scheduler, Verdict,
 };
 use engpass_model::time::Time;
-use engpass_testbed::Change;
 use engpass_testbed::topology::{Leg, NodeId};
+use engpass_testbed::{Change, EventChanges};
 
 use super::choices::Choices;
 use super::port::Joined;
 use super::sent::SentOff;
 use crate::simulate::Network;
+use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
 
 /// When a line was down, as far as frames on their way need to know.
@@ -45,6 +46,22 @@ impl Outages {
     pub(super) fn cuts(&self, (begin, left): (u64, u64)) -> bool {
         self.since.is_some_and(|since| left > since)
             || self.past.iter().any(|(since, until)| left > *since && begin < *until)
+    }
+}
+
+/// What an event of the file changes.
+#[derive(Debug)]
+pub(in crate::simulate) struct Upcoming {
+    next: Option<Change>,
+    rest: EventChanges,
+    /// When the events of the file begin.
+    from: u64,
+}
+
+impl Upcoming {
+    /// Nothing, before the events of the file begin.
+    pub(in crate::simulate) fn new(rest: EventChanges) -> Self {
+        Self { next: None, rest, from: 0 }
     }
 }
 
@@ -144,9 +161,29 @@ impl Choices {
 }
 
 impl Network {
+    /// The events of the file begin at `from`.
+    pub(in crate::simulate) fn begin_events(&mut self, from: u64) {
+        for event in 0..self.changes.len() {
+            self.changes[event].from = from;
+            self.await_change(event);
+        }
+    }
+
+    /// Look for what an event changes next.
+    fn await_change(&mut self, event: usize) {
+        let Upcoming { next, rest, from } = &mut self.changes[event];
+        *next = rest.next();
+        let at = next.map(|change| from.saturating_add(change.at)).filter(|at| *at <= self.end);
+        if let Some(at) = at {
+            self.events.push(at, 0, Event::Change(event as u32));
+        }
+    }
+
     /// An event of the file happens: both directions of a link go down or come up, and the routers that see it choose otherwise.
-    pub(in crate::simulate) fn change_line(&mut self, change: u32) {
-        let Change { link, seen_by, down, .. } = self.changes[change as usize];
+    pub(in crate::simulate) fn change_line(&mut self, event: u32) {
+        let change = self.changes[event as usize].next;
+        let Change { link, seen_by, down, .. } = change.expect("an event that happens changes something");
+        self.await_change(event as usize);
         for (end, seen) in seen_by.into_iter().enumerate() {
             let port = self.frames.places[2 * link + end];
             let line = &mut self.frames.ports[port as usize];

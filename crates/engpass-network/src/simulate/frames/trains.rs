@@ -60,6 +60,9 @@ impl Network {
         this.holds += 1;
         let (elastic, count) = (this.counted, this.fragments);
         let head = *fabric.fates.as_ref().expect("trains come from outside").head(datagram);
+        let steps = &frames.steps[first as usize..][..hops as usize];
+        // Packets that routers would stop are no train.
+        let routers = steps.iter().filter(|step| step.is_routed()).count();
         let id = fabric.datagrams.insert_packet(Packet {
             datagram,
             ip,
@@ -67,11 +70,10 @@ impl Network {
             place: first + u32::from(hops),
             since: 0,
             offset: 0,
-            ttl: head.ttl,
+            ttl: head.ttl - routers as u8,
             priority: head.priority,
             ecn: head.ecn,
         });
-        let steps = &frames.steps[first as usize..][..hops as usize];
         let (mut until, mut begins) = (self.now, None);
         for _ in 0..count {
             let mut at = self.now;

@@ -78,7 +78,7 @@ pub(super) struct Ledger {
     cells_since: Vec<u32>,
     /// Ways that part.
     parted: Parted,
-    /// Lines that are down, by port: what their idle time was when they went down.
+    /// Lines that are down, by port: what their idle time was when they went down, or up to where it is booked.
     down: BTreeMap<usize, u64>,
     /// Where windows begin and end at any time: what is not booked yet.
     pub(super) later: Option<Box<Later>>,

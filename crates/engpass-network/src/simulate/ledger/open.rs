@@ -238,7 +238,7 @@ impl Ledger {
             let stamped = self.books[own.clone()].iter().any(shared);
             let parts = own.clone().any(|book| self.books[book].held_back == HeldBack::OtherWay);
             // Where ways part, which line is the last differs from packet to packet.
-            let mut last = !parts;
+            let (mut last, mut doubled) = (!parts, false);
             for book in own.clone().filter(|_| stamped).rev() {
                 let Some(sender) = self.books[book].sender() else { continue };
                 let place = self.place_of(sender).expect("who sends data has states");
@@ -247,12 +247,17 @@ impl Ledger {
                 if self.lines[line as usize].user == User::Shared {
                     let same =
                         own.clone().skip(book + 1 - own.start).find(|other| self.books[*other].line == line);
+                    doubled |= same.is_some();
                     self.books[book].stamp = match same {
                         Some(same) => self.books[same].stamp,
                         None => self.packet_stamps.begin(),
                     };
                     self.books[book].last_shared = std::mem::take(&mut last);
                 }
+            }
+            if doubled {
+                // Books of one line share a stamp: none of them takes that of a packet.
+                self.books[own].iter_mut().for_each(|book| book.last_shared = false);
             }
         }
     }

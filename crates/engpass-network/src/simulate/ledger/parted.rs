@@ -81,11 +81,11 @@ impl Ledger {
             && self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX)).next().is_some()
     }
 
-    /// Nothing of a datagram is on its way any more.
+    /// Nothing of a datagram is on the way: forget what lines have carried of it.
     pub(in crate::simulate) fn forget_pieces(&mut self, datagram: u32) {
-        if self.has_pieces(datagram) {
-            let mut later = self.parted.pieces.split_off(&(datagram, 0));
-            self.parted.pieces.append(&mut later.split_off(&(datagram + 1, 0)));
+        while let Some((key, _)) = self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX)).next() {
+            let key = *key;
+            self.parted.pieces.remove(&key);
         }
     }
 

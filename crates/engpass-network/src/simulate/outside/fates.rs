@@ -36,10 +36,16 @@ pub(in crate::simulate) struct Head {
     pub(in crate::simulate) ttl: u8,
     /// Its flow, to a discipline.
     pub(in crate::simulate) flow: u32,
+    /// It takes the first of equally short ways, whatever routers choose.
+    takes_first: bool,
+    /// Routers that it has passed, or that fragment of it that has arrived last.
+    routers: u8,
     /// It, or a fragment of it, has arrived with the mark of congestion.
     marked: bool,
     /// Its loss was counted when a window ended.
     counted: bool,
+    /// Its loss was told when a packet of it was lost: cells of others may turn out to have been lost before.
+    told: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +63,17 @@ impl Fates {
             self.heads.resize(index + 1, Head::default());
         }
         let Packet { token, ecn, priority, ttl, .. } = *packet;
-        self.heads[index] = Head { way, token, ecn, priority, ttl, flow, marked: false, counted: false };
+        self.heads[index] = Head { way, token, ecn, priority, ttl, flow, ..Head::default() };
+    }
+
+    /// The datagram takes the first of equally short ways, whatever routers choose.
+    pub(super) fn take_first(&mut self, datagram: u32) {
+        self.heads[datagram as usize].takes_first = true;
+    }
+
+    /// Whether that is so.
+    pub(in crate::simulate) fn takes_first(&self, datagram: u32) -> bool {
+        self.heads[datagram as usize].takes_first
     }
 
     /// So many packets are inside from now on.
@@ -80,9 +96,12 @@ impl Fates {
         &self.heads[datagram as usize]
     }
 
-    /// A fragment of the datagram has arrived with the mark of congestion.
-    pub(in crate::simulate) fn mark(&mut self, datagram: u32) {
-        self.heads[datagram as usize].marked = true;
+    /// A packet of the datagram has arrived with this time to live, and perhaps with the mark of congestion.
+    #[inline]
+    pub(in crate::simulate) fn arrives(&mut self, datagram: u32, ttl: u8, marked: bool) {
+        let head = &mut self.heads[datagram as usize];
+        head.routers = head.ttl - ttl;
+        head.marked |= marked;
     }
 
     /// The loss of the datagram is counted: whether it was before.
@@ -103,8 +122,8 @@ impl Fates {
     }
 
     fn deliver(&mut self, datagram: u32, at: u64) {
-        let Head { way, token, marked: ce, .. } = *self.head(datagram);
-        self.told.push(Output::Delivered { at, way, token, ce });
+        let Head { way, token, routers, marked: ce, .. } = *self.head(datagram);
+        self.told.push(Output::Delivered { at, way, token, ce, routers });
         self.inside -= 1;
     }
 
@@ -116,8 +135,9 @@ impl Fates {
         (at, place): (u64, Place),
         before: Option<(u64, Place)>,
     ) {
-        let Head { way, token, .. } = *self.head(datagram);
+        let Head { way, token, told, .. } = *self.head(datagram);
         match place {
+            _ if told => {}
             // Cells are looked at when somebody asks, in no order.
             Place::Port(..) | Place::Policer(_) | Place::Reassembly => {
                 if let Some((later, _)) = before {
@@ -127,7 +147,10 @@ impl Fates {
             }
             // Packets are lost one after the other.
             _ if before.is_some() => {}
-            _ => self.tell_loss(at, at, Loss { way, token, place }),
+            _ => {
+                self.heads[datagram as usize].told = true;
+                self.tell_loss(at, at, Loss { way, token, place });
+            }
         }
     }
 

@@ -1,7 +1,8 @@
 //! One packet to several hosts: it takes each line once, and is copied where ways part.
 //!
 //! Every member of a group has a datagram of its own, on its own way. That of one of them, the *root*, is sent; those of the others are
-//! *due*: each takes a copy of another one's packet when that comes to the node where their ways part, and is lost with it before.
+//! *due*: each takes a copy of another one's packet when that comes to the node where their ways part, and is lost with it before. The way
+//! of a member is the first of those that are equally short, whatever routers choose for packets to it alone.
 
 use std::collections::BTreeMap;
 
@@ -65,13 +66,13 @@ pub(in crate::simulate) struct Groups {
 impl Group {
     /// The tree of these ways.
     pub(super) fn new(ways: Vec<u32>, way_of: impl Fn(u32) -> Way, frames: &Frames) -> Self {
-        let ports = |member: usize| match way_of(ways[member]) {
-            Way::Circuit { .. } => &[][..],
-            Way::Frames { route } => frames.steps(route as usize),
+        let ports = |way: &u32| match way_of(*way) {
+            Way::Circuit { .. } => Vec::new(),
+            Way::Frames { route } => frames.first_way(route),
         };
-        let shared = |a: usize, b: usize| {
-            ports(a).iter().zip(ports(b)).take_while(|(a, b)| a.port == b.port).count() as u32
-        };
+        let ports: Vec<Vec<u32>> = ways.iter().map(ports).collect();
+        let shared =
+            |a: usize, b: usize| ports[a].iter().zip(&ports[b]).take_while(|(a, b)| a == b).count() as u32;
         let mut roots: Vec<(usize, Vec<Branch>)> = Vec::new();
         for member in 0..ways.len() {
             // Of those that share as much the first: then it has come into being before the ways part.
@@ -106,19 +107,15 @@ impl Groups {
         &self.all[group as usize]
     }
 
-    /// What a host sends to reach a group: for each root its way, its token, and a number for what is copied, 0 for nothing.
+    /// What a host sends to reach a group: for each root its way, its token, and a number for what is copied.
     pub(super) fn send(&mut self, group: u32, tokens: &[u64]) -> Vec<(u32, u64, u64)> {
         let this = &self.all[group as usize];
         let tokens: std::rc::Rc<[u64]> = tokens.into();
         let mut sent = Vec::new();
-        for (root, (member, branches)) in this.roots.iter().enumerate() {
-            let mut number = 0;
-            if !branches.is_empty() {
-                self.last += 1;
-                number = self.last;
-                self.brought.insert(number, Copies { group, root, tokens: std::rc::Rc::clone(&tokens) });
-            }
-            sent.push((this.ways[*member], tokens[*member], number));
+        for (root, (member, _)) in this.roots.iter().enumerate() {
+            self.last += 1;
+            self.brought.insert(self.last, Copies { group, root, tokens: std::rc::Rc::clone(&tokens) });
+            sent.push((this.ways[*member], tokens[*member], self.last));
         }
         sent
     }
@@ -145,6 +142,9 @@ impl Network {
         let Some(Copies { group, root, tokens }) = self.groups.brought.remove(&number) else { return };
         let Group { ways, roots } = self.groups.all[group as usize].clone();
         let (member, branches) = &roots[root];
+        if let Some(fates) = &mut self.fabric.fates {
+            fates.take_first(datagram);
+        }
         let mut datagrams = BTreeMap::from([(*member, datagram)]);
         let whole = self.fabric.datagrams[datagram].clone();
         for branch in branches {
@@ -158,6 +158,7 @@ impl Network {
             if let Some(fates) = &mut self.fabric.fates {
                 let packet = Packet { token: tokens[branch.member], ..*packet };
                 fates.enters(copy, way, &packet, flow);
+                fates.take_first(copy);
             }
             datagrams.insert(branch.member, copy);
             let due = Due { datagram: copy, hop: branch.hop, route };

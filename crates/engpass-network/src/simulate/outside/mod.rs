@@ -71,6 +71,8 @@ pub enum Output {
         token: u64,
         /// It arrives with the mark of congestion.
         ce: bool,
+        /// Routers that it has passed; of a packet that was cut, the fragment that arrived last.
+        routers: u8,
     },
     /// Something of it was lost.
     Lost {
@@ -150,10 +152,13 @@ pub struct Outside {
     earliest: u64,
     /// Events handled before the window.
     handled: u64,
+    /// The events of the file have begun.
+    has_events: bool,
 }
 
 impl Outside {
-    /// The network of this testbed at time zero, for one seed. Its generators begin at once; its other traffic is made outside.
+    /// The network of this testbed at time zero, for one seed. Its generators begin at once, its events when [`Self::begin_events`] says so; its
+    /// other traffic is made outside.
     ///
     /// # Errors
     /// [`SimError::Unsupported`] when ways part and meet too often.
@@ -202,7 +207,18 @@ impl Outside {
             reached: 0,
             earliest: 0,
             handled: 0,
+            has_events: false,
         })
+    }
+
+    /// Let the events of the file begin at `at`, in picoseconds, or as soon as everything up to then has happened, if they have not begun: what
+    /// they change and when counts from there, for as long as the network goes on. Returns that instant.
+    pub fn begin_events(&mut self, at: u64) -> u64 {
+        let at = at.max(self.reached).max(self.earliest).min(FOREVER);
+        if !std::mem::replace(&mut self.has_events, true) {
+            self.network.begin_events(at);
+        }
+        at
     }
 
     /// The ways from host to host, by sender, then by receiver.

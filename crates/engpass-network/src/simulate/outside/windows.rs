@@ -27,7 +27,7 @@ pub struct LineSeen {
     pub bits: u64,
     /// Cells or frames that it has carried since the beginning.
     pub sent: u64,
-    /// Cells or frames lost since the beginning, in its queue, in the policer before it, or damaged on it.
+    /// Cells or frames lost since the beginning, in its queue, in the policer before it, damaged on it, or because it was down.
     pub lost: u64,
     /// What is in its queue, in `unit`.
     pub queue: u64,

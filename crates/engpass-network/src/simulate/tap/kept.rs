@@ -22,6 +22,9 @@ pub(in crate::simulate) struct Taps {
     /// Where a packet stands in its datagram, by frame of cells and by packet.
     pub(super) frames: Vec<Head>,
     pub(super) packets: Vec<Head>,
+    /// By packet, the transmitter of the host or router that it has left last; and the transmitters of switches.
+    pub(super) framed_at: Vec<usize>,
+    pub(super) of_switches: Vec<bool>,
     /// Identification by datagram, and by host the next one.
     pub(super) ids: Vec<u16>,
     pub(super) next_id: Vec<u16>,
@@ -63,7 +66,19 @@ impl Taps {
         self.ports[port].is_some()
     }
 
-    fn packet(&self, id: u32, fabric: (&Datagrams, Option<&Fates>), head: Head) -> Packet {
+    /// A packet has left this port.
+    fn leaves(&mut self, packet: u32, port: usize) {
+        if !self.of_switches[port] {
+            put(&mut self.framed_at, packet, port);
+        }
+    }
+
+    fn packet(
+        &self,
+        id: u32,
+        fabric: (&Datagrams, Option<&Fates>),
+        (head, framed_at): (Head, usize),
+    ) -> Packet {
         let (datagrams, fates) = fabric;
         let datagram = &datagrams[id];
         let flow = datagram.flow as usize;
@@ -85,7 +100,7 @@ impl Taps {
                 (to % 2 == 0, (to - seen.endpoint) / 2, content)
             }
         };
-        Packet { flow, back, source: seen.source + number, head, content }
+        Packet { flow, back, source: seen.source + number, head, framed_at, content }
     }
 }
 
@@ -146,6 +161,16 @@ impl Trace {
         self.taps.as_ref().map(|taps| taps.packets[packet as usize])
     }
 
+    /// A copy of a packet has come into being.
+    pub(in crate::simulate) fn copied(&mut self, packet: u32, copy: u32) {
+        let Some(taps) = &mut self.taps else { return };
+        let head = taps.packets[packet as usize];
+        put(&mut taps.packets, copy, head);
+        if let Some(port) = taps.framed_at.get(packet as usize).copied() {
+            put(&mut taps.framed_at, copy, port);
+        }
+    }
+
     /// A router has cut a packet with this header: the fragment `part` has these bytes, from this place of it on.
     pub(in crate::simulate) fn cut(
         &mut self,
@@ -160,10 +185,10 @@ impl Trace {
     }
 }
 
-fn put(heads: &mut Vec<Head>, place: u32, head: Head) {
+fn put<T: Clone + Default>(all: &mut Vec<T>, place: u32, this: T) {
     let place = place as usize;
-    heads.resize(heads.len().max(place + 1), Head::default());
-    heads[place] = head;
+    all.resize(all.len().max(place + 1), T::default());
+    all[place] = this;
 }
 
 impl Fabric {
@@ -178,12 +203,13 @@ impl Fabric {
         (ttl, ecn): (u8, Ecn),
     ) {
         let Some(taps) = self.trace.as_mut().and_then(|trace| trace.taps.as_mut()) else { return };
+        taps.leaves(id, port);
         if !taps.wants(port) {
             return;
         }
         let head = Head { ttl, ecn, ..taps.packets[id as usize] };
         let this = (&self.datagrams, self.fates.as_deref());
-        let packet = taps.packet(datagram, this, head);
+        let packet = taps.packet(datagram, this, (head, taps.framed_at[id as usize]));
         if let Some(records) = &mut taps.ports[port] {
             records.push(Record::Packet(left, packet));
         }
@@ -199,7 +225,7 @@ impl Fabric {
         let packet = (!cells.are_generated()).then(|| {
             let datagram = self.frames[cells.frame].datagram;
             let this = (&self.datagrams, self.fates.as_deref());
-            taps.packet(datagram, this, taps.frames[cells.frame as usize])
+            taps.packet(datagram, this, (taps.frames[cells.frame as usize], 0))
         });
         if let Some(records) = &mut taps.ports[port] {
             records.push(Record::Cells(*cells, packet));

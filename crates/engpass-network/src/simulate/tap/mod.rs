@@ -8,6 +8,7 @@ mod seen;
 
 use engpass_model::element::{Cells, Generator, generator_of};
 use engpass_model::queue::Ecn;
+use engpass_testbed::topology::NodeKind;
 use engpass_testbed::{Testbed, Topology};
 
 use super::advance::Queue;
@@ -93,6 +94,10 @@ impl Network {
             passed,
             next_id: vec![0; topology.hosts],
             flows,
+            of_switches: (0..self.nics.len())
+                .map(|port| topology.links[port / 2].ends[port % 2])
+                .map(|node| matches!(topology.kind(node), NodeKind::Switch(_)))
+                .collect(),
             scales: vec![None; self.endpoints.len()],
             ticks: self.endpoints.iter().map(|end| end.connection.timestamp_tick()).collect(),
             ..Taps::default()

@@ -37,6 +37,8 @@ pub struct Packet {
     pub source: u32,
     /// What stands in its header.
     pub head: Head,
+    /// The transmitter of the host or router that its frame is from, switches apart; zero where cells carry it.
+    pub framed_at: usize,
     /// Of what it is the whole, or a fragment.
     pub content: Content,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engpass_model::event::Event;
 use engpass_model::queue::Ecn;
 use engpass_network::simulate::SimOutcome;
 use engpass_network::simulate::outside::{Output, Outside, Packet};
@@ -9,9 +10,9 @@ use engpass_testbed::{Source, Testbed, load};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::modelled::{SEED, plain, plan, way};
+use super::choices::choices;
+use super::modelled::{SEED, plain, plan, topology, way};
 use crate::networks::{frames, mesh, network};
-use crate::resolve::resolve;
 
 /// What somebody does: what before, the picoseconds that go by, and the packets alike that are put in then: their way, bytes, flow, ECN, and how many.
 type Step = (u8, u64, (usize, u32, u8, u8), u8);
@@ -21,7 +22,7 @@ fn steps(most: u8) -> impl Strategy<Value = Vec<Step>> {
     let gap = prop_oneof![Just(0), 1u64..=1_000, 1_000u64..=100_000_000, 100_000_000u64..=20_000_000_000];
     let bytes = prop_oneof![20u32..=60, 60u32..=1500, 1500u32..=20_000];
     let count = prop_oneof![4 => Just(1u8), 1 => 1..=most];
-    vec((0u8..8, gap, (0usize..64, bytes, 0u8..3, 0u8..3), count), 1..60)
+    vec((0u8..9, gap, (0usize..64, bytes, 0u8..3, 0u8..3), count), 1..60)
 }
 
 /// A line between two hosts, or several of them with switches or routers between, whose queues may be small.
@@ -62,7 +63,7 @@ fn line() -> impl Strategy<Value = Testbed> {
 }
 
 fn outside(testbed: &Testbed) -> Outside {
-    Outside::new(testbed, &resolve(testbed), SEED).expect("it is carried")
+    Outside::new(testbed, &topology(testbed), SEED).expect("it is carried")
 }
 
 /// The packet that a step puts in.
@@ -77,6 +78,8 @@ struct Played {
     /// What was put in and when, up to when it went on, and what was told up to then.
     log: Vec<(u64, u32, Packet)>,
     end: u64,
+    /// When the events of the file began, if they did.
+    events: Option<u64>,
     told: Vec<Output>,
     /// Outcomes of windows.
     outcomes: Vec<String>,
@@ -86,6 +89,7 @@ struct Played {
 fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
     let mut live = outside(testbed);
     let (mut log, mut told, mut outcomes, mut now) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let mut events = None;
     for step in steps {
         let each = &mut |output| told.push(output);
         match step.0 {
@@ -102,6 +106,10 @@ fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
                 live.run_until(now, each);
             }
             5 => drop(live.seen()),
+            8 => {
+                let at = live.begin_events(now);
+                events.get_or_insert(at);
+            }
             _ if live.window().is_none() => live.begin_window(now, each),
             _ => {
                 let outcome = live.end_window(now, each).expect("its books balance");
@@ -122,11 +130,11 @@ fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
     let end = now + 40_000_000_000;
     live.run_until(end, &mut |output| told.push(output));
     assert_eq!(told.len() as u64 + live.inside(), log.len() as u64, "all are told or inside");
-    Played { log, end, told, outcomes }
+    Played { log, end, events, told, outcomes }
 }
 
 fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
-    let Played { log, end, told, outcomes } = played(testbed, steps, true);
+    let Played { log, end, events, told, outcomes } = played(testbed, steps, true);
     let one_by_one = played(testbed, steps, false);
     prop_assert_eq!(&one_by_one.told, &told, "packets alike may come at once");
     prop_assert_eq!(&one_by_one.outcomes, &outcomes);
@@ -135,13 +143,19 @@ fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
     let tokens: BTreeSet<_> = told.iter().map(Output::token).collect();
     prop_assert_eq!(tokens.len(), told.len(), "each is told once");
     let (mut again, mut replayed) = (outside(testbed), Vec::new());
+    if let Some(at) = events {
+        prop_assert_eq!(again.begin_events(at), at);
+    }
     for (at, way, packet) in log {
         prop_assert_eq!(again.inject(at, way, packet), at);
     }
     again.run_until(end, &mut |output| replayed.push(output));
     prop_assert_eq!(replayed, told);
     // Where no generator goes on for ever, everything comes to an end.
-    if testbed.traffic.values().all(|traffic| traffic.cells().is_none()) {
+    let goes_on = |event: &Event| event.every.is_some() || event.change.is_none();
+    if testbed.traffic.values().all(|traffic| traffic.cells().is_none())
+        && !testbed.events.values().any(goes_on)
+    {
         let mut rest = 0;
         while let Some(at) = again.next_wake() {
             again.run_until(at, &mut |_| rest += 1);
@@ -154,6 +168,7 @@ fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
 /// The outcomes of windows one after the other with these edges.
 fn windows(testbed: &Testbed, edges: &[u64]) -> Vec<SimOutcome> {
     let mut outside = outside(testbed);
+    outside.begin_events(0);
     for (at, ends, packet) in plan(testbed) {
         let way = way(&outside, &ends);
         outside.inject(at, way, packet);
@@ -163,6 +178,36 @@ fn windows(testbed: &Testbed, edges: &[u64]) -> Vec<SimOutcome> {
         outside.end_window(edges[1], &mut |_| {}).expect("its books balance")
     };
     edges.windows(2).map(window).collect()
+}
+
+/// What becomes of packets to all hosts at once, looked at in so many parts or not at all.
+fn sent_to_all(testbed: &Testbed, packets: &[(u64, u32)], parts: u64) -> Vec<Output> {
+    let mut network = outside(testbed);
+    network.begin_events(0);
+    let group = network.group(0, &[0, 1, 2]);
+    let ways = network.members(group).to_vec();
+    let mtu = ways.iter().map(|way| network.ways()[*way as usize].mtu).min().unwrap_or(0);
+    let (mut at, mut token, mut told) = (0, 0, Vec::new());
+    for (gap, bytes) in packets {
+        at += gap;
+        let tokens: Vec<u64> = (token..).take(ways.len()).collect();
+        token += tokens.len() as u64;
+        let packet = Packet { bytes: (*bytes).min(mtu as u32), header: 8, ..Packet::default() };
+        network.inject_group(at, group, packet, &tokens);
+        // And one that goes to a member alone.
+        network.inject(at, ways[0], Packet { token, ..packet });
+        token += 1;
+    }
+    let end = at + 40_000_000_000;
+    for part in 1..=parts {
+        let edge = end / (parts + 1) * part;
+        network.begin_window(edge, &mut |output| told.push(output));
+        network.run_until(edge + 1_000_000, &mut |output| told.push(output));
+        network.end_window(edge + 2_000_000, &mut |output| told.push(output)).expect("its books balance");
+    }
+    network.run_until(end, &mut |output| told.push(output));
+    assert_eq!(told.len() as u64 + network.inside(), token, "all are told or inside");
+    told
 }
 
 /// Datagrams of flows sent, received and lost; of lines what they sent, lost, and how long they were idle.
@@ -231,6 +276,29 @@ proptest! {
     #[test]
     fn hosts_that_wait_obey_the_replay_law(drawn in prop_oneof![frames().boxed(), network().boxed()], steps in steps(3)) {
         obeys(&drawn.0, &steps)?;
+    }
+
+    #[test]
+    fn choices_and_outages_obey_the_replay_law(drawn in choices(), steps in steps(6)) {
+        obeys(&drawn.0, &steps)?;
+    }
+
+    #[test]
+    fn groups_with_choices_and_outages_obey_the_replay_law(
+        drawn in choices(),
+        packets in vec((prop_oneof![0u64..=1_000_000, 0u64..=9_000_000_000], 20u32..=1500), 1..40),
+        parts in 1u64..9,
+    ) {
+        let told = sent_to_all(&drawn.0, &packets, parts);
+        let tokens: BTreeSet<_> = told.iter().map(Output::token).collect();
+        prop_assert_eq!(tokens.len(), told.len(), "each is told once");
+        prop_assert!(told.is_sorted_by_key(Output::at), "in order of time: {:?}", told);
+        prop_assert_eq!(sent_to_all(&drawn.0, &packets, 0), told);
+    }
+
+    #[test]
+    fn windows_with_choices_and_outages_add_up(drawn in choices(), parts in vec(1u64..1000, 1..9)) {
+        adds_up(&plain(&drawn), &parts)?;
     }
 
     #[test]

@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engpass_model::forward::{Ecmp, HashFields};
 use engpass_model::host::{Cost, ps};
 use engpass_model::random::Stream;
 use engpass_model::source::poisson::Sizes;
 use engpass_model::source::{Poisson, Traffic};
 use engpass_model::unit::{Duration, Rate, Size};
 use engpass_network::simulate::outside::{Output, Outside, Packet};
-use engpass_network::simulate::{Direction, SimOutcome, simulate};
-use engpass_testbed::{Testbed, Topology};
+use engpass_network::simulate::{Direction, Network, SimOutcome, simulate};
+use engpass_testbed::{Source, Testbed, Topology, load};
 use proptest::prelude::*;
 
-use crate::networks::{Drawn, frames, network};
+use super::choices::choices;
+use crate::networks::{Drawn, frames, network, text};
 use crate::resolve::resolve;
 
 pub(crate) const SEED: u64 = 11;
@@ -90,6 +92,22 @@ pub(crate) fn plan(testbed: &Testbed) -> Vec<Planned> {
     planned
 }
 
+/// The topology of a testbed, whose routers may end circuits.
+pub(crate) fn topology(testbed: &Testbed) -> Topology {
+    let ends_circuit = |router: &String| {
+        testbed.circuits.values().any(|circuit| [&circuit.from, &circuit.to].contains(&router))
+    };
+    if !testbed.routers.keys().any(ends_circuit) {
+        return resolve(testbed);
+    }
+    let mut testbed = testbed.clone();
+    // More than a file may have.
+    testbed.hosts.values_mut().for_each(|host| host.nic_buffer = Size(1 << 20));
+    let source = Source { name: "random.toml".into(), text: text::text(&testbed) };
+    let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
+    campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false))).topology
+}
+
 /// The way between two hosts.
 pub(crate) fn way(outside: &Outside, (from, to): &(String, String)) -> u32 {
     let name = format!("{from} to {to}");
@@ -105,7 +123,7 @@ fn accounts(direction: &Direction) -> BTreeMap<&str, u128> {
 /// The testbed with a process for every way of its emulated network, in the order of the ways: those that it has not had send nothing.
 fn with_all_ways(testbed: &Testbed) -> Testbed {
     let mut all = testbed.clone();
-    let topology = resolve(testbed);
+    let topology = topology(testbed);
     let outside = Outside::new(testbed, &topology, SEED).expect("it is carried");
     let mut order = Vec::new();
     for (place, way) in outside.ways().iter().enumerate() {
@@ -201,10 +219,10 @@ fn compare(testbed: &Testbed, modelled: &SimOutcome, seen: &SimOutcome, told: &[
     assert_eq!(drops(seen), drops(modelled));
 }
 
-fn equal(testbed: &Testbed, topology: &Topology) {
-    let modelled = simulate(testbed, topology, SEED, &|| false).expect("it is carried and balances");
+fn equal(testbed: &Testbed, topology: &Topology, modelled: &SimOutcome) {
     let mut outside = Outside::new(testbed, topology, SEED).expect("it is carried");
     let mut told = Vec::new();
+    outside.begin_events(0);
     for (at, ends, packet) in plan(testbed) {
         let way = way(&outside, &ends);
         outside.inject(at, way, packet);
@@ -217,19 +235,41 @@ fn equal(testbed: &Testbed, topology: &Topology) {
         (outside.ways()[way as usize].name.clone(), output)
     };
     let told: Vec<_> = told.into_iter().map(named).collect();
-    compare(testbed, &modelled, &seen, &told);
+    compare(testbed, modelled, &seen, &told);
 }
 
 proptest! {
     #[test]
     fn frames_from_outside_meet_what_modelled_ones_meet(drawn in frames()) {
         let testbed = with_all_ways(&plain(&drawn));
-        equal(&testbed, &resolve(&testbed));
+        let topology = resolve(&testbed);
+        let modelled = simulate(&testbed, &topology, SEED, &|| false).expect("it is carried and balances");
+        equal(&testbed, &topology, &modelled);
     }
 
     #[test]
     fn cells_from_outside_meet_what_modelled_ones_meet(drawn in network()) {
         let testbed = with_all_ways(&plain(&drawn));
-        equal(&testbed, &resolve(&testbed));
+        let topology = resolve(&testbed);
+        let modelled = simulate(&testbed, &topology, SEED, &|| false).expect("it is carried and balances");
+        equal(&testbed, &topology, &modelled);
+    }
+
+    /// Packets from outside are asked for their way wherever there is a choice, so modelled ones are here, too.
+    #[test]
+    fn choices_and_outages_from_outside_are_what_modelled_ones_meet(drawn in choices()) {
+        let mut testbed = plain(&drawn);
+        for router in testbed.routers.values_mut() {
+            // Real flows have ports of their own.
+            if let Ecmp::Hash(hash) = &mut router.ecmp {
+                hash.fields = HashFields::Layer3;
+            }
+        }
+        let testbed = with_all_ways(&testbed);
+        let topology = topology(&testbed);
+        let mut network = Network::asking(&testbed, &topology, SEED).expect("it is carried");
+        network.run(&|| false).expect("nobody interrupts it");
+        let modelled = network.outcome(&testbed, &topology).expect("its books balance");
+        equal(&testbed, &topology, &modelled);
     }
 }

@@ -1,0 +1,252 @@
+//! Routers that choose among equally short ways, and lines that go down and come back, for packets from outside.
+
+use engpass_model::time::SECOND;
+use engpass_network::simulate::outside::{Output, Outside, Packet};
+
+use super::{all, outside, packet, way};
+
+/// Three hosts at two routers, which a line joins, and another; or a line to a middle node and one behind it, twice.
+fn joined(middle: Option<[&str; 2]>, policy: &str, events: &str) -> String {
+    let mut text = format!(
+        r#"
+        name = "two ways"
+        [host.a]
+        [host.b]
+        [host.c]
+        [router.near]
+        ecmp = {policy}
+        [router.far]
+        [link.in]
+        ends = ["a", "near"]
+        medium = "ethernet-1g"
+        "#
+    );
+    let mut link = |name: &str, ends: [&str; 2]| {
+        text += &format!("[link.{name}]\nends = {ends:?}\nmedium = \"ethernet-100\"\n");
+    };
+    match middle {
+        None => {
+            link("upper", ["near", "far"]);
+            link("lower", ["near", "far"]);
+        }
+        Some(_) => {
+            for way in ["upper", "lower"] {
+                link(way, ["near", &format!("{way}-node")]);
+                link(&format!("{way}-far"), [&format!("{way}-node"), "far"]);
+            }
+        }
+    }
+    for (node, kind) in ["upper", "lower"].iter().zip(middle.into_iter().flatten()) {
+        let kind = if kind == "router" { "" } else { "kind = \"ethernet\"\n" };
+        let table = if kind.is_empty() { "router" } else { "switch" };
+        text += &format!("[{table}.{node}-node]\n{kind}");
+    }
+    text += r#"
+        [link.out]
+        ends = ["far", "b"]
+        medium = "ethernet-1g"
+        [link.third]
+        ends = ["far", "c"]
+        medium = "ethernet-1g"
+        [traffic.any]
+        kind = "udp-stream"
+        from = "a"
+        to = "b"
+        message = "1 kB"
+        rate = "1 Mbit/s"
+    "#;
+    text + events
+}
+
+/// Frames that the lines of the links named so have carried from their first end.
+fn carried<const N: usize>(network: &mut Outside, links: [&str; N]) -> [u64; N] {
+    let seen = network.seen();
+    links.map(|link| seen.iter().find(|line| line.link == link).expect("it is there").sent)
+}
+
+#[test]
+fn packets_take_turns_and_flows_keep_their_way() {
+    let mut sprayed = outside(&joined(None, "\"round-robin\"", ""));
+    let to = way(&sprayed, "a to b");
+    // As a train, which is none where each packet is asked for its way.
+    sprayed.inject_alike(5, to, packet(1000, 0), 10);
+    assert_eq!(all(&mut sprayed, SECOND).len(), 10);
+    assert_eq!(carried(&mut sprayed, ["upper", "lower"]), [5, 5]);
+    let mut hashed = outside(&joined(None, "\"hash\"", ""));
+    let mut used = [0, 0];
+    for flow in 0..16 {
+        let before = carried(&mut hashed, ["upper", "lower"]);
+        let at = u64::from(flow + 1) * SECOND;
+        for token in 0..4 {
+            hashed.inject(at, to, Packet { flow, ..packet(1000, u64::from(4 * flow) + token) });
+        }
+        assert_eq!(all(&mut hashed, at + SECOND / 2).len(), 4);
+        let after = carried(&mut hashed, ["upper", "lower"]);
+        let more = [after[0] - before[0], after[1] - before[1]];
+        assert!(more == [4, 0] || more == [0, 4], "{more:?}");
+        used[usize::from(more[1] > 0)] += 1;
+    }
+    assert!(used.iter().all(|flows| *flows >= 3), "{used:?}");
+}
+
+/// Two ways are equally short by their links, and one has a router more.
+#[test]
+fn a_packet_tells_how_many_routers_it_has_passed() {
+    let text = joined(Some(["router", "switch"]), "\"round-robin\"", "");
+    let mut network = outside(&text);
+    let to = way(&network, "a to b");
+    for token in 0..4 {
+        network.inject(1 + token * SECOND / 10, to, packet(1000, token));
+    }
+    let told = all(&mut network, SECOND);
+    let routers: Vec<u8> = told
+        .iter()
+        .map(|told| match told {
+            Output::Delivered { routers, .. } => *routers,
+            Output::Lost { .. } => panic!("nothing is lost: {told:?}"),
+        })
+        .collect();
+    assert_eq!(routers, [3, 2, 3, 2]);
+    // One that ends at the third router passes where only two are.
+    for token in 0..4 {
+        network.inject((2 + token) * SECOND, to, Packet { ttl: 3, ..packet(1000, token) });
+    }
+    let told = all(&mut network, 9 * SECOND);
+    let expired: Vec<_> = told
+        .iter()
+        .map(|told| match told {
+            Output::Delivered { .. } => None,
+            Output::Lost { place, .. } => Some(network.expired_at(*place).expect("its time to live is over")),
+        })
+        .collect();
+    assert_eq!(expired, [Some("far"), None, Some("far"), None]);
+    // And one that ends at the second is told of by two different nodes; an earlier end takes no turn.
+    for (token, ttl) in [(0, 2), (1, 1), (2, 2)] {
+        network.inject((10 + token) * SECOND, to, Packet { ttl, ..packet(1000, token) });
+    }
+    let told = all(&mut network, 19 * SECOND);
+    let expired: Vec<_> = told
+        .iter()
+        .map(|told| match told {
+            Output::Delivered { .. } => None,
+            Output::Lost { place, .. } => network.expired_at(*place),
+        })
+        .collect();
+    assert_eq!(expired, [Some("upper-node"), Some("near"), Some("far")]);
+}
+
+/// What a group is sent takes the first of equally short ways, each line once, and no turn of those that routers count.
+#[test]
+fn a_group_takes_the_first_ways() {
+    for middle in [None, Some(["router", "switch"]), Some(["switch", "router"])] {
+        let told = ["\"first\"", "\"round-robin\"", "{ hash = { seed = 5 } }"].map(|policy| {
+            let mut network = outside(&joined(middle, policy, ""));
+            let group = network.group(0, &[1, 2]);
+            assert_eq!(network.members(group).len(), 2);
+            network.begin_window(0, &mut |_| {});
+            for number in 0..3 {
+                network.inject_group(5 + number, group, packet(1400, 0), &[2 * number, 2 * number + 1]);
+            }
+            let told = all(&mut network, SECOND);
+            assert_eq!(carried(&mut network, ["in", "upper", "lower", "out", "third"]), [3, 3, 0, 3, 3]);
+            let outcome = network.end_window(2 * SECOND, &mut |_| {}).expect("its books balance");
+            assert_eq!(outcome.flows.len(), 2);
+            assert!(outcome.flows.iter().all(|(_, flow)| flow.received_datagrams == 3));
+            // The next packet that is sent to one alone takes the first turn.
+            let to = way(&network, "a to b");
+            network.inject(3 * SECOND, to, packet(1000, 9));
+            all(&mut network, 4 * SECOND);
+            if policy.contains("robin") {
+                assert_eq!(carried(&mut network, ["upper", "lower"]), [4, 0]);
+            }
+            told
+        });
+        assert_eq!(told[0].len(), 6);
+        assert!(told.iter().all(|other| *other == told[0]), "{told:?}");
+    }
+}
+
+const CUT: &str = r#"
+    [event.cut]
+    at = "10 ms"
+    target = "upper"
+    change = "down"
+    every = "100 ms"
+    [event.mended]
+    at = "30 ms"
+    target = "upper"
+    change = "up"
+    every = "100 ms"
+"#;
+
+/// Events count from when they are told to begin, go on after the run that the file describes, and lose what they meet, once and at its instant.
+#[test]
+fn events_begin_when_somebody_says_so() {
+    let ms = SECOND / 1000;
+    for begin in [0, 7 * ms, 3 * SECOND] {
+        let mut network = outside(&(joined(None, "\"first\"", CUT) + "[run]\nduration = \"50 ms\"\n"));
+        let to = way(&network, "a to b");
+        let mut told = Vec::new();
+        network.run_until(begin.saturating_sub(1), &mut |_| {});
+        assert_eq!(network.begin_events(begin), begin);
+        let mut wanted = Vec::new();
+        for round in [0, 1, 700] {
+            let from = begin + round * 100 * ms;
+            for (place, at) in [5, 20, 40].into_iter().enumerate() {
+                let token = 3 * round + place as u64;
+                network.inject(from + at * ms, to, packet(1000, token));
+                wanted.push((token, place == 1));
+            }
+        }
+        network.run_until(begin + 100 * SECOND, &mut |output| told.push(output));
+        let lost: Vec<_> =
+            told.iter().map(|output| (output.token(), matches!(output, Output::Lost { .. }))).collect();
+        assert_eq!(lost, wanted);
+        for output in &told {
+            let Output::Lost { at, lost_at, place, .. } = *output else { continue };
+            let (place, cause) = network.place(place);
+            assert_eq!((at, place.to_string().as_str(), cause), (lost_at, "near -> far", "line down"));
+        }
+    }
+}
+
+/// What waits when a line goes down is lost then, and what is being sent where it would have arrived.
+#[test]
+fn a_queue_is_lost_with_its_line() {
+    let ms = SECOND / 1000;
+    let once = CUT.replace("every = \"100 ms\"", "");
+    for policy in ["\"first\"", "\"hash\"", "\"round-robin\""] {
+        let mut network = outside(&joined(None, policy, &once));
+        let to = way(&network, "a to b");
+        network.begin_events(0);
+        network.begin_window(2 * ms, &mut |_| {});
+        // Twenty at once: 1.2 ms of the line of 100 Mbit/s at least, and a round before the line goes down.
+        network.inject_alike(9_500_000_000, to, packet(1500, 0), 20);
+        let mut told = Vec::new();
+        network.run_until(15 * ms, &mut |output| told.push(output));
+        assert_eq!(told.len(), 20, "each is told once");
+        let down = 10 * ms;
+        let lost: Vec<u64> = told
+            .iter()
+            .filter_map(|told| match told {
+                Output::Lost { at, .. } => Some(*at),
+                Output::Delivered { .. } => None,
+            })
+            .collect();
+        // What was in the queue, and one on the line behind the others.
+        assert!(lost.len() > 2 || policy == "\"hash\"", "{policy}: {lost:?}");
+        if let Some((last, waiting)) = lost.split_last() {
+            assert!(waiting.iter().all(|at| *at == down) && *last > down && *last < down + ms, "{lost:?}");
+        }
+        // A window ends in the outage, and the next one begins there.
+        for (end, begin) in [(20, 2), (50, 20)] {
+            let outcome = network.end_window(end * ms, &mut |_| {}).expect("its books balance");
+            network.begin_window(end * ms, &mut |_| {});
+            let upper = &outcome.links[1].1.directions[0];
+            let share = upper.ledger.get("idle: line down") as f64 / upper.capacity as f64;
+            let down = share * (end - begin) as f64;
+            // Until it has sent what it was sending.
+            assert!((9.8..=10.0).contains(&down), "{down} ms");
+        }
+    }
+}
