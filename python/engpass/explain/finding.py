@@ -290,10 +290,9 @@ def _unseen(at: Situation) -> Finding:
 
 
 def _lost(at: Situation) -> Finding | None:
-    drops = at.own_drops
-    if not drops:
+    if not at.own_drops:
         return None
-    drop = drops[0]
+    drop = _dearest(at)
     if drop.cause == DOWN:
         return _down(at, drop)
     evidence = f"it loses {what(drop, at)}"
@@ -301,6 +300,30 @@ def _lost(at: Situation) -> Finding | None:
     if dead >= 0.001 and at.tight is not None:
         evidence += f", and {say.percent(dead)} of link `{at.tight.link}` goes into parts of what is lost"
     return Finding(f"drops: {drop.cause}", where(drop, at), evidence)
+
+
+def _dearest(at: Situation) -> Drop:
+    """The losses that cost the flow most of its limit; where none do, or the sender slows down, the most.
+
+    Along the way: what is more than the limit is lost somewhere, and costs nothing there.
+    """
+    most = at.own_drops[0]
+    if at.tcp or not at.sent:
+        return most
+    left, dearest, greatest = at.offered, most, 0.0
+    for drop in sorted(at.own_drops, key=lambda drop: _position(drop, at)):
+        reaches = left
+        left -= drop.datagrams / at.sent * at.offered
+        cost = min(reaches, at.limit) - min(left, at.limit)
+        # What is lost by chance of the counted time is no cost.
+        if cost > max(greatest, 0.01 * at.limit):
+            dearest, greatest = drop, cost
+    return dearest
+
+
+def _position(drop: Drop, at: Situation) -> int:
+    """Where on the way of the flow a loss is; behind all lines where it is on none of them."""
+    return next((place for place, hop in enumerate(at.hops) if hop.is_at(drop.place)), len(at.hops))
 
 
 def where(drop: Drop, at: Situation) -> str:
