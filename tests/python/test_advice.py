@@ -336,3 +336,22 @@ def test_losses_at_a_policer_ask_for_shaping_to_its_rate() -> None:
     best = made.changes[0]
     assert dict(best.set)["circuit.c.shaping"] in ("38000 cells/s", "37240 cells/s")
     assert best.after > 0.9 * 38_000 * 48 * 8 * 0.95
+
+
+@pytest.mark.parametrize(
+    ("variant", "place", "rates"),
+    [
+        ("unshaped", "the buffer of `west` towards `east`", ("329620 cells/s", "323027 cells/s")),
+        ("policed", "the policer of `west` towards `east`", ("90 %", "88.20 %")),
+    ],
+)
+def test_a_router_is_to_shape_its_circuit(variant: str, place: str, rates: tuple[str, ...]) -> None:
+    """Most datagrams are lost in front of the circuit, and these cost nothing of the limit."""
+    values = {"traffic.video.rate": "10 Mbit/s cells", "run.duration": "300 ms", "run.warmup": "100 ms"}
+    testbed = engpass.load(gallery.study("backbone").testbed, set=values)
+    made = explain(choose_in(testbed, variant, [], None))
+    assert made.finding.bottleneck == place
+    assert made.advice is not None
+    shaped = [one for one in made.advice.changes if "circuit.backbone.shaping" in dict(one.set)]
+    assert dict(shaped[0].set)["circuit.backbone.shaping"] in rates
+    assert shaped[0].after > 0.99 * made.at.limit

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
+from engpass import gallery
 
 ONE = ("--engine", "simulate", "--variant", "plain", "--set", "traffic.stream.message=2 kB", "--repeats", "1")
 
@@ -187,3 +188,45 @@ def test_tshark_reads_it(cli: Cli, testbed_file: Path) -> None:
     lengths = read.stdout.split()
     assert lengths
     assert set(lengths) == {"2008"}
+
+
+FIELDS = ("ip.id", "ip.len", "ip.ttl", "ip.flags.mf", "ip.frag_offset", "ip.checksum.status", "_ws.malformed")
+
+
+def seen(path: Path, *filters: str) -> list[tuple[str, ...]]:
+    """What tshark says of the IP packets of a capture, in their order."""
+    asked = [word for field in FIELDS for word in ("-e", field)]
+    checks = ("-o", "ip.check_checksum:TRUE", "-o", "ip.defragment:FALSE")
+    read = subprocess.run(
+        ["tshark", "-n", "-r", str(path), *checks, *filters, "-T", "fields", *asked],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    rows = [tuple(line.split("\t")) for line in read.stdout.splitlines()]
+    assert all(row[-2:] == ("1", "") for row in rows), "each checksum is good, and nothing is malformed"
+    return [row[:-2] for row in rows]
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="there is no tshark")
+@pytest.mark.parametrize(("variant", "pieces"), [("shaped", 1), ("small-mtu", 3)])
+def test_packets_are_the_same_on_ethernet_and_in_cells(cli: Cli, variant: str, pieces: int) -> None:
+    """Each router takes one from the time to live; the first one cuts, and neither puts together."""
+    places = ("link.lan.office", "link.trunk.west", "link.remote-lan.far")
+    files = [cli.directory / f"{number}.pcapng" for number in range(len(places))]
+    captures = [f"--capture={place}={file}" for place, file in zip(places, files, strict=True)]
+    values = ("traffic.stream.rate=30 Mbit/s", "traffic.video.rate=1 Mbit/s cells", "run.duration=60 ms")
+    given = [word for value in (*values, "run.warmup=0 s") for word in ("--set", value)]
+    study = str(gallery.study("backbone").testbed)
+    cli("run", study, "--engine", "simulate", "--variant", variant, *given, *captures)
+    first, cells, last = (seen(file, "-Y", "ip.src == 10.64.0.1 && ip.dst == 10.64.0.2") for file in files)
+    assert len(first) > 100
+    assert {row[2] for row in first} == {"64"}
+    assert {row[2] for row in cells} == {"63"}
+    assert {row[2] for row in last} == {"62"}
+    # What was on its way when the run ended is not on all lines.
+    assert pieces * len(first) - len(cells) < 3 * pieces
+    assert len(cells) - len(last) < 20 * pieces
+    assert {row[1] for row in first} == {"1500"}
+    lengths = ["1500"] if pieces == 1 else ["572", "572", "396"]
+    cut = [(row[0], length) for row in first for length in lengths]
+    assert [row[:2] for row in cells] == cut[: len(cells)]
+    assert [(*row[:2], *row[3:]) for row in last] == [(*row[:2], *row[3:]) for row in cells[: len(last)]]

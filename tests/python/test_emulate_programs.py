@@ -21,12 +21,14 @@ from typing import Any
 import pytest
 
 from conftest import Cli, Program, Result
+from kept_up import when_it_keeps_up
 from test_emulate_live import pytestmark, real  # noqa: F401 (used by pytest)
 from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
 
 GALLERY = Path(__file__).parents[2] / "gallery"
 KYOTO = str(GALLERY / "kyoto-1997/testbed.toml")
 SATELLITE = str(GALLERY / "satellite/testbed.toml")
+BACKBONE = str(GALLERY / "backbone/testbed.toml")
 
 
 def needs(*tools: str) -> pytest.MarkDecorator:
@@ -186,3 +188,47 @@ def test_a_router_says_when_a_packet_has_lived_too_long(cli: Cli, program: Progr
     assert "ttl=62" in whole
     # The route has the way's MTU: the host's own stack says so before anything is sent.
     assert re.search(r"message too long, mtu[=:] ?1500", large.stdout + large.stderr)
+
+
+@needs("ping")
+def test_ping_crosses_a_circuit_between_routers(cli: Cli, program: Program) -> None:
+    def ping(*how: str, code: int = 0) -> Result:
+        return program("exec", BACKBONE, "office", "--", "ping", *how, "10.64.0.2", code=code)
+
+    def round_trip() -> float:
+        said = ping("-c", "10", "-i", "0.1", "-s", "1472").stdout
+        assert "ttl=62" in said, "each router takes one"
+        assert " 0% packet loss" in said
+        (least,) = re.findall(r"min/avg/max/mdev = ([\d.]+)/", said)
+        return float(least)
+
+    with up(cli, BACKBONE, "--variant", "unshaped", "--limit", "1 s"):
+        said = [ping("-c", "1", "-t", ttl, code=1).stdout for ttl in ("1", "2")]
+        least = when_it_keeps_up(round_trip, lost_ms=60)
+        large = ping("-c", "1", "-M", "do", "-s", "9000", code=1)
+    for answer, router in zip(said, ("10.64.0.5", "10.64.0.6"), strict=True):
+        assert f"From {router} icmp_seq=1 Time to live exceeded" in answer
+    # Both ways two Ethernets (1526 bytes), 32 + 2 cells, 5 ms, four times 1 us; one of ten is nearly on time.
+    expected = 2 * (2 * 1526 * 8 / 1e9 + 34 * 424 / 149.76e6 + 5e-3 + 4e-6) * 1000
+    assert expected - 0.001 < least < expected + 1
+    # The circuit could carry it, the Ethernets could not.
+    assert re.search(r"message too long, mtu[=:] ?1500", large.stdout + large.stderr)
+
+
+@needs("iperf3")
+def test_iperf3_fills_what_a_router_shapes(cli: Cli, program: Program) -> None:
+    with (
+        up(cli, BACKBONE, "--variant", "shaped", "--limit", "1 s"),
+        serving(program, BACKBONE, "archive", "iperf3", "-s", "-1"),
+    ):
+        command = "iperf3 -J -t 3 -c $ENGPASS_ADDRESS_ARCHIVE"
+        found = iperf3(program, BACKBONE, "office", command)
+        links = json.loads(cli("watch", BACKBONE, "--once", "--json", "--interval", "0.05").stdout)["links"]
+    # 90 % of 1448 of 1696 bytes; the client counts a moment less than its data needed.
+    most = 0.9 * 149.76e6 * 1448 / 1696
+    assert 0.3 * most < found["sum_received"]["bits_per_second"] < 1.05 * most
+    (stream,) = found["streams"]
+    assert stream["sender"]["min_rtt"] > 10_100
+    # Whatever is lost is lost by the router: the shaper leaves the video its cells.
+    lost = {(link["from"], link["to"]) for link in links if link["lost"]}
+    assert lost <= {("near", "west")}

@@ -36,6 +36,8 @@ def changes(made: Explanation) -> dict[str, dict[str, str]]:
     return {change.say: dict(change.set) for change in found if change.kind == "ecmp"}
 
 
+LONGER = 'lower = { ends = ["near", "far"], medium = "ethernet-100", delay = "15 ms" }'
+
 HASH = (("router.near.ecmp", "hash"),)
 
 
@@ -116,6 +118,16 @@ def test_losses_that_are_few_are_still_named_after_the_line_that_was_down() -> N
     made = explained(brief, advice=False)
     assert made.finding.verb == "harms"
     assert "it is down 1.0 % of the time and loses 20 datagrams (1.0 %)" in made.sentence
+
+
+def test_a_connection_is_told_that_turns_mix_its_packets_up() -> None:
+    longer = TWO.replace('lower = { ends = ["near", "far"], medium = "ethernet-100" }', LONGER)
+    sets = (("router.near.ecmp", "round-robin"), ("host.a.tcp.recovery", "sack"))
+    made = explained(longer, sets)
+    assert "because packets that router `near` sends over several ways overtake each other: " in made.sentence
+    assert "segments are sent again and none is lost" in made.sentence
+    assert made.advice is not None
+    assert "let router `near` keep each connection on one way by a hash" in made.advice.tried
 
 
 def test_no_flow_is_told_of_a_line_that_is_down_elsewhere() -> None:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import csv
 import functools
+import io
+import json
+import re
 
 import pytest
+from rich.console import Console
 
 import engpass
 from conftest import Cli
 from engpass.claims.curves import Campaign
+from engpass.cli import sparkline
 from engpass.ledger import Books, directions, family, parallel
 from engpass.report import render
+from engpass.report.figures import timeline as timeline_figure
+from engpass.timeline import timeline
 from engpass.types.outcome import Outcome
 from snapshots import page_text
 
@@ -75,6 +82,28 @@ def test_places_at_parallel_links_have_the_name_of_their_link(cli: Cli) -> None:
     assert "near → far (upper) │ line down │ stream │" in shown
 
 
+def test_an_explanation_has_the_longest_gap_beside_the_delay(cli: Cli) -> None:
+    (cli.directory / "pair.toml").write_text(PAIR + CUT)
+    shown = cli("explain", "pair.toml", "--no-advice").stdout
+    assert re.search(r"longest gap │ +501 ms │ +500 lost to line down", shown)
+    (made,) = [json.loads(cli("explain", "pair.toml", "--no-advice", "--json").stdout)]
+    assert made["longest_gap_s"] == pytest.approx(0.501, rel=1e-3)
+    assert made["lost_to_line_down"] == 500
+
+
+def test_a_timeline_has_the_outages_as_spans_of_time() -> None:
+    recorded = timeline(engpass.loads(PAIR + CUT, name="pair.toml").campaign, "base", (), 0, 11)
+    assert recorded.outages == {"upper": [[0.5, 1.0]]}
+    shown = io.StringIO()
+    sparkline.show(recorded, "stream", Console(file=shown, width=92))
+    (row,) = [line for line in shown.getvalue().splitlines() if line.startswith("link upper down")]
+    # The second quarter of 40 characters.
+    assert re.findall(r"[·█]+", row) == ["·" * 10 + "█" * 10 + "·" * 20]
+    drawn = timeline_figure.draw(recorded, "stream", "title", "subtitle").to_dict()
+    assert "down: upper" in json.dumps(drawn)
+    assert "when links were down" in timeline_figure.says(recorded, "stream")
+
+
 def test_tables_and_exports_have_the_longest_gap_and_what_outages_lost(cli: Cli) -> None:
     (cli.directory / "pair.toml").write_text(PAIR + CUT)
     shown = cli("run", "pair.toml", "--engine", "simulate").stdout
@@ -102,6 +131,7 @@ def test_the_page_has_the_longest_gap_beside_the_delays() -> None:
     cells = dict(zip(head.split(" | "), row.split(" | "), strict=True))
     assert cells["Longest gap ms"] == "501"
     assert "near -> far (upper) | line down | stream | 500" in text
+    assert "nothing arrives for up to 501 ms." in text
 
 
 def test_claims_name_gaps_and_losses_of_outages() -> None:

@@ -81,6 +81,54 @@ def test_parallel_links_do_not_hide_each_other() -> None:
     assert len(set(curves)) == 4
 
 
+CHOICES = """
+[host.a]
+[host.b]
+[router.near]
+ecmp.hash.seed = 2
+[router.far]
+[link]
+in = { ends = ["a", "near"], medium = "ethernet-1g" }
+l1 = { ends = ["near", "far"], medium = "ethernet-100" }
+l2 = { ends = ["near", "far"], medium = "ethernet-100" }
+l3 = { ends = ["near", "far"], medium = "ethernet-100" }
+l4 = { ends = ["near", "far"], medium = "ethernet-100" }
+out = { ends = ["far", "b"], medium = "ethernet-1g" }
+[traffic]
+f1 = { kind = "tcp-stream", from = "a", to = "b", message = "64 kB" }
+f2 = { kind = "tcp-stream", from = "a", to = "b", message = "64 kB" }
+"""
+
+
+def test_flows_are_drawn_on_the_lines_that_routers_choose() -> None:
+    topology = engpass.loads(CHOICES).topology
+    ways = [[step.link for step in flow.steps] for flow in topology.flows]
+    assert ways == [["in", "l1", "out"], ["in", "l3", "out"]]
+    # Without a choice a flow has no steps of its own.
+    first = engpass.loads(CHOICES, set={"router.near.ecmp": "first"}).topology
+    assert [flow.steps for flow in first.flows] == [[], []]
+    turns = engpass.loads(CHOICES, set={"router.near.ecmp": "round-robin"}).topology
+    assert {step.link for step in turns.flows[0].steps} == {"in", "l1", "l2", "l3", "l4", "out"}
+    # Two lanes on the outer links, one on each of two lines; six arrow heads, and two in the key.
+    svg = diagram(topology, palette=theme.LIGHT)
+    assert svg.count("<polygon") == 6 + 2
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_links_that_fan_out_have_room(narrow: bool) -> None:
+    svg = ET.fromstring(diagram(engpass.loads(CHOICES).topology, narrow=narrow, palette=theme.LIGHT))
+    width, height = (float(svg.attrib[key]) for key in ("width", "height"))
+    for path in svg.iter("{http://www.w3.org/2000/svg}path"):
+        points = re.findall(r"(-?[\d.]+),(-?[\d.]+)", path.attrib["d"])
+        if len(points) == 3:
+            (ax, ay), (cx, cy), (bx, by) = ((float(x), float(y)) for x, y in points)
+            middle = (ax + 2 * cx + bx) / 4, (ay + 2 * cy + by) / 4
+            assert 0 <= middle[0] <= width
+            assert 0 <= middle[1] <= height
+    for text in svg.iter("{http://www.w3.org/2000/svg}text"):
+        assert 0 <= float(text.attrib["y"]) <= height
+
+
 NETWORK = """
 [host.a]
 [host.b]

@@ -37,6 +37,8 @@ MACHINE |= {"executor": "threads", "jobs": 1, "started": "2026-01-01T00:00:00.00
 STUDIES: dict[str, dict[str, str]] = {
     "adsl": {"run.duration": "400 ms", "run.warmup": "200 ms"},
     "bufferbloat": {},
+    "ecmp": {},
+    "failing-link": {},
     "karlsruhe-1998": {},
     "kyoto-1997": {"run.duration": "500 ms"},
     "kyoto-outlook": {"run.duration": "500 ms"},

@@ -4,7 +4,9 @@
 //! follows from rates, delays, windows of TCP and queues. The constants are what the heap counted for networks of thousands of
 //! equal parts (`benches/parts/need.py` and `tests/counts/estimate.rs` hold estimates against runs).
 
-use std::collections::BTreeSet;
+mod spread;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::element::Rule;
 use engpass_model::host::{Host, Reach, Side};
@@ -13,10 +15,11 @@ use engpass_model::switch::Switch;
 use engpass_model::tcp::congestion::Congestion;
 use engpass_model::wire::aal5::CELL_BITS;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
-use engpass_testbed::topology::{Hop, NodeKind};
+use engpass_testbed::topology::{Hop, NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
 use crate::refusal::Engine;
+use spread::{Choosers, Part, Ways};
 
 /// The memory of one run, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +68,11 @@ mod network {
     /// Records of a line for the first packets of connections, both ways.
     pub(super) const CONNECTED: f64 = 1_400.0;
     pub(super) const DATAGRAMS: u64 = 1_100 + 1_300;
+    /// A step of ways on which routers are asked, with what it knows of those before it, and the first book of its line.
+    pub(super) const STEP: f64 = 130.0;
+    /// A way of its own that a connection has in one direction, and another book that it may have.
+    pub(super) const OWN: f64 = 200.0;
+    pub(super) const BOOK: f64 = 200.0;
     /// A generator of bursts of cells, for each port that it fills: trains of some milliseconds.
     pub(super) const BURSTS: u64 = 60_000;
 }
@@ -74,6 +82,8 @@ mod network {
 mod packet {
     pub(super) const DATAGRAM: f64 = 230.0;
     pub(super) const SEGMENT: f64 = 450.0;
+    /// What more a packet takes on ways that part: it meets others behind each of them, and is there until it arrives.
+    pub(super) const PARTED: f64 = 430.0;
     /// A packet that is a PDU of cells, and a cell in a full queue, where trains meet.
     pub(super) const PDU: f64 = 600.0;
     pub(super) const CELL: f64 = 50.0;
@@ -165,7 +175,12 @@ fn standing(testbed: &Testbed, topology: &Topology) -> u64 {
         Traffic::OnOff(_) => path.route.len() as u64 * network::BURSTS,
         _ => network::DATAGRAMS,
     });
+    let ways = testbed.traffic.values().zip(&topology.flows).map(|(traffic, path)| {
+        let Ways { steps, own, books } = spread::ways(testbed, topology, path, traffic);
+        (steps * network::STEP + own * network::OWN + books * network::BOOK) as u64
+    });
     network::BASE
+        + ways.sum::<u64>()
         + topology.hosts as u64 * network::HOST
         + nodes * network::NODE
         + links * network::LINK
@@ -237,6 +252,17 @@ struct Load {
     bits: f64,
     /// Packets that the windows of TCP have beyond those on the lines.
     surplus: f64,
+    /// Of both, those of flows whose ways part: datagrams in bit/s, and packets.
+    parted: f64,
+    parted_surplus: f64,
+}
+
+/// Transmitters that a flow's data may pass: how much of it on average and at most, and how many legs are before.
+struct Passed {
+    port: usize,
+    share: f64,
+    most: f64,
+    depth: usize,
 }
 
 impl Load {
@@ -255,6 +281,8 @@ struct Packets {
     cells: f64,
     /// Segments of BBR that are not acknowledged.
     rated: f64,
+    /// Of datagrams and segments, those of flows whose ways part.
+    parted: f64,
 }
 
 impl UnderWay {
@@ -264,6 +292,8 @@ impl UnderWay {
             topology,
             loads: vec![Load::default(); topology.links.len() * 2],
             packets: Packets::default(),
+            surplus: 0.0,
+            choosers: spread::choosers(testbed, topology),
         };
         let packets = estimate.packets();
         let connected = estimate.loads.iter().filter(|load| load.connections > 0.0).count() as f64;
@@ -273,6 +303,7 @@ impl UnderWay {
             + packets.pdus * packet::PDU
             + packets.cells * packet::CELL
             + packets.rated * packet::RATED
+            + packets.parted * packet::PARTED
             + connected * network::CONNECTED;
         let bytes = (packets.datagrams + packets.segments + packets.pdus) * longest as f64;
         // Captured packets are kept for 10 ms, those of both directions.
@@ -290,6 +321,9 @@ struct Estimate<'a> {
     /// By link and end.
     loads: Vec<Load>,
     packets: Packets,
+    /// Segments that the windows of all connections have beyond those on the lines.
+    surplus: f64,
+    choosers: Choosers,
 }
 
 impl Estimate<'_> {
@@ -309,8 +343,12 @@ impl Estimate<'_> {
             let queue = self.queue(port);
             let excess = (load.all() - self.rate(port)).max(0.0);
             let waiting = queue.min(excess * seconds(self.testbed.run.duration.0) / load.bits);
-            let of_tcp = load.surplus.min(queue);
+            // Where ways part each of several queues may have them.
+            let of_tcp = load.surplus.min(queue).min(self.surplus);
+            self.surplus -= of_tcp;
             self.add(port, waiting * load.datagrams / load.all().max(1.0), of_tcp);
+            let parted = of_tcp * load.parted_surplus / load.surplus.max(1.0);
+            self.packets.parted += parted + waiting * load.parted / load.all().max(1.0);
             let node = self.topology.links[port / 2].ends[port % 2];
             // Trains of cells are whole where one flow waits and nothing is lost.
             let meets = load.flows > 1.0 || waiting + of_tcp >= queue;
@@ -375,24 +413,23 @@ impl Estimate<'_> {
         let topology = self.topology;
         let path = &topology.flows[flow];
         let traffic = &self.testbed.traffic[flow];
-        let ports: Vec<usize> = path.route.iter().map(|hop| self.port(*hop)).collect();
-        ports.iter().for_each(|port| self.loads[*port].flows += 1.0);
+        let passed = self.passed(flow);
+        passed.iter().for_each(|passed| self.loads[passed.port].flows += 1.0);
         if let Traffic::TcpStream(config) = traffic {
-            for port in ports {
-                self.loads[port].connections += f64::from(config.streams);
+            for Passed { port, share, .. } in passed {
+                self.loads[port].connections += f64::from(config.streams) * share;
             }
             return;
         }
         if let Some(pace) = path.cells {
-            for port in ports {
+            for Passed { port, .. } in passed {
                 self.loads[port].cells += pace.per_second() * CELL_BITS as f64;
                 self.loads[port].bits = self.loads[port].bits.max(CELL_BITS as f64);
             }
             return;
         }
         let Some((payload, offered)) = traffic.datagrams() else { return };
-        let mut per_second =
-            offered.map_or(f64::INFINITY, |rate| rate.0 as f64 / (payload.max(1) * 8) as f64);
+        let per_second = offered.map_or(f64::INFINITY, |rate| rate.0 as f64 / (payload.max(1) * 8) as f64);
         let receiver = self.host(path.to);
         let cost = receiver.occupation(Side::Receive, traffic.data_path(Side::Receive));
         let held = if cost.datagram(1, 1) == 0 {
@@ -402,28 +439,54 @@ impl Estimate<'_> {
             let buffer = traffic.receive_buffer().unwrap_or(receiver.receive_buffer);
             buffer.bytes() as f64 / payload.max(1) as f64
         };
-        let mut mtu = path.mtu;
-        for leg in &path.legs {
+        let mut coming: BTreeMap<NodeId, (f64, u64)> = BTreeMap::from([(path.from, (per_second, path.mtu))]);
+        for Part { leg, from, to, most, .. } in spread::parts(self.testbed, topology, path, &self.choosers) {
+            let (mut per_second, mtu) = coming.get(&from).copied().unwrap_or((0.0, path.mtu));
+            per_second *= most;
             // Routers cut packets that are too long for the next leg, and only the receiver reassembles them.
-            mtu = mtu.min(topology.mtu(*leg));
+            let mtu = mtu.min(topology.mtu(leg));
             let fragments = Fragments::cut(&[UDP_HEADER_BYTES + payload], mtu);
             let whole: u64 = fragments.iter().map(|fragment| (IP_HEADER_BYTES + fragment) * 8).sum();
             let (whole, bits) = (whole as f64, whole as f64 / fragments.len() as f64);
-            for hop in topology.hops(*leg) {
+            for hop in topology.hops(leg) {
                 let port = self.port(hop);
                 let line = self.rate(port);
                 let load = &mut self.loads[port];
                 load.bits = load.bits.max(bits);
                 // A source without a rate keeps its first line full.
-                load.datagrams += if per_second.is_finite() { per_second * whole } else { 1.01 * line };
+                let bit_per_s = if per_second.is_finite() { per_second * whole } else { 1.01 * line };
+                load.datagrams += bit_per_s;
+                load.parted += if path.fans.is_some() { bit_per_s } else { 0.0 };
                 per_second = per_second.min(line / whole);
                 // Cells are settled every 10 ms.
                 let settled = if self.is_atm(port) { 0.01 } else { 0.0 };
                 let on_line = per_second * fragments.len() as f64 * (self.delay(port) + settled);
                 self.add(port, on_line, 0.0);
+                self.packets.parted += if path.fans.is_some() { on_line } else { 0.0 };
             }
+            let behind = coming.entry(to).or_insert((0.0, mtu));
+            *behind = (behind.0 + per_second, behind.1.min(mtu));
         }
-        self.packets.datagrams += held.min(per_second * seconds(self.testbed.run.duration.0));
+        let received = coming.get(&path.to).map_or(0.0, |(per_second, _)| *per_second);
+        self.packets.datagrams += held.min(received * seconds(self.testbed.run.duration.0));
+    }
+
+    /// The transmitters that a flow's data may pass.
+    fn passed(&self, flow: usize) -> Vec<Passed> {
+        let (path, topology) = (&self.topology.flows[flow], self.topology);
+        let mut coming: BTreeMap<NodeId, (f64, f64)> = BTreeMap::from([(path.from, (1.0, 1.0))]);
+        let mut all = Vec::new();
+        for Part { leg, from, to, depth, share, most } in
+            spread::parts(self.testbed, topology, path, &self.choosers)
+        {
+            let before = coming.get(&from).copied().unwrap_or_default();
+            let (share, most) = (before.0 * share, before.1 * most);
+            let hops = topology.hops(leg).into_iter();
+            all.extend(hops.map(|hop| Passed { port: self.port(hop), share, most, depth }));
+            let behind = coming.entry(to).or_default();
+            *behind = (behind.0 + share, (behind.1 + most).min(1.0));
+        }
+        all
     }
 
     /// Count the segments of a flow on its lines. The rest of its window goes to the queue of its slowest line.
@@ -435,17 +498,18 @@ impl Estimate<'_> {
         let streams = f64::from(config.streams);
         let segment = from.mss.min(to.mss).max(1);
         let bits = ((segment + IP_HEADER_BYTES + TCP_HEADER_BYTES) * 8) as f64;
-        let ports: Vec<usize> = path.route.iter().map(|hop| self.port(*hop)).collect();
+        let passed = self.passed(flow);
         let share = |port: usize| {
             let left = (self.rate(port) - self.loads[port].all()).max(self.rate(port) / 100.0);
             left * streams / self.loads[port].connections
         };
-        let slowest = ports.iter().copied().min_by(|one, other| share(*one).total_cmp(&share(*other)));
-        let Some(slowest) = slowest else { return };
+        let slowest = passed.iter().min_by(|one, other| share(one.port).total_cmp(&share(other.port)));
+        let Some(&Passed { port: slowest, depth, .. }) = slowest else { return };
         let asked = config.rate.map_or(f64::INFINITY, |rate| rate.0 as f64 * streams);
         let rate = share(slowest).min(asked);
-        let delay: f64 = ports.iter().map(|port| self.delay(*port)).sum();
-        let round_trip = delay + ports.iter().map(|port| self.delay(port ^ 1)).sum::<f64>();
+        let delay: f64 = passed.iter().map(|passed| passed.share * self.delay(passed.port)).sum();
+        let back = |passed: &Passed| passed.share * self.delay(passed.port ^ 1);
+        let round_trip = delay + passed.iter().map(back).sum::<f64>();
         // Slow start doubles a window in a round trip (RFC 5681 section 3.1).
         let doublings = (seconds(self.testbed.run.duration.0) / round_trip).min(64.0);
         let grown = from.initial_window as f64 * doublings.exp2();
@@ -456,10 +520,17 @@ impl Estimate<'_> {
         if matches!(from.congestion, Congestion::Bbr(_)) {
             self.packets.rated += window.min(8.0 * (on_lines + self.queue(slowest)));
         }
-        let load = &mut self.loads[slowest];
-        load.bits = load.bits.max(bits);
         if asked.is_infinite() {
-            load.surplus += window - on_lines;
+            self.surplus += window - on_lines;
+        }
+        // Others that are as many legs away have what does not go over the slowest one.
+        for Passed { port, most, .. } in passed.iter().filter(|passed| passed.depth == depth) {
+            let load = &mut self.loads[*port];
+            load.bits = load.bits.max(bits);
+            if asked.is_infinite() && (*port == slowest || *most < 1.0) {
+                load.surplus += most * (window - on_lines);
+                load.parted_surplus += if path.fans.is_some() { most * (window - on_lines) } else { 0.0 };
+            }
         }
     }
 }

@@ -107,3 +107,27 @@ fn windows_and_their_events() {
     assert!((50_000..=60_000).contains(&longest), "{longest}");
     assert!(!queue.drops.is_empty());
 }
+
+#[test]
+fn outages_are_those_of_links_whoever_sees_them() {
+    let events = r#"
+        [event.cut]
+        at = "2 s"
+        target = "thin"
+        change = "down"
+        every = "2 s"
+        [event.mended]
+        at = "2500 ms"
+        target = "thin"
+        change = "up"
+        [event.interface]
+        at = "1 s"
+        target = "r/fast"
+        change = "down"
+    "#;
+    let (timeline, _) = watch(&point(&format!("{WAN}{events}"), "base", &[]), 11);
+    let outages: Vec<_> =
+        timeline.outages.iter().map(|(link, times)| (link.as_str(), times.as_slice())).collect();
+    assert_eq!(outages, [("fast", &[[1.0, 5.0]][..]), ("thin", &[[2.0, 2.5], [4.0, 5.0]])]);
+    assert!(watch(&point(WAN, "base", &[]), 11).0.outages.is_empty());
+}

@@ -14,6 +14,9 @@ pub struct Timeline {
     pub flows: IndexMap<String, FlowLine>,
     /// Queues in switches and routers that traffic crosses, by transmitter: `switch -> host`.
     pub queues: IndexMap<String, QueueLine>,
+    /// Links that were down, by name, each with the outages in seconds: when it went down, and when it came up or the run ended; the first 10 000.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub outages: IndexMap<String, Vec<[f64; 2]>>,
 }
 
 /// A stream over time.

@@ -1,5 +1,6 @@
 //! A point as it is drawn and listed: nodes, links, circuits and flows by name.
 
+use engpass_outcome::Step;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -75,6 +76,20 @@ pub struct DrawnFlow {
     /// The nodes that it crosses; of a multicast group to the first receiver.
     #[serde(default)]
     pub route: Vec<String>,
+    /// Where routers choose among several ways, the links that its packets cross, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<DrawnStep>,
+}
+
+/// A link that packets of a flow cross, in their direction.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DrawnStep {
+    /// Name of the link.
+    pub link: String,
+    /// Node that sends.
+    pub from: String,
+    /// Node that receives.
+    pub to: String,
 }
 
 /// The drawing of a point.
@@ -106,16 +121,28 @@ pub fn drawing(point: &Point) -> Drawing {
             to: circuit.to.clone(),
             route: nodes_of(&path.route),
         });
-    let flows = testbed.traffic.iter().zip(&topology.flows).map(|((name, traffic), path)| {
-        let (from, to) = traffic.ends();
-        DrawnFlow {
-            name: name.clone(),
-            kind: traffic.kind().to_owned(),
-            from: from.to_owned(),
-            to: to.to_owned(),
-            route: nodes_of(&path.route),
+    let steps_of = |flow: usize| -> Vec<DrawnStep> {
+        let mut steps: Vec<DrawnStep> = Vec::new();
+        for Step { link, from, to } in topology.paths(testbed, flow).into_iter().flat_map(|path| path.steps) {
+            let step = DrawnStep { link, from, to };
+            if !steps.contains(&step) {
+                steps.push(step);
+            }
         }
-    });
+        steps
+    };
+    let flows =
+        testbed.traffic.iter().zip(&topology.flows).enumerate().map(|(flow, ((name, traffic), path))| {
+            let (from, to) = traffic.ends();
+            DrawnFlow {
+                name: name.clone(),
+                kind: traffic.kind().to_owned(),
+                from: from.to_owned(),
+                to: to.to_owned(),
+                route: nodes_of(&path.route),
+                steps: if path.fans.is_some() { steps_of(flow) } else { Vec::new() },
+            }
+        });
     Drawing {
         nodes: topology.nodes.iter().enumerate().map(node).collect(),
         links: links.collect(),

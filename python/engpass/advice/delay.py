@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from engpass.advice import ports
 from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal, doubling
-from engpass.advice.shaping import circuit_of
+from engpass.advice.shaping import crossed
 from engpass.explain.situation import FULL, Hop, Situation
 from engpass.settings import join
 
@@ -67,7 +67,7 @@ def _atm(at: Situation, hop: Hop) -> Iterator[Proposal]:
     path = ("switch", node, "output_buffer")
     words = f"lower the buffer of `{node}` to {{}}"
     yield from doubling("delay", Cost.SETTING, path, amount, words, factor=ports.HALF)
-    circuit = circuit_of(at)
+    circuit = crossed(at)
     if circuit is not None and at.needs.paced and at.settings.get("circuit", circuit, "category") != "cbr":
         sets = (
             (join(("switch", node, "schedule")), "priority"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engpass.advice.base import Candidate, Cost, Proposal
-from engpass.explain.situation import DOWN, FULL, Situation
+from engpass.explain.situation import DOWN, FULL, TWICE, Situation
 from engpass.settings import join, table_of
 from engpass.source import Toml
 
@@ -26,7 +26,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
             words = f"let router `{router}` send packets over equal ways in turn"
             yield _one(at, router, "round-robin", words)
             yield _seeds(at, router)
-        if policy == "round-robin" and at.tcp and at.share("duplicate") > 0.001:
+        if policy == "round-robin" and at.tcp and at.share("duplicate") > TWICE:
             yield _one(at, router, "hash", f"let router `{router}` keep each connection on one way by a hash")
     yield from _failover(at)
 

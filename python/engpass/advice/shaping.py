@@ -32,7 +32,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
 
 def _conforming(at: Situation) -> Iterator[Proposal]:
     """Shape the circuit to the rate of its policer, then a little below it."""
-    circuit = circuit_of(at)
+    circuit = crossed(at)
     rate = at.settings.amount("circuit", circuit, "policing", "rate") if circuit is not None else None
     if circuit is None or rate is None:
         return
@@ -46,7 +46,7 @@ def _conforming(at: Situation) -> Iterator[Proposal]:
 
 
 def _shaped(at: Situation) -> Iterator[Proposal]:
-    circuit = circuit_of(at)
+    circuit = crossed(at)
     left = free(at)
     if circuit is None or left is None:
         return
@@ -67,8 +67,20 @@ def _shaped(at: Situation) -> Iterator[Proposal]:
     yield Proposal("shaping", Cost.SETTING, steps)
 
 
+def crossed(at: Situation) -> str | None:
+    """A circuit on the way of the flow, in the direction in which it is shaped."""
+    nodes = [hop.start for hop in at.hops[:1]] + [hop.end for hop in at.hops]
+    for circuit in at.topology.circuits:
+        route = circuit.route
+        # A host's own circuit may be another one over the same links.
+        between = at.is_switch(circuit.from_) or at.is_switch(circuit.to)
+        if between and any(nodes[begin : begin + len(route)] == route for begin in range(len(nodes))):
+            return circuit.name
+    return circuit_of(at)
+
+
 def circuit_of(at: Situation) -> str | None:
-    """The circuit that the flow takes in the direction in which it is shaped."""
+    """The circuit from end to end that the flow takes, in the direction in which it is shaped."""
     named = at.settings.get("traffic", at.flow, "circuit")
     for circuit in at.topology.circuits:
         wanted = circuit.name == named if named else (circuit.from_, circuit.to) == at.ends

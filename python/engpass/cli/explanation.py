@@ -144,6 +144,8 @@ def _service(made: Explanation) -> Table:
     idle_path = f"idle path {say.duration(idle)}" if idle else ""
     shown.add_row(*plain("delay p50", say.duration(at.served.half), idle_path))
     shown.add_row(*plain("delay p99", say.duration(at.served.delay), ""))
+    if at.gap is not None:
+        shown.add_row(*plain("longest gap", say.duration(at.gap), at.outage_text))
     return shown
 
 

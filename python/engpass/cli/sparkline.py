@@ -33,6 +33,8 @@ def show(timeline: Timeline, flow: str, out: Console) -> None:
             row = line(queue.time_s, queue.length, end, width)
             _row(shown, f"queue {place.replace('->', '→')}", row, f"{most} {queue.unit}")
             _events(shown, "  drops", queue.drops, end, width)
+    for link, outages in timeline.outages.items():
+        _row(shown, f"link {link} down", _spans(outages, end, width), f"{len(outages):,} times")
     out.print(Text(f"from 0 to {end:g} s, one repeat", style="bold"))
     out.print(shown)
 
@@ -68,6 +70,17 @@ def _events(shown: Table, name: str, times: Sequence[float], end: float, width: 
         for time in times:
             counts[_place(time, end, width)] += 1
         _row(shown, name, "".join("·" if n == 0 else "x" for n in counts), f"{len(times):,} times")
+
+
+def _spans(spans: Sequence[Sequence[float]], end: float, width: int) -> str:
+    """Spans of time as full blocks."""
+    marks = ["·"] * width
+    for begin, until in spans:
+        first, last = _place(begin, end, width), _place(until, end, width)
+        # The instant at which a span ends is outside of it.
+        last = max(first, last - 1) if until < end else last
+        marks[first : last + 1] = "█" * (last + 1 - first)
+    return "".join(marks)
 
 
 def line(times: Sequence[float], values: Sequence[float], end: float, width: int) -> str:

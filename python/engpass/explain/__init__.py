@@ -90,6 +90,7 @@ class Explanation:
             "delay_p50_s": at.served.half,
             "delay_p99_s": at.served.delay,
             "idle_delay_s": at.idle_delay,
+            **({"longest_gap_s": at.gap, "lost_to_line_down": at.lost_down} if at.gap is not None else {}),
             "bottleneck": {
                 "key": self.finding.key,
                 "name": self.finding.bottleneck,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from engpass import above, say
 from engpass.explain.service import GOODPUT
-from engpass.explain.situation import DOWN, FULL, Drop, Hop, Situation
+from engpass.explain.situation import DOWN, FULL, TWICE, Drop, Hop, Situation
 from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
 from engpass.types.outcome import Bottleneck, SetBy
 
@@ -174,6 +174,8 @@ def _held(at: Situation) -> Finding:
     if (shared := _shared(at)) is not None:
         return shared
     lost, waiting = _lost(at), _waiting(at)
+    if lost is None and waiting is not None and (overtaken := _overtaken(at)) is not None:
+        return replace(waiting, evidence=f"{waiting.evidence}, because {overtaken}")
     if lost is None:
         return _queued(at, waiting) or waiting or _unseen(at)
     if waiting is None or not at.tcp:
@@ -249,6 +251,16 @@ def _spare(at: Situation) -> str | None:
     return None
 
 
+def _overtaken(at: Situation) -> str | None:
+    """The router whose turns make packets of a connection overtake each other, if segments are sent twice."""
+    again = at.counts.get("retransmitted_segments", 0.0)
+    routers = [hop.start for hop in at.hops if at.policy(hop.start) == "round-robin" and at.part(hop) < 1]
+    if not again or at.share("duplicate") <= TWICE or not routers:
+        return None
+    said = f"packets that router `{routers[0]}` sends over several ways overtake each other"
+    return f"{said}: {again:,.0f} segments are sent again and none is lost"
+
+
 def _shared(at: Situation) -> Finding | None:
     """A full line on which other flows have what this one is missing."""
     tight = at.tight
@@ -278,10 +290,9 @@ def _unseen(at: Situation) -> Finding:
 
 
 def _lost(at: Situation) -> Finding | None:
-    drops = at.own_drops
-    if not drops:
+    if not at.own_drops:
         return None
-    drop = drops[0]
+    drop = _dearest(at)
     if drop.cause == DOWN:
         return _down(at, drop)
     evidence = f"it loses {what(drop, at)}"
@@ -289,6 +300,30 @@ def _lost(at: Situation) -> Finding | None:
     if dead >= 0.001 and at.tight is not None:
         evidence += f", and {say.percent(dead)} of link `{at.tight.link}` goes into parts of what is lost"
     return Finding(f"drops: {drop.cause}", where(drop, at), evidence)
+
+
+def _dearest(at: Situation) -> Drop:
+    """The losses that cost the flow most of its limit; where none do, or the sender slows down, the most.
+
+    Along the way: what is more than the limit is lost somewhere, and costs nothing there.
+    """
+    most = at.own_drops[0]
+    if at.tcp or not at.sent:
+        return most
+    left, dearest, greatest = at.offered, most, 0.0
+    for drop in sorted(at.own_drops, key=lambda drop: _position(drop, at)):
+        reaches = left
+        left -= drop.datagrams / at.sent * at.offered
+        cost = min(reaches, at.limit) - min(left, at.limit)
+        # What is lost by chance of the counted time is no cost.
+        if cost > max(greatest, 0.01 * at.limit):
+            dearest, greatest = drop, cost
+    return dearest
+
+
+def _position(drop: Drop, at: Situation) -> int:
+    """Where on the way of the flow a loss is; behind all lines where it is on none of them."""
+    return next((place for place, hop in enumerate(at.hops) if hop.is_at(drop.place)), len(at.hops))
 
 
 def where(drop: Drop, at: Situation) -> str:

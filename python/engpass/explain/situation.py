@@ -21,6 +21,9 @@ FULL = 0.01
 SPARE = 0.05
 """A line that is idle for this share of the time because routers chose other ways is spare."""
 
+TWICE = 0.001
+"""If more than this share of a line goes into segments that arrive twice, TCP sends too much."""
+
 DOWN = "line down"
 """The cause of losses on a line that has failed; with `idle: ` before it, its idle time."""
 
@@ -221,6 +224,16 @@ class Situation:
     def gap(self) -> float | None:
         """The longest time without a reception in seconds, of all repeats; `None` without events."""
         return max((flow.outage.longest_s for flow in self._flows if flow.outage is not None), default=None)
+
+    @property
+    def lost_down(self) -> float:
+        """Datagrams, and segments without data, that were lost on lines that were down, per repeat."""
+        return mean([flow.outage.lost for flow in self._flows if flow.outage is not None]) or 0.0
+
+    @property
+    def outage_text(self) -> str:
+        """What lines that were down have lost, in words."""
+        return f"{self.lost_down:,.0f} lost to line down" if self.lost_down else ""
 
     @property
     def has_gap(self) -> bool:

@@ -18,6 +18,8 @@ _BOX_WIDTH = 118.0
 _BOX_HEIGHT = 46.0
 _MARGIN = 12.0
 _LANE = 7.0
+_LABEL = 50.0
+"""Height of a label above its link: a name and up to two lines, and what a slope takes."""
 
 Place = tuple[float, float]
 
@@ -35,10 +37,15 @@ class _Sheet:
     def ways(self) -> list[tuple[int, int, int, Link]]:
         """The hops of the flows drawn: number of the flow, node from, node to, link."""
         return [
-            (number, a, b, next(link for link in self.graph.links if {a, b} == set(link.ends)))
+            (number, a, b, self._link(a, b, name))
             for number, route in enumerate(self.graph.flows[:MOST_FLOWS])
-            for a, b in zip(route.nodes, route.nodes[1:], strict=False)
+            for a, b, name in route.hops
         ]
+
+    def _link(self, a: int, b: int, name: str) -> Link:
+        """The link between two nodes that has this name, or the first one."""
+        links = [link for link in self.graph.links if {a, b} == set(link.ends)]
+        return next((link for link in links if link.name == name), links[0])
 
     @cached_property
     def lanes(self) -> dict[str, int]:
@@ -111,7 +118,8 @@ def _sheet(graph: Graph, narrow: bool) -> _Sheet:
         for level, row in enumerate(rows):
             for i, node in enumerate(row):
                 places[node] = (width * (i + 0.5) / len(row), _MARGIN + _BOX_HEIGHT / 2 + level * step)
-        return _Sheet(graph, places, width, 2 * _MARGIN + _BOX_HEIGHT + step * max(0, len(rows) - 1), True)
+        height = 2 * _MARGIN + _BOX_HEIGHT + step * max(0, len(rows) - 1)
+        return _roomy(_Sheet(graph, places, width, height, True))
     step, pitch = 300.0, 126.0
     height = max((widest - 1) * pitch + _BOX_HEIGHT + 2 * _MARGIN, 140)
     for level, row in enumerate(rows):
@@ -120,7 +128,23 @@ def _sheet(graph: Graph, narrow: bool) -> _Sheet:
                 _MARGIN + _BOX_WIDTH / 2 + level * step,
                 height / 2 + (i - (len(row) - 1) / 2) * pitch,
             )
-    return _Sheet(graph, places, 2 * _MARGIN + _BOX_WIDTH + step * max(0, len(rows) - 1), height, False)
+    width = 2 * _MARGIN + _BOX_WIDTH + step * max(0, len(rows) - 1)
+    return _roomy(_Sheet(graph, places, width, height, False))
+
+
+def _roomy(sheet: _Sheet) -> _Sheet:
+    """The sheet with room for links that fan out beyond the nodes, and for their labels."""
+    middles = [_path(sheet, link)[1] for link in sheet.graph.links]
+    lanes = _LANE * max(sheet.lanes.values(), default=0)
+    # A label stands above a link that goes along the page, and right of one that goes down it.
+    left = max((_MARGIN + lanes - x for x, _ in middles), default=0.0) if sheet.narrow else 0.0
+    top = 0.0 if sheet.narrow else max((_MARGIN + _LABEL - y for _, y in middles), default=0.0)
+    right = max((x + lanes + _MARGIN for x, _ in middles), default=0.0)
+    bottom = max((y + lanes + _MARGIN for _, y in middles), default=0.0)
+    left, top = max(0.0, left), max(0.0, top)
+    places = {node: (x + left, y + top) for node, (x, y) in sheet.places.items()}
+    width, height = max(sheet.width, right) + left, max(sheet.height, bottom) + top
+    return _Sheet(sheet.graph, places, width, height, sheet.narrow)
 
 
 def _rates(graph: Graph, link: Link) -> list[str]:

@@ -141,6 +141,7 @@ def _service(made: "Explanation") -> str:
         ["loss", say.percent(at.served.loss), ""],
         ["delay p50", say.duration(at.served.half), f"idle path {say.duration(idle)}" if idle else ""],
         ["delay p99", say.duration(at.served.delay), ""],
+        *([["longest gap", say.duration(at.gap), at.outage_text]] if at.gap is not None else []),
     ]
     return html_table("Mean of the repeats", ["Measure", "Simulated", "Compare with"], rows, numeric=[1, 2])
 

@@ -43,6 +43,13 @@ class Route:
     kind: str
     nodes: tuple[int, ...]
     ends: tuple[str, str]
+    steps: tuple[tuple[int, int, str], ...] = ()
+    """Where routers choose, the links that it crosses by name, each with the nodes before and behind it."""
+
+    @property
+    def hops(self) -> tuple[tuple[int, int, str], ...]:
+        """The nodes at both ends of each link, and its name, where one is known."""
+        return self.steps or tuple((a, b, "") for a, b in pairwise(self.nodes))
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ def _part(topology: Drawing) -> tuple[Drawing, str]:
     flows: list[DrawnFlow] = []
     drawn: set[str] = set()
     for flow in all_flows[:MOST_FLOWS]:
-        passed = set(flow.route or (flow.from_, flow.to))
+        passed = {*(flow.route or (flow.from_, flow.to)), *(one.from_ for one in flow.steps)}
         if len(drawn | passed) <= MAX_NODES:
             flows.append(flow)
             drawn |= passed
@@ -114,7 +121,9 @@ def _route(
     nodes = tuple(index.get(node, -1) for node in raw.route)
     if any((min(a, b), max(a, b)) not in joined for a, b in pairwise(nodes)):
         nodes = ()
-    return Route(clean(raw.name), kind, nodes, (clean(raw.from_), clean(raw.to)))
+    drawn = raw.steps if isinstance(raw, DrawnFlow) and nodes else []
+    steps = tuple((index[one.from_], index[one.to], clean(one.link)) for one in drawn)
+    return Route(clean(raw.name), kind, nodes, (clean(raw.from_), clean(raw.to)), steps)
 
 
 def layers(graph: Graph) -> list[list[int]]:
@@ -153,7 +162,7 @@ def _levels(graph: Graph) -> dict[int, int]:
     """
     after: dict[int, list[int]] = {node: [] for node in range(len(graph.nodes))}
     for route in (*graph.flows, *graph.circuits):
-        for a, b in zip(route.nodes, route.nodes[1:], strict=False):
+        for a, b, _ in route.hops:
             if b not in after[a] and not _reaches(after, b, a):
                 after[a].append(b)
     level: dict[int, int] = {}

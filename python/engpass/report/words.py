@@ -20,6 +20,8 @@ DONE_BY = {
 }
 """How an engine came to its figures."""
 _MOST_SENTENCES = 8
+_BRIEF = 5e-3
+"""Seconds without a reception that are not worth a word: a queue may take as long."""
 
 
 def summary(run: Run, table: Table) -> str:
@@ -69,7 +71,8 @@ def _result(table: Table, flow: str, variant: str) -> str:
         else:
             text += f", {say.percent(best.goodput.mean / fair)} of its limit"
     text += _others(mine, best)
-    return "; ".join(filter(None, (text, _loss(table, measured, best), _delay(table, measured)))) + "."
+    more = (_loss(table, measured, best), _delay(table, measured), _gap(table, measured))
+    return "; ".join(filter(None, (text, *more))) + "."
 
 
 def _loss(table: Table, points: Sequence[Point], best: Point) -> str:
@@ -94,6 +97,15 @@ def _delay(table: Table, points: Sequence[Point]) -> str:
         return ""
     seconds, slowest = max(known, key=lambda one: one[0])
     return f"the delay of 99 % is at most {say.duration(seconds)}{_at(table, slowest)}"
+
+
+def _gap(table: Table, points: Sequence[Point]) -> str:
+    """The longest time without a reception in words; nothing where the file has no events."""
+    known = [(p.gap.high, p) for p in points if p.gap is not None]
+    seconds, longest = max(known, key=lambda one: one[0], default=(0.0, None))
+    if longest is None or seconds <= _BRIEF:
+        return ""
+    return f"nothing arrives for up to {say.duration(seconds)}{_at(table, longest)}"
 
 
 def _others(points: Sequence[Point], best: Point) -> str:

@@ -547,6 +547,9 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Streams by the name of their traffic table, in the order of the file."""
     queues: dict[str, QueueLine]
     """Queues in switches and routers that traffic crosses, by transmitter: `switch -> host`."""
+    outages: dict[str, list[list[float]]] = {}
+    """Links that were down, by name, each with the outages in seconds: when it went down, and when it
+    came up or the run ended; the first 10 000."""
 
 
 class FlowLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -71,6 +71,19 @@ class DrawnFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Receiving host; of a multicast group the first."""
     route: list[str] = []
     """The nodes that it crosses; of a multicast group to the first receiver."""
+    steps: list[DrawnStep] = []
+    """Where routers choose among several ways, the links that its packets cross, each once."""
+
+
+class DrawnStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A link that packets of a flow cross, in their direction."""
+
+    link: str
+    """Name of the link."""
+    from_: str = msgspec.field(name="from")
+    """Node that sends."""
+    to: str
+    """Node that receives."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -36,6 +36,7 @@ use event::{Event, Events};
 use fabric::Fabric;
 #[doc(hidden)]
 pub use frames::Rule;
+pub(crate) use frames::choices_are_known;
 use frames::{Frames, Upcoming};
 use host::{Cpu, Process, Socket};
 pub use ledger::{Accounts, BookSeen};

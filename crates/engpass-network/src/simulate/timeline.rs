@@ -45,6 +45,8 @@ pub(super) struct Trace {
     /// By flow.
     retransmissions: Vec<Instants>,
     timeouts: Vec<Instants>,
+    /// Changes of links: when, which, and whether it went down.
+    changes: Vec<(u64, usize, bool)>,
     /// When queues are looked at: what happens then may still be open, so a picosecond before.
     looks: Vec<u64>,
     /// When queues of frames are looked at.
@@ -62,6 +64,7 @@ impl Trace {
             drops: vec![Instants::default(); ports],
             retransmissions: vec![Instants::default(); flows],
             timeouts: vec![Instants::default(); flows],
+            changes: Vec::new(),
             looks: instants.iter().map(|at| at.saturating_sub(1)).collect(),
             instants: instants.to_vec(),
             // At the beginning they are empty.
@@ -92,6 +95,14 @@ impl Trace {
     /// The queue of `port` has lost something.
     pub(super) fn dropped(&mut self, port: usize, at: u64) {
         self.drops[port].push(at);
+    }
+
+    /// A link goes down or comes up.
+    pub(super) fn changed(&mut self, at: u64, link: usize, down: bool) {
+        // A capture, which may last long, asks for none.
+        if self.taps.is_none() {
+            self.changes.push((at, link, down));
+        }
     }
 
     /// A connection of `flow` has sent something again.
@@ -162,6 +173,7 @@ impl Network {
         }
         self.finish();
         self.write_events(&mut timeline);
+        timeline.2.outages = self.outages(topology);
         let outcome = self.outcome(testbed, topology)?;
         Ok((timeline.2, outcome))
     }
@@ -204,7 +216,7 @@ impl Network {
             (name, line)
         });
         let queues = queues.collect();
-        (ports, numbers, Timeline { duration_s: seconds(self.end), flows, queues })
+        (ports, numbers, Timeline { duration_s: seconds(self.end), flows, queues, outages: IndexMap::new() })
     }
 
     /// Write down how things stand at `at`, up to which everything has happened.
@@ -253,6 +265,27 @@ impl Network {
             *truncated = again.truncated || timeouts.truncated;
             (tcp.retransmissions, tcp.timeouts) = (again.seconds(), timeouts.seconds());
         }
+    }
+}
+
+impl Network {
+    /// When links were down, in the order in which they first went down.
+    fn outages(&self, topology: &Topology) -> IndexMap<String, Vec<[f64; 2]>> {
+        let mut outages: IndexMap<String, Vec<[f64; 2]>> = IndexMap::new();
+        let mut is_down = vec![false; topology.links.len()];
+        for &(at, link, down) in self.fabric.trace.iter().flat_map(|trace| &trace.changes) {
+            if std::mem::replace(&mut is_down[link], down) == down {
+                continue;
+            }
+            let all = outages.entry(topology.links[link].name.clone()).or_default();
+            if down {
+                all.push([seconds(at), seconds(self.end)]);
+            } else if let Some(last) = all.last_mut() {
+                last[1] = seconds(at);
+            }
+        }
+        outages.values_mut().for_each(|all| all.truncate(MOST_EVENTS));
+        outages
     }
 }
 

@@ -82,8 +82,11 @@ fn one_direction_is_one_interface() {
     assert_eq!(told.packets, used.directions[1].carried.sent());
 }
 
-/// Addresses of a frame: where it is from, and where it goes.
-fn macs(frame: &[u8]) -> ([u8; 6], [u8; 6]) {
+/// Where a frame is from, and where it goes.
+type Macs = ([u8; 6], [u8; 6]);
+
+/// Addresses of a frame.
+fn macs(frame: &[u8]) -> Macs {
     let mac = |from: usize| frame[from..from + 6].try_into().expect("six bytes");
     (mac(6), mac(0))
 }
@@ -101,7 +104,7 @@ fn frames_have_the_addresses_of_their_way() {
         let packets: Vec<_> = blocks.iter().filter_map(Block::packet).collect();
         packets.iter().map(|(_, at, frame)| (*at, macs(frame))).collect::<Vec<_>>()
     };
-    let both = |all: &[(u64, ([u8; 6], [u8; 6]))]| all.iter().map(|(_, macs)| *macs).collect::<BTreeSet<_>>();
+    let both = |all: &[(u64, Macs)]| all.iter().map(|(_, macs)| *macs).collect::<BTreeSet<_>>();
     let [one, two, behind] = ["link.one.near", "link.two.near", "link.behind.s"].map(frames);
     let (first, second) = (both(&one), both(&two));
     assert_eq!((first.len(), second.len(), first.intersection(&second).count()), (1, 1, 0));

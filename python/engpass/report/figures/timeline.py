@@ -75,7 +75,9 @@ def says(timeline: Timeline, flow: str) -> str:
     if levels and len(levels) < len(_all_levels(one)):
         more += " The receive window is never near and is left out."
     first = "what arrives" if windows else "What arrives"
-    return f"{windows}{first}, the queues on the way, and below when something was lost or sent again.{more}"
+    down = "links were down, and when " if timeline.outages else ""
+    below = f"below when {down}something was lost or sent again"
+    return f"{windows}{first}, the queues on the way, and {below}.{more}"
 
 
 def _panels(timeline: Timeline, flow: str, time: alt.X, unit: Unit) -> Iterator[alt.LayerChart]:
@@ -173,16 +175,27 @@ def _events(timeline: Timeline, flow: str, time: alt.X, unit: Unit, end: float) 
     for place, queue in timeline.queues.items():
         kinds.append((f"lost: {_place(place)}", queue.drops, "bad"))
     kinds = [kind for kind in kinds if kind[1]]
-    if not kinds:
+    outages = {f"down: {link}": times for link, times in timeline.outages.items()}
+    if not kinds and not outages:
         return
     rows: list[Row] = [
         {"t": unit.of(t), "kind": name} for name, times, _ in kinds for t in _thinned(times, end)
     ]
-    names = [name for name, _, _ in kinds]
-    colour = alt.Color("kind:N").scale(domain=names, range=[theme.LIGHT[c] for _, _, c in kinds]).legend(None)
-    y = alt.Y("kind:N").title(None).sort(names).axis(minExtent=_EXTENT, labelLimit=110)
+    names = [*outages, *(name for name, _, _ in kinds)]
+    colours = [*("mark" for _ in outages), *(colour for _, _, colour in kinds)]
+    colour = alt.Color("kind:N").scale(domain=names, range=[theme.LIGHT[c] for c in colours]).legend(None)
+    y = alt.Y("kind:N").title(None).sort(names).scale(domain=names).axis(minExtent=_EXTENT, labelLimit=110)
     ticks = alt.Chart().mark_tick(thickness=1.2, size=16, opacity=1, clip=True)
-    yield _panel([ticks.encode(x=time, y=y, color=colour)], rows, 24 * len(kinds))
+    layers = [ticks.encode(x=time, y=y, color=colour)]
+    if outages:
+        spans: list[Row] = [
+            {"t": unit.of(begin), "end": unit.of(until), "kind": name}
+            for name, times in outages.items()
+            for begin, until in times[:_BINS]
+        ]
+        bars = alt.Chart(alt.InlineData(values=spans)).mark_bar(size=10, clip=True)
+        layers.insert(0, bars.encode(x=time, x2="end:Q", y=y, color=colour))
+    yield _panel(layers, rows, 24 * len(names))
 
 
 def _thinned(times: Iterable[float], end: float) -> list[float]:

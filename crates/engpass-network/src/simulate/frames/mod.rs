@@ -41,6 +41,7 @@ pub(super) use port::{FramePort, PortTally, Told};
 use port::{Joined, Limited, OnLine, Passed};
 pub use rules::Rule;
 pub(super) use ways::WayLine;
+pub(crate) use ways::choices_are_known;
 
 /// What carries frames.
 #[derive(Default)]

@@ -184,6 +184,9 @@ impl Network {
         let change = self.changes[event as usize].next;
         let Change { link, seen_by, down, .. } = change.expect("an event that happens changes something");
         self.await_change(event as usize);
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.changed(self.now, link, down);
+        }
         for (end, seen) in seen_by.into_iter().enumerate() {
             let port = self.frames.places[2 * link + end];
             let line = &mut self.frames.ports[port as usize];

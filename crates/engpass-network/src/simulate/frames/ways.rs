@@ -92,7 +92,7 @@ impl Lane<'_> {
         }
         if frames.asking != Asking::Unknown
             || matches!(self.length, Length::Varied)
-            || self.may_change(legs, front.node)
+            || may_change(self.topology, legs, front.node)
         {
             return None;
         }
@@ -110,16 +110,6 @@ impl Lane<'_> {
         let choices = self.fan.at.iter().filter(|(_, legs)| legs.len() > 1);
         let fronts: Vec<_> = choices.map(|(node, _)| Front { node: *node, ..self.start() }).collect();
         fronts.iter().any(|front| self.only_leg(frames, front).is_some())
-    }
-
-    /// Whether an event changes what this node sees of any of its legs.
-    fn may_change(&self, legs: &[Leg], node: NodeId) -> bool {
-        let sees = |leg: &Leg| {
-            let Leg::Link(hop) = leg else { return false };
-            let end = self.topology.links[hop.link].end_of(node);
-            self.topology.events.iter().any(|event| event.link == hop.link && event.seen_by[end])
-        };
-        legs.iter().any(sees)
     }
 
     /// Packets go on by this leg.
@@ -382,6 +372,32 @@ impl Frames {
         self.steps.push(Step { slot, ..Step::MARK });
         slot
     }
+}
+
+/// Whether an event changes what a node sees of any of these legs.
+fn may_change(topology: &Topology, legs: &[Leg], node: NodeId) -> bool {
+    let sees = |leg: &Leg| {
+        let Leg::Link(hop) = leg else { return false };
+        let end = topology.links[hop.link].end_of(node);
+        topology.events.iter().any(|event| event.link == hop.link && event.seen_by[end])
+    };
+    legs.iter().any(sees)
+}
+
+/// Whether what a node chooses is known of all packets of a sender of this traffic when the network is built.
+pub(crate) fn choices_are_known(
+    testbed: &Testbed,
+    topology: &Topology,
+    traffic: &Traffic,
+    fan: &Fan,
+    node: NodeId,
+) -> bool {
+    let per_packet = match topology.kind(node) {
+        NodeKind::Router(router) => testbed.routers[router].ecmp.config().build().is_per_packet(),
+        _ => false,
+    };
+    let varies = matches!(length_of(traffic, topology, fan), Length::Varied);
+    !per_packet && !varies && !may_change(topology, fan.legs_at(node), node)
 }
 
 /// What is known of the lengths of packets of a traffic, in one of its directions.
