@@ -32,6 +32,8 @@ class WatchedLink(msgspec.Struct, frozen=True, kw_only=True):
     rate_bit_per_s: int | None = None
     bits: int
     lost: int = 0
+    down: bool = False
+    """An event of the testbed has taken it down."""
     queue: int | None = None
     queue_unit: str = ""
 
@@ -196,7 +198,7 @@ def _view(lab: Lab, status: Status, found: list[Rates]) -> RenderableType:
                 f"{link.from_} -> {link.to}",
                 rate(now.bit_per_s),
                 percent(used) if used is not None else "",
-                "█" * full + "·" * (_BAR - full),
+                "down" if link.down else "█" * full + "·" * (_BAR - full),
                 f"{link.queue:,} {link.queue_unit}".strip() if link.queue is not None else "",
                 f"{link.lost:,}",
                 f"{now.lost_now:,}" if now.lost_now else "",

@@ -126,6 +126,8 @@ class Network:
     seed: int
     sweep: tuple[tuple[str, str], ...] = ()
     options: Options = Options()
+    asked_for_events: bool = False
+    """The events of the file begin when the driver is asked for them, and not at once."""
 
 
 def cannot(numbers: PointPlan) -> list[str]:
@@ -348,6 +350,7 @@ def _config(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], network: 
         "wire_true": options.wire_true,
         "socket": str(lab.socket),
         "log": options.log,
+        **({"events": "when-asked"} if network.asked_for_events else {}),
         **capture,
     }
 

@@ -259,6 +259,7 @@ impl Network for Model {
                 "bits": line.bits,
                 "sent": line.sent,
                 "lost": line.lost,
+                "down": line.down,
                 "queue": line.queue,
                 "queue_unit": line.unit,
             })

@@ -224,6 +224,9 @@ fn a_queue_is_lost_with_its_line() {
         network.inject_alike(9_500_000_000, to, packet(1500, 0), 20);
         let mut told = Vec::new();
         network.run_until(15 * ms, &mut |output| told.push(output));
+        let down: Vec<_> =
+            network.seen().into_iter().filter(|line| line.down).map(|line| line.link).collect();
+        assert_eq!(down, ["upper", "upper"], "in both directions");
         assert_eq!(told.len(), 20, "each is told once");
         let down = 10 * ms;
         let lost: Vec<u64> = told

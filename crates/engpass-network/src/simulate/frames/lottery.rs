@@ -74,6 +74,11 @@ impl Lottery {
         }
     }
 
+    /// Whether an event has taken it down.
+    pub(super) fn is_down(&self) -> bool {
+        self.outages.as_ref().is_some_and(Outages::is_down)
+    }
+
     pub(super) fn may_change(&self) -> bool {
         self.outages.is_some()
     }

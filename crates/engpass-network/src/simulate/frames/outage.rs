@@ -42,6 +42,11 @@ impl Outages {
         }
     }
 
+    /// Whether it is down.
+    pub(super) fn is_down(&self) -> bool {
+        self.since.is_some()
+    }
+
     /// Whether a frame was cut whose transmission began at `begin`, and whose last bit has left at `left`.
     pub(super) fn cuts(&self, (begin, left): (u64, u64)) -> bool {
         self.since.is_some_and(|since| left > since)

@@ -276,6 +276,11 @@ impl FramePort {
         self.lottery.as_ref().is_some_and(|lottery| lottery.may_change())
     }
 
+    /// Whether an event has taken it down.
+    pub(in crate::simulate) fn is_down(&self) -> bool {
+        self.lottery.as_ref().is_some_and(|lottery| lottery.is_down())
+    }
+
     /// Whether it takes all that comes, and whatever it takes arrives, in order.
     pub(super) fn takes_all(&self) -> bool {
         matches!(self.waiting, Waiting::All) && self.is_in_order()

@@ -29,6 +29,8 @@ pub struct LineSeen {
     pub sent: u64,
     /// Cells or frames lost since the beginning, in its queue, in the policer before it, damaged on it, or because it was down.
     pub lost: u64,
+    /// An event has taken it down.
+    pub down: bool,
     /// What is in its queue, in `unit`.
     pub queue: u64,
     /// What `queue` counts: `cells`, the one being sent included, or `bytes` that wait, and in a first in, first out queue those being sent.
@@ -91,11 +93,11 @@ impl Outside {
         let network = &self.network;
         let line = |port: usize| {
             let link = &self.topology.links[port / 2];
-            let (queue, unit) = match network.frames.port(port) {
-                Some(line) => (line.backlog(self.reached), "bytes"),
+            let (queue, unit, down) = match network.frames.port(port) {
+                Some(line) => (line.backlog(self.reached), "bytes", line.is_down()),
                 None => {
                     let line = &network.ports[port];
-                    (line.horizon.map_or(0, |at| line.length(at)), "cells")
+                    (line.horizon.map_or(0, |at| line.length(at)), "cells", false)
                 }
             };
             let later = network.fabric.ledger.later.as_ref();
@@ -107,6 +109,7 @@ impl Outside {
                 bits: totals.bits,
                 sent: totals.sent,
                 lost: totals.lost,
+                down,
                 queue,
                 unit,
             }
