@@ -151,6 +151,7 @@ pub(super) struct Fabric {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeftNic {
     pub(super) nic: usize,
+    pub(super) frame: FrameId,
     /// When it was emitted.
     pub(super) emitted: u64,
     /// When it left.
@@ -538,10 +539,15 @@ impl Behind<'_> {
         let fabric = &mut *self.fabric;
         if !cells.are_generated() && cells.ends_frame() {
             let frame = &mut fabric.frames[cells.frame];
-            // Routers have no NIC that holds them.
-            if frame.hop == 0 && fabric.from_hosts[self.port] {
+            if frame.hop == 0 {
                 let nic = self.port;
-                fabric.left_nic.push(LeftNic { nic, emitted: frame.eta, at: cells.last, bytes: frame.sdu });
+                fabric.left_nic.push(LeftNic {
+                    nic,
+                    frame: cells.frame,
+                    emitted: frame.eta,
+                    at: cells.last,
+                    bytes: frame.sdu,
+                });
             }
             frame.hop += 1;
             frame.eta = cells.last + delay;

@@ -94,13 +94,19 @@ impl Nic {
 impl Network {
     /// Give the NICs the departures that their lines have found.
     pub(super) fn collect_nic_departures(&mut self) {
-        for left in &self.fabric.left_nic {
+        let mut all = std::mem::take(&mut self.fabric.left_nic);
+        for left in all.drain(..) {
+            if !self.fabric.from_hosts[left.nic] {
+                self.left_router(left);
+                continue;
+            }
             let nic = &mut self.nics[left.nic];
             nic.leaving.push_back((left.at, left.bytes));
             let known = nic.unknown.iter().position(|emitted| *emitted == left.emitted);
             nic.unknown.remove(known.expect("what leaves was emitted"));
         }
-        self.fabric.left_nic.clear();
+        // With its room.
+        self.fabric.left_nic = all;
     }
 
     /// What a sender has ready: a process its fragment, an endpoint its segment, one outside its packet.
@@ -261,12 +267,10 @@ impl Network {
         self.announce(frame, train);
     }
 
-    /// The same at a router. Returns when the last cell is emitted.
-    pub(super) fn emit_cells_of(&mut self, frame: FrameId) -> u64 {
+    /// The same at a router.
+    pub(super) fn emit_cells_of(&mut self, frame: FrameId) {
         let train = self.train_of(frame);
-        let last = train.last;
         self.announce(frame, train);
-        last
     }
 
     /// The cells of a frame, as its shaper emits them from now on.

@@ -149,3 +149,57 @@ fn cells_are_lost_on_the_way() {
         outcome.drops.iter().filter(|drop| drop.place.node == "x").map(|drop| drop.datagrams).sum::<u64>();
     assert!(other > 0, "the switch loses cells");
 }
+
+/// Two circuits share the line of a router: each gets half of the cells, and what the line does not take is lost in front of it and waits no longer
+/// than 50 packets of 32 cells of each.
+#[test]
+fn circuits_share_the_line_of_a_router() {
+    let text = format!(
+        "{BACKBONE}
+        [host.c]
+        [router.third]
+        [link.to-third]
+        ends = [\"x\", \"third\"]
+        medium = \"oc-3c\"
+        [link.to-c]
+        ends = [\"third\", \"c\"]
+        medium = \"ethernet-1g\"
+        [circuit.other]
+        from = \"near\"
+        to = \"third\"
+        mtu = \"9180 B\"
+        [traffic.second]
+        kind = \"udp-stream\"
+        from = \"a\"
+        to = \"c\"
+        message = \"1472 B\"
+        rate = \"120 Mbit/s\"
+        "
+    );
+    let outcome = run(
+        &text,
+        &[
+            ("traffic.stream.rate", "\"120 Mbit/s\""),
+            ("router.near.queue", "{ drop-tail = { limit = \"50 packets\" } }"),
+        ],
+    );
+    let half = 149.76e6 / 424.0 / 32.0 * 1472.0 * 8.0 / 2.0;
+    for name in ["stream", "second"] {
+        close(goodput(&outcome, name), half, 0.01);
+        let delays = flow(&outcome, name).delays.expect("it sends datagrams");
+        assert!(delays.max < 0.002 + 101.0 * 32.0 * 424.0 / 149.76e6 + 1e-3, "{}", delays.max);
+    }
+    assert!(outcome.drops.iter().all(|drop| drop.place.node == "near"));
+}
+
+/// Without a switch, the circuit is one line.
+#[test]
+fn a_circuit_of_one_line_between_routers() {
+    let text = BACKBONE.replace("[switch.x]\n    kind = \"atm\"\n    output_buffer = \"1000 cells\"\n", "");
+    let first = text.find("    [link.second]").expect("it has a second link");
+    let second = text.find("    [link.out]").expect("it has a last link");
+    let text =
+        format!("{}{}", &text[..first], &text[second..]).replace("\"near\", \"x\"", "\"near\", \"far\"");
+    let outcome = run(&text, &[]);
+    close(goodput(&outcome, "stream"), 149.76e6 / 424.0 / 32.0 * 1472.0 * 8.0, 1e-3);
+}

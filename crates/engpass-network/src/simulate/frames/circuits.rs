@@ -2,7 +2,7 @@
 //! ends.
 //!
 //! At a router each direction of a circuit has a queue of its own, with the discipline of the link on which it begins. It is asked for the next
-//! packet when the shaper has emitted the last cell of the one before.
+//! packet when the last cell of the one before has left the line: so circuits share a line, and what the line does not take waits in their queues.
 
 use engpass_model::queue::{self, Backlog, Cause, Discipline, Ecn, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
@@ -14,7 +14,7 @@ use super::outage::apart;
 use super::{Frames, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
-use crate::simulate::fabric::Frame;
+use crate::simulate::fabric::{Frame, LeftNic};
 use crate::simulate::nic::Sending;
 use crate::simulate::tally::Place;
 use crate::simulate::tap::Carrier;
@@ -38,8 +38,9 @@ struct Queue {
     scheduler: Box<dyn Scheduler>,
     /// When it is asked next; `u64::MAX` when it need not be.
     asked: u64,
-    /// The shaper emits a packet of so many bytes until then.
-    emits: (u64, u32),
+    /// Until when a packet of so many bytes is being sent: `u64::MAX` as long as its frame's last cell is not known to have left the line.
+    sends: (u64, u32),
+    frame: Option<u32>,
 }
 
 impl Entry {
@@ -55,7 +56,7 @@ impl Entry {
             .and_then(|(link, end)| Some(link.queues[end].as_ref()?.build(random, link.lines[end].rate)));
         let queue = discipline.map(|discipline: Discipline| {
             let (admission, scheduler) = apart(discipline);
-            Queue { admission, scheduler, asked: u64::MAX, emits: (0, 0) }
+            Queue { admission, scheduler, asked: u64::MAX, sends: (0, 0), frame: None }
         });
         Self { vc, encapsulation: circuit.encapsulation, ports, queue }
     }
@@ -73,11 +74,11 @@ impl Queue {
         mut packet: queue::Packet,
         lost: &mut Vec<(queue::Packet, Cause)>,
     ) -> Option<u64> {
-        let (until, bytes) = self.emits;
+        let (until, bytes) = self.sends;
         if let Some(admission) = &mut self.admission {
             let Backlog { bytes: waits, packets } = self.scheduler.backlog();
-            let emitted = if until > now { (u64::from(bytes), 1) } else { (0, 0) };
-            let backlog = Backlog { bytes: waits + emitted.0, packets: packets + emitted.1 };
+            let sent = if until > now { (u64::from(bytes), 1) } else { (0, 0) };
+            let backlog = Backlog { bytes: waits + sent.0, packets: packets + sent.1 };
             let idle_since = (backlog.packets == 0).then_some(Time(until));
             match admission.admit(Time(now), PortView { backlog, idle_since }, &packet) {
                 Verdict::Drop(cause) => {
@@ -88,7 +89,7 @@ impl Queue {
             }
         }
         if self.asked == u64::MAX && until < now && self.scheduler.backlog().packets == 0 {
-            // It is asked whenever the shaper is free, and may note that.
+            // It is asked whenever the line has taken all, and may note that.
             self.scheduler.dequeue(Time(now), lost);
         }
         self.scheduler.enqueue(Time(now), packet, lost);
@@ -100,7 +101,7 @@ impl Queue {
         sooner.then_some(due)
     }
 
-    /// The shaper is free: the packet that is next, or when there may be one.
+    /// Nothing is being sent: the packet that is next, or when there may be one.
     fn next(
         &mut self,
         now: u64,
@@ -156,10 +157,23 @@ impl Network {
         self.lose_at_entry(position);
     }
 
-    /// The shaper of a circuit that begins at a router may be free.
+    /// A circuit that begins at a router may be free for its next packet.
     pub(in crate::simulate) fn feed_circuit(&mut self, number: u32) {
         let entry = &mut self.frames.entries[number as usize];
         let (position, vc) = (entry.ports[0], entry.vc as usize);
+        if entry.queue().asked != self.now {
+            // It was asked for an earlier instant since.
+            return;
+        }
+        if entry.queue().frame.is_some() {
+            // A cell emitted now may still get company at this instant; all that have left by now were emitted before.
+            self.advance(position, self.now - 1);
+            self.collect_nic_departures();
+        }
+        if self.waits_for_line(number) {
+            return;
+        }
+        let entry = &mut self.frames.entries[number as usize];
         match entry.queue().next(self.now, &mut self.frames.lost) {
             Ok(chosen) => {
                 self.fabric.datagrams.packet_mut(chosen.id).ecn = chosen.ecn;
@@ -168,22 +182,49 @@ impl Network {
                     self.fabric.vcs[vc].shaper.restart(self.now, pace);
                 }
                 let frame = self.frame_of(chosen.id, number);
-                let last = self.emit_cells_of(frame);
-                let until = match self.fabric.vcs[vc].adapting {
-                    Some(_) => self.fabric.vcs[vc].shaper.next(),
-                    None => last,
-                };
                 let queue = self.frames.entries[number as usize].queue();
-                queue.emits = (until, chosen.bytes);
-                if queue.scheduler.backlog().packets > 0 {
-                    queue.asked = until;
-                    self.events.push(until, position, Event::Feed(number));
-                }
+                (queue.sends, queue.frame) = ((u64::MAX, chosen.bytes), Some(frame));
+                self.emit_cells_of(frame);
+                self.waits_for_line(number);
             }
             Err(Some(ready)) => self.events.push(ready, position, Event::Feed(number)),
             Err(None) => {}
         }
         self.lose_at_entry(position);
+    }
+
+    /// Whether the line has not taken all of the packet that is being sent. The queue is asked when it has, or when that may be known.
+    fn waits_for_line(&mut self, number: u32) -> bool {
+        let entry = &mut self.frames.entries[number as usize];
+        let (position, vc) = (entry.ports[0], entry.vc as usize);
+        let queue = entry.queue();
+        let at = match queue.frame {
+            // Its emission is known, and the last cell leaves later.
+            Some(frame) => self.fabric.frames[frame].eta.max(self.now) + 1,
+            None => {
+                // A shaper that adapts begins its next frame no earlier than this.
+                let turn = self.fabric.vcs[vc].adapting.map_or(0, |_| self.fabric.vcs[vc].shaper.next());
+                queue.sends.0 = queue.sends.0.max(turn);
+                queue.sends.0
+            }
+        };
+        if at <= self.now {
+            return false;
+        }
+        let asks = queue.frame.is_some() || queue.scheduler.backlog().packets > 0;
+        queue.asked = if asks { at } else { u64::MAX };
+        if asks {
+            self.events.push(at, position, Event::Feed(number));
+        }
+        true
+    }
+
+    /// The last cell of a frame has left, or will have left, the line on which its circuit begins at a router.
+    pub(in crate::simulate) fn left_router(&mut self, left: LeftNic) {
+        let mut queues = self.frames.entries.iter_mut().filter_map(|entry| entry.queue.as_mut());
+        if let Some(queue) = queues.find(|queue| queue.frame == Some(left.frame)) {
+            (queue.sends.0, queue.frame) = (left.at, None);
+        }
     }
 
     /// Lose what the discipline in front of a circuit has lost now.
