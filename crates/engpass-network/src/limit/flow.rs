@@ -7,7 +7,7 @@ use engpass_outcome::{Bottleneck, BottleneckKind};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::NodeKind;
 
-use super::cut::{Beside, Cut, Cuts};
+use super::cut::{Beside, Cut, Cuts, Spot};
 use super::demand::{Demand, Limiter, Resources};
 use super::fill::{Allocation, allocate};
 use super::sentence::{NAMED, list};
@@ -241,19 +241,23 @@ fn is_own(kind: BottleneckKind) -> bool {
     matches!(kind, Application | ReceivingPath | SendingPath | SocketBuffers)
 }
 
-/// The order of limiters: on the way there, at the ends, on the way back.
-fn order(limiter: &Limiter) -> (u8, usize) {
-    let level = limiter.place.map_or(0, |place| place.level);
-    let back = limiter.place.is_some_and(|place| place.back);
-    match limiter.kind() {
-        BottleneckKind::Router => (2, level),
-        BottleneckKind::SocketBuffers => (5, 0),
-        BottleneckKind::Application => (6, 0),
-        _ if back => (4, level),
-        BottleneckKind::Shaper => (1, level),
-        _ if limiter.place.is_some() => (0, level),
-        _ => (3, 0),
-    }
+/// The order of limiters: on the way there, at the ends, on the way back; side by side in the order of the file.
+fn order(limiter: &Limiter) -> (u8, usize, usize) {
+    let beside = |spot| match spot {
+        Spot::Line(hop) | Spot::Leg(hop, _) => hop.link,
+        Spot::Node(node) => node,
+    };
+    let (level, beside) = limiter.place.map_or((0, 0), |place| (place.level, beside(place.spot)));
+    let rank = match (limiter.kind(), limiter.place) {
+        (BottleneckKind::Router, _) => 2,
+        (BottleneckKind::SocketBuffers, _) => 5,
+        (BottleneckKind::Application, _) => 6,
+        (_, None) => 3,
+        (_, Some(place)) if place.back => 4,
+        (BottleneckKind::Shaper, _) => 1,
+        _ => 0,
+    };
+    (rank, level, beside)
 }
 
 /// The bottleneck that a limiter is together with what stands beside it.

@@ -16,21 +16,25 @@ impl Topology {
         }
         let lanes = lanes(testbed, self, flow);
         let all: u32 = lanes.iter().map(|lane| lane.connections).sum();
-        // Circuits over the same links are one path.
+        // By connections that take each. Circuits over the same links are one path.
         let mut found: Vec<(f64, Vec<Hop>)> = Vec::new();
         for lane in &lanes {
             for (share, legs) in lane.there.ways() {
-                let share = share * f64::from(lane.connections) / f64::from(all);
+                let connections = share * f64::from(lane.connections);
                 let route: Vec<Hop> = legs.iter().flat_map(|leg| self.hops(*leg)).collect();
                 match found.iter_mut().find(|(_, known)| *known == route) {
-                    Some((sum, _)) => *sum += share,
-                    None => found.push((share, route)),
+                    Some((sum, _)) => *sum += connections,
+                    None => found.push((connections, route)),
                 }
             }
         }
         found.sort_by(|(one, first), (other, second)| other.total_cmp(one).then_with(|| first.cmp(second)));
         found.truncate(MOST_PATHS);
-        found.into_iter().map(|(share, route)| Path { share, ..self.path(&route) }).collect()
+        let path = |(connections, route): (f64, Vec<Hop>)| {
+            let share = connections / f64::from(all);
+            Path { share, ..self.path(&route) }
+        };
+        found.into_iter().map(path).collect()
     }
 }
 
