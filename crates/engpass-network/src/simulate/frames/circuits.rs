@@ -2,7 +2,7 @@
 //! ends.
 //!
 //! At a router each direction of a circuit has a queue of its own, with the discipline of the link on which it begins. It is asked for the next
-//! packet when the last cell of the one before has left the line: so circuits share a line, and what the line does not take waits in their queues.
+//! packet when the line begins the last cell of the one before: so circuits share a line, and what the line does not take waits in their queues.
 
 use engpass_model::queue::{self, Backlog, Cause, Discipline, Ecn, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
@@ -38,7 +38,7 @@ struct Queue {
     scheduler: Box<dyn Scheduler>,
     /// When it is asked next; `u64::MAX` when it need not be.
     asked: u64,
-    /// Until when a packet of so many bytes is being sent: `u64::MAX` as long as its frame's last cell is not known to have left the line.
+    /// Until when a packet of so many bytes is being sent: `u64::MAX` as long as it is not known when the line begins its last cell.
     sends: (u64, u32),
     frame: Option<u32>,
 }
@@ -219,11 +219,13 @@ impl Network {
         true
     }
 
-    /// The last cell of a frame has left, or will have left, the line on which its circuit begins at a router.
+    /// When the last cell of a frame leaves the line on which its circuit begins at a router is known. The next packet is chosen when the line begins that
+    /// cell, so that a shaper keeps its pace; not before a picosecond after its emission, when that can be known.
     pub(in crate::simulate) fn left_router(&mut self, left: LeftNic) {
+        let begins = (left.at - self.ports[left.nic].slot_at_least).max(left.emitted + 1);
         let mut queues = self.frames.entries.iter_mut().filter_map(|entry| entry.queue.as_mut());
         if let Some(queue) = queues.find(|queue| queue.frame == Some(left.frame)) {
-            (queue.sends.0, queue.frame) = (left.at, None);
+            (queue.sends.0, queue.frame) = (begins, None);
         }
     }
 
