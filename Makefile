@@ -108,9 +108,10 @@ LONGEST ?= 3
 TURNS ?= 7
 LIMIT ?= 1.10
 
-same: ## outcomes and speed against the commit BASE; SPEED=0 for outcomes alone, ONLY=WORD,... for some
+same: ## outcomes and speed against the commit BASE; SPEED=0 or OUTCOMES=0 leaves one out, ONLY=WORD,... for some
 	$(PYTHON) tools/same.py $(BASE) --count $(COUNT) --seed $(SEED) --seconds $(LONGEST) \
-	    --turns $(if $(filter 0,$(SPEED)),0,$(TURNS)) --limit $(LIMIT) --only '$(ONLY)'
+	    --turns $(if $(filter 0,$(SPEED)),0,$(TURNS)) --limit $(LIMIT) --only '$(ONLY)' \
+	    $(if $(filter 0,$(OUTCOMES)),--no-outcomes)
 
 clean: ## remove what was built
 	rm -rf target $(VENV) .ns3 out

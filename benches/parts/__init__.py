@@ -7,7 +7,20 @@ from collections.abc import Callable, Iterator
 from figures import Row
 from machine import Tools
 
-from parts import campaign, cells, dumbbell, emulation, ledger, live, loops, memory, need, scaling, start
+from parts import (
+    campaign,
+    cells,
+    choices,
+    dumbbell,
+    emulation,
+    ledger,
+    live,
+    loops,
+    memory,
+    need,
+    scaling,
+    start,
+)
 
 Part = Callable[[Tools, bool], Iterator[Row]]
 
@@ -21,6 +34,7 @@ PARTS: dict[str, Part] = {
     "hops": scaling.hops,
     "sources": scaling.sources,
     "cells": scaling.cells,
+    "choices": choices.measure,
     "ledger": ledger.measure,
     "campaign": campaign.measure,
     "sweep": campaign.sweep,

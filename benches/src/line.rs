@@ -44,6 +44,38 @@ pub fn frames(hops: usize) -> String {
     text.0
 }
 
+/// Ten streams of datagrams from hosts of their own over the same `hops`, each of two links of 155 Mbit/s. Every router has the
+/// policy `ecmp`. Packets of 1028 bytes come at random (Poisson), 100 Mbit/s in all: one link of each hop could carry them.
+pub fn ways(hops: usize, ecmp: &str) -> String {
+    let mut text = Line(
+        "# Written by `engpass_bench::line::ways`.\n\nname = \"A line of routers that choose\"\n\n".into(),
+    );
+    for router in 1..=hops + 1 {
+        text.add(&format!(
+            "\n[router.s{router}]\necmp = \"{ecmp}\"\nqueue = {{ drop-tail = {{ limit = \"64 packets\" }} }}\n"
+        ));
+    }
+    let [edge, line] = [("622 Mbit/s", "1 us"), ("155 Mbit/s", "1 ms")].map(|(rate, delay)| {
+        format!("medium = \"point-to-point\"\nrate = \"{rate}\"\ndelay = \"{delay}\"\noverhead = \"2 B\"")
+    });
+    for hop in 1..=hops {
+        let (here, next) = (format!("s{hop}"), format!("s{}", hop + 1));
+        for way in ["upper", "lower"] {
+            text.link(&format!("{way}-{hop}"), [&here, &next], &line);
+        }
+    }
+    let last = format!("s{}", hops + 1);
+    for stream in 1..=10 {
+        let [source, sink] = ["source", "sink"].map(|what| format!("{what}-{stream}"));
+        text.add(&format!("\n[host.{source}]\n[host.{sink}]\n"));
+        text.link(&source, [&source, "s1"], &edge);
+        text.link(&sink, [&last, &sink], &edge);
+        text.datagrams(&format!("stream-{stream}"), [&source, &sink], 10);
+    }
+    text.add("\n[run]\nduration = \"10 s\"\n");
+    text.0
+}
+
 /// The text of a line while it is written.
 struct Line(String);
 

@@ -2,16 +2,16 @@
 //!
 //! `engpass-measure WORKLOAD` prints the testbed.
 //!
-//! WORKLOAD is `line:HOPS` (of cells), `frames:HOPS`, `phones:COUNT`, `dumbbell:FLOWS`, `dumbbell:FLOWS:TCP` or `dumbbell:FLOWS:TCP:MBIT` (TCP is
-//! `new-reno`, the default, or `sack`), or a testbed file. ENGINE is `simulate`, `unbooked` (the same without its ledger) or
-//! `oracle`. Every run has the same seed: what differs between them is the machine.
+//! WORKLOAD is `line:HOPS` (of cells), `frames:HOPS`, `ways:HOPS:ECMP`, `phones:COUNT`, `dumbbell:FLOWS`, `dumbbell:FLOWS:TCP` or `dumbbell:FLOWS:TCP:MBIT` (TCP is
+//! `new-reno`, the default, or `sack`), or a testbed file. ENGINE is `simulate`, `unbooked` (the same without its ledger),
+//! `asking` (routers are asked for each packet of flows with several ways, also where the answer is the same for all) or `oracle`. Every run has the same seed: what differs between them is the machine.
 
 use std::process::ExitCode;
 
 use cpu_time::ThreadTime;
 use engpass_bench::dumbbell::{NEW_RENO, OC3, SACK, dumbbell};
 use engpass_bench::heap;
-use engpass_bench::line::{frames, line};
+use engpass_bench::line::{frames, line, ways};
 use engpass_bench::measure::{Measured, Which, measure};
 use engpass_bench::phones::phones;
 use engpass_bench::workload::point;
@@ -51,6 +51,7 @@ fn text(workload: &str) -> Result<String, String> {
     match words[..] {
         ["line", hops] => Ok(line(number(hops)?)),
         ["frames", hops] => Ok(frames(number(hops)?)),
+        ["ways", hops, ecmp] => Ok(ways(number(hops)?, ecmp)),
         ["phones", count] => Ok(phones(number(count)?)),
         ["dumbbell", flows] => Ok(dumbbell(number(flows)?, OC3, NEW_RENO)),
         ["dumbbell", flows, kind] => Ok(dumbbell(number(flows)?, OC3, tcp(kind)?)),
@@ -71,8 +72,9 @@ fn run(text: &str, engine: &str, times: usize, rest: &[String]) -> Result<Value,
     let which = match engine {
         "simulate" => Which::Simulate,
         "unbooked" => Which::Unbooked,
+        "asking" => Which::Asking,
         "oracle" => Which::Oracle,
-        other => return Err(format!("`{other}` is not `simulate`, `unbooked` or `oracle`")),
+        other => return Err(format!("`{other}` is not `simulate`, `unbooked`, `asking` or `oracle`")),
     };
     let (overrides, variants): (Vec<_>, Vec<_>) = rest.iter().partition(|argument| argument.contains('='));
     let overrides: Vec<_> = overrides.iter().filter_map(|argument| argument.split_once('=')).collect();

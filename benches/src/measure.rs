@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use cpu_time::ThreadTime;
-use engpass_network::simulate::{Network, SimOutcome};
+use engpass_network::simulate::{Network, SimError, SimOutcome};
 use engpass_oracle::engine::Engine;
 use engpass_oracle::outcome::Observed;
-use engpass_testbed::Point;
+use engpass_testbed::{Point, Testbed, Topology};
 
 use crate::heap;
 
@@ -17,6 +17,8 @@ pub enum Which {
     Simulate,
     /// The same without its ledger: what that costs.
     Unbooked,
+    /// The same as the first, but routers are asked for each packet of flows with several ways, even if the answer is the same for all.
+    Asking,
     /// The one in which every cell is an event.
     Oracle,
 }
@@ -105,9 +107,9 @@ pub struct Measured {
 /// When the engine does not carry it.
 pub fn measure(point: &Point, which: Which, seed: u64) -> Measured {
     let (testbed, topology) = (&point.testbed, &point.topology);
-    let fast = |books: bool| {
+    let fast = |build: fn(&Testbed, &Topology, u64) -> Result<Network, SimError>, books: bool| {
         let (outcome, took) = timed(|| {
-            let mut network = Network::new(testbed, topology, seed).expect("a workload is carried");
+            let mut network = build(testbed, topology, seed).expect("a workload is carried");
             if !books {
                 network.keep_no_books();
             }
@@ -118,8 +120,9 @@ pub fn measure(point: &Point, which: Which, seed: u64) -> Measured {
         Measured { seen: Seen::from(&outcome), events: Some(outcome.events), goodput, ..took }
     };
     match which {
-        Which::Simulate => fast(true),
-        Which::Unbooked => fast(false),
+        Which::Simulate => fast(Network::new, true),
+        Which::Unbooked => fast(Network::new, false),
+        Which::Asking => fast(Network::asking, true),
         Which::Oracle => {
             let end = testbed.run.duration.0;
             let (observed, took) = timed(|| {

@@ -30,7 +30,7 @@ pub fn point(text: &str, variant: &str, overrides: &[(&str, &str)]) -> Point {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::line::{frames, line};
+    use crate::line::{frames, line, ways};
     use crate::phones::phones;
 
     /// The counts of engine tests are of the file; scaling is measured on what `line` writes.
@@ -44,6 +44,9 @@ mod tests {
         for hops in [1, 3, 10] {
             for text in [line(hops), frames(hops)] {
                 assert_eq!(point(&text, "base", &[]).topology.links.len(), 3 * hops + 2);
+            }
+            for ecmp in ["first", "hash", "round-robin"] {
+                assert_eq!(point(&ways(hops, ecmp), "base", &[]).topology.links.len(), 2 * hops + 20);
             }
         }
         assert_eq!(point(&phones(3), "base", &[]).topology.flows.len(), 3);

@@ -339,6 +339,7 @@ impl Ledger {
         self.warm(from);
         self.carried.fill(0);
         self.runs.iter_mut().chain(&mut self.earlier).for_each(|run| *run = Run { count: 0, ..*run });
+        self.clear_listed_runs();
         self.books.iter_mut().for_each(Book::clear);
         for port in 0..self.lines.len() {
             let line = &mut self.lines[port];

@@ -402,7 +402,11 @@ impl Ledger {
         let lane = self.lane(flow, to);
         match carried {
             Carried::Whole(trail) if trail.lines().is_none() => {
-                self.book(lane, fate, load, carried, refused);
+                if fate == Fate::Delivered && refused == 0 {
+                    self.settle_listed(lane, trail, load);
+                } else {
+                    self.book_listed(lane, trail, 1, fate, load, refused);
+                }
                 return;
             }
             Carried::Written(datagram) if self.has_pieces(datagram) => {
@@ -490,6 +494,7 @@ impl Ledger {
                 self.end_run(lane);
             }
         }
+        self.end_listed_runs();
     }
 
     /// A datagram is lost that is one packet, and that the lines of this trail have carried: book it.
@@ -500,7 +505,7 @@ impl Ledger {
         }
         let lane = self.lane(flow, to);
         let Some(lines) = trail.lines() else {
-            self.book(lane, Fate::Dead, load, Carried::Whole(trail), 0);
+            self.book_listed(lane, trail, 1, Fate::Dead, load, 0);
             return;
         };
         let first = self.first[lane] as usize;
@@ -513,24 +518,14 @@ impl Ledger {
     /// Book what was carried of one datagram.
     #[inline(never)]
     fn book(&mut self, lane: usize, fate: Fate, load: Load, carried: Carried, refused: u32) {
-        let listed = match carried {
-            Carried::Whole(trail) if trail.lines().is_none() => self.slots(trail),
-            _ => Vec::new(),
-        };
         let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
         let how = (&self.lines[..], &self.entries[..]);
         match carried {
-            Carried::Whole(trail) => match trail.lines() {
-                Some(lines) => {
-                    let lines = if fate == Fate::Delivered { books.len() } else { lines };
-                    book_all(&mut books[..lines], how, None, 1, fate, load, refused);
-                }
-                None => {
-                    for slot in listed.into_iter().map(usize::from) {
-                        book_all(&mut books[slot..=slot], how, None, 1, fate, load, refused);
-                    }
-                }
-            },
+            Carried::Whole(trail) => {
+                let lines = if fate == Fate::Delivered { None } else { trail.lines() };
+                let lines = lines.unwrap_or(books.len());
+                book_all(&mut books[..lines], how, None, 1, fate, load, refused);
+            }
             Carried::Written(datagram) => {
                 let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
                 book_all(books, how, Some(carried), 1, fate, load, refused);

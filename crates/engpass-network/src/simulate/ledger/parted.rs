@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-use super::{Cargo, Fate, Ledger, Load};
+use super::{Cargo, Fate, Ledger, Load, Run, book_all};
 
 /// The lines that have carried a packet, by the slots of their books in its lane.
 ///
@@ -23,6 +23,8 @@ type Pieces = Vec<(u32, u32)>;
 pub(super) struct Parted {
     /// The slots of each trail in the list.
     trails: Vec<Box<[u16]>>,
+    /// By trail: the lane and the run of datagrams that its lines have carried last, not yet booked.
+    runs: Vec<(u32, Run)>,
     /// By datagram and slot: the packets that the line has carried, in the counted time or not, of datagrams that are written down.
     pieces: BTreeMap<(u32, u16), Pieces>,
 }
@@ -40,6 +42,11 @@ impl Trail {
         Self(LISTED + place)
     }
 
+    /// The place in the list of one that is in it.
+    fn place(self) -> usize {
+        (self.0 - LISTED) as usize
+    }
+
     /// How many lines of the lane it covers from the first one on, if it is not in the list.
     #[inline(always)]
     pub(super) const fn lines(self) -> Option<usize> {
@@ -51,14 +58,62 @@ impl Ledger {
     /// Take over the list of trails.
     pub(super) fn list_trails(&mut self, trails: &[Box<[u16]>]) {
         self.parted.trails = trails.to_vec();
+        let none = Load { cargo: Cargo::Control, header: 0, bytes: 0 };
+        self.parted.runs = vec![(0, Run::of(none)); trails.len()];
     }
 
-    /// The slots of a trail.
-    pub(super) fn slots(&self, trail: Trail) -> Vec<u16> {
-        match trail.lines() {
-            Some(lines) => (0..lines as u16).collect(),
-            None => self.parted.trails[(trail.0 - LISTED) as usize].to_vec(),
+    /// Book `count` datagrams alike, each of which is carried wholly by the lines of a trail in the list.
+    pub(super) fn book_listed(
+        &mut self,
+        lane: usize,
+        trail: Trail,
+        count: u64,
+        fate: Fate,
+        load: Load,
+        refused: u32,
+    ) {
+        let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
+        for slot in &self.parted.trails[trail.place()] {
+            let book = &mut books[usize::from(*slot)..][..1];
+            book_all(book, (&self.lines, &self.entries), None, count, fate, load, refused);
         }
+    }
+
+    /// A datagram was delivered that the lines of a trail in the list have carried wholly: book it with those like it.
+    pub(super) fn settle_listed(&mut self, lane: usize, trail: Trail, load: Load) {
+        let (whose, run) = &mut self.parted.runs[trail.place()];
+        if *whose == lane as u32 && run.load() == load && run.goes_on() {
+            run.count += 1;
+            return;
+        }
+        self.end_listed_run(trail);
+        if load.header > u16::MAX.into() {
+            self.book_listed(lane, trail, 1, Fate::Delivered, load, 0);
+        } else {
+            self.parted.runs[trail.place()] = (lane as u32, Run { count: 1, ..Run::of(load) });
+        }
+    }
+
+    /// Book the run of a trail.
+    fn end_listed_run(&mut self, trail: Trail) {
+        let (lane, run) = &mut self.parted.runs[trail.place()];
+        let (lane, count) = (*lane as usize, std::mem::take(&mut run.count));
+        if count > 0 {
+            let load = run.load();
+            self.book_listed(lane, trail, count.into(), Fate::Delivered, load, 0);
+        }
+    }
+
+    /// Book the runs of all trails.
+    pub(super) fn end_listed_runs(&mut self) {
+        for place in 0..self.parted.runs.len() {
+            self.end_listed_run(Trail::listed(place as u32));
+        }
+    }
+
+    /// Forget what is not booked.
+    pub(super) fn clear_listed_runs(&mut self) {
+        self.parted.runs.iter_mut().for_each(|(_, run)| run.count = 0);
     }
 
     /// Whether what lines carry is written down packet by packet when it is sent: it is booked later, and some ways part.

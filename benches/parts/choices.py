@@ -1,0 +1,44 @@
+"""What a router costs that chooses among equal links for each packet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from figures import Figure, Row, Target
+from machine import Tools
+
+HOPS = 3
+SECOND = (
+    'link.second={ ends = ["left", "right"], medium = "point-to-point", rate = "77500 kbit/s", '
+    'delay = "3 ms", overhead = "2 B" }'
+)
+PARALLEL = (SECOND, "link.bottleneck.rate=77500 kbit/s")
+
+
+def measure(tools: Tools, quick: bool) -> Iterator[Row]:
+    """A hop by each policy, and runs with decisions for each packet beside runs without them, in turns."""
+    group = "Routers that choose: ten flows, two equal links to the next router"
+    seconds = "run.duration=1 s" if quick else "run.duration=10 s"
+
+    def hop(workload: str, engine: str, *settings: str) -> float:
+        """Seconds for a packet over a link, in the least time of four runs."""
+        run: dict[str, Any] = tools.workload(workload, engine, 4, *settings)
+        return float(min(run["cpu_s"])) / int(run["sent"])
+
+    policies = ("first", "hash", "round-robin")
+    hashed = [f"router.{side}.ecmp=hash" for side in ("left", "right")]
+    turns: list[list[float]] = []
+    for _ in range(3 if quick else 9):
+        by_policy = [hop(f"ways:{HOPS}:{policy}", "simulate", seconds) for policy in policies]
+        # Both give the same outcome: one asks for each packet, the other once.
+        engines = ("simulate", "asking")
+        udp = [hop(f"ways:{HOPS}:hash", engine, seconds) for engine in engines]
+        tcp = [hop("dumbbell:10:sack", engine, *PARALLEL, *hashed, seconds) for engine in engines]
+        turns.append([*by_policy, by_policy[2] / by_policy[0], udp[1] / udp[0], tcp[1] / tcp[0]])
+    samples = [list(column) for column in zip(*turns, strict=True)]
+    for policy, column in zip(policies, samples, strict=False):
+        yield Figure(group, f"UDP over {HOPS} hops, {policy}, a hop", "s", column)
+    yield Figure(group, f"UDP over {HOPS} hops, round-robin / first", "", samples[3])
+    yield Figure(group, f"UDP over {HOPS} hops, hash for each packet / once", "", samples[4], Target(2.0))
+    yield Figure(group, "TCP dumbbell, hash for each packet / once", "", samples[5], Target(2.0))
