@@ -100,7 +100,7 @@ bench: $(STAMP) ## speed and memory, as ratios measured in the same run
 	$(BIN)/python benches/run.py
 
 # The commit whose outcomes must stay. After a commit that changes outcomes on purpose, the next one moves this.
-BASE ?= a224d59ef60d9735b054c1103dc2d51877f8252e
+BASE ?= 79d6ab83d14d5de6106cac811f88e2e5fe9b32d9
 # Random testbed files and their seed, the longest run in seconds of virtual time, turns of each workload, the greatest ratio of times.
 COUNT ?= 2000
 SEED ?= 1
