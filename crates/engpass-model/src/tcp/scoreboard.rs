@@ -479,9 +479,10 @@ impl Scoreboard {
         for index in 0..self.len() {
             let len = self.length(index);
             let record = &mut self.sent[index];
-            let again = record.is(SACKED) && record.is(AMBIGUOUS);
+            let sacked = record.is(SACKED);
+            let again = sacked && record.is(AMBIGUOUS);
             record.tagged &= !SACKED;
-            let (waits, end) = (record.waits(), record.end());
+            let (waits, end) = (sacked && record.waits(), record.end());
             self.more().again += usize::from(again);
             if waits {
                 self.waiting += len;
@@ -637,6 +638,21 @@ mod tests {
             joins = record.sacked;
         }
         bytes > 2 * MSS || runs >= 3
+    }
+
+    /// RFC 2018 section 8: the receiver drops what it has SACKed. What waits to be sent again already is counted once.
+    #[test]
+    fn reneging_counts_what_waits_once() {
+        let mut board = Scoreboard::new(1);
+        [11, 21, 31].into_iter().for_each(|end| board.push(end, Time::ZERO, false, None));
+        let mut blocks = SackBlocks::default();
+        blocks.push(11, 21);
+        board.take(1, &blocks);
+        board.mark_lost(2);
+        board.take(11, &SackBlocks::default());
+        assert!(board.reneged());
+        board.mark_all_lost();
+        assert_eq!((board.waiting(), board.absent()), (20, 20));
     }
 
     proptest! {
