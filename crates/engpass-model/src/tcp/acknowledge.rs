@@ -6,12 +6,15 @@ use super::receive::Receiver;
 use super::segment::{Flags, Segment, Timestamps};
 use crate::time::Time;
 
-/// What an end and its connection are about: nothing of it changes once that is open.
+/// What an end and its connection are about: nothing of it but `path` changes once that is open.
 #[derive(Clone, Copy)]
 pub(super) struct Terms<'a> {
     pub(super) p: &'a Shared,
     pub(super) agreed: Agreed,
+    /// Segment size by which the receiving half opens its window: the one that the handshake agreed on.
     pub(super) mss: u64,
+    /// Segment size that the path carries now.
+    pub(super) path: u64,
 }
 
 impl Receiver {
@@ -25,7 +28,7 @@ impl Receiver {
         flags: Flags,
         segment: &mut Segment,
     ) {
-        let Terms { p, agreed, mss } = terms;
+        let Terms { p, agreed, mss, .. } = terms;
         // One by one: so each is written once, where it is to stand. The blocks of a SACK option stay as they are: it has none.
         segment.seq = seq;
         segment.ack = self.next();
@@ -58,7 +61,7 @@ impl Receiver {
         if terms.agreed.sack() {
             let most = if terms.agreed.timestamps() { 3 } else { 4 };
             // The packet is no longer than one with data (RFC 6691), whose options are off the segment size already.
-            let room = terms.mss.saturating_sub(4) / 8;
+            let room = terms.path.saturating_sub(4) / 8;
             if room > 0 {
                 segment.report(self.sack_blocks(terms.p, most.min(room as usize)));
             }

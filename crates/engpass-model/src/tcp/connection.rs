@@ -171,6 +171,8 @@ pub(super) struct Rare {
     /// The one segment that is timed, where not every acknowledgment gives a sample: its end, and when it was sent.
     pub(super) timed: Option<(u64, Time)>,
     pub(super) tail_probe: Option<TailProbe>,
+    /// Segment size that the handshake agreed on, once the path carries shorter segments only.
+    pub(super) agreed_size: u32,
     /// Where the delivery rate is measured.
     pub(super) delivery: Delivery,
 }
@@ -328,7 +330,8 @@ impl Connection {
 
     /// The application reads up to `bytes`. Returns how many.
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
-        let taken = self.rx.read(&self.p, self.window.mss(), bytes);
+        let size = self.received_size();
+        let taken = self.rx.read(&self.p, size, bytes);
         self.rearm(now);
         taken
     }
@@ -441,6 +444,7 @@ impl Connection {
         Snapshot {
             congestion_window: self.window_size(),
             slow_start_threshold: self.window.threshold,
+            segment_size: self.window.mss(),
             in_flight: self.in_flight(),
             unacknowledged: self.outstanding(),
             send_window: u64::from(self.tx.window),

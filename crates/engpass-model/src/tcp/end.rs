@@ -108,6 +108,14 @@ impl End {
         }
     }
 
+    /// See [`Connection::on_too_big`]. An end that only reads has nothing outstanding and ignores the signal, as its connection would.
+    pub fn on_too_big(&mut self, now: Time, seq: u64, mtu: u64) -> bool {
+        match &mut self.0 {
+            Kind::Whole(connection) => connection.on_too_big(now, seq, mtu),
+            Kind::Reader(_) => false,
+        }
+    }
+
     /// See [`Connection::next_wake`].
     #[inline]
     pub fn next_wake(&self) -> Option<Time> {
@@ -225,7 +233,8 @@ impl Reader {
 
     #[inline(always)]
     fn next_segment(&mut self, now: Time, segment: &mut Segment) -> Result<(), LimitedBy> {
-        let terms = Terms { p: &self.p, agreed: self.agreed, mss: self.mss.into() };
+        let mss = self.mss.into();
+        let terms = Terms { p: &self.p, agreed: self.agreed, mss, path: mss };
         if self.rx.has_early() {
             *segment = self.rx.acknowledge_early(terms, now, SEQ);
         } else if self.rx.acks.is_due() {
@@ -379,6 +388,41 @@ mod tests {
         twins.send();
         assert_eq!(twins.end.whole().state(), twins.connection.state());
         assert_ne!(twins.connection.state(), State::SynReceived);
+    }
+
+    /// An end that only reads sends acknowledgments from SND.NXT on, so that no signal is about something outstanding.
+    #[test]
+    fn a_reader_ignores_a_smaller_path_mtu() {
+        let path_mtu = crate::tcp::parameters::PathMtu::Discovered;
+        let p = TcpParameters { path_mtu, ..Profile::Linux6.parameters(1500) };
+        let mut twins = Twins {
+            now: Time(SECOND),
+            end: End::new(&p, Role::Passive),
+            connection: Connection::new(&p, Role::Passive),
+        };
+        let mut syn = twins.segment(0, 0, Flags::SYN);
+        (syn.flags, syn.ack, syn.mss, syn.sack_permitted) = (Flags::SYN, 0, 1460, true);
+        twins.take(&syn);
+        twins.send();
+        twins.take(&twins.segment(1, 0, Flags::default()));
+        for segment in 0..200 {
+            twins.take(&twins.segment(1 + 1000 * segment, 1000, Flags::default()));
+            twins.send();
+            twins.wait(SECOND);
+            twins.end.rest(twins.now, true);
+            for seq in [0, 1, 2] {
+                assert!(!twins.end.on_too_big(twins.now, seq, 100));
+                assert!(!twins.connection.on_too_big(twins.now, seq, 100));
+            }
+        }
+        assert!(matches!(twins.end.0, Kind::Reader(_)));
+        assert_eq!((twins.end.stats(), twins.end.stats().path_mtu_signals), (twins.connection.stats(), 0));
+        // The peer's window went with its segments: only an end that stayed whole writes on.
+        let mut end = End(Kind::Whole(Box::new(twins.connection)));
+        end.whole().write(twins.now, 1000);
+        assert_eq!(end.whole().transmit(twins.now).map(|segment| segment.len), Some(1000));
+        assert!(end.on_too_big(twins.now, SEQ, 552));
+        assert_eq!((end.whole().segment_size(), end.stats().path_mtu_signals), (500, 1));
     }
 
     #[test]

@@ -53,7 +53,8 @@ impl Connection {
             let Some(run) = self.board.plain_run(segment.ack) else { return false };
             self.take_run(now, segment, run, out);
         }
-        self.rx.take_expected(&self.p, self.window.mss(), segment, now);
+        let size = self.received_size();
+        self.rx.take_expected(&self.p, size, segment, now);
         out.delivered += segment.payload();
         true
     }
@@ -96,7 +97,8 @@ impl Connection {
     /// Take what a segment brings, whatever was acknowledged.
     #[inline(never)]
     fn take_data(&mut self, now: Time, segment: &Segment, out: &mut Out) {
-        let received = self.rx.take(&self.p, self.window.mss(), segment, now);
+        let size = self.received_size();
+        let received = self.rx.take(&self.p, size, segment, now);
         out.delivered += received.in_order;
         self.refuse(received.refused, out);
         if received.finished {
@@ -546,6 +548,10 @@ impl Connection {
         self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Timeout { again }, flight, now);
         let clock = self.clock(now);
         self.recovery.on_timeout(&self.p, self.agreed.sack(), &mut self.board, self.tx.next, &clock);
+        if self.window.has_shrunk() {
+            // Where the other side has dropped what it had SACKed, segments may be left that are too long.
+            self.board.cut_longer_than(self.window.mss());
+        }
         self.timers.stop(Timer::TailProbe);
         self.timers.stop(Timer::Reordering);
         self.special.set(Special::TAIL_PROBE_DUE, false);

@@ -3,7 +3,7 @@
 //! A [`Connection`] is one endpoint. It is told what happens (a segment came, the application writes, a wake is due)
 //! and the host *pulls* what it sends, segment by segment, when its CPU and NIC have room:
 //!
-//! 1. inputs: [`on_segment`](Connection::on_segment), [`on_timer`](Connection::on_timer),
+//! 1. inputs: [`on_segment`](Connection::on_segment), [`on_timer`](Connection::on_timer), [`on_too_big`](Connection::on_too_big),
 //!    [`write`](Connection::write), [`read`](Connection::read), [`close`](Connection::close);
 //! 2. after each of them, pull [`transmit`](Connection::transmit) as long as
 //!    [`wants_to_transmit`](Connection::wants_to_transmit) and the host has room. Pull acknowledgments before the next
@@ -17,7 +17,7 @@
 //!
 //! An [`End`] is a connection that keeps only what reading needs while it does no more.
 //!
-//! One file is one part: [`segment`], `handshake`, `send`, `flight`, `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts), `persist`,
+//! One file is one part: [`segment`], `handshake`, `send`, `flight`, `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts), `persist`, `path_mtu`,
 //! `scoreboard` (what is in the network), `progress` (what an acknowledgment says of it), `sacked` (what most
 //! of them are while something is lost), `recovery/` (which of it is lost), [`congestion`] (how much it may be).
 
@@ -32,6 +32,7 @@ mod handshake;
 mod input;
 pub mod limited;
 pub mod parameters;
+mod path_mtu;
 mod persist;
 pub mod profile;
 mod progress;

@@ -63,6 +63,18 @@ pub enum SendBufferRule {
     WholeWrites,
 }
 
+/// Where a connection learns the largest packet that the path carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathMtu {
+    /// Segments fit the smallest MTU of the path from the start.
+    #[default]
+    Known,
+    /// Path MTU discovery (RFC 1191): segments fit the first link, routers may not fragment them (DF), and the connection takes the smaller MTU
+    /// that a router signals.
+    Discovered,
+}
+
 /// What is counted towards an acknowledgment that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -103,6 +115,8 @@ pub enum RtoFloor {
 pub struct TcpParameters {
     /// Maximum segment size that it announces and sends: MTU less 40 bytes of headers without options.
     pub mss: u64,
+    /// Where it learns the largest packet that the path carries.
+    pub path_mtu: PathMtu,
     /// Send buffer, or high-water mark.
     pub send_buffer: u64,
     /// Low-water mark, for [`SendBufferRule::HighWater`].

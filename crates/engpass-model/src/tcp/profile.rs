@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::congestion::{Congestion, Cubic, Reno};
 use super::parameters::{
-    AckCounting, Nagle, RecoveryKind, RtoFloor, SendBufferRule, TcpParameters, WindowUpdate,
+    AckCounting, Nagle, PathMtu, RecoveryKind, RtoFloor, SendBufferRule, TcpParameters, WindowUpdate,
 };
 use crate::time::{SECOND, Time};
 
@@ -64,6 +64,7 @@ impl Profile {
 fn solaris_25(mss: u64) -> TcpParameters {
     TcpParameters {
         mss,
+        path_mtu: PathMtu::Known,
         // `tcp_xmit_hiwat` 8192 (SLAC page, still so in Solaris 7).
         send_buffer: 8192,
         // `tcp_xmit_lowat` 2048: estimate.
@@ -138,6 +139,7 @@ fn solaris_25(mss: u64) -> TcpParameters {
 fn bsd_reno(mss: u64) -> TcpParameters {
     TcpParameters {
         mss,
+        path_mtu: PathMtu::Known,
         // `tcp_sendspace`, `tcp_recvspace` 8192 (section 24.4).
         send_buffer: 8192,
         send_low_water: 0,
@@ -202,6 +204,7 @@ fn bsd_reno(mss: u64) -> TcpParameters {
 fn windows_95(mss: u64) -> TcpParameters {
     TcpParameters {
         mss,
+        path_mtu: PathMtu::Known,
         // Winsock's buffer for sends 8192 (Q214397).
         send_buffer: 8192,
         send_low_water: 0,
@@ -257,6 +260,7 @@ fn windows_95(mss: u64) -> TcpParameters {
 fn linux_6(mss: u64) -> TcpParameters {
     TcpParameters {
         mss,
+        path_mtu: PathMtu::Known,
         // `tcp_wmem` maximum 4 MiB and `tcp_rmem` maximum 6 MiB: the buffers are as large as automatic tuning may make
         // them; tuning itself is not modelled. Half of the memory for receiving is for bookkeeping
         // (`tcp_adv_win_scale` 1).

@@ -64,6 +64,7 @@ impl Connection {
             self.advance_timer(now);
             out.acked += acked;
         }
-        self.rx.take_expected(&self.p, mss, segment, now);
+        let size = self.received_size();
+        self.rx.take_expected(&self.p, size, segment, now);
     }
 }

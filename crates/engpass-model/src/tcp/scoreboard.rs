@@ -4,6 +4,8 @@
 //! the sender holds to be in the network is everything but what is SACKed and what is lost and not yet sent again
 //! (RFC 6675's `pipe`; without SACK and losses it is RFC 5681's FlightSize).
 
+mod cut;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 

@@ -43,6 +43,8 @@ pub struct Stats {
     pub ecn_reductions: u64,
     /// Segments received with the CE mark.
     pub ce_received: u64,
+    /// Signals of a smaller path MTU that were taken (RFC 1191).
+    pub path_mtu_signals: u64,
 }
 
 impl Stats {
@@ -75,6 +77,8 @@ pub struct Snapshot {
     pub congestion_window: u64,
     /// Slow start threshold in bytes; `u64::MAX` before the first loss.
     pub slow_start_threshold: u64,
+    /// Segment size in bytes, options subtracted.
+    pub segment_size: u64,
     /// Bytes the sender holds to be in the network.
     pub in_flight: u64,
     /// Bytes sent and not acknowledged.

@@ -81,8 +81,8 @@ impl Connection {
         }
         if self.special.has(Special::PROBE_DUE) {
             return Ok(if self.board.is_empty() {
-                let len = self.tx.usable_window(self.board.una()).min(self.tx.unsent()).max(1) as u32;
-                Next::New(Piece { len, fin: false })
+                let usable = self.tx.usable_window(self.board.una()).min(self.window.mss());
+                Next::New(Piece { len: usable.min(self.tx.unsent()).max(1) as u32, fin: false })
             } else {
                 Next::Again(0)
             });
@@ -210,7 +210,8 @@ impl Connection {
     /// What the connection is about, and its receiving half.
     #[inline(always)]
     fn receiving(&mut self) -> (&mut Receiver, Terms<'_>) {
-        (&mut self.rx, Terms { p: &self.p, agreed: self.agreed, mss: self.window.mss() })
+        let (mss, path) = (self.received_size(), self.window.mss());
+        (&mut self.rx, Terms { p: &self.p, agreed: self.agreed, mss, path })
     }
 
     /// Make `segment` one with what every segment of an open connection carries: its first sequence number, and its length.

@@ -35,6 +35,60 @@ pub(crate) enum Loss {
     },
 }
 
+/// The MTU of a pipe, and how its router signals that it has dropped a longer packet.
+#[derive(Clone, Debug)]
+pub(crate) struct Mtu {
+    /// From these instants on, packets may have so many bytes.
+    pub(crate) changes: Vec<(Time, u64)>,
+    /// A signal arrives after that time, and up to so much later.
+    pub(crate) delay: Time,
+    pub(crate) late: Time,
+    /// Signals in a thousand that are lost, arrive twice, or name an older sequence number.
+    pub(crate) lost: u64,
+    pub(crate) twice: u64,
+    pub(crate) older: u64,
+    pub(crate) stream: Stream,
+    /// When a signal arrives, the sequence number, the MTU.
+    pub(crate) signals: Vec<(Time, u64, u64)>,
+}
+
+impl Mtu {
+    /// One that signals everything after `delay`.
+    pub(crate) fn new(changes: Vec<(Time, u64)>, delay: Time) -> Self {
+        let stream = Stream::new(1, "signals");
+        Self { changes, delay, late: Time(1), lost: 0, twice: 0, older: 0, stream, signals: vec![] }
+    }
+
+    /// Whether the packet is dropped for its length.
+    fn drops(&mut self, now: Time, seq: u64, bytes: u64) -> bool {
+        let mtu =
+            self.changes.iter().rev().find(|(from, _)| *from <= now).map_or(u64::MAX, |change| change.1);
+        if bytes <= mtu {
+            return false;
+        }
+        let chance = |stream: &mut Stream, share| stream.below(1000) < share;
+        if !chance(&mut self.stream, self.lost) {
+            for _ in 0..1 + u64::from(chance(&mut self.stream, self.twice)) {
+                let older = chance(&mut self.stream, self.older);
+                let seq = if older { seq.saturating_sub(self.stream.below(200_000)) } else { seq };
+                let at = now + self.delay + Time(self.stream.below(self.late.ps()));
+                self.signals.push((at, seq, mtu));
+            }
+        }
+        true
+    }
+
+    fn next(&self) -> Option<Time> {
+        self.signals.iter().map(|signal| signal.0).min()
+    }
+
+    fn arrive(&mut self, now: Time) -> Option<(u64, u64)> {
+        let index = self.signals.iter().position(|signal| signal.0 <= now)?;
+        let (_, seq, mtu) = self.signals.remove(index);
+        Some((seq, mtu))
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Pipe {
     /// Line rate in bit/s; `None` for no serialization.
@@ -49,6 +103,8 @@ pub(crate) struct Pipe {
     pub(crate) late: Option<(u64, Time, Stream)>,
     /// All segments echo a mark.
     pub(crate) echoes: bool,
+    /// It drops longer packets and signals them, and sees each change of it.
+    pub(crate) mtu: Option<Mtu>,
     busy_until: Time,
     /// On their way, by time of arrival.
     way: VecDeque<(Time, u64, Segment)>,
@@ -69,6 +125,7 @@ impl Pipe {
             loss: Loss::None,
             late: None,
             echoes: false,
+            mtu: None,
             busy_until: Time::ZERO,
             way: VecDeque::new(),
             seen: 0,
@@ -108,7 +165,8 @@ impl Pipe {
         self.seen_data += u64::from(data);
         let bytes = segment.wire_len() + 20;
         let backlog = self.backlog(now);
-        if lost || backlog + bytes > self.queue {
+        let too_big = self.mtu.as_mut().is_some_and(|mtu| mtu.drops(now, segment.seq, bytes));
+        if lost || too_big || backlog + bytes > self.queue {
             self.dropped += 1;
             self.dropped_payload += segment.payload();
             return;
@@ -184,6 +242,8 @@ pub(crate) struct Bench {
     pub(crate) log: Option<Vec<(Time, Segment)>>,
     /// Segments are pulled in flights.
     pub(crate) in_flights: bool,
+    /// Bytes that were outstanding when a signal of a smaller MTU was taken, or a timer or a recovery made them go out again.
+    pub(crate) may_repeat: u64,
 }
 
 impl Bench {
@@ -208,6 +268,7 @@ impl Bench {
             same_instant: 0,
             log: None,
             in_flights: false,
+            may_repeat: 0,
         }
     }
 
@@ -280,6 +341,7 @@ impl Bench {
                 let segment = formed.ok().map(|()| segment);
                 assert_eq!(wanted, segment.is_some(), "what is announced is sent");
                 let Some(segment) = segment else { break };
+                assert!(u64::from(segment.len) <= end.segment_size(), "{} B: too long", segment.len);
                 if let Some(log) =
                     self.log.as_mut().filter(|_| segment.len > 0 || segment.flags.has(Flags::FIN))
                 {
@@ -292,8 +354,15 @@ impl Bench {
 
     /// One instant: arrivals, timers, applications, transmissions. False when nothing is left to happen.
     pub(crate) fn step(&mut self, until: Time) -> bool {
-        let wakes =
-            [self.forward.next(), self.back.next(), self.a.next_wake(), self.b.next_wake(), self.next_read];
+        let signal = self.forward.mtu.as_ref().and_then(Mtu::next);
+        let wakes = [
+            self.forward.next(),
+            self.back.next(),
+            self.a.next_wake(),
+            self.b.next_wake(),
+            self.next_read,
+            signal,
+        ];
         let started = self.steps > 0;
         self.steps += 1;
         if started {
@@ -306,6 +375,15 @@ impl Bench {
             self.same_instant = if next == self.now { self.same_instant + 1 } else { 0 };
             assert!(self.same_instant < 10_000, "time stands still at {:?}", self.now);
             self.now = next;
+        }
+        let causes = |end: &Connection| {
+            let stats = end.stats();
+            stats.path_mtu_signals + stats.timeouts + stats.fast_recoveries
+        };
+        let (outstanding, before) = (self.a.snapshot().unacknowledged, causes(&self.a));
+        while let Some((seq, mtu)) = self.forward.mtu.as_mut().and_then(|mtu| mtu.arrive(self.now)) {
+            self.a.on_too_big(self.now, seq, mtu);
+            self.pull();
         }
         while let Some(segment) = self.forward.arrive(self.now) {
             self.b.on_segment(self.now, &segment, &mut self.out_b);
@@ -339,6 +417,8 @@ impl Bench {
         }
         self.application();
         self.pull();
+        let outstanding = outstanding.max(self.a.snapshot().unacknowledged);
+        self.may_repeat += (causes(&self.a) - before) * outstanding;
         true
     }
 

@@ -18,7 +18,7 @@ pub(crate) const RECOVERIES: [RecoveryKind; 5] = [
 ];
 
 /// No bytes travel: what a receiver hands over must be what the sender wrote, counted.
-fn assert_delivered(bench: &Bench) {
+pub(crate) fn assert_delivered(bench: &Bench) {
     let (a, b) = (bench.a.stats(), bench.b.stats());
     assert_eq!(bench.out_b.delivered, bench.total, "every byte arrives once");
     assert_eq!(bench.written, bench.total);
@@ -42,7 +42,7 @@ const NAGLES: [Nagle; 4] = [Nagle::Off, Nagle::Rfc896, Nagle::Minshall, Nagle::N
 const RULES: [SendBufferRule; 3] =
     [SendBufferRule::Bytes, SendBufferRule::HighWater, SendBufferRule::WholeWrites];
 
-fn any_parameters() -> impl Strategy<Value = TcpParameters> {
+pub(crate) fn any_parameters() -> impl Strategy<Value = TcpParameters> {
     (
         prop::sample::select(&Profile::ALL[..]),
         prop::sample::select(vec![576, 1500, 9180]),

@@ -3,6 +3,7 @@
 mod bench;
 mod delivery;
 mod golden;
+mod path_mtu;
 mod rest;
 mod script;
 mod standards;

@@ -1,14 +1,14 @@
 //! Packet scripts: one endpoint, the other side written down.
 //!
 //! A line is a time in milliseconds and an event. `>` is a segment that the endpoint must send at that time, `<` one
-//! that it receives; both read `FLAGS SEQ:END [ack N] [win N] [sack A-B,…|nosack] [ECE] [CWR] [CE]`, with flags as in
+//! that it receives; both read `FLAGS SEQ:END [ack N] [win N] [sack A-B,…|nosack] [ts VALUE-ECHO] [ECE] [CWR] [CE]`, with flags as in
 //! tcpdump (`S`, `F`, `P`, `R`, `.` for ACK). What an expectation does not name is not compared. `write N`, `read N`,
-//! `close` are the application. Everything that is sent must be in the script.
+//! `close` are the application, `too-big SEQ MTU [ignored]` is a router's signal. Everything that is sent must be in the script.
 
 use std::collections::VecDeque;
 
 use engpass_model::tcp::parameters::{Nagle, RecoveryKind, Role};
-use engpass_model::tcp::{Connection, Flags, Out, Profile, SackBlocks, Segment, TcpParameters};
+use engpass_model::tcp::{Connection, Flags, Out, Profile, SackBlocks, Segment, TcpParameters, Timestamps};
 use engpass_model::time::{SECOND, Time};
 
 /// A plain endpoint with segments of 1000 bytes and no options, for scripts to change.
@@ -98,6 +98,11 @@ impl Script {
                 "write" => assert_eq!(self.end.write(at, number(1)), number(1), "{line}"),
                 "read" => assert_eq!(self.end.read(at, number(1)), number(1), "{line}"),
                 "close" => self.end.close(at, &mut self.out),
+                "too-big" => {
+                    self.nothing_else(line);
+                    let taken = self.end.on_too_big(at, number(1), number(2));
+                    assert_eq!(taken, words.get(3) != Some(&"ignored"), "{line}");
+                }
                 "quiet" => self.nothing_else(line),
                 other => panic!("`{other}` is no event: {line}"),
             }
@@ -192,6 +197,11 @@ fn parse(words: &[&str]) -> Segment {
                     blocks.push(start.parse().expect("a number"), end.parse().expect("a number"));
                 }
                 segment.report(blocks);
+            }
+            "ts" => {
+                let ms = |text: &str| Time(text.parse::<u64>().expect("milliseconds") * (SECOND / 1000));
+                let (value, echo) = words.next().expect("timestamps").split_once('-').expect("VALUE-ECHO");
+                segment.timestamps = Some(Timestamps::new(ms(value), Some(ms(echo))));
             }
             "noECE" | "nosack" => {}
             other => panic!("`{other}` is no part of a segment"),

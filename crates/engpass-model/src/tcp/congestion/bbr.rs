@@ -320,6 +320,10 @@ impl CongestionControl for Control {
         }
     }
 
+    fn on_shorter_segments(&mut self, window: &Window, before: u64) {
+        self.prior_window = window.rescale(self.prior_window, before);
+    }
+
     fn on_undo(&mut self, _window: &Window) {
         self.in_recovery = false;
         self.conserve_until = None;

@@ -103,6 +103,11 @@ impl Control {
         }
     }
 
+    /// Linux forgets everything when a connection enters the state Loss (`bictcp_reset`): after a timeout, and where segments become shorter.
+    fn forget(&mut self) {
+        (self.maximum, self.fresh, self.whole) = (0, true, UNKNOWN);
+    }
+
     fn begin(&mut self, window: &Window, now: Time) {
         self.epoch = Some(now);
         self.estimate = window.size;
@@ -261,8 +266,7 @@ impl CongestionControl for Control {
                 // Section 4.8: after a timeout the first congestion avoidance starts with K = 0 where it is.
                 self.fresh = true;
                 if window.counts_segments() {
-                    // Linux forgets everything (`bictcp_reset`).
-                    (self.maximum, self.whole) = (0, UNKNOWN);
+                    self.forget();
                 }
                 window.mss()
             }
@@ -273,6 +277,14 @@ impl CongestionControl for Control {
         // RFC 9438 section 5.8: time in which nothing limited the sender does not count.
         if let Some(epoch) = &mut self.epoch {
             *epoch += idle;
+        }
+    }
+
+    fn on_shorter_segments(&mut self, window: &Window, _before: u64) {
+        // K is a time that depends on the segment size: the next epoch finds it anew.
+        self.epoch = None;
+        if window.counts_segments() {
+            self.forget();
         }
     }
 
@@ -326,6 +338,24 @@ mod tests {
             control.on_ack(&mut window, &ack);
         }
         window.size / 1000
+    }
+
+    /// Once segments have 500 bytes instead of 1000, the window grows from where it is: nothing of the old curve, whose K was found with the old size,
+    /// makes it jump. Linux forgets W_max besides.
+    #[test]
+    fn shorter_segments_begin_a_new_epoch() {
+        for (whole, maximum) in [(true, 0), (false, 100_000)] {
+            let p = TcpParameters { whole_segments: whole, ..Profile::Linux6.parameters(1040) };
+            let mut control = Control::new(&Cubic { reno_friendly: false, ..Cubic::default() }, &p);
+            let mut window = Window { size: 100_000, ..Window::new(&p) };
+            control.on_signal(&mut window, Signal::Loss, 100_000, Time::ZERO);
+            control.begin(&window, Time::ZERO);
+            window.shrink_segments(500);
+            control.on_shorter_segments(&window, 1000);
+            assert_eq!((control.epoch, control.maximum), (None, maximum));
+            control.begin(&window, Time(SECOND));
+            assert!(control.curve(0, &window).abs_diff(window.size) <= 500, "{whole}");
+        }
     }
 
     /// From two segments, with W_max = 4, K = 1.71 s: the curve is two segments below W_max, less a little, and that cut is one; it is less than one

@@ -66,6 +66,10 @@ impl CongestionControl for Control {
         window.threshold = window.size;
     }
 
+    fn on_shorter_segments(&mut self, window: &Window, before: u64) {
+        self.reno.on_shorter_segments(window, before);
+    }
+
     fn wants_exact_marks(&self) -> bool {
         true
     }

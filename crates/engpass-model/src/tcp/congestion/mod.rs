@@ -38,6 +38,8 @@ pub struct Window {
     byte_counting: u16,
     /// Whether windows are whole segments.
     whole: bool,
+    /// Whether the segment size has fallen since the connection opened.
+    shrunk: bool,
 }
 
 impl Window {
@@ -50,6 +52,7 @@ impl Window {
             // No acknowledgment covers 65 535 segments.
             byte_counting: u16::try_from(p.byte_counting).unwrap_or(u16::MAX),
             whole: p.whole_segments,
+            shrunk: false,
         };
         window.set_mss(p.mss);
         window
@@ -58,6 +61,31 @@ impl Window {
     /// The segment size is known, in bytes.
     pub(super) fn set_mss(&mut self, mss: u64) {
         self.mss = u32::try_from(mss).expect("a segment is at most 64 KiB long");
+    }
+
+    /// The path carries shorter segments than before. A stack that counts segments keeps their number, so that its window and threshold shrink in
+    /// bytes.
+    pub(super) fn shrink_segments(&mut self, mss: u64) {
+        let before = self.mss();
+        self.set_mss(mss);
+        self.shrunk = true;
+        self.size = self.rescale(self.size, before);
+        if self.threshold < u64::MAX {
+            self.threshold = self.rescale(self.threshold, before);
+        }
+    }
+
+    /// Converts `bytes` that were counted in segments of `before` bytes: the number of segments stays where the stack counts segments, else the
+    /// number of bytes.
+    pub fn rescale(&self, bytes: u64, before: u64) -> u64 {
+        let rescaled = u128::from(bytes) * u128::from(self.mss) / u128::from(before);
+        if self.whole { u64::try_from(rescaled).unwrap_or(u64::MAX) } else { bytes }
+    }
+
+    /// Whether the segment size has fallen since the connection opened.
+    #[inline]
+    pub(super) fn has_shrunk(&self) -> bool {
+        self.shrunk
     }
 
     /// Segment size in bytes (SMSS).
@@ -190,6 +218,9 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     /// The sender was idle for `idle`.
     fn on_idle(&mut self, _idle: Time) {}
 
+    /// The segment size fell from `before` bytes to that of `window`, which is rescaled already.
+    fn on_shorter_segments(&mut self, _window: &Window, _before: u64) {}
+
     /// The last reduction was unnecessary: `window` is what it was before.
     fn on_undo(&mut self, _window: &Window) {}
 
@@ -287,6 +318,23 @@ mod tests {
         let in_flight = window.size / 1000 * 1000;
         Control::new().get_mut(&p).on_signal(&mut window, signal, in_flight, Time::ZERO);
         window.threshold / 10
+    }
+
+    /// Window and threshold once segments have 300 bytes instead of 1000: in a stack that counts segments, and in one that counts bytes.
+    #[test]
+    fn shorter_segments_leave_the_unit_that_is_counted() {
+        for (whole, expected) in [
+            (true, [(2100, 1200), (2100, u64::MAX), (150, 1200)]),
+            (false, [(7000, 4000), (7000, u64::MAX), (500, 4000)]),
+        ] {
+            let p = TcpParameters { whole_segments: whole, ..Profile::Linux6.parameters(1040) };
+            for (before, after) in [(7000, 4000), (7000, u64::MAX), (500, 4000)].into_iter().zip(expected) {
+                let mut window = Window { size: before.0, threshold: before.1, ..Window::new(&p) };
+                window.shrink_segments(300);
+                assert_eq!((window.size, window.threshold), after);
+                assert!(window.has_shrunk() && window.mss() == 300);
+            }
+        }
     }
 
     #[test]

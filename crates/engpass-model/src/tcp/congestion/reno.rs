@@ -70,4 +70,8 @@ impl CongestionControl for Control {
             }
         }
     }
+
+    fn on_shorter_segments(&mut self, window: &Window, before: u64) {
+        self.credit = window.rescale(self.credit, before);
+    }
 }

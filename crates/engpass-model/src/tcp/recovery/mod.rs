@@ -26,7 +26,7 @@ pub(super) enum Phase {
     Open,
     /// Fast recovery.
     Fast,
-    /// The retransmission timer has expired.
+    /// The retransmission timer has expired, or segments go out again because the path carries shorter ones only: Linux' state Loss.
     Timeout,
 }
 
@@ -98,6 +98,8 @@ pub(super) struct More {
     partial_seen: bool,
     /// What the window is while fast recovery with RACK goes on.
     pub(super) reduction: Option<Reduction>,
+    /// Up to this sequence number, segments went out again because the path carries shorter ones only: duplicates are no sign of a loss.
+    shortened_to: u64,
 }
 
 impl Recovery {
@@ -306,6 +308,21 @@ impl Recovery {
         } else {
             board.mark_all_lost();
         }
+    }
+
+    /// Segments below `next` were too long for the path and are marked lost. They go out again as after a timeout, whatever recovery went on.
+    pub(super) fn on_shorter_segments(&mut self, next: u64) {
+        self.phase = Phase::Timeout;
+        self.duplicates = 0;
+        self.rescued = false;
+        let more = self.more();
+        (more.recover, more.shortened_to) = (next, next);
+        (more.inflation, more.limited_transmitted, more.reduction) = (0, 0, None);
+    }
+
+    /// See [`More::shortened_to`].
+    fn shortened_to(&self) -> u64 {
+        self.more.as_ref().map_or(0, |more| more.shortened_to)
     }
 
     /// RACK's reordering window has ended (RFC 8985 section 6.2 step 5).

@@ -87,6 +87,7 @@ mod tests {
         SentAgain,
         Probe,
         Spurious,
+        TooLong(u64),
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -98,6 +99,7 @@ mod tests {
             4 => Just(Step::SentAgain),
             1 => Just(Step::Probe),
             1 => Just(Step::Spurious),
+            1 => (1u64..10).prop_map(Step::TooLong),
         ]
     }
 
@@ -150,6 +152,9 @@ mod tests {
                     Step::Spurious => {
                         board.unmark_lost();
                         watch = Watch::of(&board);
+                    }
+                    Step::TooLong(most) => {
+                        board.lose_longer_than(most);
                     }
                 }
                 let first_lost = (0..board.len()).find(|index| {

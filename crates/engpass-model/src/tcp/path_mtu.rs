@@ -1,0 +1,87 @@
+//! Path MTU discovery (RFC 1191): a router signals that it has dropped a packet that is too long for its next link.
+
+use super::connection::{Connection, Special};
+use super::parameters::PathMtu;
+use super::recovery::Phase;
+use super::timers::Timer;
+use crate::time::Time;
+
+/// Every link carries packets of so many bytes (RFC 791). Linux takes 552 at least (`ip_rt_min_pmtu`): below, it clears DF and lets routers
+/// fragment.
+const SMALLEST_MTU: u64 = 68;
+/// Headers of IP and TCP without options, and the timestamps option.
+const HEADERS: u64 = 40;
+const TIMESTAMPS: u64 = 12;
+
+impl Connection {
+    /// A router has dropped a packet of this connection that begins at sequence number `seq`, because it has more than `mtu` bytes. Returns whether
+    /// the connection takes the signal. A [`Flight`](super::Flight) that was asked for before is good no more then.
+    ///
+    /// The connection ignores a signal where it does not [discover](PathMtu::Discovered) the path MTU, where `seq` is not outstanding (RFC 5927
+    /// section 4.1), and where its packets are not longer than `mtu`. So it ignores those of a SYN, which has 60 bytes at most, and of a pure
+    /// acknowledgment.
+    ///
+    /// Else its segments become shorter, and those that are outstanding and too long go out again as the congestion window allows. This is no sign
+    /// of congestion: neither the window nor the timer answers it (RFC 1191 section 6.4, Linux' `tcp_simple_retransmit`).
+    pub fn on_too_big(&mut self, now: Time, seq: u64, mtu: u64) -> bool {
+        let options = if self.agreed.timestamps() { TIMESTAMPS } else { 0 };
+        let (before, mss) = (self.window.mss(), mtu.max(SMALLEST_MTU) - HEADERS - options);
+        let taken = self.p.path_mtu == PathMtu::Discovered
+            && self.is_open()
+            && !self.special.has(Special::RESET_DUE)
+            && (self.board.una()..self.tx.next).contains(&seq)
+            && mss < before;
+        if taken {
+            self.shorten_segments(mss);
+            self.rearm(now);
+        }
+        taken
+    }
+
+    fn shorten_segments(&mut self, mss: u64) {
+        let (before, window) = (self.window.mss(), self.window_size());
+        let size = self.received_size() as u32;
+        let rare = self.rare();
+        rare.agreed_size = size;
+        rare.stats.path_mtu_signals += 1;
+        self.window.shrink_segments(mss);
+        self.control.begun_mut().on_shorter_segments(&self.window, before);
+        // An undo would take the window from before, and segments that are too long.
+        self.forget_doubts();
+        if !self.board.lose_longer_than(mss) {
+            return;
+        }
+        if self.window.counts_segments() && self.recovery.phase == Phase::Open {
+            // `tcp_current_ssthresh`.
+            let (half, quarter) =
+                (self.window.cut(self.window.size / 2), self.window.cut(self.window.size / 4));
+            self.window.threshold = self.window.threshold.max(half + quarter);
+        }
+        // A fast recovery that went on has reduced the window, and may have let out less.
+        self.window.size = self.window.size.min(self.window.rescale(window, before));
+        self.recovery.on_shorter_segments(self.tx.next);
+        self.timers.stop(Timer::TailProbe);
+        self.special.set(Special::TAIL_PROBE_DUE, false);
+        self.special.set(Special::TAIL_PROBING, false);
+        self.rare().tail_probe = None;
+    }
+
+    /// No acknowledgment may undo the last recovery or timeout any more.
+    fn forget_doubts(&mut self) {
+        self.rare().saved = None;
+        self.recovery.doubted = false;
+    }
+
+    /// Segment size by which the receiving half acknowledges and opens its window: the one that the handshake agreed on. What the path carries in
+    /// the other direction says nothing of the segments that come.
+    #[inline]
+    pub(super) fn received_size(&self) -> u64 {
+        if self.window.has_shrunk() { self.agreed_size() } else { self.window.mss() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn agreed_size(&self) -> u64 {
+        self.rare.as_ref().map_or(self.window.mss(), |rare| rare.agreed_size.into())
+    }
+}

@@ -1,0 +1,264 @@
+//! Cutting segments in the network that the path does not carry any more.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use super::{AMBIGUOUS, FIN, MARKS, Ring, SACKED, Scoreboard, Sent};
+use crate::tcp::segment::SackBlocks;
+
+impl Scoreboard {
+    /// Marks every segment lost that is not SACKed and has more than `most` bytes of payload, and cuts it. Returns whether there was one.
+    pub(in crate::tcp) fn lose_longer_than(&mut self, most: u64) -> bool {
+        let mut found = false;
+        for index in 0..self.len() {
+            if self.is_longer(index, most) {
+                self.mark_lost(index);
+                found = true;
+            }
+        }
+        if found {
+            self.cut(most);
+        }
+        found
+    }
+
+    /// Cuts every segment that is not SACKed into pieces of at most `most` bytes of payload. All else that is known of a segment holds for each of
+    /// its pieces.
+    pub(in crate::tcp) fn cut_longer_than(&mut self, most: u64) {
+        if (0..self.len()).any(|index| self.is_longer(index, most)) {
+            self.cut(most);
+        }
+    }
+
+    fn is_longer(&self, index: usize, most: u64) -> bool {
+        let record = &self.sent[index];
+        let fin = u64::from(record.is(FIN));
+        !record.is(SACKED) && record.end() - self.start(index) > most + fin
+    }
+
+    fn cut(&mut self, most: u64) {
+        let old = std::mem::take(&mut self.sent);
+        let more = self.more.get_or_insert_default();
+        let old_rates = std::mem::take(&mut more.rates);
+        let old_top = more.top;
+        let (mut sent, mut rates, mut start) = (Ring::default(), VecDeque::new(), self.una);
+        more.lost.clear();
+        for index in 0..old.len() {
+            let record: Sent = old[index];
+            let last = record.end() - u64::from(record.is(FIN));
+            let whole = sent.len();
+            while !record.is(SACKED) && last.saturating_sub(start) > most {
+                start += most;
+                sent.push(Sent {
+                    tagged: start << MARKS | record.tagged & ((1 << MARKS) - 1) & !FIN,
+                    ..record
+                });
+            }
+            sent.push(record);
+            start = record.end();
+            let pieces = sent.len() - whole;
+            if record.is(AMBIGUOUS) && !record.is(SACKED) {
+                more.again += pieces - 1;
+            }
+            if index < old_top {
+                more.top += pieces - 1;
+            }
+            if record.waits() {
+                more.lost.extend((whole..sent.len()).map(|piece| Reverse(sent[piece].end())));
+            }
+            if let Some(rate) = old_rates.get(index) {
+                rates.extend(std::iter::repeat_n(*rate, pieces));
+            }
+        }
+        (self.sent, more.rates) = (sent, rates);
+        // A block that was reported of a part of a segment may be one of its pieces.
+        more.known = SackBlocks::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::progress::RateMark;
+    use crate::tcp::scoreboard::Record;
+    use crate::time::Time;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Send(u64),
+        Acknowledge(u64),
+        Report(u64, u64),
+        Lose(usize),
+        Resend,
+        Judge,
+        Undo,
+        Renege,
+        Cut(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            6 => (1u64..40).prop_map(Step::Send),
+            2 => (1u64..60).prop_map(Step::Acknowledge),
+            4 => (1u64..200, 1u64..60).prop_map(|(start, length)| Step::Report(start, length)),
+            2 => (0usize..30).prop_map(Step::Lose),
+            3 => Just(Step::Resend),
+            2 => Just(Step::Judge),
+            1 => Just(Step::Undo),
+            1 => Just(Step::Renege),
+            2 => (1u64..30).prop_map(Step::Cut),
+        ]
+    }
+
+    /// All that is known of each sequence number: the marks of its segment, when it was sent, and its rate mark.
+    fn by_number(board: &Scoreboard) -> Vec<(u64, String)> {
+        let mut numbers = vec![];
+        for index in 0..board.len() {
+            let record = board.get(index);
+            let rate = board.rate(index).delivered;
+            for number in record.seq..record.end {
+                let fin = record.fin && number + 1 == record.end;
+                let marks = (record.sacked, record.lost, record.resent, record.ambiguous);
+                numbers.push((number, format!("{fin} {marks:?} {:?} {rate}", record.at)));
+            }
+        }
+        numbers
+    }
+
+    /// What the scoreboard keeps follows from its records.
+    fn check(board: &Scoreboard) {
+        let records: Vec<Record> = (0..board.len()).map(|index| board.get(index)).collect();
+        let waits = |record: &Record| record.lost && !record.resent && !record.sacked;
+        let length = |is: &dyn Fn(&Record) -> bool| {
+            records.iter().filter(|r| is(r)).map(|r| r.end - r.seq).sum::<u64>()
+        };
+        assert_eq!(u64::from(board.sacked), length(&|record| record.sacked));
+        assert_eq!(board.waiting(), length(&waits));
+        assert_eq!(board.next_lost(), records.iter().position(waits));
+        assert_eq!(board.has_resent(), records.iter().any(|record| record.ambiguous && !record.sacked));
+        assert_eq!(board.sacked_segments(), records.iter().filter(|record| record.sacked).count());
+        let Some(more) = &board.more else { return };
+        assert_eq!(more.again, records.iter().filter(|record| record.ambiguous && !record.sacked).count());
+        let highest = records.iter().rposition(|record| record.sacked);
+        if let Some(highest) = highest {
+            assert!(more.top > highest && more.top <= records.len());
+            assert!(!more.all_judged || board.is_all_judged(more));
+        }
+        let hole = records[..highest.unwrap_or(0)].iter().position(|record| !record.sacked && !record.lost);
+        assert_eq!(board.first_unsent_hole(), hole);
+        if !more.rates.is_empty() {
+            assert_eq!(more.rates.len(), records.len());
+        }
+    }
+
+    /// A receiver whose window ended within a segment has kept a part of it, and reports that. Once the segment is cut there, the part has arrived.
+    #[test]
+    fn a_part_that_was_reported_is_found_after_the_cut() {
+        let mut board = Scoreboard::new(1);
+        board.push(41, Time::ZERO, false, None);
+        let mut blocks = SackBlocks::default();
+        blocks.push(11, 21);
+        assert_eq!(board.take(1, &blocks).sacked, 0);
+        assert!(board.lose_longer_than(10));
+        assert_eq!(board.take(1, &blocks).sacked, 10);
+        assert_eq!((board.waiting(), board.sacked_segments()), (30, 1));
+    }
+
+    proptest! {
+        /// A cut changes where segments end, marks those lost that are too long, and nothing else; and all that follows goes on as on a board whose
+        /// segments were as short from the start.
+        #[test]
+        fn a_cut_changes_lengths_only(
+            steps in prop::collection::vec(step(), 1..120),
+            rates in any::<bool>(),
+            fin in any::<bool>(),
+        ) {
+            let mut board = Scoreboard::new(1);
+            let (mut next, mut now) = (1, 0);
+            for step in steps {
+                now += 1;
+                let at = Time(now);
+                let rate = rates.then(|| RateMark { delivered: now, ..RateMark::default() });
+                match step {
+                    Step::Send(length) => {
+                        next += length;
+                        let ends = fin && now % 50 == 0;
+                        next += u64::from(ends);
+                        board.push(next, at, ends, rate);
+                        if ends {
+                            break;
+                        }
+                    }
+                    Step::Acknowledge(length) => {
+                        board.take((board.una() + length).min(next), &SackBlocks::default());
+                    }
+                    Step::Report(start, length) => {
+                        let start = board.una() + start;
+                        let end = (start + length).min(next);
+                        if start < end {
+                            let mut blocks = SackBlocks::default();
+                            blocks.push(start, end);
+                            let una = board.una();
+                            if board.take_next_reported(&blocks).is_none() {
+                                board.take(una, &blocks);
+                            }
+                        }
+                    }
+                    Step::Lose(index) if index < board.len() && !board.get(index).sacked => board.mark_lost(index),
+                    Step::Lose(_) => {}
+                    Step::Resend => {
+                        if let Some(index) = board.next_lost() {
+                            board.resend(index, at, rate);
+                        }
+                    }
+                    Step::Judge => {
+                        board.judge(3, 20);
+                    }
+                    Step::Undo => board.unmark_lost(),
+                    Step::Renege => {
+                        if board.reneged() {
+                            board.mark_all_lost();
+                        }
+                    }
+                    Step::Cut(most) => {
+                        let (before, long) = (by_number(&board), |record: &Record| {
+                            !record.sacked && record.end - record.seq - u64::from(record.fin) > most
+                        });
+                        let mut lost = board.clone();
+                        let found = (0..lost.len()).filter(|index| long(&lost.get(*index))).collect::<Vec<_>>();
+                        found.iter().for_each(|index| lost.mark_lost(*index));
+                        // Only the marks of what is too long change.
+                        let ends: Vec<u64> = (0..board.len()).map(|index| board.get(index).end).collect();
+                        prop_assert_eq!(board.lose_longer_than(most), !found.is_empty());
+                        prop_assert_eq!(by_number(&board), by_number(&lost));
+                        prop_assert_eq!(before.len(), by_number(&board).len());
+                        prop_assert!(!(0..board.len()).any(|index| long(&board.get(index))));
+                        // No segment is joined with another, and none is cut that need not be.
+                        let now_ends: Vec<u64> = (0..board.len()).map(|index| board.get(index).end).collect();
+                        prop_assert!(ends.iter().all(|end| now_ends.binary_search(end).is_ok()));
+                        let pieces: usize = (0..ends.len())
+                            .map(|index| {
+                                let whole = lost.get(index);
+                                let payload = whole.end - whole.seq - u64::from(whole.fin);
+                                if long(&whole) { payload.div_ceil(most) as usize } else { 1 }
+                            })
+                            .sum();
+                        prop_assert_eq!(now_ends.len(), pieces);
+                    }
+                }
+                check(&board);
+            }
+            // Everything goes out again and is acknowledged.
+            board.mark_all_lost();
+            check(&board);
+            while let Some(index) = board.next_lost() {
+                board.resend(index, Time(now), rates.then(RateMark::default));
+                check(&board);
+            }
+            board.take(next, &SackBlocks::default());
+            check(&board);
+            prop_assert!(board.is_empty() && board.absent() == 0 && !board.has_resent());
+        }
+    }
+}
