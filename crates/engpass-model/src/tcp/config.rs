@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::congestion::Congestion;
 use super::parameters::{
-    AckCounting, Nagle, RecoveryKind, RtoFloor, SendBufferRule, TcpParameters, WindowUpdate,
+    AckCounting, Nagle, PathMtu, RecoveryKind, RtoFloor, SendBufferRule, TcpParameters, WindowUpdate,
 };
 use super::profile::Profile;
 use crate::complaint::{Complaints, LONGEST};
@@ -19,6 +19,8 @@ pub struct TcpConfig {
     pub profile: Option<Profile>,
     /// Maximum segment size, TCP options included: at most the MTU less 40 bytes, which it is if not given (RFC 9293 section 3.7.1).
     pub mss: Option<Size>,
+    /// Where the connection learns the largest packet that the path carries; `known` if not given.
+    pub path_mtu: Option<PathMtu>,
     /// Send buffer, or its high-water mark.
     pub send_buffer: Option<Size>,
     /// Low-water mark of the send buffer, for the rule `high-water`.
@@ -110,7 +112,7 @@ impl TcpConfig {
     /// This config, with what `base` gives where this one is silent.
     pub fn over(&self, base: &Self) -> Self {
         either!(self, base:
-            profile, mss, send_buffer, send_low_water, send_buffer_rule, write_boundaries, receive_buffer,
+            profile, mss, path_mtu, send_buffer, send_low_water, send_buffer_rule, write_boundaries, receive_buffer,
             receive_minimum_segments, window_update, window_scaling, timestamps, nagle, naglim, ack_every, ack_counting,
             ack_delay, ack_heartbeat, quick_acks, rto_initial, rto_minimum, rto_floor, rto_maximum, rto_tick,
             rto_heartbeat, initial_window, byte_counting, whole_segments, restart_after_idle, recovery, duplicate_threshold,
@@ -118,11 +120,18 @@ impl TcpConfig {
         )
     }
 
-    /// Every parameter, over IP with this MTU in bytes.
+    /// Whether segments fit the first link only, may not be fragmented, and the connection must hear of smaller MTUs
+    /// ([`Connection::on_too_big`](super::Connection::on_too_big)).
+    pub fn discovers_path_mtu(&self) -> bool {
+        self.path_mtu == Some(PathMtu::Discovered)
+    }
+
+    /// Every parameter, over IP with this MTU in bytes: that of the path, or of the first link where the path MTU is
+    /// [discovered](Self::discovers_path_mtu).
     pub fn resolve(&self, mtu: u64) -> TcpParameters {
         let mut p = self.profile.unwrap_or_default().parameters(mtu);
         overlay!(self, p:
-            send_buffer_rule, write_boundaries, receive_minimum_segments, window_update, window_scaling, timestamps,
+            path_mtu, send_buffer_rule, write_boundaries, receive_minimum_segments, window_update, window_scaling, timestamps,
             nagle, ack_every, ack_counting, ack_heartbeat, quick_acks, rto_floor, rto_heartbeat, initial_window,
             byte_counting, whole_segments, restart_after_idle, recovery, duplicate_threshold, limited_transmit, ecn, congestion;
             sizes mss, send_buffer, send_low_water, receive_buffer, naglim;
@@ -232,6 +241,23 @@ mod tests {
     fn a_segment_is_no_larger_than_the_path_carries() {
         let config = read(serde_json::json!({ "mss": "9000 B" })).expect("it is right");
         assert_eq!([1500, 9040, 9180].map(|mtu| config.resolve(mtu).mss), [1460, 9000, 9000]);
+    }
+
+    #[test]
+    fn the_path_mtu_is_known_unless_it_is_to_be_discovered() {
+        for profile in Profile::ALL {
+            let config = TcpConfig::profile(profile);
+            assert_eq!((config.resolve(1500).path_mtu, config.discovers_path_mtu()), (PathMtu::Known, false));
+        }
+        let [known, discovered] = ["known", "discovered"]
+            .map(|path_mtu| read(serde_json::json!({ "path_mtu": path_mtu })).expect("it is right"));
+        // A flow comes before its host.
+        assert!(
+            discovered.over(&known).discovers_path_mtu() && !known.over(&discovered).discovers_path_mtu()
+        );
+        let host = TcpConfig::default().over(&discovered);
+        assert_eq!((host.resolve(9180).path_mtu, host.resolve(9180).mss), (PathMtu::Discovered, 9140));
+        assert!(read(serde_json::json!({ "path_mtu": "probed" })).is_err());
     }
 
     #[test]
