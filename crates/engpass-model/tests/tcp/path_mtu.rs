@@ -556,7 +556,9 @@ proptest! {
         prop_assert!(matches!(bench.b.state(), State::Closed | State::LastAck), "{:?}", bench.b.state());
     }
 
-    /// RFC 1191 section 6.4: signals for one window of packets must not make anything go out more than once. Nothing is lost but what is too long.
+    /// RFC 1191 section 6.4: signals for one window of packets must not make anything go out more than once. Nothing is lost but what is too long;
+    /// signals are faster than acknowledgments, which would show the loss before them; and the MTU does not rise again: else long segments arrive
+    /// after short ones went out for them, and RACK cannot always tell which of them is acknowledged (RFC 8985 section 6.2 step 2).
     #[test]
     fn a_signal_repeats_nothing_twice(
         a in any_parameters(),
@@ -564,16 +566,20 @@ proptest! {
         total in 1u64..300_000,
         message in 1u64..70_000,
         changes in any_changes(),
-        signals in (0u64..60, 1u64..60, 0u64..1000),
+        signals in (0u64..50, 1u64..50, 0u64..1000),
         delay in 1_000u64..50_000,
         seed in any::<u64>(),
     ) {
         let a = TcpParameters { path_mtu: PathMtu::Discovered, persist_minimum: ms(200), ..a };
         let mut forward = Pipe::new(Some(20_000_000), us(delay));
-        let (after, spread, twice) = signals;
+        // In hundredths of the round trip.
+        let (after, spread, twice) = (us(2 * delay * signals.0 / 100), us(1 + 2 * delay * signals.1 / 100), signals.2);
         let stream = Stream::new(seed, "signals");
         let falls = changes.len() as u64;
-        forward.mtu = Some(Mtu { late: ms(spread), twice, stream, ..Mtu::new(changes, ms(after)) });
+        let mut sizes: Vec<_> = changes.iter().map(|change| change.1).collect();
+        sizes.sort_unstable_by_key(|size| std::cmp::Reverse(*size));
+        let changes = changes.iter().zip(sizes).map(|(change, size)| (change.0, size)).collect();
+        forward.mtu = Some(Mtu { late: spread, twice, stream, ..Mtu::new(changes, after) });
         let mut bench = Bench::new(&a, &b, forward, Pipe::new(None, us(delay))).transfer(total, message);
         bench.run_to_end(Time::from_secs(100_000));
         bench.run(Time::from_secs(300_000));
