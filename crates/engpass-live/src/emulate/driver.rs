@@ -5,12 +5,12 @@ use std::io::{self, IoSlice};
 use std::net::IpAddr;
 use std::ops::Range;
 
+use engpass_model::wire::icmp;
 use serde_json::Value;
 
 use super::counts::{Counts, Discard};
 use super::directory::{Directory, Found};
 use super::ethernet::{self, Station, Taken};
-use super::icmp;
 use super::late::Lateness;
 use super::log::{Log, Record};
 use super::network::{Fate, Input, Network, Output, Way};
@@ -416,7 +416,8 @@ impl<N: Network, W: World> Driver<N, W> {
         let router = self.network.expired_at(place).and_then(|name| self.routers.get(name));
         let (Some(routers), Some(place)) = (router, self.places.get(from).copied().flatten()) else { return };
         let (packet, bytes) = self.store.get(slot);
-        let Some(message) = icmp::time_exceeded(routers, &packet.alone(bytes, segment)) else { return };
+        let alone = packet.alone(bytes, segment);
+        let Some(message) = icmp::message(routers, &alone, icmp::Error::TimeExceeded) else { return };
         let front = self.hosts[place].station.as_ref().map(|station| station.head(from, &message));
         let front = front.as_ref().map_or(&[][..], |front| &front[..]);
         let head = [&Offload::default().write()[..], front].concat();

@@ -3,6 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use engpass_model::wire::packet::checksum_v6;
+
 use super::packet::offload::Offload;
 
 /// Length of an Ethernet header.
@@ -143,7 +145,7 @@ fn advertise(
     message.extend([2, 1]);
     message.extend(own);
     let length = message.len() as u16;
-    let checksum = super::packet::checksum_v6(&target, &source, ICMPV6, &message);
+    let checksum = checksum_v6(&target, &source, ICMPV6, &message);
     message[2..4].copy_from_slice(&checksum.to_be_bytes());
     let to: [u8; 6] = asking[6..12].try_into().expect("six bytes");
     let mut frame = header(to, own, IPV6).to_vec();

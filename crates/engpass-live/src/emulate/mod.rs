@@ -19,7 +19,6 @@ mod devices;
 mod directory;
 mod driver;
 mod ethernet;
-mod icmp;
 mod late;
 mod log;
 mod model;
@@ -42,6 +41,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use engpass_model::wire::icmp;
 use engpass_testbed::Diagnostics;
 use serde_json::{Value, json};
 
@@ -287,7 +287,7 @@ pub fn cut(given: &[u8], router: &[IpAddr]) -> Vec<Cut> {
         let length = packet.write(bytes, run.clone(), Change::default(), &[], &mut head);
         let written = [&head[..length], &bytes[packet.payload_of(run)]].concat();
         let alone = packet.alone(bytes, segment);
-        let exceeded = icmp::time_exceeded(router, &alone);
+        let exceeded = icmp::message(router, &alone, icmp::Error::TimeExceeded);
         Cut { written, alone, exceeded }
     };
     (0..packet.segments()).map(one).collect()

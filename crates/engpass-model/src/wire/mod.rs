@@ -5,6 +5,7 @@ pub mod cell;
 pub mod encapsulation;
 pub mod ethernet;
 pub mod frame;
+pub mod icmp;
 pub mod ip;
 pub mod medium;
 pub mod packet;

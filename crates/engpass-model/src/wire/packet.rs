@@ -80,6 +80,13 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     Sum16BitWords::new().add_slice(bytes).ones_complement().to_be()
 }
 
+/// The checksum of a message over IPv6, in whose place for it there is zero (RFC 8200 section 8.1).
+pub fn checksum_v6(from: &[u8; 16], to: &[u8; 16], protocol: u8, message: &[u8]) -> u16 {
+    let length = (message.len() as u32).to_be_bytes();
+    let words = Sum16BitWords::new().add_slice(from).add_slice(to).add_slice(&length);
+    words.add_slice(&[0, 0, 0, protocol]).add_slice(message).ones_complement().to_be()
+}
+
 /// The ends of a UDP flow or of a TCP connection, from the sender's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {

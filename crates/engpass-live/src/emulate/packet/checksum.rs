@@ -27,8 +27,3 @@ pub(super) fn replace(header: &mut [u8], at: usize, word: u16) {
     header[at..at + 2].copy_from_slice(&word.to_be_bytes());
     header[CHECKSUM..CHECKSUM + 2].copy_from_slice(&checksum.to_be_bytes());
 }
-
-/// The checksum of a message over IPv6, whose own place for it is zero (RFC 8200 section 8.1).
-pub(crate) fn checksum_v6(from: &[u8; 16], to: &[u8; 16], protocol: u8, message: &[u8]) -> u16 {
-    !fold(sum(from) + sum(to) + u32::from(protocol) + message.len() as u32 + sum(message))
-}

@@ -13,7 +13,6 @@ mod tests;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
-pub(crate) use checksum::checksum_v6;
 pub(crate) use cut::{Change, HEAD};
 use offload::{Kind, Offload};
 

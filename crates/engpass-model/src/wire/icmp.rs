@@ -1,0 +1,222 @@
+//! ICMP error messages of routers: what they say about a packet to its sender (RFC 792, RFC 1191, RFC 4443).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::ip::IP_HEADER_BYTES;
+use super::packet::{checksum, checksum_v6};
+
+/// Header of an ICMP error message, in bytes (RFC 792).
+pub const HEADER_BYTES: u64 = 8;
+/// Longest IP packet of an error message, in bytes (RFC 1812 section 4.3.2.3).
+pub const LONGEST: u64 = 576;
+/// The same over IPv6: the least MTU (RFC 4443 section 2.4).
+const LONGEST_V6: usize = 1280;
+/// Time to live of messages (that of Linux).
+pub const TTL: u8 = 64;
+/// Priority of error messages: internetwork control (RFC 1812 section 4.3.2.5).
+pub const PRIORITY: u8 = 6;
+
+/// Protocol numbers.
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+
+/// What a router has to say about a packet that it has dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// Its time to live has run out (RFC 792, RFC 4443 section 3.3).
+    TimeExceeded,
+    /// It may not be cut, and is longer than the MTU of the way out, in bytes ("fragmentation needed", RFC 1191 section 4; "packet too
+    /// big", RFC 4443 section 3.2).
+    TooBig {
+        /// That MTU.
+        mtu: u32,
+    },
+}
+
+impl Error {
+    /// Type and code, and the second word of the header.
+    fn header(self) -> (u8, u8, u32) {
+        match self {
+            Self::TimeExceeded => (11, 0, 0),
+            // The lower half of the word.
+            Self::TooBig { mtu } => (3, 4, mtu.min(u16::MAX.into())),
+        }
+    }
+
+    /// The same over IPv6.
+    fn header_v6(self) -> (u8, u8, u32) {
+        match self {
+            Self::TimeExceeded => (3, 0, 0),
+            Self::TooBig { mtu } => (2, 0, mtu),
+        }
+    }
+}
+
+/// Bytes that a message carries of a dropped IP packet of `packet` bytes.
+pub fn payload_bytes(packet: u64) -> u64 {
+    packet.min(LONGEST - IP_HEADER_BYTES - HEADER_BYTES)
+}
+
+/// Length of the IP packet with a message about a dropped one of `packet` bytes.
+pub fn error_bytes(packet: u64) -> u64 {
+    IP_HEADER_BYTES + HEADER_BYTES + payload_bytes(packet)
+}
+
+/// The message, with its IP header, of a router with these addresses about a packet. `None` where routers are silent (RFC 1812 section 4.3.2.7,
+/// RFC 4443 section 2.4): about errors, groups, and fragments but the first; and where the router has no address of that kind.
+pub fn message(router: &[IpAddr], packet: &[u8], error: Error) -> Option<Vec<u8>> {
+    if packet.first()? >> 4 == 4 {
+        let own = router.iter().find_map(|address| match address {
+            IpAddr::V4(address) => Some(*address),
+            IpAddr::V6(_) => None,
+        });
+        message_v4(own?, packet, error)
+    } else {
+        let own = router.iter().find_map(|address| match address {
+            IpAddr::V6(address) => Some(*address),
+            IpAddr::V4(_) => None,
+        });
+        message_v6(own?, packet, error)
+    }
+}
+
+fn message_v4(own: Ipv4Addr, packet: &[u8], error: Error) -> Option<Vec<u8>> {
+    let header: &[u8; 20] = packet.first_chunk()?;
+    let head = usize::from(header[0] & 0xf) * 4;
+    let to = Ipv4Addr::new(header[16], header[17], header[18], header[19]);
+    let offset = u16::from_be_bytes([header[6], header[7]]) & 0x1fff;
+    // Echo, its reply and the like are no errors.
+    let is_error = header[9] == ICMP && packet.get(head).is_none_or(|kind| matches!(kind, 3..=5 | 11 | 12));
+    if offset != 0 || to.is_multicast() || to.is_broadcast() || is_error {
+        return None;
+    }
+    let quoted = &packet[..payload_bytes(packet.len() as u64) as usize];
+    let (kind, code, word) = error.header();
+    let mut body = vec![kind, code, 0, 0];
+    body.extend(word.to_be_bytes());
+    body.extend(quoted);
+    let sum = checksum(&body);
+    body[2..4].copy_from_slice(&sum.to_be_bytes());
+    let length = IP_HEADER_BYTES as u16 + body.len() as u16;
+    // The class selector of the priority.
+    let mut message = vec![0x45, PRIORITY << 5];
+    message.extend(length.to_be_bytes());
+    message.extend([0, 0, 0, 0, TTL, ICMP, 0, 0]);
+    message.extend(own.octets());
+    message.extend(&header[12..16]);
+    let sum = checksum(&message);
+    message[10..12].copy_from_slice(&sum.to_be_bytes());
+    message.extend(body);
+    Some(message)
+}
+
+fn message_v6(own: Ipv6Addr, packet: &[u8], error: Error) -> Option<Vec<u8>> {
+    let header: &[u8; 40] = packet.first_chunk()?;
+    let address = |at: usize| <[u8; 16]>::try_from(&header[at..at + 16]).expect("sixteen bytes");
+    let (from, to) = (address(8), Ipv6Addr::from(address(24)));
+    // Types below 128 are errors.
+    let is_error = header[6] == ICMPV6 && packet.get(40).is_none_or(|kind| *kind < 128);
+    if to.is_multicast() || is_error {
+        return None;
+    }
+    let (kind, code, word) = error.header_v6();
+    let mut body = vec![kind, code, 0, 0];
+    body.extend(word.to_be_bytes());
+    body.extend(&packet[..packet.len().min(LONGEST_V6 - 48)]);
+    let sum = checksum_v6(&own.octets(), &from, ICMPV6, &body);
+    body[2..4].copy_from_slice(&sum.to_be_bytes());
+    let mut message = vec![0x60, 0, 0, 0];
+    message.extend((body.len() as u16).to_be_bytes());
+    message.extend([ICMPV6, TTL]);
+    message.extend(own.octets());
+    message.extend(from);
+    message.extend(body);
+    Some(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn router() -> Vec<IpAddr> {
+        ["10.0.0.9", "fd00::9"].map(|text| text.parse().expect("an address")).to_vec()
+    }
+
+    fn datagram(length: usize) -> Vec<u8> {
+        let mut bytes = vec![0x45, 0];
+        bytes.extend((length as u16).to_be_bytes());
+        bytes.extend([0, 1, 0x40, 0, 1, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        bytes.resize(length, 7);
+        bytes
+    }
+
+    #[test]
+    fn the_sender_gets_its_packet_back_as_far_as_it_fits() {
+        let packet = datagram(1500);
+        let sent = message(&router(), &packet, Error::TimeExceeded).expect("it is told");
+        assert_eq!((sent.len(), sent[0], sent[9]), (576, 0x45, ICMP));
+        assert_eq!((&sent[12..16], &sent[16..20]), (&[10, 0, 0, 9][..], &[10, 0, 0, 1][..]));
+        assert_eq!((&sent[20..22], &sent[28..]), (&[11, 0][..], &packet[..548]));
+        // A checksum over what it covers, itself among it, leaves nothing.
+        assert_eq!((checksum(&sent[..20]), checksum(&sent[20..])), (0, 0));
+        assert_eq!(message(&router(), &datagram(28), Error::TimeExceeded).expect("it is told").len(), 56);
+    }
+
+    #[test]
+    fn and_over_ipv6() {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 9, 17, 1];
+        let [here, there] = ["fd00::1", "fd00::2"].map(|text| text.parse::<Ipv6Addr>().expect("an address"));
+        packet.extend(here.octets());
+        packet.extend(there.octets());
+        packet.extend([3; 9]);
+        let sent = message(&router(), &packet, Error::TimeExceeded).expect("it is told");
+        assert_eq!((&sent[40..42], &sent[48..]), (&[3, 0][..], &packet[..]));
+        let own: [u8; 16] = sent[8..24].try_into().expect("sixteen bytes");
+        let mut body = sent[40..].to_vec();
+        body[2..4].copy_from_slice(&[0, 0]);
+        let sum = checksum_v6(&own, &here.octets(), ICMPV6, &body);
+        assert_eq!((&sent[24..40], &sent[42..44]), (&here.octets()[..], &sum.to_be_bytes()[..]));
+        packet[6..7].copy_from_slice(&[ICMPV6]);
+        packet[40] = 1;
+        assert_eq!(message(&router(), &packet, Error::TimeExceeded), None, "it is an error itself");
+    }
+
+    #[test]
+    fn routers_are_silent_on_errors_groups_and_later_fragments() {
+        let told = |at: usize, bytes: &[u8]| {
+            let mut packet = datagram(60);
+            packet[at..at + bytes.len()].copy_from_slice(bytes);
+            message(&router(), &packet, Error::TimeExceeded).is_some()
+        };
+        assert!(told(6, &[0x20, 0]), "the first fragment");
+        assert!(!told(6, &[0, 5]));
+        assert!(!told(16, &[239, 0, 0, 1]));
+        let icmp = |kind: u8| {
+            let mut packet = datagram(60);
+            (packet[9], packet[20]) = (ICMP, kind);
+            message(&router(), &packet, Error::TimeExceeded).is_some()
+        };
+        assert_eq!((icmp(8), icmp(3), icmp(11)), (true, false, false));
+        assert_eq!(message(&[], &datagram(60), Error::TimeExceeded), None, "nobody has an address");
+        assert_eq!(message(&router(), &[0x45], Error::TimeExceeded), None);
+    }
+
+    #[test]
+    fn a_message_carries_as_much_as_fits_into_576_bytes() {
+        assert_eq!([28, 84, 548, 549, 1500].map(error_bytes), [56, 112, 576, 576, 576]);
+    }
+
+    #[test]
+    fn a_packet_that_is_too_big_is_told_the_mtu() {
+        let sent = message(&router(), &datagram(1500), Error::TooBig { mtu: 1400 }).expect("it is told");
+        assert_eq!(sent[20..28], [3, 4, sent[22], sent[23], 0, 0, 0x05, 0x78]);
+        assert_eq!(checksum(&sent[20..]), 0);
+        // RFC 1191 has 16 bits for it.
+        let sent = message(&router(), &datagram(1500), Error::TooBig { mtu: 70_000 }).expect("it is told");
+        assert_eq!(sent[24..28], [0, 0, 0xff, 0xff]);
+        let mut packet = vec![0x60, 0, 0, 0, 0, 9, 17, 1];
+        packet.extend([1; 41]);
+        let sent = message(&router(), &packet, Error::TooBig { mtu: 1400 }).expect("it is told");
+        assert_eq!((sent[40], sent[41], &sent[44..48]), (2, 0, &[0, 0, 0x05, 0x78][..]));
+    }
+}
