@@ -23,10 +23,18 @@ pub struct Router {
     /// Which of several equally short ways a packet takes.
     #[serde(default)]
     pub ecmp: Ecmp,
+    /// Whether it tells the sender of a packet that it drops because that may not be cut and is longer than the MTU of the way out ("fragmentation
+    /// needed", RFC 1191 section 4). Without such messages a connection that discovers the path MTU meets a black hole.
+    #[serde(default = "sends")]
+    pub icmp: bool,
 }
 
 fn none() -> Duration {
     Duration(0)
+}
+
+fn sends() -> bool {
+    true
 }
 
 impl Router {

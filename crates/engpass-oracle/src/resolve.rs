@@ -152,6 +152,8 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             mtu,
             path_mtu: mtu,
             fans: None,
+            discovers_mtu: false,
+            icmp: Box::default(),
             first_source: 0,
             cells,
         });
@@ -214,6 +216,8 @@ fn over_links(testbed: &Testbed, links: &[LinkEnds], name: &str, route: Vec<Hop>
         mtu: links[route[0].link].mtu,
         path_mtu: path_mtu.expect("a route has links"),
         fans,
+        discovers_mtu: false,
+        icmp: Box::default(),
         first_source: 0,
         cells: None,
         route,

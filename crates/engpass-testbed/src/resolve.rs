@@ -261,6 +261,12 @@ impl Resolver<'_> {
             back.iter().filter(|_| answered).for_each(|back| self.shown.note_spare(back));
         }
         let legs = way.legs;
+        let discovers_mtu = self.discovers_mtu(traffic, from);
+        let icmp = if discovers_mtu {
+            self.icmp_ways((name, traffic), &legs, fans.as_deref(), from)?
+        } else {
+            Box::default()
+        };
         let (circuit, forward) = match legs[..] {
             [Leg::Circuit { circuit, forward }] => (Some(circuit), forward),
             _ => (None, true),
@@ -276,6 +282,8 @@ impl Resolver<'_> {
             path_mtu: narrowest(&legs, fans.as_deref(), |leg| self.mtu(leg))?,
             legs,
             fans,
+            discovers_mtu,
+            icmp,
             first_source,
             cells,
         })
@@ -287,7 +295,7 @@ impl Resolver<'_> {
     }
 
     /// The links of a way; `None` where a circuit of it is not in order.
-    fn route(&self, legs: &[Leg]) -> Option<Vec<Hop>> {
+    pub(crate) fn route(&self, legs: &[Leg]) -> Option<Vec<Hop>> {
         let mut route = Vec::new();
         for leg in legs {
             match *leg {
@@ -303,7 +311,7 @@ impl Resolver<'_> {
         Some(route)
     }
 
-    fn mtu(&self, leg: Leg) -> Option<u64> {
+    pub(crate) fn mtu(&self, leg: Leg) -> Option<u64> {
         match leg {
             Leg::Link(hop) => Some(self.links[hop.link].mtu),
             Leg::Circuit { circuit, .. } => Some(self.circuits[circuit].as_ref()?.mtu),
@@ -405,6 +413,11 @@ impl Resolver<'_> {
                 Some(Way { legs: there.path(), reach: Some((there, back)) })
             }
         }
+    }
+
+    /// The nodes that packets between two nodes may come to; `None` where no way leads.
+    pub(crate) fn reach(&self, from: NodeId, to: NodeId) -> Option<Reach> {
+        self.ways.reach(from, to)
     }
 
     /// Circuits of the file between two nodes, whichever way they go.

@@ -43,6 +43,20 @@ pub struct Topology {
 }
 
 impl Topology {
+    /// The MTUs for which the two ends of a TCP connection form segments at first, in bytes, the sender of the traffic first: those of the
+    /// legs on which they send, or the path MTU where it is known from the start.
+    pub fn segment_mtus(&self, path: &FlowPath) -> [u64; 2] {
+        if !path.discovers_mtu {
+            return [path.path_mtu; 2];
+        }
+        let back = match &path.fans {
+            // Hosts take the first leg.
+            Some(fans) => fans[1].legs_at(path.to)[0],
+            None => path.legs[path.legs.len() - 1].back(),
+        };
+        [path.mtu, self.mtu(back)]
+    }
+
     /// What a node is.
     pub fn kind(&self, node: NodeId) -> NodeKind {
         node_kind(self.hosts, self.switches, node)
@@ -269,10 +283,26 @@ pub struct FlowPath {
     /// chooses on any shortest way in either direction: then all packets take `legs`, and those that come back take them reversed.
     /// Packets that a circuit carries from host to host have no choice, nor those whose traffic names a circuit.
     pub fans: Option<Box<[Fan; 2]>>,
+    /// Whether its sender discovers the path MTU (RFC 1191): routers may not cut packets with its data.
+    pub discovers_mtu: bool,
+    /// The ways of the messages with which routers tell its sender of packets that are too long for the next leg; empty unless it discovers
+    /// the path MTU.
+    pub icmp: Box<[IcmpWay]>,
     /// Sources of packets and connections of the file before this traffic: the source port of its packets follows from it.
     pub first_source: u64,
     /// Pace of the cells of a `cbr` or `on-off` source; `None` for other kinds and for a rate of zero.
     pub cells: Option<Pace>,
+}
+
+/// The way of ICMP messages from a router to the sender of a traffic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IcmpWay {
+    /// The router.
+    pub router: NodeId,
+    /// The way in pieces; where policies choose, the one that always takes the first of several legs.
+    pub legs: Vec<Leg>,
+    /// All the legs between which policies choose; `None` where nothing chooses.
+    pub fan: Option<Fan>,
 }
 
 /// What an event changes.

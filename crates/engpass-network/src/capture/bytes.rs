@@ -1,8 +1,9 @@
 //! From what the model knows of a packet to its bytes.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use engpass_model::queue::Ecn;
+use engpass_model::wire::icmp;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, tcp, udp};
 use engpass_testbed::Topology;
@@ -20,6 +21,8 @@ pub trait Packets {
 pub struct MadeUp {
     /// By traffic table, its sender and its receiver.
     hosts: Vec<(Ipv4Addr, Ipv4Addr)>,
+    /// Number of hosts: routers have addresses behind theirs.
+    count: usize,
     /// The last datagram, since its fragments follow each other.
     datagram: Option<(u32, u64, Vec<u8>)>,
 }
@@ -44,7 +47,7 @@ impl MadeUp {
     /// For the flows of a testbed.
     pub fn new(topology: &Topology) -> Self {
         let hosts = topology.flows.iter().map(|flow| (address(flow.from), address(flow.to)));
-        Self { hosts: hosts.collect(), datagram: None }
+        Self { hosts: hosts.collect(), count: topology.hosts, datagram: None }
     }
 
     /// The ends of a packet, as its sender sees them.
@@ -57,6 +60,14 @@ impl MadeUp {
         } else {
             Ends { addresses: (from, to), ports: (source, receiver) }
         }
+    }
+
+    /// The message of a router about a segment, in its IP packet.
+    fn message(&mut self, router: usize, mtu: u32, about: &Packet) -> Vec<u8> {
+        let mut dropped = Vec::new();
+        self.write(about, &mut dropped);
+        let own = IpAddr::V4(address(self.count + router));
+        icmp::message(&[own], &dropped, icmp::Error::TooBig { mtu }).expect("a segment is no error")
     }
 
     /// The payload of one cell of a generator as a UDP datagram, in an IP packet of so many bytes.
@@ -81,6 +92,14 @@ impl MadeUp {
 
 impl Packets for MadeUp {
     fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) {
+        if let Content::TooBig { router, mtu, head, segment, scale, tick } = packet.content {
+            let content = Content::Segment { segment, scale, tick };
+            let about = Packet { back: false, head, content, ..packet.clone() };
+            let mut whole = self.message(router, mtu, &about);
+            whole[4..6].copy_from_slice(&packet.head.id.to_be_bytes());
+            passing(&whole, &packet.head, out);
+            return;
+        }
         let ends = self.ends(packet);
         let head = &packet.head;
         let ip = Ipv4 {
@@ -96,7 +115,7 @@ impl Packets for MadeUp {
             ecn: head.ecn,
             protocol: match packet.content {
                 Content::Datagram { .. } => Protocol::Udp,
-                Content::Segment { .. } | Content::Outside { .. } => Protocol::Tcp,
+                Content::Segment { .. } | Content::TooBig { .. } | Content::Outside { .. } => Protocol::Tcp,
             },
         };
         let whole = match packet.content {
@@ -108,6 +127,7 @@ impl Packets for MadeUp {
                 }
                 &self.datagram.as_ref().expect("it was just made").2
             }
+            Content::TooBig { .. } => unreachable!("messages of routers are written above"),
             Content::Outside { .. } => unreachable!("packets from outside have bytes of their own"),
             Content::Segment { segment, scale, tick } => {
                 let data = payload(packet.source, segment.seq, segment.payload());

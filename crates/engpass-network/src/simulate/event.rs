@@ -10,6 +10,8 @@ pub(super) enum Event {
     Arrive(u32),
     /// This router has done a packet.
     Forward(u32),
+    /// A router has made this packet of its own, of those it has made the one with this number.
+    Own(u32),
     /// The last cell of this frame may have reached its host.
     Frame(u32),
     /// This port is free, and its discipline chooses what it sends.
@@ -143,19 +145,20 @@ impl Events {
             Event::Change(change) => (0, change),
             Event::Arrive(port) => (1, port),
             Event::Forward(router) => (1, router | SECOND),
-            Event::Serve(port) => (2, port),
-            Event::Feed(entry) => (2, entry | SECOND),
+            Event::Own(number) => (2, number),
+            Event::Serve(port) => (3, port),
+            Event::Feed(entry) => (3, entry | SECOND),
             // An answer comes before all PDUs: the acknowledgment of the very PDU may come with it, and let the next frame begin.
-            Event::Answer(shaper, marked) => (3, shaper | if marked { MARKED } else { 0 }),
-            Event::Frame(frame) => (4, frame),
-            Event::CpuDone(host) => (5, host),
-            Event::Ready(process) => (6, process),
-            Event::Wake(endpoint) => (6, endpoint | SECOND),
-            Event::Hand(sender) => (7, sender),
+            Event::Answer(shaper, marked) => (4, shaper | if marked { MARKED } else { 0 }),
+            Event::Frame(frame) => (5, frame),
+            Event::CpuDone(host) => (6, host),
+            Event::Ready(process) => (7, process),
+            Event::Wake(endpoint) => (7, endpoint | SECOND),
+            Event::Hand(sender) => (8, sender),
             // Whoever waits for room is handing, too, and takes its turn among the others.
-            Event::Room(nic) => (7, nic | SECOND),
-            Event::Begin(shaper) => (8, shaper),
-            Event::Lose(packet) => (8, packet | SECOND),
+            Event::Room(nic) => (8, nic | SECOND),
+            Event::Begin(shaper) => (9, shaper),
+            Event::Lose(packet) => (9, packet | SECOND),
         };
         let low = group << 60 | (position as u64 & 0x0fff_ffff) << 32 | u64::from(payload);
         u128::from(at) << 64 | u128::from(low)
@@ -274,15 +277,16 @@ impl Events {
         let event = match (key as u64 >> 60, kind) {
             (0, _) => Event::Change(payload),
             (1, _) => Event::Forward(payload),
-            (2, SECOND) => Event::Feed(payload),
-            (2, _) => Event::Serve(payload),
-            (3, _) => Event::Answer(payload & !MARKED, payload & MARKED != 0),
-            (4, _) => Event::Frame(payload),
-            (8, SECOND) => Event::Lose(payload),
-            (8, _) => Event::Begin(payload),
-            (5, _) => Event::CpuDone(payload),
-            (6, SECOND) => Event::Wake(payload),
-            (6, _) => Event::Ready(payload),
+            (2, _) => Event::Own(payload),
+            (3, SECOND) => Event::Feed(payload),
+            (3, _) => Event::Serve(payload),
+            (4, _) => Event::Answer(payload & !MARKED, payload & MARKED != 0),
+            (5, _) => Event::Frame(payload),
+            (9, SECOND) => Event::Lose(payload),
+            (9, _) => Event::Begin(payload),
+            (6, _) => Event::CpuDone(payload),
+            (7, SECOND) => Event::Wake(payload),
+            (7, _) => Event::Ready(payload),
             (_, SECOND) => Event::Room(payload),
             _ => Event::Hand(payload),
         };

@@ -420,6 +420,7 @@ impl Network {
             Place::Line(port) => transmitter(port, "damaged on the line"),
             Place::Down(port) => transmitter(port, "line down"),
             Place::Ttl(node) => inside(node, "time to live"),
+            Place::TooBig(node) => inside(node, "too big"),
             Place::Reassembly => host("reassembly"),
             Place::ReceiveBuffer => host("receive buffer"),
         }

@@ -146,6 +146,8 @@ pub(super) enum Place {
     Down(usize),
     /// This router, with a time to live that had run out.
     Ttl(usize),
+    /// This router: it may not be cut, and is longer than the MTU of the way out.
+    TooBig(usize),
     Reassembly,
     ReceiveBuffer,
 }

@@ -344,7 +344,7 @@ impl Network {
 
     /// Send what can be sent, else let the application write; and see to the next wake.
     #[inline(always)]
-    fn go_on(&mut self, endpoint: usize) {
+    pub(super) fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         if !this.busy && !this.is_silent() {
             self.act(endpoint);

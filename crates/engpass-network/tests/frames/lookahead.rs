@@ -16,6 +16,41 @@ type Pair = (u8, u8, u8);
 
 const POLICIES: [&str; 3] = ["\"hash\"", "\"round-robin\"", "{ round-robin = { weights = {} } }"];
 
+/// A router at which segments are too long for the next link, while datagrams come from there.
+const EDGE: &str = r#"
+[router.edge]
+[router.core]
+[host.m]
+tcp = { path_mtu = "discovered" }
+[host.n]
+[link.m]
+ends = ["m", "r0"]
+medium = "ethernet-100"
+[link.edge]
+ends = ["r0", "edge"]
+medium = "ethernet-100"
+delay = "70 us"
+[link.narrow]
+ends = ["edge", "core"]
+medium = "ethernet-100"
+mtu = "700 B"
+[link.n]
+ends = ["core", "n"]
+medium = "ethernet-100"
+[traffic.m]
+kind = "tcp-stream"
+from = "m"
+to = "n"
+message = "20 kB"
+streams = 3
+[traffic.n]
+kind = "udp-stream"
+from = "n"
+to = "m"
+message = "400 B"
+rate = "40 Mbit/s"
+"#;
+
 /// Routers in a row with some pairs of lines between them, and some lines that fail and return.
 fn network() -> impl Strategy<Value = String> {
     (
@@ -41,6 +76,10 @@ fn network() -> impl Strategy<Value = String> {
                     )
                     .expect("a string takes everything");
                 }
+            }
+            if chance % 4 == 1 {
+                // A router that has one line in, and messages of its own.
+                text += EDGE;
             }
             for (index, (pair, policy, event)) in (1..routers.len()).zip(pairs) {
                 if pair % 2 == 0 {

@@ -7,6 +7,7 @@ mod ecmp;
 mod lookahead;
 mod outage;
 mod paced_tcp;
+mod path_mtu;
 mod told;
 
 use common::close;

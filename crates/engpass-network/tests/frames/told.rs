@@ -49,8 +49,10 @@ message = "64 kB""#,
 ];
 
 /// What a host is like.
-const HOSTS: [&str; 5] = [
+const HOSTS: [&str; 7] = [
     "",
+    r#"tcp = { path_mtu = "discovered" }"#,
+    r#"tcp = { path_mtu = "discovered", recovery = "sack", timestamps = false }"#,
     r#"pauses = { share = "20 %", mean = "2 ms" }"#,
     r#"nic_buffer = "2 kB"
 tcp = { quick_acks = 0, ack_delay = "3 ms" }"#,
@@ -66,8 +68,12 @@ pub(super) fn text(routers: &[Node], flows: &[Traffic], chance: u8, warmup: bool
     }
     let mut add = |part: std::fmt::Arguments<'_>| text.write_fmt(part).expect("a string takes everything");
     for (index, (queue, time)) in routers.iter().enumerate() {
-        let queue = QUEUES[usize::from(*queue) % QUEUES.len()];
-        add(format_args!("[router.r{index}]\nqueue = {queue}\nper_packet = \"{} us\"\n", time % 3 * 10));
+        let (icmp, queue) = (queue % 16 != 9, QUEUES[usize::from(*queue) % QUEUES.len()]);
+        add(format_args!(
+            "[router.r{index}]\nqueue = {queue}\nper_packet = \"{} us\"\nicmp = {}\n",
+            time % 3 * 10,
+            icmp
+        ));
         if index > 0 {
             let mtu = if time % 5 == 0 { 1000 } else { 1500 };
             add(format_args!(

@@ -43,7 +43,7 @@ fn name(packet: &Packet, place: u32) -> Name {
     let number = match packet.content {
         Content::Datagram { index, .. } => index,
         // A segment is sent at one time, by its host's count.
-        Content::Segment { .. } => u64::from(packet.head.id),
+        Content::Segment { .. } | Content::TooBig { .. } => u64::from(packet.head.id),
         Content::Outside { .. } => unreachable!("nothing comes from outside in a simulated run"),
     };
     (packet.flow, packet.back, packet.source, number, packet.head.offset, place)

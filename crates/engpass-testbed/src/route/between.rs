@@ -115,6 +115,8 @@ impl Topology {
             path_mtu: path_mtu.expect("a way has a leg"),
             legs,
             fans,
+            discovers_mtu: false,
+            icmp: Box::default(),
             first_source: 0,
             cells: None,
         }

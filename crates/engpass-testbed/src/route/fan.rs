@@ -65,7 +65,8 @@ impl Reach {
         legs
     }
 
-    fn has_choice(&self) -> bool {
+    /// Whether packets may take several legs anywhere.
+    pub(crate) fn has_choice(&self) -> bool {
         self.groups.values().any(|group| group.taken > 1)
     }
 

@@ -3,7 +3,7 @@
 use engpass_model::forward::Heads;
 
 use crate::testbed::Testbed;
-use crate::topology::Topology;
+use crate::topology::{NodeId, Topology};
 
 /// Address of the first host: 10.0.0.1. The others count on from it in the order of the file.
 const FIRST_ADDRESS: u32 = 0x0a00_0001;
@@ -11,6 +11,12 @@ const FIRST_ADDRESS: u32 = 0x0a00_0001;
 const DESTINATION_PORT: u16 = 5001;
 /// The first of the dynamic ports (RFC 6335 section 6), from which all traffic comes.
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
+
+/// The headers of the ICMP messages that a router sends to a host: routers have addresses behind those of the hosts.
+pub fn icmp_heads(topology: &Topology, router: NodeId, host: NodeId) -> Heads {
+    let [source, destination] = [router - topology.switches, host].map(|node| FIRST_ADDRESS + node as u32);
+    Heads { source, destination, protocol: 1, ports: [0; 2] }
+}
 
 /// The headers of the packets that the sender of a traffic sends: `flow` is its place in the testbed, `stream` the place of the connection in
 /// it, 0 where it has one. Each source of the file has a source port of its own, as long as there are ports.

@@ -18,6 +18,6 @@ mod ways;
 pub use between::Gateway;
 pub(crate) use fan::{Reach, narrowest};
 pub(crate) use graph::Graph;
-pub use heads::heads;
+pub use heads::{heads, icmp_heads};
 pub use lanes::{Lane, Onward, Spread, Stop, lanes};
 pub(crate) use ways::{Passage, Ways};

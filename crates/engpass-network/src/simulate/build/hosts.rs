@@ -76,6 +76,7 @@ impl Builder<'_> {
                 connected: false,
             }
         });
+        let mtu = self.topology.segment_mtus(path)[usize::from(writes.is_none())];
         let cost = host.occupation(side, self.testbed.traffic[flow].data_path(side));
         let cost = SegmentCost::from(&cost);
         let (over, encapsulation) = match way {
@@ -87,7 +88,7 @@ impl Builder<'_> {
             nic: nic as u32,
             over,
             encapsulation,
-            connection: End::new(self.tcp_of(at, flow, path.path_mtu), role),
+            connection: End::new(self.tcp_of(at, flow, mtu), role),
             cost: self.place_of(cost),
             timer: u64::MAX,
             ahead: 0,

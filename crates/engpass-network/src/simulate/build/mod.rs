@@ -19,7 +19,7 @@ use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
 use engpass_testbed::topology::{Hop, Leg, Line, NodeKind};
-use engpass_testbed::{Testbed, Topology, changes_by_event, heads};
+use engpass_testbed::{Testbed, Topology, changes_by_event, heads, icmp_heads};
 
 use crate::simulate::adapt::Adapting;
 use crate::simulate::advance::{Port, Queue};
@@ -111,6 +111,12 @@ impl Network {
     #[doc(hidden)]
     pub fn asking(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
         Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Routers, None))
+    }
+
+    /// Messages of routers so far, for tests that ask whether any were made.
+    #[doc(hidden)]
+    pub fn messages(&self) -> u32 {
+        self.frames.icmp.made()
     }
 
     /// Decisions of routers so far, for tests that ask whether any were made.
@@ -304,16 +310,23 @@ impl Builder<'_> {
         path.circuit.map(|circuit| (circuit * 2 + usize::from(!path.forward)) as VcId)
     }
 
-    /// The directions of circuits that data of a flow may take; and of a TCP flow those of its acknowledgments.
+    /// The directions of circuits that data of a flow may take; and of a TCP flow those of its acknowledgments, and of messages of routers.
     fn vcs_of(&self, flow: usize) -> impl Iterator<Item = VcId> {
         let path = &self.topology.flows[flow];
         let tcp = matches!(self.testbed.traffic[flow], Traffic::TcpStream(_));
         let fans = path.fans.iter().flat_map(|fans| fans.iter().enumerate());
         let chosen = fans.flat_map(|(back, fan)| fan.legs().map(move |leg| (leg, back == 1)));
         let own = path.legs.iter().flat_map(|leg| [(*leg, false), (leg.back(), true)]);
-        own.chain(chosen).filter(move |(_, back)| tcp || !back).filter_map(|(leg, _)| match leg {
-            Leg::Circuit { circuit, forward } => Some(2 * circuit as VcId + VcId::from(!forward)),
-            Leg::Link(_) => None,
+        let messages = path.icmp.iter().flat_map(|way| match &way.fan {
+            Some(fan) => fan.legs().collect(),
+            None => way.legs.clone(),
+        });
+        let messages = messages.map(|leg| (leg, false));
+        own.chain(chosen).chain(messages).filter(move |(_, back)| tcp || !back).filter_map(|(leg, _)| {
+            match leg {
+                Leg::Circuit { circuit, forward } => Some(2 * circuit as VcId + VcId::from(!forward)),
+                Leg::Link(_) => None,
+            }
         })
     }
 
@@ -335,7 +348,7 @@ impl Builder<'_> {
     }
 
     /// The headers of what processes and endpoints send.
-    fn heads(&self, processes: &[Process], endpoints: &[Endpoint]) -> Vec<Heads> {
+    fn heads(&self, frames: &Frames, processes: &[Process], endpoints: &[Endpoint]) -> Vec<Heads> {
         let own = |flow: usize, stream: usize| heads(self.testbed, self.topology, flow, stream);
         let mut all: Vec<Heads> = processes.iter().map(|process| own(process.flow, 0)).collect();
         for connection in endpoints.chunk_by(|one, other| one.flow == other.flow) {
@@ -344,6 +357,12 @@ impl Builder<'_> {
                 all.push(if place % 2 == 0 { heads } else { heads.reversed() });
             }
         }
+        let messages = frames.icmp.ways.iter();
+        all.extend(
+            messages.map(|way| {
+                icmp_heads(self.topology, way.router, self.topology.flows[way.flow as usize].from)
+            }),
+        );
         all
     }
 
@@ -376,7 +395,11 @@ impl Builder<'_> {
             let stays = frames
                 .port(endpoint.nic as usize)
                 .is_some_and(|line| frames.obeys(Lookahead::OwnLine, !line.may_change()));
-            if endpoint.at_rest && stays && frames.obeys(Lookahead::OneConnection, users[host] == 1) {
+            // Messages of routers come to the end that writes.
+            let silent = index % 2 == 1 || self.topology.flows[endpoint.flow as usize].icmp.is_empty();
+            let alone = frames.obeys(Lookahead::OneConnection, users[host] == 1)
+                && frames.obeys(Lookahead::NoMessages, silent);
+            if endpoint.at_rest && stays && alone {
                 // What comes to it is what the other end sends.
                 frames.tell_host(routes[index ^ 1]);
             }
@@ -450,7 +473,7 @@ impl Builder<'_> {
                 true => (0..self.topology.flows.len())
                     .map(|flow| heads(self.testbed, self.topology, flow, 0))
                     .collect(),
-                false => self.heads(&processes, &endpoints),
+                false => self.heads(&frames, &processes, &endpoints),
             };
         }
         let ledger = Ledger::open(&Opening {

@@ -85,6 +85,9 @@ impl Frames {
                 });
             }
         }
+        if topology.flows.iter().any(|flow| flow.discovers_mtu) {
+            frames.icmp.keeps_whole = topology.flows.iter().map(|flow| flow.discovers_mtu).collect();
+        }
         frames.add_ways(testbed, topology)?;
         frames.steps.shrink_to_fit();
         frames.find_told();
@@ -123,6 +126,13 @@ impl Frames {
                 Before::One(port) if port == from => Before::One(port),
                 _ => Before::Several,
             };
+        }
+        for way in self.icmp.ways.iter().filter(|_| self.disobeyed != Some(Rule::NoMessages)) {
+            // From the router itself.
+            let first = self.steps[self.routes[way.route as usize].first as usize];
+            if let Some(before) = before.get_mut(first.port as usize) {
+                *before = Before::Several;
+            }
         }
         for place in 1..self.steps.len() {
             let (from, this) = (self.steps[place - 1], self.steps[place]);

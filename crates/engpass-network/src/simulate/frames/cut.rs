@@ -1,5 +1,5 @@
-//! What a router does with packets that it cannot send on as they are: it cuts those that are too large (RFC 791 section 3.2), and stops those
-//! that have been through too many routers.
+//! What a router does with packets that it cannot send on as they are: it cuts those that are too large (RFC 791 section 3.2), if it may, and stops
+//! those that have been through too many routers.
 
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
@@ -8,10 +8,13 @@ use crate::simulate::Network;
 use crate::simulate::tally::Place;
 
 impl Network {
-    /// A router loses a packet that has been through too many, or cuts one that is too large.
+    /// A router loses a packet that has been through too many, and cuts one that is too large, or loses it if it may not be cut.
     #[cold]
     pub(super) fn stop(&mut self, id: u32, step: Step, at: u64) {
-        if self.fabric.datagrams.packet(id).ttl > 0 {
+        let Packet { datagram, ttl, .. } = *self.fabric.datagrams.packet(id);
+        if ttl > 0 && self.keeps_whole(datagram) {
+            self.lose_too_big(id, step, at);
+        } else if ttl > 0 {
             self.cut(id, step, at);
         } else {
             let node = self.frames.routers[step.router as usize].node;

@@ -13,6 +13,7 @@ mod circuits;
 mod clock;
 mod cut;
 mod exit;
+mod icmp;
 mod lost;
 mod lottery;
 mod outage;
@@ -36,6 +37,7 @@ use super::nic::Sending;
 use super::tap::Carrier;
 use choices::{BRANCH, Choices};
 use circuits::{ENTRY, Entry};
+use icmp::Icmp;
 pub(super) use outage::Upcoming;
 pub(super) use port::{FramePort, PortTally, Told};
 use port::{Joined, Limited, OnLine, Passed};
@@ -78,6 +80,8 @@ pub(super) struct Frames {
     lost: Vec<(queue::Packet, Cause)>,
     /// Every packet has an event at every hop, for a test.
     silent: bool,
+    /// What routers say.
+    pub(super) icmp: Icmp,
 }
 
 /// An IP packet on its way.
@@ -244,6 +248,15 @@ impl Frames {
         match place.checked_sub(self.branched) {
             None => self.steps[place as usize].slot,
             Some(branched) => self.trails[branched as usize].len() as u16,
+        }
+    }
+
+    /// The number of the transmitter that has carried a packet to `place`.
+    fn last_line(&self, place: u32) -> usize {
+        let step = self.carried(place, 0).next().expect("a line leads to every router");
+        match self.entry(*step) {
+            Some(entry) => entry.ports[entry.ports.len() - 1],
+            None => self.ports[step.port as usize].port as usize,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::fabric::Fabric;
 use crate::simulate::ledger::{Carried, Fate, Load};
+use crate::simulate::tcp::Endpoint;
 
 impl Network {
     /// Whether what is put on a line is neither captured nor booked later.
@@ -126,7 +127,9 @@ impl Network {
     /// The same of one for this endpoint, where nothing is booked later.
     #[inline(always)]
     fn take_segment_plainly(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
-        let plain = self.is_whole(packet, datagram, ecn) && self.endpoints[to].is_free();
+        // What goes to none of them is a message of a router.
+        let plain =
+            self.is_whole(packet, datagram, ecn) && self.endpoints.get(to).is_some_and(Endpoint::is_free);
         if plain {
             self.take_whole(datagram, to);
         }

@@ -19,11 +19,13 @@ pub enum Rule {
     OneConnection,
     /// No event may take the host's own line down.
     OwnLine,
+    /// No router sends messages of its own by the port, or to the host.
+    NoMessages,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::OneFeeder,
         Self::Order,
         Self::DecidesOnArrival,
@@ -32,5 +34,6 @@ impl Rule {
         Self::AskingEngine,
         Self::OneConnection,
         Self::OwnLine,
+        Self::NoMessages,
     ];
 }

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use engpass_model::forward::{Heads, Member, View};
 use engpass_model::source::{Traffic, poisson::Sizes};
+use engpass_model::wire::icmp;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::topology::{Fan, Leg, NodeId, NodeKind};
-use engpass_testbed::{Testbed, Topology, heads};
+use engpass_testbed::{Testbed, Topology, heads, icmp_heads};
 
 use super::build::port_of;
 use super::choices::{ASK, Ask, BRANCH, Group};
+use super::icmp::IcmpRoute;
 use super::{Asking, END, Frames, Route, Step};
 use crate::simulate::SimError;
 
@@ -150,11 +152,15 @@ impl Frames {
                             mtu: path.mtu,
                         };
                         let route = self.routes[2 * flow + back];
-                        self.add_way(&lane, (flow, stream, back), route, branched, &mut known)?;
+                        if let Some(route) = self.add_way(&lane, route, branched, &mut known)? {
+                            self.own.insert((flow, stream, back), route);
+                        }
                     }
                 }
             }
+            self.add_icmp_ways(testbed, topology, branched, &mut known)?;
         }
+        self.icmp.ways.sort_by_key(|way| (way.flow, way.router));
         if topology.flows.iter().any(|path| path.fans.is_some()) {
             self.spared = vec![false; self.ports.len()];
         }
@@ -168,15 +174,49 @@ impl Frames {
         Ok(())
     }
 
-    /// The way of one sender, if it has questions, or has none, as is asked for.
-    fn add_way(
+    /// The ways of the messages of routers, those that have questions, or those that have none.
+    fn add_icmp_ways(
         &mut self,
-        lane: &Lane<'_>,
-        whose: (usize, u32, usize),
-        route: Route,
+        testbed: &Testbed,
+        topology: &Topology,
         branched: bool,
         known: &mut Known,
     ) -> Result<(), SimError> {
+        for (flow, path) in topology.flows.iter().enumerate() {
+            for way in &path.icmp {
+                let fan = way.fan.clone().unwrap_or_else(|| {
+                    let begins = |leg: &Leg| (topology.first_hop(*leg).from, vec![*leg]);
+                    let mut at: Vec<_> = way.legs.iter().map(begins).collect();
+                    at.sort_unstable();
+                    Fan { at }
+                });
+                let whole = fan.legs().all(|leg| topology.mtu(leg) >= icmp::LONGEST);
+                let lane = Lane {
+                    testbed,
+                    topology,
+                    fan: &fan,
+                    ends: (way.router, path.from),
+                    heads: icmp_heads(topology, way.router, path.from),
+                    length: if whole { Length::Whole } else { Length::Varied },
+                    mtu: icmp::LONGEST,
+                };
+                let route = Route { first: 0, hops: 0, ttl: icmp::TTL, priority: icmp::PRIORITY };
+                if let Some(route) = self.add_way(&lane, route, branched, known)? {
+                    self.icmp.ways.push(IcmpRoute { flow: flow as u32, router: way.router, route });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The way of one sender, if it has questions, or has none, as is asked for. Returns its route.
+    fn add_way(
+        &mut self,
+        lane: &Lane<'_>,
+        route: Route,
+        branched: bool,
+        known: &mut Known,
+    ) -> Result<Option<u32>, SimError> {
         // As far as the choice is known.
         let (mut legs, mut front) = (Vec::new(), lane.start());
         while front.node != lane.ends.1
@@ -187,7 +227,7 @@ impl Frames {
         }
         let ends = front.node == lane.ends.1;
         if ends == branched {
-            return Ok(());
+            return Ok(None);
         }
         let first = self.steps.len();
         let lines = legs.iter().all(|leg| matches!(leg, Leg::Link(_)));
@@ -214,9 +254,8 @@ impl Frames {
                 first as u32
             }
         };
-        self.own.insert(whose, self.routes.len() as u32);
         self.routes.push(Route { first, hops, ..route });
-        Ok(())
+        Ok(Some(self.routes.len() as u32 - 1))
     }
 
     /// Lay out the ways from here on.

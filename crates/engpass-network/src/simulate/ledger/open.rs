@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use engpass_model::source::Traffic;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
+use engpass_model::wire::icmp;
 use engpass_model::wire::ip::UDP_HEADER_BYTES;
 use engpass_testbed::topology::LinkEnds;
 use engpass_testbed::{Testbed, Topology};
@@ -42,8 +43,9 @@ struct Lane<'a> {
     traffic: Option<&'a Traffic>,
     /// The process or endpoint that sends its data.
     sender: Option<usize>,
-    /// The route of its packets, where they are carried in frames.
+    /// The route of its packets, where they are carried in frames, and the MTU for which their sender has cut them.
     route: u32,
+    mtu: u64,
 }
 
 impl Ledger {
@@ -94,18 +96,28 @@ impl Ledger {
             let outside = opening.outside.binary_search_by_key(&flow, |sender| sender.flow);
             let sender = process.or(outside.map(|place| inside + place)).ok();
             let route = opening.frames.route_of(flow, 0, false);
-            let lane = Lane { flow, against: false, traffic: Some(traffic), sender, route };
+            let mtu = topology.flows[flow].mtu;
+            let lane = Lane { flow, against: false, traffic: Some(traffic), sender, route, mtu };
             ledger.add_lane(opening, own.then_some(lane));
         }
         for (pair, ends) in opening.endpoints.chunks(2).enumerate() {
             let flow = ends[0].flow as usize;
             let traffic = &opening.testbed.traffic[flow];
             let sender = opening.processes.len() + 2 * pair;
-            let route = ends[0].over;
-            let lane = Lane { flow, against: false, traffic: Some(traffic), sender: Some(sender), route };
-            let back = Lane { flow, against: true, traffic: None, sender: None, route: ends[1].over };
+            let (route, mtu) = (ends[0].over, topology.flows[flow].mtu);
+            let lane =
+                Lane { flow, against: false, traffic: Some(traffic), sender: Some(sender), route, mtu };
+            let back = Lane { flow, against: true, traffic: None, sender: None, route: ends[1].over, mtu };
             ledger.add_lane(opening, Some(lane));
             ledger.add_lane(opening, Some(back));
+        }
+        let messages = &opening.frames.icmp.ways;
+        for way in messages {
+            let (flow, route, mtu) = (way.flow as usize, way.route, icmp::LONGEST);
+            let lane = Lane { flow, against: true, traffic: None, sender: None, route, mtu };
+            ledger.add_lane(opening, Some(lane));
+            // Connections have two lanes.
+            ledger.add_lane(opening, None);
         }
         ledger.books.shrink_to_fit();
         ledger.first.push(ledger.books.len() as u32);
@@ -119,7 +131,7 @@ impl Ledger {
         ledger.list_trails(&opening.frames.trails);
         let none = Load { cargo: Cargo::Control, header: 0, bytes: 0 };
         ledger.runs = vec![Run::of(none); ledger.first.len() - 1];
-        ledger.earlier = vec![Run::of(none); endpoints / 2];
+        ledger.earlier = vec![Run::of(none); endpoints / 2 + messages.len()];
         ledger
     }
 
@@ -139,7 +151,7 @@ impl Ledger {
                 };
                 opening.vcs[vc as usize].hops.iter().map(line).collect()
             }
-            None => opening.frames.lines_of(lane.route, flow.mtu),
+            None => opening.frames.lines_of(lane.route, lane.mtu),
         };
         for WayLine { number, vc, cuts, avoidable } in lines {
             let circuit = vc.map(|vc| &opening.topology.circuits[vc as usize / 2]);
@@ -151,7 +163,7 @@ impl Ledger {
                 (false, true) => HeldBack::Shaper,
                 (false, false) => HeldBack::Upstream,
             };
-            self.add_book(&lane, number, wire, (flow.mtu, &cuts), held_back);
+            self.add_book(&lane, number, wire, (lane.mtu, &cuts), held_back);
         }
     }
 

@@ -1,9 +1,12 @@
 //! What passes a transmitter is kept, with what must be known to say what it is.
 
+use std::collections::BTreeMap;
+
 use engpass_model::element::{Cells, FrameId, Generator, Piece, one_by_one};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::{Flags, Segment};
 use engpass_model::time::Time;
+use engpass_model::wire::icmp;
 
 use super::{Content, Head, Packet};
 use crate::simulate::datagrams::{Datagram, Datagrams};
@@ -28,6 +31,9 @@ pub(in crate::simulate) struct Taps {
     /// Identification by datagram, and by host the next one.
     pub(super) ids: Vec<u16>,
     pub(super) next_id: Vec<u16>,
+    /// By router the identification of its next message, and what messages on their way are about, by datagram.
+    pub(super) next_of_routers: Vec<u16>,
+    pub(super) quoted: BTreeMap<u32, Quoted>,
     /// By traffic table.
     pub(super) flows: Vec<FlowSeen>,
     /// By TCP endpoint: what it announced in its SYN, and its clock.
@@ -61,6 +67,16 @@ pub(super) enum Record {
     Cells(Cells, Option<Packet>),
 }
 
+/// The packet that a message of a router is about.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::simulate) struct Quoted {
+    pub(in crate::simulate) router: usize,
+    pub(in crate::simulate) mtu: u32,
+    pub(in crate::simulate) head: Head,
+    /// Its sender.
+    pub(in crate::simulate) endpoint: u32,
+}
+
 impl Taps {
     fn wants(&self, port: usize) -> bool {
         self.ports[port].is_some()
@@ -71,6 +87,11 @@ impl Taps {
         if !self.of_switches[port] {
             put(&mut self.framed_at, packet, port);
         }
+    }
+
+    /// The window scale of an endpoint, if both ends of its connection have offered one.
+    fn scale_of(&self, endpoint: usize) -> u8 {
+        self.scales[endpoint].filter(|_| self.scales[endpoint ^ 1].is_some()).unwrap_or(0)
     }
 
     fn packet(
@@ -88,13 +109,24 @@ impl Taps {
             (None, None) => {
                 (false, 0, Content::Datagram { index: datagram.index, bytes: datagram.bytes.into() })
             }
+            (Some(to), _) if to as usize >= self.scales.len() => {
+                let Quoted { router, mtu, head, endpoint } = self.quoted[&id];
+                let content = Content::TooBig {
+                    router,
+                    mtu,
+                    head,
+                    segment: *datagrams.segment(id),
+                    scale: self.scale_of(endpoint as usize),
+                    tick: self.ticks[endpoint as usize],
+                };
+                (true, (endpoint - seen.endpoint) / 2, content)
+            }
             (Some(to), _) => {
                 // Endpoint `2k` writes to `2k + 1`.
                 let from = (to ^ 1) as usize;
-                let scales = (self.scales[from], self.scales[to as usize]);
                 let content = Content::Segment {
                     segment: *datagrams.segment(id),
-                    scale: scales.0.filter(|_| scales.1.is_some()).unwrap_or(0),
+                    scale: self.scale_of(from),
                     tick: self.ticks[from],
                 };
                 (to % 2 == 0, (to - seen.endpoint) / 2, content)
@@ -169,6 +201,16 @@ impl Trace {
         if let Some(port) = taps.framed_at.get(packet as usize).copied() {
             put(&mut taps.framed_at, copy, port);
         }
+    }
+
+    /// A router has made a message, in this packet, about a packet of an endpoint that had these headers when it came.
+    pub(in crate::simulate) fn made(&mut self, message: u32, bytes: u32, quoted: Quoted) {
+        let Some(taps) = &mut self.taps else { return };
+        let next = &mut taps.next_of_routers[quoted.router];
+        let id = std::mem::replace(next, next.wrapping_add(1));
+        let head = Head { id, bytes, ttl: icmp::TTL, priority: icmp::PRIORITY, ..Head::default() };
+        put(&mut taps.packets, message, head);
+        taps.quoted.insert(message, quoted);
     }
 
     /// A router has cut a packet with this header: the fragment `part` has these bytes, from this place of it on.

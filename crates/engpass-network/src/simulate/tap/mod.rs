@@ -15,7 +15,7 @@ use super::advance::Queue;
 use super::nic::Sending;
 use super::timeline::Trace;
 use super::{Network, SWEEP, SimError, SimOutcome, Watch};
-pub(super) use kept::{Carrier, Taps};
+pub(super) use kept::{Carrier, Quoted, Taps};
 use kept::{FlowSeen, Marks, Record};
 pub use seen::{Capture, Cell, Content, Head, Packet, Passing, Pdu, Unit};
 
@@ -93,6 +93,7 @@ impl Network {
             ports: (0..self.nics.len()).map(|port| ports.contains(&port).then(Vec::new)).collect(),
             passed,
             next_id: vec![0; topology.hosts],
+            next_of_routers: vec![0; testbed.routers.len()],
             flows,
             of_switches: (0..self.nics.len())
                 .map(|port| topology.links[port / 2].ends[port % 2])

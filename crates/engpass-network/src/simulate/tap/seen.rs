@@ -81,6 +81,21 @@ pub enum Content {
         /// The sender's timestamp clock.
         tick: Time,
     },
+    /// A message of a router: it has dropped a packet that may not be cut and is longer than the MTU of the way out.
+    TooBig {
+        /// The router, by its place among the routers of the file.
+        router: usize,
+        /// That MTU, in bytes.
+        mtu: u32,
+        /// What the header of the packet said when it came to the router.
+        head: Head,
+        /// The segment in it.
+        segment: Segment,
+        /// Its sender's window scale.
+        scale: u8,
+        /// Its sender's timestamp clock.
+        tick: Time,
+    },
     /// A packet from outside: whoever has put it in has its bytes.
     Outside {
         /// The number that it was given.

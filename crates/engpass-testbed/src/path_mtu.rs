@@ -1,0 +1,86 @@
+//! Path MTU discovery: the routers that may find packets of a traffic too long, and the ways of their messages to its sender.
+
+use std::collections::BTreeMap;
+
+use engpass_model::source::Traffic;
+
+use crate::diagnostic::Diagnostic;
+use crate::resolve::Resolver;
+use crate::topology::{Fan, IcmpWay, Leg, NodeId, NodeKind};
+
+/// Headers of IP and TCP without options, in bytes.
+const HEADERS: u64 = 40;
+
+impl Resolver<'_> {
+    /// Whether the sender of a traffic discovers the path MTU.
+    pub(crate) fn discovers_mtu(&self, traffic: &Traffic, from: NodeId) -> bool {
+        let NodeKind::Host(host) = self.kind(from) else { return false };
+        let Some((own, host)) = traffic.tcp().zip(self.draft.hosts[host].as_ref()) else { return false };
+        own.over(&host.tcp).discovers_path_mtu()
+    }
+
+    /// The ways of the messages about packets of a traffic that leave `from`, on these legs or the first of these fans, and are too long for a
+    /// later leg; `None` where a circuit is not in order. Warns of routers that send none.
+    pub(crate) fn icmp_ways(
+        &mut self,
+        (name, traffic): (&str, &Traffic),
+        legs: &[Leg],
+        fans: Option<&[Fan; 2]>,
+        from: NodeId,
+    ) -> Option<Box<[IcmpWay]>> {
+        let whole = self.mtu(*legs.first()?)?;
+        let back = self.mtu(*legs.last()?)?;
+        let taken: Vec<Leg> = match fans {
+            Some([there, _]) => there.legs().collect(),
+            None => legs.to_vec(),
+        };
+        // By router the smallest MTU of the legs on which it sends packets on.
+        let mut narrow: BTreeMap<NodeId, u64> = BTreeMap::new();
+        for leg in taken {
+            let (node, mtu) = (self.route(&[leg])?.first()?.from, self.mtu(leg)?);
+            if mtu < whole && matches!(self.kind(node), NodeKind::Router(_)) {
+                let least = narrow.entry(node).or_insert(mtu);
+                *least = mtu.min(*least);
+            }
+        }
+        let longest = whole.min(back).min(self.segment_limit(traffic, from));
+        let mut ways = Vec::new();
+        for (router, mtu) in narrow {
+            if self.sends_icmp(router) {
+                let reach = self.reach(router, from)?;
+                let (legs, fan) = (reach.path(), reach.has_choice().then(|| reach.fan()));
+                ways.push(IcmpWay { router, legs, fan });
+            } else if mtu < longest {
+                self.black_hole(name, router, (longest, mtu));
+            }
+        }
+        Some(ways.into())
+    }
+
+    /// The longest packets that the `mss` of a sender allows.
+    fn segment_limit(&self, traffic: &Traffic, from: NodeId) -> u64 {
+        let NodeKind::Host(host) = self.kind(from) else { return u64::MAX };
+        let host = self.draft.hosts[host].as_ref();
+        let given = traffic.tcp().zip(host).and_then(|(own, host)| own.over(&host.tcp).mss);
+        given.map_or(u64::MAX, |mss| mss.bytes() + HEADERS)
+    }
+
+    fn black_hole(&mut self, traffic: &str, router: NodeId, (longest, mtu): (u64, u64)) {
+        let router = self.nodes[router].clone();
+        let message = format!(
+            "router `{router}` drops segments of traffic `{traffic}` that are longer than {mtu} B without a word: packets have up to {longest} B"
+        );
+        let help = format!(
+            "let the router say so, `icmp = true`, or give the sender segments that fit: `tcp = {{ mss = \"{} B\" }}`",
+            mtu - HEADERS
+        );
+        let found = Diagnostic::warning("black-hole", message).help(help);
+        self.checker.report_key(&["router", &router, "icmp"], found);
+    }
+
+    /// Whether a node is a router that sends ICMP messages.
+    fn sends_icmp(&self, node: NodeId) -> bool {
+        let NodeKind::Router(router) = self.kind(node) else { return false };
+        self.draft.routers[router].as_ref().is_some_and(|router| router.icmp)
+    }
+}
