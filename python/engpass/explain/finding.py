@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from engpass import above, say
 from engpass.explain.service import GOODPUT
-from engpass.explain.situation import DOWN, FULL, TWICE, Drop, Hop, Situation
+from engpass.explain.situation import DOWN, FULL, TOO_BIG, TWICE, Drop, Hop, Situation
 from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
 from engpass.types.outcome import Bottleneck, SetBy
 
@@ -171,6 +171,8 @@ def _held(at: Situation) -> Finding:
     """The bottleneck of a flow whose goodput is below its limit."""
     if (failed := _failed(at)) is not None:
         return failed
+    if (hole := _black_hole(at)) is not None:
+        return hole
     if (shared := _shared(at)) is not None:
         return shared
     lost, waiting = _lost(at), _waiting(at)
@@ -221,6 +223,21 @@ def _down(at: Situation, drop: Drop) -> Finding:
     if at.timeouts:
         evidence += f" because the retransmission timer must expire {say.count(round(at.timeouts), 'time')}"
     return Finding(_FAILED, f"link `{place.link}`", evidence)
+
+
+def _black_hole(at: Situation) -> Finding | None:
+    """The router that drops segments of a connection as too long while the connection waits for its timer."""
+    drops = at.lost_at(TOO_BIG)
+    if not at.tcp or not drops or at.idle("retransmission timer") <= at.idle("congestion window"):
+        return None
+    drop = drops[0]
+    router = drop.place.node
+    silent = at.settings.get("router", router, "icmp") is False
+    why = "and does not tell the sender" if silent else "and its messages do not arrive"
+    evidence = f"it drops {what(drop, at)} because they are longer than the MTU of its next link, {why}"
+    if at.timeouts:
+        evidence += f": the retransmission timer expires {say.count(round(at.timeouts), 'time')}"
+    return Finding(f"drops: {TOO_BIG}", f"router `{router}`", evidence)
 
 
 def _outage(at: Situation) -> str | None:

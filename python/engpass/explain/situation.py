@@ -27,6 +27,9 @@ TWICE = 0.001
 DOWN = "line down"
 """The cause of losses on a line that has failed; with `idle: ` before it, its idle time."""
 
+TOO_BIG = "too big"
+"""The cause of losses of packets that a router may not cut."""
+
 
 @dataclass(frozen=True)
 class Hop:

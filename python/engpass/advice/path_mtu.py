@@ -1,0 +1,34 @@
+"""Path MTU: a router that says which packets are too long, or segments that fit from the start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engpass.advice.base import Candidate, Cost, Proposal
+from engpass.advice.sockets import tcp_path
+from engpass.explain.situation import TOO_BIG, Situation
+from engpass.settings import join
+
+HEADERS_BYTES = 40
+"""Headers of IP and TCP without options."""
+
+
+def propose(at: Situation) -> Iterator[Proposal]:
+    """Messages of the routers that drop segments as too long; a smaller MSS of the sender."""
+    routers = list(dict.fromkeys(drop.place.node for drop in at.lost_at(TOO_BIG)))
+    if not at.tcp or not routers:
+        return
+    silent = [router for router in routers if at.settings.get("router", router, "icmp") is False]
+    if silent:
+        names = " and ".join(f"`{router}`" for router in silent)
+        routed = "router" if len(silent) == 1 else "routers"
+        words = f"let {routed} {names} tell senders of packets that are too long"
+        sets = tuple((join(("router", router, "icmp")), "true") for router in silent)
+        yield Proposal("path-mtu", Cost.SETTING, (Candidate(words, sets),))
+    mtus = [at.settings.amount("link", hop.link, "mtu") for hop in at.hops]
+    sizes = [int(amount.number) for amount in mtus if amount is not None and amount.unit == "B"]
+    path = tcp_path(at, at.ends[0], "mss")
+    if path is not None and sizes and min(sizes) > HEADERS_BYTES:
+        size = f"{min(sizes) - HEADERS_BYTES} B"
+        words = f"give `{at.ends[0]}` segments that fit, of {size} at most"
+        yield Proposal("path-mtu", Cost.SETTING, (Candidate(words, ((join(path), size),)),))
