@@ -214,7 +214,7 @@ impl Network {
             Event::Arrive(port) => self.frame_lands(port, self.until.min(self.next_sweep)),
             Event::Forward(router) => self.router_done(router),
             Event::Serve(port) => self.serve_port(port),
-            Event::Frame(frame) => self.frame_wake(frame),
+            Event::Frame(frame) | Event::Land(frame) => self.frame_wake(frame),
             Event::CpuDone(host) => self.cpu_done(host),
             Event::Ready(process) => self.process_ready(process),
             Event::Wake(endpoint) => self.endpoint_wake(endpoint),

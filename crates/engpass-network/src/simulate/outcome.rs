@@ -420,7 +420,8 @@ impl Network {
             Place::Line(port) => transmitter(port, "damaged on the line"),
             Place::Down(port) => transmitter(port, "line down"),
             Place::Ttl(node) => inside(node, "time to live"),
-            Place::Reassembly => host("reassembly"),
+            Place::Reassembly(None) => host("reassembly"),
+            Place::Reassembly(Some(router)) => inside(router as usize, "reassembly"),
             Place::ReceiveBuffer => host("receive buffer"),
         }
     }

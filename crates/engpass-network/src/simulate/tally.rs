@@ -146,7 +146,8 @@ pub(super) enum Place {
     Down(usize),
     /// This router, with a time to live that had run out.
     Ttl(usize),
-    Reassembly,
+    /// The reassembly of a host, or of this router.
+    Reassembly(Option<u32>),
     ReceiveBuffer,
 }
 
