@@ -13,6 +13,7 @@ mod check;
 mod cost;
 mod cpu;
 pub mod engine;
+mod entrance;
 mod forwarding;
 mod fragments;
 mod frame_line;

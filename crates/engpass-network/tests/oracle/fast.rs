@@ -17,7 +17,7 @@ use proptest::prelude::*;
 
 use crate::bench::{bench, cbr, circuit, hosts, link, q, switch, udp};
 use crate::engine::Engine;
-use crate::networks::{Drawn, frames, mesh, network, network_with_tcp, port};
+use crate::networks::{Drawn, frames, joined, mesh, network, network_with_tcp, port};
 use crate::outcome::{
     Accounts, Booked, Booking, Cause, Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, Observed,
     OutageSeen, Place, Receptions, TcpSeen, Times, compare,
@@ -97,7 +97,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     let mut losses = BTreeMap::new();
     for drop in &outcome.drops {
         let flow = testbed.traffic.get_index_of(&drop.flow).expect("what is lost is a flow's");
-        let place = place(drop, topology, flow);
+        let place = place(drop, topology);
         losses.insert(Losing { place, flow }, Lost { cells: drop.cells, datagrams: drop.datagrams });
     }
     let (idle, books, accounts) = books(outcome);
@@ -107,12 +107,14 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
 }
 
 /// Where something was lost.
-fn place(drop: &Drop, topology: &Topology, flow: usize) -> Place {
-    let circuit = || topology.flows[flow].circuit.expect("cells cross circuits");
+fn place(drop: &Drop, topology: &Topology) -> Place {
     let Some((link, end)) = drop.port else {
         return match drop.cause {
-            "policer" => Place::Policer { circuit: circuit() },
-            "reassembly" => Place::Reassembly { circuit: circuit() },
+            "reassembly" => {
+                let first = topology.hosts + topology.switches;
+                let node = topology.nodes.iter().position(|node| *node == drop.place.node);
+                Place::Reassembly { router: node.filter(|node| *node >= first) }
+            }
             "receive buffer" => Place::ReceiveBuffer,
             "time to live" => {
                 let node = topology.nodes.iter().position(|node| *node == drop.place.node);
@@ -126,12 +128,13 @@ fn place(drop: &Drop, topology: &Topology, flow: usize) -> Place {
         "line down" => return Place::Down { link, end },
         _ => {}
     }
-    if topology.links[link].medium.is_atm() {
+    let at_router = topology.links[link].ends[end] >= topology.hosts + topology.switches;
+    if topology.links[link].medium.is_atm() && !at_router {
         let cause = match drop.cause {
             "buffer full" => Cause::Full,
             "CLP threshold" => Cause::LowPriority,
             "discard policy" => Cause::Policy,
-            "policer" => return Place::Policer { circuit: circuit() },
+            "policer" => return Place::Policer { link, end },
             other => panic!("no cause: {other}"),
         };
         return Place::Port { link, end, cause };
@@ -246,6 +249,11 @@ proptest! {
 
     #[test]
     fn frames_with_choices_and_events_are_equal(Drawn(testbed) in mesh(), seed in any::<u64>()) {
+        equal(&testbed, seed)?;
+    }
+
+    #[test]
+    fn circuits_at_routers_are_equal(Drawn(testbed) in joined(), seed in any::<u64>()) {
         equal(&testbed, seed)?;
     }
 

@@ -44,7 +44,7 @@ impl Shape {
 
 /// The policy of a router: its kind, and for each of its links a weight.
 #[derive(Clone, Debug)]
-struct EcmpDraw {
+pub(super) struct EcmpDraw {
     kind: u8,
     layer_3: bool,
     seed: u64,
@@ -84,16 +84,7 @@ impl Mesh {
 
     /// The policy of a node, on these links.
     pub(super) fn policy(&self, node: usize, links: &[&String]) -> Ecmp {
-        let EcmpDraw { kind, layer_3, seed, weights } = &self.policies[node];
-        let given = links.iter().zip(weights.iter().cycle());
-        let weights: IndexMap<String, u32> =
-            given.filter_map(|(link, weight)| Some(((*link).clone(), (*weight)?))).collect();
-        let fields = if *layer_3 { HashFields::Layer3 } else { HashFields::Layer4 };
-        match kind {
-            0 => Ecmp::First(First::default()),
-            1 => Ecmp::Hash(Hash { fields, seed: *seed, weights }),
-            _ => Ecmp::RoundRobin(RoundRobin { weights }),
-        }
+        policy_of(&self.policies[node], links)
     }
 
     /// The events of a run of this length, for links with these ends.
@@ -135,7 +126,21 @@ impl Mesh {
     }
 }
 
-fn policy() -> impl Strategy<Value = EcmpDraw> {
+/// The policy of a router on these links.
+pub(super) fn policy_of(draw: &EcmpDraw, links: &[&String]) -> Ecmp {
+    let EcmpDraw { kind, layer_3, seed, weights } = draw;
+    let given = links.iter().zip(weights.iter().cycle());
+    let weights: IndexMap<String, u32> =
+        given.filter_map(|(link, weight)| Some(((*link).clone(), (*weight)?))).collect();
+    let fields = if *layer_3 { HashFields::Layer3 } else { HashFields::Layer4 };
+    match kind {
+        0 => Ecmp::First(First::default()),
+        1 => Ecmp::Hash(Hash { fields, seed: *seed, weights }),
+        _ => Ecmp::RoundRobin(RoundRobin { weights }),
+    }
+}
+
+pub(super) fn policy() -> impl Strategy<Value = EcmpDraw> {
     let weight = prop_oneof![4 => 1u32..=4, 1 => Just(65_535)];
     (
         prop_oneof![1 => Just(0u8), 3 => Just(1), 3 => Just(2)],
