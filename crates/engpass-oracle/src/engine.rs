@@ -13,6 +13,7 @@ use engpass_model::wire::Framing;
 use engpass_testbed::topology::{NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
+use crate::acted::Acted;
 use crate::agenda::{Agenda, Event, Group, Sender};
 use crate::books::Books;
 use crate::cell::{Cell, LineId, Vc, vc_index, vcs};
@@ -82,6 +83,7 @@ pub struct Engine<'a> {
     /// By router and group, how many turns were taken.
     pub(crate) turns: BTreeMap<(NodeId, Vec<Out>), u64>,
     pub(crate) outages: Outages,
+    pub(crate) acted: Acted,
     pub(crate) seed: u64,
     /// At both ends of all links; only those at hosts are used.
     pub(crate) nics: Vec<[Nic; 2]>,
@@ -134,6 +136,7 @@ impl<'a> Engine<'a> {
             flushed: BTreeMap::new(),
             turns: BTreeMap::new(),
             outages: Outages::default(),
+            acted: Acted::default(),
             seed,
             nics: topology.links.iter().map(|_| <[Nic; 2]>::default()).collect(),
             shapers: vcs.iter().map(|vc| Shaper::new(testbed, &topology, vc)).collect(),

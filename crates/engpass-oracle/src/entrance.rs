@@ -6,6 +6,7 @@ use engpass_model::random::Stream;
 use engpass_testbed::Topology;
 use engpass_testbed::topology::NodeKind;
 
+use crate::acted::Mechanism;
 use crate::agenda::{Event, Group};
 use crate::cell::{LineId, Vc};
 use crate::engine::Engine;
@@ -151,8 +152,12 @@ impl Engine<'_> {
         this.works = true;
         this.handed += 1;
         self.packets[next.index].ce = next.marked;
+        self.acted.note(Mechanism::IntoCircuit);
         // Not when its first cell is emitted: an answer may come before that.
         self.shapers[vc].begins_frame(now);
+        if self.shapers[vc].has_adapted() {
+            self.acted.note(Mechanism::AdaptiveAtRouter);
+        }
         self.hand_to_shaper(now, vc, next.index);
     }
 

@@ -50,6 +50,11 @@ struct Rate {
 }
 
 impl Rate {
+    /// The rate with which it begins, in parts of 10 000.
+    fn at_first(&self) -> u64 {
+        parts(self.config.start.unwrap_or(self.config.min))
+    }
+
     fn lower(&mut self) {
         let left = self.parts * (1_000_000_000 - self.config.decrease.0) / 1_000_000_000;
         self.parts = left.max(parts(self.config.min));
@@ -82,6 +87,11 @@ impl Shaper {
     /// Whether its rate adapts.
     pub(crate) fn adapts(&self) -> bool {
         self.rate.is_some()
+    }
+
+    /// Whether its rate is not the one with which it began.
+    pub(crate) fn has_adapted(&self) -> bool {
+        self.rate.as_ref().is_some_and(|rate| rate.parts != rate.at_first())
     }
 
     /// Whether its cells are further apart than this.

@@ -2,6 +2,7 @@
 
 use engpass_testbed::topology::NodeKind;
 
+use crate::acted::Mechanism;
 use crate::agenda::{Event, Group};
 use crate::cell::Cell;
 use crate::engine::Engine;
@@ -54,6 +55,7 @@ impl Engine<'_> {
                 self.ledger.marked(now, self.packets[first].flow);
             }
             if let Some(router) = router {
+                self.acted.note(Mechanism::OutOfCircuit);
                 return self.arrives_at_router(now, router, first);
             }
             let position = (self.packets[first].flow, 0);

@@ -255,7 +255,8 @@ impl Engine<'_> {
         if group.len() > 1
             && self.is_known(whose)
             && !group.iter().any(|out| self.event_may_change(self.first_line(*out)))
-            && let Some(member) = self.hashed(&group, &vec![true; group.len()], &self.heads(sender), fragment)
+            && let shares = self.shares(&group, &vec![true; group.len()])
+            && let Some(member) = self.hashed(group[0], &shares, &self.heads(sender), fragment)
         {
             group = vec![group[member]];
         }

@@ -22,12 +22,12 @@ use super::{
     Drawn, Duration, IndexMap, LinkDraw, NodeDraw, Parts, SECOND, Switch, Testbed, assemble, frame_link,
     link, node, turn, uneven, way,
 };
-use crate::networks::{CircuitDraw, GeneratorDraw, SwitchDraw, tcp, udp};
+use crate::networks::{CircuitDraw, GeneratorDraw, SwitchDraw, UdpDraw, tcp, udp};
 
 /// Cells that the lines on which circuits begin can send in a run, all together.
-const AFFORDABLE_CELLS: u64 = 4_000;
+const AFFORDABLE_CELLS: u64 = 7_000;
 /// Bytes that the hosts' lines of frames can carry.
-const AFFORDABLE_BYTES: u64 = 200_000;
+const AFFORDABLE_BYTES: u64 = 350_000;
 
 /// All that was drawn, but for what the traffic is.
 #[derive(Clone, Debug)]
@@ -188,6 +188,37 @@ impl Joined {
         self.generators.iter().enumerate().map(generator).collect()
     }
 
+    /// Some traffic between the first two hosts names a circuit between the first two routers, where these are theirs.
+    fn name_circuits(
+        &self,
+        parts: &Parts,
+        circuits: &IndexMap<String, Circuit>,
+        traffic: &mut IndexMap<String, Traffic>,
+    ) {
+        let mut at: Vec<_> = self.on_frames.iter().take(2).map(|at| at % self.routers.len()).collect();
+        at.sort_unstable();
+        if at != [0, 1] {
+            return;
+        }
+        let first = |end: &String| *end == self.router(0) || *end == self.router(1);
+        let joins = |(_, circuit): &(&String, &Circuit)| first(&circuit.from) && first(&circuit.to);
+        let between: Vec<&String> = circuits.iter().filter(joins).map(|(name, _)| name).collect();
+        let first_two = |(from, to): (&str, &str)| from < "h2" && to < "h2";
+        let udp = parts.udp.iter().enumerate().filter(|(_, (draw, _))| draw.named && draw.times.0.is_some());
+        let udp = udp.map(|(i, (draw, _))| (format!("u{i}"), draw.circuit.0));
+        let tcp = parts.tcp.iter().enumerate().filter(|(_, (draw, _))| !draw.circuit.1);
+        let tcp = tcp.map(|(i, (draw, _))| (format!("t{i}"), draw.circuit.0));
+        for (name, place) in udp.chain(tcp) {
+            let of_first = first_two(traffic[&name].ends());
+            let named = Some(between[place % between.len()].clone()).filter(|_| of_first);
+            match &mut traffic[&name] {
+                Traffic::UdpStream(config) => config.circuit = named,
+                Traffic::TcpStream(config) => config.circuit = named,
+                _ => unreachable!("streams are named so"),
+            }
+        }
+    }
+
     /// The longest run that costs no more than is affordable, in picoseconds.
     fn affordable(&self, links: &IndexMap<String, Link>) -> u64 {
         let (mut cells, mut bits) = (0, 0);
@@ -226,7 +257,8 @@ impl Joined {
             (name, Router { per_packet: Duration(node.time), queue: node.queue.clone(), ecmp })
         });
         let routers = routers.collect();
-        let packets = parts.traffic(self.hosts(), duration);
+        let mut packets = parts.traffic(self.hosts(), duration);
+        self.name_circuits(&parts, &circuits, &mut packets);
         let traffic = packets.into_iter().chain(self.generators(&links, duration)).collect();
         let hosts = parts.hosts.iter().take(self.hosts()).enumerate();
         Testbed {
@@ -263,16 +295,22 @@ fn cell_link() -> impl Strategy<Value = crate::networks::LinkDraw> {
 
 /// A switch, often with room for more than a packet.
 fn switch() -> impl Strategy<Value = SwitchDraw> {
-    (crate::networks::switch(), prop_oneof![1 => Just(0u64), 2 => 60u64..=600]).prop_map(|(draw, more)| {
+    let more = prop_oneof![1 => Just(0u64), 2 => 60u64..=600];
+    // Congestion is told early mostly.
+    let efci = weighted(0.4, (0u64..=300, any::<bool>()));
+    (crate::networks::switch(), more, efci).prop_map(|(draw, more, efci)| {
         let buffer = draw.buffer + more;
-        SwitchDraw { buffer, ..draw }
+        SwitchDraw { buffer, efci: efci.or(draw.efci), ..draw }
     })
 }
 
 /// A circuit. Most shapers that adapt are not so slow that nothing comes back within the run.
 fn circuit() -> impl Strategy<Value = CircuitDraw> {
-    (crate::networks::circuit(), weighted(0.2, crate::networks::adaptive())).prop_map(|(draw, adaptive)| {
-        let policing = draw.policing.filter(|((parts, _), ..)| *parts > 500);
+    // A policer that loses now and then a cell, the last of a packet perhaps.
+    let lenient = ((3_000u64..=9_900, 0u8..8), 10_000_000u64..=1_000_000_000, Just(false));
+    let more = (weighted(0.2, crate::networks::adaptive()), weighted(0.3, lenient));
+    (crate::networks::circuit(), more).prop_map(|(draw, (adaptive, lenient))| {
+        let policing = draw.policing.filter(|((parts, _), ..)| *parts > 500).or(lenient);
         let shaping = draw.shaping.map(|(parts, how)| (parts.max(300), how));
         CircuitDraw { adaptive: draw.adaptive.or(adaptive), policing, shaping, ..draw }
     })
@@ -283,9 +321,15 @@ pub(crate) fn joined() -> impl Strategy<Value = Drawn> {
     let nodes = (
         prop_oneof![1 => vec(switch(), 0), 2 => vec(switch(), 1), 1 => vec(switch(), 2)],
         vec((node(), policy()), 2..=3),
-        vec(0usize..3, 1..=3),
+        // The first two hosts are apart mostly.
+        (vec(0usize..3, 1..=3), prop::bool::weighted(0.7)).prop_map(|(mut at, apart)| {
+            if apart {
+                at = (0..2).chain(at.into_iter().skip(2)).collect();
+            }
+            at
+        }),
         prop_oneof![2 => vec(0usize..3, 0), 3 => vec(0usize..3, 1..=2)],
-        prop::bool::weighted(0.4),
+        prop::bool::weighted(0.6),
     );
     let links = (
         vec(cell_link(), 8),
@@ -293,9 +337,18 @@ pub(crate) fn joined() -> impl Strategy<Value = Drawn> {
         (prop::bool::weighted(0.4), prop::bool::weighted(0.3)),
         (0usize..12, 0usize..6),
     );
-    let circuits = (vec(circuit(), 8), 0usize..=3, vec(crate::networks::generator(), 0..=2));
+    let circuits = (
+        vec(circuit(), 8),
+        prop_oneof![1 => 0usize..=3, 1 => 2usize..=3],
+        vec(crate::networks::generator(), 0..=2),
+    );
+    // Many datagrams are cut.
+    let datagrams = (udp(), prop::bool::weighted(0.3)).prop_map(|(draw, longer)| UdpDraw {
+        message: draw.message.max(if longer { 2_500 } else { 0 }),
+        ..draw
+    });
     let sent =
-        (vec((udp(), way()), 0..=3), vec((uneven(), way()), 0..=2), vec((tcp::stream(), way()), 0..=2));
+        (vec((datagrams, way()), 0..=3), vec((uneven(), way()), 0..=2), vec((tcp::stream(), way()), 0..=2));
     let sent =
         sent.prop_filter("something is sent", |(udp, uneven, tcp)| udp.len() + uneven.len() + tcp.len() > 0);
     let run = ((200u64..=1000, weighted(0.25, 0u64..=900)), 0usize..8);

@@ -143,7 +143,7 @@ pub(super) fn policy_of(draw: &EcmpDraw, links: &[&String]) -> Ecmp {
 pub(super) fn policy() -> impl Strategy<Value = EcmpDraw> {
     let weight = prop_oneof![4 => 1u32..=4, 1 => Just(65_535)];
     (
-        prop_oneof![1 => Just(0u8), 3 => Just(1), 3 => Just(2)],
+        prop_oneof![1 => Just(0u8), 5 => Just(1), 4 => Just(2)],
         any::<bool>(),
         0u64..6,
         vec(weighted(0.4, weight), 4),
@@ -158,7 +158,7 @@ fn event() -> impl Strategy<Value = EventDraw> {
         3 => at.prop_map(|(at, down, every)| When::At { at, down, every }),
         1 => random.prop_map(|(at, up, down)| When::Random { at, up, down }),
     ];
-    (0usize..12, weighted(0.3, 0usize..2), when).prop_map(|(link, end, when)| EventDraw { link, end, when })
+    (0usize..12, weighted(0.35, 0usize..2), when).prop_map(|(link, end, when)| EventDraw { link, end, when })
 }
 
 /// A random network of frames with equally short ways.
@@ -168,6 +168,13 @@ pub(crate) fn mesh() -> impl Strategy<Value = Drawn> {
     // Nodes are routers mostly, and hosts stand at the ends mostly.
     let nodes = vec((node(), prop::bool::weighted(0.9)), 4..=5);
     let at = vec(prop_oneof![2 => 0usize..2, 1 => 0usize..5], 2..=4);
+    // The first two hosts are apart mostly.
+    let at = (at, prop::bool::weighted(0.7)).prop_map(|(mut at, apart)| {
+        if apart {
+            (at[0], at[1]) = (0, 1);
+        }
+        at
+    });
     let graph = (shape, nodes, at, vec(link(), 10));
     let order = (0usize..10, 0usize..5, prop::bool::weighted(0.5));
     let sent =
