@@ -148,7 +148,7 @@ fn from_outside(point: &Point, mut random: Stream) -> Answer {
     network.run_until(now + 500_000_000_000, &mut |output| told.push(output));
     for output in told {
         let line = match output {
-            Output::Delivered { at, way, token, ce } => format!("{token}, way {way}: delivered {at}, {ce}"),
+            Output::Delivered { at, way, token, ce, .. } => format!("{token}, way {way}: delivered {at}, {ce}"),
             Output::Lost { at, lost_at, way, token, place } => {
                 format!("{token}, way {way}: lost {lost_at}, told {at}, {:?}", network.place(place))
             }
