@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use engpass_model::wire::Framing;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
-use engpass_model::wire::{Encapsulation, Framing};
 use engpass_testbed::topology::{Line, LinkEnds};
 
-use crate::books::{Carried, Cut};
+use crate::books::{Carried, CarriedPacket, Cut};
 use crate::cell::LineId;
 use crate::engine::Engine;
 use crate::idle_reasons::by_largest_remainders;
 use crate::ledger::{Datagram, Fate};
-use crate::packet::{Way, way_index};
 use crate::wire::{GAP, PREAMBLE, cells, ethernet_header, ethernet_padding};
 
 /// Parts of a line by account.
@@ -160,7 +159,7 @@ impl Engine<'_> {
         let (mut payload, mut duplicate) = (0, 0);
         // The receiver refused the end of the payload.
         let wanted = datagram.bytes() - datagram.refused;
-        for &(offset, bytes) in &carried.packets {
+        for &CarriedPacket { offset, bytes, vc } in &carried.packets {
             let header = datagram.header.saturating_sub(offset).min(bytes);
             payload += bytes - header;
             duplicate += (offset + bytes).saturating_sub(wanted.max(offset + header));
@@ -169,7 +168,7 @@ impl Engine<'_> {
             let ip = IP_HEADER_BYTES + bytes;
             match link.lines[0].framing {
                 Framing::Cells { .. } => {
-                    let sdu = self.encapsulation(datagram).sdu(ip);
+                    let sdu = self.sdu(vc.expect("cells go on circuits"), ip);
                     layers.push(("encapsulation", sdu - ip));
                     layers.push(("AAL5 trailers", 8));
                     layers.push(("padding", cells(sdu) * 48 - sdu - 8));
@@ -184,12 +183,5 @@ impl Engine<'_> {
         layers.push(("delivered", payload - duplicate));
         layers.push(("duplicate", duplicate));
         layers
-    }
-
-    fn encapsulation(&self, datagram: &Datagram) -> Encapsulation {
-        match self.ways[way_index(datagram.flow, datagram.back)] {
-            Way::Circuit(vc) => self.topology.circuits[self.vcs[vc].circuit].encapsulation,
-            Way::Links { .. } => unreachable!("cells go on circuits"),
-        }
     }
 }

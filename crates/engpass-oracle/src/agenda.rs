@@ -53,6 +53,10 @@ pub(crate) enum Event {
     RouterDone { router: usize },
     /// A transmitter may take its next cell or packet.
     Takes(LineId),
+    /// At a router the line on which a circuit begins starts the last cell of the packet in work.
+    LastCellBegins { vc: usize },
+    /// The queue in front of a circuit may hand over its next packet.
+    AsksForPacket { vc: usize },
     /// A shaper hears of a PDU, and whether it had the EFCI mark.
     Answer { vc: usize, marked: bool },
     /// All cells of a good PDU are at the host.

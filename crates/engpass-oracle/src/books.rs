@@ -31,8 +31,18 @@ pub(crate) struct Carried {
     pub(crate) units: u64,
     /// Some were not counted.
     pub(crate) partly: bool,
-    /// Packets of it: where in its IP payload they began, and how many bytes of that they had.
-    pub(crate) packets: Vec<(u64, u64)>,
+    /// Packets of it.
+    pub(crate) packets: Vec<CarriedPacket>,
+}
+
+/// A packet that a line carried.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CarriedPacket {
+    /// Where in the IP payload of its datagram it began, and how many bytes of that it had.
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    /// The direction of a circuit that it was on, if it came in cells.
+    pub(crate) vc: Option<usize>,
 }
 
 /// A transmission that the beginning of the counted time cut, in terms of the line's pace.
@@ -101,9 +111,10 @@ impl Engine<'_> {
         carried.units += u64::from(whole);
         carried.partly |= !whole;
         if cell.last {
-            carried.packets.push((packet.offset, packet.bytes));
+            let (offset, bytes, vc) = (packet.offset, packet.bytes, Some(cell.vc));
+            carried.packets.push(CarriedPacket { offset, bytes, vc });
         }
-        self.data_leaves(line, cell.packet, 1, cell.last);
+        self.data_leaves(line, (cell.packet, Some(cell.vc)), 1, cell.last);
     }
 
     /// A frame's time on a line is about to be over.
@@ -122,8 +133,9 @@ impl Engine<'_> {
         let carried = self.books.carried.entry((line, packet.datagram)).or_default();
         carried.units += if whole { sending.bytes - physical } else { 0 };
         carried.partly |= !whole;
-        carried.packets.push((packet.offset, packet.bytes));
-        self.data_leaves(line, sending.packet, sending.bytes, true);
+        let (offset, bytes) = (packet.offset, packet.bytes);
+        carried.packets.push(CarriedPacket { offset, bytes, vc: None });
+        self.data_leaves(line, (sending.packet, None), sending.bytes, true);
     }
 
     /// Whether a transmission that ends now began and ended in the counted time. One that only ended there is cut.

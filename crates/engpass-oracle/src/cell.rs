@@ -2,7 +2,7 @@
 
 use engpass_model::time::Pace;
 use engpass_testbed::Topology;
-use engpass_testbed::topology::Hop;
+use engpass_testbed::topology::{Hop, NodeId};
 
 /// The transmitter of one direction of a link: the link, and which of its ends it stands at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +34,9 @@ pub(crate) struct Vc {
     pub(crate) forward: bool,
     /// The lines it crosses.
     pub(crate) lines: Vec<LineId>,
+    /// Hosts or routers: where packets become cells, and where cells become packets again.
+    pub(crate) from: NodeId,
+    pub(crate) to: NodeId,
 }
 
 /// Index of a direction of a circuit.
@@ -47,8 +50,9 @@ pub(crate) fn vcs(topology: &Topology) -> Vec<Vc> {
     for (circuit, path) in topology.circuits.iter().enumerate() {
         let there = path.route.iter().map(|hop| LineId::of(topology, *hop)).collect();
         let back = path.route.iter().rev().map(|hop| LineId::of(topology, turned(*hop))).collect();
-        vcs.push(Vc { circuit, forward: true, lines: there });
-        vcs.push(Vc { circuit, forward: false, lines: back });
+        let (from, to) = (path.route[0].from, path.route[path.route.len() - 1].to);
+        vcs.push(Vc { circuit, forward: true, lines: there, from, to });
+        vcs.push(Vc { circuit, forward: false, lines: back, from: to, to: from });
     }
     vcs
 }

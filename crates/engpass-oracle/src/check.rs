@@ -6,7 +6,7 @@ use engpass_model::switch::Switch;
 use engpass_testbed::topology::NodeKind;
 
 use crate::engine::Engine;
-use crate::outcome::{Cause, Departing, Observed, Place};
+use crate::outcome::{Departing, Observed, Place};
 use crate::resolve::kind;
 
 impl Engine<'_> {
@@ -24,18 +24,7 @@ impl Engine<'_> {
         for (index, vc) in self.vcs.iter().enumerate() {
             let mut entered = self.emitted[index];
             for (hop, &line) in vc.lines.iter().enumerate() {
-                let of_this = |flow: usize| self.topology.flows[flow].circuit == Some(vc.circuit);
-                let lost_at = |place: Place| {
-                    let here = seen.losses.iter().filter(|(key, _)| key.place == place && of_this(key.flow));
-                    here.map(|(_, lost)| lost.cells).sum::<u64>()
-                };
-                if hop == 1 && vc.forward {
-                    entered -= lost_at(Place::Policer { circuit: vc.circuit });
-                }
-                let lost: u64 = [Cause::Full, Cause::LowPriority, Cause::Policy]
-                    .map(|cause| lost_at(Place::Port { link: line.link, end: line.end, cause }))
-                    .iter()
-                    .sum();
+                let lost = self.cells_lost.get(&(line, index)).copied().unwrap_or(0);
                 let queued = self.lines[&line].cells().filter(|cell| cell.vc == index).count();
                 let key =
                     Departing { link: line.link, end: line.end, circuit: vc.circuit, forward: vc.forward };
@@ -49,13 +38,31 @@ impl Engine<'_> {
             }
             let arrived = self.arrived(index);
             if entered != arrived {
-                return Err(format!("direction {index}: {entered} cells came to the host, it has {arrived}"));
+                return Err(format!(
+                    "direction {index}: {entered} cells came to its end, which has {arrived}"
+                ));
+            }
+        }
+        for &(line, _) in self.cells_lost.keys() {
+            let by_circuit: u64 =
+                self.cells_lost.range((line, 0)..=(line, usize::MAX)).map(|(_, lost)| lost).sum();
+            let here = |place: &Place| match *place {
+                Place::Port { link, end, .. } | Place::Policer { link, end } => {
+                    (link, end) == line.position()
+                }
+                _ => false,
+            };
+            let told = seen.losses.iter().filter(|(key, _)| here(&key.place));
+            let told: u64 = told.map(|(_, lost)| lost.cells).sum();
+            if told != by_circuit {
+                return Err(format!("{line:?}: {by_circuit} cells were lost, and {told} are told"));
             }
         }
         Ok(())
     }
 
-    /// Every packet that came to a line of frames was lost there, is there, or has left; and no more are on the way than left.
+    /// Every packet that came to a line of frames was lost there, is there, or has left; and no more are on the way than left. Likewise in front
+    /// of circuits at routers.
     ///
     /// # Errors
     /// The first line where packets are missing, or too many.
@@ -77,6 +84,14 @@ impl Engine<'_> {
             let on_the_way = self.agenda.frames_on_the_way().filter(|on| *on == line).count() as u64;
             if on_the_way > left {
                 return Err(format!("{line:?}: {on_the_way} are on the way, and {left} left"));
+            }
+        }
+        for (&vc, this) in &self.entrances {
+            let (came, lost, handed, holds) = this.counts();
+            if came != lost + handed + holds {
+                return Err(format!(
+                    "in front of direction {vc}: {came} came, {lost} were lost, {handed} were handed over, {holds} wait"
+                ));
             }
         }
         Ok(())

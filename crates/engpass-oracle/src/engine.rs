@@ -13,10 +13,12 @@ use engpass_model::wire::Framing;
 use engpass_testbed::topology::{NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
+use crate::acted::Acted;
 use crate::agenda::{Agenda, Event, Group, Sender};
 use crate::books::Books;
 use crate::cell::{Cell, LineId, Vc, vc_index, vcs};
 use crate::cpu::Cpu;
+use crate::entrance::{Entrance, entrances};
 use crate::frame_line::FrameLine;
 use crate::generator::Generator;
 use crate::host::Process;
@@ -26,7 +28,7 @@ use crate::line::Line;
 use crate::nic::{Nic, Shaper};
 use crate::outages::Outages;
 use crate::outcome::Observed;
-use crate::packet::{Packet, Way, ways};
+use crate::packet::{Out, Packet, Way, ways};
 use crate::policer::Policer;
 use crate::reassembly::Reassembly;
 use crate::resolve::{kind, resolve};
@@ -65,18 +67,23 @@ pub struct Engine<'a> {
     pub(crate) vcs: Vec<Vc>,
     /// Both ways of all flows.
     pub(crate) ways: Vec<Way>,
-    /// Cells that reached the NIC's line so far, by direction of circuit.
+    /// Cells that reached the first line so far, by direction of circuit.
     pub(crate) emitted: Vec<u64>,
     /// The transmitters at both ends of all ATM links.
     pub(crate) lines: BTreeMap<LineId, Line>,
     /// Those of the other links.
     pub(crate) frame_lines: BTreeMap<LineId, FrameLine>,
+    /// By direction of circuit, the queue in front of it where it begins at a router.
+    pub(crate) entrances: BTreeMap<usize, Entrance>,
+    /// Cells that each line, or the policer in front of it, has lost, by direction of circuit.
+    pub(crate) cells_lost: BTreeMap<(LineId, usize), u64>,
     /// Packets that came to each of these, and those that waited when the line went down.
     pub(crate) entered: BTreeMap<LineId, u64>,
     pub(crate) flushed: BTreeMap<LineId, u64>,
     /// By router and group, how many turns were taken.
-    pub(crate) turns: BTreeMap<(NodeId, Vec<LineId>), u64>,
+    pub(crate) turns: BTreeMap<(NodeId, Vec<Out>), u64>,
     pub(crate) outages: Outages,
+    pub(crate) acted: Acted,
     pub(crate) seed: u64,
     /// At both ends of all links; only those at hosts are used.
     pub(crate) nics: Vec<[Nic; 2]>,
@@ -106,9 +113,6 @@ pub struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     /// The network at its beginning, nothing done.
-    ///
-    /// # Panics
-    /// When a way joins circuits and links: docs/model.md does not say how that moves.
     pub fn new(testbed: &'a Testbed, seed: u64) -> Self {
         let topology = resolve(testbed);
         let vcs = vcs(&topology);
@@ -122,18 +126,21 @@ impl<'a> Engine<'a> {
             histories: Vec::new(),
             possible: Vec::new(),
             reasons: BTreeMap::new(),
-            ways: ways(&topology),
+            ways: ways(&topology, &vcs),
             emitted: vec![0; vcs.len()],
             lines: lines(testbed, &topology),
             frame_lines: frame_lines(testbed, &topology, seed),
+            entrances: entrances(&topology, &vcs, seed),
+            cells_lost: BTreeMap::new(),
             entered: BTreeMap::new(),
             flushed: BTreeMap::new(),
             turns: BTreeMap::new(),
             outages: Outages::default(),
+            acted: Acted::default(),
             seed,
             nics: topology.links.iter().map(|_| <[Nic; 2]>::default()).collect(),
             shapers: vcs.iter().map(|vc| Shaper::new(testbed, &topology, vc)).collect(),
-            policers: topology.circuits.iter().map(|circuit| Policer::of(topology.hosts, circuit)).collect(),
+            policers: topology.circuits.iter().map(Policer::of).collect(),
             pdus: BTreeMap::new(),
             reassembly: vcs.iter().map(|_| Reassembly::default()).collect(),
             routers: testbed.routers.values().map(|_| Router::default()).collect(),
@@ -217,10 +224,10 @@ impl<'a> Engine<'a> {
         self.testbed.run.duration.0
     }
 
-    /// The direction of a circuit that a flow takes.
+    /// The direction of a circuit that a generator's cells take.
     ///
     /// # Panics
-    /// If it takes none.
+    /// If the flow is no generator's.
     pub(crate) fn vc_of(&self, flow: usize) -> usize {
         let path = &self.topology.flows[flow];
         vc_index(path.circuit.expect("cells go on circuits"), path.forward)
@@ -241,6 +248,12 @@ impl<'a> Engine<'a> {
         self.topology.links[line.link].ends[line.end] < self.topology.hosts
     }
 
+    /// Whether the transmitter is at a switch.
+    fn at_switch(&self, line: LineId) -> bool {
+        let node = self.topology.links[line.link].ends[line.end];
+        matches!(kind(&self.topology, node), NodeKind::Switch(_))
+    }
+
     fn happens(&mut self, now: u64, event: Event) {
         match event {
             Event::TransmissionEnds(line) => self.transmission_ends(now, line),
@@ -252,6 +265,8 @@ impl<'a> Engine<'a> {
             Event::RouterDone { router } => self.router_done(now, router),
             Event::Takes(line) if self.lines.contains_key(&line) => self.takes(line),
             Event::Takes(line) => self.takes_packet(now, line),
+            Event::LastCellBegins { vc } => self.last_cell_begins(now, vc),
+            Event::AsksForPacket { vc } => self.asks_for_packet(now, vc),
             Event::Answer { vc, marked } => self.answer(vc, marked),
             Event::PacketComplete { packet } => self.packet_complete(now, packet),
             Event::CpuEnds { host, item } => self.cpu_ends(now, host, item),
@@ -278,7 +293,9 @@ impl<'a> Engine<'a> {
 
     /// A transmitter may take its next cell or packet.
     pub(crate) fn may_take(&mut self, at: u64, line: LineId) {
-        let group = if self.at_host(line) { Group::NicTakes } else { Group::PortTakes };
+        // Where packets become cells, at routers, too, a line takes its next cell when all have come that do.
+        let becomes_cells = self.lines.contains_key(&line) && !self.at_switch(line);
+        let group = if self.at_host(line) || becomes_cells { Group::NicTakes } else { Group::PortTakes };
         self.agenda.put(at, group, line.position(), Event::Takes(line));
     }
 
@@ -305,7 +322,7 @@ impl<'a> Engine<'a> {
         cell.hop += 1;
         match self.vcs[cell.vc].lines.get(cell.hop) {
             Some(next) => self.arrives_at_switch(now, *next, cell),
-            None => self.arrives_at_host(now, cell),
+            None => self.leaves_circuit(now, cell),
         }
     }
 }

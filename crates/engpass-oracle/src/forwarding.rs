@@ -5,9 +5,8 @@ use engpass_model::forward::{Ecmp, Hash, HashFields, Heads, RoundRobin};
 use engpass_testbed::topology::{NodeId, NodeKind};
 
 use crate::agenda::Sender;
-use crate::cell::LineId;
 use crate::engine::Engine;
-use crate::packet::Way;
+use crate::packet::Out;
 use crate::resolve::kind;
 
 /// Address of the host with index 0, 10.0.0.1.
@@ -18,41 +17,59 @@ const PORT: u16 = 5001;
 const FIRST_PORT: u16 = 49_152;
 const PORTS: u64 = 16_384;
 
-impl Engine<'_> {
-    /// The lines on which packets of a way may leave a node.
-    pub(crate) fn group_at(&self, way: usize, node: NodeId) -> Vec<LineId> {
-        match &self.ways[way] {
-            Way::Links { at, .. } => at.get(&node).cloned().unwrap_or_default(),
-            Way::Circuit(_) => unreachable!("a packet on a circuit is carried in cells"),
+/// Members of a group, and their weights.
+pub(crate) type Shares = Vec<(usize, u64)>;
+
+/// The member whose turn it is.
+fn in_turn(turn: u64, shares: &Shares) -> usize {
+    let total: u64 = shares.iter().map(|(_, weight)| weight).sum();
+    let mut place = turn % total;
+    for &(member, weight) in shares {
+        if place < weight {
+            return member;
         }
+        place -= weight;
+    }
+    unreachable!("a turn is some member's")
+}
+
+impl Engine<'_> {
+    /// What packets of a way may take from a node.
+    pub(crate) fn group_at(&self, way: usize, node: NodeId) -> Vec<Out> {
+        self.ways[way].at.get(&node).cloned().unwrap_or_default()
     }
 
-    /// A packet is at a node: the line on which it goes on.
-    pub(crate) fn way_out(&mut self, node: NodeId, packet: usize) -> LineId {
+    /// A packet is at a node: what it takes from there.
+    pub(crate) fn way_out(&mut self, node: NodeId, packet: usize) -> Out {
         let this = &self.packets[packet];
         let group = self.group_at(this.way, node);
         if group.len() == 1 {
             return group[0];
         }
-        let up: Vec<bool> = group.iter().map(|line| self.outages.is_seen_up(*line)).collect();
+        let up: Vec<bool> = group.iter().map(|out| self.outages.is_seen_up(self.first_line(*out))).collect();
         let fragment = this.bytes < self.ledger.datagram(this.datagram).bytes();
+        let datagram = this.datagram;
         let heads = self.heads(self.senders()[this.discipline_flow as usize]);
-        let member = self.hashed(&group, &up, &heads, fragment);
-        let member = member.unwrap_or_else(|| self.in_turn(node, &group, &up));
+        let shares = self.shares(&group, &up);
+        let equal: Shares = shares.iter().map(|(member, _)| (*member, 1)).collect();
+        let turn = self.turns.get(&(node, group.clone())).copied().unwrap_or(0);
+        let choose = |shares: &Shares| {
+            let hashed = self.hashed(group[0], shares, &heads, fragment);
+            hashed.unwrap_or_else(|| in_turn(turn, shares))
+        };
+        let (member, by_equal_weights) = (choose(&shares), choose(&equal));
+        *self.turns.entry((node, group.clone())).or_default() += 1;
+        self.note_choice(node, (&group, &up), member, by_equal_weights);
+        if fragment {
+            self.acted.fragment_leaves(node, datagram, group[member]);
+        }
         group[member]
     }
 
-    /// The member of a group that the hash of a packet's headers chooses, where the policy of the router is one; `up` are those that the router sees up.
-    pub(crate) fn hashed(
-        &self,
-        group: &[LineId],
-        up: &[bool],
-        heads: &Heads,
-        fragment: bool,
-    ) -> Option<usize> {
-        let Ecmp::Hash(Hash { fields, seed, .. }) = self.policy_of(group[0]) else { return None };
+    /// The member of a group that the hash of a packet's headers chooses, where the policy of the router is one. `first` is the first of the group.
+    pub(crate) fn hashed(&self, first: Out, shares: &Shares, heads: &Heads, fragment: bool) -> Option<usize> {
+        let Ecmp::Hash(Hash { fields, seed, .. }) = self.policy_of(first) else { return None };
         let hash = hash32(*seed, heads, *fields == HashFields::Layer4 && !fragment);
-        let shares = self.shares(group, up);
         let total: u128 = shares.iter().map(|(_, weight)| u128::from(*weight)).sum();
         let mut cumulative = 0;
         let mut last_of = |weight: u64| {
@@ -64,38 +81,24 @@ impl Engine<'_> {
         Some(chosen.expect("the last share ends with the last number").0)
     }
 
-    /// The member of a group whose turn it is.
-    fn in_turn(&mut self, router: NodeId, group: &[LineId], up: &[bool]) -> usize {
-        let shares = self.shares(group, up);
-        let total: u64 = shares.iter().map(|(_, weight)| weight).sum();
-        let turn = self.turns.entry((router, group.to_vec())).or_default();
-        let mut place = *turn % total;
-        *turn += 1;
-        for (member, weight) in shares {
-            if place < weight {
-                return member;
-            }
-            place -= weight;
-        }
-        unreachable!("a turn is some member's")
-    }
-
     /// The members that a policy chooses among, and their weights: those that are up, or all where none is.
-    fn shares(&self, group: &[LineId], up: &[bool]) -> Vec<(usize, u64)> {
+    pub(crate) fn shares(&self, group: &[Out], up: &[bool]) -> Shares {
         let weights = match self.policy_of(group[0]) {
             Ecmp::Hash(Hash { weights, .. }) | Ecmp::RoundRobin(RoundRobin { weights }) => weights,
             Ecmp::First(_) => unreachable!("it has one way"),
         };
         let all = !up.contains(&true);
-        let of = |line: &LineId| {
-            u64::from(weights.get(&self.topology.links[line.link].name).copied().unwrap_or(1))
+        let of = |out: &Out| {
+            let link = &self.topology.links[self.first_line(*out).link];
+            u64::from(weights.get(&link.name).copied().unwrap_or(1))
         };
         let members = group.iter().enumerate().filter(|(member, _)| all || up[*member]);
-        members.map(|(member, line)| (member, of(line))).collect()
+        members.map(|(member, out)| (member, of(out))).collect()
     }
 
-    /// The policy of the router that a line begins at.
-    fn policy_of(&self, line: LineId) -> &Ecmp {
+    /// The policy of the router that a leg begins at.
+    fn policy_of(&self, out: Out) -> &Ecmp {
+        let line = self.first_line(out);
         let node = self.topology.links[line.link].ends[line.end];
         match kind(&self.topology, node) {
             NodeKind::Router(router) => &self.testbed.routers[router].ecmp,

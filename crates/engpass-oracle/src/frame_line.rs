@@ -15,6 +15,7 @@ use crate::agenda::{Event, Flying, Group};
 use crate::cell::{LineId, after};
 use crate::engine::Engine;
 use crate::outcome::Place;
+use crate::packet::Out;
 use crate::queue::{self, Discipline, Dropped, Length};
 use crate::resolve::kind;
 use crate::wire::{GAP, PREAMBLE, line_bytes};
@@ -324,7 +325,7 @@ impl Engine<'_> {
         match kind(&self.topology, node) {
             NodeKind::Host(_) => self.packet_complete(now, packet),
             NodeKind::Switch(_) => {
-                let next = self.way_out(node, packet);
+                let Out::Line(next) = self.way_out(node, packet) else { unreachable!("switches have links") };
                 self.joins_queue(now, next, packet);
             }
             NodeKind::Router(router) => self.arrives_at_router(now, router, packet),

@@ -6,7 +6,7 @@ use crate::accounts::Unit;
 use crate::agenda::Sender;
 use crate::cell::LineId;
 use crate::engine::Engine;
-use crate::packet::{Way, way_index};
+use crate::packet::Out;
 use crate::sender_state::{SenderState, StateSums};
 
 /// Why a line was idle, in the order of the accounts: states of a sender that could have used it, and reasons that are none.
@@ -73,6 +73,8 @@ struct LastPacket {
     sums: Option<StateSums>,
     /// Cells or bytes of the sender that have left the line since then.
     since: u64,
+    /// The direction of a circuit on which it came, if it did.
+    vc: Option<usize>,
 }
 
 /// Who could have used a line when it was idle.
@@ -117,7 +119,13 @@ impl LineReasons {
 
 impl Engine<'_> {
     /// Cells or bytes of a packet leave a line, its last ones perhaps.
-    pub(crate) fn data_leaves(&mut self, line: LineId, packet: usize, units: u64, last: bool) {
+    pub(crate) fn data_leaves(
+        &mut self,
+        line: LineId,
+        (packet, vc): (usize, Option<usize>),
+        units: u64,
+        last: bool,
+    ) {
         let this = &self.packets[packet];
         let datagram = self.ledger.datagram(this.datagram);
         if datagram.generated || datagram.number.is_none() {
@@ -130,18 +138,18 @@ impl Engine<'_> {
         if !last {
             return;
         }
-        let LastPacket { sums: then, since } = reasons.senders[&sender];
+        let LastPacket { sums: then, since, .. } = reasons.senders[&sender];
         let sums = self.histories[sender].sums(emitted.expect("what leaves a line was emitted"));
         let idle = reasons.open(self.books.idle_of(line));
         if let User::Shared(_) = self.user_of(line) {
             let own = self.unit(line).time(since);
-            let held_back = self.held_back_by(line, sender);
+            let held_back = self.held_back_by(line, sender, vc);
             let reasons = self.reasons.entry(line).or_default();
             apportion(&mut reasons.reasons, idle, difference(sums, then), own, held_back);
         }
         let reasons = self.reasons.entry(line).or_default();
         reasons.last = Some(sender);
-        reasons.senders.insert(sender, LastPacket { sums: Some(sums), since: 0 });
+        reasons.senders.insert(sender, LastPacket { sums: Some(sums), since: 0, vc });
     }
 
     /// The idle time of a line in the counted time up to `at`, by reason.
@@ -160,13 +168,16 @@ impl Engine<'_> {
                 let history = &self.histories[sender];
                 let own = at - self.books.from() - rest;
                 let sums = difference(history.sums(at), Some(history.before));
-                apportion(&mut reasons, rest, sums, own, self.held_back_by(line, sender));
+                let vc = self.first_vc_over(sender, line);
+                apportion(&mut reasons, rest, sums, own, self.held_back_by(line, sender, vc));
             }
             User::Shared(first) => {
                 let sender = this.last.unwrap_or(first);
                 let last = this.senders.get(&sender).copied().unwrap_or_default();
                 let sums = difference(self.histories[sender].sums(at), last.sums);
-                let (own, held_back) = (self.unit(line).time(last.since), self.held_back_by(line, sender));
+                let vc = if last.sums.is_some() { last.vc } else { self.first_vc_over(sender, line) };
+                let (own, held_back) =
+                    (self.unit(line).time(last.since), self.held_back_by(line, sender, vc));
                 apportion(&mut reasons, rest, sums, own, held_back);
             }
         }
@@ -175,13 +186,6 @@ impl Engine<'_> {
 
     pub(crate) fn unit(&self, line: LineId) -> Unit {
         Unit::of(self.topology.links[line.link].lines[line.end])
-    }
-
-    fn flow_of_sender(&self, number: usize) -> usize {
-        match self.senders()[number] {
-            Sender::Process(flow) => flow,
-            Sender::Endpoint(endpoint) => self.endpoints[endpoint].flow,
-        }
     }
 
     /// Whether cells of a generator cross a line.
@@ -215,13 +219,22 @@ impl Engine<'_> {
         }
     }
 
-    /// Why a line was idle while a sender was sending.
-    fn held_back_by(&self, line: LineId, sender: usize) -> IdleReason {
+    /// The first circuit on which packets of a sender may come to a line.
+    fn first_vc_over(&self, sender: usize, line: LineId) -> Option<usize> {
+        let outs = self.possible[sender].outs.iter();
+        let mut vcs = outs.filter_map(|out| match out {
+            Out::Circuit(vc) => Some(*vc),
+            Out::Line(_) => None,
+        });
+        vcs.find(|vc| self.vcs[*vc].lines.contains(&line))
+    }
+
+    /// Why a line was idle while a sender was sending, whose packet came on this circuit, if it did on any.
+    fn held_back_by(&self, line: LineId, sender: usize, vc: Option<usize>) -> IdleReason {
         if self.possible[sender].avoidable.contains(&line) {
             return IdleReason::OtherWay;
         }
-        let flow = self.flow_of_sender(sender);
-        let Way::Circuit(vc) = self.ways[way_index(flow, false)] else { return IdleReason::Upstream };
+        let Some(vc) = vc else { return IdleReason::Upstream };
         let first = self.vcs[vc].lines[0];
         let shaped = self.shapers[vc].adapts()
             || [first, line].iter().all(|line| self.shapers[vc].is_slower_than(self.lines[line].pace()));

@@ -5,6 +5,7 @@
 //! of `engpass-network` hold the fast engine against it, and the benchmarks measure how much time the trains of cells save.
 
 mod accounts;
+pub mod acted;
 mod agenda;
 mod arrivals;
 mod books;
@@ -13,6 +14,7 @@ mod check;
 mod cost;
 mod cpu;
 pub mod engine;
+mod entrance;
 mod forwarding;
 mod fragments;
 mod frame_line;

@@ -68,6 +68,11 @@ impl Line {
         self.sending.is_some().then(|| (self.base, self.n - 1))
     }
 
+    /// When the last of the cells that are here will have left, where there is one class.
+    pub(crate) fn all_left(&self) -> u64 {
+        self.base + after(self.slot, self.n + self.waiting[0].len() as u64)
+    }
+
     /// A cell joins its class's queue at `now`.
     pub(crate) fn join(&mut self, now: u64, cell: Cell, class: usize) {
         let idle = self.cells().next().is_none();

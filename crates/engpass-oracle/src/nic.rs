@@ -12,7 +12,7 @@ use engpass_testbed::{Testbed, Topology};
 use crate::agenda::{Event, Group, Sender};
 use crate::cell::{Cell, LineId, Vc, after};
 use crate::engine::{Engine, Source};
-use crate::packet::{Packet, Way};
+use crate::packet::{Out, Packet};
 use crate::wire::cells;
 
 /// Memory of the NIC at a host's end of a link.
@@ -50,6 +50,11 @@ struct Rate {
 }
 
 impl Rate {
+    /// The rate with which it begins, in parts of 10 000.
+    fn at_first(&self) -> u64 {
+        parts(self.config.start.unwrap_or(self.config.min))
+    }
+
     fn lower(&mut self) {
         let left = self.parts * (1_000_000_000 - self.config.decrease.0) / 1_000_000_000;
         self.parts = left.max(parts(self.config.min));
@@ -84,6 +89,11 @@ impl Shaper {
         self.rate.is_some()
     }
 
+    /// Whether its rate is not the one with which it began.
+    pub(crate) fn has_adapted(&self) -> bool {
+        self.rate.as_ref().is_some_and(|rate| rate.parts != rate.at_first())
+    }
+
     /// Whether its cells are further apart than this.
     pub(crate) fn is_slower_than(&self, pace: Pace) -> bool {
         let ((num, den), (other, of)) = (self.pace.ratio(), pace.ratio());
@@ -91,8 +101,19 @@ impl Shaper {
     }
 
     /// When the next emission may be.
-    fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         self.base + after(self.pace, self.n)
+    }
+
+    /// If the rate adapts, the first cell of a frame is about to be emitted, at `now`.
+    pub(crate) fn begins_frame(&mut self, now: u64) {
+        let Some(rate) = &mut self.rate else { return };
+        if rate.unanswered >= rate.config.patience {
+            rate.lower();
+        }
+        rate.unanswered += 1;
+        self.pace = rate.slot.stretched(10_000, rate.parts);
+        (self.base, self.n) = (now, 0);
     }
 }
 
@@ -108,13 +129,9 @@ impl Engine<'_> {
                 before.filter(|source| matches!(source, Source::Process(_))).count()
             }
         };
-        let (cells, room) = match &self.ways[way] {
-            Way::Circuit(vc) => {
-                let circuit = self.vcs[*vc].circuit;
-                let sdu = self.topology.circuits[circuit].encapsulation.sdu(IP_HEADER_BYTES + bytes);
-                (cells(sdu), sdu)
-            }
-            Way::Links { .. } => (0, IP_HEADER_BYTES + bytes),
+        let room = match self.ways[way].first {
+            Out::Circuit(vc) => self.sdu(vc, IP_HEADER_BYTES + bytes),
+            Out::Line(_) => IP_HEADER_BYTES + bytes,
         };
         Packet {
             flow: this.flow,
@@ -126,7 +143,7 @@ impl Engine<'_> {
             ttl: self.testbed.traffic[this.flow].ttl().expect("packets have a time to live"),
             ect: this.segment.is_some_and(|(segment, _)| segment.ect),
             ce: false,
-            cells,
+            cells: 0,
             emitted: None,
             room,
         }
@@ -142,7 +159,7 @@ impl Engine<'_> {
     /// A sender has a packet to hand over: at once if it has room, else it waits behind those who wait.
     pub(crate) fn packet_handed(&mut self, now: u64, sender: Sender) {
         let way = self.packet_in_work(sender).way;
-        let nic = self.ways[way].nic(&self.vcs);
+        let nic = self.nic_of(way);
         self.nic(nic).waiting.push_back(sender);
         if self.nic(nic).waiting.len() == 1 {
             self.serve_waiting(now, nic);
@@ -167,11 +184,11 @@ impl Engine<'_> {
         self.history(sender).enters_nic();
         self.look_again(now, nic);
         let number = self.packets.len();
-        let (way, cells) = (packet.way, packet.cells);
+        let first = self.ways[packet.way].first;
         self.packets.push(packet);
-        match self.ways[way] {
-            Way::Circuit(vc) => self.hand_to_shaper(now, vc, number, cells),
-            Way::Links { .. } => self.joins_queue(now, nic, number),
+        match first {
+            Out::Circuit(vc) => self.hand_to_shaper(now, vc, number),
+            Out::Line(line) => self.joins_queue(now, line, number),
         }
         match sender {
             Sender::Process(flow) => self.process_goes_on(now, flow),
@@ -201,7 +218,9 @@ impl Engine<'_> {
     }
 
     /// All cells of a packet are handed to the shaper of their direction of the circuit.
-    fn hand_to_shaper(&mut self, now: u64, vc: usize, packet: usize, cells: u64) {
+    pub(crate) fn hand_to_shaper(&mut self, now: u64, vc: usize, packet: usize) {
+        let cells = cells(self.sdu(vc, self.packets[packet].ip()));
+        self.packets[packet].cells = cells;
         let clp = self.topology.circuits[self.vcs[vc].circuit].clp;
         let shaper = &mut self.shapers[vc];
         if shaper.waiting.is_empty() {
@@ -220,27 +239,26 @@ impl Engine<'_> {
 
     /// A shaper emits its first cell, which reaches the line in the same instant.
     pub(crate) fn shaper_emits(&mut self, now: u64, vc: usize) {
+        let at_host = self.at_host(self.vcs[vc].lines[0]);
         let shaper = &mut self.shapers[vc];
         let cell = shaper.waiting.pop_front().expect("a shaper emits what it was handed");
-        if let (Some(rate), 0) = (&mut shaper.rate, cell.number) {
-            if rate.unanswered >= rate.config.patience {
-                rate.lower();
-            }
-            rate.unanswered += 1;
-            shaper.pace = rate.slot.stretched(10_000, rate.parts);
-            shaper.base = now;
-            shaper.n = 0;
+        if cell.number == 0 && at_host {
+            shaper.begins_frame(now);
         }
         shaper.n += 1;
         let more = !shaper.waiting.is_empty();
-        if cell.last {
+        if cell.last && at_host {
             self.packet_emitted(now, cell.packet, now + self.slot_of_nic(vc));
         }
         let shaper = &mut self.shapers[vc];
         if more {
             self.agenda.put(shaper.next(), Group::CellReachesNic, (vc, 0), Event::ShaperEmits { vc });
         }
+        let last = cell.last;
         self.reaches_nic_line(now, cell);
+        if last && !at_host {
+            self.last_cell_waits(now, vc);
+        }
     }
 
     /// Time of a cell on the line of the NIC, rounded down.
@@ -260,7 +278,7 @@ impl Engine<'_> {
         self.histories[this.discipline_flow as usize].emitted(now, until);
     }
 
-    /// The end of a PDU is at its host: an answer goes to a shaper that adapts.
+    /// The end of a PDU is where its circuit ends: an answer goes to a shaper that adapts.
     pub(crate) fn answer_pdu(&mut self, now: u64, vc: usize, marked: bool) {
         if self.shapers[vc].rate.is_none() {
             return;
@@ -288,7 +306,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A cell reaches the NIC's line, whose queue has no bound.
+    /// A cell reaches the line on which its circuit begins, whose queue has no bound.
     pub(crate) fn reaches_nic_line(&mut self, now: u64, mut cell: Cell) {
         cell.order = self.emitted[cell.vc];
         self.emitted[cell.vc] += 1;

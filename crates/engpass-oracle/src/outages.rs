@@ -98,6 +98,7 @@ impl Engine<'_> {
         for line in ends.into_iter().filter(|line| self.topology.events[event].seen_by[line.end]) {
             if down {
                 self.outages.seen_down.insert(line);
+                self.acted.hides(line, event);
             } else {
                 self.outages.seen_down.remove(&line);
             }
@@ -105,6 +106,7 @@ impl Engine<'_> {
         match (down, self.outages.down.get(&link).copied()) {
             (true, None) => {
                 self.outages.down.insert(link, now);
+                self.acted.takes_down(link, event);
                 *self.outages.times.entry(link).or_default() += 1;
                 ends.into_iter().for_each(|line| self.line_goes_down(now, line));
             }
@@ -151,6 +153,7 @@ impl Engine<'_> {
     /// A line that is down loses a packet, or one that was.
     pub(crate) fn lose_to_outage(&mut self, now: u64, line: LineId, packet: usize) {
         let place = Place::Down { link: line.link, end: line.end };
+        self.note_loss_to_outage(line.link);
         self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
     }
 }

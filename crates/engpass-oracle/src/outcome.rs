@@ -191,10 +191,12 @@ pub enum Place {
         /// Why.
         cause: Cause,
     },
-    /// The policer of this circuit.
+    /// The policer in front of the output port at this end of this link.
     Policer {
-        /// Index of the circuit.
-        circuit: usize,
+        /// Index of the link.
+        link: usize,
+        /// Index of the end, 0 or 1.
+        end: usize,
     },
     /// The queue discipline at this end of this link.
     Queue {
@@ -224,10 +226,10 @@ pub enum Place {
         /// Index of the node.
         node: usize,
     },
-    /// The reassembly at the receiving host of this circuit.
+    /// The reassembly at a host, or at the router where a circuit ends.
     Reassembly {
-        /// Index of the circuit.
-        circuit: usize,
+        /// Index of the router's node; `None` at hosts.
+        router: Option<usize>,
     },
     /// The receive buffer of the flow's socket.
     ReceiveBuffer,

@@ -7,6 +7,7 @@ use engpass_testbed::Topology;
 use engpass_testbed::topology::{Leg, NodeId};
 
 use crate::cell::{LineId, Vc, turned, vc_index};
+use crate::engine::Engine;
 
 /// An IP packet: a datagram or a fragment of one. Or a generator's cell, which has no IP in it.
 #[derive(Clone, Debug)]
@@ -29,7 +30,7 @@ pub(crate) struct Packet {
     pub(crate) ect: bool,
     /// It has been marked.
     pub(crate) ce: bool,
-    /// Cells it is cut into, if it goes on a circuit.
+    /// Cells it is cut into, while it is on a circuit.
     pub(crate) cells: u64,
     /// When its NIC has emitted it, or has emitted its last cell: `None` before that is known.
     pub(crate) emitted: Option<u64>,
@@ -44,14 +45,22 @@ impl Packet {
     }
 }
 
+/// What a packet takes from one node that handles packets to the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Out {
+    /// A line that carries frames.
+    Line(LineId),
+    /// A direction of a circuit.
+    Circuit(usize),
+}
+
 /// What there is to know of the way of a flow's packets in one direction.
 #[derive(Clone, Debug)]
-pub(crate) enum Way {
-    /// A direction of a circuit, from host to host.
-    Circuit(usize),
-    /// Links that carry frames: the line of the host's NIC, and by node those on which its packets may leave it, equally short ways in the order of
-    /// the file.
-    Links { nic: LineId, at: BTreeMap<NodeId, Vec<LineId>> },
+pub(crate) struct Way {
+    /// What the sending host takes.
+    pub(crate) first: Out,
+    /// By node what its packets may take from there: equally short ways in the order of the file.
+    pub(crate) at: BTreeMap<NodeId, Vec<Out>>,
 }
 
 /// The way of a flow, or the one back.
@@ -60,47 +69,90 @@ pub(crate) fn way_index(flow: usize, back: bool) -> usize {
 }
 
 /// Both ways of every flow.
-///
-/// # Panics
-/// When a way joins circuits and links: docs/model.md does not say how a router does that.
-pub(crate) fn ways(topology: &Topology) -> Vec<Way> {
+pub(crate) fn ways(topology: &Topology, vcs: &[Vc]) -> Vec<Way> {
     let mut ways = Vec::new();
     for path in &topology.flows {
-        if let Some(circuit) = path.circuit {
-            ways.push(Way::Circuit(vc_index(circuit, path.forward)));
-            ways.push(Way::Circuit(vc_index(circuit, !path.forward)));
-            continue;
-        }
-        let hop = |leg: &Leg| match leg {
-            Leg::Link(hop) => *hop,
-            Leg::Circuit { .. } => panic!("the oracle knows no ways that join circuits and links"),
-        };
-        let line = |leg: &Leg| LineId::of(topology, hop(leg));
-        let [there, back] = match &path.fans {
+        let out = |leg: &Leg| Out::of(topology, *leg);
+        let along = |outs: Vec<Out>| outs.into_iter().map(|out| (out.begins_at(topology, vcs), vec![out]));
+        let [there, back]: [BTreeMap<NodeId, Vec<Out>>; 2] = match &path.fans {
             Some(fans) => fans.each_ref().map(|fan| {
-                fan.at.iter().map(|(node, legs)| (*node, legs.iter().map(line).collect())).collect()
+                fan.at.iter().map(|(node, legs)| (*node, legs.iter().map(out).collect())).collect()
             }),
             // No policy chooses: one way, and the same one back.
             None => {
-                let there = path.legs.iter().map(|leg| (hop(leg).from, vec![line(leg)])).collect();
-                let back = path.legs.iter().map(|leg| turned(hop(leg)));
-                [there, back.map(|hop| (hop.from, vec![LineId::of(topology, hop)])).collect()]
+                let there = path.legs.iter().map(out).collect();
+                let back = path.legs.iter().map(|leg| Out::of(topology, leg_back(*leg))).collect();
+                [along(there).collect(), along(back).collect()]
             }
         };
         for (host, at) in [(path.from, there), (path.to, back)] {
-            let at: BTreeMap<NodeId, Vec<LineId>> = at;
-            ways.push(Way::Links { nic: at[&host][0], at });
+            ways.push(Way { first: at[&host][0], at });
         }
     }
     ways
 }
 
-impl Way {
-    /// The line of the host's NIC that it begins with.
-    pub(crate) fn nic(&self, vcs: &[Vc]) -> LineId {
-        match self {
-            Self::Circuit(vc) => vcs[*vc].lines[0],
-            Self::Links { nic, .. } => *nic,
+/// A leg in the other direction.
+fn leg_back(leg: Leg) -> Leg {
+    match leg {
+        Leg::Link(hop) => Leg::Link(turned(hop)),
+        Leg::Circuit { circuit, forward } => Leg::Circuit { circuit, forward: !forward },
+    }
+}
+
+impl Out {
+    fn of(topology: &Topology, leg: Leg) -> Self {
+        match leg {
+            Leg::Link(hop) => Self::Line(LineId::of(topology, hop)),
+            Leg::Circuit { circuit, forward } => Self::Circuit(vc_index(circuit, forward)),
         }
+    }
+
+    fn begins_at(self, topology: &Topology, vcs: &[Vc]) -> NodeId {
+        match self {
+            Self::Line(line) => topology.links[line.link].ends[line.end],
+            Self::Circuit(vc) => vcs[vc].from,
+        }
+    }
+}
+
+impl Engine<'_> {
+    /// The lines of a leg in their order.
+    pub(crate) fn lines_of(&self, out: Out) -> Vec<LineId> {
+        match out {
+            Out::Line(line) => vec![line],
+            Out::Circuit(vc) => self.vcs[vc].lines.clone(),
+        }
+    }
+
+    /// The line on which a leg begins.
+    pub(crate) fn first_line(&self, out: Out) -> LineId {
+        self.lines_of(out)[0]
+    }
+
+    /// The node to which a leg leads.
+    pub(crate) fn end_of(&self, out: Out) -> NodeId {
+        match out {
+            Out::Line(line) => self.topology.links[line.link].ends[1 - line.end],
+            Out::Circuit(vc) => self.vcs[vc].to,
+        }
+    }
+
+    /// Bytes of the largest IP packet that a leg takes.
+    pub(crate) fn mtu_of(&self, out: Out) -> u64 {
+        match out {
+            Out::Line(line) => self.topology.links[line.link].mtu,
+            Out::Circuit(vc) => self.topology.circuits[self.vcs[vc].circuit].mtu,
+        }
+    }
+
+    /// Bytes of an AAL5 SDU with an IP packet of so many bytes.
+    pub(crate) fn sdu(&self, vc: usize, ip: u64) -> u64 {
+        self.topology.circuits[self.vcs[vc].circuit].encapsulation.sdu(ip)
+    }
+
+    /// The line of the NIC on which a way begins.
+    pub(crate) fn nic_of(&self, way: usize) -> LineId {
+        self.first_line(self.ways[way].first)
     }
 }

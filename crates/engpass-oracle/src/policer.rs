@@ -19,8 +19,8 @@ pub(crate) struct Policer {
 
 impl Policer {
     /// The policer of a circuit that has one and enters a switch.
-    pub(crate) fn of(hosts: usize, circuit: &CircuitPath) -> Option<Self> {
-        let enters = circuit.route[0].to >= hosts;
+    pub(crate) fn of(circuit: &CircuitPath) -> Option<Self> {
+        let enters = circuit.route.len() > 1;
         let (increment, tolerance, action) = circuit.policing.filter(|_| enters)?;
         Some(Self { increment, tolerance: tolerance.0, action, expected: 0 })
     }

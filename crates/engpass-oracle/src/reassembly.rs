@@ -1,10 +1,14 @@
-//! Reassembly and reception at the host (docs/model.md, "Reassembly and reception").
+//! Reassembly where circuits end, and reception at the host (docs/model.md, "Reassembly and reception", "Circuits that end at routers").
 
+use engpass_testbed::topology::NodeKind;
+
+use crate::acted::Mechanism;
 use crate::agenda::{Event, Group};
 use crate::cell::Cell;
 use crate::engine::Engine;
 use crate::outcome::Place;
 use crate::packet::Packet;
+use crate::resolve::kind;
 
 /// Cells of one direction of a circuit since the last end of a PDU.
 #[derive(Debug, Default)]
@@ -17,13 +21,13 @@ pub(crate) struct Reassembly {
 }
 
 impl Engine<'_> {
-    /// Cells of a direction of a circuit that arrived at its host.
+    /// Cells of a direction of a circuit that arrived where it ends.
     pub(crate) fn arrived(&self, vc: usize) -> u64 {
         self.reassembly[vc].count
     }
 
-    /// A cell is at the host that its circuit leads to.
-    pub(crate) fn arrives_at_host(&mut self, now: u64, cell: Cell) {
+    /// A cell is at the host or router that its circuit leads to.
+    pub(crate) fn leaves_circuit(&mut self, now: u64, cell: Cell) {
         let reassembly = &mut self.reassembly[cell.vc];
         assert!(reassembly.last < Some(cell.order), "cells of a circuit arrive in order");
         reassembly.last = Some(cell.order);
@@ -42,9 +46,17 @@ impl Engine<'_> {
         let first = pdu[0].packet;
         let whole =
             pdu.iter().enumerate().all(|(place, cell)| cell.packet == first && cell.number == place as u64);
+        let router = match kind(&self.topology, self.vcs[vc].to) {
+            NodeKind::Router(router) => Some(router),
+            _ => None,
+        };
         if whole && pdu.len() as u64 == self.packets[first].cells {
             if efci {
                 self.ledger.marked(now, self.packets[first].flow);
+            }
+            if let Some(router) = router {
+                self.acted.note(Mechanism::OutOfCircuit);
+                return self.arrives_at_router(now, router, first);
             }
             let position = (self.packets[first].flow, 0);
             return self.agenda.put(
@@ -54,7 +66,7 @@ impl Engine<'_> {
                 Event::PacketComplete { packet: first },
             );
         }
-        let place = Place::Reassembly { circuit: self.vcs[vc].circuit };
+        let place = Place::Reassembly { router: router.map(|_| self.vcs[vc].to) };
         for cell in pdu {
             self.ledger.lose(now, place, self.packets[cell.packet].datagram);
         }

@@ -10,12 +10,12 @@ use engpass_model::time::{Pace, Time};
 use engpass_model::unit::{Basis, FramedRate, Share};
 use engpass_model::wire::{Encapsulation, Framing};
 use engpass_testbed::topology::{
-    CircuitPath, EventPath, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind,
+    CircuitPath, EventPath, Fan, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind,
 };
 use engpass_testbed::{Testbed, Topology};
 
 use crate::rate;
-use crate::routing::fans;
+use crate::routing::Network;
 
 /// Resolve names, routes and rates.
 ///
@@ -57,7 +57,8 @@ pub fn resolve(testbed: &Testbed) -> Topology {
     });
     let links: Vec<LinkEnds> = links.collect();
     let hosts = testbed.hosts.len();
-    let path = |from: &str, to: &str| route(hosts, &links, true, node(from), node(to));
+    let is_switch = |node: NodeId| (hosts..hosts + testbed.switches.len()).contains(&node);
+    let path = |from: &str, to: &str| route(&links, is_switch, node(from), node(to));
     let mut circuits: Vec<CircuitPath> = Vec::new();
     for (name, circuit) in &testbed.circuits {
         let route = path(&circuit.from, &circuit.to);
@@ -107,13 +108,22 @@ pub fn resolve(testbed: &Testbed) -> Topology {
                 (config.circuit.as_ref(), Some((config.rate, config.counts, Category::Ubr)))
             }
         };
+        let index = |named: &String| testbed.circuits.get_index_of(named).expect("a circuit of the testbed");
         let circuit = match (named, rate) {
-            (Some(named), _) => testbed.circuits.get_index_of(named).expect("a circuit of the testbed"),
+            (Some(named), None) if !joins(&testbed.circuits[named]) => {
+                let network = network(testbed, &links, &circuits);
+                let legs = network.path_over(index(named), node(from), node(to));
+                flows.push(over_legs(&network, name, legs, None));
+                continue;
+            }
+            (Some(named), _) => index(named),
             (None, None) => match testbed.circuits.values().position(joins) {
                 Some(circuit) => circuit,
                 None => {
-                    let route = route(hosts, &links, false, node(from), node(to));
-                    flows.push(over_links(testbed, &links, name, route));
+                    let network = network(testbed, &links, &circuits);
+                    let ends = (node(from), node(to));
+                    let (legs, fans) = (network.path(ends.0, ends.1), network.fans(ends.0, ends.1));
+                    flows.push(over_legs(&network, name, legs, fans));
                     continue;
                 }
             },
@@ -197,24 +207,25 @@ pub(crate) fn kind(topology: &Topology, node: NodeId) -> NodeKind {
     }
 }
 
-/// The path of a flow over links that carry frames.
-fn over_links(testbed: &Testbed, links: &[LinkEnds], name: &str, route: Vec<Hop>) -> FlowPath {
-    let (from, to) = (route[0].from, route[route.len() - 1].to);
-    let fans = fans(testbed, links, (from, to));
-    let chosen = fans.iter().flat_map(|fans| &fans[0].at).flat_map(|(_, legs)| legs).map(|leg| match leg {
-        Leg::Link(hop) => *hop,
-        Leg::Circuit { .. } => unreachable!("only links that carry frames are chosen"),
-    });
-    let path_mtu = route.iter().copied().chain(chosen).map(|hop| links[hop.link].mtu).min();
+/// What packets may take, of these circuits those of the file.
+fn network<'a>(testbed: &'a Testbed, links: &'a [LinkEnds], circuits: &'a [CircuitPath]) -> Network<'a> {
+    Network { testbed, links, circuits: &circuits[..testbed.circuits.len()] }
+}
+
+/// The path of a flow over these legs, or where a policy chooses, over any of these fans.
+fn over_legs(network: &Network<'_>, name: &str, legs: Vec<Leg>, fans: Option<Box<[Fan; 2]>>) -> FlowPath {
+    let route: Vec<Hop> = legs.iter().flat_map(|leg| network.hops(*leg)).collect();
+    let chosen = fans.iter().flat_map(|fans| &fans[0].at).flat_map(|(_, legs)| legs);
+    let path_mtu = legs.iter().chain(chosen).map(|leg| network.mtu(*leg)).min();
     FlowPath {
         name: name.into(),
-        from,
-        to,
+        from: route[0].from,
+        to: route[route.len() - 1].to,
         circuit: None,
         forward: true,
-        legs: route.iter().map(|hop| Leg::Link(*hop)).collect(),
-        mtu: links[route[0].link].mtu,
+        mtu: network.mtu(legs[0]),
         path_mtu: path_mtu.expect("a route has links"),
+        legs,
         fans,
         discovers_mtu: false,
         icmp: Box::default(),
@@ -242,8 +253,8 @@ fn pace(rate: FramedRate, counts: Option<Basis>, line: Line) -> Option<Pace> {
     rate::pace(rate, counts, line.rate, slot(line))
 }
 
-/// The route with the fewest links, all of them ATM or none, through no host; of several the one whose links come first in the file.
-fn route(hosts: usize, links: &[LinkEnds], atm: bool, from: NodeId, to: NodeId) -> Vec<Hop> {
+/// The route with the fewest links, all of them ATM, through switches; of several the one whose links come first in the file.
+fn route(links: &[LinkEnds], is_switch: impl Fn(NodeId) -> bool, from: NodeId, to: NodeId) -> Vec<Hop> {
     // Breadth first with links in their order finds, for each node, the first of the shortest routes.
     let mut routes = VecDeque::from([(from, Vec::new())]);
     let mut reached = vec![from];
@@ -251,10 +262,10 @@ fn route(hosts: usize, links: &[LinkEnds], atm: bool, from: NodeId, to: NodeId) 
         if node == to {
             return route;
         }
-        if node < hosts && node != from {
+        if !is_switch(node) && node != from {
             continue;
         }
-        for (link, ends) in links.iter().enumerate().filter(|(_, link)| link.medium.is_atm() == atm) {
+        for (link, ends) in links.iter().enumerate().filter(|(_, link)| link.medium.is_atm()) {
             for (here, there) in [(ends.ends[0], ends.ends[1]), (ends.ends[1], ends.ends[0])] {
                 if here == node && !reached.contains(&there) {
                     reached.push(there);

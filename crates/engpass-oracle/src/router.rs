@@ -6,7 +6,7 @@ use crate::agenda::{Event, Group};
 use crate::engine::Engine;
 use crate::fragments::fragments;
 use crate::outcome::Place;
-use crate::packet::Packet;
+use crate::packet::{Out, Packet};
 
 /// What waits for a router, the packet in work in front.
 #[derive(Debug, Default)]
@@ -42,15 +42,23 @@ impl Engine<'_> {
             let place = Place::TimeToLive { node };
             return self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
         }
-        let line = self.way_out(self.topology.hosts + self.topology.switches + router, packet);
+        let out = self.way_out(self.topology.hosts + self.topology.switches + router, packet);
         let whole = self.packets[packet].clone();
-        let cut = fragments(whole.bytes, self.topology.links[line.link].mtu);
+        let cut = fragments(whole.bytes, self.mtu_of(out));
         if cut.len() == 1 {
-            return self.joins_queue(now, line, packet);
+            return self.goes_out(now, out, packet);
         }
         for (offset, bytes) in cut {
             self.packets.push(Packet { offset: whole.offset + offset, bytes, ..whole });
-            self.joins_queue(now, line, self.packets.len() - 1);
+            self.goes_out(now, out, self.packets.len() - 1);
+        }
+    }
+
+    /// A packet comes to the queue of a leg.
+    fn goes_out(&mut self, now: u64, out: Out, packet: usize) {
+        match out {
+            Out::Line(line) => self.joins_queue(now, line, packet),
+            Out::Circuit(vc) => self.joins_entrance(now, vc, packet),
         }
     }
 }

@@ -1,76 +1,169 @@
-//! Shortest ways over links that carry frames, and the ways that packets may take (docs/model.md, "Forwarding").
+//! Shortest ways over links that carry frames and over circuits, and the ways that packets may take (docs/model.md, "Forwarding").
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::forward::Ecmp;
 use engpass_model::source::Traffic;
 use engpass_model::source::poisson::Sizes;
+use engpass_model::switch::Switch;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::Testbed;
-use engpass_testbed::topology::{Fan, Hop, Leg, LinkEnds, NodeId, NodeKind};
+use engpass_testbed::topology::{CircuitPath, Fan, Hop, Leg, LinkEnds, NodeId, NodeKind};
 
 use crate::agenda::Sender;
-use crate::cell::LineId;
+use crate::cell::{LineId, turned};
 use crate::engine::Engine;
-use crate::packet::{Way, way_index};
+use crate::packet::{Out, way_index};
 use crate::resolve::kind;
 
 /// A segment without data is no longer than this, in bytes.
 const LONGEST_ACKNOWLEDGMENT: u64 = 120;
 
-/// What is known of the way of packets between two nodes.
-struct Network<'a> {
-    testbed: &'a Testbed,
-    hosts: usize,
-    links: &'a [LinkEnds],
+/// What packets may take.
+pub(crate) struct Network<'a> {
+    pub(crate) testbed: &'a Testbed,
+    pub(crate) links: &'a [LinkEnds],
+    /// Those of the file: generators bring theirs for their cells alone.
+    pub(crate) circuits: &'a [CircuitPath],
+}
+
+/// A leg from a node.
+struct Step {
+    leg: Leg,
+    to: NodeId,
+    /// Its links in their order.
+    links: Vec<usize>,
 }
 
 impl Network<'_> {
-    /// The hops from a node over links that carry frames, in the order of the links.
-    fn hops(&self, node: NodeId) -> impl Iterator<Item = Hop> {
-        let frames = self.links.iter().enumerate().filter(|(_, link)| !link.medium.is_atm());
-        frames.flat_map(move |(link, ends)| {
-            let both = [[ends.ends[0], ends.ends[1]], [ends.ends[1], ends.ends[0]]];
-            both.into_iter().filter(move |[from, _]| *from == node).map(move |[from, to]| Hop {
-                link,
-                from,
-                to,
-            })
+    fn nodes(&self) -> usize {
+        self.testbed.hosts.len() + self.testbed.switches.len() + self.testbed.routers.len()
+    }
+
+    /// Whether a node passes packets on.
+    fn passes(&self, node: NodeId) -> bool {
+        let switch = node.checked_sub(self.testbed.hosts.len());
+        switch.is_some_and(|switch| {
+            let switch = self.testbed.switches.get_index(switch);
+            !switch.is_some_and(|(_, switch)| matches!(switch, Switch::Atm(_)))
         })
     }
 
-    /// Links from every node to `to`, through no host.
-    fn distances(&self, to: NodeId) -> BTreeMap<NodeId, u64> {
+    /// The links of a leg in its direction.
+    pub(crate) fn hops(&self, leg: Leg) -> Vec<Hop> {
+        match leg {
+            Leg::Link(hop) => vec![hop],
+            Leg::Circuit { circuit, forward: true } => self.circuits[circuit].route.clone(),
+            Leg::Circuit { circuit, forward: false } => {
+                self.circuits[circuit].route.iter().rev().map(|hop| turned(*hop)).collect()
+            }
+        }
+    }
+
+    /// Bytes of the largest IP packet that a leg takes.
+    pub(crate) fn mtu(&self, leg: Leg) -> u64 {
+        match leg {
+            Leg::Link(hop) => self.links[hop.link].mtu,
+            Leg::Circuit { circuit, .. } => self.circuits[circuit].mtu,
+        }
+    }
+
+    /// The legs from a node, in the order of their links; of circuits over the same links the first comes first.
+    fn steps(&self, node: NodeId) -> Vec<Step> {
+        let frames = self.links.iter().enumerate().filter(|(_, link)| !link.medium.is_atm());
+        #[expect(
+            clippy::redundant_closure,
+            reason = "a constructor as a function would be a call into what is shared"
+        )]
+        let over_links = frames.flat_map(|(link, ends)| {
+            let [one, other] = ends.ends;
+            [Hop { link, from: one, to: other }, Hop { link, from: other, to: one }].map(|hop| Leg::Link(hop))
+        });
+        let over_circuits = (0..self.circuits.len())
+            .flat_map(|circuit| [true, false].map(|forward| Leg::Circuit { circuit, forward }));
+        let step = |leg: Leg| {
+            let hops = self.hops(leg);
+            let links = hops.iter().map(|hop| hop.link).collect();
+            (hops[0].from == node).then(|| Step { leg, to: hops[hops.len() - 1].to, links })
+        };
+        let mut steps: Vec<Step> = over_links.chain(over_circuits).filter_map(step).collect();
+        steps.sort_by(|one, other| one.links.cmp(&other.links));
+        steps
+    }
+
+    /// Links from every node to `to`, those of circuits included, through no host.
+    fn distances(&self, to: NodeId) -> BTreeMap<NodeId, usize> {
         let mut distances = BTreeMap::from([(to, 0)]);
-        let mut reached = VecDeque::from([to]);
-        while let Some(node) = reached.pop_front() {
-            if node < self.hosts && node != to {
+        loop {
+            let before = distances.clone();
+            for node in (0..self.nodes()).filter(|node| *node != to) {
+                let lengths = self.steps(node).into_iter().filter_map(|step| {
+                    let passes = step.to == to || self.passes(step.to);
+                    Some(before.get(&step.to).filter(|_| passes)? + step.links.len())
+                });
+                if let Some(least) = lengths.min() {
+                    distances.insert(node, least);
+                }
+            }
+            if distances == before {
+                return distances;
+            }
+        }
+    }
+
+    /// The legs that begin a shortest way from a node, in the order of the file.
+    fn group(&self, node: NodeId, to: NodeId) -> Vec<(Leg, NodeId)> {
+        let distances = self.distances(to);
+        let begins = |step: &Step| {
+            let passes = step.to == to || self.passes(step.to);
+            passes && distances.get(&step.to).is_some_and(|left| left + step.links.len() == distances[&node])
+        };
+        self.steps(node).into_iter().filter(begins).map(|step| (step.leg, step.to)).collect()
+    }
+
+    /// The way that takes the first of several legs everywhere.
+    pub(crate) fn path(&self, from: NodeId, to: NodeId) -> Vec<Leg> {
+        let (mut legs, mut node) = (Vec::new(), from);
+        while node != to {
+            let (leg, next) = self.group(node, to)[0];
+            legs.push(leg);
+            node = next;
+        }
+        legs
+    }
+
+    /// The shortest way that takes a circuit, in either direction, and meets no node twice; of several the one whose links come first in the file.
+    pub(crate) fn path_over(&self, circuit: usize, from: NodeId, to: NodeId) -> Vec<Leg> {
+        // Links, how many they are first, nodes and legs: they compare in this order.
+        let mut found = Vec::new();
+        let mut begun = vec![(Vec::new(), vec![from], Vec::new())];
+        while let Some((links, met, legs)) = begun.pop() {
+            let here = met[met.len() - 1];
+            if here == to {
+                let takes = |leg: &Leg| matches!(leg, Leg::Circuit { circuit: one, .. } if *one == circuit);
+                if legs.iter().any(takes) {
+                    found.push((links.len(), links, met, legs));
+                }
                 continue;
             }
-            for Hop { to: next, .. } in self.hops(node) {
-                if !distances.contains_key(&next) {
-                    distances.insert(next, distances[&node] + 1);
-                    reached.push_back(next);
+            for step in self.steps(here) {
+                if (step.to == to || self.passes(step.to)) && !met.contains(&step.to) {
+                    let links: Vec<usize> = [links.clone(), step.links].concat();
+                    begun.push((
+                        links,
+                        [met.clone(), vec![step.to]].concat(),
+                        [legs.clone(), vec![step.leg]].concat(),
+                    ));
                 }
             }
         }
-        distances
-    }
-
-    /// The hops that begin a shortest way from a node, in the order of the file.
-    fn group(&self, node: NodeId, to: NodeId) -> Vec<Hop> {
-        let distances = self.distances(to);
-        let closer = |hop: &Hop| {
-            let passes = hop.to == to || hop.to >= self.hosts;
-            passes && distances.get(&hop.to).is_some_and(|left| left + 1 == distances[&node])
-        };
-        self.hops(node).filter(closer).collect()
+        found.into_iter().min().expect("a way leads over the circuit").3
     }
 
     /// Whether a node is a router whose policy chooses.
     fn chooses(&self, node: NodeId) -> bool {
-        let switches = self.testbed.switches.len();
-        let router = node.checked_sub(self.hosts + switches);
+        let before = self.testbed.hosts.len() + self.testbed.switches.len();
+        let router = node.checked_sub(before);
         router.is_some_and(|router| !matches!(self.testbed.routers[router].ecmp, Ecmp::First(_)))
     }
 
@@ -86,29 +179,26 @@ impl Network<'_> {
             if !self.chooses(node) {
                 group.truncate(1);
             }
-            come_to.extend(group.iter().map(|hop| hop.to));
-            at.insert(node, group.iter().map(|hop| Leg::Link(*hop)).collect());
+            come_to.extend(group.iter().map(|(_, next)| *next));
+            at.insert(node, group.into_iter().map(|(leg, _)| leg).collect());
         }
         Fan { at: at.into_iter().collect() }
     }
-}
 
-/// The ways there and back where a policy chooses among several, in one direction at least.
-pub(crate) fn fans(
-    testbed: &Testbed,
-    links: &[LinkEnds],
-    (from, to): (NodeId, NodeId),
-) -> Option<Box<[Fan; 2]>> {
-    let network = Network { testbed, hosts: testbed.hosts.len(), links };
-    let fans = [network.fan(from, to), network.fan(to, from)];
-    let choice = fans.iter().flat_map(|fan| &fan.at).any(|(_, legs)| legs.len() > 1);
-    choice.then(|| Box::new(fans))
+    /// The ways there and back where a policy chooses among several, in one direction at least.
+    pub(crate) fn fans(&self, from: NodeId, to: NodeId) -> Option<Box<[Fan; 2]>> {
+        let fans = [self.fan(from, to), self.fan(to, from)];
+        let choice = fans.iter().flat_map(|fan| &fan.at).any(|(_, legs): &(NodeId, Vec<Leg>)| legs.len() > 1);
+        choice.then(|| Box::new(fans))
+    }
 }
 
 /// The lines that packets of a sender may take.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Possible {
     pub(crate) lines: BTreeSet<LineId>,
+    /// The legs that these belong to, in the order in which ways meet them that take the first of several first.
+    pub(crate) outs: Vec<Out>,
     /// Those without which packets may come to their end, too.
     pub(crate) avoidable: BTreeSet<LineId>,
 }
@@ -129,60 +219,52 @@ impl Engine<'_> {
         };
         let path = &self.topology.flows[flow];
         let (from, to) = if back { (path.to, path.from) } else { (path.from, path.to) };
-        let Way::Links { .. } = &self.ways[way_index(flow, back)] else {
-            let Way::Circuit(vc) = self.ways[way_index(flow, back)] else { unreachable!("it is a circuit") };
-            let lines = self.vcs[vc].lines.iter().copied().collect();
-            return Possible { lines, avoidable: BTreeSet::new() };
-        };
         let start = (from, self.length_of(flow, back).is_some_and(|length| length > path.mtu));
         // All steps that a packet may take, as far as they lead to the end: all of them do.
-        let mut steps: BTreeMap<Place, Vec<(LineId, Place)>> = BTreeMap::new();
-        let mut come_to = vec![start];
-        while let Some(place) = come_to.pop() {
+        let mut steps: BTreeMap<Place, Vec<(Out, Place)>> = BTreeMap::new();
+        let (mut come_to, mut outs) = (vec![(None, start)], Vec::new());
+        while let Some((out, place)) = come_to.pop() {
+            outs.extend(out);
             if place.0 == to || steps.contains_key(&place) {
                 continue;
             }
             let taken = self.steps_from(place, sender, (flow, back));
-            come_to.extend(taken.iter().map(|(_, next)| *next));
+            come_to.extend(taken.iter().rev().map(|(out, next)| (Some(*out), *next)));
             steps.insert(place, taken);
         }
-        let lines: BTreeSet<LineId> = steps.values().flatten().map(|(line, _)| *line).collect();
+        let lines: BTreeSet<LineId> = outs.iter().flat_map(|out| self.lines_of(*out)).collect();
         let without = |avoided: &LineId| {
             let mut reached = BTreeSet::new();
             let mut come_to = vec![start];
             while let Some(place) = come_to.pop() {
                 if reached.insert(place) {
                     let taken = steps.get(&place).into_iter().flatten();
-                    come_to.extend(taken.filter(|(line, _)| line != avoided).map(|(_, next)| *next));
+                    let onward = taken.filter(|(out, _)| !self.lines_of(*out).contains(avoided));
+                    come_to.extend(onward.map(|(_, next)| *next));
                 }
             }
             reached.iter().any(|(node, _)| *node == to)
         };
-        Possible { avoidable: lines.iter().copied().filter(without).collect(), lines }
+        Possible { avoidable: lines.iter().copied().filter(without).collect(), lines, outs }
     }
 
-    /// The lines on which packets of a sender may leave a node, and where they are then.
-    fn steps_from(
-        &self,
-        (node, fragment): Place,
-        sender: Sender,
-        whose: (usize, bool),
-    ) -> Vec<(LineId, Place)> {
+    /// The legs on which packets of a sender may leave a node, and where they are then.
+    fn steps_from(&self, (node, fragment): Place, sender: Sender, whose: (usize, bool)) -> Vec<(Out, Place)> {
         let (flow, back) = whose;
         let mut group = self.group_at(way_index(flow, back), node);
         if group.len() > 1
             && self.is_known(whose)
-            && !group.iter().any(|line| self.event_may_change(*line))
-            && let Some(member) = self.hashed(&group, &vec![true; group.len()], &self.heads(sender), fragment)
+            && !group.iter().any(|out| self.event_may_change(self.first_line(*out)))
+            && let shares = self.shares(&group, &vec![true; group.len()])
+            && let Some(member) = self.hashed(group[0], &shares, &self.heads(sender), fragment)
         {
             group = vec![group[member]];
         }
         let cuts = matches!(kind(&self.topology, node), NodeKind::Router(_));
         let length = self.length_of(flow, back);
-        let step = |line: LineId| {
-            let link = &self.topology.links[line.link];
-            let fragment = fragment || cuts && length.is_some_and(|length| length > link.mtu);
-            (line, (link.ends[1 - line.end], fragment))
+        let step = |out: Out| {
+            let fragment = fragment || cuts && length.is_some_and(|length| length > self.mtu_of(out));
+            (out, (self.end_of(out), fragment))
         };
         group.into_iter().map(step).collect()
     }
@@ -201,15 +283,10 @@ impl Engine<'_> {
 
     /// Whether it is known of all packets in a direction of a flow where they are fragments.
     fn is_known(&self, (flow, back): (usize, bool)) -> bool {
-        let path = &self.topology.flows[flow];
         match &self.testbed.traffic[flow] {
             Traffic::TcpStream(_) => {
-                let fans = path.fans.iter().flat_map(|fans| &fans[usize::from(back)].at);
-                let mut legs = fans.flat_map(|(_, legs)| legs);
-                legs.all(|leg| match leg {
-                    Leg::Link(hop) => self.topology.links[hop.link].mtu >= LONGEST_ACKNOWLEDGMENT,
-                    Leg::Circuit { .. } => false,
-                })
+                let outs = self.ways[way_index(flow, back)].at.values().flatten();
+                outs.copied().all(|out| self.mtu_of(out) >= LONGEST_ACKNOWLEDGMENT)
             }
             _ => self.length_of(flow, back).is_some(),
         }
@@ -217,10 +294,8 @@ impl Engine<'_> {
 
     /// Whether a line is on a way that data of some flow may take where policies choose, whatever they choose.
     pub(crate) fn is_on_a_fan(&self, line: LineId) -> bool {
-        let fans = self.topology.flows.iter().filter_map(|path| path.fans.as_ref());
-        fans.flat_map(|fans| &fans[0].at).flat_map(|(_, legs)| legs).any(|leg| match leg {
-            Leg::Link(hop) => LineId::of(&self.topology, *hop) == line,
-            Leg::Circuit { .. } => false,
-        })
+        let flows = self.topology.flows.iter().enumerate().filter(|(_, path)| path.fans.is_some());
+        let mut outs = flows.flat_map(|(flow, _)| self.ways[way_index(flow, false)].at.values().flatten());
+        outs.any(|out| self.lines_of(*out).contains(&line))
     }
 }

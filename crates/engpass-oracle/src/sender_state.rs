@@ -189,7 +189,7 @@ impl Engine<'_> {
             Sender::Process(flow) => way_index(flow, false),
             Sender::Endpoint(endpoint) => self.endpoints[endpoint].way(),
         };
-        if self.waits_for_nic(self.ways[way].nic(&self.vcs), sender) {
+        if self.waits_for_nic(self.nic_of(way), sender) {
             return SenderState::NicBuffer;
         }
         match sender {

@@ -43,7 +43,8 @@ impl Engine<'_> {
             match policer.action {
                 PolicingAction::Tag => cell.clp = true,
                 PolicingAction::Discard => {
-                    let place = Place::Policer { circuit: vc.circuit };
+                    let place = Place::Policer { link: output.link, end: output.end };
+                    *self.cells_lost.entry((output, cell.vc)).or_default() += 1;
                     return self.ledger.lose_carrier(now, place, datagram);
                 }
             }
@@ -78,6 +79,7 @@ impl Engine<'_> {
             }
         };
         let place = Place::Port { link: output.link, end: output.end, cause };
+        *self.cells_lost.entry((output, cell.vc)).or_default() += 1;
         self.ledger.lose_carrier(now, place, datagram);
     }
 

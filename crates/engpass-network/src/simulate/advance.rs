@@ -174,7 +174,7 @@ impl Network {
         queue.departure_bound(class, sequence, overtaking) + vc.transit[hop] - self.ports[port].slot_at_least
     }
 
-    /// The last cell of a frame may have arrived.
+    /// The last cell of a frame may have arrived where its circuit ends.
     pub(super) fn frame_wake(&mut self, frame: FrameId) {
         let vc = self.fabric.frames[frame].vc as usize;
         let adapts = self.fabric.vcs[vc].adapting.is_some();
@@ -207,9 +207,18 @@ impl Network {
     pub(super) fn expect_frame(&mut self, frame: FrameId) {
         let at = self.arrival_bound(frame);
         debug_assert!(at > self.now, "a wake acts or moves on");
-        let datagram = self.fabric.frames[frame].datagram;
-        let flow = self.fabric.datagrams[datagram].flow as usize;
-        self.events.push(at, flow, Event::Frame(frame));
+        let Frame { vc, datagram, .. } = self.fabric.frames[frame];
+        let vc = &self.fabric.vcs[vc as usize];
+        match vc.ends_at_router() {
+            Some(_) => {
+                let last = *vc.hops.last().expect("a circuit has a line");
+                self.events.push(at, last, Event::Land(frame));
+            }
+            None => {
+                let flow = self.fabric.datagrams[datagram].flow as usize;
+                self.events.push(at, flow, Event::Frame(frame));
+            }
+        }
     }
 
     fn frame_arrived(&mut self, frame: FrameId) {
@@ -218,7 +227,10 @@ impl Network {
         };
         self.return_answer(frame);
         match pdu {
-            Pdu::Bad => self.fabric.lose_frame(frame, Place::Reassembly, self.now),
+            Pdu::Bad => {
+                let router = self.fabric.vcs[self.fabric.frames[frame].vc as usize].ends_at_router();
+                self.fabric.lose_frame(frame, Place::Reassembly(router), self.now);
+            }
             Pdu::Good => {
                 let datagram = self.fabric.frames[frame].datagram;
                 let this = &mut self.fabric.datagrams[datagram];

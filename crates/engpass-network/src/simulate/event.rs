@@ -8,6 +8,8 @@ use std::collections::BinaryHeap;
 pub(super) enum Event {
     /// A frame arrives at the node behind this port.
     Arrive(u32),
+    /// The last cell of this frame may have reached the router where its circuit ends.
+    Land(u32),
     /// This router has done a packet.
     Forward(u32),
     /// A router has made this packet of its own, of those it has made the one with this number.
@@ -40,7 +42,7 @@ pub(super) enum Event {
 
 /// Marks the second of the two kinds of events in a group.
 const SECOND: u32 = 1 << 31;
-/// Says of an answer that the PDU had the mark.
+/// Says of an answer that the PDU had the mark, and of an arrival that it comes in cells.
 const MARKED: u32 = 1 << 30;
 
 /// Days that the calendar has pages for.
@@ -144,6 +146,7 @@ impl Events {
         let (group, payload) = match event {
             Event::Change(change) => (0, change),
             Event::Arrive(port) => (1, port),
+            Event::Land(frame) => (1, frame | MARKED),
             Event::Forward(router) => (1, router | SECOND),
             Event::Own(number) => (2, number),
             Event::Serve(port) => (3, port),
@@ -270,13 +273,14 @@ impl Events {
             self.measure(at);
         }
         let (kind, payload) = (key as u32 & SECOND, key as u32 & !SECOND);
-        if (key as u64 >> 60) == 1 && kind == 0 {
+        if (key as u64 >> 60) == 1 && key as u32 & (SECOND | MARKED) == 0 {
             // What nearly all are.
             return Some((at, Event::Arrive(payload)));
         }
         let event = match (key as u64 >> 60, kind) {
             (0, _) => Event::Change(payload),
-            (1, _) => Event::Forward(payload),
+            (1, SECOND) => Event::Forward(payload),
+            (1, _) => Event::Land(payload & !MARKED),
             (2, _) => Event::Own(payload),
             (3, SECOND) => Event::Feed(payload),
             (3, _) => Event::Serve(payload),

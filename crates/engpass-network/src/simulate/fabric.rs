@@ -84,9 +84,20 @@ pub(super) struct Vc {
     pub(super) shaper: Shaper,
     /// Place among the shapers that adapt, if it does.
     pub(super) adapting: Option<usize>,
+    /// The node where it ends if that is a router, from which packets go on; else [`Vc::NO_ROUTER`].
+    pub(super) router: u32,
     /// Place of the shaper's channel among those of the line.
     pub(super) entry: usize,
     pub(super) reassembly: Reassembly,
+}
+
+impl Vc {
+    pub(super) const NO_ROUTER: u32 = u32::MAX;
+
+    /// The router where it ends, if it ends at one.
+    pub(super) fn ends_at_router(&self) -> Option<u32> {
+        (self.router != Self::NO_ROUTER).then_some(self.router)
+    }
 }
 
 /// Where cells of a circuit go behind a port.
@@ -305,7 +316,7 @@ impl Fabric {
                     cut = Some((frame, count));
                 } else if cells.are_generated() && at <= self.window.end {
                     // The generator's cell ends the PDU in the midst of the frame.
-                    self.lose_frame(frame, Place::Reassembly, at);
+                    self.lose_frame(frame, Place::Reassembly(None), at);
                 }
                 if cut.is_none() {
                     self.settle(frame, count);
@@ -339,7 +350,7 @@ impl Fabric {
         if first_is_bad {
             let at = cells.nth(0) + delay;
             if at <= self.window.end {
-                self.lose_generated(flow, &Cells { count: 1, ..cells }, Place::Reassembly, at);
+                self.lose_generated(flow, &Cells { count: 1, ..cells }, Place::Reassembly(None), at);
             }
             cells.n += 1;
             cells.count -= 1;

@@ -106,7 +106,7 @@ impl Fabric {
             tally.rare().lost += cells.count;
             let losses = tally.losses(place);
             losses.datagrams += cells.count;
-            losses.cells += if place == Place::Reassembly { 0 } else { cells.count };
+            losses.cells += if matches!(place, Place::Reassembly(_)) { 0 } else { cells.count };
         }
     }
 }

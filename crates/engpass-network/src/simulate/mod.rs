@@ -215,7 +215,7 @@ impl Network {
             Event::Forward(router) => self.router_done(router),
             Event::Own(number) => self.send_own(number),
             Event::Serve(port) => self.serve_port(port),
-            Event::Frame(frame) => self.frame_wake(frame),
+            Event::Frame(frame) | Event::Land(frame) => self.frame_wake(frame),
             Event::CpuDone(host) => self.cpu_done(host),
             Event::Ready(process) => self.process_ready(process),
             Event::Wake(endpoint) => self.endpoint_wake(endpoint),

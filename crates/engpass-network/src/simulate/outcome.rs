@@ -421,7 +421,8 @@ impl Network {
             Place::Down(port) => transmitter(port, "line down"),
             Place::Ttl(node) => inside(node, "time to live"),
             Place::TooBig(node) => inside(node, "too big"),
-            Place::Reassembly => host("reassembly"),
+            Place::Reassembly(None) => host("reassembly"),
+            Place::Reassembly(Some(router)) => inside(router as usize, "reassembly"),
             Place::ReceiveBuffer => host("receive buffer"),
         }
     }

@@ -148,7 +148,8 @@ pub(super) enum Place {
     Ttl(usize),
     /// This router: it may not be cut, and is longer than the MTU of the way out.
     TooBig(usize),
-    Reassembly,
+    /// The reassembly of a host, or of this router.
+    Reassembly(Option<u32>),
     ReceiveBuffer,
 }
 

@@ -14,7 +14,7 @@ use super::event::{Event, Events};
 use super::fabric::Fabric;
 use super::host::Item;
 use super::ledger::{Load, Trail, Wait};
-use super::nic::{Sending, Way};
+use super::nic::{ONWARD, Sending, Way};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
 ///
@@ -25,7 +25,7 @@ pub(super) struct Endpoint {
     pub(super) connection: End,
     pub(super) flow: u32,
     pub(super) nic: u32,
-    /// The way of its packets: a circuit with this encapsulation, or else a route.
+    /// The way of its packets: a circuit with this encapsulation (from [`ONWARD`] on the one with which a route begins), or else a route.
     pub(super) over: u32,
     pub(super) encapsulation: Option<Encapsulation>,
     /// Earliest wake that is pending.
@@ -92,6 +92,11 @@ impl Endpoint {
     #[inline]
     pub(super) fn is_free(&self) -> bool {
         self.cost == NOTHING
+    }
+
+    /// The route of its packets, where no circuit from host to host is all of their way.
+    pub(super) fn route(&self) -> u32 {
+        self.over & !ONWARD
     }
 
     #[inline(always)]

@@ -10,7 +10,7 @@ use engpass_testbed::topology::FlowPath;
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
-use crate::networks::{Drawn, frames, network, network_with_tcp, port};
+use crate::networks::{Drawn, frames, joined, network, network_with_tcp, port};
 use crate::resolve::resolve;
 
 fn simulated(testbed: &Testbed, topology: &Topology, seed: u64) -> SimOutcome {
@@ -126,6 +126,11 @@ proptest! {
 
     #[test]
     fn no_flow_of_frames_exceeds_its_bound(Drawn(testbed) in frames(), seed in any::<u64>()) {
+        obeys(&testbed, seed)?;
+    }
+
+    #[test]
+    fn no_flow_over_circuits_at_routers_exceeds_its_bound(Drawn(testbed) in joined(), seed in any::<u64>()) {
         obeys(&testbed, seed)?;
     }
 

@@ -23,7 +23,7 @@ use super::{
 const AFFORDABLE: u64 = 7_500;
 
 /// A rate in bit/s at which a slot takes a whole number of picoseconds.
-const ROUND_RATE: u64 = 42_400_000;
+pub(super) const ROUND_RATE: u64 = 42_400_000;
 const ROUND_SLOT: u64 = 10_000_000;
 
 /// Switches of a cycle.
@@ -49,7 +49,7 @@ pub(super) fn two(ends: (usize, usize), hosts: usize) -> [String; 2] {
 }
 
 /// Bits of cells per second on a line of this rate.
-fn cell_bits(link: &Link, line_rate: u64) -> u64 {
+pub(super) fn cell_bits(link: &Link, line_rate: u64) -> u64 {
     let Framing::Cells { slot } = link.medium.framing(line_rate) else { unreachable!("all links are ATM") };
     let (num, den) = slot.ratio();
     u64::try_from(424 * u128::from(SECOND) * u128::from(den) / u128::from(num)).expect("a rate fits")
@@ -194,59 +194,16 @@ impl Parts {
             }
             let rate =
                 if graph.round { LineRate::Both(Rate(ROUND_RATE)) } else { self::rate(rate.0, rate.1) };
-            let rate = (medium == Medium::Atm).then_some(rate);
-            let name = format!("l{i}");
-            (
-                name,
-                Link {
-                    ends,
-                    medium,
-                    rate,
-                    delay: Duration(delay),
-                    mtu: None,
-                    overhead: None,
-                    vlan: false,
-                    jitter: None,
-                    loss: None,
-                    reorder: None,
-                    queue: None,
-                },
-            )
+            (format!("l{i}"), cell_link(ends, medium, rate, delay))
         };
         turn(ends.into_iter().enumerate().map(link).collect(), graph.turned)
     }
 
     fn circuits<'a>(&self, hosts: usize, first: &impl Fn(&str) -> &'a Link) -> IndexMap<String, Circuit> {
         let circuit = |(i, draw): (usize, &CircuitDraw)| {
-            let [from, to] = two(draw.ends, hosts);
-            let shaping = draw
-                .shaping
-                .filter(|_| draw.adaptive.is_none())
-                .map(|rate| framed(rate, first(&from), &from));
-            // Without a switch there is nothing to police.
-            let policing =
-                draw.policing.filter(|_| self.graph.switches() > 0).map(|(rate, tolerance, tags)| {
-                    let (rate, counts) = framed(rate, first(&from), &from);
-                    // Cells with CLP = 1 cannot be tagged.
-                    let action = match tags && draw.clp == 0 {
-                        true => PolicingAction::Tag,
-                        false => PolicingAction::Discard,
-                    };
-                    Policing { rate, counts, tolerance: Duration(tolerance), action }
-                });
-            let circuit = Circuit {
-                from,
-                to,
-                encapsulation: draw.encapsulation,
-                mtu: draw.mtu.map(Size),
-                category: draw.category,
-                clp: draw.clp,
-                adaptive: draw.adaptive.clone(),
-                shaping: shaping.map(|(rate, _)| rate),
-                counts: shaping.and_then(|(_, counts)| counts),
-                policing,
-            };
-            (format!("c{i}"), circuit)
+            let ends = two(draw.ends, hosts);
+            let first = first(&ends[0]);
+            (format!("c{i}"), self::circuit(draw, ends, first, self.graph.switches() > 0))
         };
         self.circuits.iter().enumerate().map(circuit).collect()
     }
@@ -310,16 +267,8 @@ impl Parts {
                     (from, to, None)
                 }
             };
-            let (rate, counts) = framed(draw.rate, first(&from), &from);
-            let (start, stop) = instants(draw.times);
-            let traffic = match draw.on_off {
-                None => Traffic::Cbr(Cbr { from, to, rate, counts, circuit, start, stop }),
-                Some((on, off, lengths)) => {
-                    let (on, off) = (Duration(on), Duration(off));
-                    Traffic::OnOff(OnOff { from, to, rate, counts, on, off, lengths, circuit, start, stop })
-                }
-            };
-            (format!("g{i}"), traffic)
+            let first = first(&from);
+            (format!("g{i}"), generator(draw, ([from, to], circuit), first, instants(draw.times)))
         });
         udp.chain(tcp).chain(generators).collect()
     }
@@ -331,6 +280,49 @@ pub(super) fn instants((start, stop): TimesDraw, duration: u64) -> (Option<Durat
     // A `stop` that is not after `start` is refused.
     let stop = stop.filter(|stop| *stop > start.unwrap_or(0));
     (start.map(instant), stop.map(instant))
+}
+
+/// A circuit between two nodes that begins on this link, and perhaps enters a switch: without one there is nothing to police.
+pub(super) fn circuit(draw: &CircuitDraw, [from, to]: [String; 2], first: &Link, switched: bool) -> Circuit {
+    let shaping = draw.shaping.filter(|_| draw.adaptive.is_none()).map(|rate| framed(rate, first, &from));
+    let policing = draw.policing.filter(|_| switched).map(|(rate, tolerance, tags)| {
+        let (rate, counts) = framed(rate, first, &from);
+        // Cells with CLP = 1 cannot be tagged.
+        let action = match tags && draw.clp == 0 {
+            true => PolicingAction::Tag,
+            false => PolicingAction::Discard,
+        };
+        Policing { rate, counts, tolerance: Duration(tolerance), action }
+    });
+    Circuit {
+        from,
+        to,
+        encapsulation: draw.encapsulation,
+        mtu: draw.mtu.map(Size),
+        category: draw.category,
+        clp: draw.clp,
+        adaptive: draw.adaptive.clone(),
+        shaping: shaping.map(|(rate, _)| rate),
+        counts: shaping.and_then(|(_, counts)| counts),
+        policing,
+    }
+}
+
+/// A generator between two hosts whose cells begin on this link, on a circuit of the file or on its own.
+pub(super) fn generator(
+    draw: &GeneratorDraw,
+    ([from, to], circuit): ([String; 2], Option<String>),
+    first: &Link,
+    (start, stop): (Option<Duration>, Option<Duration>),
+) -> Traffic {
+    let (rate, counts) = framed(draw.rate, first, &from);
+    match draw.on_off {
+        None => Traffic::Cbr(Cbr { from, to, rate, counts, circuit, start, stop }),
+        Some((on, off, lengths)) => {
+            let (on, off) = (Duration(on), Duration(off));
+            Traffic::OnOff(OnOff { from, to, rate, counts, on, off, lengths, circuit, start, stop })
+        }
+    }
 }
 
 impl Graph {
@@ -382,7 +374,7 @@ pub(super) fn host(draw: &HostDraw) -> Host {
     }
 }
 
-fn switch(draw: &SwitchDraw) -> Switch {
+pub(super) fn switch(draw: &SwitchDraw) -> Switch {
     let buffer = draw.buffer;
     let level = |(parts, share): LevelDraw| match share {
         true => FillLevel::Share(Share(parts * (Share::WHOLE / 10_000))),
@@ -427,6 +419,23 @@ fn framed((parts, way): RateDraw, link: &Link, from: &str) -> (FramedRate, Optio
         3 => (FramedRate::Bits(payload, None), Some(Basis::Payload)),
         4 => (FramedRate::Bits(line, None), Some(Basis::Line)),
         _ => (FramedRate::Share(Share(parts * (Share::WHOLE / 10_000))), None),
+    }
+}
+
+/// A link that carries cells; the rate is that of the medium `atm`.
+pub(super) fn cell_link(ends: [String; 2], medium: Medium, rate: LineRate, delay: u64) -> Link {
+    Link {
+        ends,
+        medium,
+        rate: (medium == Medium::Atm).then_some(rate),
+        delay: Duration(delay),
+        mtu: None,
+        overhead: None,
+        vlan: false,
+        jitter: None,
+        loss: None,
+        reorder: None,
+        queue: None,
     }
 }
 

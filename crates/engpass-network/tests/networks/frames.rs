@@ -1,5 +1,6 @@
 //! Random networks of Ethernet and point-to-point links, Ethernet switches and routers.
 
+mod joined;
 mod mesh;
 mod port;
 mod queues;
@@ -24,6 +25,7 @@ use proptest::sample::select;
 
 use super::assemble::{self, turn, two};
 use super::{Drawn, HostDraw, TcpDraw, TimesDraw, UdpDraw, tcp, udp};
+pub(crate) use joined::joined;
 pub(crate) use mesh::mesh;
 pub(crate) use port::port;
 
@@ -166,6 +168,30 @@ struct Parts {
     mesh: Option<mesh::Mesh>,
 }
 
+/// A link between these nodes: what all links may share is as in `draw`, the rest its `own`. An Ethernet switch has the MTU `switched`.
+fn frame_link(draw: &LinkDraw, own: &LinkDraw, switched: Option<u64>, mut ends: [String; 2]) -> Link {
+    let at_switch = ends.iter().any(|end| end.starts_with('s'));
+    let point_to_point = draw.point_to_point && !at_switch;
+    let mtu = if at_switch { switched } else { own.mtu };
+    if own.turned {
+        ends.reverse();
+    }
+    let share = |parts: u64| Share(parts * (Share::WHOLE / 10_000));
+    Link {
+        ends,
+        medium: if point_to_point { Medium::PointToPoint } else { draw.medium },
+        rate: point_to_point.then(|| assemble::rate(draw.rate.0, draw.rate.1)),
+        delay: Duration(draw.delay),
+        mtu: mtu.map(Size),
+        overhead: point_to_point.then_some(Size(draw.overhead)),
+        vlan: draw.vlan && !point_to_point,
+        jitter: own.jitter.map(Duration),
+        loss: own.loss.map(share),
+        reorder: own.reorder.map(|(parts, delay)| Reorder { share: share(parts), delay: Duration(delay) }),
+        queue: own.queue.clone(),
+    }
+}
+
 impl Parts {
     fn testbed(self) -> Testbed {
         let hosts = if self.nodes.is_empty() { 2 } else { self.at.len() };
@@ -226,34 +252,10 @@ impl Parts {
             0 => ends.push(["h0".into(), "h1".into()]),
             _ => ends.extend((0..hosts).map(|host| [format!("h{host}"), self.node(self.at[host] % nodes)])),
         }
-        let link = |(i, mut ends): (usize, [String; 2])| {
-            let own = &self.links[i];
+        let link = |(i, ends): (usize, [String; 2])| {
             // Frames of several links arrive in one instant where these are alike.
-            let draw = if self.order.2 { &self.links[0] } else { own };
-            let switched = ends.iter().any(|end| end.starts_with('s'));
-            let point_to_point = draw.point_to_point && !switched;
-            // An Ethernet switch has one MTU.
-            let mtu = if switched { self.links[0].mtu } else { own.mtu };
-            if own.turned {
-                ends.reverse();
-            }
-            let share = |parts: u64| Share(parts * (Share::WHOLE / 10_000));
-            let link = Link {
-                ends,
-                medium: if point_to_point { Medium::PointToPoint } else { draw.medium },
-                rate: point_to_point.then(|| assemble::rate(draw.rate.0, draw.rate.1)),
-                delay: Duration(draw.delay),
-                mtu: mtu.map(Size),
-                overhead: point_to_point.then_some(Size(draw.overhead)),
-                vlan: draw.vlan && !point_to_point,
-                jitter: own.jitter.map(Duration),
-                loss: own.loss.map(share),
-                reorder: own
-                    .reorder
-                    .map(|(parts, delay)| Reorder { share: share(parts), delay: Duration(delay) }),
-                queue: own.queue.clone(),
-            };
-            (format!("l{i}"), link)
+            let draw = if self.order.2 { &self.links[0] } else { &self.links[i] };
+            (format!("l{i}"), frame_link(draw, &self.links[i], self.links[0].mtu, ends))
         };
         turn(ends.into_iter().enumerate().map(link).collect(), self.order.0)
     }

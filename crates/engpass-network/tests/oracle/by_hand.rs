@@ -8,6 +8,7 @@
 mod choices;
 mod discard;
 mod hosts;
+mod joined;
 mod ports;
 
 use engpass_testbed::Testbed;

@@ -107,6 +107,12 @@ fn a_sender_is_charged_for_its_own_cells_only() {
     agreed("cells-of-others.toml", include_str!("parted/cells-of-others.toml"));
 }
 
+/// Two circuits of one line carry the packets of one sender. The fast engine charged it for the cells on one of them only.
+#[test]
+fn a_sender_is_charged_for_its_cells_on_all_circuits_of_a_line() {
+    agreed("cells-on-two-circuits.toml", include_str!("parted/cells-on-two-circuits.toml"));
+}
+
 /// The fast engine did not ask the connection again when the send buffer took what it had refused before.
 #[test]
 fn a_tail_waits_for_nagles_rule_while_more_is_copied() {

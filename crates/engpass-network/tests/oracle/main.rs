@@ -2,6 +2,7 @@
 
 use engpass_oracle::{cell, engine, outcome, queue, resolve};
 
+mod acted;
 mod bench;
 mod by_hand;
 mod captured;
@@ -10,6 +11,7 @@ mod contended;
 mod fast;
 mod file;
 mod idle_reasons;
+mod joined;
 #[path = "../networks/mod.rs"]
 mod networks;
 mod outside;

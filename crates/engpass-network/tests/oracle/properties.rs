@@ -18,7 +18,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::cell::vc_index;
 use crate::engine::Engine;
-use crate::networks::{Drawn, frames, mesh, network, network_with_tcp, port};
+use crate::networks::{Drawn, frames, joined, mesh, network, network_with_tcp, port};
 use crate::outcome::{Departing, FlowSeen, Observed, Place, Times, compare};
 use crate::queue::Cause;
 use crate::resolve::resolve;
@@ -122,6 +122,11 @@ proptest! {
 
     #[test]
     fn packets_balance_where_links_go_down(Drawn(testbed) in mesh(), seed in any::<u64>()) {
+        balances(testbed, seed)?;
+    }
+
+    #[test]
+    fn packets_and_cells_balance_where_circuits_end_at_routers(Drawn(testbed) in joined(), seed in any::<u64>()) {
         balances(testbed, seed)?;
     }
 
@@ -309,9 +314,14 @@ impl Met {
 
     /// Where something is met too rarely to be tested.
     pub(crate) fn enough(&self) {
+        self.enough_of(NETWORKS);
+    }
+
+    /// The same in a sample of so many networks.
+    pub(crate) fn enough_of(&self, networks: u32) {
         println!("{:?}", self.0);
         for (what, times) in &self.0 {
-            assert!(*times >= ENOUGH, "{what}: only {times} of {NETWORKS} networks");
+            assert!(*times >= ENOUGH, "{what}: only {times} of {networks} networks");
         }
     }
 

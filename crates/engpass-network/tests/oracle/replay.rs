@@ -57,6 +57,14 @@ fn a_generator_cuts_a_datagram_off_when_its_cell_comes() {
     }
 }
 
+/// A circuit's line begins the last cell of a packet when it is emitted, and a packet comes a picosecond later: the fast engine had not seen that the first
+/// one had its place no more.
+#[test]
+fn a_packet_comes_a_picosecond_behind_the_last_cell_of_the_one_before() {
+    let testbed = testbed("picosecond", include_str!("parted/picosecond-behind-a-last-cell.toml").into());
+    assert_eq!(difference(&testbed, 1), Ok(()));
+}
+
 /// Where the engines part: a testbed from a file, run for longer and longer.
 ///
 /// `ORACLE_FILE=case.toml ORACLE_SEED=0 cargo test -p engpass-network --test oracle replay -- --ignored --nocapture`

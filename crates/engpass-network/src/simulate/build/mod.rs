@@ -280,8 +280,13 @@ impl Builder<'_> {
                     });
                     self.adapting.len() - 1
                 });
+                let to = self.topology.links[hops[hops.len() - 1] / 2].ends[1 - hops[hops.len() - 1] % 2];
                 self.vcs.push(Vc {
                     adapting,
+                    router: match self.topology.kind(to) {
+                        NodeKind::Router(_) => to as u32,
+                        _ => Vc::NO_ROUTER,
+                    },
                     circuit: index,
                     forward,
                     transit,
@@ -387,7 +392,7 @@ impl Builder<'_> {
         for endpoint in endpoints.iter().filter(|endpoint| endpoint.is_free()) {
             free[self.node_of(endpoint.nic as usize)] += 1;
         }
-        let routes: Vec<u32> = endpoints.iter().map(|endpoint| endpoint.over).collect();
+        let routes: Vec<u32> = endpoints.iter().map(Endpoint::route).collect();
         for (index, endpoint) in endpoints.iter_mut().enumerate() {
             let host = self.node_of(endpoint.nic as usize);
             endpoint.at_rest = free[host] == users[host];

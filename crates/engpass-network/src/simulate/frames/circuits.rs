@@ -147,10 +147,16 @@ impl Network {
         }
         let number = step.port ^ ENTRY;
         let entry = &mut self.frames.entries[number as usize];
+        let position = entry.ports[0];
+        // The packet being sent may have counted up to now.
+        if entry.queue().frame.is_some_and(|frame| self.fabric.frames[frame].eta < at) {
+            self.see_what_left(position);
+        }
+        let entry = &mut self.frames.entries[number as usize];
+        let packet = self.fabric.datagrams.packet(id);
         let bytes = entry.encapsulation.sdu(packet.ip.into()) as u32;
         let (flow, priority, ecn) = (packet.sender, packet.priority, packet.ecn);
         let view = queue::Packet { id, bytes, flow, priority, ecn };
-        let position = entry.ports[0];
         if let Some(due) = entry.queue().join(at, view, &mut self.frames.lost) {
             self.events.push(due, position, Event::Feed(number));
         }
@@ -166,9 +172,7 @@ impl Network {
             return;
         }
         if entry.queue().frame.is_some() {
-            // A cell emitted now may still get company at this instant; all that have left by now were emitted before.
-            self.advance(position, self.now - 1);
-            self.collect_nic_departures();
+            self.see_what_left(position);
         }
         if self.waits_for_line(number) {
             return;
@@ -193,20 +197,22 @@ impl Network {
         self.lose_at_entry(position);
     }
 
+    /// Find out when cells leave that have come to the line before now.
+    fn see_what_left(&mut self, position: usize) {
+        // A cell emitted now may still get company at this instant; all that have left by now were emitted before.
+        self.advance(position, self.now - 1);
+        self.collect_nic_departures();
+    }
+
     /// Whether the line has not taken all of the packet that is being sent. The queue is asked when it has, or when that may be known.
     fn waits_for_line(&mut self, number: u32) -> bool {
         let entry = &mut self.frames.entries[number as usize];
-        let (position, vc) = (entry.ports[0], entry.vc as usize);
+        let position = entry.ports[0];
         let queue = entry.queue();
         let at = match queue.frame {
             // Its emission is known, and the last cell leaves later.
             Some(frame) => self.fabric.frames[frame].eta.max(self.now) + 1,
-            None => {
-                // A shaper that adapts begins its next frame no earlier than this.
-                let turn = self.fabric.vcs[vc].adapting.map_or(0, |_| self.fabric.vcs[vc].shaper.next());
-                queue.sends.0 = queue.sends.0.max(turn);
-                queue.sends.0
-            }
+            None => queue.sends.0,
         };
         if at <= self.now {
             return false;
@@ -223,9 +229,14 @@ impl Network {
     /// cell, so that a shaper keeps its pace; not before a picosecond after its emission, when that can be known.
     pub(in crate::simulate) fn left_router(&mut self, left: LeftNic) {
         let begins = (left.at - self.ports[left.nic].slot_at_least).max(left.emitted + 1);
-        let mut queues = self.frames.entries.iter_mut().filter_map(|entry| entry.queue.as_mut());
-        if let Some(queue) = queues.find(|queue| queue.frame == Some(left.frame)) {
-            (queue.sends.0, queue.frame) = (begins, None);
+        for entry in &mut self.frames.entries {
+            let Some(queue) = entry.queue.as_mut().filter(|queue| queue.frame == Some(left.frame)) else {
+                continue;
+            };
+            // A shaper that adapts begins its next frame no earlier than its pace says.
+            let vc = &self.fabric.vcs[entry.vc as usize];
+            let turn = vc.adapting.map_or(0, |_| vc.shaper.next());
+            (queue.sends.0, queue.frame) = (begins.max(turn), None);
         }
     }
 

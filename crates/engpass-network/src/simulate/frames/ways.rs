@@ -162,13 +162,11 @@ impl Frames {
         }
         self.icmp.ways.sort_by_key(|way| (way.flow, way.router));
         if topology.flows.iter().any(|path| path.fans.is_some()) {
-            self.spared = vec![false; self.ports.len()];
+            self.spared = vec![false; self.places.len()];
         }
         for fan in topology.flows.iter().filter_map(|path| path.fans.as_ref()) {
             for hop in fan[0].legs().flat_map(|leg| topology.hops(leg)) {
-                if let Some(spared) = self.spared.get_mut(self.places[port_of(topology, &hop)] as usize) {
-                    *spared = true;
-                }
+                self.spared[port_of(topology, &hop)] = true;
             }
         }
         Ok(())

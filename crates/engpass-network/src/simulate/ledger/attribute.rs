@@ -86,7 +86,8 @@ impl Ledger {
             User::Shared => {
                 let place = line.last.or_else(|| self.first_sender(line));
                 let place = place.expect("a shared line has a sender") as usize;
-                let (book, cells) = (&self.books[place], self.cells_since.get(place).copied());
+                let first = self.first_on_line.get(place).map_or(place, |first| *first as usize);
+                let (book, cells) = (&self.books[place], self.cells_since.get(first).copied());
                 let sender = book.sender().expect("who has used a line is a sender");
                 let place = self.place_of(sender).expect("who sends data has states");
                 let sums = since(&self.senders[place].sums_at(end), &self.packet_stamps.of_book(book.stamp));
@@ -116,7 +117,8 @@ impl Ledger {
         if self.cells_since.is_empty() {
             self.cells_since.resize(self.books.len(), 0);
         }
-        let since = &mut self.cells_since[place as usize];
+        let first = self.first_on_line.get(place as usize).copied().unwrap_or(place);
+        let since = &mut self.cells_since[first as usize];
         let own = u64::from(*since) + count;
         *since = if stamp.is_some() { 0 } else { own.min(u32::MAX.into()) as u32 };
         if let Some(stamp) = stamp {

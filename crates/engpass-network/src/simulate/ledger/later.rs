@@ -475,7 +475,7 @@ impl Fabric {
             }
             let Arrivals { flow, bad, cut, .. } = arrived;
             if let Some((frame, count)) = cut {
-                self.lose_frame(frame, Place::Reassembly, come.nth(0));
+                self.lose_frame(frame, Place::Reassembly(None), come.nth(0));
                 self.settle(frame, count);
             }
             self.receive_generated(flow, come, 0, bad);

@@ -76,6 +76,8 @@ pub(super) struct Ledger {
     packet_stamps: Stamps,
     /// By book: cells of the sender that have left since its last frame, once any have left a line that others use, too.
     cells_since: Vec<u32>,
+    /// By book the first one of its lane on its line; empty if no lane has several books on a shared line.
+    first_on_line: Vec<u32>,
     /// Ways that part.
     parted: Parted,
     /// Lines that are down, by port: what their idle time was when they went down, or up to where it is booked.

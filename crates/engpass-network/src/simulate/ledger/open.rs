@@ -81,6 +81,7 @@ impl Ledger {
             stamps: Vec::new(),
             packet_stamps: Stamps::default(),
             cells_since: Vec::new(),
+            first_on_line: Vec::new(),
             parted: Parted::default(),
             down: BTreeMap::new(),
             later: None,
@@ -104,10 +105,10 @@ impl Ledger {
             let flow = ends[0].flow as usize;
             let traffic = &opening.testbed.traffic[flow];
             let sender = opening.processes.len() + 2 * pair;
-            let (route, mtu) = (ends[0].over, topology.flows[flow].mtu);
+            let (route, mtu) = (ends[0].route(), topology.flows[flow].mtu);
             let lane =
                 Lane { flow, against: false, traffic: Some(traffic), sender: Some(sender), route, mtu };
-            let back = Lane { flow, against: true, traffic: None, sender: None, route: ends[1].over, mtu };
+            let back = Lane { flow, against: true, traffic: None, sender: None, route: ends[1].route(), mtu };
             ledger.add_lane(opening, Some(lane));
             ledger.add_lane(opening, Some(back));
         }
@@ -122,10 +123,8 @@ impl Ledger {
         ledger.books.shrink_to_fit();
         ledger.first.push(ledger.books.len() as u32);
         ledger.find_users(topology);
-        for (port, _) in
-            opening.frames.ports.iter().zip(&opening.frames.spared).filter(|(_, spared)| **spared)
-        {
-            let line = &mut ledger.lines[port.port as usize];
+        let spared = ledger.lines.iter_mut().zip(&opening.frames.spared);
+        for (line, _) in spared.filter(|(_, spared)| **spared) {
             line.user = if line.user == User::Nobody { User::Elsewhere } else { line.user };
         }
         ledger.list_trails(&opening.frames.trails);
@@ -269,7 +268,15 @@ impl Ledger {
             }
             if doubled {
                 // Books of one line share a stamp: none of them takes that of a packet.
-                self.books[own].iter_mut().for_each(|book| book.last_shared = false);
+                self.books[own.clone()].iter_mut().for_each(|book| book.last_shared = false);
+                if self.first_on_line.is_empty() {
+                    self.first_on_line = (0..self.books.len() as u32).collect();
+                }
+                for book in own.clone() {
+                    let line = self.books[book].line;
+                    let first = own.clone().find(|other| self.books[*other].line == line);
+                    self.first_on_line[book] = first.map_or(book as u32, |first| first as u32);
+                }
             }
         }
     }

@@ -139,7 +139,7 @@ impl Fates {
         match place {
             _ if told => {}
             // Cells are looked at when somebody asks, in no order.
-            Place::Port(..) | Place::Policer(_) | Place::Reassembly => {
+            Place::Port(..) | Place::Policer(_) | Place::Reassembly(_) => {
                 if let Some((later, _)) = before {
                     self.lost.remove(&(later, this.index));
                 }

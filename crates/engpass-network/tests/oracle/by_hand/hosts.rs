@@ -240,7 +240,7 @@ fn a_generator_on_a_streams_circuit_cuts_its_pdus() {
     // ends another; cells of the generator after that are whole PDUs.
     let seen = seen(&testbed, 1_000_000_000);
     assert_eq!(fates(&seen.flows[0]), [1, 0, 1, 0]);
-    let place = Place::Reassembly { circuit: 0 };
+    let place = Place::Reassembly { router: None };
     assert_eq!(losses(&seen)[0], (place, 0, 0, 1));
     assert_eq!(losses(&seen)[1], (place, 1, 0, 1));
     assert_eq!(seen.flows[1].received, seen.flows[1].sent - 1);

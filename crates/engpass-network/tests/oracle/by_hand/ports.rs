@@ -129,7 +129,7 @@ fn a_lost_last_cell_takes_the_next_datagram_with_it() {
     let seen = seen(&testbed, END);
     assert_eq!(fates(&seen.flows[0]), [3, 1, 2, 0]);
     assert_eq!(losses(&seen)[0], (PORT, 0, 1, 1));
-    assert_eq!(losses(&seen)[2], (Place::Reassembly { circuit: 0 }, 0, 0, 1));
+    assert_eq!(losses(&seen)[2], (Place::Reassembly { router: None }, 0, 0, 1));
     assert_eq!(seen.flows[0].receptions.weighted, 3 * seen.flows[0].receptions.times);
 }
 
@@ -145,7 +145,7 @@ fn a_policer_counts_in_fractions_of_a_picosecond() {
     };
     // Two slots are 5 662 393.16 ps, but the third cell arrives 8 493 590 - 2 831 197 = 5 662 393 ps after the first.
     testbed.circuits["a-c"].policing = Some(policing("0 ps"));
-    let place = Place::Policer { circuit: 0 };
+    let place = Place::Policer { link: 2, end: 0 };
     assert_eq!(losses(&seen(&testbed, END)), [(place, 0, 2, 1)]);
     testbed.circuits["a-c"].policing = Some(policing("1 ps"));
     assert_eq!(losses(&seen(&testbed, END)), [(place, 0, 1, 1)]);

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::choices::choices;
 use super::modelled::{SEED, plain, plan, topology, way};
-use crate::networks::{frames, mesh, network};
+use crate::networks::{frames, joined, mesh, network};
 
 /// What somebody does: what before, the picoseconds that go by, and the packets alike that are put in then: their way, bytes, flow, ECN, and how many.
 type Step = (u8, u64, (usize, u32, u8, u8), u8);
@@ -261,6 +261,11 @@ proptest! {
         obeys(&plain(&drawn), &steps)?;
     }
 
+    #[test]
+    fn circuits_at_routers_obey_the_replay_law(drawn in joined(), steps in steps(3)) {
+        obeys(&plain(&drawn), &steps)?;
+    }
+
     /// Here packets alike share what is done for them.
     #[test]
     fn trains_obey_the_replay_law(line in line(), steps in steps(50)) {
@@ -313,6 +318,11 @@ proptest! {
 
     #[test]
     fn windows_of_cells_add_up(drawn in network(), parts in vec(1u64..1000, 1..5)) {
+        adds_up(&plain(&drawn), &parts)?;
+    }
+
+    #[test]
+    fn windows_of_circuits_at_routers_add_up(drawn in joined(), parts in vec(1u64..1000, 1..5)) {
         adds_up(&plain(&drawn), &parts)?;
     }
 }

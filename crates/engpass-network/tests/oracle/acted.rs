@@ -1,0 +1,60 @@
+//! Random networks in which both engines must see the same, and how often each mechanism of forwarding acts in them.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use engpass_oracle::acted::Mechanism;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+use crate::fast::compared;
+use crate::networks::{Drawn, joined, mesh};
+
+/// Networks of which each mechanism must act in a thousand.
+const MANY: u32 = 10_000;
+
+/// How many of so many networks a mechanism must act in: one of ten, and where chance has a greater part one of twenty.
+fn enough(networks: u32) -> u64 {
+    u64::from(if networks >= MANY { networks / 10 } else { (networks / 20).max(1) })
+}
+
+/// Both engines see the same of every network, and each of these mechanisms acts in enough of them.
+fn are_equal(name: &'static str, networks: impl Strategy<Value = Drawn>, mechanisms: &[Mechanism]) {
+    let config =
+        ProptestConfig { test_name: Some(name), source_file: Some(file!()), ..engpass_cases::cases(1000) };
+    let cases = config.cases;
+    let counts: RefCell<BTreeMap<Mechanism, u64>> = RefCell::default();
+    let run = TestRunner::new(config).run(&(networks, any::<u64>()), |(Drawn(testbed), seed)| {
+        let acted = compared(&testbed, seed).map_err(TestCaseError::fail)?;
+        for mechanism in acted {
+            *counts.borrow_mut().entry(mechanism).or_default() += 1;
+        }
+        Ok(())
+    });
+    run.unwrap_or_else(|failure| panic!("{failure}"));
+    let counts = counts.into_inner();
+    let times = |mechanism: &Mechanism| counts.get(mechanism).copied().unwrap_or(0);
+    let rows = mechanisms.iter().map(|mechanism| format!("{:>7} {}\n", times(mechanism), mechanism.text()));
+    println!("\nacted in so many of {cases} networks ({name}):\n{}", rows.collect::<String>());
+    for mechanism in mechanisms {
+        let (times, least) = (times(mechanism), enough(cases));
+        assert!(times >= least, "{}: only {times} of {cases} networks, not {least}", mechanism.text());
+    }
+}
+
+#[test]
+fn frames_with_choices_and_events_are_equal() {
+    use Mechanism::{
+        FragmentsApart, Hash, InterfaceEvent, LinkEvent, Outage, RandomFailure, RoundRobin, Weights,
+    };
+    let mechanisms =
+        [Hash, RoundRobin, Weights, LinkEvent, InterfaceEvent, RandomFailure, FragmentsApart, Outage];
+    are_equal("acted::frames_with_choices_and_events_are_equal", mesh(), &mechanisms);
+}
+
+#[test]
+fn circuits_at_routers_are_equal() {
+    use Mechanism::{AdaptiveAtRouter, FragmentsApart, Hash, IntoCircuit, OutOfCircuit, RoundRobin, Weights};
+    let mechanisms = [IntoCircuit, OutOfCircuit, AdaptiveAtRouter, Hash, RoundRobin, Weights, FragmentsApart];
+    are_equal("acted::circuits_at_routers_are_equal", joined(), &mechanisms);
+}

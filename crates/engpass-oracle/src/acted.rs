@@ -1,0 +1,151 @@
+//! Which mechanisms of forwarding have acted in a run, so that tests of random networks can say how often each has.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engpass_model::forward::Ecmp;
+use engpass_testbed::topology::{NodeId, NodeKind};
+
+use crate::cell::LineId;
+use crate::engine::Engine;
+use crate::packet::Out;
+use crate::resolve::kind;
+
+/// Something that a network may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mechanism {
+    /// A hash has sent packets of one group on different legs.
+    Hash,
+    /// Turns have done so.
+    RoundRobin,
+    /// Weights have sent a packet on a leg that equal weights would not have chosen.
+    Weights,
+    /// An event on a link, seen at both ends, has lost a packet or taken a leg out of a choice.
+    LinkEvent,
+    /// An event on an interface has done so.
+    InterfaceEvent,
+    /// An event at random times has done so.
+    RandomFailure,
+    /// Fragments of one datagram have left a router on different legs.
+    FragmentsApart,
+    /// A router has handed packets to a circuit.
+    IntoCircuit,
+    /// Packets have come out of a circuit at a router.
+    OutOfCircuit,
+    /// A shaper at a router has emitted a frame at a rate that answers, or the lack of them, have changed.
+    AdaptiveAtRouter,
+    /// A flow has lost datagrams to an outage, and waited for a reception.
+    Outage,
+}
+
+impl Mechanism {
+    /// In words, for a table.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Hash => "choice by hash",
+            Self::RoundRobin => "choice in turns",
+            Self::Weights => "weights",
+            Self::LinkEvent => "event on a link",
+            Self::InterfaceEvent => "event on an interface",
+            Self::RandomFailure => "random failures",
+            Self::FragmentsApart => "fragments on different ways",
+            Self::IntoCircuit => "circuit that begins at a router",
+            Self::OutOfCircuit => "circuit that ends at a router",
+            Self::AdaptiveAtRouter => "adaptive shaper at a router",
+            Self::Outage => "outage of a flow",
+        }
+    }
+}
+
+/// What has acted so far.
+#[derive(Debug, Default)]
+pub(crate) struct Acted {
+    mechanisms: BTreeSet<Mechanism>,
+    /// By router and group, the members that were chosen.
+    chosen: BTreeMap<(NodeId, Vec<Out>), BTreeSet<usize>>,
+    /// By router and datagram, the legs on which fragments have left.
+    fragments: BTreeMap<(NodeId, usize), BTreeSet<Out>>,
+    /// The event that has taken down each link last, and each interface.
+    downed: BTreeMap<usize, usize>,
+    unseen: BTreeMap<LineId, usize>,
+}
+
+impl Acted {
+    /// A mechanism has acted.
+    pub(crate) fn note(&mut self, mechanism: Mechanism) {
+        self.mechanisms.insert(mechanism);
+    }
+
+    /// An event has taken down a link.
+    pub(crate) fn takes_down(&mut self, link: usize, event: usize) {
+        self.downed.insert(link, event);
+    }
+
+    /// A node sees a line down because of an event.
+    pub(crate) fn hides(&mut self, line: LineId, event: usize) {
+        self.unseen.insert(line, event);
+    }
+
+    /// A fragment of a datagram leaves a node.
+    pub(crate) fn fragment_leaves(&mut self, node: NodeId, datagram: usize, out: Out) {
+        let legs = self.fragments.entry((node, datagram)).or_default();
+        legs.insert(out);
+        if legs.len() > 1 {
+            self.note(Mechanism::FragmentsApart);
+        }
+    }
+}
+
+impl Engine<'_> {
+    /// What has acted in the run so far.
+    pub fn acted(&self) -> BTreeSet<Mechanism> {
+        let mut mechanisms = self.acted.mechanisms.clone();
+        for ((node, _), members) in &self.acted.chosen {
+            if members.len() > 1
+                && let NodeKind::Router(router) = kind(&self.topology, *node)
+            {
+                mechanisms.insert(match &self.testbed.routers[router].ecmp {
+                    Ecmp::Hash(_) => Mechanism::Hash,
+                    _ => Mechanism::RoundRobin,
+                });
+            }
+        }
+        let outages = (0..self.sources.len()).filter_map(|flow| self.outage_of(flow, self.end()));
+        if outages.into_iter().any(|outage| outage.lost > 0 && outage.longest > 0) {
+            mechanisms.insert(Mechanism::Outage);
+        }
+        mechanisms
+    }
+
+    /// A policy chooses a member of a group at a router; with equal weights it would have chosen another one, or the same.
+    pub(crate) fn note_choice(
+        &mut self,
+        router: NodeId,
+        (group, up): (&[Out], &[bool]),
+        member: usize,
+        by_equal_weights: usize,
+    ) {
+        self.acted.chosen.entry((router, group.to_vec())).or_default().insert(member);
+        if member != by_equal_weights {
+            self.acted.note(Mechanism::Weights);
+        }
+        if up.contains(&true) {
+            let hidden = group.iter().zip(up).filter(|(_, up)| !**up).map(|(out, _)| self.first_line(*out));
+            for line in hidden.collect::<Vec<_>>() {
+                self.event_acts(self.acted.unseen[&line]);
+            }
+        }
+    }
+
+    /// An outage loses a packet on a link.
+    pub(crate) fn note_loss_to_outage(&mut self, link: usize) {
+        self.event_acts(self.acted.downed[&link]);
+    }
+
+    fn event_acts(&mut self, event: usize) {
+        let seen_by_both = self.topology.events[event].seen_by == [true; 2];
+        self.acted.note(if seen_by_both { Mechanism::LinkEvent } else { Mechanism::InterfaceEvent });
+        if self.testbed.events[event].mean_time_between_failures.is_some() {
+            self.acted.note(Mechanism::RandomFailure);
+        }
+    }
+}
