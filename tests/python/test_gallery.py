@@ -32,6 +32,7 @@ NAMES = [
     "karlsruhe-1998",
     "kyoto-1997",
     "kyoto-outlook",
+    "path-mtu",
     "satellite",
     "ten-flows",
 ]

@@ -42,6 +42,7 @@ STUDIES: dict[str, dict[str, str]] = {
     "karlsruhe-1998": {},
     "kyoto-1997": {"run.duration": "500 ms"},
     "kyoto-outlook": {"run.duration": "500 ms"},
+    "path-mtu": {},
     "satellite": {},
     "ten-flows": {"run.duration": "1200 ms", "run.warmup": "1 s"},
 }

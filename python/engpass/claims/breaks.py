@@ -21,6 +21,8 @@ REMOVES = {
     "receive_path": ("zero-copy", "copies"),
     "recovery": ("plain", "fast recovery"),
     "ecmp": ("first", "the choice among ways"),
+    "icmp": ("false", "messages of routers"),
+    "path_mtu": ("known", "path MTU discovery"),
 }
 """Keys, by their last part, that stand for a mechanism: the value that removes it, and its name."""
 
@@ -59,6 +61,8 @@ def _is_removal(key: str, value: str) -> bool:
 
 
 def _same(before: Toml | None, value: str) -> bool:
+    if isinstance(before, bool):
+        return str(before).lower() == value
     number = _number(before)
     return str(before) == value or (number is not None and number == _number(value))
 
