@@ -33,8 +33,6 @@ EXCERPT = 160
 KYOTO = ("kyoto.toml", "traffic.stream.message=9 kB")
 TCP = ("traffic.stream.kind=tcp-stream", 'host.ss2.tcp={ profile = "solaris-2.5" }')
 WORKLOADS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "cells, 3 hops": (3, ("line:3", "run.duration=5 s")),
-    "cells, 10 hops": (3, ("line:10", "run.duration=2 s")),
     "generator": (20, ("generator.toml",)),
     "port of two classes": (5, ("port.toml",)),
     "phones": (5, ("phones:1000",)),

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from figures import Figure, Row, Target
 from machine import KYOTO, BenchError, Tools, work
-from ns3 import pace
 
 UDP_VARIANTS = ("free", "congested", "shaped-16", "shaped-18")
 MESSAGE = "traffic.stream.message=9 kB"
@@ -28,7 +27,6 @@ def line(tools: Tools, quick: bool) -> Iterator[Row]:
     one = work(group, f"simulate, {short}", trains)
     slow = work(group, f"oracle, {short}", oracle)
     yield from (ten, one, slow)
-    yield Figure(group, "simulate, 10 s", "s", ten.samples, Target(0.030, pace=pace()))
     least = min(slow.samples) / min(one.samples)
     yield Figure(group, f"oracle / simulate, {short}, least times", "", [least], Target(20.0, at_least=True))
     yield Figure(group, "cells lost, in both", "", [oracle[0]["lost"]], note=f"of {slow.hops:,}")

@@ -169,17 +169,6 @@ impl Pace {
         (self.num, self.den)
     }
 
-    /// How many units of `quick` take exactly as long as one of this pace, if that is a whole number.
-    pub fn multiple_of(self, quick: Self) -> Option<u64> {
-        if self == quick {
-            return Some(1);
-        }
-        let long = u128::from(self.num) * u128::from(quick.den);
-        let short = u128::from(quick.num) * u128::from(self.den);
-        let many = if long == 2 * short { 2 } else { long / short };
-        if many * short == long { u64::try_from(many).ok() } else { None }
-    }
-
     /// Whether a unit at this pace takes at least as long as one of `other`.
     pub fn is_at_least(self, other: Self) -> bool {
         u128::from(self.num) * u128::from(other.den) >= u128::from(other.num) * u128::from(self.den)
@@ -334,8 +323,6 @@ mod tests {
             prop_assert_eq!(stepper.after(), pace.after(from + 57));
             stepper.seek(from + 66);
             prop_assert_eq!(pace.rounded_after(from + 66), (stepper.after(), stepper.rounding()));
-            prop_assert_eq!(pace.stretched(3, 1).multiple_of(pace), Some(3));
-            prop_assert_eq!(pace.stretched(3, 2).multiple_of(pace), None);
             stepper.seek_at(Pace::new(7, 3), from);
             prop_assert_eq!(stepper.after(), Pace::new(7, 3).after(from));
         }

@@ -2,7 +2,7 @@
 
 mod walk;
 
-pub(super) use walk::{Next, Walk};
+pub(super) use walk::Walk;
 
 use std::collections::VecDeque;
 

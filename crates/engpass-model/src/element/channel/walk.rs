@@ -31,7 +31,11 @@ impl Channel {
             walk.leap_to(walk.bits.trailing_zeros(), pace);
             return;
         }
-        if !self.tell_more(walk) {
+        if walk.behind == 0 && self.rest == 0 {
+            walk.head = u64::MAX;
+            return;
+        }
+        if !self.tell_rest(walk) {
             return;
         }
         match self.leaps.over(walk.n - place, pace) {
@@ -40,18 +44,7 @@ impl Channel {
         }
     }
 
-    /// The same without an instant: where the next cell stands is not asked. Whether there is one.
-    #[inline(always)]
-    pub(in crate::element) fn tell_more(&mut self, walk: &mut Walk) -> bool {
-        if walk.behind == 0 && self.rest == 0 {
-            walk.head = u64::MAX;
-            return false;
-        }
-        self.tell_rest(walk)
-    }
-
-    /// The same where it may be that there is more.
-    #[inline(never)]
+    /// What comes next of the train becomes known, if anything does: whether that is so. Where the next cell stands is not asked.
     fn tell_rest(&mut self, walk: &mut Walk) -> bool {
         self.is_rest_without(std::mem::take(&mut walk.held));
         if walk.behind > 0 {
@@ -101,11 +94,11 @@ impl Channel {
             && next.map_or(self.generator.is_some(), |next| self.current.comes_before(next))
     }
 
-    /// The walk has come to the end of its train: it goes along the next one, if that is of the same generator.
+    /// The walk has come to the end of its train: it goes along the next one, if that is of the same generator. Whether there is one.
     #[inline(never)]
-    pub(in crate::element) fn walk_next(&mut self, walk: &mut Walk) -> Next {
+    pub(in crate::element) fn walk_next(&mut self, walk: &mut Walk) -> bool {
         if !self.goes_on() {
-            return Next::None;
+            return false;
         }
         let pace = self.current.pace;
         if self.is_generated() && self.pieces.is_empty() {
@@ -117,7 +110,7 @@ impl Channel {
                 if n > 0 {
                     walk.stand(pace);
                 }
-                return Next::Alike;
+                return true;
             }
             if any {
                 self.open();
@@ -130,10 +123,10 @@ impl Channel {
         }
         if self.head == u64::MAX {
             *walk = Walk::nowhere();
-            return Next::None;
+            return false;
         }
         *walk = self.walk();
-        if self.current.pace == pace { Next::Alike } else { Next::Other }
+        true
     }
 
     /// The cells were taken up to where the walk stands.
@@ -161,17 +154,6 @@ impl Channel {
         self.walk.stand(walk.head - self.current.base, walk.rounding);
         self.head = walk.head;
     }
-}
-
-/// What comes behind a train that has ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::element) enum Next {
-    /// None of the same generator.
-    None,
-    /// One at the same pace.
-    Alike,
-    /// One at another pace.
-    Other,
 }
 
 /// Steps over so many places at once, from 1 on.
@@ -252,52 +234,6 @@ impl Walk {
         self.stand(pace);
     }
 
-    /// Those of the next cells whose bits are set are taken, all up to the last of them. Where it knows of none behind them it stands at that one.
-    #[inline(always)]
-    pub(in crate::element) fn pass(&mut self, taken: u64, pace: Pace) {
-        self.leave(taken);
-        self.stand(pace);
-    }
-
-    /// As [`Self::pass`] without an instant: by how many places.
-    #[inline(always)]
-    fn leave(&mut self, taken: u64) -> u64 {
-        let left = self.bits & !taken;
-        let next = if left == 0 { 63 - taken.leading_zeros() } else { left.trailing_zeros() };
-        self.n += u64::from(next);
-        self.bits = left >> next;
-        next.into()
-    }
-
-    /// How many cells come next without a gap.
-    #[inline(always)]
-    pub(in crate::element) fn run(&self) -> u64 {
-        u64::from(self.bits.trailing_ones()) + self.behind
-    }
-
-    /// Those of the next cells whose bits are set are taken, all up to the last of them, and the window is filled with what follows without a
-    /// gap. By how many places it goes on; when its next cell stands is not asked.
-    #[inline(always)]
-    pub(in crate::element) fn take(&mut self, taken: u64) -> u64 {
-        if self.behind > 0 { self.take_run(taken.count_ones().into()) } else { self.leave(taken) }
-    }
-
-    /// The same of the next `count` cells, between which there is no gap.
-    #[inline(always)]
-    pub(in crate::element) fn take_run(&mut self, count: u64) -> u64 {
-        if self.behind == 0 {
-            return self.leave(u64::MAX >> (64 - count));
-        }
-        let left = self.run() - count;
-        if left == 0 {
-            // It stands at the last one.
-            (self.n, self.bits, self.behind) = (self.n + count - 1, 0, 0);
-            return count - 1;
-        }
-        self.knows_run(self.n + count, left);
-        count
-    }
-
     #[inline(always)]
     fn leap(&mut self, by: Leap) {
         (self.head, self.rounding) = by.from(self.head, self.rounding, self.den);
@@ -324,12 +260,6 @@ impl Walk {
             }
         }
         self.go_on(channel)
-    }
-
-    /// Whether it has come to the end of what it knew.
-    #[inline(always)]
-    pub(in crate::element) fn is_through(&self) -> bool {
-        self.bits == 0 && self.head != u64::MAX
     }
 
     /// Go on behind the last cell that it knew. Whether there is one.

@@ -1,12 +1,10 @@
 //! Trains in front of a plain queue, one or two that meet, in a tight loop.
 
-use super::super::channel::{Next, Walk};
+use super::super::channel::Walk;
 use super::super::departures::{Open, Pieces};
 use super::super::inputs::Two;
 use super::super::{Cells, Channel, Loss, Outlet, Rule};
 use super::Fifo;
-use super::beat::Beat;
-use super::grid::{Grid, Lost};
 use crate::time::{Pace, Stepper};
 
 /// The line in the midst of a busy period, in registers.
@@ -69,34 +67,6 @@ impl Line {
     fn join(&mut self, count: u64) {
         self.n += count;
         self.busy += count * self.slot_at_least;
-    }
-
-    /// Where the trains stand that come up to the limit, if they fit into a grid. As long as it is used nothing is known of `busy` and `spare`.
-    fn grid(
-        &mut self,
-        beat: &Option<Beat>,
-        walks: (&Walk, &Walk),
-        (limit, wins): (u64, bool),
-    ) -> Option<Grid> {
-        let in_slot = beat.as_ref()?.in_slot();
-        let grid = Grid::of(walks, in_slot, (self.base, self.slot, self.capacity), limit, !wins)?;
-        self.spare = 0;
-        Some(grid)
-    }
-
-    /// From here on it goes by instants again.
-    fn leaves_grid(
-        &mut self,
-        (one, other): (&Side<'_>, Option<&Side<'_>>),
-        (walk, others): (&mut Walk, &mut Walk),
-    ) {
-        self.busy = Self::end(self.base, self.slot, self.n);
-        let sides = [(walk, Some(one)), (others, other)];
-        for (walk, side) in sides {
-            if let Some(side) = side.filter(|_| walk.head != u64::MAX) {
-                walk.stand(side.channel.train().pace);
-            }
-        }
     }
 }
 
@@ -220,86 +190,32 @@ fn merge<const WINS: bool>(
     out: &mut impl Outlet,
 ) -> (Line, (Walk, Walk)) {
     let first = |one: &Walk, other: &Walk| if WINS { other.head <= one.head } else { other.head < one.head };
-    let mut beat = Beat::of(one.channel, other.as_deref().map(|other| &*other.channel), line.slot);
     let mut block = Block { n: line.n + 1, ..Block::default() };
-    let mut grid = line.grid(&beat, (&one_walk, &other_walk), (limit, WINS));
-    let mut slow = SLOW;
     loop {
-        if let Some(slots) = &mut grid {
-            let known = one_walk.bits != 0 && other_walk.bits != 0;
-            if !known && (one_walk.is_through() || other_walk.is_through()) {
-                let others = !one_walk.is_through();
-                let (channel, walk) = match &mut other {
-                    Some(other) if others => (&mut *other.channel, &mut other_walk),
-                    _ => (&mut *one.channel, &mut one_walk),
-                };
-                let place = walk.n;
-                if channel.tell_more(walk) {
-                    slots.moves(others, walk.n - place);
-                    continue;
-                }
-                let (sides, walks) = ((&mut *one, other.as_deref_mut()), (&mut one_walk, &mut other_walk));
-                let next = next_train(sides, walks, others, (&mut beat, line.slot), out);
-                let walk = if others { &other_walk } else { &one_walk };
-                if next == Next::Alike && slots.goes_on(others, walk, !WINS) {
-                    continue;
-                }
-                line.leaves_grid((one, other.as_deref()), (&mut one_walk, &mut other_walk));
-                if next == Next::None {
-                    break;
-                }
-                grid = line.grid(&beat, (&one_walk, &other_walk), (limit, WINS));
-                continue;
-            }
-            let loses = |lost: Lost| match &mut other {
-                Some(other) if lost.others => other.loses_some(&lost),
-                _ => one.loses_some(&lost),
-            };
-            if let Some(joined) = slots.take((&mut one_walk, &mut other_walk), line.n, loses) {
-                line.n += u64::from(joined.0);
-                block.add(joined, (one, other.as_deref_mut()), pieces);
-                continue;
-            }
-            line.leaves_grid((one, other.as_deref()), (&mut one_walk, &mut other_walk));
-            grid = None;
-        }
         // As many as surely come while the line is busy and find room.
         let sure = limit.min(line.busy);
         let most = line.spare.min(64) as u32;
-        let (mut count, mut others) = match &beat {
-            Some(beat) if most > 0 => beat.take(&mut one_walk, &mut other_walk, sure, most),
-            _ => (0, 0),
-        };
+        let (mut count, mut others) = (0, 0);
         let mut ended = None;
-        if one_walk.is_through() {
-            ended = (!one_walk.go_on(one.channel)).then_some(false);
-        } else if other_walk.is_through() {
-            ended = (!other_walk.go_on(other.as_mut().expect(WHOSE).channel)).then_some(true);
-        } else if count >= MANY {
-            slow = SLOW;
-        } else {
-            let most = most.min(count + slow);
-            slow = (2 * slow).min(64);
-            while count < most {
-                if first(&one_walk, &other_walk) {
-                    if other_walk.head > sure {
-                        break;
-                    }
-                    others |= 1 << count;
-                    count += 1;
-                    if !other_walk.step(other.as_mut().expect(WHOSE).channel) {
-                        ended = Some(true);
-                        break;
-                    }
-                } else {
-                    if one_walk.head > sure {
-                        break;
-                    }
-                    count += 1;
-                    if !one_walk.step(one.channel) {
-                        ended = Some(false);
-                        break;
-                    }
+        while count < most {
+            if first(&one_walk, &other_walk) {
+                if other_walk.head > sure {
+                    break;
+                }
+                others |= 1 << count;
+                count += 1;
+                if !other_walk.step(other.as_mut().expect(WHOSE).channel) {
+                    ended = Some(true);
+                    break;
+                }
+            } else {
+                if one_walk.head > sure {
+                    break;
+                }
+                count += 1;
+                if !one_walk.step(one.channel) {
+                    ended = Some(false);
+                    break;
                 }
             }
         }
@@ -309,10 +225,9 @@ fn merge<const WINS: bool>(
         if let Some(others) = ended {
             let sides = (&mut *one, other.as_deref_mut());
             let walks = (&mut one_walk, &mut other_walk);
-            if next_train(sides, walks, others, (&mut beat, line.slot), out) == Next::None {
+            if !next_train(sides, walks, others, out) {
                 break;
             }
-            grid = line.grid(&beat, (&one_walk, &other_walk), (limit, WINS));
             continue;
         }
         let at = one_walk.head.min(other_walk.head);
@@ -370,25 +285,23 @@ fn merge<const WINS: bool>(
         if let Some(others) = ended {
             let sides = (&mut *one, other.as_deref_mut());
             let walks = (&mut one_walk, &mut other_walk);
-            if next_train(sides, walks, others, (&mut beat, line.slot), out) == Next::None {
+            if !next_train(sides, walks, others, out) {
                 break;
             }
         }
-        grid = line.grid(&beat, (&one_walk, &other_walk), (limit, WINS));
     }
     block.tell((one, other), pieces);
     (line, (one_walk, other_walk))
 }
 
-/// A train of one side, or of the `others`, has ended. Go on with the next one, if that is of the same generator; it may change the beat.
+/// A train of one side, or of the `others`, has ended. Go on with the next one, if that is of the same generator. Whether there is one.
 #[inline(always)]
 fn next_train(
     (one, mut other): (&mut Side<'_>, Option<&mut Side<'_>>),
     (one_walk, other_walk): (&mut Walk, &mut Walk),
     others: bool,
-    (beat, slot): (&mut Option<Beat>, Pace),
     out: &mut impl Outlet,
-) -> Next {
+) -> bool {
     if out.dates_losses() {
         date_losses((one, other.as_deref_mut()), (one_walk, other_walk), others, out);
     }
@@ -396,11 +309,7 @@ fn next_train(
         Some(other) if others => (&mut *other.channel, other_walk),
         _ => (&mut *one.channel, one_walk),
     };
-    let next = channel.walk_next(walk);
-    if next == Next::Other {
-        *beat = Beat::of(one.channel, other.map(|other| &*other.channel), slot);
-    }
-    next
+    channel.walk_next(walk)
 }
 
 /// Tell of the cells that were lost before a train that comes behind the one which has ended.
@@ -425,11 +334,6 @@ fn date_losses(
 }
 
 const WHOSE: &str = "a cell is of a side that there is";
-
-/// Cells from which on it pays to take many at once.
-const MANY: u32 = 4;
-/// Cells that are taken one by one before that is tried again, where it did not; then twice as many, up to 64.
-const SLOW: u32 = 16;
 
 /// Slots: of a cell that comes so much later than there was room the queue is no longer nearly full.
 const LATE: u64 = 8;
@@ -457,29 +361,6 @@ impl Side<'_> {
             self.lost_place = walk.n;
         }
         joins
-    }
-
-    /// Cells of it were lost.
-    #[inline]
-    fn loses_some(&mut self, lost: &Lost) {
-        if lost.count == 0 {
-            return;
-        }
-        if self.lost == 0 {
-            self.loses_first(lost.first);
-        }
-        self.lost += lost.count;
-        if let Some(last) = lost.last {
-            self.lost_place = last;
-        }
-    }
-
-    /// The first cell that was lost is that at `place`.
-    #[cold]
-    #[inline(never)]
-    fn loses_first(&mut self, place: u64) {
-        let Cells { base, pace, .. } = *self.channel.train();
-        self.lost_at = base + pace.after(place);
     }
 
     /// Tell of the cells that were lost, up to the walk.

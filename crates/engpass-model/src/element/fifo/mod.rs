@@ -1,7 +1,5 @@
 //! One queue, first in, first out, in front of a line.
 
-mod beat;
-mod grid;
 mod merge;
 #[cfg(test)]
 mod tests;
