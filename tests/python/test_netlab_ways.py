@@ -37,7 +37,7 @@ ends = ["s", "b"]
 medium = "ethernet-100"
 """
 
-ROUTERS = HOSTS + "[router.s]\n[router.r]\n"
+ROUTERS = HOSTS + '[router.s]\necmp = "first"\n[router.r]\n'
 
 SWITCH = HOSTS + '[switch.s]\nkind = "ethernet"\n[router.r]\n'
 """Both links of the router lead to one switch, and the host is next on either."""
