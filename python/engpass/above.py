@@ -53,6 +53,8 @@ class Got:
     kind: str
     goodput: float
     bound: float
+    chose_otherwise: bool = False
+    """Whether a real router may have sent it on another way than the one of its bound."""
 
     @property
     def above(self) -> bool:
@@ -60,8 +62,13 @@ class Got:
         return self.goodput > self.bound * (1 + AT) and self.kind not in GENERATORS
 
 
-def reason(engine: str) -> str:
+def reason(engine: str, *, chose_otherwise: bool = False) -> str:
     """Why an engine gives a flow more than its bound."""
+    if chose_otherwise:
+        return (
+            "the bound is that of the way that the model's hash chooses, and of the rates in the file;"
+            " a real router may choose another way"
+        )
     if engine in REAL:
         return "the bound is that of the hosts, lines and rates in the file, and the real ones give more"
     return "the backlog at the end of the warm-up counts, too; a longer `duration` makes it matter less"
@@ -84,5 +91,6 @@ def _note(engine: str, group: list[Got]) -> str:
     several = len(excess) > 1
     by = f" by {'up to ' if several else ''}{say.percent(most)}" if most < _TENFOLD else ""
     where = f" at {len(points)} of {say.count(count, 'point')}" if count > 1 else ""
+    chose = any(got.chose_otherwise for got in excess)
     verb = "is above its bound" if len(names) == 1 else "are above their bounds"
-    return f"{who} {verb}{by} ({engine}{where}): {reason(engine)}"
+    return f"{who} {verb}{by} ({engine}{where}): {reason(engine, chose_otherwise=chose)}"

@@ -11,6 +11,23 @@ if TYPE_CHECKING:
 
 _MOST = 8
 
+_ANOTHER_HASH = "flows may take other ways than in `limit` and `simulate`: the kernel's own hash chooses at"
+
+_NAMED = 3
+"""Routers that a sentence names."""
+
+
+def another_hash(routers: list[str]) -> str:
+    """The note of a point at which the hash of Linux chose among equally short ways."""
+    more = f" and {len(routers) - _NAMED} more" if len(routers) > _NAMED else ""
+    return f"{_ANOTHER_HASH} router{'s' if routers[1:] else ''} {', '.join(routers[:_NAMED])}{more}"
+
+
+def chose_otherwise(outcome: Outcome) -> bool:
+    """Whether flows of a point may have taken other ways than in the model."""
+    notes = outcome.measured.notes if outcome.measured else ()
+    return any(note.startswith(_ANOTHER_HASH) for note in notes)
+
 
 class Remarks:
     """Each sentence once, with the engine and the number of points that say it."""

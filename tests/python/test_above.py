@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 from pathlib import Path
@@ -40,6 +41,8 @@ def test_an_engine_above_a_bound_has_one_note_with_its_reason() -> None:
     real, _ = above.notes([got("a", 12, engine="measure"), got("a", 11)])
     assert real.startswith("`a` is above its bound by 20.0 % (measure): ")
     assert "the real ones give more" in real
+    (chosen,) = above.notes([dataclasses.replace(got("a", 12, engine="measure"), chose_otherwise=True)])
+    assert "a real router may choose another way" in chosen
 
 
 def test_many_flows_share_a_sentence() -> None:

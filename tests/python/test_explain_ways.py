@@ -49,6 +49,12 @@ def test_a_connection_is_told_that_a_hash_crowds_its_line() -> None:
     assert said in made.finding.evidence
 
 
+def test_a_router_without_a_policy_has_a_hash_for_explanations_too() -> None:
+    given = explained(TWO, HASH)
+    made = explained(TWO.replace('[router.near]\necmp = "first"', "[router.near]"))
+    assert (made.sentence, changes(made)) == (given.sentence, changes(given))
+
+
 def test_turns_and_another_seed_are_tried_and_gain_what_a_run_gains() -> None:
     made = explained(TWO, HASH)
     found = changes(made)
@@ -72,7 +78,7 @@ def test_all_seeds_are_tried_although_some_bring_nothing() -> None:
 
 
 def test_a_router_that_always_takes_the_first_line_is_named_and_a_hash_is_tried() -> None:
-    made = explained(TWO, (("router.near.ecmp.hash.seed", "2"), ("router.near.ecmp", "first")))
+    made = explained(TWO, (("router.near.ecmp", "first"),))
     said = "router `near` takes the first of equally short ways, which leaves link `lower` idle 100.0 %"
     assert said in made.finding.evidence
     assert made.advice is not None

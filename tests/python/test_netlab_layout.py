@@ -11,6 +11,7 @@ from engpass.error import EngpassError
 from engpass.netlab import emulated, kernel, registry, veth
 from engpass.netlab.layout import layout
 from engpass.plan import point_plan
+from engpass.remarks import another_hash
 from engpass.testbed import load, loads
 from engpass.types.plan import PointPlan
 
@@ -65,7 +66,10 @@ def test_a_bridge_joins_one_network_and_routers_have_routes() -> None:
         ("gate", "wan"): "10.64.1.1/24",
         ("far", "wan"): "10.64.1.2/24",
     }
-    routes = {name: [(str(a), str(b)) for a, b in node.routes] for name, node in plan.nodes.items()}
+    routes = {
+        name: [(str(route.to), *(str(hop.via) for hop in route.hops)) for route in node.routes]
+        for name, node in plan.nodes.items()
+    }
     assert routes == {
         "left": [("10.64.1.2", "10.64.0.3")],
         "right": [("10.64.1.2", "10.64.0.3")],
@@ -158,7 +162,21 @@ def test_many_hosts_have_one_network_that_holds_them() -> None:
                 "link.again": '{ ends = ["gate", "far"], medium = "ethernet-100" }',
                 "router.gate.ecmp": "hash",
             },
-            "`gate` chooses among equally short ways (`hash`)",
+            "routers choose on which link packets come to `far` (`wan`, `again`)",
+        ),
+        (
+            {
+                "link.again": '{ ends = ["gate", "floor"], medium = "ethernet-100" }',
+                "router.gate.ecmp": "round-robin",
+            },
+            "`gate` chooses a way for each packet (`round-robin`), and Linux chooses one for each flow",
+        ),
+        (
+            {
+                "link.again": '{ ends = ["gate", "floor"], medium = "ethernet-100" }',
+                "router.gate.ecmp": "{ hash = { weights = { up = 514, again = 4 } } }",
+            },
+            "`gate` has weights 257:2, and Linux takes none above 256",
         ),
         (
             {"event.cut": '{ target = "wan", at = "1 s", change = "down" }'},
@@ -173,6 +191,22 @@ def test_what_veth_cannot_give_is_said(change: dict[str, str], reason: str) -> N
         netlab.choose_engine(found, "measure")
     if not emulated.cannot(found):
         assert netlab.choose_engine(found) == "emulate"
+
+
+def test_a_router_that_chooses_by_a_hash_has_routes_with_several_next_hops() -> None:
+    again = {"link.again": '{ ends = ["gate", "floor"], medium = "ethernet-100" }'}
+    weights = {"router.gate.ecmp": "{ hash = { weights = { up = 512, again = 64 } } }"}
+    found = numbers(CAMPUS, again | weights)
+    assert veth.cannot(found) == []
+    assert veth.notes(found) == [another_hash(["`gate`"])]
+    gate = layout(found).nodes["gate"]
+    assert {str(route.to): [(hop.device, hop.weight) for hop in route.hops] for route in gate.routes} == {
+        "10.64.0.1": [("up", 8), ("again", 1)],
+        "10.64.0.2": [("up", 8), ("again", 1)],
+    }
+    # Without a policy the first link has all.
+    first = numbers(CAMPUS, again | {"router.gate.ecmp": "first"})
+    assert (layout(first).nodes["gate"].routes, veth.notes(first)) == ([], [])
 
 
 def test_a_policy_without_a_choice_is_carried() -> None:

@@ -29,7 +29,9 @@ name = "Two ways"
 [host.a]
 [host.b]
 [router.near]
+ecmp = "first"
 [router.far]
+ecmp = "first"
 
 [link]
 in = { ends = ["a", "near"], medium = "ethernet-1g" }

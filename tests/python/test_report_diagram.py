@@ -105,7 +105,9 @@ def test_flows_are_drawn_on_the_lines_that_routers_choose() -> None:
     ways = [[step.link for step in flow.steps] for flow in topology.flows]
     assert ways == [["in", "l1", "out"], ["in", "l3", "out"]]
     # Without a choice a flow has no steps of its own.
-    first = engpass.loads(CHOICES, set={"router.near.ecmp": "first"}).topology
+    first = engpass.loads(
+        CHOICES, set=dict.fromkeys(("router.near.ecmp", "router.far.ecmp"), "first")
+    ).topology
     assert [flow.steps for flow in first.flows] == [[], []]
     turns = engpass.loads(CHOICES, set={"router.near.ecmp": "round-robin"}).topology
     assert {step.link for step in turns.flows[0].steps} == {"in", "l1", "l2", "l3", "l4", "out"}

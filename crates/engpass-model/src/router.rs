@@ -20,7 +20,8 @@ pub struct Router {
     /// What every output port keeps, loses and sends next. A link's own `queue` comes before it.
     #[serde(default)]
     pub queue: Queue,
-    /// Which of several equally short ways a packet takes.
+    /// Which of several equally short ways a packet takes. By default a hash of addresses, protocol and ports chooses, so that flows share the
+    /// ways and each keeps its own.
     #[serde(default)]
     pub ecmp: Ecmp,
     /// Whether it tells the sender of a packet that it drops because that may not be cut and is longer than the MTU of the way out ("fragmentation

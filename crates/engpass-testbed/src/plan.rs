@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use engpass_model::forward::Ecmp;
 use engpass_model::queue::Queue;
 use engpass_model::source::{Live, Traffic, Transport};
 use engpass_model::switch::Switch;
@@ -18,6 +19,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::campaign::Point;
+use crate::route::NextHop;
 use crate::topology::{FlowPath, LinkEnds, NodeId, NodeKind};
 
 const PS_PER_NS: u64 = 1000;
@@ -85,6 +87,9 @@ pub struct NodePlan {
     pub delay_ns: u64,
     /// Kind of its ECMP policy, where that has a choice between any hosts.
     pub ecmp: Option<String>,
+    /// Headers that its policy hashes, if it is a hash: `layer-3` or `layer-4`.
+    #[serde(default)]
+    pub hash: Option<String>,
 }
 
 /// A link.
@@ -143,6 +148,9 @@ pub struct WayPlan {
     pub to: String,
     /// Link at which the receiver is reached.
     pub last_link: String,
+    /// Other links at which its packets may arrive, where policies choose among them.
+    #[serde(default)]
+    pub other_last_links: Vec<String>,
     /// Smallest MTU on the path.
     pub mtu_bytes: u64,
     /// The circuit, where one leads from host to host.
@@ -159,7 +167,7 @@ pub struct CircuitPlan {
     pub overhead_bytes: u64,
 }
 
-/// A next hop. Ends are a link and the node at that end of it.
+/// The next hops towards one end of a link. Ends are a link and the node at that end of it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct GatewayPlan {
@@ -167,8 +175,20 @@ pub struct GatewayPlan {
     pub at: String,
     /// End that is reached.
     pub to: [String; 2],
-    /// End of the next node on the way.
+    /// Next hops, in the order of the file: several where a policy chooses.
+    pub hops: Vec<HopPlan>,
+}
+
+/// A next hop.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct HopPlan {
+    /// Link on which packets leave.
+    pub over: String,
+    /// End of the next router on the way, or of the receiver.
     pub via: [String; 2],
+    /// Weight that the policy gives it.
+    pub weight: u32,
 }
 
 /// A traffic table.
@@ -302,12 +322,15 @@ pub fn plan(point: &Point) -> PointPlan {
     let chosen = fans.flat_map(|fan| &fan.at).filter(|(_, legs)| legs.len() > 1).map(|(node, _)| *node);
     let choices: BTreeSet<NodeId> = chosen.collect();
     let between = topology.nodes.iter().enumerate().filter_map(|(node, name)| {
-        let mut ecmp = None;
+        let (mut ecmp, mut hash) = (None, None);
         let (kind, delay) = match topology.kind(node) {
             NodeKind::Host(_) => return None,
             NodeKind::Router(index) => {
                 let router = &testbed.routers[index];
                 ecmp = choices.contains(&node).then(|| router.ecmp.kind().to_owned());
+                if let Ecmp::Hash(config) = &router.ecmp {
+                    hash = Some(word(config.fields));
+                }
                 ("router", router.per_packet)
             }
             NodeKind::Switch(index) => match &testbed.switches[index] {
@@ -315,17 +338,22 @@ pub fn plan(point: &Point) -> PointPlan {
                 Switch::Ethernet(config) => ("ethernet switch", config.latency),
             },
         };
-        Some((name.clone(), NodePlan { kind: kind.to_owned(), delay_ns: ns(delay), ecmp }))
+        Some((name.clone(), NodePlan { kind: kind.to_owned(), delay_ns: ns(delay), ecmp, hash }))
     });
     let flows = testbed.traffic.iter().zip(&topology.flows);
     let flows =
         flows.map(|((name, traffic), path)| flow(point, name, traffic, paths(point, traffic, path, &ways)));
     let end =
         |(link, node): (usize, NodeId)| [topology.links[link].name.clone(), topology.nodes[node].clone()];
-    let gateways = topology.gateways().into_iter().map(|gateway| GatewayPlan {
+    let hop = |hop: NextHop| HopPlan {
+        over: topology.links[hop.over].name.clone(),
+        via: end(hop.via),
+        weight: hop.weight,
+    };
+    let gateways = topology.gateways(testbed).into_iter().map(|gateway| GatewayPlan {
         at: topology.nodes[gateway.at].clone(),
         to: end(gateway.to),
-        via: end(gateway.via),
+        hops: gateway.hops.into_iter().map(hop).collect(),
     });
     PointPlan {
         run: RunPlan {
@@ -384,10 +412,15 @@ fn way(point: &Point, path: &FlowPath) -> WayPlan {
             overhead_bytes: circuit.encapsulation.sdu(path.mtu) - path.mtu + TRAILER_BYTES,
         }
     });
+    let last_link = &topology.links[path.route[path.route.len() - 1].link].name;
+    let chosen = path.fans.iter().flat_map(|fans| fans[0].legs()).map(|leg| topology.last_hop(leg));
+    let arriving = chosen.filter(|hop| hop.to == path.to);
+    let others: BTreeSet<String> = arriving.map(|hop| topology.links[hop.link].name.clone()).collect();
     WayPlan {
         from: topology.nodes[path.from].clone(),
         to: topology.nodes[path.to].clone(),
-        last_link: topology.links[path.route[path.route.len() - 1].link].name.clone(),
+        last_link: last_link.clone(),
+        other_last_links: others.into_iter().filter(|link| link != last_link).collect(),
         mtu_bytes: path.path_mtu,
         circuit,
     }

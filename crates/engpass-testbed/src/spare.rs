@@ -60,7 +60,8 @@ impl Resolver<'_> {
         }
         for index in 0..self.draft.routers.len() {
             let node = self.draft.hosts.len() + self.draft.switches.len() + index;
-            if self.passage(node) == Passage::Choice && !shown.choices.contains(&node) {
+            let given = self.checker.has(&["router", &self.nodes[node], "ecmp"]);
+            if given && self.passage(node) == Passage::Choice && !shown.choices.contains(&node) {
                 self.policy_without_choice(node);
             }
         }
@@ -70,9 +71,9 @@ impl Resolver<'_> {
     fn spare_leg(&mut self, node: NodeId, leg: Leg, first: Leg) {
         let (router, spare, first) = (&self.nodes[node], self.leg_name(leg), self.leg_name(first));
         let message = format!(
-            "{spare} is spare: router `{router}` sends nothing on it, because {first} is as short and comes first"
+            "{spare} is spare: router `{router}` sends nothing on it, because its `ecmp` is `first`, and {first} is as short and comes first"
         );
-        let help = "give the router `ecmp = \"hash\"`: flows then share the ways";
+        let help = "take `ecmp` out: a hash then lets flows share the ways";
         let subject = spare.clone();
         let found = Diagnostic::warning("spare-link", message).help(help).only_if_everywhere(&subject);
         self.checker.report(&["router", router, "ecmp"], found);

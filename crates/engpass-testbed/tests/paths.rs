@@ -15,7 +15,7 @@ fn network(near: &str, traffic: &str, more: &str) -> String {
         link("out", ["far", "b"]),
     ];
     format!(
-        "[host.a]\n[host.b]\n[router.near]\necmp = {near}\n[router.far]\n{}\
+        "[host.a]\n[host.b]\n[router.near]\necmp = {near}\n[router.far]\necmp = \"first\"\n{}\
          [traffic.t]\nfrom = \"a\"\nto = \"b\"\nmessage = \"1000 B\"\n{traffic}\n{more}",
         links.concat()
     )
@@ -56,6 +56,16 @@ fn a_hash_spreads_whole_connections() {
     let found = lanes(&point.testbed, &point.topology, 0);
     assert_eq!(found.iter().map(|lane| lane.connections).collect::<Vec<_>>(), [9, 7]);
     assert!(found.iter().all(|lane| lane.there.only_way().is_some() && lane.back.only_way().is_some()));
+}
+
+#[test]
+fn a_router_without_a_policy_hashes_with_seed_0() {
+    let tcp = "kind = \"tcp-stream\"\nstreams = 16";
+    let given = network("\"hash\"", tcp, "");
+    let default = given.replace("ecmp = \"hash\"\n", "");
+    assert_ne!(default, given);
+    assert_eq!(paths(&default), paths(&given));
+    assert_eq!(paths(&default).len(), 2);
 }
 
 /// With seed 0 the datagrams of port 49152 take the lower line, and without ports the upper one.

@@ -1,8 +1,8 @@
 //! Ways through random networks of hosts, switches, routers and circuits, against trying every way there is.
 
-use engpass_testbed::Gateway;
 use engpass_testbed::topology::{Fan, FlowPath, Leg, Topology};
-use engpass_testbed::{Source, load};
+use engpass_testbed::{Gateway, NextHop};
+use engpass_testbed::{Point, Source, load};
 use proptest::prelude::*;
 
 /// What a node is; the order is that of the topology.
@@ -23,6 +23,8 @@ struct Network {
     circuits: Vec<[usize; 2]>,
     /// Policies of the routers, by node.
     policies: Vec<&'static str>,
+    /// Weights that those policies give to each link that ends at their router.
+    weights: Vec<u32>,
 }
 
 /// Something that leads from one node to another, over these links.
@@ -103,6 +105,10 @@ impl Network {
         matches!(self.kinds[node], Kind::Frames | Kind::Router)
     }
 
+    fn chooses(&self, node: usize) -> bool {
+        self.kinds[node] == Kind::Router && self.policies[node] != "first"
+    }
+
     /// The steps that packets from one host to another may take at every node that they may come to, from all shortest ways there are.
     fn fan(&self, from: usize, to: usize) -> Vec<At> {
         let mut ways = every_way(&self.packet_steps(), &|node| self.passes(node), from, to);
@@ -127,7 +133,7 @@ impl Network {
                     group.push(rest[0].clone());
                 }
             }
-            if self.policies[node] == "first" || self.kinds[node] != Kind::Router {
+            if !self.chooses(node) {
                 group.truncate(1);
             }
             next.extend(group.iter().map(|step| step.ends[1]));
@@ -170,7 +176,8 @@ impl Network {
         }
     }
 
-    /// The gateways towards each link of each host: the first router on the best path that arrives over this link.
+    /// The gateways towards each link of each host: the first routers on the best ways that arrive over this link, one way for each leg that
+    /// begins a shortest one and that the sender may take.
     fn gateways(&self) -> Vec<Gateway> {
         let pass = |node| matches!(self.kinds[node], Kind::Frames | Kind::Router);
         let mut found = Vec::new();
@@ -188,12 +195,42 @@ impl Network {
                 if !matches!(self.kinds[at], Kind::Host | Kind::Router) {
                     continue;
                 }
-                let path = best(every_way(&steps, &pass, at, to.1)).unwrap_or_default();
-                let router = path.iter().find(|step| self.kinds[step.ends[1]] == Kind::Router);
-                found.extend(router.map(|step| Gateway { at, to, via: (step.links[0], step.ends[1]) }));
+                let mut ways = every_way(&steps, &pass, at, to.1);
+                ways.sort_by_key(|way| rank(way));
+                let shortest = ways.first().map_or(0, Vec::len);
+                ways.retain(|way| way.len() == shortest);
+                let mut hops: Vec<NextHop> = Vec::new();
+                for way in ways {
+                    let over = way[0].links[0];
+                    let ends =
+                        |step: &&Step| self.kinds[step.ends[1]] == Kind::Router || step.ends[1] == to.1;
+                    let last = way.iter().find(ends).expect("it ends there");
+                    if hops.iter().all(|hop| hop.over != over) {
+                        let weight = if self.chooses(at) { self.weights[over] } else { 1 };
+                        hops.push(NextHop { over, via: (last.links[0], last.ends[1]), weight });
+                    }
+                }
+                if !self.chooses(at) {
+                    hops.truncate(1);
+                }
+                if hops.len() > 1 || hops.iter().any(|hop| hop.via.1 != to.1) {
+                    found.push(Gateway { at, to, hops });
+                }
             }
         }
         found
+    }
+
+    /// The policy of a router, as the file gives it.
+    fn policy(&self, node: usize) -> String {
+        let links = self.links.iter().enumerate().filter(|(_, (ends, _))| ends.contains(&node));
+        let weights = links.map(|(link, _)| format!("l{link} = {}", self.weights[link]));
+        match self.policies[node] {
+            "first" => "\"first\"".into(),
+            kind => {
+                format!("{{ {kind} = {{ weights = {{ {} }} }} }}", weights.collect::<Vec<_>>().join(", "))
+            }
+        }
     }
 
     fn name(&self, node: usize) -> String {
@@ -210,7 +247,7 @@ impl Network {
     fn text(&self, over: Option<usize>) -> String {
         let mut text = String::new();
         for (node, kind) in self.kinds.iter().enumerate() {
-            let policy = format!("ecmp = {:?}\n", self.policies[node]);
+            let policy = format!("ecmp = {}\n", self.policy(node));
             let (family, keys) = match kind {
                 Kind::Host => ("host", ""),
                 Kind::Frames => ("switch", "kind = \"ethernet\"\n"),
@@ -237,14 +274,15 @@ fn networks() -> impl Strategy<Value = Network> {
     let nodes = (2usize..4, 0usize..3, 0usize..3, 0usize..4);
     let pairs = || prop::collection::vec((0usize..12, 0usize..12, any::<bool>()), 1..12);
     let policies = prop::collection::vec(prop::sample::select(&["first", "hash", "round-robin"][..]), 12);
-    (nodes, pairs(), pairs(), policies).prop_map(
-        |((hosts, frames, cells, routers), links, circuits, policies)| {
+    let weights = prop::collection::vec(1u32..5, 12);
+    (nodes, pairs(), pairs(), policies, weights).prop_map(
+        |((hosts, frames, cells, routers), links, circuits, policies, weights)| {
             let mut kinds = vec![Kind::Host; hosts];
             kinds.extend(vec![Kind::Frames; frames]);
             kinds.extend(vec![Kind::Cells; cells]);
             kinds.extend(vec![Kind::Router; routers]);
             let count = kinds.len();
-            let mut network = Network { kinds, links: Vec::new(), circuits: Vec::new(), policies };
+            let mut network = Network { kinds, links: Vec::new(), circuits: Vec::new(), policies, weights };
             for (a, b, atm) in links {
                 let ends = [a % count, b % count];
                 let has = |kind| ends.iter().any(|end| network.kinds[*end] == kind);
@@ -313,14 +351,14 @@ proptest! {
                 }
                 Some(way) => {
                     let campaign = loaded.unwrap_or_else(|found| panic!("{found}\n{}", source.text));
-                    let topology = campaign.point("base", &[]).expect("it was checked").topology;
+                    let Point { testbed, topology } = campaign.point("base", &[]).expect("it was checked");
                     let got = steps_of(&topology, &topology.flows[0].legs);
                     prop_assert_eq!(&got, &way, "{}", source.text);
                     let route: Vec<usize> = topology.flows[0].route.iter().map(|hop| hop.link).collect();
                     prop_assert_eq!(route, got.iter().flat_map(|step| step.links.clone()).collect::<Vec<_>>());
                     let fans = if over.is_some() { None } else { network.fans() };
                     prop_assert_eq!(fans_of(&topology, &topology.flows[0]), fans, "{}", source.text);
-                    prop_assert_eq!(topology.gateways(), network.gateways(), "{}", source.text);
+                    prop_assert_eq!(topology.gateways(&testbed), network.gateways(), "{}", source.text);
                     prop_assert_eq!(topology.flows[0].circuit, if got.len() == 1 { got[0].circuit } else { None });
                 }
             }

@@ -14,7 +14,7 @@ from rich.text import Text
 from engpass import above
 from engpass.apart import FAR, apart
 from engpass.losses import Losses
-from engpass.remarks import Remarks
+from engpass.remarks import Remarks, chose_otherwise
 from engpass.say import duration, percent, rate
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from engpass.campaign import Plan
     from engpass.store import RunRecord, Store
-    from engpass.types.outcome import FlowOutcome, Quantiles, Stage
+    from engpass.types.outcome import FlowOutcome, Outcome, Quantiles, Stage
 
 # Swept values per variant in a summary; a screenful for the usual few variants.
 _MOST = 12
@@ -135,14 +135,16 @@ class _Cell:
     fair: float | None = None
     bound: float | None = None
     invalid: int = 0
+    chose_otherwise: bool = False
 
     @property
     def mean(self) -> float | None:
         """Mean goodput, if there is any point."""
         return _mean(self.goodput) if self.goodput else None
 
-    def add(self, flow: FlowOutcome, *, valid: bool) -> None:
-        self.invalid += not valid
+    def add(self, outcome: Outcome, flow: FlowOutcome) -> None:
+        self.invalid += outcome.valid is False
+        self.chose_otherwise |= chose_otherwise(outcome)
         self.goodput.append(flow.goodput_bit_per_s)
         self.offered.append(flow.offered_bit_per_s)
         self.losses.append(Losses.of(flow))
@@ -196,7 +198,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
                 if outcome.engine == "limit":
                     cell.fair, cell.bound = flow.goodput_bit_per_s, above.bound(flow)
                 else:
-                    cell.add(flow, valid=outcome.valid is not False)
+                    cell.add(outcome, flow)
     flows = [name for name, kind in kinds.items() if kind not in _GENERATORS] or list(kinds)
     table, left_out = _summary_table(record, cells, flows[:MOST_FLOWS], _width(out))
     out.print(table)
@@ -237,7 +239,7 @@ def _columns_explained(record: RunRecord, cells: _Cells, left_out: Sequence[str]
 def _got(cells: _Cells, kinds: dict[str, str]) -> list[above.Got]:
     """The goodputs of the flows that have a bound."""
     return [
-        above.Got((variant, index), engine, flow, kinds[flow], cell.mean, cell.bound)
+        above.Got((variant, index), engine, flow, kinds[flow], cell.mean, cell.bound, cell.chose_otherwise)
         for (variant, index, flow, engine), cell in cells.items()
         if cell.mean is not None and cell.bound is not None
     ]

@@ -418,7 +418,7 @@ class Situation:
         if router not in self.settings.names("router"):
             return ""
         given = self.settings.get("router", router, "ecmp")
-        return str(next(iter(given), "")) if isinstance(given, dict) else str(given or "first")
+        return str(next(iter(given), "")) if isinstance(given, dict) else str(given or "hash")
 
     def spared(self, hop: Hop) -> list[Hop]:
         """Lines that the router in front of a hop could have chosen and left idle, the idlest first.

@@ -2,17 +2,18 @@
 
 A host or router is a namespace, an Ethernet switch a namespace with a bridge in it, a link a pair of veth
 devices. What the bridges join is one segment and has one IPv4 network. Hosts behind routers have a route
-each: the core names the gateways (`gateways` of `Campaign.numbers`).
+each: the core names the next hops (`gateways` of `Campaign.numbers`).
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 
-from engpass.types.plan import LinkPlan, PointPlan
+from engpass.types.plan import GatewayPlan, HopPlan, LinkPlan, NodePlan, PointPlan
 
 POOL = ipaddress.IPv4Network("10.64.0.0/10")
 """Where addresses come from; they are seen in the testbed's own namespaces only."""
@@ -28,6 +29,9 @@ LEAST_IPV6_BYTES = 1280
 
 BRIDGE = "bridge"
 """Name of the bridge in the namespace of a switch."""
+
+HEAVIEST = 256
+"""Greatest weight of a next hop that `ip route` takes; the least is 1."""
 
 _NAME_BYTES = 15  # IFNAMSIZ less the terminator
 
@@ -57,6 +61,25 @@ class Port:
     shape: Shape
 
 
+@dataclass(frozen=True)
+class NextHop:
+    """Where packets go next."""
+
+    via: ipaddress.IPv4Address
+    device: str
+    weight: int
+    """Its share among several, from 1 to `HEAVIEST`."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """The way to an address of another network."""
+
+    to: ipaddress.IPv4Address
+    hops: tuple[NextHop, ...]
+    """Next hops; of several, a hash of the packet's headers chooses one."""
+
+
 @dataclass
 class Node:
     """A namespace."""
@@ -67,8 +90,9 @@ class Node:
     label: str
     """A name that is fit for a namespace, unique in the testbed."""
     ports: list[Port] = field(default_factory=list)
-    routes: list[tuple[ipaddress.IPv4Address, ipaddress.IPv4Address]] = field(default_factory=list)
-    """Destination and gateway."""
+    routes: list[Route] = field(default_factory=list)
+    hashes_ports: bool = True
+    """Whether a router's hash covers ports, besides addresses and the protocol."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +115,8 @@ def layout(numbers: PointPlan) -> Layout:
     kinds |= {name: between.kind for name, between in numbers.between.items()}
     labels = _unique({name: _label(name) for name in kinds})
     nodes = {name: Node(name, kind, labels[name]) for name, kind in kinds.items()}
+    for name, between in numbers.between.items():
+        nodes[name].hashes_ports = between.hash != "layer-3"
     links = numbers.links
     devices = _devices([link.name for link in links])
     addresses = _addresses(links, kinds)
@@ -106,15 +132,35 @@ def layout(numbers: PointPlan) -> Layout:
         pairs.append((pair[0], pair[1]))
     at = {(links[port.link].name, name): port for name, node in nodes.items() for port in node.ports}
     for gateway in numbers.gateways:
-        to, via = (at[link, name].address for link, name in (gateway.to, gateway.via))
-        if to is not None and via is not None:
-            nodes[gateway.at].routes.append((to.ip, via.ip))
-    ways = {}
-    for way in numbers.ways:
-        address = at[way.last_link, way.to].address
-        if address is not None:
-            ways[way.from_, way.to] = address.ip
+        taken = hops(gateway, numbers.between)
+        weights = lightest([hop.weight for hop in taken])
+        found = tuple(
+            NextHop(_address(at, hop.via), at[hop.over, gateway.at].device, weight)
+            for hop, weight in zip(taken, weights, strict=True)
+        )
+        nodes[gateway.at].routes.append(Route(_address(at, gateway.to), found))
+    ways = {(way.from_, way.to): _address(at, (way.last_link, way.to)) for way in numbers.ways}
     return Layout(nodes, pairs, ways)
+
+
+def hops(gateway: GatewayPlan, between: Mapping[str, NodePlan]) -> list[HopPlan]:
+    """The next hops that a node takes: all where the policy is a hash, else the first one."""
+    node = between.get(gateway.at)
+    return gateway.hops if node is not None and node.hash is not None else gateway.hops[:1]
+
+
+def lightest(weights: Sequence[int]) -> list[int]:
+    """The least whole numbers that have the same ratios."""
+    divisor = gcd(*weights)
+    return [weight // divisor for weight in weights]
+
+
+def _address(at: Mapping[tuple[str, str], Port], end: Sequence[str]) -> ipaddress.IPv4Address:
+    """The address at an end of a link: the link and the node, which is no switch."""
+    link, name = end
+    address = at[link, name].address
+    assert address is not None  # noqa: S101 (only switches have none)
+    return address.ip
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engpass.netlab.kernel import INDEPENDENT, Kernel
-from engpass.netlab.layout import BRIDGE, LEAST_IPV6_BYTES, Layout, Node, Port, Shape
+from engpass.netlab.layout import (
+    BRIDGE,
+    HEAVIEST,
+    LEAST_IPV6_BYTES,
+    Layout,
+    Node,
+    Port,
+    Route,
+    Shape,
+    hops,
+    lightest,
+)
+from engpass.remarks import another_hash
 from engpass.say import duration
 from engpass.types.plan import LinkPlan, PointPlan
 
@@ -32,12 +44,33 @@ def cannot(numbers: PointPlan) -> list[str]:
             reasons.append(f"`{name}` is an ATM switch")
         elif between.delay_ns > OWN_DELAY_NS:
             reasons.append(f"`{name}` takes {duration(between.delay_ns / 1e9)} for a packet")
-        elif between.ecmp is not None:
-            reasons.append(f"`{name}` chooses among equally short ways (`{between.ecmp}`)")
+        elif between.ecmp is not None and between.hash is None:
+            reasons.append(
+                f"`{name}` chooses a way for each packet (`{between.ecmp}`), and Linux chooses one for each"
+                " flow"
+            )
     for link in numbers.links:
         reasons += [f"link `{link.name}` {why}" for why in _link_cannot(link)]
+    reasons += _routes_cannot(numbers)
     reasons += [f"event `{event}` changes a link" for event in numbers.events]
     return list(dict.fromkeys(reasons))
+
+
+def _routes_cannot(numbers: PointPlan) -> list[str]:
+    reasons = []
+    for gateway in numbers.gateways:
+        weights = lightest([hop.weight for hop in hops(gateway, numbers.between)])
+        if max(weights) > HEAVIEST:
+            said = ":".join(str(weight) for weight in weights)
+            reasons.append(f"`{gateway.at}` has weights {said}, and Linux takes none above {HEAVIEST}")
+    for way in numbers.ways:
+        if way.other_last_links:
+            links = ", ".join(f"`{link}`" for link in (way.last_link, *way.other_last_links))
+            reasons.append(
+                f"routers choose on which link packets come to `{way.to}` ({links}), and a real host has an"
+                " address at each"
+            )
+    return reasons
 
 
 def _link_cannot(link: LinkPlan) -> list[str]:
@@ -60,6 +93,9 @@ def _link_cannot(link: LinkPlan) -> list[str]:
 def notes(numbers: PointPlan) -> list[str]:
     """What is carried a little differently from what the file says."""
     found = []
+    routers = [f"`{name}`" for name, between in numbers.between.items() if between.ecmp is not None]
+    if routers:
+        found.append(another_hash(routers))
     for link in numbers.links:
         fastest = max(link.rates_bit_per_s)
         if fastest >= UNSHAPED_BIT_PER_S:
@@ -93,7 +129,15 @@ def build(kernel: Kernel, layout: Layout, names: Mapping[str, str]) -> None:
             kernel.sets(names[node.name], _settings(node))
     # A gateway is known only when its network is up.
     for node in layout.nodes.values():
-        kernel.batch("ip", names[node.name], [f"route add {to}/32 via {via}" for to, via in node.routes])
+        kernel.batch("ip", names[node.name], [_route(route) for route in node.routes])
+
+
+def _route(route: Route) -> str:
+    if len(route.hops) == 1:
+        (hop,) = route.hops
+        return f"route add {route.to}/32 via {hop.via} dev {hop.device}"
+    several = (f" nexthop via {hop.via} dev {hop.device} weight {hop.weight}" for hop in route.hops)
+    return f"route add {route.to}/32{''.join(several)}"
 
 
 def _devices(node: Node) -> list[str]:
@@ -134,6 +178,12 @@ def _settings(node: Node) -> dict[str, str]:
     values |= {f"net/ipv4/conf/{port.device}/rp_filter": "0" for port in node.ports}
     if node.kind == "router":
         values["net/ipv4/ip_forward"] = "1"
+        # A kernel may lack it.
+        if any(len(route.hops) > 1 for route in node.routes):
+            values["net/ipv4/fib_multipath_hash_policy"] = "1" if node.hashes_ports else "0"
+        # With two links to one switch, each has its own address: frames come over the link whose address was
+        # asked for.
+        values["net/ipv4/conf/all/arp_ignore"] = "1"
     return values
 
 

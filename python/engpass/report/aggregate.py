@@ -13,6 +13,7 @@ from engpass import above
 from engpass.above import GENERATORS
 from engpass.losses import Losses
 from engpass.outcomes import swept
+from engpass.remarks import chose_otherwise
 from engpass.report.axes import Axis, axis_of
 from engpass.report.books import Line, Shelf
 from engpass.report.html import clean
@@ -74,6 +75,8 @@ class Point:
     stages: tuple[tuple[str, float], ...] = ()
     invalid: str | None = None
     """Why some of the repeats do not count: their engine was too slow for its own clock."""
+    chose_otherwise: bool = False
+    """Whether real routers may have sent the flow on another way than the model's."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +229,7 @@ def tabulate(run: Run, outcomes: Iterable[Outcome]) -> Table:
 def _above(points: Sequence[Point]) -> tuple[str, ...]:
     bounds = {(p.variant, p.at, p.flow): p.bound for p in points if p.bound is not None}
     got = (
-        above.Got((p.variant, p.at), p.engine, p.flow, p.kind, p.goodput.mean, bound)
+        above.Got((p.variant, p.at), p.engine, p.flow, p.kind, p.goodput.mean, bound, p.chose_otherwise)
         for p in points
         if p.engine != "limit" and (bound := bounds.get((p.variant, p.at, p.flow))) is not None
     )
@@ -251,6 +254,7 @@ class _Repeats:
 
     flows: list[FlowOutcome] = field(default_factory=list)
     invalid: str | None = None
+    chose_otherwise: bool = False
 
 
 def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> list[Point]:
@@ -269,9 +273,11 @@ def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> li
             continue  # a point of values that the run's record does not have
         place = (clean(outcome.variant), clean(outcome.engine), tuple(at))
         shelf.add(place, outcome)
+        chose = chose_otherwise(outcome)
         for name, flow in outcome.flows.items():
             group = groups.setdefault((*place, clean(name)), _Repeats())
             group.flows.append(flow)
+            group.chose_otherwise |= chose
             if outcome.valid is False and group.invalid is None:
                 group.invalid = outcome.invalid or ""
     return [_point(key, group) for key, group in groups.items()]
@@ -303,6 +309,7 @@ def _point(key: tuple[str, str, tuple[int, ...], str], repeats: _Repeats) -> Poi
         if last.limit is not None
         else (),
         invalid=repeats.invalid,
+        chose_otherwise=repeats.chose_otherwise,
     )
 
 

@@ -121,6 +121,8 @@ class NodePlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Time for each packet."""
     ecmp: str | None = None
     """Kind of its ECMP policy, where that has a choice between any hosts."""
+    hash: str | None = None
+    """Headers that its policy hashes, if it is a hash: `layer-3` or `layer-4`."""
 
 
 class LinkPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -176,6 +178,8 @@ class WayPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Receiving host."""
     last_link: str
     """Link at which the receiver is reached."""
+    other_last_links: list[str] = []
+    """Other links at which its packets may arrive, where policies choose among them."""
     mtu_bytes: int
     """Smallest MTU on the path."""
     circuit: CircuitPlan | None = None
@@ -192,14 +196,25 @@ class CircuitPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class GatewayPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A next hop. Ends are a link and the node at that end of it."""
+    """The next hops towards one end of a link. Ends are a link and the node at that end of it."""
 
     at: str
     """Node that sends."""
     to: list[str]
     """End that is reached."""
+    hops: list[HopPlan]
+    """Next hops, in the order of the file: several where a policy chooses."""
+
+
+class HopPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A next hop."""
+
+    over: str
+    """Link on which packets leave."""
     via: list[str]
-    """End of the next node on the way."""
+    """End of the next router on the way, or of the receiver."""
+    weight: int
+    """Weight that the policy gives it."""
 
 
 class FlowPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -136,7 +136,7 @@ impl Ecmp {
 
 impl Default for Ecmp {
     fn default() -> Self {
-        Self::First(First::default())
+        Self::Hash(Hash::default())
     }
 }
 
@@ -212,6 +212,7 @@ mod tests {
         edges.check_below(&mut complaints);
         assert_eq!(complaints, Complaints::default());
         assert_eq!(read(serde_json::json!("first")).weight("upper"), 1);
+        assert_eq!(read(serde_json::json!({ "hash": { "seed": 0 } })), Ecmp::default());
         assert_eq!(
             read(serde_json::json!("hash")),
             read(serde_json::json!({ "hash": { "fields": "layer-4" } }))

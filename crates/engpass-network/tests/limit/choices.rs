@@ -15,6 +15,7 @@ pub(crate) fn pair(ecmp: &str, inward: &str, lines: [&str; 2], traffic: &str) ->
         [router.near]
         ecmp = {ecmp}
         [router.far]
+        ecmp = "first"
         [link.in]
         ends = ["a", "near"]
         medium = "point-to-point"
@@ -104,11 +105,11 @@ fn connections_that_a_hash_spreads_fill_both_lines() {
 #[test]
 fn each_connection_has_the_narrowest_of_its_own_lines() {
     let text = pair(NINE_TO_SEVEN, "1 Gbit/s", ["10 Mbit/s", "100 Mbit/s"], TCP);
-    let (ends, policy) = ("ends = [\"far\", \"b\"]", "[router.far]");
+    let (ends, policy) = ("ends = [\"far\", \"b\"]", "[router.far]\n        ecmp = \"first\"");
     assert!(text.contains(ends) && text.contains(policy));
     let text = text
         .replace(ends, "ends = [\"end\", \"b\"]")
-        .replace(policy, &format!("[router.end]\n{policy}\necmp = {NINE_TO_SEVEN}"));
+        .replace(policy, &format!("[router.end]\necmp = \"first\"\n[router.far]\necmp = {NINE_TO_SEVEN}"));
     let line = |name: &str, rate: &str| {
         format!("[link.{name}]\nends = [\"far\", \"end\"]\nmedium = \"point-to-point\"\nrate = \"{rate}\"\n")
     };

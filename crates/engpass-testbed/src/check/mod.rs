@@ -55,6 +55,11 @@ impl<'a> Checker<'a> {
         self.push(diagnostic.path(path).at(&place));
     }
 
+    /// Whether the file has a value at this path.
+    pub(crate) fn has(&self, path: &[&str]) -> bool {
+        find(self.tree, path).is_some()
+    }
+
     /// The value as it was written.
     pub(crate) fn written(&self, path: &[&str]) -> String {
         find(self.tree, path).map(Node::text).unwrap_or_default()

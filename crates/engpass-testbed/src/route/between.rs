@@ -9,24 +9,37 @@ use super::{Passage, Ways, narrowest};
 use crate::testbed::Testbed;
 use crate::topology::{Fan, FlowPath, Leg, NodeId, NodeKind, Topology};
 
-/// The router to which a node sends the packets for one end of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The next hops of the packets that a node sends to one end of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gateway {
     /// The host or router that sends.
     pub at: NodeId,
     /// The link at which the receiving host is reached, and this host.
     pub to: (usize, NodeId),
-    /// The link at which the router receives, and the router.
+    /// The next hops, in the order of their links in the file: several where the policy of a router chooses among them.
+    pub hops: Vec<NextHop>,
+}
+
+/// A next hop of IP packets, behind any number of switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextHop {
+    /// The link on which the packets leave.
+    pub over: usize,
+    /// The link at which the next router receives, and this router; among several hops it may be the receiving host.
     pub via: (usize, NodeId),
+    /// Weight that the policy gives it.
+    pub weight: u32,
 }
 
 impl Topology {
-    /// The gateways of all hosts and routers towards every end of a link at a host: the first router on the shortest path over links that carry
-    /// frames, ties by the order of the links in the file. Packets that meet no router on their path have none.
-    pub fn gateways(&self) -> Vec<Gateway> {
+    /// The gateways of all hosts and routers towards every end of a link at a host: the first routers on the shortest ways over links that carry
+    /// frames. Hosts and switches, and routers without a policy, take the first way in the order of the file. Packets that meet no router on their
+    /// only way have no gateway. `testbed` is the one that this is the topology of.
+    pub fn gateways(&self, testbed: &Testbed) -> Vec<Gateway> {
         let passages = (0..self.nodes.len()).map(|node| match self.kind(node) {
             NodeKind::Host(_) => Passage::None,
-            NodeKind::Switch(_) | NodeKind::Router(_) => Passage::First,
+            NodeKind::Switch(_) => Passage::First,
+            NodeKind::Router(router) => Passage::of(Some(&testbed.routers[router])),
         });
         let ways = Ways::new(passages.collect(), &self.links, &[]);
         let is_router = |node| matches!(self.kind(node), NodeKind::Router(_));
@@ -37,14 +50,32 @@ impl Topology {
             let ends = self.links.iter().enumerate();
             for (last, _) in ends.filter(|(_, link)| !link.medium.is_atm() && link.ends.contains(&target)) {
                 let towards = ways.towards(target, Some(last));
-                let next_hop = |node: NodeId| match towards.group(node).first()?.leg {
-                    Leg::Link(hop) => Some((hop.link, hop.to)),
-                    Leg::Circuit { .. } => unreachable!("there are links alone"),
+                let legs = |node: NodeId| {
+                    let mut legs: Vec<(usize, NodeId)> =
+                        towards.group(node).iter().map(|step| only_link(step.leg)).collect();
+                    legs.truncate(if ways.chooses(node) { usize::MAX } else { 1 });
+                    legs
+                };
+                // A switch has one leg.
+                let beyond = |(_, node): &(usize, NodeId)| {
+                    let passes = *node != target && !is_router(*node);
+                    passes.then(|| legs(*node).first().copied())?
                 };
                 for sender in senders.iter().copied().filter(|node| *node != target) {
-                    let onward = |(_, node): &(usize, NodeId)| (*node != target).then(|| next_hop(*node))?;
-                    let via = successors(next_hop(sender), onward).find(|(_, node)| is_router(*node));
-                    found.extend(via.map(|via| Gateway { at: sender, to: (last, target), via }));
+                    let hop = |leg| {
+                        let via = successors(Some(leg), beyond).last().expect("it is the leg or behind it");
+                        let weight = match self.kind(sender) {
+                            NodeKind::Router(router) => {
+                                testbed.routers[router].ecmp.weight(&self.links[leg.0].name)
+                            }
+                            _ => 1,
+                        };
+                        NextHop { over: leg.0, via, weight }
+                    };
+                    let hops: Vec<NextHop> = legs(sender).into_iter().map(hop).collect();
+                    if hops.len() > 1 || hops.iter().any(|hop| hop.via.1 != target) {
+                        found.push(Gateway { at: sender, to: (last, target), hops });
+                    }
                 }
             }
         }
@@ -120,6 +151,14 @@ impl Topology {
             first_source: 0,
             cells: None,
         }
+    }
+}
+
+/// The link of a leg, and the node at its end.
+fn only_link(leg: Leg) -> (usize, NodeId) {
+    match leg {
+        Leg::Link(hop) => (hop.link, hop.to),
+        Leg::Circuit { .. } => unreachable!("there are links alone"),
     }
 }
 

@@ -44,7 +44,8 @@ impl Ways {
     /// The nodes that packets of the other direction may come to, where they do not take the reversed way because a policy has a choice in either
     /// direction.
     pub(crate) fn reach_back(&self, there: &Reach) -> Option<Reach> {
-        if !self.has_choices() {
+        // One shortest way there is the only one back.
+        if !there.has_several() {
             return None;
         }
         let back = self.reach(there.to, there.from)?;
@@ -63,6 +64,11 @@ impl Reach {
             node = to;
         }
         legs
+    }
+
+    /// Whether there are several shortest ways, taken or not.
+    fn has_several(&self) -> bool {
+        self.groups.values().any(|group| group.legs.len() > 1)
     }
 
     /// Whether packets may take several legs anywhere.

@@ -15,7 +15,7 @@ mod paths;
 mod towards;
 mod ways;
 
-pub use between::Gateway;
+pub use between::{Gateway, NextHop};
 pub(crate) use fan::{Reach, narrowest};
 pub(crate) use graph::Graph;
 pub use heads::{heads, icmp_heads};

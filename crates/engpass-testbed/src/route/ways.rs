@@ -18,7 +18,7 @@ pub(crate) enum Passage {
 }
 
 impl Passage {
-    /// What a router does; one that could not be read is taken for one without a policy.
+    /// What a router does; one that could not be read is taken for one that always takes the first way.
     pub(crate) fn of(router: Option<&Router>) -> Self {
         match router {
             Some(router) if router.ecmp.config().chooses() => Self::Choice,
@@ -88,10 +88,5 @@ impl Ways {
     /// Whether a policy chooses among equally short ways at a node.
     pub(super) fn chooses(&self, node: NodeId) -> bool {
         self.passages[node] == Passage::Choice
-    }
-
-    /// Whether a policy chooses at any node.
-    pub(super) fn has_choices(&self) -> bool {
-        self.passages.contains(&Passage::Choice)
     }
 }

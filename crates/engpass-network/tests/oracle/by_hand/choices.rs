@@ -14,8 +14,9 @@ name = "pair"
 [host.h0]
 [host.h1]
 [router.r0]
-POLICY
+ecmp = POLICY
 [router.r1]
+ecmp = "first"
 [link.in]
 ends = ["h0", "r0"]
 medium = "ethernet-10"
@@ -33,14 +34,14 @@ ends = ["r1", "h1"]
 medium = "ethernet-10"
 delay = "1 us"
 "#;
+const FIRST: &str = "\"first\"";
 const IN: usize = 0;
 const A: usize = 1;
 const B: usize = 2;
 
 /// A run with this policy at `r0`, which both engines see alike.
 fn run(policy: &str, tables: &str) -> Observed {
-    let policy = if policy.is_empty() { String::new() } else { format!("ecmp = {policy}") };
-    let testbed = testbed("pair.toml", PAIR.replace("POLICY", &policy) + tables);
+    let testbed = testbed("pair.toml", PAIR.replace("POLICY", policy) + tables);
     assert_eq!(difference(&testbed, 1), Ok(()));
     let mut engine = Engine::new(&testbed, 1);
     engine.run_until(testbed.run.duration.0);
@@ -102,7 +103,7 @@ fn a_packet_without_life_takes_no_turn() {
 /// Twelve connections, whose ports count from 49 152: a program in Python says which of three lines each takes, by weights 3, 1 and 2.
 #[test]
 fn connections_take_the_line_that_their_hash_says() {
-    let text = PAIR.replace("POLICY", "ecmp = { hash = { seed = 7, weights = { a = 3, c = 2 } } }")
+    let text = PAIR.replace("POLICY", "{ hash = { seed = 7, weights = { a = 3, c = 2 } } }")
         + "[link.c]\nends = [\"r1\", \"r0\"]\nmedium = \"ethernet-10\"\ndelay = \"1 us\"\n";
     let tables = (0..12).map(|index| {
         format!(
@@ -168,7 +169,7 @@ fn what_is_cut_on_one_line_is_in_flight_there_alone() {
 fn a_frame_is_cut_by_an_outage_that_it_meets() {
     let one = stream("1000 B", "1 kbit/s", "1 ms");
     let down = |at: &str| {
-        let seen = run("", &(event("d", "a", at, "down") + &one));
+        let seen = run(FIRST, &(event("d", "a", at, "down") + &one));
         (seen.flows[0].received, lost(&seen, A))
     };
     assert_eq!(down("1687400000 ps"), (1, (0, 0)));
@@ -176,7 +177,7 @@ fn a_frame_is_cut_by_an_outage_that_it_meets() {
     // It comes to the port then: the change comes before it.
     assert_eq!(down("844200 ns"), (0, (1, 1)));
     let both = |link: &str, down: &str, up: &str| {
-        let seen = run("", &(event("d", link, down, "down") + &event("u", link, up, "up") + &one));
+        let seen = run(FIRST, &(event("d", link, down, "down") + &event("u", link, up, "up") + &one));
         (seen.flows[0].received, lost(&seen, if link == "a" { A } else { IN }))
     };
     assert_eq!(both("a", "100 us", "844200 ns"), (1, (0, 0)));
@@ -193,7 +194,7 @@ fn a_frame_is_cut_by_an_outage_that_it_meets() {
 #[test]
 fn what_waits_is_lost_when_the_line_goes_down() {
     let stream = stream("4000 B", "1 kbit/s", "1 ms");
-    let text = PAIR.replacen("ethernet-10", "ethernet-100", 1).replace("POLICY", "")
+    let text = PAIR.replacen("ethernet-10", "ethernet-100", 1).replace("POLICY", FIRST)
         + &event("d", "a", "1 ms", "down")
         + &stream;
     let testbed = testbed("waits.toml", text);
@@ -220,7 +221,7 @@ fn only_the_node_of_an_interface_sees_it() {
 #[test]
 fn idle_time_of_a_line_that_is_down_has_this_reason() {
     let events = event("d", "a", "500 us", "down") + &event("u", "a", "700 us", "up");
-    let seen = run("", &(events + &stream("1000 B", "1 kbit/s", "1 ms")));
+    let seen = run(FIRST, &(events + &stream("1000 B", "1 kbit/s", "1 ms")));
     // 200 us at 10 Mbit/s, both ways; the frame comes later. Before and behind it the application has nothing, for the sender has sent for 852.8 us as the line.
     let [there, back] = [0, 1].map(|end| &seen.accounts[&(A, end)]);
     assert_eq!((there["idle: line down"], back["idle: line down"]), (2_000, 2_000));
@@ -235,7 +236,7 @@ fn idle_time_of_a_line_that_is_down_has_this_reason() {
 fn an_outage_is_the_longest_time_without_a_reception() {
     let stream = stream("1000 B", "4 Mbit/s", "3500 us");
     let outage = |events: &str| {
-        let outage = run("", &(events.to_owned() + &stream)).flows[0].outage.clone();
+        let outage = run(FIRST, &(events.to_owned() + &stream)).flows[0].outage.clone();
         outage.map(|outage| (outage.longest, outage.lost))
     };
     assert_eq!(outage(""), None);
