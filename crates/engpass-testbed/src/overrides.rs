@@ -134,11 +134,15 @@ pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagno
     }
     let mut table = Arc::make_mut(top);
     for (depth, part) in path[..path.len() - 1].iter().enumerate() {
+        let next = &path[depth + 1];
         let made = Node { origin: change.key.clone(), value: Value::Table(Arc::default()) };
         let entry =
             table.entry(part.clone()).or_insert_with(|| Entry { key: change.key.clone(), node: made });
         if path[0] == "link" && depth == 2 && part == "rate" {
             split_rate(&mut entry.node);
+        }
+        if depth + 2 < path.len() {
+            open_kind(&mut entry.node, next);
         }
         let what = entry.node.what();
         match &mut entry.node.value {
@@ -164,6 +168,15 @@ fn split_rate(rate: &mut Node) {
         let each = || Entry { key: rate.origin.clone(), node: rate.clone() };
         let table = ["forward", "backward"].map(|key| (key.to_string(), each()));
         rate.value = Value::Table(Arc::new(Table::from_iter(table)));
+    }
+}
+
+/// Turns a kind that is a word, as in `ecmp = "hash"`, into the table of this kind, so that a path can set one of its keys.
+fn open_kind(node: &mut Node, kind: &str) {
+    if matches!(&node.value, Value::Text(word) if word == kind) {
+        let inner = Node { origin: node.origin.clone(), value: Value::Table(Arc::default()) };
+        let entry = Entry { key: node.origin.clone(), node: inner };
+        node.value = Value::Table(Arc::new(Table::from_iter([(kind.to_string(), entry)])));
     }
 }
 

@@ -44,6 +44,10 @@ pub(super) fn target(
     let path = ["event", name, "target"];
     let text = find(checker.tree, &path).and_then(Node::name)?;
     let target = Target::read(&text, |link| links.has(link), |node| nodes.has(node));
+    if target.node.is_none() && !links.has(&text) && nodes.has(&text) {
+        node_alone(checker, &path, &text, links);
+        return None;
+    }
     if !checker.refers(&path, &target.link, "a link", links, draft.may_be("link", &target.link)) {
         return None;
     }
@@ -67,6 +71,26 @@ pub(super) fn target(
         return None;
     }
     Some(target)
+}
+
+/// Report a target that is a node, and name its interfaces.
+fn node_alone(checker: &mut Checker<'_>, path: &[&str], node: &str, links: &Names<'_>) {
+    let ends_here = |link: &&&str| match find(checker.tree, &["link", link, "ends"]).map(|ends| &ends.value) {
+        Some(Value::List(ends)) => ends.iter().filter_map(Node::name).any(|end| end == node),
+        _ => false,
+    };
+    let own: Vec<String> = links
+        .list
+        .iter()
+        .filter(ends_here)
+        .map(|link| format!("`\"{}/{}\"`", shortened(node), shortened(link)))
+        .collect();
+    let message = format!("`{}` is a node: an event changes a link or an interface", shortened(node));
+    let help = match own.is_empty() {
+        true => "name a link".to_owned(),
+        false => format!("name an interface of it, {}, or a link", own.join(", ")),
+    };
+    checker.report(path, Diagnostic::error("dangling-reference", message).help(help));
 }
 
 const UP: &str = "mean_time_between_failures";
