@@ -233,17 +233,15 @@ impl Ledger {
         self.losses.entry(Losing { place, flow }).or_default().datagrams += unit;
     }
 
-    /// What outages did to a flow that sends up to `until`.
-    pub(crate) fn outage(&self, flow: usize, until: u64) -> OutageSeen {
-        let from = self.warmup.unwrap_or(0);
-        let (mut longest, mut since) = (0, None);
-        for &at in &self.receptions[flow] {
-            if let Some(since) = since.filter(|_| self.unit(at) == 1) {
-                longest = longest.max(at - since);
-            }
-            since = Some(at.max(from));
+    /// What outages did to a flow that sends from `start` to `until`.
+    pub(crate) fn outage(&self, flow: usize, start: u64, until: u64) -> OutageSeen {
+        let begin = self.warmup.unwrap_or(0).max(start);
+        let (mut longest, mut since) = (0, begin);
+        for &at in self.receptions[flow].iter().filter(|at| **at > begin) {
+            longest = longest.max(at - since);
+            since = at;
         }
-        let last = since.map_or(0, |since: u64| until.saturating_sub(since));
+        let last = until.saturating_sub(since);
         let down = |losing: &Losing| losing.flow == flow && matches!(losing.place, Place::Down { .. });
         let lost = self.losses.iter().filter(|(losing, _)| down(losing));
         OutageSeen { longest: longest.max(last), lost: lost.map(|(_, lost)| lost.datagrams).sum() }

@@ -137,17 +137,18 @@ impl Engine<'_> {
 
     /// What outages did to a flow, in a run with events.
     pub(crate) fn outage_of(&self, flow: usize, at: u64) -> Option<OutageSeen> {
-        let stop = match &self.testbed.traffic[flow] {
-            Traffic::UdpStream(config) => config.stop,
-            Traffic::Poisson(config) => config.stop,
-            Traffic::UdpOnOff(config) => config.stop,
-            Traffic::TcpStream(config) => config.stop,
-            Traffic::Cbr(config) => config.stop,
-            Traffic::OnOff(config) => config.stop,
-            Traffic::RequestResponse(_) | Traffic::Multicast(_) => None,
+        let (start, stop) = match &self.testbed.traffic[flow] {
+            Traffic::UdpStream(config) => (config.start, config.stop),
+            Traffic::Poisson(config) => (config.start, config.stop),
+            Traffic::UdpOnOff(config) => (config.start, config.stop),
+            Traffic::TcpStream(config) => (config.start, config.stop),
+            Traffic::Cbr(config) => (config.start, config.stop),
+            Traffic::OnOff(config) => (config.start, config.stop),
+            Traffic::RequestResponse(_) | Traffic::Multicast(_) => (None, None),
         };
+        let start = start.map_or(0, |start| start.0);
         let until = stop.map_or(at, |stop| stop.0.min(at));
-        (!self.topology.events.is_empty()).then(|| self.ledger.outage(flow, until))
+        (!self.topology.events.is_empty()).then(|| self.ledger.outage(flow, start, until))
     }
 
     /// A line that is down loses a packet, or one that was.

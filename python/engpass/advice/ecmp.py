@@ -8,6 +8,7 @@ from engpass.advice.base import Candidate, Cost, Proposal
 from engpass.explain.situation import DOWN, FULL, TWICE, Situation
 from engpass.settings import join, table_of
 from engpass.source import Toml
+from engpass.types.outcome import Place
 
 SEEDS = 8
 """Seeds of a hash that are tried: 0, 1 and so on."""
@@ -63,12 +64,19 @@ def _failover(at: Situation) -> Iterator[Proposal]:
     for drop in at.lost_at(DOWN):
         ends = [drop.place.node, *([drop.place.to] if at.tcp and drop.place.to else [])]
         routers = [node for node in ends if at.policy(node) == "first"]
-        if routers:
+        if routers and _has_another(at, drop.place):
             names = " and ".join(f"`{router}`" for router in routers)
             what = "router" if len(routers) == 1 else "routers"
             words = f"let {what} {names} choose among equally short ways by a hash"
             sets = tuple(_policy(at, router, "hash") for router in routers)
             yield Proposal("ecmp", Cost.SETTING, (Candidate(words, sets),))
+
+
+def _has_another(at: Situation, place: Place) -> bool:
+    """Whether packets could leave the node in front of a line by another one, that leads on and not back."""
+    before = {hop.start for hop in (*at.hops, *at.back) if hop.end == place.node}
+    lines = [side for side in at.books.values() if side.start == place.node and side.link != place.link]
+    return any(side.end == place.to or (at.is_switch(side.end) and side.end not in before) for side in lines)
 
 
 def _toml(value: Toml) -> str:

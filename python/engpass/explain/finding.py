@@ -81,7 +81,8 @@ def _at_limit(at: Situation) -> Finding:
 
 def _limit(limiter: Bottleneck, evidence: str, verb: str = "limits") -> Finding:
     """The limit of the flow as its bottleneck."""
-    return Finding("limit", limiter.title, evidence, verb, limiter.kind == "acknowledgements")
+    plural = limiter.kind == "acknowledgements" or "` and `" in limiter.title
+    return Finding("limit", limiter.title, evidence, verb, plural)
 
 
 def _over_limit(at: Situation) -> Finding:

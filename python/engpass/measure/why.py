@@ -79,8 +79,9 @@ def explained(
         ]
     found.sort(key=lambda one: -one.weight)
     named = [one for one in found if one.weight >= ENOUGH]
+    verb = "limit" if named and "` and `" in named[0].bottleneck.title else "limits"
     said = (
-        f"{named[0].bottleneck.title} limits `{flow.name}`: {named[0].evidence}"
+        f"{named[0].bottleneck.title} {verb} `{flow.name}`: {named[0].evidence}"
         if named
         else f"what limits `{flow.name}` is unknown: nothing that was seen was near its bound"
     )

@@ -89,7 +89,9 @@ pub(super) fn bound(
     };
     let to = rate(bound);
     if let Some(Bottleneck { title, .. }) = together {
-        return format!("{title} together bound `{}` to {to}{late}", demand.name);
+        // Several circuits may begin on one link.
+        let verb = if title.contains("` and `") { "together bound" } else { "bounds" };
+        return format!("{title} {verb} `{}` to {to}{late}", demand.name);
     }
     let limiter = tightest.limiter;
     let (others, share) = &limiter.certain;

@@ -93,20 +93,16 @@ pub(super) struct Rare {
 /// Times between the receptions of a flow, in picoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Gaps {
-    /// When the counted time begins.
-    from: u64,
-    /// When the time without receptions began, if one was received.
-    since: Option<u64>,
+    /// When the time without receptions began: with the last one, or where counting begins.
+    since: u64,
     longest: u64,
 }
 
 impl Gaps {
     fn receive(&mut self, at: u64) {
-        let counted = self.from == 0 || at > self.from;
-        if let Some(since) = self.since.filter(|_| counted) {
-            self.longest = self.longest.max(at - since);
+        if at > self.since {
+            (self.since, self.longest) = (at, self.longest.max(at - self.since));
         }
-        self.since = Some(at.max(self.from));
     }
 }
 
@@ -186,16 +182,15 @@ impl Tally {
         self.received_bytes + self.rare.as_ref().map_or(0, |rare| rare.bytes_before)
     }
 
-    /// Note the times between receptions from here on, of which those after `from` count.
-    pub(super) fn note_gaps(&mut self, from: u64) {
-        self.rare().gaps = Some(Gaps { from, since: None, longest: 0 });
+    /// Note the times without receptions from `begin` on.
+    pub(super) fn note_gaps(&mut self, begin: u64) {
+        self.rare().gaps = Some(Gaps { since: begin, longest: 0 });
     }
 
     /// The longest time without a reception, of a flow that sends until then; `None` if it was not noted.
     pub(super) fn longest_gap(&self, until: u64) -> Option<u64> {
         let gaps = self.rare.as_ref()?.gaps?;
-        let last = gaps.since.map_or(0, |since| until.saturating_sub(since));
-        Some(gaps.longest.max(last))
+        Some(gaps.longest.max(until.saturating_sub(gaps.since)))
     }
 
     /// What of rare things was counted.

@@ -29,9 +29,8 @@ def draw(table: Table, flow: str) -> base.Drawing:
 
 def says(_table: Table, _flow: str) -> str:
     """What is counted."""
-    return (
-        "Datagrams lost as a share of those sent, whatever lost them: buffers, policers, reassembly, sockets."
-    )
+    places = "buffers, policers, reassembly, sockets, lines that are down"
+    return f"Datagrams lost as a share of those sent, whatever lost them: {places}."
 
 
 def key(table: Table) -> base.Key:

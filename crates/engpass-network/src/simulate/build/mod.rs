@@ -304,7 +304,8 @@ impl Builder<'_> {
     fn tally(&self, traffic: &Traffic) -> Tally {
         let mut tally = Tally::new(matches!(traffic, Traffic::Poisson(_) | Traffic::UdpOnOff(_)));
         if !self.topology.events.is_empty() && !self.outside {
-            tally.note_gaps(self.window.from.unwrap_or(0));
+            let start = traffic.window().0.map_or(0, |start| start.0);
+            tally.note_gaps(self.window.from.unwrap_or(0).max(start));
         }
         tally
     }
