@@ -141,7 +141,7 @@ pub(super) fn keys(checker: &mut Checker<'_>, faulty: &Faulty, name: &str, event
 /// A warning about an event after the end of the run.
 pub(super) fn happens_in_time(checker: &mut Checker<'_>, name: &str, event: &Event, run: Duration) {
     let Some(at) = event.at.filter(|at| *at > run && *at <= LONGEST) else { return };
-    let message = format!("event `{name}` is at {at}, and the run is over at {run}: it never happens");
-    let help = "let it happen earlier or the run last longer";
+    let message = format!("event `{name}` is at {at}, and a run is over at {run}: no run comes to it");
+    let help = "let it happen earlier or the run last longer; a testbed that is up goes on beyond that";
     checker.report(&["event", name, "at"], Diagnostic::warning("no-effect", message).help(help));
 }
