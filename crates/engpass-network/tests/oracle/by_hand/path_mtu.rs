@@ -170,7 +170,7 @@ fn a_message_comes_behind_all_that_arrive() {
     assert_eq!(losses(&seen), [(full, 1, 1, 1), (TOO_BIG, 0, 1, 1)]);
 }
 
-/// Two lines lead from the router to a switch at `h0`, and packets take them in turns: the answer to the SYN the first one, the message the second one.
+/// Two lines lead from the router to another one at `h0`, and packets take them in turns: the answer to the SYN the first one, the message the second one.
 #[test]
 fn a_message_takes_its_turn() {
     let two = "[link.beside]\nends = [\"r\", \"r0\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n";
@@ -223,4 +223,26 @@ fn segments_become_shorter_twice() {
     let seen = run(&narrower("1000 B"), 10_000_000_000);
     assert_eq!(losses(&seen), [(TOO_BIG, 0, 1, 1), (Place::TooBig { node: R0 + 1 }, 0, 2, 2)]);
     assert_eq!(seen.flows[0].received_bytes, 1000);
+}
+
+/// Two datagrams of 40 B come from a third host, one behind the other: a frame of 106 B each, 94 of these before the gap. The line towards `h0` ends the first one when the second one
+/// comes, at the instant of the loss. The queue chooses when the message is there, and takes it first, for its priority is 6.
+#[test]
+fn a_message_is_there_when_ports_choose() {
+    let text = narrow("queue = \"priority\"", "")
+        .replace("ends = [\"h0\", \"r0\"]", "ends = [\"r0\", \"h0\"]")
+        .replace("[router.r0]", "[host.h2]\n[router.r0]")
+        + "[link.third]\nends = [\"h2\", \"r0\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n";
+    let start = LOST - (106 + 94) * 80_000 - 1_000_000;
+    let datagram = |name: &str| {
+        format!(
+            "[traffic.{name}]\nkind = \"udp-stream\"\nfrom = \"h2\"\nto = \"h0\"\nmessage = \"40 B\"\nrate = \"1 bit/s\"\nstart = \"{start} ps\"\n"
+        )
+    };
+    let text = text + &datagram("u") + &datagram("v");
+    let sent = |at: u64| frames(&run(&text, at), IN, 0);
+    assert_eq!(sent(LOST), (2, 84 + 106));
+    assert_eq!(sent(LOST + 602 * 80_000 - 1), (2, 84 + 106));
+    assert_eq!(sent(LOST + 602 * 80_000), (3, 84 + 106 + 614));
+    assert_eq!(sent(LOST + (614 + 94) * 80_000), (4, 84 + 106 + 614 + 106));
 }
