@@ -35,6 +35,16 @@ pub enum Mechanism {
     AdaptiveAtRouter,
     /// A flow has lost datagrams to an outage, and waited for a reception.
     Outage,
+    /// A router has told a sender of a packet that is too long.
+    Signalled,
+    /// Such a message has been lost.
+    MessageLost,
+    /// A router has cut such a message.
+    MessageCut,
+    /// A router has lost a packet that is too long, and told nobody.
+    BlackHole,
+    /// The segments of a connection have become shorter more than once.
+    ShrankTwice,
 }
 
 impl Mechanism {
@@ -52,6 +62,11 @@ impl Mechanism {
             Self::OutOfCircuit => "circuit that ends at a router",
             Self::AdaptiveAtRouter => "adaptive shaper at a router",
             Self::Outage => "outage of a flow",
+            Self::Signalled => "a router signalled",
+            Self::MessageLost => "a message was lost",
+            Self::MessageCut => "a message was cut",
+            Self::BlackHole => "black hole",
+            Self::ShrankTwice => "segments shrank twice",
         }
     }
 }
@@ -112,6 +127,9 @@ impl Engine<'_> {
         let outages = (0..self.sources.len()).filter_map(|flow| self.outage_of(flow, self.end()));
         if outages.into_iter().any(|outage| outage.lost > 0 && outage.longest > 0) {
             mechanisms.insert(Mechanism::Outage);
+        }
+        if self.ledger.has_lost_a_message() {
+            mechanisms.insert(Mechanism::MessageLost);
         }
         mechanisms
     }

@@ -15,6 +15,8 @@ pub(crate) enum Group {
     Arrives,
     /// Routers are done with packets.
     RouterDone,
+    /// Messages that routers have made come to their engines, in the order of the lines that brought what they are about.
+    MessageBegins,
     /// Ports of switches and routers that are free take their next cell or packet.
     PortTakes,
     /// Answers reach shapers that adapt.
@@ -51,6 +53,8 @@ pub(crate) enum Event {
     FrameArrives { line: LineId, flying: Flying },
     /// A router has processed its packet.
     RouterDone { router: usize },
+    /// A message that a router has made comes to its engine.
+    MessageBegins { router: usize, packet: usize },
     /// A transmitter may take its next cell or packet.
     Takes(LineId),
     /// At a router the line on which a circuit begins starts the last cell of the packet in work.

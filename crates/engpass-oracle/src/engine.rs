@@ -263,6 +263,7 @@ impl<'a> Engine<'a> {
             Event::FrameArrives { line, flying } => self.frame_arrives(now, line, flying),
             Event::LinkChanges { event, down } => self.link_changes(now, event, down),
             Event::RouterDone { router } => self.router_done(now, router),
+            Event::MessageBegins { router, packet } => self.comes_to_engine(now, router, packet),
             Event::Takes(line) if self.lines.contains_key(&line) => self.takes(line),
             Event::Takes(line) => self.takes_packet(now, line),
             Event::LastCellBegins { vc } => self.last_cell_begins(now, vc),

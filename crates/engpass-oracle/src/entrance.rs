@@ -78,7 +78,7 @@ impl Engine<'_> {
             index: packet,
             bytes: self.sdu(vc, this.ip()),
             flow: this.discipline_flow,
-            priority: self.testbed.traffic[this.flow].priority(),
+            priority: this.priority,
             markable: this.ect,
             marked: this.ce,
             came: now,

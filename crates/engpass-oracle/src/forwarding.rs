@@ -10,7 +10,7 @@ use crate::packet::Out;
 use crate::resolve::kind;
 
 /// Address of the host with index 0, 10.0.0.1.
-const FIRST_ADDRESS: u32 = 0x0a00_0001;
+pub(crate) const FIRST_ADDRESS: u32 = 0x0a00_0001;
 /// The port of all receivers.
 const PORT: u16 = 5001;
 /// The first port of the senders, and how many there are.
@@ -49,7 +49,7 @@ impl Engine<'_> {
         let up: Vec<bool> = group.iter().map(|out| self.outages.is_seen_up(self.first_line(*out))).collect();
         let fragment = this.bytes < self.ledger.datagram(this.datagram).bytes();
         let datagram = this.datagram;
-        let heads = self.heads(self.senders()[this.discipline_flow as usize]);
+        let heads = self.heads_of(this.discipline_flow as usize);
         let shares = self.shares(&group, &up);
         let equal: Shares = shares.iter().map(|(member, _)| (*member, 1)).collect();
         let turn = self.turns.get(&(node, group.clone())).copied().unwrap_or(0);
@@ -103,6 +103,15 @@ impl Engine<'_> {
         match kind(&self.topology, node) {
             NodeKind::Router(router) => &self.testbed.routers[router].ecmp,
             _ => unreachable!("only routers choose"),
+        }
+    }
+
+    /// The headers of what comes from a sender or a router, as disciplines number them.
+    pub(crate) fn heads_of(&self, number: usize) -> Heads {
+        let senders = self.senders();
+        match number.checked_sub(senders.len()) {
+            Some(number) => self.message_heads(self.messages()[number]),
+            None => self.heads(senders[number]),
         }
     }
 

@@ -175,7 +175,7 @@ impl Engine<'_> {
             index: packet,
             bytes: self.line_bytes(line, packet) - self.frame_lines[&line].around,
             flow: this.discipline_flow,
-            priority: self.testbed.traffic[this.flow].priority(),
+            priority: this.priority,
             markable: this.ect,
             marked: this.ce,
             came: now,
@@ -328,7 +328,7 @@ impl Engine<'_> {
                 let Out::Line(next) = self.way_out(node, packet) else { unreachable!("switches have links") };
                 self.joins_queue(now, next, packet);
             }
-            NodeKind::Router(router) => self.arrives_at_router(now, router, packet),
+            NodeKind::Router(router) => self.arrives_at_router(now, router, packet, line),
         }
     }
 

@@ -127,6 +127,8 @@ impl Engine<'_> {
             way: way_index(flow, false),
             discipline_flow: 0,
             ttl: 0,
+            priority: 0,
+            came_by: None,
             ect: false,
             ce: false,
             cells: 1,

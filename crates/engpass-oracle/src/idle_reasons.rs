@@ -203,6 +203,8 @@ impl Engine<'_> {
                 false => {}
             }
         }
+        let messages = &self.possible[self.senders().len()..];
+        others += messages.iter().filter(|possible| possible.lines.contains(&line)).count();
         let mut generates = false;
         for flow in (0..self.sources.len()).filter(|flow| self.generates_on(*flow, line)) {
             match self.topology.flows[flow].cells {

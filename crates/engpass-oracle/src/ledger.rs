@@ -3,20 +3,22 @@
 use std::collections::BTreeMap;
 
 use engpass_model::tcp::Segment;
+use engpass_model::wire::icmp::HEADER_BYTES;
 
 use crate::cell::{Cell, LineId, Vc};
+use crate::icmp::Message;
 use crate::outcome::{
     Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, Observed, OutageSeen, Place, Times,
 };
 
-/// A datagram, a TCP segment, or a cell of a generator.
+/// A datagram, a TCP segment, a message of a router, or a cell of a generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     /// Traffic it belongs to.
     pub(crate) flow: usize,
     /// It goes against the direction of the flow's data.
     pub(crate) back: bool,
-    /// Its number, if it counts: segments without data do not. Of a datagram among the flow's from 0, of a segment among all
+    /// Its number, if it counts: segments without data and messages do not. Of a datagram among the flow's from 0, of a segment among all
     /// that its endpoint has sent from 1.
     pub(crate) number: Option<u64>,
     /// Bytes of the transport header.
@@ -29,6 +31,8 @@ pub(crate) struct Datagram {
     pub(crate) generated: bool,
     /// The segment, and the endpoint that it goes to.
     pub(crate) segment: Option<(Segment, usize)>,
+    /// What a router says with it.
+    pub(crate) message: Option<Message>,
     /// A packet of it was marked on its way.
     pub(crate) ce: bool,
     /// When its sender began with it.
@@ -53,6 +57,7 @@ impl Datagram {
             refused: 0,
             generated: false,
             segment: None,
+            message: None,
             ce: false,
             begun: 0,
             arrived: (0, 0),
@@ -77,14 +82,20 @@ impl Datagram {
         }
     }
 
+    /// A message of a router about a traffic, with so many bytes of the packet that it is about.
+    pub(crate) fn message(flow: usize, message: Message, quoted: u64) -> Self {
+        let message = Some(message);
+        Self { back: true, number: None, message, ..Self::udp(flow, HEADER_BYTES, quoted) }
+    }
+
     /// Bytes of IP payload.
     pub(crate) fn bytes(&self) -> u64 {
         self.header + self.payload
     }
 
-    /// A TCP segment without data.
+    /// A TCP segment without data, or a message of a router.
     pub(crate) fn controls(&self) -> bool {
-        self.segment.is_some() && self.payload == 0
+        self.segment.is_some() && self.payload == 0 || self.message.is_some()
     }
 }
 
@@ -140,7 +151,7 @@ impl Ledger {
     /// A datagram begins; its place here.
     pub(crate) fn begin(&mut self, now: u64, mut datagram: Datagram) -> usize {
         datagram.begun = now;
-        if datagram.segment.is_none() {
+        if datagram.segment.is_none() && datagram.message.is_none() {
             datagram.number = Some(self.numbers[datagram.flow]);
             self.numbers[datagram.flow] += 1;
         }
@@ -231,6 +242,11 @@ impl Ledger {
         }
         this.lost = Some((now, place));
         self.losses.entry(Losing { place, flow }).or_default().datagrams += unit;
+    }
+
+    /// Whether a message of a router was lost.
+    pub(crate) fn has_lost_a_message(&self) -> bool {
+        self.datagrams.iter().any(|datagram| datagram.message.is_some() && datagram.lost.is_some())
     }
 
     /// What outages did to a flow that sends from `start` to `until`.

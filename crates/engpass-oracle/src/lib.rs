@@ -20,6 +20,7 @@ mod fragments;
 mod frame_line;
 mod generator;
 mod host;
+mod icmp;
 mod idle_reasons;
 mod ledger;
 mod line;

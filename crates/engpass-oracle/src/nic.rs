@@ -141,11 +141,13 @@ impl Engine<'_> {
             way,
             discipline_flow: sender as u32,
             ttl: self.testbed.traffic[this.flow].ttl().expect("packets have a time to live"),
+            priority: self.testbed.traffic[this.flow].priority(),
             ect: this.segment.is_some_and(|(segment, _)| segment.ect),
             ce: false,
             cells: 0,
             emitted: None,
             room,
+            came_by: None,
         }
     }
 

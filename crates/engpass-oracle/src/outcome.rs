@@ -226,6 +226,11 @@ pub enum Place {
         /// Index of the node.
         node: usize,
     },
+    /// A router, with a packet that is longer than the MTU of the way out and may not be cut.
+    TooBig {
+        /// Index of the node.
+        node: usize,
+    },
     /// The reassembly at a host, or at the router where a circuit ends.
     Reassembly {
         /// Index of the router's node; `None` at hosts.

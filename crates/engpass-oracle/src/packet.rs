@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_testbed::Topology;
-use engpass_testbed::topology::{Leg, NodeId};
+use engpass_testbed::topology::{Fan, Leg, NodeId};
 
 use crate::cell::{LineId, Vc, turned, vc_index};
 use crate::engine::Engine;
@@ -26,6 +26,7 @@ pub(crate) struct Packet {
     pub(crate) discipline_flow: u32,
     /// Time to live.
     pub(crate) ttl: u8,
+    pub(crate) priority: u8,
     /// Its transport understands ECN.
     pub(crate) ect: bool,
     /// It has been marked.
@@ -36,6 +37,8 @@ pub(crate) struct Packet {
     pub(crate) emitted: Option<u64>,
     /// Bytes it occupies in the NIC.
     pub(crate) room: u64,
+    /// The line that has brought it to the last router.
+    pub(crate) came_by: Option<LineId>,
 }
 
 impl Packet {
@@ -57,7 +60,7 @@ pub(crate) enum Out {
 /// What there is to know of the way of a flow's packets in one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
-    /// What the sending host takes.
+    /// What the sender takes.
     pub(crate) first: Out,
     /// By node what its packets may take from there: equally short ways in the order of the file.
     pub(crate) at: BTreeMap<NodeId, Vec<Out>>,
@@ -68,16 +71,17 @@ pub(crate) fn way_index(flow: usize, back: bool) -> usize {
     2 * flow + usize::from(back)
 }
 
-/// Both ways of every flow.
+/// Both ways of every flow, and behind them those of the messages of routers.
 pub(crate) fn ways(topology: &Topology, vcs: &[Vc]) -> Vec<Way> {
     let mut ways = Vec::new();
+    let out = |leg: &Leg| Out::of(topology, *leg);
+    let along = |outs: Vec<Out>| outs.into_iter().map(|out| (out.begins_at(topology, vcs), vec![out]));
+    let over = |fan: &Fan| -> Vec<(NodeId, Vec<Out>)> {
+        fan.at.iter().map(|(node, legs)| (*node, legs.iter().map(out).collect())).collect()
+    };
     for path in &topology.flows {
-        let out = |leg: &Leg| Out::of(topology, *leg);
-        let along = |outs: Vec<Out>| outs.into_iter().map(|out| (out.begins_at(topology, vcs), vec![out]));
         let [there, back]: [BTreeMap<NodeId, Vec<Out>>; 2] = match &path.fans {
-            Some(fans) => fans.each_ref().map(|fan| {
-                fan.at.iter().map(|(node, legs)| (*node, legs.iter().map(out).collect())).collect()
-            }),
+            Some(fans) => fans.each_ref().map(|fan| over(fan).into_iter().collect()),
             // No policy chooses: one way, and the same one back.
             None => {
                 let there = path.legs.iter().map(out).collect();
@@ -88,6 +92,13 @@ pub(crate) fn ways(topology: &Topology, vcs: &[Vc]) -> Vec<Way> {
         for (host, at) in [(path.from, there), (path.to, back)] {
             ways.push(Way { first: at[&host][0], at });
         }
+    }
+    for way in topology.flows.iter().flat_map(|path| &path.icmp) {
+        let at: BTreeMap<NodeId, Vec<Out>> = match &way.fan {
+            Some(fan) => over(fan).into_iter().collect(),
+            None => along(way.legs.iter().map(out).collect()).collect(),
+        };
+        ways.push(Way { first: at[&way.router][0], at });
     }
     ways
 }

@@ -6,6 +6,7 @@ use crate::acted::Mechanism;
 use crate::agenda::{Event, Group};
 use crate::cell::Cell;
 use crate::engine::Engine;
+use crate::ledger::Datagram;
 use crate::outcome::Place;
 use crate::packet::Packet;
 use crate::resolve::kind;
@@ -56,7 +57,8 @@ impl Engine<'_> {
             }
             if let Some(router) = router {
                 self.acted.note(Mechanism::OutOfCircuit);
-                return self.arrives_at_router(now, router, first);
+                let last = self.vcs[vc].lines[self.vcs[vc].lines.len() - 1];
+                return self.arrives_at_router(now, router, first, last);
             }
             let position = (self.packets[first].flow, 0);
             return self.agenda.put(
@@ -79,9 +81,10 @@ impl Engine<'_> {
             return self.ledger.received(now, datagram, 0);
         }
         let Some(packets) = self.ledger.arrives(datagram, bytes, ce) else { return };
-        match self.ledger.datagram(datagram).segment {
-            Some(_) => self.segment_arrives(now, datagram),
-            None => self.datagram_complete(now, datagram, packets),
+        match self.ledger.datagram(datagram) {
+            Datagram { message: Some(_), .. } => self.message_arrives(now, datagram),
+            Datagram { segment: Some(_), .. } => self.segment_arrives(now, datagram),
+            _ => self.datagram_complete(now, datagram, packets),
         }
     }
 }

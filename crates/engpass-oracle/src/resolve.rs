@@ -168,6 +168,13 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             cells,
         });
     }
+    let network = network(testbed, &links, &circuits);
+    for (flow, traffic) in flows.iter_mut().zip(testbed.traffic.values()) {
+        if network.discovers(traffic, flow.from) {
+            flow.discovers_mtu = true;
+            flow.icmp = network.icmp_ways(flow);
+        }
+    }
     let mut first_source = 0;
     for (flow, traffic) in flows.iter_mut().zip(testbed.traffic.values()) {
         flow.first_source = first_source;

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
+use crate::acted::Mechanism;
 use crate::agenda::{Event, Group};
+use crate::cell::LineId;
 use crate::engine::Engine;
 use crate::fragments::fragments;
 use crate::outcome::Place;
@@ -15,8 +17,14 @@ pub(crate) struct Router {
 }
 
 impl Engine<'_> {
+    /// A line has brought a packet to a router.
+    pub(crate) fn arrives_at_router(&mut self, now: u64, router: usize, packet: usize, line: LineId) {
+        self.packets[packet].came_by = Some(line);
+        self.comes_to_engine(now, router, packet);
+    }
+
     /// A packet is at a router, which processes one after the other.
-    pub(crate) fn arrives_at_router(&mut self, now: u64, router: usize, packet: usize) {
+    pub(crate) fn comes_to_engine(&mut self, now: u64, router: usize, packet: usize) {
         self.routers[router].waiting.push_back(packet);
         if self.testbed.routers[router].per_packet.0 == 0 {
             self.router_done(now, router);
@@ -44,9 +52,16 @@ impl Engine<'_> {
         }
         let out = self.way_out(self.topology.hosts + self.topology.switches + router, packet);
         let whole = self.packets[packet].clone();
-        let cut = fragments(whole.bytes, self.mtu_of(out));
+        let mtu = self.mtu_of(out);
+        let cut = fragments(whole.bytes, mtu);
         if cut.len() == 1 {
             return self.goes_out(now, out, packet);
+        }
+        if self.stays_whole(packet) {
+            return self.lose_too_big(now, router, packet, mtu);
+        }
+        if self.ledger.datagram(whole.datagram).message.is_some() {
+            self.acted.note(Mechanism::MessageCut);
         }
         for (offset, bytes) in cut {
             self.packets.push(Packet { offset: whole.offset + offset, bytes, ..whole });

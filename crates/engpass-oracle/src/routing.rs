@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engpass_model::forward::Ecmp;
+use engpass_model::forward::{Ecmp, Heads};
 use engpass_model::source::Traffic;
 use engpass_model::source::poisson::Sizes;
 use engpass_model::switch::Switch;
+use engpass_model::wire::icmp::LONGEST;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::Testbed;
 use engpass_testbed::topology::{CircuitPath, Fan, Hop, Leg, LinkEnds, NodeId, NodeKind};
@@ -13,11 +14,26 @@ use engpass_testbed::topology::{CircuitPath, Fan, Hop, Leg, LinkEnds, NodeId, No
 use crate::agenda::Sender;
 use crate::cell::{LineId, turned};
 use crate::engine::Engine;
+use crate::icmp::Messages;
 use crate::packet::{Out, way_index};
 use crate::resolve::kind;
 
 /// A segment without data is no longer than this, in bytes.
 const LONGEST_ACKNOWLEDGMENT: u64 = 120;
+
+/// Packets of one sender, or the messages of one router about a traffic.
+struct Stream {
+    heads: Heads,
+    way: usize,
+    from: NodeId,
+    to: NodeId,
+    /// The length of all packets before any is cut, if they have the same.
+    length: Option<u64>,
+    /// Whether they are cut where they begin.
+    cut: bool,
+    /// Whether it is known of all of them where they are fragments.
+    known: bool,
+}
 
 /// What packets may take.
 pub(crate) struct Network<'a> {
@@ -168,7 +184,7 @@ impl Network<'_> {
     }
 
     /// What each node that packets may come to knows of their way.
-    fn fan(&self, from: NodeId, to: NodeId) -> Fan {
+    pub(crate) fn fan(&self, from: NodeId, to: NodeId) -> Fan {
         let mut at = BTreeMap::new();
         let mut come_to = vec![from];
         while let Some(node) = come_to.pop() {
@@ -207,19 +223,46 @@ pub(crate) struct Possible {
 type Place = (NodeId, bool);
 
 impl Engine<'_> {
-    /// The lines that packets of every sender may take, by its number.
+    /// The lines that packets of every sender may take, by its number, and behind them those of the messages of routers.
     pub(crate) fn possible_ways(&self) -> Vec<Possible> {
-        self.senders().into_iter().map(|sender| self.possible_of(sender)).collect()
+        let senders = self.senders().into_iter().map(|sender| self.stream_of(sender));
+        let messages =
+            self.messages().into_iter().enumerate().map(|(number, of)| self.messages_of(number, of));
+        senders.chain(messages).map(|stream| self.possible_of(&stream)).collect()
     }
 
-    fn possible_of(&self, sender: Sender) -> Possible {
+    fn stream_of(&self, sender: Sender) -> Stream {
         let (flow, back) = match sender {
             Sender::Process(flow) => (flow, false),
             Sender::Endpoint(endpoint) => (self.endpoints[endpoint].flow, !self.endpoints[endpoint].writes()),
         };
         let path = &self.topology.flows[flow];
         let (from, to) = if back { (path.to, path.from) } else { (path.from, path.to) };
-        let start = (from, self.length_of(flow, back).is_some_and(|length| length > path.mtu));
+        let way = way_index(flow, back);
+        let length = self.length_of(flow, back);
+        let known = match &self.testbed.traffic[flow] {
+            Traffic::TcpStream(_) => self.takes_whole(way, LONGEST_ACKNOWLEDGMENT),
+            _ => length.is_some(),
+        };
+        let cut = length.is_some_and(|length| length > path.mtu);
+        Stream { heads: self.heads(sender), way, from, to, length, cut, known }
+    }
+
+    fn messages_of(&self, number: usize, messages: Messages) -> Stream {
+        let way = self.message_way(number);
+        Stream {
+            heads: self.message_heads(messages),
+            way,
+            from: messages.router,
+            to: self.topology.flows[messages.flow].from,
+            length: None,
+            cut: false,
+            known: self.takes_whole(way, LONGEST),
+        }
+    }
+
+    fn possible_of(&self, stream: &Stream) -> Possible {
+        let (start, to) = ((stream.from, stream.cut), stream.to);
         // All steps that a packet may take, as far as they lead to the end: all of them do.
         let mut steps: BTreeMap<Place, Vec<(Out, Place)>> = BTreeMap::new();
         let (mut come_to, mut outs) = (vec![(None, start)], Vec::new());
@@ -228,7 +271,7 @@ impl Engine<'_> {
             if place.0 == to || steps.contains_key(&place) {
                 continue;
             }
-            let taken = self.steps_from(place, sender, (flow, back));
+            let taken = self.steps_from(place, stream);
             come_to.extend(taken.iter().rev().map(|(out, next)| (Some(*out), *next)));
             steps.insert(place, taken);
         }
@@ -248,22 +291,20 @@ impl Engine<'_> {
         Possible { avoidable: lines.iter().copied().filter(without).collect(), lines, outs }
     }
 
-    /// The legs on which packets of a sender may leave a node, and where they are then.
-    fn steps_from(&self, (node, fragment): Place, sender: Sender, whose: (usize, bool)) -> Vec<(Out, Place)> {
-        let (flow, back) = whose;
-        let mut group = self.group_at(way_index(flow, back), node);
+    /// The legs on which packets may leave a node, and where they are then.
+    fn steps_from(&self, (node, fragment): Place, stream: &Stream) -> Vec<(Out, Place)> {
+        let mut group = self.group_at(stream.way, node);
         if group.len() > 1
-            && self.is_known(whose)
+            && stream.known
             && !group.iter().any(|out| self.event_may_change(self.first_line(*out)))
             && let shares = self.shares(&group, &vec![true; group.len()])
-            && let Some(member) = self.hashed(group[0], &shares, &self.heads(sender), fragment)
+            && let Some(member) = self.hashed(group[0], &shares, &stream.heads, fragment)
         {
             group = vec![group[member]];
         }
         let cuts = matches!(kind(&self.topology, node), NodeKind::Router(_));
-        let length = self.length_of(flow, back);
         let step = |out: Out| {
-            let fragment = fragment || cuts && length.is_some_and(|length| length > self.mtu_of(out));
+            let fragment = fragment || cuts && stream.length.is_some_and(|length| length > self.mtu_of(out));
             (out, (self.end_of(out), fragment))
         };
         group.into_iter().map(step).collect()
@@ -281,15 +322,9 @@ impl Engine<'_> {
         Some(IP_HEADER_BYTES + UDP_HEADER_BYTES + payload.bytes())
     }
 
-    /// Whether it is known of all packets in a direction of a flow where they are fragments.
-    fn is_known(&self, (flow, back): (usize, bool)) -> bool {
-        match &self.testbed.traffic[flow] {
-            Traffic::TcpStream(_) => {
-                let outs = self.ways[way_index(flow, back)].at.values().flatten();
-                outs.copied().all(|out| self.mtu_of(out) >= LONGEST_ACKNOWLEDGMENT)
-            }
-            _ => self.length_of(flow, back).is_some(),
-        }
+    /// Whether all legs of a way take packets of so many bytes.
+    fn takes_whole(&self, way: usize, bytes: u64) -> bool {
+        self.ways[way].at.values().flatten().all(|out| self.mtu_of(*out) >= bytes)
     }
 
     /// Whether a line is on a way that data of some flow may take where policies choose, whatever they choose.

@@ -23,7 +23,7 @@ pub(crate) struct Endpoint {
     /// Among the endpoints of its flow: connection by connection, the writing end before the reading one.
     pub(crate) place: usize,
     pub(crate) host: usize,
-    connection: Connection,
+    pub(crate) connection: Connection,
     /// A segment is being formed or handed over.
     sending: bool,
     /// That segment, once it is formed.
@@ -88,6 +88,7 @@ impl Engine<'_> {
     /// The two ends of every connection of a flow, in order.
     pub(crate) fn connections_begin(&mut self, flow: usize, config: &TcpStream, seed: u64) {
         let path = &self.topology.flows[flow];
+        let mtus = self.segment_mtus(flow);
         for stream in 0..config.streams as usize {
             let name = match stream {
                 0 => format!("traffic.{}", path.name),
@@ -113,7 +114,7 @@ impl Engine<'_> {
                 let heartbeat = format!("host.{}.tcp", self.topology.nodes[host]);
                 let parameters = TcpParameters {
                     heartbeat_phase: Time(Stream::new(seed, &heartbeat).below(SECOND)),
-                    ..config.tcp.over(&self.testbed.hosts[host].tcp).resolve(path.path_mtu)
+                    ..config.tcp.over(&self.testbed.hosts[host].tcp).resolve(mtus[end])
                 };
                 self.endpoints.push(Endpoint {
                     flow,

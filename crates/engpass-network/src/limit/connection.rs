@@ -1,9 +1,11 @@
 //! The terms of a TCP connection, and the rate that its window allows.
 
+use std::collections::BTreeMap;
+
 use engpass_model::host::Side;
 use engpass_model::source::TcpStream;
 use engpass_model::tcp::parameters::{AckCounting, Nagle, SendBufferRule, TcpParameters};
-use engpass_model::wire::ip::TCP_HEADER_BYTES;
+use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES};
 use engpass_testbed::topology::{FlowPath, NodeId};
 use engpass_testbed::{Lane, Spread, Testbed, Topology};
 
@@ -62,21 +64,29 @@ pub(super) fn connection(
     lane: &Lane,
     config: &TcpStream,
 ) -> Connection {
-    // TCP finds the path MTU (RFC 1191).
-    let of = |host: NodeId| config.tcp.over(&testbed.hosts[host].tcp).resolve(path.path_mtu);
-    let (sender, receiver) = (of(path.from), of(path.to));
+    let [sending, reading] = topology.segment_mtus(path);
+    let of = |host: NodeId, mtu: u64| config.tcp.over(&testbed.hosts[host].tcp).resolve(mtu);
+    let (sender, receiver) = (of(path.from, sending), of(path.to, reading));
     let message = config.message.bytes();
     // Timestamps if both hosts have them (RFC 7323 section 3.2).
     let options = if sender.timestamps && receiver.timestamps { TIMESTAMPS_BYTES } else { 0 };
     // The smaller segment size; it counts the options of a segment (RFC 6691).
-    let segment = sender.mss.min(receiver.mss) - options;
-    // A receiver that counts bytes waits for `ack_every` full segments. If segments end with writes, the last of them may
-    // bring nearly one segment more.
+    let agreed = sender.mss.min(receiver.mss) - options;
+    // Longer ones are lost on every way, and the sender hears of it (RFC 1191).
+    let segment = agreed.min(widest(topology, path) - IP_HEADER_BYTES - TCP_HEADER_BYTES - options);
+    // A receiver that counts bytes waits for `ack_every` segments of the size that the two ends have agreed on. If segments end with writes, the last of
+    // them may bring nearly one segment more.
     let tails = sender.write_boundaries
         && !message.is_multiple_of(segment)
         && receiver.ack_counting != AckCounting::Segments;
     let header = TCP_HEADER_BYTES + options;
-    let (bytes, set_by) = in_flight(&sender, &receiver, segment, message);
+    let counts_bytes = receiver.ack_counting != AckCounting::Segments;
+    let waits_for = if counts_bytes {
+        (u64::from(receiver.ack_every) * agreed).div_ceil(segment)
+    } else {
+        receiver.ack_every.into()
+    };
+    let (bytes, set_by) = in_flight(&sender, &receiver, agreed, message);
     let (sends, reads) = (&testbed.hosts[path.from], &testbed.hosts[path.to]);
     let writes = sends.occupation(Side::Send, config.send_path);
     let reads = reads.occupation(Side::Receive, config.receive_path);
@@ -90,13 +100,14 @@ pub(super) fn connection(
     };
     // Nagle's rule lets one short segment be in flight (RFC 896, and Minshall's modification).
     let nagles = matches!(sender.nagle, Nagle::Rfc896 | Nagle::Minshall) && !sender.write_boundaries;
-    let full_segments = nagles && message >= segment && bytes >= 2 * segment;
+    // Of segments that were too long the last piece is short.
+    let full_segments = nagles && message >= segment && bytes >= 2 * segment && !path.discovers_mtu;
     let shorter = if full_segments { segment } else { bytes };
     let full = segment.min(message).min(bytes);
     Connection {
         segment,
         header,
-        segments_per_ack: f64::from(receiver.ack_every + u32::from(tails)),
+        segments_per_ack: (waits_for + u64::from(tails)) as f64,
         // One per window is enough.
         least_acks: 1.0 / (8 * bytes) as f64,
         certain: false,
@@ -109,6 +120,23 @@ pub(super) fn connection(
             shorter: (shorter, round_trip(1, Pick::Shortest)),
         },
     }
+}
+
+/// The largest packet with data that some way takes whole, in bytes; that all ways take, where the sender knows the path MTU.
+fn widest(topology: &Topology, path: &FlowPath) -> u64 {
+    let Some(fans) = path.fans.as_deref().filter(|_| path.discovers_mtu) else { return path.path_mtu };
+    let mut widest = BTreeMap::from([(path.from, u64::MAX)]);
+    let mut come_to = vec![path.from];
+    while let Some(node) = come_to.pop() {
+        for leg in fans[0].legs_at(node) {
+            let (next, mtu) = (topology.last_hop(*leg).to, topology.mtu(*leg).min(widest[&node]));
+            if widest.get(&next).is_none_or(|known| *known < mtu) {
+                widest.insert(next, mtu);
+                come_to.push(next);
+            }
+        }
+    }
+    widest[&path.to]
 }
 
 /// Most payload bytes that are sent and not acknowledged, and the reason.

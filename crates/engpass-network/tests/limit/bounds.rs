@@ -10,7 +10,7 @@ use engpass_testbed::topology::FlowPath;
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
-use crate::networks::{Drawn, frames, joined, network, network_with_tcp, port};
+use crate::networks::{Drawn, frames, joined, narrow, network, network_with_tcp, port};
 use crate::resolve::resolve;
 
 fn simulated(testbed: &Testbed, topology: &Topology, seed: u64) -> SimOutcome {
@@ -20,7 +20,13 @@ fn simulated(testbed: &Testbed, topology: &Topology, seed: u64) -> SimOutcome {
 /// Payload bytes that a flow has not delivered when counting begins: on their way, waiting at its host, or due.
 ///
 /// `seen` is what a run has come to that ends there.
-fn backlog(testbed: &Testbed, path: &FlowPath, traffic: &Traffic, seen: &Flow, seed: u64) -> f64 {
+fn backlog(
+    testbed: &Testbed,
+    (path, mtu): (&FlowPath, u64),
+    traffic: &Traffic,
+    seen: &Flow,
+    seed: u64,
+) -> f64 {
     let warmup = testbed.run.warmup.map_or(0, |warmup| warmup.0);
     let start = traffic.window().0.map_or(0, |start| start.0);
     let due = |pace: Pace| if warmup < start { 0 } else { pace.ended_within(warmup - start) + 1 };
@@ -48,9 +54,8 @@ fn backlog(testbed: &Testbed, path: &FlowPath, traffic: &Traffic, seen: &Flow, s
             bytes as f64 - received
         }
         Traffic::TcpStream(config) => {
-            let of = |host: usize| -> TcpParameters {
-                config.tcp.over(&testbed.hosts[host].tcp).resolve(path.path_mtu)
-            };
+            let of =
+                |host: usize| -> TcpParameters { config.tcp.over(&testbed.hosts[host].tcp).resolve(mtu) };
             let sender = of(path.from);
             let message = config.message.bytes();
             let buffer = match sender.send_buffer_rule {
@@ -81,7 +86,10 @@ fn backlogs(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<f64> {
     (before.run.duration, before.run.warmup) = (warmup, None);
     let seen = simulated(&before, topology, seed);
     let flows = testbed.traffic.values().zip(&topology.flows).zip(&seen.flows);
-    flows.map(|((traffic, path), (_, flow))| backlog(testbed, path, traffic, flow, seed)).collect()
+    let of = |path: &FlowPath| topology.segment_mtus(path)[0];
+    flows
+        .map(|((traffic, path), (_, flow))| backlog(testbed, (path, of(path)), traffic, flow, seed))
+        .collect()
 }
 
 /// No flow gets more than its bound and its backlog, and at their fair shares all flows together take no more than there is.
@@ -131,6 +139,11 @@ proptest! {
 
     #[test]
     fn no_flow_over_circuits_at_routers_exceeds_its_bound(Drawn(testbed) in joined(), seed in any::<u64>()) {
+        obeys(&testbed, seed)?;
+    }
+
+    #[test]
+    fn no_sender_that_discovers_the_path_mtu_exceeds_its_bound(Drawn(testbed) in narrow(), seed in any::<u64>()) {
         obeys(&testbed, seed)?;
     }
 

@@ -323,3 +323,17 @@ fn outages_fill_token_buckets() {
     // At the beginning and after 1, 3, 5, 7 and 9 seconds.
     close(bound, (10e6 * 10.0 + 6.0 * 800e3) / 10.0 * OF_UDP);
 }
+
+/// The lower line takes packets of 600 bytes. Who knows that sends nothing longer; who discovers the path MTU fills the upper line with packets of 1500 until it is told.
+#[test]
+fn a_sender_that_discovers_the_path_mtu_may_fill_the_wider_way() {
+    let bound = |path_mtu: &str| {
+        let traffic =
+            TCP.replace("streams = 16", "streams = 1") + &format!("tcp = {{ path_mtu = \"{path_mtu}\" }}\n");
+        let text = pair(TURNS, "10 Mbit/s", ["1 Gbit/s"; 2], &traffic);
+        let lower = "[link.lower]\n        ends = [\"near\", \"far\"]\n";
+        flow(&text.replace(lower, &(lower.to_owned() + "        mtu = \"600 B\"\n"))).bound_bit_per_s
+    };
+    close(bound("known"), 10e6 * 548.0 / 600.0);
+    close(bound("discovered"), 10e6 * OF_TCP);
+}

@@ -2,6 +2,7 @@
 
 mod joined;
 mod mesh;
+mod narrow;
 mod port;
 mod queues;
 
@@ -25,8 +26,7 @@ use proptest::sample::select;
 
 use super::assemble::{self, turn, two};
 use super::{Drawn, HostDraw, TcpDraw, TimesDraw, UdpDraw, tcp, udp};
-pub(crate) use joined::joined;
-pub(crate) use mesh::mesh;
+pub(crate) use narrow::narrow;
 pub(crate) use port::port;
 
 /// Bytes that the hosts' lines can carry in a run, all together.
@@ -68,6 +68,21 @@ type WayDraw = ((usize, usize), u8, u8);
 
 /// A random network of frames.
 pub(crate) fn frames() -> impl Strategy<Value = Drawn> {
+    narrow::at_times(plain())
+}
+
+/// A random network of frames with equally short ways.
+pub(crate) fn mesh() -> impl Strategy<Value = Drawn> {
+    narrow::at_times(mesh::mesh())
+}
+
+/// A random network of links and circuits.
+pub(crate) fn joined() -> impl Strategy<Value = Drawn> {
+    narrow::at_times(joined::joined())
+}
+
+/// A network whose TCP knows the path MTU.
+fn plain() -> impl Strategy<Value = Drawn> {
     let graph = (prop::bool::weighted(0.3), vec(node(), 0..=3), vec(0usize..4, 2..=4), vec(link(), 8));
     // Links and traffic are turned round in the file by so many places; all links of the first medium, delay and rate.
     let order = (0usize..8, 0usize..5, prop::bool::weighted(0.3));

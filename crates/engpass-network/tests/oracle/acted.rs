@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use crate::fast::compared;
-use crate::networks::{Drawn, joined, mesh};
+use crate::networks::{Drawn, joined, mesh, narrow};
 
 /// Networks of which each mechanism must act in a thousand.
 const MANY: u32 = 10_000;
@@ -18,8 +18,13 @@ fn enough(networks: u32) -> u64 {
     u64::from(if networks >= MANY { networks / 10 } else { (networks / 20).max(1) })
 }
 
-/// Both engines see the same of every network, and each of these mechanisms acts in enough of them.
-fn are_equal(name: &'static str, networks: impl Strategy<Value = Drawn>, mechanisms: &[Mechanism]) {
+/// Both engines see the same of every network, and each of these mechanisms acts in enough of them, or is `rare`.
+fn are_equal(
+    name: &'static str,
+    networks: impl Strategy<Value = Drawn>,
+    mechanisms: &[Mechanism],
+    rare: &[Mechanism],
+) {
     let config =
         ProptestConfig { test_name: Some(name), source_file: Some(file!()), ..engpass_cases::cases(1000) };
     let cases = config.cases;
@@ -34,7 +39,10 @@ fn are_equal(name: &'static str, networks: impl Strategy<Value = Drawn>, mechani
     run.unwrap_or_else(|failure| panic!("{failure}"));
     let counts = counts.into_inner();
     let times = |mechanism: &Mechanism| counts.get(mechanism).copied().unwrap_or(0);
-    let rows = mechanisms.iter().map(|mechanism| format!("{:>7} {}\n", times(mechanism), mechanism.text()));
+    let rows = mechanisms
+        .iter()
+        .chain(rare)
+        .map(|mechanism| format!("{:>7} {}\n", times(mechanism), mechanism.text()));
     println!("\nacted in so many of {cases} networks ({name}):\n{}", rows.collect::<String>());
     for mechanism in mechanisms {
         let (times, least) = (times(mechanism), enough(cases));
@@ -49,12 +57,19 @@ fn frames_with_choices_and_events_are_equal() {
     };
     let mechanisms =
         [Hash, RoundRobin, Weights, LinkEvent, InterfaceEvent, RandomFailure, FragmentsApart, Outage];
-    are_equal("acted::frames_with_choices_and_events_are_equal", mesh(), &mechanisms);
+    are_equal("acted::frames_with_choices_and_events_are_equal", mesh(), &mechanisms, &[]);
 }
 
 #[test]
 fn circuits_at_routers_are_equal() {
     use Mechanism::{AdaptiveAtRouter, FragmentsApart, Hash, IntoCircuit, OutOfCircuit, RoundRobin, Weights};
     let mechanisms = [IntoCircuit, OutOfCircuit, AdaptiveAtRouter, Hash, RoundRobin, Weights, FragmentsApart];
-    are_equal("acted::circuits_at_routers_are_equal", joined(), &mechanisms);
+    are_equal("acted::circuits_at_routers_are_equal", joined(), &mechanisms, &[]);
+}
+
+#[test]
+fn senders_that_discover_the_path_mtu_are_equal() {
+    use Mechanism::{BlackHole, MessageCut, MessageLost, ShrankTwice, Signalled};
+    let (mechanisms, rare) = ([Signalled, MessageLost], [MessageCut, BlackHole, ShrankTwice]);
+    are_equal("acted::senders_that_discover_the_path_mtu_are_equal", narrow(), &mechanisms, &rare);
 }

@@ -9,6 +9,7 @@ mod choices;
 mod discard;
 mod hosts;
 mod joined;
+mod path_mtu;
 mod ports;
 
 use engpass_testbed::Testbed;

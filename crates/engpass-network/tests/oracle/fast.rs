@@ -109,6 +109,10 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
 
 /// Where something was lost.
 fn place(drop: &Drop, topology: &Topology) -> Place {
+    let node = || {
+        let node = topology.nodes.iter().position(|node| *node == drop.place.node);
+        node.expect("it is lost at a node")
+    };
     let Some((link, end)) = drop.port else {
         return match drop.cause {
             "reassembly" => {
@@ -117,10 +121,8 @@ fn place(drop: &Drop, topology: &Topology) -> Place {
                 Place::Reassembly { router: node.filter(|node| *node >= first) }
             }
             "receive buffer" => Place::ReceiveBuffer,
-            "time to live" => {
-                let node = topology.nodes.iter().position(|node| *node == drop.place.node);
-                Place::TimeToLive { node: node.expect("it is lost at a node") }
-            }
+            "time to live" => Place::TimeToLive { node: node() },
+            "too big" => Place::TooBig { node: node() },
             other => panic!("no cause: {other}"),
         };
     };

@@ -316,8 +316,8 @@ fn circuit() -> impl Strategy<Value = CircuitDraw> {
     })
 }
 
-/// A random network of links and circuits.
-pub(crate) fn joined() -> impl Strategy<Value = Drawn> {
+/// One whose TCP knows the path MTU.
+pub(super) fn joined() -> impl Strategy<Value = Drawn> {
     let nodes = (
         prop_oneof![1 => vec(switch(), 0), 2 => vec(switch(), 1), 1 => vec(switch(), 2)],
         vec((node(), policy()), 2..=3),

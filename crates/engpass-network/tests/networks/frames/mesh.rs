@@ -161,8 +161,8 @@ fn event() -> impl Strategy<Value = EventDraw> {
     (0usize..12, weighted(0.35, 0usize..2), when).prop_map(|(link, end, when)| EventDraw { link, end, when })
 }
 
-/// A random network of frames with equally short ways.
-pub(crate) fn mesh() -> impl Strategy<Value = Drawn> {
+/// One whose TCP knows the path MTU.
+pub(super) fn mesh() -> impl Strategy<Value = Drawn> {
     use Shape::{Chain, Diamond, Parallel, Row, Square, Uneven};
     let shape = select(vec![Parallel, Parallel, Row, Diamond, Uneven, Chain, Square]);
     // Nodes are routers mostly, and hosts stand at the ends mostly.

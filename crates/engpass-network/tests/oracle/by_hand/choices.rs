@@ -231,17 +231,22 @@ fn idle_time_of_a_line_that_is_down_has_this_reason() {
     assert_eq!(seen.accounts[&(B, 0)]["idle: no sender"], 100_000);
 }
 
-/// Two datagrams, 2 ms apart, are received after 2531.6 and 4531.6 us: the last bit leaves `r1` 843.2 us after it came there, and is at `h1` 1 us later.
+/// Datagrams, 2 ms apart from 0 on, are received 2532.6 us after they were sent: the last bit leaves `r1` 843.2 us after it came there, and is at `h1` 1 us
+/// later.
 #[test]
 fn an_outage_is_the_longest_time_without_a_reception() {
-    let stream = stream("1000 B", "4 Mbit/s", "3500 us");
-    let outage = |events: &str| {
+    let outage = |stop: &str, events: &str| {
+        let stream = stream("1000 B", "4 Mbit/s", stop);
         let outage = run(FIRST, &(events.to_owned() + &stream)).flows[0].outage.clone();
         outage.map(|outage| (outage.longest, outage.lost))
     };
-    assert_eq!(outage(""), None);
-    // Nothing is lost after 6 ms; the traffic stops after 3.5 ms, before the second reception.
-    assert_eq!(outage(&event("d", "a", "6 ms", "down")), Some((2_000_000_000, 0)));
-    // The second one is lost: from the first reception to the end of the traffic.
-    assert_eq!(outage(&event("d", "a", "2600 us", "down")), Some((967_400_000, 1)));
+    assert_eq!(outage("3500 us", ""), None);
+    let down = |at: &str| event("d", "a", at, "down");
+    // Nothing is lost after 6 ms, and nothing is received before the first one.
+    assert_eq!(outage("3500 us", &down("6 ms")), Some((2_532_600_000, 0)));
+    // All behind the first one are lost: from the first reception to the end of the traffic.
+    assert_eq!(outage("3500 us", &down("2600 us")), Some((2_532_600_000, 1)));
+    assert_eq!(outage("7 ms", &down("2600 us")), Some((4_467_400_000, 3)));
+    // Nothing arrives: from the beginning of the traffic to its end.
+    assert_eq!(outage("7 ms", &down("1 us")), Some((7_000_000_000, 4)));
 }

@@ -1,0 +1,248 @@
+//! Messages of routers to a sender that discovers the path MTU.
+//!
+//! A byte takes 80 ns on Ethernet at 100 Mbit/s and 1 us on the line in the middle; all delays are 1 us. A frame has 8 B of preamble, 18 B of headers and FCS and
+//! 12 B of gap around its packet, which is padded to 46 B. A SYN of BSD is a packet of 44 B. It leaves `h0` after 5.76 us, `r0` after 50.76 us and `r1` after
+//! 57.52 us: it is at `h1` after 58.52 us, and the answer at `h0` after 117.04 us. Then `h0` acknowledges, 84 B of line until 123.76 us. A segment
+//! of 1000 B is a packet of 1040 B, whose last bit leaves 1066 B later, after 209.04 us: at 210.04 us it is at `r0`.
+
+use crate::engine::Engine;
+use crate::fast::difference;
+use crate::outcome::{Booking, Losing, Observed, Place};
+use crate::queue::Cause;
+use crate::replay::testbed;
+
+/// Two routers, with a line between them that takes packets of 600 B.
+const NARROW: &str = r#"
+name = "narrow"
+[host.h0.tcp]
+profile = "bsd-reno"
+path_mtu = "discovered"
+nagle = "off"
+initial_window = 4
+[host.h1.tcp]
+profile = "bsd-reno"
+[router.r0]
+R0
+[router.r1]
+[link.in]
+ends = ["h0", "r0"]
+medium = "ethernet-100"
+delay = "1 us"
+[link.thin]
+ends = ["r0", "r1"]
+medium = "point-to-point"
+rate = "8 Mbit/s"
+delay = "1 us"
+mtu = "600 B"
+[link.out]
+ends = ["r1", "h1"]
+medium = "ethernet-100"
+delay = "1 us"
+OUT
+[traffic.t]
+kind = "tcp-stream"
+from = "h0"
+to = "h1"
+message = "1000 B"
+rate = "1 bit/s"
+"#;
+const IN: usize = 0;
+const THIN: usize = 1;
+/// Node of the first router.
+const R0: usize = 2;
+const TOO_BIG: Place = Place::TooBig { node: R0 };
+/// The segment is lost.
+const LOST: u64 = 210_040_000;
+
+fn narrow(r0: &str, out: &str) -> String {
+    NARROW.replace("R0", r0).replace("OUT", out)
+}
+
+/// A run of so many picoseconds, which both engines see alike.
+fn run(text: &str, at: u64) -> Observed {
+    let testbed = testbed("path-mtu.toml", format!("{text}[run]\nduration = \"{at} ps\"\n"));
+    assert_eq!(difference(&testbed, 1), Ok(()));
+    let mut engine = Engine::new(&testbed, 1);
+    engine.run_until(at);
+    engine.snapshot(at)
+}
+
+/// What was lost: place, flow, packets, datagrams.
+fn losses(seen: &Observed) -> Vec<(Place, usize, u64, u64)> {
+    let all = seen.losses.iter();
+    all.map(|(Losing { place, flow }, lost)| (*place, *flow, lost.cells, lost.datagrams)).collect()
+}
+
+/// Frames that have left an end of a link, and their bytes of the line.
+fn frames(seen: &Observed, link: usize, end: usize) -> (u64, u64) {
+    seen.frames.get(&(link, end)).map_or((0, 0), |seen| (seen.frames, seen.bytes))
+}
+
+#[test]
+fn a_segment_that_is_too_long_is_lost_where_it_would_be_cut() {
+    let text = narrow("", "");
+    assert_eq!(losses(&run(&text, LOST - 1)), []);
+    assert_eq!(losses(&run(&text, LOST)), [(TOO_BIG, 0, 1, 1)]);
+}
+
+/// A message of 28 + 548 B takes 614 B of the line, 12 of these behind its last bit: it leaves 602 B after the loss, at 258.2 us, and is at `h0` 1 us later. At once
+/// `h0` sends 560 B, in a packet of 600 that leaves 626 B later, and the other 440, in 506 B behind the gap.
+#[test]
+fn a_message_is_576_bytes_long_and_comes_back_at_once() {
+    let (text, leaves) = (narrow("", ""), LOST + 602 * 80_000);
+    assert_eq!(frames(&run(&text, leaves - 1), IN, 1), (1, 84));
+    let seen = run(&text, leaves);
+    assert_eq!(frames(&seen, IN, 1), (2, 84 + 614));
+    let back = leaves + 1_000_000;
+    let (first, second) = (back + 626 * 80_000, back + (638 + 506) * 80_000);
+    let sent = |at: u64| frames(&run(&text, at), IN, 0);
+    assert_eq!(sent(first - 1), (3, 84 + 84 + 1078));
+    assert_eq!(sent(first), (4, 84 + 84 + 1078 + 638));
+    assert_eq!(sent(second - 1).0, 4);
+    assert_eq!(sent(second), (5, 84 + 84 + 1078 + 638 + 518));
+    // Both arrive, and 60 + 594 B of the line back are control: the answer to the SYN, and the message.
+    let seen = run(&text, 3_000_000_000);
+    assert_eq!((seen.flows[0].received_bytes, seen.flows[0].lost), (1000, 1));
+    let booked = seen.books[&Booking { link: IN, end: 1, flow: 0, back: true }];
+    assert!(booked.control >= 64 + 594, "{booked:?}");
+    assert_eq!(booked.dead, 0);
+}
+
+/// It has all of a shorter packet: 700 B are too long for 200 B, and a message about 400 B has 428.
+#[test]
+fn a_message_carries_no_more_than_there_is() {
+    let text = narrow("", "").replace("600 B", "200 B").replace("1000 B", "360 B");
+    // A packet of 400 B, 426 B of line.
+    let lost = 123_760_000 + 426 * 80_000 + 1_000_000;
+    let seen = run(&text, lost + (428 + 26) * 80_000);
+    assert_eq!(losses(&seen), [(TOO_BIG, 0, 1, 1)]);
+    assert_eq!(frames(&seen, IN, 1), (2, 84 + 428 + 38));
+}
+
+/// The receiver's own line takes 576 B: so it says in its SYN, and nothing is too long.
+#[test]
+fn ends_begin_with_the_segments_of_their_own_lines() {
+    let text = narrow("", "mtu = \"576 B\"");
+    let seen = run(&text, 3_000_000_000);
+    assert_eq!((losses(&seen), seen.flows[0].received_bytes), (vec![], 1000));
+}
+
+/// The router is done with the segment 10 us after it has come, as it was with the two packets before, and with the message 10 us after that.
+#[test]
+fn a_message_takes_the_time_of_a_packet() {
+    let text = narrow("per_packet = \"10 us\"", "");
+    // The SYN and its answer have been 10 us longer on their way each.
+    let lost = LOST + 30_000_000;
+    assert_eq!(losses(&run(&text, lost - 1)), []);
+    assert_eq!(losses(&run(&text, lost)), [(TOO_BIG, 0, 1, 1)]);
+    let leaves = lost + 10_000_000 + 602 * 80_000;
+    assert_eq!(frames(&run(&text, leaves - 1), IN, 1).0, 1);
+    assert_eq!(frames(&run(&text, leaves), IN, 1).0, 2);
+}
+
+#[test]
+fn a_silent_router_loses_without_a_word() {
+    let seen = run(&narrow("icmp = false", ""), 10_000_000_000_000);
+    let lost = seen.flows[0].lost;
+    assert!(lost > 1, "it is sent again when the timer expires");
+    assert_eq!((losses(&seen), frames(&seen, IN, 1).0), (vec![(TOO_BIG, 0, lost, lost)], 1));
+    assert_eq!(seen.flows[0].received, 0);
+}
+
+/// A datagram of 40 B, 68 us on the thin line, comes to the router from there at the instant of the loss. The queue towards `h0` has one place, which it has before
+/// the message, although its line is the later one in the file. A picosecond later the message has it.
+#[test]
+fn a_message_comes_behind_all_that_arrive() {
+    let text = |start: u64| {
+        let datagram = format!(
+            "[traffic.u]\nkind = \"udp-stream\"\nfrom = \"h1\"\nto = \"h0\"\nmessage = \"40 B\"\nrate = \"1 bit/s\"\nstart = \"{start} ps\"\n"
+        );
+        narrow("queue = { drop-tail = { limit = \"1 packets\" } }", "") + &datagram
+    };
+    // 94 B of Ethernet, 1 us, 68 us, 1 us.
+    let start = LOST - 68_000_000 - 2_000_000 - 94 * 80_000;
+    let full = Place::Queue { link: IN, end: 1, cause: Cause::Full };
+    let seen = run(&text(start), LOST + 1_000_000);
+    assert_eq!(losses(&seen), [(full, 0, 1, 1), (TOO_BIG, 0, 1, 1)]);
+    // The message is none of the datagrams of the flow.
+    assert_eq!((seen.flows[0].sent, seen.flows[0].lost), (1, 1));
+    let seen = run(&text(start + 1), LOST + 1_000_000);
+    assert_eq!(losses(&seen), [(full, 1, 1, 1), (TOO_BIG, 0, 1, 1)]);
+}
+
+/// Two lines lead from the router to another one at `h0`, and packets take them in turns: the answer to the SYN the first one, the message the second one.
+#[test]
+fn a_message_takes_its_turn() {
+    let two = "[link.beside]\nends = [\"r\", \"r0\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n";
+    let text = narrow("ecmp = \"round-robin\"", "")
+        .replace("[router.r1]", "[router.r1]\n[router.r]")
+        .replace(
+            "[link.in]\nends = [\"h0\", \"r0\"]",
+            "[link.in]\nends = [\"h0\", \"r\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n[link.one]\nends = [\"r\", \"r0\"]",
+        )
+        .replace("[traffic.t]", &(two.to_owned() + "[traffic.t]"));
+    // One more line of Ethernet on each way: 72 B each way for the handshake, 1066 B for the segment.
+    let lost = LOST + 2 * (72 * 80_000 + 1_000_000) + 1066 * 80_000 + 1_000_000;
+    let seen = run(&text, lost + 602 * 80_000);
+    assert_eq!(losses(&seen), [(Place::TooBig { node: R0 }, 0, 1, 1)]);
+    assert_eq!((frames(&seen, 1, 1), frames(&seen, 4, 1)), ((1, 84), (1, 614)));
+}
+
+/// Three routers: a line of 500 B, and behind it one of 400 B.
+fn narrower(message: &str) -> String {
+    narrow("", "")
+        .replace("600 B", "500 B")
+        .replace("[router.r1]", "[router.r1]\n[router.r2]")
+        .replace("ends = [\"r1\", \"h1\"]", "ends = [\"r2\", \"h1\"]")
+        .replace("1000 B", message)
+        .replace(
+            "[link.out]",
+            "[link.thinner]\nends = [\"r1\", \"r2\"]\nmedium = \"point-to-point\"\nrate = \"8 Mbit/s\"\ndelay = \"1 us\"\nmtu = \"400 B\"\n[link.out]",
+        )
+}
+
+/// The second line takes 45 us more each way: a packet of 500 B leaves `h0` after 255.84 us, `r0` after 756.84 us, and is lost 1 us later. The message of `r1` has 28 + 500 B
+/// and is cut into 20 + 480 and 20 + 28 B, which leave after 1257.84 and 1305.84 us. The second one has 74 B of Ethernet: it is at `h0` after 1313.76 us, and counts with it.
+#[test]
+fn a_message_is_cut_and_counts_when_it_is_whole() {
+    let text = narrower("460 B");
+    let seen = run(&text, 757_840_000);
+    assert_eq!(losses(&seen), [(Place::TooBig { node: R0 + 1 }, 0, 1, 1)]);
+    assert_eq!(frames(&run(&text, 1_257_840_000), THIN, 1), (2, 44 + 500));
+    assert_eq!(frames(&run(&text, 1_305_840_000 - 1), THIN, 1).0, 2);
+    assert_eq!(frames(&run(&text, 1_305_840_000), THIN, 1), (3, 44 + 548));
+    // A packet of 400 B has 426 B before the gap.
+    let again = 1_313_760_000 + 426 * 80_000;
+    assert_eq!(frames(&run(&text, again - 1), IN, 0).0, 3);
+    assert_eq!(frames(&run(&text, again), IN, 0).0, 4);
+}
+
+/// 1000 B are too long for the first line. The two packets of 500 B that follow, with 460 B of payload each, are too long for the second one, and the rest of 80 B is not.
+#[test]
+fn segments_become_shorter_twice() {
+    let seen = run(&narrower("1000 B"), 10_000_000_000);
+    assert_eq!(losses(&seen), [(TOO_BIG, 0, 1, 1), (Place::TooBig { node: R0 + 1 }, 0, 2, 2)]);
+    assert_eq!(seen.flows[0].received_bytes, 1000);
+}
+
+/// Two datagrams of 40 B come from a third host, one behind the other: a frame of 106 B each, 94 of these before the gap. The line towards `h0` ends the first one when the second one
+/// comes, at the instant of the loss. The queue chooses when the message is there, and takes it first, for its priority is 6.
+#[test]
+fn a_message_is_there_when_ports_choose() {
+    let text = narrow("queue = \"priority\"", "")
+        .replace("ends = [\"h0\", \"r0\"]", "ends = [\"r0\", \"h0\"]")
+        .replace("[router.r0]", "[host.h2]\n[router.r0]")
+        + "[link.third]\nends = [\"h2\", \"r0\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n";
+    let start = LOST - (106 + 94) * 80_000 - 1_000_000;
+    let datagram = |name: &str| {
+        format!(
+            "[traffic.{name}]\nkind = \"udp-stream\"\nfrom = \"h2\"\nto = \"h0\"\nmessage = \"40 B\"\nrate = \"1 bit/s\"\nstart = \"{start} ps\"\n"
+        )
+    };
+    let text = text + &datagram("u") + &datagram("v");
+    let sent = |at: u64| frames(&run(&text, at), IN, 0);
+    assert_eq!(sent(LOST), (2, 84 + 106));
+    assert_eq!(sent(LOST + 602 * 80_000 - 1), (2, 84 + 106));
+    assert_eq!(sent(LOST + 602 * 80_000), (3, 84 + 106 + 614));
+    assert_eq!(sent(LOST + (614 + 94) * 80_000), (4, 84 + 106 + 614 + 106));
+}
