@@ -101,7 +101,7 @@ bench: $(STAMP) ## speed and memory, as ratios measured in the same run
 	$(BIN)/python benches/run.py
 
 # The commit whose outcomes must stay. After a commit that changes outcomes on purpose, the next one moves this.
-BASE ?= 9ba6104f4fa047d8e296e5f47619156d721ed47a
+BASE ?= a1de55b072e2d9fa9f1200d2a54e120b652bd239
 # Random testbed files and their seed, the longest run in seconds of virtual time, turns of each workload, the greatest ratio of times.
 COUNT ?= 2000
 SEED ?= 1
