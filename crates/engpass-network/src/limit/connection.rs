@@ -1,7 +1,5 @@
 //! The terms of a TCP connection, and the rate that its window allows.
 
-use std::collections::BTreeMap;
-
 use engpass_model::host::Side;
 use engpass_model::source::TcpStream;
 use engpass_model::tcp::parameters::{AckCounting, Nagle, SendBufferRule, TcpParameters};
@@ -73,7 +71,7 @@ pub(super) fn connection(
     // The smaller segment size; it counts the options of a segment (RFC 6691).
     let agreed = sender.mss.min(receiver.mss) - options;
     // Longer ones are lost on every way, and the sender hears of it (RFC 1191).
-    let segment = agreed.min(widest(topology, path) - IP_HEADER_BYTES - TCP_HEADER_BYTES - options);
+    let segment = agreed.min(widest(topology, path, lane) - IP_HEADER_BYTES - TCP_HEADER_BYTES - options);
     // A receiver that counts bytes waits for `ack_every` segments of the size that the two ends have agreed on. If segments end with writes, the last of
     // them may bring nearly one segment more.
     let tails = sender.write_boundaries
@@ -122,21 +120,22 @@ pub(super) fn connection(
     }
 }
 
-/// The largest packet with data that some way takes whole, in bytes; that all ways take, where the sender knows the path MTU.
-fn widest(topology: &Topology, path: &FlowPath) -> u64 {
-    let Some(fans) = path.fans.as_deref().filter(|_| path.discovers_mtu) else { return path.path_mtu };
-    let mut widest = BTreeMap::from([(path.from, u64::MAX)]);
-    let mut come_to = vec![path.from];
-    while let Some(node) = come_to.pop() {
-        for leg in fans[0].legs_at(node) {
-            let (next, mtu) = (topology.last_hop(*leg).to, topology.mtu(*leg).min(widest[&node]));
-            if widest.get(&next).is_none_or(|known| *known < mtu) {
-                widest.insert(next, mtu);
-                come_to.push(next);
-            }
+/// The largest packet with data that some way of a lane takes whole, in bytes; that all ways take, where the sender knows the path MTU.
+fn widest(topology: &Topology, path: &FlowPath, lane: &Lane) -> u64 {
+    if !path.discovers_mtu {
+        return path.path_mtu;
+    }
+    let stops = &lane.there.stops;
+    let mut widest = vec![0; stops.len()];
+    widest[0] = u64::MAX;
+    // Every leg leads to a later stop.
+    for (place, stop) in stops.iter().enumerate() {
+        for onward in &stop.onward {
+            let mtu = topology.mtu(onward.leg).min(widest[place]);
+            widest[onward.to] = mtu.max(widest[onward.to]);
         }
     }
-    widest[&path.to]
+    widest[stops.len() - 1]
 }
 
 /// Most payload bytes that are sent and not acknowledged, and the reason.

@@ -30,8 +30,8 @@ pub(super) fn stages(named: &Named<'_, '_>, flow: &Flow<'_, '_>, answers: &[Answ
         [_] if flow.lanes.len() == 1 => line_rate * link.own,
         _ => lines.iter().map(|line| line.own).sum(),
     };
-    match &lines[..] {
-        [_] => stages.step("other traffic", own),
+    match lines.iter().filter(|line| line.rate > 0.0).count() {
+        1 => stages.step("other traffic", own),
         _ => {
             // A line is not full if turns or hashes bring it less than another line.
             let left: f64 = lines.iter().map(|line| line.rate - line.others).sum();
@@ -98,10 +98,11 @@ pub(super) fn stages(named: &Named<'_, '_>, flow: &Flow<'_, '_>, answers: &[Answ
     stages.0
 }
 
-/// A line with what the flow takes of it.
+/// A line with what the flow takes of it in packets of one length.
 struct Line {
     layers: OnLine,
-    /// In bit/s: the line rate, what other flows take, and what the flow takes if it gets what its link gives.
+    /// In bit/s: the line rate and what other flows take, both 0 where the line stands there before; and what the flow takes if it gets what its link
+    /// gives.
     rate: f64,
     others: f64,
     own: f64,
@@ -119,8 +120,17 @@ fn beside(named: &Named<'_, '_>, flow: &Flow<'_, '_>, level: usize, goodput: f64
             let layers = limiter.line.expect("it is a line");
             let share = if fair > 0.0 { goodput / fair } else { 0.0 };
             let own = all.rates[lane.index] * share * layers.line() / layers.parts_per_bit();
-            if let Some(known) = lines.iter_mut().find(|line| line.layers.hop == layers.hop) {
+            // Segments of connections may differ in length where the MTUs of their ways do.
+            let alike = |one: &OnLine| {
+                one.line() == layers.line() && one.parts(Layer::Payload) == layers.parts(Layer::Payload)
+            };
+            let same = |line: &&mut Line| line.layers.hop == layers.hop && alike(&line.layers);
+            if let Some(known) = lines.iter_mut().find(same) {
                 known.own += own;
+                continue;
+            }
+            if lines.iter().any(|line| line.layers.hop == layers.hop) {
+                lines.push(Line { layers, rate: 0.0, others: 0.0, own });
                 continue;
             }
             let line = limiter.resources[0];
