@@ -24,6 +24,8 @@ pub(in crate::simulate) struct Fates {
     inside: u64,
     /// Losses that were known before their time.
     known: usize,
+    /// Some circuits carry packets: what their cells lose may be found later than it happens.
+    pub(super) has_cells: bool,
 }
 
 /// A packet as far as the network asks.
@@ -138,8 +140,8 @@ impl Fates {
         let Head { way, token, told, .. } = *self.head(datagram);
         match place {
             _ if told => {}
-            // Cells are looked at when somebody asks, in no order.
-            Place::Port(..) | Place::Policer(_) | Place::Reassembly(_) => {
+            // Cells are looked at when somebody asks, in no order: those of another fragment may have been lost before.
+            _ if is_of_cells(place) || (self.has_cells && this.fragments > 1) => {
                 if let Some((later, _)) = before {
                     self.lost.remove(&(later, this.index));
                 }
@@ -171,6 +173,11 @@ impl Fates {
     pub(super) fn hand_out(&mut self, each: &mut impl FnMut(Output)) {
         self.told.drain(..).for_each(each);
     }
+}
+
+/// Whether cells are lost at this place.
+fn is_of_cells(place: Place) -> bool {
+    matches!(place, Place::Port(..) | Place::Policer(_) | Place::Reassembly(_))
 }
 
 impl Network {

@@ -187,6 +187,10 @@ impl Outside {
         let mut network =
             Network::build(&all, &topology, seed, windows::CLOSED, (true, Asking::Choices, None))?;
         network.fabric.ledger.book_later();
+        let has_cells = !network.fabric.vcs.is_empty();
+        if let Some(fates) = &mut network.fabric.fates {
+            fates.has_cells = has_cells;
+        }
         network.frames.watch(&network.fabric.ledger);
         // Disciplines number flows in the order of the tables, and what comes besides behind them.
         for (flow, traffic) in declared.flows.iter().zip(testbed.traffic.values()) {
