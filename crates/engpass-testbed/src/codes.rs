@@ -31,7 +31,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("wrong-medium", "a link of a medium that the switch at its end cannot use"),
     ("mtu-mismatch", "links of one Ethernet switch with different MTUs"),
     ("ttl-exceeded", "packets that die before they arrive"),
-    ("black-hole", "packets that a router drops without a word to their sender"),
+    ("black-hole", "too long packets that a router drops without an ICMP message"),
     ("not-atm", "cells where there is no ATM"),
     ("no-circuit", "datagrams across ATM without a circuit"),
     ("ambiguous-circuit", "several circuits, and nothing says which"),

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use engpass_model::source::Traffic;
+use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES};
 
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Resolver;
 use crate::topology::{Fan, IcmpWay, Leg, NodeId, NodeKind};
 
 /// Headers of IP and TCP without options, in bytes.
-const HEADERS: u64 = 40;
+const HEADERS: u64 = IP_HEADER_BYTES + TCP_HEADER_BYTES;
 
 impl Resolver<'_> {
     /// Whether the sender of a traffic discovers the path MTU.
@@ -68,10 +69,10 @@ impl Resolver<'_> {
     fn black_hole(&mut self, traffic: &str, router: NodeId, (longest, mtu): (u64, u64)) {
         let router = self.nodes[router].clone();
         let message = format!(
-            "router `{router}` drops segments of traffic `{traffic}` that are longer than {mtu} B without a word: packets have up to {longest} B"
+            "router `{router}` drops segments of traffic `{traffic}` that are longer than {mtu} B and sends no ICMP message: packets have up to {longest} B"
         );
         let help = format!(
-            "let the router say so, `icmp = true`, or give the sender segments that fit: `tcp = {{ mss = \"{} B\" }}`",
+            "let the router send one, `icmp = true`, or give the sender segments that fit: `tcp = {{ mss = \"{} B\" }}`",
             mtu - HEADERS
         );
         let found = Diagnostic::warning("black-hole", message).help(help);

@@ -115,7 +115,7 @@ pub enum RtoFloor {
 pub struct TcpParameters {
     /// Maximum segment size that it announces and sends: MTU less 40 bytes of headers without options.
     pub mss: u64,
-    /// Where it learns the largest packet that the path carries.
+    /// How it learns the path MTU.
     pub path_mtu: PathMtu,
     /// Send buffer, or high-water mark.
     pub send_buffer: u64,

@@ -408,7 +408,7 @@ fn reneging_brings_back_nothing_too_long() {
     }
 }
 
-/// No tail loss probe goes out while what was too long does, and none that was due. In Linux the timer starts again with the first segment.
+/// The sender sends no tail loss probe while it retransmits segments that were too long, even if one was due. Linux restarts the timer with the first segment.
 #[test]
 fn no_probe_follows_a_signal() {
     for at in [150, 500] {
@@ -475,7 +475,7 @@ fn a_window_may_be_shut() {
     }
 }
 
-/// The receiving half goes on with the size that was agreed on: what the path carries in one direction says nothing of the other.
+/// The receiving half goes on with the agreed segment size, because the path MTU of one direction does not apply to the other.
 #[test]
 fn the_receiving_half_acknowledges_as_before() {
     let p = TcpParameters {

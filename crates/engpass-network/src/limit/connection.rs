@@ -70,7 +70,7 @@ pub(super) fn connection(
     let options = if sender.timestamps && receiver.timestamps { TIMESTAMPS_BYTES } else { 0 };
     // The smaller segment size; it counts the options of a segment (RFC 6691).
     let agreed = sender.mss.min(receiver.mss) - options;
-    // Longer ones are lost on every way, and the sender hears of it (RFC 1191).
+    // Every path drops longer segments, and the sender learns the path MTU (RFC 1191).
     let segment = agreed.min(widest(topology, path, lane) - IP_HEADER_BYTES - TCP_HEADER_BYTES - options);
     // A receiver that counts bytes waits for `ack_every` segments of the size that the two ends have agreed on. If segments end with writes, the last of
     // them may bring nearly one segment more.

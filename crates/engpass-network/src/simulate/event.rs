@@ -12,8 +12,8 @@ pub(super) enum Event {
     Land(u32),
     /// This router has done a packet.
     Forward(u32),
-    /// A router has made this packet of its own, of those it has made the one with this number.
-    Own(u32),
+    /// The ICMP message with this number enters the engine of the router that made it.
+    Icmp(u32),
     /// The last cell of this frame may have reached its host.
     Frame(u32),
     /// This port is free, and its discipline chooses what it sends.
@@ -148,7 +148,7 @@ impl Events {
             Event::Arrive(port) => (1, port),
             Event::Land(frame) => (1, frame | MARKED),
             Event::Forward(router) => (1, router | SECOND),
-            Event::Own(number) => (2, number),
+            Event::Icmp(number) => (2, number),
             Event::Serve(port) => (3, port),
             Event::Feed(entry) => (3, entry | SECOND),
             // An answer comes before all PDUs: the acknowledgment of the very PDU may come with it, and let the next frame begin.
@@ -281,7 +281,7 @@ impl Events {
             (0, _) => Event::Change(payload),
             (1, SECOND) => Event::Forward(payload),
             (1, _) => Event::Land(payload & !MARKED),
-            (2, _) => Event::Own(payload),
+            (2, _) => Event::Icmp(payload),
             (3, SECOND) => Event::Feed(payload),
             (3, _) => Event::Serve(payload),
             (4, _) => Event::Answer(payload & !MARKED, payload & MARKED != 0),

@@ -213,7 +213,7 @@ impl Network {
         match event {
             Event::Arrive(port) => self.frame_lands(port, self.until.min(self.next_sweep)),
             Event::Forward(router) => self.router_done(router),
-            Event::Own(number) => self.send_own(number),
+            Event::Icmp(number) => self.send_icmp(number),
             Event::Serve(port) => self.serve_port(port),
             Event::Frame(frame) | Event::Land(frame) => self.frame_wake(frame),
             Event::CpuDone(host) => self.cpu_done(host),

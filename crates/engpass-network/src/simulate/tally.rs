@@ -142,7 +142,7 @@ pub(super) enum Place {
     Down(usize),
     /// This router, with a time to live that had run out.
     Ttl(usize),
-    /// This router: it may not be cut, and is longer than the MTU of the way out.
+    /// This router: the packet has the DF bit and is longer than the MTU of its next hop.
     TooBig(usize),
     /// The reassembly of a host, or of this router.
     Reassembly(Option<u32>),

@@ -140,8 +140,8 @@ fn estimate_is_within_a_factor_of_two() {
     }
 }
 
-/// Where routers choose an estimate is not below what a run takes: of ways that part all steps and books count, and every queue that packets may fill.
-/// What a hash makes of few flows it cannot know.
+/// Where routers choose, a run needs no more than the estimate, which counts the steps and books of all ways and every queue that packets may fill.
+/// The estimate cannot know how a hash spreads few flows.
 #[test]
 #[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
 fn ways_that_part_are_estimated() {

@@ -18,7 +18,7 @@ pub(crate) enum Passage {
 }
 
 impl Passage {
-    /// What a router does; one that could not be read is taken for one that always takes the first way.
+    /// The passage of a router. A router with errors in its table counts as one that always takes the first way.
     pub(crate) fn of(router: Option<&Router>) -> Self {
         match router {
             Some(router) if router.ecmp.config().chooses() => Self::Choice,

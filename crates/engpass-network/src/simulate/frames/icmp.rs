@@ -17,22 +17,22 @@ use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
 use crate::simulate::tap::{Head, Quoted};
 
-/// What routers say, and how it goes.
+/// ICMP messages of routers, and the routes that they take.
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct Icmp {
-    /// By flow: routers may not cut packets with data of its sender.
+    /// By flow: its sender sets the DF bit, so no router fragments its data.
     pub(super) keeps_whole: Vec<bool>,
-    /// By flow, then by router.
+    /// Sorted by flow, then by router.
     pub(in crate::simulate) ways: Vec<IcmpRoute>,
-    /// Messages on their way, by datagram. One that is lost stays until its place is taken again.
+    /// Messages that have not arrived, by datagram. A lost one stays until its datagram number is used again.
     messages: BTreeMap<u32, Message>,
-    /// Packets that have not begun their way, by number.
+    /// Packets of messages that have not left their router, by message number.
     begun: BTreeMap<u32, u32>,
-    /// Messages so far.
+    /// Number of messages so far.
     made: u32,
 }
 
-/// The way of the messages of one router about packets of one flow.
+/// The route of the messages of one router about packets of one flow.
 #[derive(Debug)]
 pub(in crate::simulate) struct IcmpRoute {
     pub(in crate::simulate) flow: u32,
@@ -40,7 +40,7 @@ pub(in crate::simulate) struct IcmpRoute {
     pub(in crate::simulate) route: u32,
 }
 
-/// What a message says: a segment of this endpoint, from this sequence number on, is longer than an MTU.
+/// Content of a message: the segment of this endpoint that begins at `seq` is longer than `mtu`, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     endpoint: u32,
@@ -49,20 +49,20 @@ struct Message {
 }
 
 impl Icmp {
-    /// The way of messages of a router about a flow, and its number.
+    /// The route of messages of a router about a flow, and its number.
     fn way(&self, flow: u32, router: NodeId) -> Option<(usize, &IcmpRoute)> {
         let place = self.ways.binary_search_by_key(&(flow, router), |way| (way.flow, way.router)).ok()?;
         Some((place, &self.ways[place]))
     }
 
-    /// Messages so far.
+    /// Number of messages so far.
     pub(in crate::simulate) fn made(&self) -> u32 {
         self.made
     }
 }
 
 impl Network {
-    /// Whether routers may not cut the packets of a datagram.
+    /// Whether the packets of a datagram carry the DF bit: routers may not fragment them.
     pub(super) fn keeps_whole(&self, datagram: u32) -> bool {
         let this = &self.fabric.datagrams[datagram];
         // Data goes to the second endpoint of a connection.
@@ -70,7 +70,7 @@ impl Network {
         is_data && self.frames.icmp.keeps_whole.get(this.flow as usize) == Some(&true)
     }
 
-    /// A router loses a packet that may not be cut and is longer than the MTU of the way out, and tells its sender.
+    /// A router drops a packet with the DF bit that is longer than the MTU of its next hop, and sends its sender a message.
     #[cold]
     pub(super) fn lose_too_big(&mut self, id: u32, step: Step, at: u64) {
         let Packet { datagram, ip, place, ttl, .. } = *self.fabric.datagrams.packet(id);
@@ -97,7 +97,7 @@ impl Network {
                 ..Datagram::default()
             },
         );
-        // For whoever captures it: it carries the beginning of this segment.
+        // A capture shows the segment that the message quotes.
         *self.fabric.datagrams.segment_mut(message) = segment;
         let packet = self.fabric.datagrams.insert_packet(Packet {
             datagram: message,
@@ -106,13 +106,13 @@ impl Network {
             place: first,
             since: 0,
             offset: 0,
-            // Its own router takes nothing of it.
+            // The engine of its router subtracts one, although the router does not forward it.
             ttl: icmp::TTL + 1,
             priority: icmp::PRIORITY,
             ecn: Ecn::NotCapable,
         });
         if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
-            // The router has taken one of its life.
+            // The router has subtracted one already; the message quotes the packet as it arrived.
             let quoted = Quoted {
                 router: step.router as usize,
                 mtu: step.mtu,
@@ -124,17 +124,17 @@ impl Network {
         let icmp = &mut self.frames.icmp;
         icmp.messages.insert(message, Message { endpoint: to ^ 1, seq: segment.seq, mtu: step.mtu });
         icmp.begun.insert(icmp.made, packet);
-        self.events.push(at, line, Event::Own(icmp.made));
+        self.events.push(at, line, Event::Icmp(icmp.made));
         icmp.made += 1;
     }
 
-    /// A packet that a router has made comes to its engine.
-    pub(in crate::simulate) fn send_own(&mut self, number: u32) {
-        let packet = self.frames.icmp.begun.remove(&number).expect("it was made and has not begun its way");
+    /// The packet of a message enters the engine of the router that made it.
+    pub(in crate::simulate) fn send_icmp(&mut self, number: u32) {
+        let packet = self.frames.icmp.begun.remove(&number).expect("it was made and has not left its router");
         self.goes_on(packet);
     }
 
-    /// A message has come to the sender of what it is about.
+    /// A message arrives at the sender of the segment that it quotes.
     pub(super) fn take_message(&mut self, datagram: u32) {
         let message = self.frames.icmp.messages.remove(&datagram);
         let Message { endpoint, seq, mtu } = message.expect("a message that arrives was made");

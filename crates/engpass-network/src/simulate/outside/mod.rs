@@ -363,7 +363,7 @@ impl Outside {
     /// The router at which the time to live of a lost packet was over, by its name, if that is why it was lost.
     pub fn expired_at(&self, lost: LossPlace) -> Option<&str> {
         match lost.place {
-            Place::Ttl(node) | Place::TooBig(node) => Some(&self.topology.nodes[node]),
+            Place::Ttl(node) => Some(&self.topology.nodes[node]),
             _ => None,
         }
     }
