@@ -49,11 +49,19 @@ def test_an_unrelated_testbed_is_not_seen(cli: Cli, program: Program) -> None:
 
 
 def test_processes_of_the_session_are_known(program: Program) -> None:
-    with subprocess.Popen(["sleep", "60"]) as started:
-        with subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"]}) as other:
-            found = {int(process.name) for process in own_processes()}
-            other.kill()
-        started.kill()
+    def start(env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(["cat"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        # `Popen` returns before `/proc` shows the environment of the new program; its answer comes later.
+        process.stdin.write(b"started\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"started\n"
+        return process
+
+    with start() as started, start({"PATH": os.environ["PATH"]}) as other:
+        found = {int(process.name) for process in own_processes()}
+        # Both end with their input.
     assert started.pid in found
     assert other.pid not in found
     assert Path("/proc", str(os.getpid())) not in own_processes(), "the session did not start itself"
