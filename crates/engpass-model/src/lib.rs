@@ -6,7 +6,7 @@
 //!
 //! The folders follow a message on its way: [`source`] makes it, [`host`] pays for it, [`wire`] says how long it is at
 //! every layer, [`shape`] spaces its cells, [`element`] carries, queues and reassembles them, [`discard`] and
-//! [`schedule`] decide for a queue of cells and [`queue`] for one of packets, [`forward`] chooses among ways, and an [`event`] takes one away; [`tcp`] is a transport
+//! [`schedule`] decide for a queue of cells and [`queue`] for one of packets, [`forward`] chooses among ways, an [`event`] takes one away, and a [`tunnel`] is a way with headers of its own; [`tcp`] is a transport
 //! protocol, an endpoint at a time.
 
 pub mod circuit;
@@ -28,5 +28,6 @@ pub mod switch;
 pub mod tcp;
 pub mod text;
 pub mod time;
+pub mod tunnel;
 pub mod unit;
 pub mod wire;

@@ -159,13 +159,14 @@ impl Engine<'_> {
         let (mut payload, mut duplicate) = (0, 0);
         // The receiver refused the end of the payload.
         let wanted = datagram.bytes() - datagram.refused;
-        for &CarriedPacket { offset, bytes, vc } in &carried.packets {
+        for &CarriedPacket { tunnels, offset, bytes, vc } in &carried.packets {
             let header = datagram.header.saturating_sub(offset).min(bytes);
             payload += bytes - header;
             duplicate += (offset + bytes).saturating_sub(wanted.max(offset + header));
             layers.push(("IP headers", IP_HEADER_BYTES));
+            layers.push(("tunnel headers", tunnels));
             layers.push(("transport headers", header));
-            let ip = IP_HEADER_BYTES + bytes;
+            let ip = IP_HEADER_BYTES + tunnels + bytes;
             match link.lines[0].framing {
                 Framing::Cells { .. } => {
                     let sdu = self.sdu(vc.expect("cells go on circuits"), ip);

@@ -45,6 +45,20 @@ pub enum Mechanism {
     BlackHole,
     /// The segments of a connection have become shorter more than once.
     ShrankTwice,
+    /// A router has cut an outer packet.
+    OuterFragmented,
+    /// A router has cut a packet for the tunnel that it enters.
+    InnerFragmented,
+    /// A router has lost a packet that is too long for the tunnel.
+    TunnelRefused,
+    /// The end of a tunnel has given an outer packet up.
+    ReassemblyTimeout,
+    /// The end of a tunnel has had no memory for a fragment.
+    ReassemblyMemory,
+    /// A packet has entered a tunnel within another one.
+    NestedTunnel,
+    /// A policy has chosen for an outer packet.
+    TunnelChoice,
 }
 
 impl Mechanism {
@@ -67,6 +81,13 @@ impl Mechanism {
             Self::MessageCut => "a message was cut",
             Self::BlackHole => "black hole",
             Self::ShrankTwice => "segments shrank twice",
+            Self::OuterFragmented => "an outer packet was cut",
+            Self::InnerFragmented => "a packet was cut for a tunnel",
+            Self::TunnelRefused => "a tunnel refused a packet",
+            Self::ReassemblyTimeout => "reassembly timeout",
+            Self::ReassemblyMemory => "reassembly memory",
+            Self::NestedTunnel => "tunnel in a tunnel",
+            Self::TunnelChoice => "choice for an outer packet",
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cell::{Cell, LineId};
+use crate::tunnel::Carries;
 
 /// What comes first among all that happens at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +18,8 @@ pub(crate) enum Group {
     RouterDone,
     /// Messages that routers have made come to their engines, in the order of the lines that brought what they are about.
     MessageBegins,
+    /// Ends of tunnels give packets up, in the order of the routers, then of the directions of tunnels.
+    TunnelGivesUp,
     /// Ports of switches and routers that are free take their next cell or packet.
     PortTakes,
     /// Answers reach shapers that adapt.
@@ -55,6 +58,8 @@ pub(crate) enum Event {
     RouterDone { router: usize },
     /// A message that a router has made comes to its engine.
     MessageBegins { router: usize, packet: usize },
+    /// The end of a tunnel gives a packet up, unless it has become whole.
+    TunnelGivesUp { of: Carries },
     /// A transmitter may take its next cell or packet.
     Takes(LineId),
     /// At a router the line on which a circuit begins starts the last cell of the packet in work.

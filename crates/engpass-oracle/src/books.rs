@@ -8,6 +8,7 @@ use crate::cell::LineId;
 use crate::engine::Engine;
 use crate::ledger::Fate;
 use crate::outcome::{Booked, Booking};
+use crate::tunnel::Contents;
 
 /// What was booked so far.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub(crate) struct Carried {
 /// A packet that a line carried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CarriedPacket {
+    /// Bytes of tunnels' headers in it, behind its IP header.
+    pub(crate) tunnels: u64,
     /// Where in the IP payload of its datagram it began, and how many bytes of that it had.
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
@@ -106,13 +109,13 @@ impl Engine<'_> {
             let sent = self.books.sent.entry(line).or_default();
             *sent = (sent.0 + 1, sent.1 + 1);
         }
-        let packet = &self.packets[cell.packet];
-        let carried = self.books.carried.entry((line, packet.datagram)).or_default();
+        let datagram = self.packets[cell.packet].datagram;
+        let Contents { tunnels, offset, bytes } = self.contents(cell.packet);
+        let carried = self.books.carried.entry((line, datagram)).or_default();
         carried.units += u64::from(whole);
         carried.partly |= !whole;
         if cell.last {
-            let (offset, bytes, vc) = (packet.offset, packet.bytes, Some(cell.vc));
-            carried.packets.push(CarriedPacket { offset, bytes, vc });
+            carried.packets.push(CarriedPacket { tunnels, offset, bytes, vc: Some(cell.vc) });
         }
         self.data_leaves(line, (cell.packet, Some(cell.vc)), 1, cell.last);
     }
@@ -129,12 +132,12 @@ impl Engine<'_> {
             let sent = self.books.sent.entry(line).or_default();
             *sent = (sent.0 + 1, sent.1 + sending.bytes);
         }
-        let packet = &self.packets[sending.packet];
-        let carried = self.books.carried.entry((line, packet.datagram)).or_default();
+        let datagram = self.packets[sending.packet].datagram;
+        let Contents { tunnels, offset, bytes } = self.contents(sending.packet);
+        let carried = self.books.carried.entry((line, datagram)).or_default();
         carried.units += if whole { sending.bytes - physical } else { 0 };
         carried.partly |= !whole;
-        let (offset, bytes) = (packet.offset, packet.bytes);
-        carried.packets.push(CarriedPacket { offset, bytes, vc: None });
+        carried.packets.push(CarriedPacket { tunnels, offset, bytes, vc: None });
         self.data_leaves(line, (sending.packet, None), sending.bytes, true);
     }
 

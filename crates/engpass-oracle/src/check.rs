@@ -62,10 +62,10 @@ impl Engine<'_> {
     }
 
     /// Every packet that came to a line of frames was lost there, is there, or has left; and no more are on the way than left. Likewise in front
-    /// of circuits at routers.
+    /// of circuits at routers, and for fragments of outer packets where tunnels end.
     ///
     /// # Errors
-    /// The first line where packets are missing, or too many.
+    /// The first line or end of a tunnel where packets are missing, or too many.
     pub fn frames_balance(&self, seen: &Observed) -> Result<(), String> {
         for (&line, this) in &self.frame_lines {
             let lost = seen.losses.iter().filter(|(key, _)| {
@@ -94,7 +94,7 @@ impl Engine<'_> {
                 ));
             }
         }
-        Ok(())
+        self.tunnels_balance()
     }
 
     /// No queue of a port holds more than it has places for.

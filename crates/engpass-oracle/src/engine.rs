@@ -3,7 +3,7 @@
 //! It is written from docs/model.md alone and does one thing after the other. What happens at hosts, NICs, switches and so on
 //! stands in the files of these names, each with its part of [`Engine`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::random::Stream;
 use engpass_model::schedule::Schedule;
@@ -30,13 +30,14 @@ use crate::outages::Outages;
 use crate::outcome::Observed;
 use crate::packet::{Out, Packet, Way, ways};
 use crate::policer::Policer;
+use crate::possible::Possible;
 use crate::reassembly::Reassembly;
 use crate::resolve::{kind, resolve};
 use crate::router::Router;
-use crate::routing::Possible;
 use crate::sender_state::History;
 use crate::switch::Fate;
 use crate::tcp::Endpoint;
+use crate::tunnel::{Carries, Tunnel, tunnels};
 
 /// A source of traffic and its state.
 #[derive(Debug)]
@@ -65,8 +66,12 @@ pub struct Engine<'a> {
     pub(crate) reasons: BTreeMap<LineId, LineReasons>,
     /// Both directions of all circuits.
     pub(crate) vcs: Vec<Vc>,
-    /// Both ways of all flows.
+    /// Both ways of all flows, those of the messages of routers, and those of outer packets.
     pub(crate) ways: Vec<Way>,
+    /// Both directions of all tunnels.
+    pub(crate) tunnels: Vec<Tunnel>,
+    /// Outer packets that were cut.
+    pub(crate) cut: BTreeSet<Carries>,
     /// Cells that reached the first line so far, by direction of circuit.
     pub(crate) emitted: Vec<u64>,
     /// The transmitters at both ends of all ATM links.
@@ -117,6 +122,7 @@ impl<'a> Engine<'a> {
         let topology = resolve(testbed);
         let vcs = vcs(&topology);
         let flows = topology.flows.len();
+        let ways = ways(&topology, &vcs);
         let warmup = testbed.run.warmup.map_or(0, |warmup| warmup.0);
         let mut engine = Self {
             testbed,
@@ -126,7 +132,9 @@ impl<'a> Engine<'a> {
             histories: Vec::new(),
             possible: Vec::new(),
             reasons: BTreeMap::new(),
-            ways: ways(&topology, &vcs),
+            tunnels: tunnels(&topology, ways.len() - 2 * topology.tunnels.len()),
+            cut: BTreeSet::new(),
+            ways,
             emitted: vec![0; vcs.len()],
             lines: lines(testbed, &topology),
             frame_lines: frame_lines(testbed, &topology, seed),
@@ -264,6 +272,7 @@ impl<'a> Engine<'a> {
             Event::LinkChanges { event, down } => self.link_changes(now, event, down),
             Event::RouterDone { router } => self.router_done(now, router),
             Event::MessageBegins { router, packet } => self.comes_to_engine(now, router, packet),
+            Event::TunnelGivesUp { of } => self.tunnel_gives_up(now, of),
             Event::Takes(line) if self.lines.contains_key(&line) => self.takes(line),
             Event::Takes(line) => self.takes_packet(now, line),
             Event::LastCellBegins { vc } => self.last_cell_begins(now, vc),

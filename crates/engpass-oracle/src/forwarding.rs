@@ -4,6 +4,7 @@ use engpass_model::forward::hash::hash32;
 use engpass_model::forward::{Ecmp, Hash, HashFields, Heads, RoundRobin};
 use engpass_testbed::topology::{NodeId, NodeKind};
 
+use crate::acted::Mechanism;
 use crate::agenda::Sender;
 use crate::engine::Engine;
 use crate::packet::Out;
@@ -46,10 +47,15 @@ impl Engine<'_> {
         if group.len() == 1 {
             return group[0];
         }
-        let up: Vec<bool> = group.iter().map(|out| self.outages.is_seen_up(self.first_line(*out))).collect();
-        let fragment = this.bytes < self.ledger.datagram(this.datagram).bytes();
-        let datagram = this.datagram;
-        let heads = self.heads_of(this.discipline_flow as usize);
+        let up: Vec<bool> = group.iter().map(|out| self.is_seen_up(*out)).collect();
+        let (fragment, datagram) = (self.is_fragment(packet), this.datagram);
+        let heads = match this.carries {
+            Some(of) => self.outer_heads(of.tunnel),
+            None => self.heads_of(this.discipline_flow as usize),
+        };
+        if this.carries.is_some() {
+            self.acted.note(Mechanism::TunnelChoice);
+        }
         let shares = self.shares(&group, &up);
         let equal: Shares = shares.iter().map(|(member, _)| (*member, 1)).collect();
         let turn = self.turns.get(&(node, group.clone())).copied().unwrap_or(0);

@@ -126,6 +126,7 @@ impl Engine<'_> {
             bytes: 0,
             way: way_index(flow, false),
             discipline_flow: 0,
+            carries: None,
             ttl: 0,
             priority: 0,
             came_by: None,

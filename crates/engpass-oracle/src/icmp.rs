@@ -75,12 +75,15 @@ impl Engine<'_> {
         way_index(self.topology.flows.len(), false) + number
     }
 
+    /// The address of a router: they come behind those of the hosts.
+    pub(crate) fn router_address(&self, router: NodeId) -> u32 {
+        FIRST_ADDRESS + (router - self.topology.switches) as u32
+    }
+
     /// The headers of messages.
     pub(crate) fn message_heads(&self, Messages { flow, router }: Messages) -> Heads {
-        let address = |host: usize| FIRST_ADDRESS + host as u32;
-        // Routers have addresses behind those of the hosts.
-        let source = address(router - self.topology.switches);
-        Heads { source, destination: address(self.topology.flows[flow].from), protocol: 1, ports: [0, 0] }
+        let destination = FIRST_ADDRESS + self.topology.flows[flow].from as u32;
+        Heads { source: self.router_address(router), destination, protocol: 1, ports: [0, 0] }
     }
 
     /// The MTUs for which the two ends of a connection of a traffic form segments, the writing end first.
@@ -94,15 +97,18 @@ impl Engine<'_> {
 
     /// Whether a packet carries the flag "don't fragment".
     pub(crate) fn stays_whole(&self, packet: usize) -> bool {
-        let Packet { flow, datagram, .. } = self.packets[packet];
-        // Segments with data of the sender have numbers.
+        let Packet { flow, datagram, carries, .. } = self.packets[packet];
+        // Segments with data of the sender have numbers. Outer packets have no flags of what they carry.
         let datagram = self.ledger.datagram(datagram);
-        self.topology.flows[flow].discovers_mtu && datagram.segment.is_some() && datagram.number.is_some()
+        carries.is_none()
+            && self.topology.flows[flow].discovers_mtu
+            && datagram.segment.is_some()
+            && datagram.number.is_some()
     }
 
     /// A router loses a packet that is longer than the MTU of the leg that it is to take, and may not be cut. It tells the sender.
     pub(crate) fn lose_too_big(&mut self, now: u64, router: usize, packet: usize, mtu: u64) {
-        let node = self.topology.hosts + self.topology.switches + router;
+        let node = self.router_node(router);
         let Packet { flow, datagram, came_by, .. } = self.packets[packet];
         let bytes = self.packets[packet].ip();
         self.ledger.lose_carrier(now, Place::TooBig { node }, datagram);
@@ -121,6 +127,7 @@ impl Engine<'_> {
             bytes: self.ledger.datagram(datagram).bytes(),
             way: self.message_way(number),
             discipline_flow: (self.senders().len() + number) as u32,
+            carries: None,
             // The router itself takes nothing of it.
             ttl: TTL + 1,
             priority: PRIORITY,

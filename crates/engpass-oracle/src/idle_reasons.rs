@@ -226,7 +226,7 @@ impl Engine<'_> {
         let outs = self.possible[sender].outs.iter();
         let mut vcs = outs.filter_map(|out| match out {
             Out::Circuit(vc) => Some(*vc),
-            Out::Line(_) => None,
+            Out::Line(_) | Out::Tunnel(_) => None,
         });
         vcs.find(|vc| self.vcs[*vc].lines.contains(&line))
     }

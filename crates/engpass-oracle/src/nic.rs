@@ -132,6 +132,7 @@ impl Engine<'_> {
         let room = match self.ways[way].first {
             Out::Circuit(vc) => self.sdu(vc, IP_HEADER_BYTES + bytes),
             Out::Line(_) => IP_HEADER_BYTES + bytes,
+            Out::Tunnel(_) => unreachable!("tunnels begin at routers"),
         };
         Packet {
             flow: this.flow,
@@ -140,6 +141,7 @@ impl Engine<'_> {
             bytes,
             way,
             discipline_flow: sender as u32,
+            carries: None,
             ttl: self.testbed.traffic[this.flow].ttl().expect("packets have a time to live"),
             priority: self.testbed.traffic[this.flow].priority(),
             ect: this.segment.is_some_and(|(segment, _)| segment.ect),
@@ -191,6 +193,7 @@ impl Engine<'_> {
         match first {
             Out::Circuit(vc) => self.hand_to_shaper(now, vc, number),
             Out::Line(line) => self.joins_queue(now, line, number),
+            Out::Tunnel(_) => unreachable!("tunnels begin at routers"),
         }
         match sender {
             Sender::Process(flow) => self.process_goes_on(now, flow),

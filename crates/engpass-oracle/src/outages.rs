@@ -87,7 +87,7 @@ impl Engine<'_> {
     }
 
     /// Whether an event may change what the node at the beginning of a line sees of it.
-    pub(crate) fn event_may_change(&self, line: LineId) -> bool {
+    pub(crate) fn event_may_change_line(&self, line: LineId) -> bool {
         self.topology.events.iter().any(|event| event.link == line.link && event.seen_by[line.end])
     }
 

@@ -236,6 +236,16 @@ pub enum Place {
         /// Index of the router's node; `None` at hosts.
         router: Option<usize>,
     },
+    /// The end of a tunnel at a router, with an outer packet of which fragments have not come in time.
+    ReassemblyTimeout {
+        /// Index of the node.
+        node: usize,
+    },
+    /// The end of a tunnel at a router, with a fragment of an outer packet for which it has no memory.
+    ReassemblyMemory {
+        /// Index of the node.
+        node: usize,
+    },
     /// The receive buffer of the flow's socket.
     ReceiveBuffer,
 }

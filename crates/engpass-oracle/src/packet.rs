@@ -8,15 +8,16 @@ use engpass_testbed::topology::{Fan, Leg, NodeId};
 
 use crate::cell::{LineId, Vc, turned, vc_index};
 use crate::engine::Engine;
+use crate::tunnel::Carries;
 
-/// An IP packet: a datagram or a fragment of one. Or a generator's cell, which has no IP in it.
+/// An IP packet: a datagram or a fragment of one; an outer packet of a tunnel or a fragment of one. Or a generator's cell, which has no IP in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     /// Traffic it belongs to.
     pub(crate) flow: usize,
     /// The datagram, by its place in the ledger.
     pub(crate) datagram: usize,
-    /// Bytes of the datagram's IP payload that come before it.
+    /// Bytes of the datagram's IP payload that come before it, or of the outer packet's.
     pub(crate) offset: u64,
     /// Bytes of IP payload in it.
     pub(crate) bytes: u64,
@@ -24,7 +25,9 @@ pub(crate) struct Packet {
     pub(crate) way: usize,
     /// Who sent it, as queue disciplines number their flows.
     pub(crate) discipline_flow: u32,
-    /// Time to live.
+    /// What it carries, if it is in a tunnel.
+    pub(crate) carries: Option<Carries>,
+    /// Time to live; in a tunnel that of the outer header.
     pub(crate) ttl: u8,
     pub(crate) priority: u8,
     /// Its transport understands ECN.
@@ -55,6 +58,8 @@ pub(crate) enum Out {
     Line(LineId),
     /// A direction of a circuit.
     Circuit(usize),
+    /// A direction of a tunnel.
+    Tunnel(usize),
 }
 
 /// What there is to know of the way of a flow's packets in one direction.
@@ -71,7 +76,12 @@ pub(crate) fn way_index(flow: usize, back: bool) -> usize {
     2 * flow + usize::from(back)
 }
 
-/// Both ways of every flow, and behind them those of the messages of routers.
+/// Index of a direction of a tunnel.
+pub(crate) fn tunnel_index(tunnel: usize, forward: bool) -> usize {
+    2 * tunnel + usize::from(!forward)
+}
+
+/// Both ways of every flow, behind them those of the messages of routers, and last those of both directions of every tunnel.
 pub(crate) fn ways(topology: &Topology, vcs: &[Vc]) -> Vec<Way> {
     let mut ways = Vec::new();
     let out = |leg: &Leg| Out::of(topology, *leg);
@@ -100,14 +110,21 @@ pub(crate) fn ways(topology: &Topology, vcs: &[Vc]) -> Vec<Way> {
         };
         ways.push(Way { first: at[&way.router][0], at });
     }
+    for path in &topology.tunnels {
+        for (from, way) in path.ends.iter().zip(&path.ways) {
+            let at: BTreeMap<NodeId, Vec<Out>> = over(&way.fan).into_iter().collect();
+            ways.push(Way { first: at[from][0], at });
+        }
+    }
     ways
 }
 
 /// A leg in the other direction.
-fn leg_back(leg: Leg) -> Leg {
+pub(crate) fn leg_back(leg: Leg) -> Leg {
     match leg {
         Leg::Link(hop) => Leg::Link(turned(hop)),
         Leg::Circuit { circuit, forward } => Leg::Circuit { circuit, forward: !forward },
+        Leg::Tunnel { tunnel, forward } => Leg::Tunnel { tunnel, forward: !forward },
     }
 }
 
@@ -116,6 +133,7 @@ impl Out {
         match leg {
             Leg::Link(hop) => Self::Line(LineId::of(topology, hop)),
             Leg::Circuit { circuit, forward } => Self::Circuit(vc_index(circuit, forward)),
+            Leg::Tunnel { tunnel, forward } => Self::Tunnel(tunnel_index(tunnel, forward)),
         }
     }
 
@@ -123,22 +141,41 @@ impl Out {
         match self {
             Self::Line(line) => topology.links[line.link].ends[line.end],
             Self::Circuit(vc) => vcs[vc].from,
+            Self::Tunnel(tunnel) => topology.tunnels[tunnel / 2].ends[tunnel % 2],
         }
     }
 }
 
 impl Engine<'_> {
-    /// The lines of a leg in their order.
+    /// The lines of a leg in their order; of a tunnel all those that outer packets may take.
     pub(crate) fn lines_of(&self, out: Out) -> Vec<LineId> {
         match out {
             Out::Line(line) => vec![line],
             Out::Circuit(vc) => self.vcs[vc].lines.clone(),
+            Out::Tunnel(tunnel) => {
+                let within = self.ways[self.tunnels[tunnel].way].at.values().flatten();
+                within.flat_map(|out| self.lines_of(*out)).collect()
+            }
         }
     }
 
-    /// The line on which a leg begins.
+    /// The line on which a leg begins, of a tunnel the first of its ways.
     pub(crate) fn first_line(&self, out: Out) -> LineId {
-        self.lines_of(out)[0]
+        match out {
+            Out::Line(line) => line,
+            Out::Circuit(vc) => self.vcs[vc].lines[0],
+            Out::Tunnel(tunnel) => self.tunnels[tunnel].first,
+        }
+    }
+
+    /// Whether the node at which a leg begins sees it up. A tunnel is up whatever becomes of the links on its way.
+    pub(crate) fn is_seen_up(&self, out: Out) -> bool {
+        matches!(out, Out::Tunnel(_)) || self.outages.is_seen_up(self.first_line(out))
+    }
+
+    /// Whether an event may change what the node at which a leg begins sees of it.
+    pub(crate) fn event_may_change(&self, out: Out) -> bool {
+        !matches!(out, Out::Tunnel(_)) && self.event_may_change_line(self.first_line(out))
     }
 
     /// The node to which a leg leads.
@@ -146,6 +183,7 @@ impl Engine<'_> {
         match out {
             Out::Line(line) => self.topology.links[line.link].ends[1 - line.end],
             Out::Circuit(vc) => self.vcs[vc].to,
+            Out::Tunnel(tunnel) => self.tunnels[tunnel].to,
         }
     }
 
@@ -154,6 +192,7 @@ impl Engine<'_> {
         match out {
             Out::Line(line) => self.topology.links[line.link].mtu,
             Out::Circuit(vc) => self.topology.circuits[self.vcs[vc].circuit].mtu,
+            Out::Tunnel(tunnel) => self.tunnels[tunnel].mtu,
         }
     }
 

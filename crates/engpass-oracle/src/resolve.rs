@@ -10,10 +10,11 @@ use engpass_model::time::{Pace, Time};
 use engpass_model::unit::{Basis, FramedRate, Share};
 use engpass_model::wire::{Encapsulation, Framing};
 use engpass_testbed::topology::{
-    CircuitPath, EventPath, Fan, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind,
+    CircuitPath, EventPath, Fan, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, TunnelPath,
 };
 use engpass_testbed::{Testbed, Topology};
 
+use crate::outer_ways::tunnels;
 use crate::rate;
 use crate::routing::Network;
 
@@ -86,6 +87,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             route,
         });
     }
+    let tunnels = tunnels(testbed, &links, &circuits, node);
     let mut flows = Vec::new();
     for (name, traffic) in &testbed.traffic {
         let (from, to) = traffic.ends();
@@ -111,7 +113,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
         let index = |named: &String| testbed.circuits.get_index_of(named).expect("a circuit of the testbed");
         let circuit = match (named, rate) {
             (Some(named), None) if !joins(&testbed.circuits[named]) => {
-                let network = network(testbed, &links, &circuits);
+                let network = network(testbed, &links, &circuits, &tunnels);
                 let legs = network.path_over(index(named), node(from), node(to));
                 flows.push(over_legs(&network, name, legs, None));
                 continue;
@@ -120,7 +122,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             (None, None) => match testbed.circuits.values().position(joins) {
                 Some(circuit) => circuit,
                 None => {
-                    let network = network(testbed, &links, &circuits);
+                    let network = network(testbed, &links, &circuits, &tunnels);
                     let ends = (node(from), node(to));
                     let (legs, fans) = (network.path(ends.0, ends.1), network.fans(ends.0, ends.1));
                     flows.push(over_legs(&network, name, legs, fans));
@@ -168,7 +170,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             cells,
         });
     }
-    let network = network(testbed, &links, &circuits);
+    let network = network(testbed, &links, &circuits, &tunnels);
     for (flow, traffic) in flows.iter_mut().zip(testbed.traffic.values()) {
         if network.discovers(traffic, flow.from) {
             flow.discovers_mtu = true;
@@ -185,7 +187,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
     }
     let events = testbed.events.iter().map(|(name, config)| event(&links, &nodes, name, &config.target));
     let events = events.collect();
-    Topology { hosts, switches: testbed.switches.len(), nodes, links, circuits, flows, events }
+    Topology { hosts, switches: testbed.switches.len(), nodes, links, circuits, tunnels, flows, events }
 }
 
 /// What an event changes: a link that both ends see, or `NODE/LINK`, an interface.
@@ -215,12 +217,20 @@ pub(crate) fn kind(topology: &Topology, node: NodeId) -> NodeKind {
 }
 
 /// What packets may take, of these circuits those of the file.
-fn network<'a>(testbed: &'a Testbed, links: &'a [LinkEnds], circuits: &'a [CircuitPath]) -> Network<'a> {
-    Network { testbed, links, circuits: &circuits[..testbed.circuits.len()] }
+fn network<'a>(
+    testbed: &'a Testbed,
+    links: &'a [LinkEnds],
+    circuits: &'a [CircuitPath],
+    tunnels: &'a [TunnelPath],
+) -> Network<'a> {
+    let tunnels = tunnels.iter().enumerate().filter(|(_, path)| path.is_up).collect();
+    Network { testbed, links, circuits: &circuits[..testbed.circuits.len()], tunnels }
 }
 
-/// The path of a flow over these legs, or where a policy chooses, over any of these fans.
+/// The path of a flow over these legs, or where a policy chooses, over any of these fans. Where one chooses for outer packets only, each fan has one way.
 fn over_legs(network: &Network<'_>, name: &str, legs: Vec<Leg>, fans: Option<Box<[Fan; 2]>>) -> FlowPath {
+    let within = || legs.iter().any(|leg| network.chooses_within(*leg));
+    let fans = fans.or_else(|| within().then(|| Box::new(network.there_and_back(&legs))));
     let route: Vec<Hop> = legs.iter().flat_map(|leg| network.hops(*leg)).collect();
     let chosen = fans.iter().flat_map(|fans| &fans[0].at).flat_map(|(_, legs)| legs);
     let path_mtu = legs.iter().chain(chosen).map(|leg| network.mtu(*leg)).min();

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use engpass_testbed::topology::NodeId;
+
 use crate::acted::Mechanism;
 use crate::agenda::{Event, Group};
 use crate::cell::LineId;
@@ -44,36 +46,67 @@ impl Engine<'_> {
         if !self.routers[router].waiting.is_empty() {
             self.processes_next(now, router);
         }
+        let Some(packet) = self.leaves_tunnels(now, router, packet) else { return };
         self.packets[packet].ttl -= 1;
         if self.packets[packet].ttl == 0 {
-            let node = self.topology.hosts + self.topology.switches + router;
+            let node = self.router_node(router);
             let place = Place::TimeToLive { node };
             return self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
         }
-        let out = self.way_out(self.topology.hosts + self.topology.switches + router, packet);
+        self.goes_on(now, router, packet);
+    }
+
+    /// A packet leaves a router by a leg that is chosen now, in pieces where it must.
+    fn goes_on(&mut self, now: u64, router: usize, packet: usize) {
+        let node = self.router_node(router);
+        let out = self.way_out(node, packet);
         let whole = self.packets[packet].clone();
         let mtu = self.mtu_of(out);
         let cut = fragments(whole.bytes, mtu);
         if cut.len() == 1 {
-            return self.goes_out(now, out, packet);
+            return self.goes_out(now, router, out, packet);
         }
-        if self.stays_whole(packet) {
+        let (stays_whole, refused) = (self.stays_whole(packet), self.refuses(out));
+        if matches!(out, Out::Tunnel(_)) {
+            let refused = stays_whole || refused;
+            self.acted.note(if refused { Mechanism::TunnelRefused } else { Mechanism::InnerFragmented });
+        }
+        if stays_whole {
             return self.lose_too_big(now, router, packet, mtu);
         }
-        if self.ledger.datagram(whole.datagram).message.is_some() {
-            self.acted.note(Mechanism::MessageCut);
+        if refused {
+            return self.ledger.lose_carrier(now, Place::TooBig { node }, whole.datagram);
+        }
+        match whole.carries {
+            Some(of) => {
+                self.cut.insert(of);
+                self.acted.note(Mechanism::OuterFragmented);
+            }
+            None if self.ledger.datagram(whole.datagram).message.is_some() => {
+                self.acted.note(Mechanism::MessageCut);
+            }
+            None => {}
         }
         for (offset, bytes) in cut {
             self.packets.push(Packet { offset: whole.offset + offset, bytes, ..whole });
-            self.goes_out(now, out, self.packets.len() - 1);
+            self.goes_out(now, router, out, self.packets.len() - 1);
         }
     }
 
-    /// A packet comes to the queue of a leg.
-    fn goes_out(&mut self, now: u64, out: Out, packet: usize) {
+    /// A packet comes to the queue of a leg, or enters a tunnel and goes on from here.
+    fn goes_out(&mut self, now: u64, router: usize, out: Out, packet: usize) {
         match out {
             Out::Line(line) => self.joins_queue(now, line, packet),
             Out::Circuit(vc) => self.joins_entrance(now, vc, packet),
+            Out::Tunnel(tunnel) => {
+                let outer = self.enters_tunnel(tunnel, packet);
+                self.goes_on(now, router, outer);
+            }
         }
+    }
+
+    /// The node of a router.
+    pub(crate) fn router_node(&self, router: usize) -> NodeId {
+        self.topology.hosts + self.topology.switches + router
     }
 }

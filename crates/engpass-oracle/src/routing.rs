@@ -1,39 +1,14 @@
-//! Shortest ways over links that carry frames and over circuits, and the ways that packets may take (docs/model.md, "Forwarding").
+//! Shortest ways over links that carry frames, over circuits and through tunnels (docs/model.md, "Forwarding", "Tunnels").
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use engpass_model::forward::{Ecmp, Heads};
-use engpass_model::source::Traffic;
-use engpass_model::source::poisson::Sizes;
+use engpass_model::forward::Ecmp;
 use engpass_model::switch::Switch;
-use engpass_model::wire::icmp::LONGEST;
-use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::Testbed;
-use engpass_testbed::topology::{CircuitPath, Fan, Hop, Leg, LinkEnds, NodeId, NodeKind};
+use engpass_testbed::topology::{CircuitPath, Fan, Hop, Leg, LinkEnds, NodeId, TunnelPath};
 
-use crate::agenda::Sender;
-use crate::cell::{LineId, turned};
-use crate::engine::Engine;
-use crate::icmp::Messages;
-use crate::packet::{Out, way_index};
-use crate::resolve::kind;
-
-/// A segment without data is no longer than this, in bytes.
-const LONGEST_ACKNOWLEDGMENT: u64 = 120;
-
-/// Packets of one sender, or the messages of one router about a traffic.
-struct Stream {
-    heads: Heads,
-    way: usize,
-    from: NodeId,
-    to: NodeId,
-    /// The length of all packets before any is cut, if they have the same.
-    length: Option<u64>,
-    /// Whether they are cut where they begin.
-    cut: bool,
-    /// Whether it is known of all of them where they are fragments.
-    known: bool,
-}
+use crate::cell::turned;
+use crate::packet::leg_back;
 
 /// What packets may take.
 pub(crate) struct Network<'a> {
@@ -41,7 +16,12 @@ pub(crate) struct Network<'a> {
     pub(crate) links: &'a [LinkEnds],
     /// Those of the file: generators bring theirs for their cells alone.
     pub(crate) circuits: &'a [CircuitPath],
+    /// By their places in the file: for outer packets only the one that carries them, if one does.
+    pub(crate) tunnels: BTreeMap<usize, &'a TunnelPath>,
 }
+
+/// How long a way is: links, and tunnels as a negative number. The least is the best.
+type Length = (usize, isize);
 
 /// A leg from a node.
 struct Step {
@@ -49,6 +29,15 @@ struct Step {
     to: NodeId,
     /// Its links in their order.
     links: Vec<usize>,
+    /// Tunnels that packets are in: one, and those that carry it.
+    tunnels: isize,
+}
+
+impl Step {
+    /// The length of a way that begins with this step, and is so long behind it.
+    fn before(&self, (links, tunnels): Length) -> Length {
+        (self.links.len() + links, tunnels - self.tunnels)
+    }
 }
 
 impl Network<'_> {
@@ -73,6 +62,10 @@ impl Network<'_> {
             Leg::Circuit { circuit, forward: false } => {
                 self.circuits[circuit].route.iter().rev().map(|hop| turned(*hop)).collect()
             }
+            // The first way of its outer packets.
+            Leg::Tunnel { tunnel, forward } => {
+                self.tunnels[&tunnel].ways[usize::from(!forward)].route.clone()
+            }
         }
     }
 
@@ -81,10 +74,11 @@ impl Network<'_> {
         match leg {
             Leg::Link(hop) => self.links[hop.link].mtu,
             Leg::Circuit { circuit, .. } => self.circuits[circuit].mtu,
+            Leg::Tunnel { tunnel, .. } => self.tunnels[&tunnel].mtu,
         }
     }
 
-    /// The legs from a node, in the order of their links; of circuits over the same links the first comes first.
+    /// The legs from a node, in the order of their links; of circuits or tunnels over the same links the first comes first.
     fn steps(&self, node: NodeId) -> Vec<Step> {
         let frames = self.links.iter().enumerate().filter(|(_, link)| !link.medium.is_atm());
         #[expect(
@@ -97,25 +91,33 @@ impl Network<'_> {
         });
         let over_circuits = (0..self.circuits.len())
             .flat_map(|circuit| [true, false].map(|forward| Leg::Circuit { circuit, forward }));
+        let over_tunnels = self.tunnels.keys();
+        let over_tunnels =
+            over_tunnels.flat_map(|&tunnel| [true, false].map(|forward| Leg::Tunnel { tunnel, forward }));
         let step = |leg: Leg| {
             let hops = self.hops(leg);
             let links = hops.iter().map(|hop| hop.link).collect();
-            (hops[0].from == node).then(|| Step { leg, to: hops[hops.len() - 1].to, links })
+            let tunnels = match leg {
+                Leg::Tunnel { tunnel, .. } => self.tunnels[&tunnel].depth as isize,
+                Leg::Link(_) | Leg::Circuit { .. } => 0,
+            };
+            (hops[0].from == node).then(|| Step { leg, to: hops[hops.len() - 1].to, links, tunnels })
         };
-        let mut steps: Vec<Step> = over_links.chain(over_circuits).filter_map(step).collect();
+        let mut steps: Vec<Step> =
+            over_links.chain(over_circuits).chain(over_tunnels).filter_map(step).collect();
         steps.sort_by(|one, other| one.links.cmp(&other.links));
         steps
     }
 
-    /// Links from every node to `to`, those of circuits included, through no host.
-    fn distances(&self, to: NodeId) -> BTreeMap<NodeId, usize> {
-        let mut distances = BTreeMap::from([(to, 0)]);
+    /// The lengths of the best ways from every node to `to`, through no host.
+    fn distances(&self, to: NodeId) -> BTreeMap<NodeId, Length> {
+        let mut distances = BTreeMap::from([(to, (0, 0))]);
         loop {
             let before = distances.clone();
             for node in (0..self.nodes()).filter(|node| *node != to) {
                 let lengths = self.steps(node).into_iter().filter_map(|step| {
                     let passes = step.to == to || self.passes(step.to);
-                    Some(before.get(&step.to).filter(|_| passes)? + step.links.len())
+                    Some(step.before(*before.get(&step.to).filter(|_| passes)?))
                 });
                 if let Some(least) = lengths.min() {
                     distances.insert(node, least);
@@ -127,12 +129,12 @@ impl Network<'_> {
         }
     }
 
-    /// The legs that begin a shortest way from a node, in the order of the file.
+    /// The legs that begin a shortest way from a node, of these ways those through the most tunnels, in the order of the file.
     fn group(&self, node: NodeId, to: NodeId) -> Vec<(Leg, NodeId)> {
         let distances = self.distances(to);
         let begins = |step: &Step| {
             let passes = step.to == to || self.passes(step.to);
-            passes && distances.get(&step.to).is_some_and(|left| left + step.links.len() == distances[&node])
+            passes && distances.get(&step.to).is_some_and(|left| step.before(*left) == distances[&node])
         };
         self.steps(node).into_iter().filter(begins).map(|step| (step.leg, step.to)).collect()
     }
@@ -150,23 +152,23 @@ impl Network<'_> {
 
     /// The shortest way that takes a circuit, in either direction, and meets no node twice; of several the one whose links come first in the file.
     pub(crate) fn path_over(&self, circuit: usize, from: NodeId, to: NodeId) -> Vec<Leg> {
-        // Links, how many they are first, nodes and legs: they compare in this order.
+        // Length, links, nodes and legs: they compare in this order.
         let mut found = Vec::new();
-        let mut begun = vec![(Vec::new(), vec![from], Vec::new())];
-        while let Some((links, met, legs)) = begun.pop() {
+        let mut begun = vec![((0, 0), Vec::new(), vec![from], Vec::new())];
+        while let Some((length, links, met, legs)) = begun.pop() {
             let here = met[met.len() - 1];
             if here == to {
                 let takes = |leg: &Leg| matches!(leg, Leg::Circuit { circuit: one, .. } if *one == circuit);
                 if legs.iter().any(takes) {
-                    found.push((links.len(), links, met, legs));
+                    found.push((length, links, met, legs));
                 }
                 continue;
             }
             for step in self.steps(here) {
                 if (step.to == to || self.passes(step.to)) && !met.contains(&step.to) {
-                    let links: Vec<usize> = [links.clone(), step.links].concat();
                     begun.push((
-                        links,
+                        step.before(length),
+                        [links.clone(), step.links].concat(),
                         [met.clone(), vec![step.to]].concat(),
                         [legs.clone(), vec![step.leg]].concat(),
                     ));
@@ -207,130 +209,21 @@ impl Network<'_> {
         let choice = fans.iter().flat_map(|fan| &fan.at).any(|(_, legs): &(NodeId, Vec<Leg>)| legs.len() > 1);
         choice.then(|| Box::new(fans))
     }
-}
 
-/// The lines that packets of a sender may take.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Possible {
-    pub(crate) lines: BTreeSet<LineId>,
-    /// The legs that these belong to, in the order in which ways meet them that take the first of several first.
-    pub(crate) outs: Vec<Out>,
-    /// Those without which packets may come to their end, too.
-    pub(crate) avoidable: BTreeSet<LineId>,
-}
-
-/// Where a packet of a sender may be, and whether it is a fragment there.
-type Place = (NodeId, bool);
-
-impl Engine<'_> {
-    /// The lines that packets of every sender may take, by its number, and behind them those of the messages of routers.
-    pub(crate) fn possible_ways(&self) -> Vec<Possible> {
-        let senders = self.senders().into_iter().map(|sender| self.stream_of(sender));
-        let messages =
-            self.messages().into_iter().enumerate().map(|(number, of)| self.messages_of(number, of));
-        senders.chain(messages).map(|stream| self.possible_of(&stream)).collect()
+    /// The legs of a way there, and back the same ones.
+    pub(crate) fn there_and_back(&self, legs: &[Leg]) -> [Fan; 2] {
+        let back: Vec<Leg> = legs.iter().map(|leg| leg_back(*leg)).collect();
+        [legs, &back].map(|legs| {
+            let begins = |leg: &Leg| (self.hops(*leg)[0].from, vec![*leg]);
+            let at: BTreeMap<NodeId, Vec<Leg>> = legs.iter().map(begins).collect();
+            Fan { at: at.into_iter().collect() }
+        })
     }
 
-    fn stream_of(&self, sender: Sender) -> Stream {
-        let (flow, back) = match sender {
-            Sender::Process(flow) => (flow, false),
-            Sender::Endpoint(endpoint) => (self.endpoints[endpoint].flow, !self.endpoints[endpoint].writes()),
-        };
-        let path = &self.topology.flows[flow];
-        let (from, to) = if back { (path.to, path.from) } else { (path.from, path.to) };
-        let way = way_index(flow, back);
-        let length = self.length_of(flow, back);
-        let known = match &self.testbed.traffic[flow] {
-            Traffic::TcpStream(_) => self.takes_whole(way, LONGEST_ACKNOWLEDGMENT),
-            _ => length.is_some(),
-        };
-        let cut = length.is_some_and(|length| length > path.mtu);
-        Stream { heads: self.heads(sender), way, from, to, length, cut, known }
-    }
-
-    fn messages_of(&self, number: usize, messages: Messages) -> Stream {
-        let way = self.message_way(number);
-        Stream {
-            heads: self.message_heads(messages),
-            way,
-            from: messages.router,
-            to: self.topology.flows[messages.flow].from,
-            length: None,
-            cut: false,
-            known: self.takes_whole(way, LONGEST),
-        }
-    }
-
-    fn possible_of(&self, stream: &Stream) -> Possible {
-        let (start, to) = ((stream.from, stream.cut), stream.to);
-        // All steps that a packet may take, as far as they lead to the end: all of them do.
-        let mut steps: BTreeMap<Place, Vec<(Out, Place)>> = BTreeMap::new();
-        let (mut come_to, mut outs) = (vec![(None, start)], Vec::new());
-        while let Some((out, place)) = come_to.pop() {
-            outs.extend(out);
-            if place.0 == to || steps.contains_key(&place) {
-                continue;
-            }
-            let taken = self.steps_from(place, stream);
-            come_to.extend(taken.iter().rev().map(|(out, next)| (Some(*out), *next)));
-            steps.insert(place, taken);
-        }
-        let lines: BTreeSet<LineId> = outs.iter().flat_map(|out| self.lines_of(*out)).collect();
-        let without = |avoided: &LineId| {
-            let mut reached = BTreeSet::new();
-            let mut come_to = vec![start];
-            while let Some(place) = come_to.pop() {
-                if reached.insert(place) {
-                    let taken = steps.get(&place).into_iter().flatten();
-                    let onward = taken.filter(|(out, _)| !self.lines_of(*out).contains(avoided));
-                    come_to.extend(onward.map(|(_, next)| *next));
-                }
-            }
-            reached.iter().any(|(node, _)| *node == to)
-        };
-        Possible { avoidable: lines.iter().copied().filter(without).collect(), lines, outs }
-    }
-
-    /// The legs on which packets may leave a node, and where they are then.
-    fn steps_from(&self, (node, fragment): Place, stream: &Stream) -> Vec<(Out, Place)> {
-        let mut group = self.group_at(stream.way, node);
-        if group.len() > 1
-            && stream.known
-            && !group.iter().any(|out| self.event_may_change(self.first_line(*out)))
-            && let shares = self.shares(&group, &vec![true; group.len()])
-            && let Some(member) = self.hashed(group[0], &shares, &stream.heads, fragment)
-        {
-            group = vec![group[member]];
-        }
-        let cuts = matches!(kind(&self.topology, node), NodeKind::Router(_));
-        let step = |out: Out| {
-            let fragment = fragment || cuts && stream.length.is_some_and(|length| length > self.mtu_of(out));
-            (out, (self.end_of(out), fragment))
-        };
-        group.into_iter().map(step).collect()
-    }
-
-    /// The length of the IP packets of a flow before any is cut, if all of them have the same.
-    fn length_of(&self, flow: usize, back: bool) -> Option<u64> {
-        let payload = match &self.testbed.traffic[flow] {
-            _ if back => return None,
-            Traffic::UdpStream(config) => config.message,
-            Traffic::UdpOnOff(config) => config.message,
-            Traffic::Poisson(config) if config.sizes == Sizes::Fixed => config.message,
-            _ => return None,
-        };
-        Some(IP_HEADER_BYTES + UDP_HEADER_BYTES + payload.bytes())
-    }
-
-    /// Whether all legs of a way take packets of so many bytes.
-    fn takes_whole(&self, way: usize, bytes: u64) -> bool {
-        self.ways[way].at.values().flatten().all(|out| self.mtu_of(*out) >= bytes)
-    }
-
-    /// Whether a line is on a way that data of some flow may take where policies choose, whatever they choose.
-    pub(crate) fn is_on_a_fan(&self, line: LineId) -> bool {
-        let flows = self.topology.flows.iter().enumerate().filter(|(_, path)| path.fans.is_some());
-        let mut outs = flows.flat_map(|(flow, _)| self.ways[way_index(flow, false)].at.values().flatten());
-        outs.any(|out| self.lines_of(*out).contains(&line))
+    /// Whether a policy chooses for outer packets of a tunnel, in either direction, or of one that carries it.
+    pub(crate) fn chooses_within(&self, leg: Leg) -> bool {
+        let Leg::Tunnel { tunnel, .. } = leg else { return false };
+        let legs = self.tunnels[&tunnel].ways.iter().flat_map(|way| &way.fan.at);
+        legs.into_iter().any(|(_, legs)| legs.len() > 1 || self.chooses_within(legs[0]))
     }
 }

@@ -81,6 +81,8 @@ pub enum BottleneckKind {
     Policer,
     /// A queue discipline that sends at a rate of its own; `name` is its link.
     TokenBucket,
+    /// A tunnel that drops packets which are too long for it.
+    Tunnel,
     /// The forwarding engine of a router on the way.
     Router,
     /// Copies and DMA of the sending host, one after the other.

@@ -497,6 +497,7 @@ fn whole(draft: &Draft, name: &str) -> Option<Testbed> {
         routers: all(&draft.routers)?,
         links: all(&draft.links)?,
         circuits: all(&draft.circuits)?,
+        tunnels: all(&draft.tunnels)?,
         traffic: all(&draft.traffic)?,
         events: all(&draft.events)?,
         run: draft.run.clone()?,

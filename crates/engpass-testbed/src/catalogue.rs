@@ -6,6 +6,7 @@ use engpass_model::queue::Queue;
 use engpass_model::schedule::Schedule;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
+use engpass_model::tunnel::TunnelHeader;
 use engpass_model::wire::{Encapsulation, Medium};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
@@ -33,12 +34,14 @@ pub fn catalogue() -> Value {
             single("router", &SHAPES.router),
             single("link", &SHAPES.link),
             single("circuit", &SHAPES.circuit),
+            single("tunnel", &SHAPES.tunnel),
             family(Traffic::FAMILY, "[traffic.NAME]", tables(&SHAPES.traffic)),
             single("event", &SHAPES.event),
             nested(Discard::FAMILY, "`discard` of a switch", Discard::listing(&mut generator())),
             nested(Schedule::FAMILY, "`schedule` of a switch", Schedule::listing(&mut generator())),
             nested(Queue::FAMILY, "`queue` of a switch, router or link", Queue::listing(&mut generator())),
             nested(Ecmp::FAMILY, "`ecmp` of a router", Ecmp::listing(&mut generator())),
+            nested(TunnelHeader::FAMILY, "`header` of a tunnel", TunnelHeader::listing(&mut generator())),
             family("run", "[run]", [("run", &SHAPES.run)]),
         ],
         "words": [

@@ -1,4 +1,4 @@
-//! A point as it is drawn and listed: nodes, links, circuits and flows by name.
+//! A point as it is drawn and listed: nodes, links, circuits, tunnels and flows by name.
 
 use engpass_outcome::Step;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::campaign::Point;
 use crate::topology::{Hop, NodeKind};
 
-/// Nodes, links, circuits and flows of a point. Runs keep it in the store; readers ignore keys that they do not know.
+/// Nodes, links, circuits, tunnels and flows of a point. Runs keep it in the store; readers ignore keys that they do not know.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Drawing {
     /// Hosts, switches and routers.
@@ -19,6 +19,9 @@ pub struct Drawing {
     /// Circuits, in the order of the file.
     #[serde(default)]
     pub circuits: Vec<DrawnCircuit>,
+    /// Tunnels, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tunnels: Vec<DrawnTunnel>,
     /// Traffic, in the order of the file.
     #[serde(default)]
     pub flows: Vec<DrawnFlow>,
@@ -57,6 +60,22 @@ pub struct DrawnCircuit {
     /// Node at which it ends.
     pub to: String,
     /// The nodes that it crosses.
+    #[serde(default)]
+    pub route: Vec<String>,
+}
+
+/// A tunnel.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DrawnTunnel {
+    /// Its name.
+    pub name: String,
+    /// What stands around the packets in it: the kind of its header.
+    pub header: String,
+    /// The routers at its ends.
+    pub ends: [String; 2],
+    /// The largest packet that enters it, in bytes, without the outer headers.
+    pub mtu_bytes: u64,
+    /// The nodes that its outer packets cross.
     #[serde(default)]
     pub route: Vec<String>,
 }
@@ -121,6 +140,13 @@ pub fn drawing(point: &Point) -> Drawing {
             to: circuit.to.clone(),
             route: nodes_of(&path.route),
         });
+    let tunnels = topology.tunnels.iter().map(|path| DrawnTunnel {
+        name: path.name.clone(),
+        header: path.config.header.kind().to_owned(),
+        ends: path.ends.map(|end| topology.nodes[end].clone()),
+        mtu_bytes: path.mtu,
+        route: nodes_of(&path.way(true).route),
+    });
     let steps_of = |flow: usize| -> Vec<DrawnStep> {
         let mut steps: Vec<DrawnStep> = Vec::new();
         for Step { link, from, to } in topology.paths(testbed, flow).into_iter().flat_map(|path| path.steps) {
@@ -147,6 +173,7 @@ pub fn drawing(point: &Point) -> Drawing {
         nodes: topology.nodes.iter().enumerate().map(node).collect(),
         links: links.collect(),
         circuits: circuits.collect(),
+        tunnels: tunnels.collect(),
         flows: flows.collect(),
     }
 }

@@ -35,6 +35,7 @@ mod sweep;
 pub mod testbed;
 pub mod topology;
 mod tree;
+mod tunnels;
 
 pub use campaign::{Campaign, Point, load};
 pub use catalogue::catalogue;
@@ -42,7 +43,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use drawing::{Drawing, drawing};
 pub use events::{Change, EventChanges, changes, changes_by_event};
 pub use plan::{PointPlan, plan};
-pub use route::{Gateway, Lane, NextHop, Onward, Spread, Stop, heads, icmp_heads, lanes};
+pub use route::{Gateway, Lane, Move, NextHop, Onward, Spread, Stop, heads, icmp_heads, lanes, tunnel_heads};
 pub use schema::{plan_schema, schema};
 pub use source::{MAX_TEXT, Source};
 pub use sweep::{Axis, AxisValue, MAX_VALUES};

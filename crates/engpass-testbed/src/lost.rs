@@ -9,12 +9,12 @@ impl Resolver<'_> {
         matches!(self.kind(node), NodeKind::Host(_))
     }
 
-    /// No way for the packets of a traffic.
-    pub(crate) fn no_way(&mut self, name: &str, from: NodeId, to: NodeId) {
-        let path = ["traffic", name];
-        let what = format!("traffic `{name}`");
+    /// No way for the packets of what stands at `path`, a traffic or a tunnel.
+    pub(crate) fn no_way(&mut self, path: &[&str; 2], from: NodeId, to: NodeId) {
+        let [family, name] = *path;
+        let what = format!("{family} `{name}`");
         let Some(route) = self.graph.path(from, to, |_| true, |node| !self.is_host(node)) else {
-            return self.no_path(&path, &what, from, to);
+            return self.no_path(path, &what, from, to);
         };
         // The links would do, so a circuit is missing where they carry cells.
         let Some((a, b)) =
@@ -26,7 +26,7 @@ impl Resolver<'_> {
         let message = format!("no circuit joins `{a}` and `{b}`, and ATM carries datagrams only on circuits");
         let table = crate::path::join(&["circuit", name]);
         let help = format!("add a circuit:\n\n[{table}]\nfrom = \"{a}\"\nto = \"{b}\"");
-        self.checker.report(&path, Diagnostic::error("no-circuit", message).help(help));
+        self.checker.report(path, Diagnostic::error("no-circuit", message).help(help));
     }
 
     /// The ends of every piece of a route that leads over ATM.

@@ -44,6 +44,9 @@ pub struct PointPlan {
     pub gateways: Vec<GatewayPlan>,
     /// Traffic, in the order of the file.
     pub flows: Vec<FlowPlan>,
+    /// Names of the tunnels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tunnels: Vec<String>,
     /// Names of the events.
     #[serde(default)]
     pub events: Vec<String>,
@@ -369,6 +372,7 @@ pub fn plan(point: &Point) -> PointPlan {
         ways: ways.iter().map(|path| way(point, path)).collect(),
         gateways: gateways.collect(),
         flows: flows.collect(),
+        tunnels: testbed.tunnels.keys().cloned().collect(),
         events: testbed.events.keys().cloned().collect(),
     }
 }

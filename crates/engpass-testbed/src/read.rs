@@ -11,6 +11,7 @@ use engpass_model::router::Router;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::text::is_hidden;
+use engpass_model::tunnel::Tunnel;
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -33,6 +34,7 @@ pub(crate) const TOP: &[&str] = &[
     "router",
     "link",
     "circuit",
+    "tunnel",
     "traffic",
     "event",
     "run",
@@ -40,7 +42,8 @@ pub(crate) const TOP: &[&str] = &[
     "variant",
 ];
 /// Tables of named components.
-pub(crate) const FAMILIES: &[&str] = &["host", "switch", "router", "link", "circuit", "traffic", "event"];
+pub(crate) const FAMILIES: &[&str] =
+    &["host", "switch", "router", "link", "circuit", "tunnel", "traffic", "event"];
 
 /// A testbed as far as it could be read: `None` for what is wrong as a whole. Of the others single values may be wrong;
 /// such a value is left out, or an example stands for it, and [`Faulty`](crate::faulty::Faulty) knows it.
@@ -53,6 +56,7 @@ pub(crate) struct Draft {
     pub(crate) routers: IndexMap<String, Option<Router>>,
     pub(crate) links: IndexMap<String, Option<Link>>,
     pub(crate) circuits: IndexMap<String, Option<Circuit>>,
+    pub(crate) tunnels: IndexMap<String, Option<Tunnel>>,
     pub(crate) traffic: IndexMap<String, Option<Traffic>>,
     pub(crate) events: IndexMap<String, Option<Event>>,
     pub(crate) run: Option<Run>,
@@ -111,6 +115,11 @@ pub(crate) fn read(tree: &Node, found: &mut Findings) -> Draft {
             "circuit" => {
                 draft.circuits = family(key, entry, found, &mut |path, entry, found| {
                     component(path, entry, found, &SHAPES.circuit, None, &|table| Circuit::deserialize(table))
+                })
+            }
+            "tunnel" => {
+                draft.tunnels = family(key, entry, found, &mut |path, entry, found| {
+                    component(path, entry, found, &SHAPES.tunnel, None, &|table| Tunnel::deserialize(table))
                 })
             }
             "switch" => {

@@ -15,7 +15,8 @@ use crate::read::Draft;
 use crate::route::{Graph, Passage, Reach, Ways, narrowest};
 use crate::spare::{Shown, is_answered};
 use crate::topology::{
-    CircuitPath, EventPath, Fan, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, Topology, reversed,
+    CircuitPath, EventPath, Fan, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, Topology, TunnelPath,
+    reversed,
 };
 use crate::tree::Node;
 
@@ -33,21 +34,26 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
         draft,
         faulty,
         graph: Graph::new(nodes.len(), &links),
-        ways: Ways::new(Vec::new(), &[], &[]),
+        ways: Ways::new(Vec::new(), &[], &[], []),
         nodes: &nodes,
         links: &links,
         whole,
         checker,
         circuits: Vec::new(),
+        tunnels: Vec::new(),
         shown: Shown::default(),
     };
     let declared: Vec<Option<CircuitPath>> =
         draft.circuits.iter().map(|(name, circuit)| resolver.circuit(name, circuit.as_ref()?)).collect();
     let complete = declared.iter().all(Option::is_some);
-    let passages = (0..nodes.len()).map(|node| resolver.passage(node)).collect();
-    resolver.ways = Ways::new(passages, &links, &declared);
-    // A circuit that is not in order keeps its index, so that the others keep theirs.
+    // A circuit or tunnel that is not in order keeps its index, so that the others keep theirs.
     resolver.circuits = declared;
+    resolver.resolve_tunnels();
+    let complete = complete && resolver.tunnels.iter().all(Option::is_some);
+    let passages = (0..nodes.len()).map(|node| resolver.passage(node)).collect();
+    let tunnels = resolver.tunnels.iter().enumerate();
+    let tunnels = tunnels.filter_map(|(index, path)| Some((index, path.as_ref().filter(|path| path.is_up)?)));
+    resolver.ways = Ways::new(passages, &links, &resolver.circuits, tunnels);
     let mut sources = 0;
     let flow = |(name, traffic): (&String, &Option<Traffic>)| {
         let traffic = traffic.as_ref()?;
@@ -61,18 +67,20 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
     if !whole || !complete || resolver.checker.errors > 0 {
         return None;
     }
-    let circuits = std::mem::take(&mut resolver.circuits).into_iter().collect::<Option<_>>()?;
     let flows = flows.into_iter().collect::<Option<_>>()?;
     let events: Vec<EventPath> = events.into_iter().collect::<Option<_>>()?;
     if sound {
         resolver.warn_of_spare(&events);
     }
+    let tunnels = std::mem::take(&mut resolver.tunnels).into_iter().collect::<Option<_>>()?;
+    let circuits = std::mem::take(&mut resolver.circuits).into_iter().collect::<Option<_>>()?;
     Some(Topology {
         hosts: draft.hosts.len(),
         switches: draft.switches.len(),
         nodes,
         links,
         circuits,
+        tunnels,
         flows,
         events,
     })
@@ -88,7 +96,8 @@ pub(crate) struct Resolver<'a> {
     /// Whether all links of the file are there: else a missing path proves nothing.
     pub(crate) whole: bool,
     pub(crate) checker: Checker<'a>,
-    circuits: Vec<Option<CircuitPath>>,
+    pub(crate) circuits: Vec<Option<CircuitPath>>,
+    pub(crate) tunnels: Vec<Option<TunnelPath>>,
     pub(crate) shown: Shown,
 }
 
@@ -98,11 +107,11 @@ fn first_line<'l>(links: &'l [LinkEnds], route: &[Hop]) -> (&'l LinkEnds, Line) 
     (link, link.line_from(route[0].from))
 }
 
-/// The way of the packets of a traffic.
-struct Way {
-    legs: Vec<Leg>,
+/// The way of the packets of a traffic or of a tunnel.
+pub(crate) struct Way {
+    pub(crate) legs: Vec<Leg>,
     /// The shortest ways there, and those back where they are not the reversed ones; `None` where a circuit decides.
-    reach: Option<(Reach, Option<Reach>)>,
+    pub(crate) reach: Option<(Reach, Option<Reach>)>,
 }
 
 impl Way {
@@ -111,14 +120,15 @@ impl Way {
         Self { legs: vec![leg], reach: None }
     }
 
-    fn fans(&self) -> Option<Box<[Fan; 2]>> {
+    /// The legs in both directions, where policies choose.
+    pub(crate) fn fans(&self) -> Option<Box<[Fan; 2]>> {
         let (there, Some(back)) = self.reach.as_ref()? else { return None };
         Some(Box::new([there.fan(), back.fan()]))
     }
 }
 
 impl Resolver<'_> {
-    fn node(&self, name: &str) -> NodeId {
+    pub(crate) fn node(&self, name: &str) -> NodeId {
         node_id(self.draft, name).expect("references were checked before")
     }
 
@@ -229,7 +239,8 @@ impl Resolver<'_> {
             // The first one's way stands for all; the others must at least have one.
             for to in config.to.iter().skip(1).map(|to| self.node(to)).collect::<Vec<_>>() {
                 if let Some(way) = self.packets(name, traffic, from, to) {
-                    self.shown.note(&way.legs, way.fans().as_deref(), false);
+                    let fans = self.fans(&way);
+                    self.shown.note(&way.legs, fans.flatten().as_deref(), false);
                 }
             }
         }
@@ -253,7 +264,7 @@ impl Resolver<'_> {
         };
         let (way, route) = (way?, route?);
         self.lives_long_enough(name, traffic, &way);
-        let fans = way.fans();
+        let fans = self.fans(&way)?;
         let answered = is_answered(traffic);
         self.shown.note(&way.legs, fans.as_deref(), answered);
         if let Some((there, back)) = &way.reach {
@@ -289,12 +300,22 @@ impl Resolver<'_> {
         })
     }
 
+    /// The legs of a way in both directions, where policies choose among them or among those of a tunnel's outer packets; `None` within where none
+    /// does, and outside where a circuit or tunnel is not in order.
+    fn fans(&self, way: &Way) -> Option<Option<Box<[Fan; 2]>>> {
+        let fans = way.fans();
+        if fans.is_some() || !self.chooses_in_tunnels(&way.legs) {
+            return Some(fans);
+        }
+        Some(Some(Box::new(self.all_fans(way)?)))
+    }
+
     /// Whether a circuit is taken in its own direction by what begins at `from`.
     fn is_forward(&self, circuit: usize, from: NodeId) -> bool {
         self.circuits[circuit].as_ref().is_none_or(|circuit| circuit.route[0].from == from)
     }
 
-    /// The links of a way; `None` where a circuit of it is not in order.
+    /// The links of a way; `None` where a circuit or tunnel of it is not in order.
     pub(crate) fn route(&self, legs: &[Leg]) -> Option<Vec<Hop>> {
         let mut route = Vec::new();
         for leg in legs {
@@ -306,6 +327,9 @@ impl Resolver<'_> {
                 Leg::Circuit { circuit, forward: false } => {
                     route.extend(reversed(&self.circuits[circuit].as_ref()?.route))
                 }
+                Leg::Tunnel { tunnel, forward } => {
+                    route.extend(&self.tunnels[tunnel].as_ref()?.way(forward).route)
+                }
             }
         }
         Some(route)
@@ -315,6 +339,7 @@ impl Resolver<'_> {
         match leg {
             Leg::Link(hop) => Some(self.links[hop.link].mtu),
             Leg::Circuit { circuit, .. } => Some(self.circuits[circuit].as_ref()?.mtu),
+            Leg::Tunnel { tunnel, .. } => Some(self.tunnels[tunnel].as_ref()?.mtu),
         }
     }
 
@@ -405,7 +430,7 @@ impl Resolver<'_> {
                 let Some(there) = self.ways.reach(from, to) else {
                     // The circuit that is missing may be one that was reported.
                     if !self.unknown_circuits() {
-                        self.no_way(name, from, to);
+                        self.no_way(&path, from, to);
                     }
                     return None;
                 };
@@ -434,7 +459,7 @@ impl Resolver<'_> {
     }
 
     /// Whether there may be circuits that could not be read or do not lead anywhere.
-    fn unknown_circuits(&self) -> bool {
+    pub(crate) fn unknown_circuits(&self) -> bool {
         self.draft.elsewhere.contains_key("circuit")
             || self
                 .draft

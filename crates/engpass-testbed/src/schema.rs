@@ -8,6 +8,7 @@ use engpass_model::link::Link;
 use engpass_model::router::Router;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
+use engpass_model::tunnel::Tunnel;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -29,6 +30,7 @@ pub fn schema() -> Value {
     let router = component::<Router>(&mut generator);
     let link = component::<Link>(&mut generator);
     let circuit = component::<Circuit>(&mut generator);
+    let tunnel = component::<Tunnel>(&mut generator);
     let event = component::<Event>(&mut generator);
     let run = component::<Run>(&mut generator);
     let switch = by_kind(Switch::listing(&mut generator));
@@ -48,6 +50,7 @@ pub fn schema() -> Value {
             "router": named("Routers by name.", router),
             "link": named("Links by name.", link),
             "circuit": named("Circuits by name.", circuit),
+            "tunnel": named("Tunnels by name.", tunnel),
             "traffic": named("Traffic by name.", traffic),
             "event": named("Events by name.", event),
             "run": run,

@@ -12,6 +12,7 @@ use engpass_model::link::Link;
 use engpass_model::router::Router;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
+use engpass_model::tunnel::Tunnel;
 use indexmap::IndexMap;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -29,6 +30,7 @@ pub(crate) struct Shapes {
     pub(crate) router: Json,
     pub(crate) link: Json,
     pub(crate) circuit: Json,
+    pub(crate) tunnel: Json,
     pub(crate) event: Json,
     pub(crate) run: Json,
     pub(crate) switch: IndexMap<&'static str, Json>,
@@ -47,6 +49,7 @@ impl Shapes {
             "router" => return Some((&self.router, None)),
             "link" => return Some((&self.link, None)),
             "circuit" => return Some((&self.circuit, None)),
+            "tunnel" => return Some((&self.tunnel, None)),
             "event" => return Some((&self.event, None)),
             "run" => return Some((&self.run, None)),
             "switch" => (&self.switch, of_kind(&self.switch)?),
@@ -80,6 +83,7 @@ pub(crate) static SHAPES: LazyLock<Shapes> = LazyLock::new(|| Shapes {
     router: of::<Router>(),
     link: of::<Link>(),
     circuit: of::<Circuit>(),
+    tunnel: of::<Tunnel>(),
     event: of::<Event>(),
     run: of::<Run>(),
     switch: kinds(Switch::listing(&mut generator())),

@@ -50,7 +50,8 @@ impl Resolver<'_> {
         if self.draft.traffic.is_empty() {
             return;
         }
-        let shown = std::mem::take(&mut self.shown);
+        let mut shown = std::mem::take(&mut self.shown);
+        self.enter_tunnels(&mut shown);
         for ((node, leg), first) in &shown.spare {
             if let NodeKind::Router(_) = self.kind(*node)
                 && !shown.taken.contains(leg)
@@ -68,6 +69,36 @@ impl Resolver<'_> {
         self.events_without_effect(events, &shown);
     }
 
+    /// What packets take in the tunnels that they take. Warns of tunnels that none takes.
+    fn enter_tunnels(&mut self, shown: &mut Shown) {
+        let mut entered: Vec<Leg> = shown.taken.iter().copied().collect();
+        while let Some(leg) = entered.pop() {
+            let Leg::Tunnel { tunnel, forward } = leg else { continue };
+            let Some(path) = &self.tunnels[tunnel] else { continue };
+            let fan = &path.way(forward).fan;
+            for (node, legs) in &fan.at {
+                entered.extend(legs.iter().filter(|leg| shown.taken.insert(**leg)));
+                if legs.len() > 1 {
+                    shown.choices.insert(*node);
+                }
+            }
+        }
+        for index in 0..self.tunnels.len() {
+            let ways = [true, false].map(|forward| Leg::Tunnel { tunnel: index, forward });
+            if let Some(path) = self.tunnels[index].as_ref().filter(|path| path.is_up)
+                && !ways.iter().any(|leg| shown.taken.contains(leg))
+            {
+                let (name, [a, b]) = (path.name.clone(), path.ends.map(|end| &self.nodes[end]));
+                let message = format!(
+                    "tunnel `{name}` carries nothing: no traffic has a shortest way from `{a}` to `{b}` or back"
+                );
+                let help = "let it end at routers that traffic crosses, or take it out";
+                let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("");
+                self.checker.report_key(&["tunnel", &name], found);
+            }
+        }
+    }
+
     fn spare_leg(&mut self, node: NodeId, leg: Leg, first: Leg) {
         let (router, spare, first) = (&self.nodes[node], self.leg_name(leg), self.leg_name(first));
         let message = format!(
@@ -79,12 +110,16 @@ impl Resolver<'_> {
         self.checker.report(&["router", router, "ecmp"], found);
     }
 
-    fn leg_name(&self, leg: Leg) -> String {
+    pub(crate) fn leg_name(&self, leg: Leg) -> String {
         match leg {
             Leg::Link(hop) => format!("link `{}`", self.links[hop.link].name),
             Leg::Circuit { circuit, .. } => {
                 let name = self.draft.circuits.get_index(circuit).map_or("", |(name, _)| name);
                 format!("circuit `{name}`")
+            }
+            Leg::Tunnel { tunnel, .. } => {
+                let name = self.draft.tunnels.get_index(tunnel).map_or("", |(name, _)| name);
+                format!("tunnel `{name}`")
             }
         }
     }
@@ -101,7 +136,7 @@ impl Resolver<'_> {
     fn events_without_effect(&mut self, events: &[EventPath], shown: &Shown) {
         let link = |leg: &Leg| match leg {
             Leg::Link(hop) => Some(hop.link),
-            Leg::Circuit { .. } => None,
+            Leg::Circuit { .. } | Leg::Tunnel { .. } => None,
         };
         let crossed: BTreeSet<usize> = shown.taken.iter().filter_map(link).collect();
         let pairs = || self.draft.events.values().flatten().zip(events);

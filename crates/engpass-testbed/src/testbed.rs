@@ -7,6 +7,7 @@ use engpass_model::link::Link;
 use engpass_model::router::Router;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
+use engpass_model::tunnel::Tunnel;
 use engpass_model::unit::{Duration, Share};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -29,6 +30,8 @@ pub struct Testbed {
     pub links: IndexMap<String, Link>,
     /// Circuits by name.
     pub circuits: IndexMap<String, Circuit>,
+    /// Tunnels by name.
+    pub tunnels: IndexMap<String, Tunnel>,
     /// Traffic by name.
     pub traffic: IndexMap<String, Traffic>,
     /// Events by name.

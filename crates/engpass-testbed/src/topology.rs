@@ -4,6 +4,7 @@ use engpass_model::circuit::Category;
 use engpass_model::queue::Queue;
 use engpass_model::shape::PolicingAction;
 use engpass_model::time::{Pace, Time};
+use engpass_model::tunnel::{Fragment, Tunnel};
 use engpass_model::unit::Share;
 use engpass_model::wire::{Encapsulation, Framing, Medium, ethernet};
 use engpass_outcome::{Path, Step};
@@ -36,6 +37,8 @@ pub struct Topology {
     /// Circuits: those of the file in its order, then those that traffic sources without one bring, in the order of the
     /// traffic. The position breaks ties between cells of several circuits on one NIC.
     pub circuits: Vec<CircuitPath>,
+    /// Tunnels, in the order of the file.
+    pub tunnels: Vec<TunnelPath>,
     /// One path for each traffic table, in the order of the file.
     pub flows: Vec<FlowPath>,
     /// Events, in the order of the file.
@@ -75,18 +78,38 @@ impl Topology {
 
     /// Whether events change what a node sees of the link on which a leg begins.
     pub fn sees_events(&self, node: NodeId, leg: Leg) -> bool {
+        if matches!(leg, Leg::Tunnel { .. }) {
+            // A tunnel is up whatever becomes of the links on its way.
+            return false;
+        }
         let link = self.first_hop(leg).link;
         let end = self.links[link].end_of(node);
         self.events.iter().any(|event| event.link == link && event.seen_by[end])
     }
 
-    /// Links of a leg in its direction.
+    /// Links of a leg in its direction; of a tunnel, those of the way that always takes the first of several legs.
     pub fn hops(&self, leg: Leg) -> Vec<Hop> {
         match leg {
             Leg::Link(hop) => vec![hop],
             Leg::Circuit { circuit, forward: true } => self.circuits[circuit].route.clone(),
             Leg::Circuit { circuit, forward: false } => reversed(&self.circuits[circuit].route),
+            Leg::Tunnel { tunnel, forward } => self.tunnels[tunnel].way(forward).route.clone(),
         }
+    }
+
+    /// Whether a leg drops packets that are too long for it, whoever sent them.
+    pub fn refuses(&self, leg: Leg) -> bool {
+        matches!(leg, Leg::Tunnel { tunnel, .. } if self.tunnels[tunnel].config.fragment == Fragment::None)
+    }
+
+    /// A leg, and all legs that packets in it may take if it is a tunnel.
+    pub fn legs_within(&self, leg: Leg) -> Vec<Leg> {
+        let mut legs = vec![leg];
+        if let Leg::Tunnel { tunnel, forward } = leg {
+            let within = self.tunnels[tunnel].way(forward).fan.legs();
+            legs.extend(within.flat_map(|leg| self.legs_within(leg)));
+        }
+        legs
     }
 
     /// The path over these hops, as that of all packets of a flow.
@@ -104,6 +127,7 @@ impl Topology {
         match leg {
             Leg::Link(hop) => self.links[hop.link].mtu,
             Leg::Circuit { circuit, .. } => self.circuits[circuit].mtu,
+            Leg::Tunnel { tunnel, .. } => self.tunnels[tunnel].mtu,
         }
     }
 }
@@ -222,6 +246,13 @@ pub enum Leg {
         /// Whether it goes from the circuit's `from` to its `to`.
         forward: bool,
     },
+    /// A tunnel from end to end.
+    Tunnel {
+        /// Index of the tunnel.
+        tunnel: usize,
+        /// Whether it goes from the first of the tunnel's ends to the second.
+        forward: bool,
+    },
 }
 
 impl Leg {
@@ -230,6 +261,7 @@ impl Leg {
         match self {
             Self::Link(hop) => Self::Link(hop.back()),
             Self::Circuit { circuit, forward } => Self::Circuit { circuit, forward: !forward },
+            Self::Tunnel { tunnel, forward } => Self::Tunnel { tunnel, forward: !forward },
         }
     }
 }
@@ -254,6 +286,52 @@ pub struct CircuitPath {
     pub clp: bool,
     /// Increment, tolerance and action of the policer at the first switch.
     pub policing: Option<(Pace, Time, PolicingAction)>,
+}
+
+/// Most tunnels that a packet may be in.
+pub const MOST_TUNNELS: usize = 8;
+
+/// A tunnel resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TunnelPath {
+    /// Name in the file.
+    pub name: String,
+    /// What the file says of it.
+    pub config: Tunnel,
+    /// The routers at its ends, in the order of the file.
+    pub ends: [NodeId; 2],
+    /// Whether packets enter it: it is up, and so are those that carry it.
+    pub is_up: bool,
+    /// Tunnels that packets in it are in: 1, and those that carry it.
+    pub depth: usize,
+    /// Largest packet that enters it, in bytes, without the outer headers.
+    pub mtu: u64,
+    /// Bytes of the outer headers.
+    pub added: u64,
+    /// The ways of its outer packets from the first end to the second, and back.
+    pub ways: [TunnelWay; 2],
+}
+
+impl TunnelPath {
+    /// The way of its outer packets in one direction.
+    pub fn way(&self, forward: bool) -> &TunnelWay {
+        &self.ways[usize::from(!forward)]
+    }
+
+    /// The routers at which packets enter it and leave it.
+    pub fn from_to(&self, forward: bool) -> [NodeId; 2] {
+        let [from, to] = self.ends;
+        if forward { [from, to] } else { [to, from] }
+    }
+}
+
+/// The way of a tunnel's outer packets in one direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TunnelWay {
+    /// The links of the way that always takes the first of several legs.
+    pub route: Vec<Hop>,
+    /// All the legs that they may take.
+    pub fan: Fan,
 }
 
 /// Where a traffic table's packets go.
@@ -325,6 +403,18 @@ pub struct Fan {
 }
 
 impl Fan {
+    /// The legs of one way, each with the node at which it begins.
+    pub fn along(legs: impl Iterator<Item = (NodeId, Leg)>) -> Self {
+        let mut at: Vec<(NodeId, Vec<Leg>)> = legs.map(|(node, leg)| (node, vec![leg])).collect();
+        at.sort_unstable();
+        Self { at }
+    }
+
+    /// Whether packets may take several legs anywhere.
+    pub fn has_choice(&self) -> bool {
+        self.at.iter().any(|(_, legs)| legs.len() > 1)
+    }
+
     /// The legs on which packets may go on at a node; none where they do not come to it, and at the end.
     pub fn legs_at(&self, node: NodeId) -> &[Leg] {
         let place = self.at.binary_search_by_key(&node, |(at, _)| *at);

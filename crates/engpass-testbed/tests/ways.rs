@@ -315,7 +315,7 @@ fn steps_of(topology: &Topology, legs: &[Leg]) -> Vec<Step> {
     let step = |leg: &Leg| {
         let hops = topology.hops(*leg);
         let circuit = match leg {
-            Leg::Link(_) => None,
+            Leg::Link(_) | Leg::Tunnel { .. } => None,
             Leg::Circuit { circuit, .. } => Some(*circuit),
         };
         let ends = [hops[0].from, hops[hops.len() - 1].to];

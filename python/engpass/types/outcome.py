@@ -14,6 +14,7 @@ BottleneckKind: TypeAlias = Literal[
     "shaper",
     "policer",
     "token-bucket",
+    "tunnel",
     "router",
     "sending-path",
     "sending-memory",

@@ -10,8 +10,8 @@ from engpass.types.outcome import Path
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Nodes, links, circuits and flows of a point. Runs keep it in the store; readers ignore keys that
-    they do not know."""
+    """Nodes, links, circuits, tunnels and flows of a point. Runs keep it in the store; readers ignore
+    keys that they do not know."""
 
     nodes: list[DrawnNode] = []
     """Hosts, switches and routers."""
@@ -19,6 +19,8 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Links, in the order of the file."""
     circuits: list[DrawnCircuit] = []
     """Circuits, in the order of the file."""
+    tunnels: list[DrawnTunnel] = []
+    """Tunnels, in the order of the file."""
     flows: list[DrawnFlow] = []
     """Traffic, in the order of the file."""
 
@@ -56,6 +58,21 @@ class DrawnCircuit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Node at which it ends."""
     route: list[str] = []
     """The nodes that it crosses."""
+
+
+class DrawnTunnel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tunnel."""
+
+    name: str
+    """Its name."""
+    header: str
+    """What stands around the packets in it: the kind of its header."""
+    ends: list[str]
+    """The routers at its ends."""
+    mtu_bytes: int
+    """The largest packet that enters it, in bytes, without the outer headers."""
+    route: list[str] = []
+    """The nodes that its outer packets cross."""
 
 
 class DrawnFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -333,5 +350,7 @@ class PointPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Next hops at hosts and routers."""
     flows: list[FlowPlan]
     """Traffic, in the order of the file."""
+    tunnels: list[str] = []
+    """Names of the tunnels."""
     events: list[str] = []
     """Names of the events."""

@@ -45,7 +45,11 @@ impl Model {
                 SimError::Ledger(what) => EmulateError::Unsupported(what),
             })?;
         let hops: BTreeMap<(usize, usize), u8> = (point.topology.between_hosts(&point.testbed).iter())
-            .map(|flow| ((flow.from, flow.to), routers(&point.topology, flow.route.iter().map(|hop| hop.to))))
+            .map(|flow| {
+                // In a tunnel routers take nothing of the time to live.
+                let nodes = flow.legs.iter().map(|leg| point.topology.last_hop(*leg).to);
+                ((flow.from, flow.to), routers(&point.topology, nodes))
+            })
             .collect();
         let ways = network.ways().iter().map(|way| Way {
             from: way.from,

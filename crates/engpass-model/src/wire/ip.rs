@@ -8,6 +8,8 @@ pub const UDP_HEADER_BYTES: u64 = 8;
 pub const TCP_HEADER_BYTES: u64 = 20;
 /// The largest UDP payload in an IPv4 packet: 65 535 - 20 - 8.
 pub const MAX_UDP_PAYLOAD: u64 = 65_507;
+/// The longest IP packet: its length field has 16 bits (RFC 791 section 3.1).
+pub const MAX_PACKET_BYTES: u64 = 65_535;
 /// The smallest MTU an IPv4 link may have (RFC 791 section 3.2).
 pub const MIN_MTU: u64 = 68;
 

@@ -17,6 +17,8 @@ pub enum Protocol {
     Tcp,
     /// UDP, protocol 17.
     Udp,
+    /// A packet in a tunnel, with the tunnel's protocol number.
+    Tunnel(u8),
 }
 
 /// What stands in the header of an IPv4 packet (RFC 791 section 3.1).
@@ -52,6 +54,7 @@ impl Ipv4 {
         let protocol = match self.protocol {
             Protocol::Tcp => IpNumber::TCP,
             Protocol::Udp => IpNumber::UDP,
+            Protocol::Tunnel(number) => IpNumber(number),
         };
         let (source, destination) = (self.addresses.0.octets(), self.addresses.1.octets());
         let mut header = Ipv4Header::new(length, self.ttl, protocol, source, destination)

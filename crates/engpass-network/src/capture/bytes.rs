@@ -8,7 +8,7 @@ use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, tcp, udp};
 use engpass_testbed::Topology;
 
-use crate::simulate::{Content, Head, Packet};
+use crate::simulate::{Content, Head, Outer, Packet};
 
 /// Where the bytes of packets come from: the model has none.
 pub trait Packets {
@@ -138,6 +138,37 @@ impl Packets for MadeUp {
         let to = from + (u64::from(head.bytes) - IP_HEADER_BYTES) as usize;
         ip.write(&whole[from..to], out);
     }
+}
+
+/// A packet as it is in a tunnel: with its outer headers, or the fragment of that which they name. Routers have addresses behind those of the
+/// hosts.
+pub(super) fn wrapped(topology: &Topology, outer: &Outer, packet: &[u8]) -> Vec<u8> {
+    let path = &topology.tunnels[outer.tunnel];
+    let header = path.config.header.config();
+    let mut payload = Vec::with_capacity(packet.len() + header.bytes() as usize);
+    header.write(packet, &mut payload);
+    payload.extend_from_slice(packet);
+    let [from, to] = path.from_to(outer.forward).map(|router| address(router - topology.switches));
+    // IPv6 in IPv4 has a number of its own (RFC 4213 section 3.5).
+    let is_v6 = packet.first().is_some_and(|first| first >> 4 == 6);
+    let protocol = if is_v6 && header.bytes() == 0 { 41 } else { header.protocol() };
+    let head = &outer.head;
+    let ip = Ipv4 {
+        addresses: (from, to),
+        id: head.id,
+        offset: head.offset,
+        more: head.more,
+        dont_fragment: false,
+        ttl: head.ttl,
+        dscp: head.priority << 3,
+        ecn: head.ecn,
+        protocol: Protocol::Tunnel(protocol),
+    };
+    let begin = (head.offset as usize).min(payload.len());
+    let end = begin + (u64::from(head.bytes) - IP_HEADER_BYTES) as usize;
+    let mut whole = Vec::new();
+    ip.write(&payload[begin..end.min(payload.len())], &mut whole);
+    whole
 }
 
 /// Append a packet as it passes a link point, from the bytes with which it entered the network: with this time to live and mark, or the

@@ -9,7 +9,7 @@ use engpass_model::wire::frame::{Macs, Tag, write_ethernet};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{Hop, LinkEnds, NodeKind};
 
-use super::bytes::{MadeUp, Packets};
+use super::bytes::{self, MadeUp, Packets};
 use super::pcapng::LinkType;
 use super::point::Form;
 use crate::simulate::{Cell, Packet, Passing, Pdu, Unit};
@@ -28,13 +28,17 @@ pub(super) struct LinkBytes {
     topology: Topology,
     packets: Box<dyn Packets>,
     made_up: MadeUp,
-    /// Addresses of frames, by transmitter, that of the host or router before it, flow and direction.
-    macs: BTreeMap<(usize, usize, usize, bool), Macs>,
+    /// Addresses of frames.
+    macs: BTreeMap<MacKey, Macs>,
     /// By transmitter, circuit and direction.
     circuits: BTreeMap<(usize, usize, bool), Circuit>,
     pub(super) bad_pdus: u64,
     ip: Vec<u8>,
 }
+
+/// What the addresses of a frame depend on: its transmitter, that of the host or router before it, the flow and its direction, and the tunnel it
+/// is in.
+type MacKey = (usize, usize, usize, bool, Option<(usize, bool)>);
 
 /// A direction of a circuit at a link point.
 #[derive(Default)]
@@ -81,17 +85,26 @@ impl LinkBytes {
                 let macs = self.macs(passing.port, packet);
                 let link = &self.topology.links[passing.port / 2];
                 let tag = link.vlan.then_some(Tag { priority: packet.head.priority, vlan: VLAN });
-                self.ip.clear();
-                self.packets.write(packet, &mut self.ip);
+                self.write_ip(packet);
                 write_ethernet(macs, tag, &self.ip, out);
                 Written::Packet(LinkType::Ethernet)
             }
             (Unit::Packet(packet), _) => {
-                self.packets.write(packet, out);
+                self.write_ip(packet);
+                out.extend_from_slice(&self.ip);
                 Written::Packet(LinkType::Raw)
             }
             (Unit::Cell(cell), Form::Cells | Form::RawCells) => self.write_cell(passing, cell, out),
             (Unit::Cell(cell), _) => self.write_pdu(passing, cell, out),
+        }
+    }
+
+    /// Put a packet with its outer headers into `ip`.
+    fn write_ip(&mut self, packet: &Packet) {
+        self.ip.clear();
+        self.packets.write(packet, &mut self.ip);
+        for outer in &packet.outer {
+            self.ip = bytes::wrapped(&self.topology, outer, &self.ip);
         }
     }
 
@@ -139,7 +152,8 @@ impl LinkBytes {
         if self.form == Form::Ip {
             return match &cell.pdu {
                 Pdu::Packet(packet) => {
-                    self.packets.write(packet, out);
+                    self.write_ip(packet);
+                    out.extend_from_slice(&self.ip);
                     Written::Packet(LinkType::Raw)
                 }
                 Pdu::Generated(_) => Written::Nothing,
@@ -173,8 +187,7 @@ impl LinkBytes {
         let macs = Macs { source, destination };
         match &cell.pdu {
             Pdu::Packet(packet) => {
-                self.ip.clear();
-                self.packets.write(packet, &mut self.ip);
+                self.write_ip(packet);
                 encapsulation.write_sdu(macs, &self.ip, out);
             }
             // A PDU of one cell; of what is in it the model says nothing.
@@ -193,7 +206,8 @@ impl LinkBytes {
     /// The addresses of a packet's frame: switches leave them as they are, hosts and routers write their own.
     fn macs(&mut self, port: usize, packet: &Packet) -> Macs {
         let topology = &self.topology;
-        let key = (port, packet.framed_at, packet.flow, packet.back);
+        let tunnel = packet.outer.last().map(|outer| (outer.tunnel, outer.forward));
+        let key = (port, packet.framed_at, packet.flow, packet.back, tunnel);
         *self.macs.entry(key).or_insert_with(|| {
             let ends = |port: usize| (topology.links[port / 2].ends[1 - port % 2], port ^ 1);
             let (mut node, mut at) = ends(port);
@@ -209,6 +223,10 @@ impl LinkBytes {
 /// Where the packets of a flow go on from a switch, which has no choice.
 fn next_hop(topology: &Topology, packet: &Packet, node: usize) -> Option<Hop> {
     let flow = &topology.flows[packet.flow];
+    if let Some(outer) = packet.outer.last() {
+        let legs = topology.tunnels[outer.tunnel].way(outer.forward).fan.legs_at(node);
+        return legs.first().map(|leg| topology.first_hop(*leg));
+    }
     match &flow.fans {
         Some(fans) => {
             let legs = fans[usize::from(packet.back)].legs_at(node);

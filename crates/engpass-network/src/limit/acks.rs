@@ -65,8 +65,8 @@ impl Sharing {
     }
 
     /// Whether packets of one flow alone, in one direction, choose from these ways at a router.
-    pub(super) fn is_own_group(&self, node: NodeId, legs: Vec<Leg>) -> bool {
-        self.groups.get(&(node, legs)) == Some(&1)
+    pub(super) fn is_own_group(&self, node: NodeId, legs: &[Leg]) -> bool {
+        self.groups.get(&(node, legs.to_vec())) == Some(&1)
     }
 }
 
@@ -74,8 +74,8 @@ impl Sharing {
 /// back.
 pub(super) fn possible_hops(topology: &Topology, path: &FlowPath) -> Vec<Hop> {
     let fans = path.fans.iter().flat_map(|fans| fans.iter()).flat_map(|fan| fan.legs());
-    let hops = fans.flat_map(|leg| topology.hops(leg));
-    path.route.iter().copied().chain(hops).collect()
+    let legs = path.legs.iter().copied().chain(fans).flat_map(|leg| topology.legs_within(leg));
+    legs.flat_map(|leg| topology.hops(leg)).collect()
 }
 
 impl Builder<'_> {
@@ -90,6 +90,8 @@ impl Builder<'_> {
         if !nothing_happens
             || !tcp.full_segments
             || path.fans.is_some()
+            // What is in a tunnel may be fragmented.
+            || path.legs.iter().any(|leg| matches!(leg, Leg::Tunnel { .. }))
             || !self.sharing.is_alone(self.topology, path)
         {
             return 0.0;

@@ -161,9 +161,10 @@ fn note(users: &mut BTreeMap<Line, Vec<usize>>, line: Line, flow: usize) {
 fn goes_first(topology: &Topology, flow: usize) -> bool {
     let path = &topology.flows[flow];
     let fans = path.fans.iter().flat_map(|fans| fans.iter()).flat_map(|fan| fan.legs());
-    path.legs.iter().copied().chain(fans).any(|leg| match leg {
+    let legs = path.legs.iter().copied().chain(fans).flat_map(|leg| topology.legs_within(leg));
+    legs.into_iter().any(|leg| match leg {
         Leg::Circuit { circuit, .. } => topology.circuits[circuit].category == Category::Cbr,
-        Leg::Link(_) => false,
+        Leg::Link(_) | Leg::Tunnel { .. } => false,
     })
 }
 

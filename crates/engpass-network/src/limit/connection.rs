@@ -89,7 +89,7 @@ pub(super) fn connection(
     let writes = sends.occupation(Side::Send, config.send_path);
     let reads = reads.occupation(Side::Receive, config.receive_path);
     let crossing = |spread: &Spread, pick: Pick, payload: u64| {
-        Travel::new(testbed, topology, spread, pick).of(vec![Packet { payload, at: 0 }]).last
+        Travel::new(testbed, topology, spread, pick).of(vec![Packet::new(payload, 0)]).last
     };
     let back = crossing(&lane.back, Pick::Shortest, header);
     let round_trip = |payload: u64, pick: Pick| {
@@ -131,7 +131,9 @@ fn widest(topology: &Topology, path: &FlowPath, lane: &Lane) -> u64 {
     // Every leg leads to a later stop.
     for (place, stop) in stops.iter().enumerate() {
         for onward in &stop.onward {
-            let mtu = topology.mtu(onward.leg).min(widest[place]);
+            // Routers may fragment what is in a tunnel.
+            let leg = onward.by.leg().filter(|_| stop.tunnels.is_empty());
+            let mtu = leg.map_or(u64::MAX, |leg| topology.mtu(leg)).min(widest[place]);
             widest[onward.to] = mtu.max(widest[onward.to]);
         }
     }

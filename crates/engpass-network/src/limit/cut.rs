@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use engpass_testbed::topology::{Hop, Leg, NodeId, NodeKind};
-use engpass_testbed::{Spread, Topology};
+use engpass_testbed::{Move, Spread, Stop, Topology};
 
 use super::ROUNDING;
 use super::demand::{Builder, Demand};
@@ -54,12 +54,13 @@ impl Builder<'_> {
     /// The stops of a lane of equal datagrams at which turns are certain.
     pub(super) fn turns(&self, demand: &Demand<'_>, there: &There) -> BTreeMap<usize, Turns> {
         let mut turns = BTreeMap::new();
-        for (place, stop) in demand.lane.there.stops.iter().enumerate().filter(|(_, stop)| stop.in_turns) {
+        let own = |stop: &&Stop| stop.in_turns && stop.tunnels.is_empty();
+        for (place, stop) in demand.lane.there.stops.iter().enumerate().filter(|(_, stop)| own(stop)) {
             let NodeKind::Router(router) = self.topology.kind(stop.node) else {
                 unreachable!("only routers choose")
             };
-            let legs: Vec<Leg> = stop.onward.iter().map(|onward| onward.leg).collect();
-            if !self.sharing.is_own_group(stop.node, legs) {
+            let legs: Vec<Leg> = stop.onward.iter().filter_map(|onward| onward.by.leg()).collect();
+            if !self.sharing.is_own_group(stop.node, &legs) {
                 continue;
             }
             let bits = || there.arriving[place].parts.iter().map(Part::bits);
@@ -68,8 +69,8 @@ impl Builder<'_> {
             if shortest <= 0.0 {
                 continue;
             }
-            let above = stop.onward.iter().map(|onward| {
-                let link = &self.topology.links[self.topology.first_hop(onward.leg).link].name;
+            let above = legs.iter().zip(&stop.onward).map(|(leg, onward)| {
+                let link = &self.topology.links[self.topology.first_hop(*leg).link].name;
                 let weight = f64::from(self.testbed.routers[router].ecmp.weight(link));
                 weight * (1.0 - onward.share) * longest
             });
@@ -220,24 +221,36 @@ fn follow(
     // Links before each stop, and what comes to it.
     let mut arriving = vec![(0, 0.0); stops.len()];
     arriving[0].1 = sent;
+    // At a node that packets have come to before, where they enter or leave a tunnel.
+    let mut is_known = vec![false; stops.len()];
     for (place, stop) in stops.iter().enumerate() {
         let (first, comes) = arriving[place];
         let gate = gates.get(&(first, Spot::Node(stop.node)));
-        let comes = level(levels, first).nodes.entry(stop.node).or_insert(Joint::OPEN).add(gate, comes);
+        let comes = if is_known[place] {
+            comes
+        } else {
+            level(levels, first).nodes.entry(stop.node).or_insert(Joint::OPEN).add(gate, comes)
+        };
         let turns = lane.turns.get(&place).filter(|_| !back);
         for (index, onward) in stop.onward.iter().enumerate() {
             let mut passes = comes.min(turns.map_or(f64::INFINITY, |turns| {
                 comes * onward.share * turns.ratio + lane.span.rate(turns.above[index])
             }));
-            let hops = topology.hops(onward.leg);
+            let Move::Leg(own) = onward.by else {
+                is_known[onward.to] = true;
+                let (links, sum) = &mut arriving[onward.to];
+                (*links, *sum) = (first, *sum + passes);
+                continue;
+            };
+            let hops = topology.hops(own);
             for (position, hop) in hops.iter().enumerate() {
                 let here = level(levels, first + position);
                 here.inside += if position > 0 { passes } else { 0.0 };
                 let (line, legs) = here.lines.entry(*hop).or_insert((Joint::OPEN, BTreeMap::new()));
                 let gate = |spot| gates.get(&(first + position, spot));
                 passes = line.add(gate(Spot::Line(*hop)), passes);
-                let leg = legs.entry(onward.leg).or_insert(Joint::OPEN);
-                passes = leg.add(gate(Spot::Leg(*hop, onward.leg)), passes);
+                let leg = legs.entry(own).or_insert(Joint::OPEN);
+                passes = leg.add(gate(Spot::Leg(*hop, own)), passes);
             }
             let (links, sum) = &mut arriving[onward.to];
             (*links, *sum) = (first + hops.len(), *sum + passes);

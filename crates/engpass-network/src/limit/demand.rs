@@ -48,6 +48,8 @@ pub(super) enum Resource {
     Bucket(usize, NodeId),
     /// The same where the bucket is too small for a frame and lets nothing through.
     Closed(usize, NodeId),
+    /// A tunnel, for packets that are too long for it.
+    Refusing(usize),
     /// What a lane's application offers, in units.
     Application(usize),
     /// Payload bits per second that the windows of a lane's connections let through.

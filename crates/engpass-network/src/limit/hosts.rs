@@ -46,7 +46,7 @@ impl<'a> Builder<'a> {
         let packets = (0..cut.count).map(|index| {
             let payload = cut.payload(index);
             at += send.fragment(if index == 0 { payload - UDP_HEADER_BYTES } else { payload });
-            Packet { payload, at }
+            Packet::new(payload, at)
         });
         let arrived = self.shortest(&demand.lane.there, packets.collect());
         arrived.last + receive.datagram(message, arrived.packets)
@@ -55,7 +55,7 @@ impl<'a> Builder<'a> {
     /// Picoseconds that a TCP segment takes to its receiver if it meets nothing else.
     pub(super) fn idle_segment(&self, demand: &Demand<'_>, header: u64, payload: u64) -> u64 {
         let [send, receive] = self.occupations(demand.traffic, demand.path);
-        let formed = vec![Packet { payload: header + payload, at: send.segment() }];
+        let formed = vec![Packet::new(header + payload, send.segment())];
         let arrived = self.shortest(&demand.lane.there, formed);
         arrived.last + receive.segment() + receive.bytes(payload)
     }

@@ -7,17 +7,26 @@ use engpass_model::time::Pace;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use engpass_model::wire::{Encapsulation, Framing, ethernet};
 use engpass_testbed::topology::{CircuitPath, Hop, Leg, Line, NodeId, NodeKind};
-use engpass_testbed::{Onward, Spread, Testbed, Topology};
+use engpass_testbed::{Move, Onward, Spread, Testbed, Topology};
 
 use super::layers::Wire;
 
 /// A packet of a unit.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Packet {
     /// Bytes of IP payload.
     pub(super) payload: u64,
     /// Its arrival, as a whole, at the current place of the computation, in picoseconds.
     pub(super) at: u64,
+    /// By tunnel that it is in, the packet that entered: its number, and its bytes of IP payload.
+    entered: Vec<(usize, u64)>,
+}
+
+impl Packet {
+    /// A packet at its sender.
+    pub(super) fn new(payload: u64, at: u64) -> Self {
+        Self { payload, at, entered: Vec::new() }
+    }
 }
 
 /// Something that serves bytes or cells one after the other: a line, or a shaper.
@@ -67,8 +76,8 @@ pub(super) struct Travel<'a> {
     topology: &'a Topology,
     spread: &'a Spread,
     pick: Pick,
-    /// Of a lone packet with so many bytes of IP payload at a stop.
-    known: BTreeMap<(usize, u64), Arrived>,
+    /// Of a lone packet with so many bytes of IP payload at a stop, in tunnels that packets of so many entered.
+    known: BTreeMap<(usize, u64, Vec<u64>), Arrived>,
 }
 
 impl<'a> Travel<'a> {
@@ -90,29 +99,36 @@ impl<'a> Travel<'a> {
                     return Arrived { last, packets: packets.len() as u64 };
                 }
                 [only] => {
-                    packets = cross(self.testbed, self.topology, only.leg, packets);
+                    packets = self.by(only.by, packets);
                     stop = only.to;
                 }
                 _ => break,
             }
         }
         let mut all = Arrived { last: 0, packets: 0 };
+        // Fragments that are put together at the end of a tunnel come from there as one.
+        let mut counted = Vec::new();
         for packet in packets {
-            let one = self.lone(stop, packet.payload);
+            let one = self.lone(stop, &packet);
             all.last = all.last.max(packet.at + one.last);
-            all.packets += one.packets;
+            if packet.entered.is_empty() || !counted.contains(&packet.entered) {
+                all.packets += one.packets;
+            }
+            counted.push(packet.entered);
         }
         all
     }
 
     /// Of a packet at a stop with several ways, from its arrival there on.
-    fn lone(&mut self, stop: usize, payload: u64) -> Arrived {
-        if let Some(known) = self.known.get(&(stop, payload)) {
+    fn lone(&mut self, stop: usize, packet: &Packet) -> Arrived {
+        let entered: Vec<u64> = packet.entered.iter().map(|(_, payload)| *payload).collect();
+        let key = (stop, packet.payload, entered);
+        if let Some(known) = self.known.get(&key) {
             return *known;
         }
         let mut picked: Option<Arrived> = None;
         for onward in self.onward(stop) {
-            let packets = cross(self.testbed, self.topology, onward.leg, vec![Packet { payload, at: 0 }]);
+            let packets = self.by(onward.by, vec![Packet { at: 0, ..packet.clone() }]);
             let one = self.from(onward.to, packets);
             picked = Some(picked.map_or(one, |known| Arrived {
                 last: match self.pick {
@@ -123,8 +139,17 @@ impl<'a> Travel<'a> {
             }));
         }
         let picked = picked.expect("there are several ways");
-        self.known.insert((stop, payload), picked);
+        self.known.insert(key, picked);
         picked
+    }
+
+    /// Packets take what leads on from a stop.
+    fn by(&self, by: Move, packets: Vec<Packet>) -> Vec<Packet> {
+        match by {
+            Move::Leg(leg) => cross(self.testbed, self.topology, leg, packets),
+            Move::Enter(leg) => enter(self.topology, leg, packets),
+            Move::Leave => leave(packets),
+        }
     }
 
     /// The legs that count at a stop.
@@ -134,19 +159,55 @@ impl<'a> Travel<'a> {
     }
 }
 
-/// A leg takes packets to the node at its end, and the node passes them on. They are cut if they are too long for the leg.
-fn cross(testbed: &Testbed, topology: &Topology, leg: Leg, packets: Vec<Packet>) -> Vec<Packet> {
+/// Packets are cut if they are too long for a leg.
+fn cut(topology: &Topology, leg: Leg, packets: Vec<Packet>) -> Vec<Packet> {
     let mtu = topology.mtu(leg);
     let cut = |packet: Packet| {
-        Fragments::cut(&[packet.payload], mtu).into_iter().map(move |payload| Packet { payload, ..packet })
+        let fragments = Fragments::cut(&[packet.payload], mtu).into_iter();
+        fragments.map(move |payload| Packet { payload, ..packet.clone() })
     };
-    let mut packets: Vec<Packet> = packets.into_iter().flat_map(cut).collect();
+    packets.into_iter().flat_map(cut).collect()
+}
+
+/// Packets enter a tunnel.
+fn enter(topology: &Topology, leg: Leg, packets: Vec<Packet>) -> Vec<Packet> {
+    let Leg::Tunnel { tunnel, .. } = leg else { unreachable!("packets enter tunnels") };
+    let added = topology.tunnels[tunnel].added;
+    let mut packets = cut(topology, leg, packets);
+    for (number, packet) in packets.iter_mut().enumerate() {
+        packet.entered.push((number, packet.payload));
+        packet.payload += added;
+    }
+    packets
+}
+
+/// Packets leave a tunnel: what was cut in it is put together when the last fragment is there.
+fn leave(packets: Vec<Packet>) -> Vec<Packet> {
+    let mut whole: Vec<Packet> = Vec::new();
+    for packet in packets {
+        match whole.iter_mut().find(|known| known.entered == packet.entered) {
+            Some(known) => known.at = known.at.max(packet.at),
+            None => whole.push(packet),
+        }
+    }
+    for packet in &mut whole {
+        (_, packet.payload) = packet.entered.pop().expect("packets are in a tunnel");
+    }
+    // They go on in the order in which they are whole.
+    whole.sort_by_key(|packet| packet.at);
+    whole
+}
+
+/// A leg takes packets to the node at its end, and the node passes them on. They are cut if they are too long for the leg.
+fn cross(testbed: &Testbed, topology: &Topology, leg: Leg, packets: Vec<Packet>) -> Vec<Packet> {
+    let mut packets = cut(topology, leg, packets);
     match leg {
         Leg::Link(hop) => frames(topology, hop, &mut packets),
         Leg::Circuit { circuit, forward } => {
             let CircuitPath { encapsulation, shaping, .. } = topology.circuits[circuit];
             cells(topology, &topology.hops(leg), encapsulation, shaping.filter(|_| forward), &mut packets);
         }
+        Leg::Tunnel { .. } => unreachable!("packets enter tunnels, and cross what is in them"),
     }
     forward(testbed, topology, topology.last_hop(leg).to, &mut packets);
     packets

@@ -30,8 +30,10 @@ pub enum Layer {
     Trailer,
     /// LLC/SNAP, PPP, PPPoE, a bridged Ethernet header, LANE: all between AAL5 and IP, its own padding included.
     Encapsulation,
-    /// IP headers, one for every fragment.
+    /// IP headers, one for every packet on the line; of packets in a tunnel the outer ones.
     IpHeader,
+    /// What tunnels add behind the outer IP header: their own headers, and the IP headers of the packets that they carry.
+    TunnelHeader,
     /// UDP or TCP header.
     TransportHeader,
     /// What the application gave.
@@ -40,7 +42,7 @@ pub enum Layer {
 
 impl Layer {
     /// All layers, from the outside to the inside.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Physical,
         Self::CellHeader,
         Self::FrameHeader,
@@ -48,6 +50,7 @@ impl Layer {
         Self::Trailer,
         Self::Encapsulation,
         Self::IpHeader,
+        Self::TunnelHeader,
         Self::TransportHeader,
         Self::Payload,
     ];
@@ -88,6 +91,13 @@ impl Layers {
         }
     }
 
+    /// So many bytes of what counts as payload belong to this layer.
+    fn names(&mut self, layer: Layer, bytes: u64) {
+        let parts = bytes * 8 * self.parts_per_bit;
+        self.parts[layer as usize] += parts;
+        self.parts[Layer::Payload as usize] -= parts;
+    }
+
     fn put(&mut self, layer: Layer, bytes: u64) {
         self.parts[layer as usize] += bytes * 8 * self.parts_per_bit;
     }
@@ -99,8 +109,14 @@ pub(crate) struct Sum([u64; Sum::KEPT.len()]);
 
 impl Sum {
     /// The others are the same for every packet.
-    const KEPT: [Layer; 5] =
-        [Layer::IpHeader, Layer::Padding, Layer::Encapsulation, Layer::TransportHeader, Layer::Payload];
+    const KEPT: [Layer; 6] = [
+        Layer::IpHeader,
+        Layer::Padding,
+        Layer::Encapsulation,
+        Layer::TunnelHeader,
+        Layer::TransportHeader,
+        Layer::Payload,
+    ];
 
     /// `count` more with these layers.
     pub(crate) fn add(&mut self, layers: &Layers, count: u64) {
@@ -118,8 +134,8 @@ impl Sum {
         padding: u64,
         (transport, payload): (u64, u64),
     ) {
-        // In the order of what is kept; nothing is between a frame and IP.
-        let bytes = [count * IP_HEADER_BYTES, padding, 0, transport, payload];
+        // In the order of what is kept; nothing is between a frame and IP, and these are in no tunnel.
+        let bytes = [count * IP_HEADER_BYTES, padding, 0, 0, transport, payload];
         for (sum, bytes) in self.0.iter_mut().zip(bytes) {
             *sum += bytes * 8 * wire.parts_per_bit;
         }
@@ -137,14 +153,34 @@ impl Sum {
     }
 }
 
-/// Tell what MTUs, one after the other, make of so many packets of this length behind their IP headers: lengths, and how many packets have them.
-fn tell_cut(mtus: &[u64], (length, count): (u64, u64), tell: &mut dyn FnMut(u64, u64)) {
-    let Some((mtu, behind)) = mtus.split_first() else { return tell(length, count) };
-    let cut = Fragments::of(length, *mtu);
-    if cut.count > 1 {
-        tell_cut(behind, (cut.full, (cut.count - 1) * count), tell);
+/// What happens to a packet on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It is fragmented where it is longer than this MTU.
+    Cut(u64),
+    /// It enters a tunnel that adds so many bytes.
+    Wrap(u64),
+}
+
+/// Tell what changes, one after the other, make of so many packets of this length behind their IP headers: lengths, and how many packets have
+/// them. Returns the bytes that tunnels have added to all of them.
+fn tell_changed(changes: &[Change], (length, count): (u64, u64), tell: &mut dyn FnMut(u64, u64)) -> u64 {
+    let Some((change, behind)) = changes.split_first() else {
+        tell(length, count);
+        return 0;
+    };
+    match *change {
+        Change::Cut(mtu) => {
+            let cut = Fragments::of(length, mtu);
+            let first = if cut.count > 1 {
+                tell_changed(behind, (cut.full, (cut.count - 1) * count), tell)
+            } else {
+                0
+            };
+            first + tell_changed(behind, (cut.last, count), tell)
+        }
+        Change::Wrap(added) => count * added + tell_changed(behind, (length + added, count), tell),
     }
-    tell_cut(behind, (cut.last, count), tell);
 }
 
 impl AddAssign for Layers {
@@ -223,24 +259,30 @@ impl Wire {
         layers
     }
 
-    /// What these MTUs, one after the other, make of an IP packet with a transport header of `transport` bytes and `payload` bytes behind it.
-    pub(crate) fn cut(&self, transport: u64, payload: u64, mtus: &[u64]) -> Layers {
+    /// What these changes, one after the other, make of an IP packet with a transport header of `transport` bytes and `payload` bytes behind it.
+    pub(crate) fn changed(&self, transport: u64, payload: u64, changes: &[Change]) -> Layers {
         let mut layers = self.nothing();
-        tell_cut(mtus, (transport + payload, 1), &mut |length, count| {
+        let added = tell_changed(changes, (transport + payload, 1), &mut |length, count| {
             layers.add_times(&self.packet(0, length), count);
         });
         // The first fragment, or the first ones, have the transport's header.
-        let header = transport * 8 * layers.parts_per_bit;
-        layers.parts[Layer::TransportHeader as usize] += header;
-        layers.parts[Layer::Payload as usize] -= header;
+        layers.names(Layer::TransportHeader, transport);
+        layers.names(Layer::TunnelHeader, added);
         layers
     }
 
-    /// Its [`units`](Self::units), for so many bytes behind the IP header before it is cut.
-    pub(crate) fn units_cut(&self, bytes: u64, mtus: &[u64]) -> u64 {
+    /// Its [`units`](Self::units), for so many bytes behind the IP header before anything happens to it.
+    pub(crate) fn units_changed(&self, bytes: u64, changes: &[Change]) -> u64 {
         let mut units = 0;
-        tell_cut(mtus, (bytes, 1), &mut |length, count| units += self.units(length) * count);
+        tell_changed(changes, (bytes, 1), &mut |length, count| units += self.units(length) * count);
         units
+    }
+
+    /// An IP packet behind whose header so many bytes are of tunnels.
+    pub(crate) fn in_tunnel(&self, added: u64, transport: u64, payload: u64) -> Layers {
+        let mut layers = self.packet(transport, added + payload);
+        layers.names(Layer::TunnelHeader, added);
+        layers
     }
 
     /// Cells of an IP packet with so many bytes behind its header, or bytes of its frame, physical framing apart.
@@ -329,6 +371,26 @@ impl Wire {
 mod tests {
     use super::*;
 
+    /// A GRE header of 24 bytes around 1500 bytes, fragmented for 1500: 1500 and 44 (RFC 4459 section 3.1); around the fragments of the packet for
+    /// 1476: 1500 and 68.
+    #[test]
+    fn a_tunnel_adds_its_headers_to_each_packet_once() {
+        let wire = Wire { line_rate: 1, parts_per_bit: 1, carrier: Carrier::Packets { overhead: 0 } };
+        let bytes = |layers: &Layers| {
+            Layer::ALL
+                .map(|layer| layers.parts(layer) / 8)
+                .into_iter()
+                .filter(|bytes| *bytes > 0)
+                .collect::<Vec<_>>()
+        };
+        let outer = wire.changed(8, 1472, &[Change::Wrap(24), Change::Cut(1500)]);
+        assert_eq!(bytes(&outer), [40, 24, 8, 1472]);
+        let inner = wire.changed(8, 1472, &[Change::Cut(1476), Change::Wrap(24), Change::Cut(1500)]);
+        assert_eq!(bytes(&inner), [40, 48, 8, 1472]);
+        assert_eq!([outer.line() / 8, inner.line() / 8], [1544, 1568]);
+        assert_eq!(wire.units_changed(1480, &[Change::Wrap(24), Change::Cut(1500)]), 1544);
+    }
+
     /// What is cut in one step is what is cut packet by packet, also where a fragment is cut again and a header is longer than one.
     #[test]
     fn cut_at_once_is_cut_one_by_one() {
@@ -344,9 +406,10 @@ mod tests {
                 for (transport, payload) in [(8, 0), (8, 1472), (8, 1473), (60, 5000), (60, 1), (8, 65_000)] {
                     let cut = |all: Vec<u64>, mtu: &u64| Fragments::cut(&all, *mtu);
                     let packets = mtus.iter().fold(vec![transport + payload], cut);
-                    assert_eq!(wire.cut(transport, payload, mtus), wire.packets(transport, &packets));
+                    let changes: Vec<Change> = mtus.iter().map(|mtu| Change::Cut(*mtu)).collect();
+                    assert_eq!(wire.changed(transport, payload, &changes), wire.packets(transport, &packets));
                     let units: u64 = packets.iter().map(|length| wire.units(*length)).sum();
-                    assert_eq!(wire.units_cut(transport + payload, mtus), units);
+                    assert_eq!(wire.units_changed(transport + payload, &changes), units);
                 }
             }
         }

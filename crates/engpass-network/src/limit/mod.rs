@@ -255,7 +255,8 @@ fn sends_over(topology: &Topology, path: &FlowPath, line: (usize, NodeId)) -> bo
     match &path.fans {
         None => path.route.iter().any(|hop| (hop.link, hop.from) == line),
         Some(fans) => {
-            fans[0].legs().flat_map(|leg| topology.hops(leg)).any(|hop| (hop.link, hop.from) == line)
+            let legs = fans[0].legs().flat_map(|leg| topology.legs_within(leg));
+            legs.flat_map(|leg| topology.hops(leg)).any(|hop| (hop.link, hop.from) == line)
         }
     }
 }

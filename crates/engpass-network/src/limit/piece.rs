@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engpass_model::wire::Encapsulation;
-use engpass_model::wire::ip::Fragments;
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use engpass_testbed::topology::{Hop, Leg, NodeId};
 use engpass_testbed::{Spread, Topology};
 
@@ -14,6 +14,8 @@ use super::layers::{Layer, Layers, Wire};
 pub(super) struct Part {
     /// How many there are in the mean: 0 where only an event makes packets come, or a datagram of another length.
     pub(super) count: f64,
+    /// Bytes of tunnels in each.
+    pub(super) added: u64,
     /// Bytes of the transport header in each.
     pub(super) header: u64,
     /// Bytes of payload in each.
@@ -23,7 +25,17 @@ pub(super) struct Part {
 impl Part {
     /// One packet.
     pub(super) fn one(header: u64, data: u64) -> Self {
-        Self { count: 1.0, header, data }
+        Self { count: 1.0, added: 0, header, data }
+    }
+
+    /// Layers of one of them on a line.
+    pub(super) fn on(&self, wire: &Wire) -> Layers {
+        wire.in_tunnel(self.added, self.header, self.data)
+    }
+
+    /// Bytes of one of them as an IP packet.
+    fn bytes(&self) -> u64 {
+        IP_HEADER_BYTES + self.added + self.header + self.data
     }
 
     /// Bits of its payload.
@@ -47,15 +59,19 @@ pub(super) struct Piece {
     pub(super) share: f64,
     /// Whether all of them cross it, because there is no choice before it.
     pub(super) surely: bool,
-    /// The smallest MTU up to there; of several ways to it the one with the largest of these.
+    /// The smallest MTU up to there, but for those inside tunnels; of several ways to it the one with the largest of these.
     pub(super) mtu: u64,
+    /// Bytes that tunnels add to each packet that has not been cut there; of several ways to it the fewest.
+    pub(super) added: u64,
+    /// The tunnel that drops the packets before they come to this line, if one does.
+    pub(super) refused: Option<usize>,
 }
 
 impl Piece {
     /// The circuit that it is in, and whether that is taken forward.
     pub(super) fn circuit(&self) -> Option<(usize, bool)> {
         match self.leg {
-            Leg::Link(_) => None,
+            Leg::Link(_) | Leg::Tunnel { .. } => None,
             Leg::Circuit { circuit, forward } => Some((circuit, forward)),
         }
     }
@@ -111,8 +127,21 @@ pub(super) struct Arriving {
     pub(super) level: usize,
     pub(super) parts: Vec<Part>,
     surely: bool,
-    /// The smallest MTU up to there; of several ways to it the one with the largest of these.
+    /// The smallest MTU up to there, but for those inside tunnels; of several ways to it the one with the largest of these.
     pub(super) mtu: u64,
+    /// By tunnel that packets are in, those that entered it.
+    entered: Vec<Vec<Part>>,
+    /// The tunnel that they are entering, if it drops some of them.
+    refused: Option<usize>,
+}
+
+impl Arriving {
+    /// What comes to a stop over this many links.
+    fn add(&mut self, level: usize, surely: bool, mtu: u64, parts: Vec<Part>) {
+        self.surely &= surely;
+        (self.level, self.mtu) = (level, self.mtu.max(mtu));
+        parts.into_iter().for_each(|part| add(&mut self.parts, part));
+    }
 }
 
 /// All links of a spread in the order of their levels, and what comes to each of its stops, of a unit that its sender sends as these packets.
@@ -123,7 +152,14 @@ pub(super) fn pieces(
     sent: Vec<Part>,
     cut: bool,
 ) -> (Vec<Piece>, Vec<Arriving>) {
-    let nothing = |_| Arriving { level: 0, parts: Vec::new(), surely: true, mtu: 0 };
+    let nothing = |_| Arriving {
+        level: 0,
+        parts: Vec::new(),
+        surely: true,
+        mtu: 0,
+        entered: Vec::new(),
+        refused: None,
+    };
     let mut arriving: Vec<Arriving> = (0..spread.stops.len()).map(nothing).collect();
     (arriving[0].parts, arriving[0].mtu) = (sent, u64::MAX);
     let mut pieces: Vec<Piece> = Vec::new();
@@ -131,38 +167,72 @@ pub(super) fn pieces(
     for (place, stop) in spread.stops.iter().enumerate() {
         for onward in &stop.onward {
             let here = &arriving[place];
-            let mtu = topology.mtu(onward.leg);
+            let surely = here.surely && stop.onward.len() == 1;
+            let mut entered = here.entered.clone();
+            let Some(leg) = onward.by.leg() else {
+                // The end of a tunnel has put together what was cut in it.
+                let parts = entered.pop().expect("packets are in a tunnel");
+                let (level, mtu) = (here.level, here.mtu);
+                arriving[onward.to].add(level, surely, mtu, parts);
+                arriving[onward.to].entered = entered;
+                continue;
+            };
+            let mtu = topology.mtu(leg);
             let mut parts = Vec::new();
             for part in &here.parts {
                 let part = Part { count: part.count * onward.share, ..*part };
                 if cut { cut_into(&mut parts, part, mtu) } else { add(&mut parts, part) }
             }
-            let surely = here.surely && stop.onward.len() == 1;
-            let (level, mtu) = (here.level, here.mtu.min(mtu));
-            let hops = topology.hops(onward.leg);
+            let mtu = if stop.tunnels.is_empty() { here.mtu.min(mtu) } else { here.mtu };
+            let level = here.level;
+            if let Leg::Tunnel { tunnel, .. } = leg {
+                let too_long = |part: &Part| part.count > 0.0 && part.bytes() > topology.mtu(leg);
+                let refused = topology.refuses(leg) && here.parts.iter().any(too_long);
+                entered.push(parts.clone());
+                let bytes = topology.tunnels[tunnel].added;
+                parts.iter_mut().for_each(|part| part.added += bytes);
+                arriving[onward.to].add(level, surely, mtu, parts);
+                arriving[onward.to].entered = entered;
+                arriving[onward.to].refused = refused.then_some(tunnel);
+                continue;
+            }
+            let refused = here.refused;
+            let hops = topology.hops(leg);
+            let added = stop.tunnels.iter().map(|tunnel| topology.tunnels[*tunnel].added).sum();
             for (position, hop) in hops.iter().enumerate() {
                 let new = pieces.len();
-                let index = *known.entry((onward.leg, position)).or_insert(new);
+                let index = *known.entry((leg, position)).or_insert(new);
                 if index < new {
                     let piece = &mut pieces[index];
                     parts.iter().for_each(|part| add(&mut piece.parts, *part));
                     (piece.surely, piece.mtu) = (false, piece.mtu.max(mtu));
+                    piece.added = piece.added.min(added);
                     continue;
                 }
-                let encapsulation = match onward.leg {
+                let encapsulation = match leg {
                     // Links of frames have none.
-                    Leg::Link(_) => Encapsulation::default(),
+                    Leg::Link(_) | Leg::Tunnel { .. } => Encapsulation::default(),
                     Leg::Circuit { circuit, .. } => topology.circuits[circuit].encapsulation,
                 };
                 let link = &topology.links[hop.link];
                 let wire = Wire::new(link, link.end_of(hop.from), encapsulation);
-                let (level, leg, hop, parts) = (level + position, onward.leg, *hop, parts.clone());
-                pieces.push(Piece { level, leg, position, hop, wire, parts, share: 1.0, surely, mtu });
+                let (level, hop, parts) = (level + position, *hop, parts.clone());
+                pieces.push(Piece {
+                    level,
+                    leg,
+                    position,
+                    hop,
+                    wire,
+                    parts,
+                    share: 1.0,
+                    surely,
+                    mtu,
+                    added,
+                    refused,
+                });
             }
-            let there = &mut arriving[onward.to];
-            there.surely &= surely;
-            (there.level, there.mtu) = (level + hops.len(), there.mtu.max(mtu));
-            parts.into_iter().for_each(|part| add(&mut there.parts, part));
+            arriving[onward.to].add(level + hops.len(), surely, mtu, parts);
+            arriving[onward.to].entered = entered;
         }
     }
     pieces.sort_by_key(|piece| piece.level);
@@ -176,21 +246,23 @@ pub(super) fn pieces(
 
 /// Adds packets to those that are like them.
 fn add(parts: &mut Vec<Part>, part: Part) {
-    match parts.iter_mut().find(|known| (known.header, known.data) == (part.header, part.data)) {
+    let lengths = |part: &Part| (part.added, part.header, part.data);
+    match parts.iter_mut().find(|known| lengths(known) == lengths(&part)) {
         Some(known) => known.count += part.count,
         None => parts.push(part),
     }
 }
 
-/// Adds packets that are cut for an MTU. The first fragments have the transport header.
+/// Adds packets that are cut for an MTU. The first fragments have what tunnels have added, then the transport header.
 pub(super) fn cut_into(parts: &mut Vec<Part>, part: Part, mtu: u64) {
-    let cut = Fragments::of(part.header + part.data, mtu);
-    let mut header = part.header;
+    let cut = Fragments::of(part.added + part.header + part.data, mtu);
+    let (mut added, mut header) = (part.added, part.header);
     for index in 0..cut.count {
         let length = cut.payload(index);
-        let own = header.min(length);
-        header -= own;
-        add(parts, Part { header: own, data: length - own, ..part });
+        let of_tunnels = added.min(length);
+        let own = header.min(length - of_tunnels);
+        (added, header) = (added - of_tunnels, header - own);
+        add(parts, Part { added: of_tunnels, header: own, data: length - of_tunnels - own, ..part });
     }
 }
 
@@ -201,8 +273,8 @@ mod tests {
     #[test]
     fn cut_packets_have_the_header_first() {
         let mut parts = Vec::new();
-        cut_into(&mut parts, Part { count: 0.5, header: 52, data: 100 }, 68);
-        let part = |count, header, data| Part { count, header, data };
+        cut_into(&mut parts, Part { count: 0.5, added: 0, header: 52, data: 100 }, 68);
+        let part = |count, header, data| Part { count, added: 0, header, data };
         assert_eq!(parts, [part(0.5, 48, 0), part(0.5, 4, 44), part(0.5, 0, 48), part(0.5, 0, 8)]);
     }
 }

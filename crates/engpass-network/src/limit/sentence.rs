@@ -176,6 +176,7 @@ fn reason(named: &Named<'_, '_>, flow: &Flow<'_, '_>, bottleneck: &Answer<'_>, s
             format!("its tokens come at {}{shared}", rate(resources.capacities[first]))
         }
         BottleneckKind::TokenBucket => "frames that are longer than its burst are lost".to_owned(),
+        BottleneckKind::Tunnel => "packets that are longer than its MTU are lost".to_owned(),
         BottleneckKind::SendingPath | BottleneckKind::ReceivingPath => {
             let (path, transfer) = data(bottleneck);
             let dma = transfer.then_dma.map_or(0.0, |dma| dma.ps() * demand.payload_bits / 8.0);

@@ -75,6 +75,7 @@ pub(super) fn stages(named: &Named<'_, '_>, flow: &Flow<'_, '_>, answers: &[Answ
             BottleneckKind::Shaper => "shaper",
             BottleneckKind::Policer => "policer",
             BottleneckKind::TokenBucket => "token bucket",
+            BottleneckKind::Tunnel => "tunnel",
             BottleneckKind::Router => "router",
             BottleneckKind::SendingPath => "copies, then DMA",
             BottleneckKind::SendingMemory => "memory of the sender",
@@ -172,6 +173,9 @@ fn steps(link: &LinkEnds, demand: &Demand<'_>) -> Vec<(&'static str, &'static [L
         steps.push(("encapsulation", &[Layer::Encapsulation]));
     }
     steps.push(("IP headers", &[Layer::IpHeader]));
+    if demand.lane.there.stops.iter().any(|stop| !stop.tunnels.is_empty()) {
+        steps.push(("tunnel headers", &[Layer::TunnelHeader]));
+    }
     let transport =
         if matches!(demand.traffic, Traffic::TcpStream(_)) { "TCP headers" } else { "UDP headers" };
     steps.push((transport, &[Layer::TransportHeader]));

@@ -41,7 +41,7 @@ impl Unit {
     fn packet(self, piece: &Piece, part: &Part) -> Layers {
         match self {
             Self::Cell => piece.wire.cell().expect("a generator sends over ATM links"),
-            _ => piece.wire.packet(part.header, part.data),
+            _ => part.on(&piece.wire),
         }
     }
 
@@ -64,8 +64,8 @@ impl Unit {
                 piece.parts.iter().map(|part| amount(part) / part.bits()).fold(f64::INFINITY, f64::min)
             }
             // A full packet without a UDP header: a fragment.
-            Self::Drawn => piece.wire.least(0, longest_payload(piece.mtu), of),
-            Self::Segment { header, segment } => piece.wire.least(header, segment, of),
+            Self::Drawn => piece.wire.least(piece.added, longest_payload(piece.mtu), of),
+            Self::Segment { header, segment } => piece.wire.least(piece.added + header, segment, of),
         };
         demand.need(unit, least)
     }
@@ -155,6 +155,9 @@ impl<'a> Builder<'a> {
             }
             let frames = unit.need(demand, piece, frame_bits);
             self.tokens(demand, piece, false, frames, unit.longest_and_shortest(piece));
+            if matches!(unit, Unit::Datagram) {
+                self.refusal(demand, piece, frames);
+            }
         }
         let shaped = if demand.generator { &[] } else { there.pieces.as_slice() };
         for piece in shaped {
@@ -223,6 +226,18 @@ impl<'a> Builder<'a> {
         if let Some(limiter) = demand.add_bounded(limiting, (policer, cells), supply, Some(place)) {
             limiter.share = piece.share;
             limiter.circuit = Some(circuit);
+        }
+    }
+
+    /// A tunnel that drops what is too long for it: all datagrams of the lane that come to it.
+    fn refusal(&mut self, demand: &mut Demand<'a>, piece: &Piece, bits: Need) {
+        let Some(tunnel) = piece.refused else { return };
+        let closed = self.resources.get(Resource::Refusing(tunnel), || 0.0);
+        let name = &self.topology.tunnels[tunnel].name;
+        let bottleneck = named(BottleneckKind::Tunnel, name, format!("tunnel `{name}`"));
+        let place = Place { back: false, level: piece.level, spot: Spot::Leg(piece.hop, piece.leg) };
+        if let Some(limiter) = demand.add_bounded(bottleneck, (closed, bits), 0.0, Some(place)) {
+            limiter.share = piece.share;
         }
     }
 
@@ -314,7 +329,7 @@ impl<'a> Builder<'a> {
     /// The ways back: packets without payload.
     pub(super) fn acknowledgements(&mut self, demand: &mut Demand<'a>, tcp: &Connection) {
         for piece in self.back(demand, tcp.header) {
-            let ack = piece.wire.packet(tcp.header, 0);
+            let ack = Part { added: piece.added, ..Part::one(tcp.header, 0) }.on(&piece.wire);
             let share = piece.share;
             let need = |demand: &Demand<'_>, amount: f64| {
                 let need = demand.need_of_ack(tcp, amount);

@@ -14,6 +14,8 @@ pub(super) enum Event {
     Forward(u32),
     /// The ICMP message with this number enters the engine of the router that made it.
     Icmp(u32),
+    /// The time of a packet of which fragments wait at the end of this direction of a tunnel may be up.
+    GiveUp(u32),
     /// The last cell of this frame may have reached its host.
     Frame(u32),
     /// This port is free, and its discipline chooses what it sends.
@@ -149,6 +151,7 @@ impl Events {
             Event::Land(frame) => (1, frame | MARKED),
             Event::Forward(router) => (1, router | SECOND),
             Event::Icmp(number) => (2, number),
+            Event::GiveUp(tunnel) => (2, tunnel | SECOND),
             Event::Serve(port) => (3, port),
             Event::Feed(entry) => (3, entry | SECOND),
             // An answer comes before all PDUs: the acknowledgment of the very PDU may come with it, and let the next frame begin.
@@ -281,7 +284,8 @@ impl Events {
             (0, _) => Event::Change(payload),
             (1, SECOND) => Event::Forward(payload),
             (1, _) => Event::Land(payload & !MARKED),
-            (2, _) => Event::Icmp(payload),
+            (2, 0) => Event::Icmp(payload),
+            (2, _) => Event::GiveUp(payload),
             (3, SECOND) => Event::Feed(payload),
             (3, _) => Event::Serve(payload),
             (4, _) => Event::Answer(payload & !MARKED, payload & MARKED != 0),

@@ -46,7 +46,7 @@ pub use outcome::{
 };
 use outside::Outsiders;
 use pull::{Ring, Worklist};
-pub use tap::{Capture, Cell, Content, Head, Packet, Passing, Pdu, Unit, captured};
+pub use tap::{Capture, Cell, Content, Head, Outer, Packet, Passing, Pdu, Unit, captured};
 use tcp::{Counted, Endpoint, SegmentCost};
 #[doc(hidden)]
 pub use timeline::watched;
@@ -214,6 +214,7 @@ impl Network {
             Event::Arrive(port) => self.frame_lands(port, self.until.min(self.next_sweep)),
             Event::Forward(router) => self.router_done(router),
             Event::Icmp(number) => self.send_icmp(number),
+            Event::GiveUp(tunnel) => self.give_up(tunnel),
             Event::Serve(port) => self.serve_port(port),
             Event::Frame(frame) | Event::Land(frame) => self.frame_wake(frame),
             Event::CpuDone(host) => self.cpu_done(host),

@@ -423,6 +423,8 @@ impl Network {
             Place::TooBig(node) => inside(node, "too big"),
             Place::Reassembly(None) => host("reassembly"),
             Place::Reassembly(Some(router)) => inside(router as usize, "reassembly"),
+            Place::Timeout(node) => inside(node, "reassembly timeout"),
+            Place::Memory(node) => inside(node, "reassembly memory"),
             Place::ReceiveBuffer => host("receive buffer"),
         }
     }

@@ -146,6 +146,10 @@ pub(super) enum Place {
     TooBig(usize),
     /// The reassembly of a host, or of this router.
     Reassembly(Option<u32>),
+    /// This router, the end of a tunnel: the rest of the packet did not come in time.
+    Timeout(usize),
+    /// The same: there was no memory for the fragment.
+    Memory(usize),
     ReceiveBuffer,
 }
 

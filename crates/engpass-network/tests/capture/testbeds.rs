@@ -182,3 +182,57 @@ pub(crate) const PARTED: &str = r#"
     [run]
     duration = "100 ms"
 "#;
+
+/// A tunnel that carries another one, over links, a switch and a circuit: both fragment outer packets.
+pub(crate) const TUNNELS: &str = r#"
+    name = "tunnels"
+    [host.a]
+    [host.b]
+    [router.near]
+    [router.middle]
+    [router.far]
+    [switch.s]
+    kind = "ethernet"
+    [link.in]
+    ends = ["a", "near"]
+    medium = "ethernet-1g"
+    [link.one]
+    ends = ["near", "s"]
+    medium = "ethernet-100"
+    [link.two]
+    ends = ["s", "middle"]
+    medium = "ethernet-100"
+    [link.cells]
+    ends = ["middle", "far"]
+    medium = "oc-3c"
+    [circuit.vc]
+    from = "middle"
+    to = "far"
+    mtu = "1000 B"
+    [link.out]
+    ends = ["far", "b"]
+    medium = "ethernet-1g"
+    [tunnel.gre]
+    ends = ["near", "far"]
+    header = { gre = { checksum = true, key = 5 } }
+    fragment = "outer"
+    [tunnel.inside]
+    ends = ["near", "far"]
+    over = "gre"
+    header = "ipip"
+    fragment = "outer"
+    [traffic.large]
+    kind = "udp-stream"
+    from = "a"
+    to = "b"
+    message = "4 kB"
+    rate = "6 Mbit/s"
+    [traffic.stream]
+    kind = "tcp-stream"
+    from = "b"
+    to = "a"
+    message = "64 KiB"
+    rate = "3 Mbit/s"
+    [run]
+    duration = "100 ms"
+"#;

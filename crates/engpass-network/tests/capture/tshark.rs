@@ -6,7 +6,7 @@ use std::process::Command;
 use engpass_network::capture::Limit;
 
 use crate::reader::{Block, read};
-use crate::testbeds::{CIRCUIT, ETHERNET, KYOTO, PARTED, WAN};
+use crate::testbeds::{CIRCUIT, ETHERNET, KYOTO, PARTED, TUNNELS, WAN};
 use crate::{capture, sent};
 
 /// Checksums are checked only on demand.
@@ -190,6 +190,43 @@ fn ways_that_part_and_lines_that_fail_are_read() {
     let (_, _, bytes) = capture(PARTED, &[], ("link.in.a", None), Limit::default());
     let sent = fine("parted-in", &bytes).count("ip.frag_offset > 0 || ip.flags.mf == 1");
     assert!((fragments..fragments + 5).contains(&sent), "{sent} fragments are sent, {fragments} pass");
+}
+
+/// tshark puts the fragments of outer packets together, checks the GRE checksum of what it gets, and finds the packets of the hosts.
+#[test]
+fn packets_in_tunnels_are_read() {
+    if !is_there() {
+        return;
+    }
+    for link in ["in", "one", "two", "cells", "out"] {
+        let at = format!("link.{link}");
+        // Cells of incomplete PDUs are no packets.
+        let form = (link == "cells").then_some("ip");
+        let (outcome, told, bytes) = capture(TUNNELS, &[], (&at, form), Limit::default());
+        let file = fine(&format!("tunnels-{link}"), &bytes);
+        if link != "cells" {
+            assert_eq!(told.packets, sent(&outcome, link), "{link}");
+        }
+        let datagrams = file.with("udp.length", "4008");
+        assert!(datagrams > 10, "{link}: {datagrams} datagrams");
+        let (gre, fragments) =
+            (file.count("gre && ip.proto == 4"), file.count("ip.flags.mf == 1 && ip.proto == 47"));
+        if ["in", "out"].contains(&link) {
+            assert_eq!((gre, fragments), (0, 0), "{link}");
+            continue;
+        }
+        // Each datagram comes in three packets of the host.
+        assert!(gre >= 3 * datagrams && fragments > 2 * datagrams, "{link}: {gre} and {fragments}");
+        let text = file.tshark(&["-V", "-O", "gre"]);
+        assert!(text.matches("Checksum: 0x").count() >= gre && text.contains("[correct]"), "{link}");
+        assert!(!text.contains("incorrect"), "{link}");
+        assert_eq!(file.count("gre.key != 5"), 0);
+        // The routers at the ends have addresses behind those of the hosts; each router takes one of a time to live.
+        assert_eq!(file.count("gre && !(ip.addr == 10.64.0.3 && ip.addr == 10.64.0.5)"), 0);
+        let ttl =
+            if link == "cells" { "ip.proto == 47 && ip.ttl == 63" } else { "ip.proto == 47 && ip.ttl == 64" };
+        assert!(file.count(ttl) > datagrams, "{link}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod outage;
 mod paced_tcp;
 mod path_mtu;
 mod told;
+mod tunnels;
 
 use common::close;
 use engpass_network::simulate::{Carried, Flow, SimOutcome};

@@ -147,6 +147,31 @@ fn phantoms(text: &str) -> (SimOutcome, u64) {
     (outcome, network.decisions())
 }
 
+/// The same of a network in which every link between two routers is in a tunnel whose headers have no bytes.
+fn empty_headers(text: &str, routers: usize) -> SimOutcome {
+    let mut text = text.to_owned();
+    for router in 1..routers {
+        write!(text, "[tunnel.t{router}]\nends = [\"r{}\", \"r{router}\"]\n", router - 1)
+            .expect("a string takes everything");
+    }
+    let Point { testbed, mut topology, .. } = point(&text, "base", &[]);
+    let mtus: Vec<u64> =
+        topology.tunnels.iter().map(|path| topology.mtu(path.ways[0].fan.at[0].1[0])).collect();
+    for (path, mtu) in topology.tunnels.iter_mut().zip(mtus) {
+        (path.mtu, path.added) = (mtu, 0);
+    }
+    // Whose path MTU was known has found the tunnels narrower than their links are.
+    let plain = &point(text.split("[tunnel.t1]").next().expect("it has a beginning"), "base", &[]).topology;
+    for (path, without) in topology.flows.iter_mut().zip(&plain.flows) {
+        let routers: Vec<_> = without.icmp.iter().map(|way| way.router).collect();
+        let known = path.icmp.iter().filter(|way| routers.contains(&way.router)).cloned();
+        (path.path_mtu, path.icmp) = (without.path_mtu, known.collect());
+    }
+    let mut network = Network::new(&testbed, &topology, 3).expect("it is carried");
+    network.run(&|| false).expect("nobody interrupts it");
+    network.outcome(&testbed, &topology).expect("its books balance")
+}
+
 proptest! {
     #[test]
     fn a_line_that_tells_changes_nothing(
@@ -162,6 +187,8 @@ proptest! {
         let (phantoms, decisions) = phantoms(&text);
         prop_assert!(decisions > 0 || phantoms.flows.iter().all(|(_, flow)| flow.received_datagrams == 0));
         prop_assert_eq!(&SimOutcome { events, ..phantoms }, &plain.1);
+        let empty = empty_headers(&text, routers.len());
+        prop_assert_eq!(&SimOutcome { events, ..empty }, &plain.1);
         let alone = alone(&text);
         prop_assert!(alone.events <= plain.1.events);
         prop_assert_eq!(&SimOutcome { events, ..alone }, &plain.1);

@@ -10,7 +10,7 @@ use engpass_testbed::topology::FlowPath;
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
-use crate::networks::{Drawn, frames, joined, narrow, network, network_with_tcp, port};
+use crate::networks::{Drawn, frames, joined, narrow, network, network_with_tcp, port, tunnels};
 use crate::resolve::resolve;
 
 fn simulated(testbed: &Testbed, topology: &Topology, seed: u64) -> SimOutcome {
@@ -144,6 +144,11 @@ proptest! {
 
     #[test]
     fn no_sender_that_discovers_the_path_mtu_exceeds_its_bound(Drawn(testbed) in narrow(), seed in any::<u64>()) {
+        obeys(&testbed, seed)?;
+    }
+
+    #[test]
+    fn no_flow_through_tunnels_exceeds_its_bound(Drawn(testbed) in tunnels(), seed in any::<u64>()) {
         obeys(&testbed, seed)?;
     }
 

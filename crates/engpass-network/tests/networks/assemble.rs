@@ -156,6 +156,7 @@ impl Parts {
             switches: switches.map(|(i, draw)| (format!("s{i}"), switch(draw))).collect(),
             routers: Default::default(),
             circuits,
+            tunnels: Default::default(),
             traffic: turn(traffic, turned),
             events: Default::default(),
             run: Run { duration: Duration(duration), warmup, ..Run::default() },

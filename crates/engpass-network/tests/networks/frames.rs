@@ -5,6 +5,7 @@ mod mesh;
 mod narrow;
 mod port;
 mod queues;
+mod tunnelled;
 
 use engpass_model::forward::Ecmp;
 use engpass_model::link::{Link, Reorder};
@@ -28,6 +29,7 @@ use super::assemble::{self, turn, two};
 use super::{Drawn, HostDraw, TcpDraw, TimesDraw, UdpDraw, tcp, udp};
 pub(crate) use narrow::narrow;
 pub(crate) use port::port;
+pub(crate) use tunnelled::tunnels;
 
 /// Bytes that the hosts' lines can carry in a run, all together.
 const AFFORDABLE: u64 = 300_000;
@@ -68,17 +70,17 @@ type WayDraw = ((usize, usize), u8, u8);
 
 /// A random network of frames.
 pub(crate) fn frames() -> impl Strategy<Value = Drawn> {
-    narrow::at_times(plain())
+    tunnelled::at_times(narrow::at_times(plain()))
 }
 
 /// A random network of frames with equally short ways.
 pub(crate) fn mesh() -> impl Strategy<Value = Drawn> {
-    narrow::at_times(mesh::mesh())
+    tunnelled::at_times(narrow::at_times(mesh::mesh()))
 }
 
 /// A random network of links and circuits.
 pub(crate) fn joined() -> impl Strategy<Value = Drawn> {
-    narrow::at_times(joined::joined())
+    tunnelled::at_times(narrow::at_times(joined::joined()))
 }
 
 /// A network whose TCP knows the path MTU.
@@ -246,6 +248,7 @@ impl Parts {
             },
             links,
             circuits: IndexMap::new(),
+            tunnels: IndexMap::new(),
         }
     }
 

@@ -22,7 +22,7 @@ use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-pub(crate) use frames::{frames, joined, mesh, narrow, port};
+pub(crate) use frames::{frames, joined, mesh, narrow, port, tunnels};
 use memory::DataDraw;
 
 /// How switches are joined.

@@ -15,6 +15,7 @@ pub(crate) fn text(testbed: &Testbed) -> String {
     tables(&mut file, "router", &testbed.routers, false);
     tables(&mut file, "link", &testbed.links, false);
     tables(&mut file, "circuit", &testbed.circuits, false);
+    tables(&mut file, "tunnel", &testbed.tunnels, false);
     tables(&mut file, "traffic", &testbed.traffic, true);
     tables(&mut file, "event", &testbed.events, false);
     file += "[run]\n";

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use crate::fast::compared;
-use crate::networks::{Drawn, joined, mesh, narrow};
+use crate::networks::{Drawn, joined, mesh, narrow, tunnels};
 
 /// Networks of which each mechanism must act in a thousand.
 const MANY: u32 = 10_000;
@@ -72,4 +72,22 @@ fn senders_that_discover_the_path_mtu_are_equal() {
     use Mechanism::{BlackHole, MessageCut, MessageLost, ShrankTwice, Signalled};
     let (mechanisms, rare) = ([Signalled, MessageLost], [MessageCut, BlackHole, ShrankTwice]);
     are_equal("acted::senders_that_discover_the_path_mtu_are_equal", narrow(), &mechanisms, &rare);
+}
+
+#[test]
+fn tunnels_are_equal() {
+    use Mechanism::{
+        InnerFragmented, NestedTunnel, OuterFragmented, ReassemblyMemory, ReassemblyTimeout, TunnelChoice,
+        TunnelRefused,
+    };
+    let mechanisms = [
+        OuterFragmented,
+        InnerFragmented,
+        TunnelRefused,
+        NestedTunnel,
+        TunnelChoice,
+        ReassemblyTimeout,
+        ReassemblyMemory,
+    ];
+    are_equal("acted::tunnels_are_equal", tunnels(), &mechanisms, &[]);
 }

@@ -26,6 +26,7 @@ pub(crate) fn bench(duration: &str) -> Testbed {
         routers: IndexMap::new(),
         links: IndexMap::new(),
         circuits: IndexMap::new(),
+        tunnels: IndexMap::new(),
         traffic: IndexMap::new(),
         events: IndexMap::new(),
         run: Run { duration: q(duration), ..Run::default() },

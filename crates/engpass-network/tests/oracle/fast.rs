@@ -123,6 +123,8 @@ fn place(drop: &Drop, topology: &Topology) -> Place {
             "receive buffer" => Place::ReceiveBuffer,
             "time to live" => Place::TimeToLive { node: node() },
             "too big" => Place::TooBig { node: node() },
+            "reassembly timeout" => Place::ReassemblyTimeout { node: node() },
+            "reassembly memory" => Place::ReassemblyMemory { node: node() },
             other => panic!("no cause: {other}"),
         };
     };

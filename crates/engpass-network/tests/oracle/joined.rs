@@ -23,7 +23,7 @@ const NETWORKS: u32 = 900;
 fn circuits(path: &FlowPath) -> impl Iterator<Item = (usize, bool)> {
     path.legs.iter().filter_map(|leg| match leg {
         Leg::Circuit { circuit, forward } => Some((*circuit, *forward)),
-        Leg::Link(_) => None,
+        Leg::Link(_) | Leg::Tunnel { .. } => None,
     })
 }
 

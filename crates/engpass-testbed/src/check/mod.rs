@@ -7,6 +7,7 @@ mod paths;
 mod policies;
 mod ranges;
 mod references;
+mod tunnels;
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::faulty::Faulty;

@@ -10,7 +10,7 @@ use engpass_model::unit::{Duration, Rate, Share};
 use engpass_model::wire::Medium;
 use engpass_model::wire::aal5::{MAX_SDU_BYTES, TRAILER_BYTES};
 use engpass_model::wire::ethernet::MAX_MTU;
-use engpass_model::wire::ip::MIN_MTU;
+use engpass_model::wire::ip::{MAX_PACKET_BYTES, MIN_MTU};
 use indexmap::IndexMap;
 
 use super::{Checker, costs, events, paths};
@@ -20,9 +20,6 @@ use crate::findings::Findings;
 use crate::read::Draft;
 use crate::testbed::Run;
 use crate::tree::Node;
-
-/// The largest IP packet: its length field has 16 bits (RFC 791 section 3.1).
-const MAX_IP: u64 = 65_535;
 
 pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &Faulty) {
     let checker = &mut Checker::new(tree, found);
@@ -39,6 +36,7 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &F
     each(checker, faulty, "circuit", &draft.circuits, |_, _, circuit, complaints| {
         self::circuit(circuit, complaints)
     });
+    each(checker, faulty, "tunnel", &draft.tunnels, |_, _, tunnel, complaints| tunnel.check(complaints));
     let mut duration = draft.run.as_ref().map(|run| run.duration);
     if let Some(run) = &draft.run {
         let before = checker.errors;
@@ -177,14 +175,14 @@ fn link(
         let message = format!("`overhead` is for point-to-point links, and this one is `{medium}`");
         not_allowed("overhead", message, format!("take it out: what `{medium}` adds to a packet is known"));
     } else if let Some(overhead) = link.overhead {
-        complaints.between(&["overhead"], overhead.0, (0, MAX_IP), "B", "no framing adds so much");
+        complaints.between(&["overhead"], overhead.0, (0, MAX_PACKET_BYTES), "B", "no framing adds so much");
     }
     if link.mtu.is_some() && link.medium.is_atm() {
         let message = format!("`{medium}` carries cells: an MTU belongs to a circuit");
         not_allowed("mtu", message, "take it out, and write `mtu` in `[circuit.NAME]`".into());
     } else if let Some(mtu) = link.mtu {
         let (most, cause) = match link.medium {
-            Medium::PointToPoint => (MAX_IP, "IPv4 does not work with that"),
+            Medium::PointToPoint => (MAX_PACKET_BYTES, "IPv4 does not work with that"),
             _ if mtu.0 < MIN_MTU => (MAX_MTU, "IPv4 does not work with that"),
             _ => (MAX_MTU, "the FCS of Ethernet does not protect frames of that length"),
         };
@@ -251,7 +249,7 @@ fn circuit(circuit: &Circuit, complaints: &mut Complaints) {
     if let Some(mtu) = circuit.mtu {
         // Padding of short frames does not matter up here, so any large packet shows what the encapsulation adds.
         let added = circuit.encapsulation.sdu(1_000) - 1_000;
-        let most = MAX_IP.min(MAX_SDU_BYTES - TRAILER_BYTES - added);
+        let most = MAX_PACKET_BYTES.min(MAX_SDU_BYTES - TRAILER_BYTES - added);
         let cause = "an IP packet, its encapsulation and the AAL5 trailer must fit one PDU";
         complaints.between(&["mtu"], mtu.0, (MIN_MTU, most), "B", cause);
     }

@@ -115,6 +115,14 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
         }
         good.then_some([from, to])
     };
+    for name in draft.tunnels.keys() {
+        if !super::tunnels::references(&mut checker, draft, name, (&nodes, &routers)) {
+            astray.insert(("tunnel", name.clone()));
+        }
+    }
+    for name in super::tunnels::loops(&mut checker, draft) {
+        astray.insert(("tunnel", name.to_owned()));
+    }
     let mut joined: BTreeMap<&str, [String; 2]> = BTreeMap::new();
     for name in draft.circuits.keys() {
         match ends(&mut checker, "circuit", name) {
@@ -242,6 +250,8 @@ impl Checker<'_> {
             "a host" => "hosts",
             "a circuit" => "circuits",
             "a link" => "links",
+            "a router" => "routers",
+            "a tunnel" => "tunnels",
             "a host or router" => "hosts and routers",
             _ => "hosts, switches and routers",
         };

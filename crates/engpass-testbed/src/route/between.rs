@@ -41,7 +41,7 @@ impl Topology {
             NodeKind::Switch(_) => Passage::First,
             NodeKind::Router(router) => Passage::of(Some(&testbed.routers[router])),
         });
-        let ways = Ways::new(passages.collect(), &self.links, &[]);
+        let ways = Ways::new(passages.collect(), &self.links, &[], []);
         let is_router = |node| matches!(self.kind(node), NodeKind::Router(_));
         let senders: Vec<NodeId> =
             (0..self.nodes.len()).filter(|node| *node < self.hosts || is_router(*node)).collect();
@@ -98,7 +98,8 @@ impl Topology {
         };
         // Those behind them are brought by generators, for their cells alone.
         let declared: Vec<_> = self.circuits.iter().take(testbed.circuits.len()).cloned().map(Some).collect();
-        let ways = Ways::new((0..self.nodes.len()).map(passage).collect(), &self.links, &declared);
+        let tunnels = self.tunnels.iter().enumerate().filter(|(_, path)| path.is_up);
+        let ways = Ways::new((0..self.nodes.len()).map(passage).collect(), &self.links, &declared, tunnels);
         let mut known: BTreeMap<(NodeId, NodeId), Way> = BTreeMap::new();
         for (flow, traffic) in self.flows.iter().zip(testbed.traffic.values()) {
             if traffic.cells().is_none() {
@@ -158,7 +159,7 @@ impl Topology {
 fn only_link(leg: Leg) -> (usize, NodeId) {
     match leg {
         Leg::Link(hop) => (hop.link, hop.to),
-        Leg::Circuit { .. } => unreachable!("there are links alone"),
+        Leg::Circuit { .. } | Leg::Tunnel { .. } => unreachable!("there are links alone"),
     }
 }
 

@@ -18,6 +18,14 @@ pub fn icmp_heads(topology: &Topology, router: NodeId, host: NodeId) -> Heads {
     Heads { source, destination, protocol: 1, ports: [0; 2] }
 }
 
+/// The outer headers of the packets in a tunnel, in one direction: their addresses are those of the routers at its ends, and they show no ports.
+pub fn tunnel_heads(topology: &Topology, tunnel: usize, forward: bool) -> Heads {
+    let path = &topology.tunnels[tunnel];
+    let address = |router: NodeId| FIRST_ADDRESS + (router - topology.switches) as u32;
+    let [source, destination] = path.from_to(forward).map(address);
+    Heads { source, destination, protocol: path.config.header.config().protocol(), ports: [0; 2] }
+}
+
 /// The headers of the packets that the sender of a traffic sends: `flow` is its place in the testbed, `stream` the place of the connection in
 /// it, 0 where it has one. Each source of the file has a source port of its own, as long as there are ports.
 pub fn heads(testbed: &Testbed, topology: &Topology, flow: usize, stream: usize) -> Heads {

@@ -6,7 +6,7 @@ use engpass_model::forward::{Heads, Member, View};
 use engpass_model::source::{Traffic, poisson::Sizes};
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
-use super::heads;
+use super::heads::{heads, tunnel_heads};
 use crate::testbed::Testbed;
 use crate::topology::{Fan, Leg, NodeId, NodeKind, Topology};
 
@@ -25,7 +25,7 @@ pub struct Lane {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
     /// The places to which packets may come. The first one is the sender, the last one the receiver, and every leg leads to a later one.
-    /// A node may have several: whole datagrams and fragments may go on differently.
+    /// A node may have several: whole datagrams and fragments may go on differently, and so may what is in a tunnel.
     pub stops: Vec<Stop>,
 }
 
@@ -34,17 +34,40 @@ pub struct Spread {
 pub struct Stop {
     /// Its node.
     pub node: NodeId,
-    /// The legs on which packets may go on, in the order of the file; none at the end.
+    /// The tunnels that packets are in, by index, the last one they entered behind the others.
+    pub tunnels: Vec<usize>,
+    /// What packets may take from here, in the order of the file; none at the end.
     pub onward: Vec<Onward>,
     /// Whether all packets take the legs in turns, always by the same weights: no event changes an interface that the router chooses from.
     pub in_turns: bool,
 }
 
-/// A leg on which packets may go on.
+/// What packets may take from a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// A link or a circuit.
+    Leg(Leg),
+    /// A tunnel: they enter it, and are at the same node.
+    Enter(Leg),
+    /// They leave the tunnel that they entered last, and are at the same node.
+    Leave,
+}
+
+impl Move {
+    /// The leg that it takes, or begins to take.
+    pub fn leg(self) -> Option<Leg> {
+        match self {
+            Self::Leg(leg) | Self::Enter(leg) => Some(leg),
+            Self::Leave => None,
+        }
+    }
+}
+
+/// What packets may take from a stop, and how many do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Onward {
-    /// The leg.
-    pub leg: Leg,
+    /// What they take.
+    pub by: Move,
     /// Share of the packets at the stop that take it while everything is up: 0 if only an event makes packets take it, or if only a packet of
     /// another length does. Where lengths vary, half of the packets count as fragments.
     pub share: f64,
@@ -53,21 +76,50 @@ pub struct Onward {
 }
 
 impl Spread {
-    /// The legs of the only way there is; `None` if there are several.
-    pub fn only_way(&self) -> Option<Vec<Leg>> {
+    /// What all packets take one after the other, if there is only one way.
+    pub fn only_way(&self) -> Option<Vec<Move>> {
         let onward = self.stops.iter().filter(|stop| !stop.onward.is_empty());
-        onward.map(|stop| if let [only] = &stop.onward[..] { Some(only.leg) } else { None }).collect()
+        onward.map(|stop| if let [only] = &stop.onward[..] { Some(only.by) } else { None }).collect()
     }
 
     fn one_way(topology: &Topology, from: NodeId, legs: impl Iterator<Item = Leg>) -> Self {
-        let mut stops = vec![Stop { node: from, onward: Vec::new(), in_turns: false }];
-        for leg in legs {
-            let to = stops.len();
-            let node = topology.last_hop(leg).to;
-            stops[to - 1].onward.push(Onward { leg, share: 1.0, to });
-            stops.push(Stop { node, onward: Vec::new(), in_turns: false });
+        let mut way = Self { stops: vec![Stop::at(from)] };
+        legs.for_each(|leg| way.extend(topology, leg));
+        way
+    }
+
+    /// The way goes on by a leg, without a choice.
+    fn extend(&mut self, topology: &Topology, leg: Leg) {
+        let Leg::Tunnel { tunnel, forward } = leg else {
+            return self.goes_on(Move::Leg(leg), topology.last_hop(leg).to);
+        };
+        let [from, to] = topology.tunnels[tunnel].from_to(forward);
+        self.goes_on(Move::Enter(leg), from);
+        let inside = self.stops.len() - 1;
+        self.stops[inside].tunnels.push(tunnel);
+        let mut node = from;
+        while node != to {
+            let leg = topology.tunnels[tunnel].way(forward).fan.legs_at(node)[0];
+            self.extend(topology, leg);
+            node = self.stops[self.stops.len() - 1].node;
         }
-        Self { stops }
+        self.goes_on(Move::Leave, to);
+        let outside = self.stops.len() - 1;
+        self.stops[outside].tunnels.pop();
+    }
+
+    fn goes_on(&mut self, by: Move, node: NodeId) {
+        let to = self.stops.len();
+        let before = &mut self.stops[to - 1];
+        before.onward.push(Onward { by, share: 1.0, to });
+        let tunnels = before.tunnels.clone();
+        self.stops.push(Stop { tunnels, ..Stop::at(node) });
+    }
+}
+
+impl Stop {
+    fn at(node: NodeId) -> Self {
+        Self { node, tunnels: Vec::new(), onward: Vec::new(), in_turns: false }
     }
 }
 
@@ -86,7 +138,8 @@ pub fn lanes(testbed: &Testbed, topology: &Topology, flow: usize) -> Vec<Lane> {
         let spread = |(fan, from, to, heads): (&Fan, NodeId, NodeId, Heads)| {
             let lengths = Lengths::of(traffic, topology, fan, path.mtu);
             let known = BTreeMap::new();
-            Walk { testbed, topology, fan, to, heads, lengths, stops: Vec::new(), known }.spread(from)
+            let stops = Vec::new();
+            Walk { testbed, topology, fan, to, heads, lengths, inside: Vec::new(), stops, known }.spread(from)
         };
         let there = spread((&fans[0], path.from, path.to, heads));
         let back = spread((&fans[1], path.to, path.from, heads.reversed()));
@@ -151,9 +204,19 @@ struct Walk<'a> {
     to: NodeId,
     heads: Heads,
     lengths: Lengths,
+    /// The tunnels that packets are in, the last one they entered behind the others.
+    inside: Vec<Inside>,
     /// Stops so far, each behind those to which it leads.
     stops: Vec<Stop>,
-    known: BTreeMap<(NodeId, Packets), usize>,
+    known: BTreeMap<(NodeId, Packets, Vec<Inside>), usize>,
+}
+
+/// A tunnel, its direction, and the packets that are in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Inside {
+    tunnel: usize,
+    forward: bool,
+    packets: Packets,
 }
 
 impl Walk<'_> {
@@ -168,25 +231,53 @@ impl Walk<'_> {
 
     /// The place among the stops of these packets at a node.
     fn stop(&mut self, node: NodeId, packets: Packets) -> usize {
-        let key = (node, if node == self.to { Packets::Whole } else { packets });
+        let ends = self
+            .inside
+            .last()
+            .map_or(self.to, |inside| self.topology.tunnels[inside.tunnel].from_to(inside.forward)[1]);
+        let key = (node, if node == ends { Packets::Whole } else { packets }, self.inside.clone());
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        let (legs, in_turns) = if node == self.to { (Vec::new(), false) } else { self.legs(node, packets) };
-        let mut onward = Vec::with_capacity(legs.len());
-        for (leg, share, packets) in legs {
-            let packets = self.behind(node, leg, packets);
-            let to = self.stop(self.topology.last_hop(leg).to, packets);
-            onward.push(Onward { leg, share, to });
+        let (mut onward, mut in_turns) = (Vec::new(), false);
+        if node != ends {
+            let legs;
+            (legs, in_turns) = self.legs(node, packets);
+            for (leg, share, packets) in legs {
+                let packets = self.behind(node, leg, packets);
+                let (by, to) = if let Leg::Tunnel { tunnel, forward } = leg {
+                    self.inside.push(Inside { tunnel, forward, packets });
+                    // No choice depends on whether outer packets are fragments: they show no ports.
+                    let to = self.stop(node, Packets::Whole);
+                    self.inside.pop();
+                    (Move::Enter(leg), to)
+                } else {
+                    (Move::Leg(leg), self.stop(self.topology.last_hop(leg).to, packets))
+                };
+                onward.push(Onward { by, share, to });
+            }
+        } else if let Some(inside) = self.inside.pop() {
+            let to = self.stop(node, inside.packets);
+            self.inside.push(inside);
+            onward.push(Onward { by: Move::Leave, share: 1.0, to });
         }
-        self.stops.push(Stop { node, onward, in_turns });
+        let tunnels = self.inside.iter().map(|inside| inside.tunnel).collect();
+        self.stops.push(Stop { node, tunnels, onward, in_turns });
         self.known.insert(key, self.stops.len() - 1);
         self.stops.len() - 1
     }
 
     /// The legs that packets take at a node, each with its share and its packets; and whether they take turns that nothing changes.
     fn legs(&self, node: NodeId, packets: Packets) -> (Vec<(Leg, f64, Packets)>, bool) {
-        let (topology, legs) = (self.topology, self.fan.legs_at(node));
+        let topology = self.topology;
+        let (fan, heads, certain) = match self.inside.last() {
+            None => (self.fan, self.heads, self.lengths.certain),
+            Some(Inside { tunnel, forward, .. }) => {
+                let way = topology.tunnels[*tunnel].way(*forward);
+                (&way.fan, tunnel_heads(topology, *tunnel, *forward), true)
+            }
+        };
+        let legs = fan.legs_at(node);
         let router = match topology.kind(node) {
             NodeKind::Router(router) if legs.len() > 1 => router,
             _ => return (legs.iter().map(|leg| (*leg, 1.0, packets)).collect(), false),
@@ -203,7 +294,7 @@ impl Walk<'_> {
             let legs = legs.iter().zip(shares).map(|(leg, share)| (*leg, share, packets));
             return (legs.collect(), !may_change);
         }
-        let mut choose = |fragment| policy.decide(&View { heads: &self.heads, fragment }, &members).member;
+        let mut choose = |fragment| policy.decide(&View { heads: &heads, fragment }, &members).member;
         let mut taken = vec![(0.0, packets); legs.len()];
         match packets {
             Packets::Whole => taken[choose(false)].0 = 1.0,
@@ -215,7 +306,7 @@ impl Walk<'_> {
                 }
             },
         }
-        let all = !self.lengths.certain || may_change;
+        let all = !certain || may_change;
         let legs = legs.iter().zip(taken).map(|(leg, (share, packets))| (*leg, share, packets));
         (legs.filter(|(_, share, _)| all || *share > 0.0).collect(), false)
     }
@@ -223,7 +314,8 @@ impl Walk<'_> {
     /// What becomes of packets on a leg: a router cuts them if they are too long for it.
     fn behind(&self, node: NodeId, leg: Leg, packets: Packets) -> Packets {
         let routed = matches!(self.topology.kind(node), NodeKind::Router(_));
-        let too_long = self.lengths.all.is_some_and(|bytes| bytes > self.topology.mtu(leg));
-        if routed && too_long { Packets::Fragments } else { packets }
+        let too_long =
+            self.inside.is_empty() && self.lengths.all.is_some_and(|bytes| bytes > self.topology.mtu(leg));
+        if routed && too_long && !self.topology.refuses(leg) { Packets::Fragments } else { packets }
     }
 }

@@ -18,6 +18,6 @@ mod ways;
 pub use between::{Gateway, NextHop};
 pub(crate) use fan::{Reach, narrowest};
 pub(crate) use graph::Graph;
-pub use heads::{heads, icmp_heads};
-pub use lanes::{Lane, Onward, Spread, Stop, lanes};
+pub use heads::{heads, icmp_heads, tunnel_heads};
+pub use lanes::{Lane, Move, Onward, Spread, Stop, lanes};
 pub(crate) use ways::{Passage, Ways};

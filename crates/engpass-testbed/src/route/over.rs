@@ -14,6 +14,7 @@ struct Begun {
     legs: Vec<Leg>,
     /// Whether it takes the circuit that is wanted.
     over: bool,
+    length: usize,
 }
 
 impl Ways {
@@ -27,7 +28,7 @@ impl Ways {
             .filter(|step| takes(step))
             .filter_map(|step| {
                 let near = self.at[step.to][step.back].to;
-                Some((self.distances(near), step.links.len() + to_end[step.to]?))
+                Some((self.distances(near), step.length + to_end[step.to]?))
             })
             .collect();
         // Best first: what is left cannot be shorter than the shortest way to the circuit, over it, and on.
@@ -35,7 +36,7 @@ impl Ways {
             true => to_end[node],
             false => to_each_end.iter().filter_map(|(near, rest)| Some(near[node]? + rest)).min(),
         };
-        let start = Begun { links: Vec::new(), met: vec![from], legs: Vec::new(), over: false };
+        let start = Begun { links: Vec::new(), met: vec![from], legs: Vec::new(), over: false, length: 0 };
         let mut begun = BinaryHeap::from([Reverse((left(from, false)?, start))]);
         for _ in 0..TRIES {
             let Reverse((_, way)) = begun.pop()?;
@@ -56,15 +57,16 @@ impl Ways {
                 longer.met.push(step.to);
                 longer.legs.push(step.leg);
                 longer.over |= takes(step);
+                longer.length += step.length;
                 if let Some(left) = left(step.to, longer.over) {
-                    begun.push(Reverse((longer.links.len() + left, longer)));
+                    begun.push(Reverse((longer.length + left, longer)));
                 }
             }
         }
         None
     }
 
-    /// Links from each node to `to` on the shortest way.
+    /// Length of the shortest way from each node to `to`.
     fn distances(&self, to: NodeId) -> Vec<Option<usize>> {
         let mut distance = vec![None; self.at.len()];
         let mut next = BinaryHeap::from([Reverse((0, to))]);
@@ -74,7 +76,7 @@ impl Ways {
             }
             distance[node] = Some(length);
             if node == to || self.passes(node) {
-                next.extend(self.at[node].iter().map(|step| Reverse((length + step.links.len(), step.to))));
+                next.extend(self.at[node].iter().map(|step| Reverse((length + step.length, step.to))));
             }
         }
         distance

@@ -2,7 +2,7 @@
 
 use engpass_outcome::{MOST_PATHS, Path};
 
-use super::lanes::{Spread, lanes};
+use super::lanes::{Move, Spread, lanes};
 use crate::testbed::Testbed;
 use crate::topology::{Hop, Leg, Topology};
 
@@ -48,7 +48,9 @@ impl Spread {
             for onward in stop.onward.iter().filter(|onward| onward.share > 0.0) {
                 for (share, legs) in &from[onward.to] {
                     let mut legs = legs.clone();
-                    legs.push(onward.leg);
+                    if let Move::Leg(leg) = onward.by {
+                        legs.push(leg);
+                    }
                     ways.push((onward.share * share, legs));
                 }
             }

@@ -12,7 +12,7 @@ pub(super) struct Towards<'w> {
     to: NodeId,
     /// The link that every way ends with, if that is given.
     last: Option<usize>,
-    /// Links from the nodes that pass packets on, and from `to` itself, to `to`.
+    /// Length of the ways to `to` from the nodes that pass packets on, and from `to` itself.
     distance: BTreeMap<NodeId, usize>,
 }
 
@@ -25,7 +25,7 @@ impl Ways {
                 continue;
             }
             towards.distance.insert(node, length);
-            let mut reach = |step: &Step| next.push(Reverse((length + step.links.len(), step.to)));
+            let mut reach = |step: &Step| next.push(Reverse((length + step.length, step.to)));
             if node == to {
                 let first = self.at[to].iter().filter(|step| towards.may_end_with(step));
                 first.filter(|step| self.passes(step.to)).for_each(&mut reach);
@@ -63,9 +63,7 @@ impl<'w> Towards<'w> {
             .map(|step| step.back);
         let mut begun: Vec<(usize, usize)> = onward
             .chain(ends)
-            .filter_map(|place| {
-                Some((self.distance.get(&steps[place].to)? + steps[place].links.len(), place))
-            })
+            .filter_map(|place| Some((self.distance.get(&steps[place].to)? + steps[place].length, place)))
             .collect();
         begun.sort_unstable();
         let shortest = begun.first().map(|(length, _)| *length);

@@ -1,10 +1,10 @@
-//! What IP packets may take: links that carry frames, and circuits.
+//! What IP packets may take: links that carry frames, circuits, and tunnels.
 
 use std::collections::BTreeMap;
 
 use engpass_model::router::Router;
 
-use crate::topology::{CircuitPath, Hop, Leg, LinkEnds, NodeId, reversed};
+use crate::topology::{CircuitPath, Hop, Leg, LinkEnds, NodeId, TunnelPath, reversed};
 
 /// What a node does with packets for other nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,8 @@ impl Passage {
     }
 }
 
-/// What packets may take. A way is as long as the links in it, those of circuits included.
+/// What packets may take. A way is as long as the links in it, those of circuits and tunnels included; of ways with as many links those with the
+/// most tunnels are the shortest.
 pub(crate) struct Ways {
     passages: Vec<Passage>,
     /// Legs that begin at each node, in the order of their links in the file.
@@ -42,17 +43,31 @@ pub(super) struct Step {
     pub(super) to: NodeId,
     /// Links of the leg.
     pub(super) links: Vec<usize>,
+    /// How long it is.
+    pub(super) length: usize,
     /// Place of the leg's other direction in the list of `to`.
     pub(super) back: usize,
 }
 
+/// Length of a link: more than there are tunnels on a way.
+const LINK: usize = 1 << 24;
+
 impl Ways {
-    pub(crate) fn new(passages: Vec<Passage>, links: &[LinkEnds], circuits: &[Option<CircuitPath>]) -> Self {
+    pub(crate) fn new<'t>(
+        passages: Vec<Passage>,
+        links: &[LinkEnds],
+        circuits: &[Option<CircuitPath>],
+        tunnels: impl IntoIterator<Item = (usize, &'t TunnelPath)>,
+    ) -> Self {
+        let step = |leg: Leg, to: NodeId, links: Vec<usize>, tunnels: usize| {
+            let length = links.len() * LINK - tunnels;
+            Step { leg, to, links, length, back: 0 }
+        };
         let mut at: Vec<Vec<Step>> = passages.iter().map(|_| Vec::new()).collect();
         for (index, link) in links.iter().enumerate().filter(|(_, link)| !link.medium.is_atm()) {
             for [from, to] in [link.ends, [link.ends[1], link.ends[0]]] {
                 let leg = Leg::Link(Hop { link: index, from, to });
-                at[from].push(Step { leg, to, links: vec![index], back: 0 });
+                at[from].push(step(leg, to, vec![index], 0));
             }
         }
         for (circuit, path) in circuits.iter().enumerate() {
@@ -61,7 +76,14 @@ impl Ways {
                 let route = if forward { path.route.clone() } else { reversed(&path.route) };
                 let (from, to) = (route[0].from, route[route.len() - 1].to);
                 let links = route.iter().map(|hop| hop.link).collect();
-                at[from].push(Step { leg: Leg::Circuit { circuit, forward }, to, links, back: 0 });
+                at[from].push(step(Leg::Circuit { circuit, forward }, to, links, 0));
+            }
+        }
+        for (tunnel, path) in tunnels {
+            for forward in [true, false] {
+                let [from, to] = path.from_to(forward);
+                let links = path.way(forward).route.iter().map(|hop| hop.link).collect();
+                at[from].push(step(Leg::Tunnel { tunnel, forward }, to, links, path.depth));
             }
         }
         // Of circuits over the same links the first comes first.

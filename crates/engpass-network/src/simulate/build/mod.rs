@@ -328,11 +328,10 @@ impl Builder<'_> {
             None => way.legs.clone(),
         });
         let messages = messages.map(|leg| (leg, false));
-        own.chain(chosen).chain(messages).filter(move |(_, back)| tcp || !back).filter_map(|(leg, _)| {
-            match leg {
-                Leg::Circuit { circuit, forward } => Some(2 * circuit as VcId + VcId::from(!forward)),
-                Leg::Link(_) => None,
-            }
+        let taken = own.chain(chosen).chain(messages).filter(move |(_, back)| tcp || !back);
+        taken.flat_map(|(leg, _)| self.topology.legs_within(leg)).filter_map(|leg| match leg {
+            Leg::Circuit { circuit, forward } => Some(2 * circuit as VcId + VcId::from(!forward)),
+            Leg::Link(_) | Leg::Tunnel { .. } => None,
         })
     }
 

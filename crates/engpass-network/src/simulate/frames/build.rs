@@ -7,6 +7,7 @@ use engpass_testbed::{Testbed, Topology};
 
 use super::circuits::{ENTRY, Entry};
 use super::port::Draws;
+use super::tunnels::{Tunnels, WRAP};
 use super::{Asking, END, Engine, FramePort, Frames, Route, Rule, Step, Tells};
 use crate::simulate::SimError;
 use crate::simulate::tally::Window;
@@ -25,7 +26,8 @@ impl Frames {
         window: Window,
         (asking, disobeyed): (Asking, Option<Rule>),
     ) -> Result<Self, SimError> {
-        let mut frames = Self { asking, disobeyed, seed, ..Self::default() };
+        let tunnels = Tunnels::new(topology);
+        let mut frames = Self { asking, disobeyed, seed, tunnels, ..Self::default() };
         let carries = |link: &&LinkEnds| !link.medium.is_atm();
         frames.ports.reserve_exact(2 * topology.links.iter().filter(carries).count());
         frames.places.reserve_exact(2 * topology.links.len());
@@ -72,8 +74,8 @@ impl Frames {
             for legs in [&flow.legs, &back] {
                 let first = frames.steps.len();
                 let own = if flow.circuit.is_none() { legs.as_slice() } else { &[] };
-                frames.put_run(topology, own);
-                // Where circuits are among the legs, the way has no hops that are steps one behind the other.
+                frames.put_run(topology, own, &mut first_within(topology, own).into_iter());
+                // Where circuits or tunnels are among the legs, the way has no hops that are steps one behind the other.
                 let lines = own.iter().all(|leg| matches!(leg, Leg::Link(_)));
                 let hops = if lines { own.len() } else { 0 };
                 let first = frames.share_steps(first);
@@ -102,6 +104,7 @@ impl Frames {
         let same = recent.find(|from| self.steps[*from..first].starts_with(own));
         if same.is_some() {
             self.steps.truncate(first);
+            self.tunnels.forget_steps(first);
         }
         same.unwrap_or(first)
     }
@@ -182,6 +185,12 @@ impl Frames {
                 let port = ENTRY + self.entry_of(topology, *circuit, *forward);
                 Step { port, router, mtu, slot: 0, tells: Tells::Nobody, takes_time: true }
             }
+            Leg::Tunnel { tunnel, forward } => {
+                let port = WRAP + 2 * *tunnel as u32 + u32::from(!forward);
+                // No packet goes on ahead of the clock.
+                self.routers[router as usize].asks = true;
+                Step { port, router, mtu, slot: 0, tells: Tells::Nobody, takes_time: true }
+            }
         }
     }
 
@@ -201,4 +210,21 @@ impl Frames {
         self.entries.push(Entry::new(&topology.circuits[circuit], vc, ports, queued, random));
         self.entries.len() as u32 - 1
     }
+}
+
+/// The legs of the first ways in the tunnels of these legs, in the order in which packets come to them.
+fn first_within(topology: &Topology, legs: &[Leg]) -> Vec<Leg> {
+    let mut within = Vec::new();
+    for leg in legs {
+        let Leg::Tunnel { tunnel, forward } = *leg else { continue };
+        let path = &topology.tunnels[tunnel];
+        let [mut node, end] = path.from_to(forward);
+        while node != end {
+            let leg = path.way(forward).fan.legs_at(node)[0];
+            within.push(leg);
+            within.extend(first_within(topology, &[leg]));
+            node = topology.last_hop(leg).to;
+        }
+    }
+    within
 }

@@ -43,6 +43,8 @@ pub(super) struct Ask {
     pub(super) group: u32,
     /// Place of its first answer.
     pub(super) first: u32,
+    /// The direction of the tunnel whose outer packets come to it, if they do.
+    pub(super) tunnel: Option<u32>,
 }
 
 impl Choices {
@@ -53,7 +55,7 @@ impl Choices {
 
     /// The place to which a packet goes on from a question.
     fn decide(&mut self, ask: u32, heads: &Heads, fragment: bool) -> u32 {
-        let Ask { group, first } = self.asks[ask as usize];
+        let Ask { group, first, .. } = self.asks[ask as usize];
         let Group { members, policy, .. } = &mut self.groups[group as usize];
         self.decided += 1;
         let member = policy.decide(&View { heads, fragment }, members).member;
@@ -126,7 +128,10 @@ impl Network {
             self.frames.choices.first_answer(step.mtu)
         } else {
             let fragment = self.fabric.datagrams[packet.datagram].fragments > 1;
-            let heads = self.heads_of(&packet);
+            let heads = match self.frames.choices.asks[step.mtu as usize].tunnel {
+                Some(tunnel) => self.frames.tunnels.directions[tunnel as usize].heads,
+                None => self.heads_of(&packet),
+            };
             self.frames.choices.decide(step.mtu, &heads, fragment)
         };
         self.fabric.datagrams.packet_mut(id).place = place;

@@ -11,7 +11,7 @@ use engpass_model::wire::{Encapsulation, aal5};
 use engpass_testbed::topology::{CircuitPath, LinkEnds};
 
 use super::outage::apart;
-use super::{Frames, Step};
+use super::{Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::fabric::{Frame, LeftNic};
@@ -264,11 +264,13 @@ impl Network {
         let since = self.frames.lines_before(place + 1);
         let packet = self.fabric.datagrams.packet_mut(id);
         (packet.place, packet.since) = (place + 1, since);
-        let (ip, offset) = (packet.ip, 8 * u32::from(packet.offset));
+        let ip = packet.ip;
         let Entry { vc, encapsulation, ref ports, .. } = self.frames.entries[number as usize];
         if self.frames.is_branched(place) || self.fabric.ledger.writes_pieces() {
+            let packet = self.fabric.datagrams.packet(id);
+            let piece = self.frames.piece(id, &Packet { place, ..*packet }, place);
             for slot in step.slot..step.slot + ports.len() as u16 {
-                self.fabric.ledger.write_piece(datagram, slot, (offset, ip));
+                self.fabric.ledger.write_piece(datagram, slot, piece);
             }
         }
         let sdu = encapsulation.sdu(ip.into());
@@ -309,6 +311,8 @@ impl Network {
         let step = self.frames.steps[place as usize];
         if step.port == super::choices::ASK {
             self.ask_way(packet, step);
+        } else if step.is_unwrap() {
+            self.leave_tunnel(packet, place);
         } else {
             self.go(packet, place, self.now, true);
         }

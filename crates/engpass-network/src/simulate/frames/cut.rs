@@ -11,9 +11,16 @@ impl Network {
     /// A router loses a packet that has been through too many, and cuts one that is too large, or loses it if it may not be cut.
     #[cold]
     pub(super) fn stop(&mut self, id: u32, step: Step, at: u64) {
-        let Packet { datagram, ttl, .. } = *self.fabric.datagrams.packet(id);
-        if ttl > 0 && self.keeps_whole(datagram) {
+        let Packet { datagram, ttl, place, .. } = *self.fabric.datagrams.packet(id);
+        let in_tunnel = !self.frames.tunnels.at(place).is_empty();
+        if ttl > 0 && !in_tunnel && self.keeps_whole(datagram) {
             self.lose_too_big(id, step, at);
+        } else if ttl > 0 && self.frames.refuses(step) {
+            let node = self.frames.routers[step.router as usize].node;
+            self.lose_packet(id, Place::TooBig(node), at);
+        } else if ttl > 0 && in_tunnel {
+            // The headers of a tunnel let routers fragment them.
+            self.cut_outer(id, step, at);
         } else if ttl > 0 {
             self.cut(id, step, at);
         } else {

@@ -14,6 +14,7 @@ mod clock;
 mod cut;
 mod exit;
 mod icmp;
+mod lengths;
 mod lost;
 mod lottery;
 mod outage;
@@ -22,6 +23,7 @@ mod port;
 mod rules;
 mod sent;
 mod trains;
+mod tunnels;
 mod ways;
 
 use std::collections::BTreeMap;
@@ -42,6 +44,8 @@ pub(super) use outage::Upcoming;
 pub(super) use port::{FramePort, PortTally, Told};
 use port::{Joined, Limited, OnLine, Passed};
 pub use rules::Rule;
+pub(super) use tunnels::tunnel_of;
+use tunnels::{Tunnels, UNWRAP, WRAP};
 pub(super) use ways::WayLine;
 pub(crate) use ways::choices_are_known;
 
@@ -82,6 +86,7 @@ pub(super) struct Frames {
     silent: bool,
     /// What routers say.
     pub(super) icmp: Icmp,
+    pub(super) tunnels: Tunnels,
 }
 
 /// An IP packet on its way.
@@ -197,6 +202,16 @@ impl Step {
         self.port < ENTRY
     }
 
+    /// Whether packets enter a tunnel here.
+    fn is_wrap(&self) -> bool {
+        (WRAP..UNWRAP).contains(&self.port)
+    }
+
+    /// Whether packets leave a tunnel here.
+    fn is_unwrap(&self) -> bool {
+        (UNWRAP..BRANCH).contains(&self.port)
+    }
+
     /// Whether a router stands before the port.
     #[inline(always)]
     pub(super) fn is_routed(&self) -> bool {
@@ -253,15 +268,18 @@ impl Frames {
 
     /// The number of the transmitter that has carried a packet to `place`.
     fn last_line(&self, place: u32) -> usize {
-        let step = self.carried(place, 0).next().expect("a line leads to every router");
-        match self.entry(*step) {
+        let mut steps = self.carried(place, 0).map(|there| self.steps[there as usize]);
+        let carries = |step: &Step| step.is_line() || self.entry(*step).is_some();
+        let step = steps.find(carries).expect("a line leads to every router");
+        match self.entry(step) {
             Some(entry) => entry.ports[entry.ports.len() - 1],
             None => self.ports[step.port as usize].port as usize,
         }
     }
 
-    /// The steps whose lines have carried a packet that has come to `place`, the last one first, but for the first `since` of its way.
-    fn carried(&self, place: u32, since: u16) -> impl Iterator<Item = &Step> {
+    /// The places of the steps whose lines have carried a packet that has come to `place`, the last one first, but for the first `since` of its
+    /// way; and those of marks.
+    fn carried(&self, place: u32, since: u16) -> impl Iterator<Item = u32> {
         let mut at = place as usize;
         std::iter::from_fn(move || {
             loop {
@@ -272,7 +290,7 @@ impl Frames {
                     at = step.mtu as usize;
                     continue;
                 }
-                return (step.port != END && self.lines_before(at as u32) >= since).then_some(step);
+                return (step.port != END && self.lines_before(at as u32) >= since).then_some(at as u32);
             }
         })
     }
@@ -296,16 +314,17 @@ impl Leaving {
         line: &mut FramePort,
         sent: &OnLine,
         tells: Option<u64>,
-        fabric: &mut Fabric,
+        (fabric, tunnels): (&mut Fabric, &Tunnels),
         events: &mut Events,
     ) -> Option<u64> {
         let (packet, datagram) = fabric.datagrams.packet_of(self.id);
         packet.place = self.place + 1;
-        let Packet { datagram: id, ttl, ecn, ip, offset, .. } = *packet;
+        let Packet { datagram: id, ttl, ecn, .. } = *packet;
         if line.watched {
             fabric.ledger.transmits(self.slot, (id, datagram), self.id, &{ sent.transmission }, line);
             if fabric.ledger.writes_pieces() {
-                fabric.ledger.write_piece(id, self.slot, (8 * u32::from(offset), ip));
+                let piece = tunnels.piece_on(self.id, packet, self.place);
+                fabric.ledger.write_piece(id, self.slot, piece);
             }
         }
         if fabric.trace.is_some() {
@@ -403,7 +422,7 @@ impl Network {
         let (datagram, ip) = (sending.datagram, sending.ip as u32);
         let (first, elastic) =
             (self.frames.routes[route as usize].first, self.fabric.datagrams[datagram].counted);
-        let Self { frames: Frames { ports, steps, .. }, fabric, events, .. } = self;
+        let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;
         let step = steps[first as usize];
         let line = &mut ports[step.port as usize];
         if fabric.is_plain() {
@@ -427,7 +446,7 @@ impl Network {
         fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
         let leaving = Leaving { place: first, slot: step.slot, port: step.port, id, bytes: ip };
         let tells = step.tells_port().then_some(self.end);
-        let told = leaving.on(line, &sent, tells, fabric, events);
+        let told = leaving.on(line, &sent, tells, (fabric, tunnels), events);
         if !sent.whole {
             self.cut_off(first, id, &{ sent.transmission });
         }
@@ -440,7 +459,7 @@ impl Network {
     #[inline(never)]
     fn go_watched(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
         loop {
-            let Self { frames: Frames { ports, steps, .. }, fabric, events, .. } = self;
+            let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;
             let step = steps[place as usize];
             let (packet, datagram) = fabric.datagrams.packet_of(id);
             if step.is_routed() {
@@ -471,7 +490,7 @@ impl Network {
                     } else {
                         None
                     };
-                    let told = leaving.on(line, &sent, tells, fabric, events);
+                    let told = leaving.on(line, &sent, tells, (fabric, tunnels), events);
                     if !sent.whole {
                         self.cut_off(place, id, &{ sent.transmission });
                     }
@@ -501,11 +520,11 @@ impl Network {
     /// next and when, if it goes on at once.
     fn depart(&mut self, leaving: Leaving, sent: &OnLine) -> Option<(u32, u64)> {
         let Leaving { place, port, id, .. } = leaving;
-        let Self { frames: Frames { ports, steps, .. }, fabric, events, .. } = self;
+        let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;
         let step = steps[place as usize];
         let line = &mut ports[port as usize];
         let tells = step.tells_port().then_some(self.end);
-        let told = leaving.on(line, sent, tells, fabric, events);
+        let told = leaving.on(line, sent, tells, (fabric, tunnels), events);
         if !sent.whole {
             self.cut_off(place, id, &sent.transmission);
         }
@@ -542,13 +561,20 @@ impl Network {
     /// Write down which lines have carried a packet.
     #[inline(never)]
     fn write_lines(&mut self, id: u32) {
-        let Packet { datagram, ip, place, since, offset, .. } = *self.fabric.datagrams.packet(id);
+        let packet = *self.fabric.datagrams.packet(id);
+        let Packet { datagram, ip, place, since, .. } = packet;
         let branched = self.frames.is_branched(place);
-        for step in self.frames.carried(place, since).filter(|step| step.is_line()) {
+        for there in self.frames.carried(place, since) {
+            let step = self.frames.steps[there as usize];
+            if !step.is_line() {
+                continue;
+            }
             let line = &self.frames.ports[step.port as usize];
-            self.fabric.ledger.write(datagram, step.slot, line.queue_bytes(ip), false);
+            let bytes = line.queue_bytes(self.frames.length_at(ip, place, there));
+            self.fabric.ledger.write(datagram, step.slot, bytes, false);
             if branched {
-                self.fabric.ledger.write_piece(datagram, step.slot, (8 * u32::from(offset), ip));
+                let piece = self.frames.piece(id, &packet, there);
+                self.fabric.ledger.write_piece(datagram, step.slot, piece);
             }
         }
     }

@@ -21,8 +21,11 @@ impl Network {
     /// its host at most, if it `arrives` there ahead of the clock.
     #[inline(never)]
     pub(super) fn go(&mut self, id: u32, place: u32, at: u64, arrives: bool) {
-        if self.frames.steps[place as usize].is_line() {
+        let step = self.frames.steps[place as usize];
+        if step.is_line() {
             self.go_at_once(id, place, at, arrives);
+        } else if step.is_wrap() {
+            self.enter_tunnel(id, place);
         } else {
             self.enter_circuit(id, place, at);
         }

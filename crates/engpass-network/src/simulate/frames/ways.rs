@@ -9,9 +9,13 @@ use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::topology::{Fan, Leg, NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology, heads, icmp_heads};
 
+use crate::limit::layers::Change;
+
 use super::build::port_of;
 use super::choices::{ASK, Ask, BRANCH, Group};
 use super::icmp::IcmpRoute;
+use super::lengths::Lengths;
+use super::tunnels::{UNWRAP, WRAP, tunnel_of};
 use super::{Asking, END, Frames, Route, Step};
 use crate::simulate::SimError;
 
@@ -25,8 +29,8 @@ pub(in crate::simulate) struct WayLine {
     pub(in crate::simulate) number: usize,
     /// The direction of a circuit whose cells it carries, if it carries cells.
     pub(in crate::simulate) vc: Option<u32>,
-    /// MTUs of routers that cut packets on the way to it.
-    pub(in crate::simulate) cuts: Vec<u64>,
+    /// What happens to packets on the way to it.
+    pub(in crate::simulate) changes: Vec<Change>,
     /// Packets may also come to their end without this line.
     pub(in crate::simulate) avoidable: bool,
 }
@@ -59,13 +63,13 @@ struct Lane<'a> {
 #[derive(Clone)]
 struct Front {
     node: NodeId,
-    /// MTUs that have cut packets, and the least of all.
-    cuts: Vec<u64>,
-    least: u64,
     /// Packets may be fragments here.
     fragment: bool,
+    lengths: Lengths,
     /// Slots of the lines behind.
     trail: Vec<u16>,
+    /// The directions of the tunnels that packets are in, with what they were when they entered each.
+    inside: Vec<(u32, bool)>,
 }
 
 /// A tree of ways while it is laid out.
@@ -82,18 +86,42 @@ struct Tree {
 impl Lane<'_> {
     fn start(&self) -> Front {
         let fragment = matches!(self.length, Length::Constant(bytes) if bytes > self.mtu);
-        Front { node: self.ends.0, cuts: Vec::new(), least: self.mtu, fragment, trail: Vec::new() }
+        let lengths = Lengths::new(self.mtu);
+        Front { node: self.ends.0, fragment, lengths, trail: Vec::new(), inside: Vec::new() }
+    }
+
+    /// The legs that packets may take from here.
+    fn legs_at(&self, front: &Front) -> &[Leg] {
+        let Some((direction, _)) = front.inside.last() else { return self.fan.legs_at(front.node) };
+        let (tunnel, forward) = tunnel_of(*direction);
+        self.topology.tunnels[tunnel].way(forward).fan.legs_at(front.node)
+    }
+
+    /// Whether packets are at their end.
+    fn is_at_end(&self, front: &Front) -> bool {
+        front.inside.is_empty() && front.node == self.ends.1
+    }
+
+    /// Whether packets leave the tunnel that they are in here.
+    fn leaves_tunnel(&self, front: &Front) -> bool {
+        front.inside.last().is_some_and(|(direction, _)| {
+            let (tunnel, forward) = tunnel_of(*direction);
+            self.topology.tunnels[tunnel].from_to(forward)[1] == front.node
+        })
     }
 
     /// The leg that all packets of the lane take from here; `None` if that depends on the packet or on an event.
     fn only_leg(&self, frames: &mut Frames, front: &Front) -> Option<Leg> {
-        let legs = self.fan.legs_at(front.node);
+        let legs = self.legs_at(front);
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
         if legs.len() <= 1 && !(routed && frames.asking == Asking::Routers) {
             return legs.first().copied();
         }
-        if frames.asking != Asking::Unknown
-            || matches!(self.length, Length::Varied)
+        // Outer packets of a tunnel show the same headers, fragments or not.
+        let shows_length = front.inside.is_empty() && matches!(self.length, Length::Varied);
+        if frames.asking != Asking::Unknown && front.inside.is_empty()
+            || frames.asking == Asking::Routers
+            || shows_length
             || may_change(self.topology, legs, front.node)
         {
             return None;
@@ -103,29 +131,48 @@ impl Lane<'_> {
         if policy.is_per_packet() {
             return None;
         }
-        let view = View { heads: &self.heads, fragment: front.fragment };
+        let heads = match front.inside.last() {
+            Some((direction, _)) => &frames.tunnels.directions[*direction as usize].heads,
+            None => &self.heads,
+        };
+        let view = View { heads, fragment: front.fragment };
         Some(legs[policy.decide(&view, members).member])
     }
 
     /// Whether a choice is the same for all packets of this lane, where that of another lane may be another one.
     fn is_own(&self, frames: &mut Frames) -> bool {
+        // Those of tunnels are the same for all.
         let choices = self.fan.at.iter().filter(|(_, legs)| legs.len() > 1);
         let fronts: Vec<_> = choices.map(|(node, _)| Front { node: *node, ..self.start() }).collect();
         fronts.iter().any(|front| self.only_leg(frames, front).is_some())
     }
 
-    /// Packets go on by this leg.
+    /// Packets go on by this leg; by one through a tunnel they enter it.
     fn goes_on(&self, front: &mut Front, leg: Leg) {
-        let mtu = self.topology.mtu(leg);
-        let hops = self.topology.hops(leg);
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
-        // One that is no smaller than those before it cuts nothing.
-        if routed && mtu < front.least {
-            front.cuts.push(mtu);
-            front.least = mtu;
+        // What a tunnel refuses is behind none.
+        if routed && !self.topology.refuses(leg) {
+            front.lengths.cut(self.topology.mtu(leg));
         }
-        front.fragment |= routed && matches!(self.length, Length::Constant(bytes) if bytes > front.least);
-        front.node = hops.last().expect("a leg has links").to;
+        let least = front.lengths.least;
+        if front.inside.is_empty() {
+            front.fragment |= routed && matches!(self.length, Length::Constant(bytes) if bytes > least);
+        }
+        if let Leg::Tunnel { tunnel, forward } = leg {
+            let direction = 2 * tunnel as u32 + u32::from(!forward);
+            front.inside.push((direction, front.fragment));
+            front.lengths.wrap(self.topology.tunnels[tunnel].added);
+            front.fragment = false;
+        } else {
+            front.node = self.topology.last_hop(leg).to;
+        }
+    }
+
+    /// Packets leave the tunnel that they are in.
+    fn leave_tunnel(&self, front: &mut Front) {
+        let (_, fragment) = front.inside.pop().expect("packets are in a tunnel");
+        front.fragment = fragment;
+        front.lengths.unwrap();
     }
 }
 
@@ -165,7 +212,8 @@ impl Frames {
             self.spared = vec![false; self.places.len()];
         }
         for fan in topology.flows.iter().filter_map(|path| path.fans.as_ref()) {
-            for hop in fan[0].legs().flat_map(|leg| topology.hops(leg)) {
+            let legs = fan[0].legs().flat_map(|leg| topology.legs_within(leg));
+            for hop in legs.flat_map(|leg| topology.hops(leg)) {
                 self.spared[port_of(topology, &hop)] = true;
             }
         }
@@ -183,10 +231,7 @@ impl Frames {
         for (flow, path) in topology.flows.iter().enumerate() {
             for way in &path.icmp {
                 let fan = way.fan.clone().unwrap_or_else(|| {
-                    let begins = |leg: &Leg| (topology.first_hop(*leg).from, vec![*leg]);
-                    let mut at: Vec<_> = way.legs.iter().map(begins).collect();
-                    at.sort_unstable();
-                    Fan { at }
+                    Fan::along(way.legs.iter().map(|leg| (topology.first_hop(*leg).from, *leg)))
                 });
                 let whole = fan.legs().all(|leg| topology.mtu(leg) >= icmp::LONGEST);
                 let lane = Lane {
@@ -217,13 +262,18 @@ impl Frames {
     ) -> Result<Option<u32>, SimError> {
         // As far as the choice is known.
         let (mut legs, mut front) = (Vec::new(), lane.start());
-        while front.node != lane.ends.1
-            && let Some(leg) = lane.only_leg(self, &front)
-        {
-            legs.push(leg);
+        let mut within = Vec::new();
+        while !lane.is_at_end(&front) {
+            if lane.leaves_tunnel(&front) {
+                lane.leave_tunnel(&mut front);
+                continue;
+            }
+            let Some(leg) = lane.only_leg(self, &front) else { break };
+            let list = if front.inside.is_empty() { &mut legs } else { &mut within };
+            list.push(leg);
             lane.goes_on(&mut front, leg);
         }
-        let ends = front.node == lane.ends.1;
+        let ends = lane.is_at_end(&front);
         if ends == branched {
             return Ok(None);
         }
@@ -231,11 +281,12 @@ impl Frames {
         let lines = legs.iter().all(|leg| matches!(leg, Leg::Link(_)));
         let hops = if ends && lines { legs.len() as u16 } else { 0 };
         let key = (lane.ends.0, lane.ends.1, if ends { legs.clone() } else { Vec::new() });
+        let within = &mut within.into_iter();
         let is_own = !ends && lane.is_own(self);
         let first = match known.get(&key).filter(|_| !is_own) {
             Some(first) => *first,
             None if ends => {
-                self.put_run(lane.topology, &legs);
+                self.put_run(lane.topology, &legs, within);
                 known.insert(key, first as u32);
                 first as u32
             }
@@ -259,7 +310,13 @@ impl Frames {
     /// Lay out the ways from here on.
     fn lay(&mut self, lane: &Lane<'_>, mut front: Front, tree: &mut Tree) -> Result<(), SimError> {
         loop {
-            if front.node == lane.ends.1 {
+            if lane.leaves_tunnel(&front) {
+                let step = self.unwrap_step(lane.topology, front.inside[front.inside.len() - 1].0);
+                self.put(step, &front);
+                lane.leave_tunnel(&mut front);
+                continue;
+            }
+            if lane.is_at_end(&front) {
                 self.put(Step::MARK, &front);
                 tree.ends += 1;
                 // Slots of one line, cut differently, count once.
@@ -278,14 +335,15 @@ impl Frames {
             }
             break;
         }
-        let legs = lane.fan.legs_at(front.node).to_vec();
+        let legs = lane.legs_at(&front).to_vec();
         let group = self.group(lane.testbed, lane.topology, front.node, &legs);
         let question = self.steps.len() as u32;
         let ask = self.choices.asks.len() as u32;
         let first = self.choices.answers.len();
         let router = self.step(lane.topology, &legs[0]).router;
         self.put(Step { port: ASK, router, mtu: ask, takes_time: true, ..Step::MARK }, &front);
-        self.choices.asks.push(Ask { group, first: first as u32 });
+        let tunnel = front.inside.last().map(|(direction, _)| *direction);
+        self.choices.asks.push(Ask { group, first: first as u32, tunnel });
         self.choices.answers.resize(first + legs.len(), 0);
         self.routers[router as usize].asks = true;
         for (place, leg) in legs.into_iter().enumerate() {
@@ -309,8 +367,13 @@ impl Frames {
         let step = self.step(lane.topology, &leg);
         let before = front.clone();
         lane.goes_on(front, leg);
+        if matches!(leg, Leg::Tunnel { .. }) {
+            self.put(step, &before);
+            return;
+        }
         for (place, (number, vc)) in self.lines_in(step).into_iter().enumerate() {
-            let line = WayLine { number, vc, cuts: front.cuts.clone(), avoidable: false };
+            let changes = front.lengths.changes.clone();
+            let line = WayLine { number, vc, changes, avoidable: false };
             let slot = match tree.lines.iter().position(|known| *known == line) {
                 Some(slot) => slot,
                 None => {
@@ -332,6 +395,9 @@ impl Frames {
     fn put(&mut self, step: Step, front: &Front) {
         self.steps.push(step);
         self.trails.push(front.trail.clone().into());
+        let inside: Vec<u32> = front.inside.iter().map(|(direction, _)| *direction).collect();
+        let stack = self.tunnels.stack(&inside);
+        self.tunnels.in_stack(self.steps.len(), stack);
     }
 
     /// The group of these legs at a router.
@@ -371,19 +437,24 @@ impl Frames {
         if let Some(lines) = self.trees.get(&first) {
             return lines.clone();
         }
-        let (mut cuts, mut least, mut lines) = (Vec::new(), mtu, Vec::new());
+        let (mut lengths, mut lines) = (Lengths::new(mtu), Vec::new());
         for step in self.steps[first as usize..].iter().take_while(|step| step.port != END) {
-            let mtu = u64::from(step.mtu);
-            // One that is no smaller than those before it cuts nothing.
-            if step.is_routed() && mtu < least {
-                cuts.push(mtu);
-                least = mtu;
+            if step.is_unwrap() {
+                lengths.unwrap();
+                continue;
+            }
+            if step.is_routed() && !self.refuses(*step) {
+                lengths.cut(step.mtu.into());
+            }
+            if step.is_wrap() {
+                lengths.wrap(self.tunnels.directions[(step.port - WRAP) as usize].added.into());
+                continue;
             }
             let here = self.lines_in(*step).into_iter();
             lines.extend(here.map(|(number, vc)| WayLine {
                 number,
                 vc,
-                cuts: cuts.clone(),
+                changes: lengths.changes.clone(),
                 avoidable: false,
             }));
         }
@@ -398,16 +469,66 @@ impl Frames {
         }
     }
 
-    /// A way without questions. Returns its number of lines.
-    pub(super) fn put_run(&mut self, topology: &Topology, legs: &[Leg]) -> u16 {
+    /// A way without questions: these legs, and in their tunnels those that come next `within`, all of them together.
+    pub(super) fn put_run(
+        &mut self,
+        topology: &Topology,
+        legs: &[Leg],
+        within: &mut dyn Iterator<Item = Leg>,
+    ) {
         let mut slot = 0;
         for leg in legs {
-            let step = self.step(topology, leg);
-            self.steps.push(Step { slot, ..step });
-            slot += self.lines_in(step).len() as u16;
+            self.put_leg(topology, *leg, within, &mut slot, &mut Vec::new());
         }
         self.steps.push(Step { slot, ..Step::MARK });
-        slot
+        self.tunnels.in_stack(self.steps.len(), 0);
+    }
+
+    /// A leg of a way without questions, behind so many lines, for packets that are in these tunnels.
+    fn put_leg(
+        &mut self,
+        topology: &Topology,
+        leg: Leg,
+        within: &mut dyn Iterator<Item = Leg>,
+        slot: &mut u16,
+        inside: &mut Vec<u32>,
+    ) {
+        let step = self.step(topology, &leg);
+        let stack = self.tunnels.stack(inside);
+        self.steps.push(Step { slot: *slot, ..step });
+        self.tunnels.in_stack(self.steps.len(), stack);
+        let Leg::Tunnel { tunnel, forward } = leg else {
+            *slot += self.lines_in(step).len() as u16;
+            return;
+        };
+        let direction = step.port - WRAP;
+        inside.push(direction);
+        let [mut node, end] = topology.tunnels[tunnel].from_to(forward);
+        while node != end {
+            let leg = within.next().expect("a way leads to the end of the tunnel");
+            self.put_leg(topology, leg, within, slot, inside);
+            node = topology.last_hop(leg).to;
+        }
+        let stack = self.tunnels.stack(inside);
+        let step = self.unwrap_step(topology, direction);
+        self.steps.push(Step { slot: *slot, ..step });
+        self.tunnels.in_stack(self.steps.len(), stack);
+        inside.pop();
+    }
+
+    /// The step at which packets leave a tunnel.
+    fn unwrap_step(&mut self, topology: &Topology, direction: u32) -> Step {
+        let (tunnel, forward) = tunnel_of(direction);
+        let end = topology.tunnels[tunnel].from_to(forward)[1];
+        let NodeKind::Router(router) = topology.kind(end) else { unreachable!("a tunnel ends at routers") };
+        self.routers[router].asks = true;
+        Step {
+            port: UNWRAP + direction,
+            router: router as u32,
+            mtu: u32::MAX,
+            takes_time: true,
+            ..Step::MARK
+        }
     }
 }
 

@@ -26,6 +26,7 @@ const NAMES: [&str; IDLE + REASONS] = [
     "AAL5 trailers",
     "encapsulation",
     "IP headers",
+    "tunnel headers",
     "transport headers",
     "delivered",
     "duplicate",

@@ -2,6 +2,7 @@
 
 use super::waits::{Sums, parts_of};
 use super::{Ledger, Line, User, put};
+use crate::limit::layers::Change;
 use crate::simulate::datagrams::Datagram;
 use crate::simulate::frames::{FramePort, Told};
 use crate::simulate::tally::Window;
@@ -117,7 +118,10 @@ impl Ledger {
     /// What the sender of a lane makes of a datagram with so many bytes behind its IP header.
     pub(in crate::simulate) fn cut_by_sender(&self, (flow, to): (u32, Option<u32>), bytes: u64) -> Fragments {
         let book = &self.books[self.first[self.lane(flow, to)] as usize];
-        Fragments::of(bytes, self.entries[book.entry as usize].cuts[0])
+        match self.entries[book.entry as usize].changes[0] {
+            Change::Cut(mtu) => Fragments::of(bytes, mtu),
+            Change::Wrap(_) => unreachable!("first the sender cuts"),
+        }
     }
 
     /// So many packets of a datagram that its sender cut, with so many bytes behind the IP header, have arrived before anything was written down
@@ -137,8 +141,9 @@ impl Ledger {
         let lane = self.lane(flow, to);
         let books = &self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
         for (book, carried) in books.iter().zip(&mut self.carried[datagram as usize * self.stride..]) {
-            let wire = &self.entries[book.entry as usize].wire;
-            let units: u64 = (0..arrived).map(|place| wire.units(sent.payload(place))).sum();
+            let entry = &self.entries[book.entry as usize];
+            let units: u64 =
+                (0..arrived).map(|place| entry.wire.units(sent.payload(place) + entry.added())).sum();
             *carried += units as u32;
         }
     }

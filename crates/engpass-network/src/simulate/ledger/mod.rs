@@ -25,7 +25,7 @@ use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::datagrams::Datagram;
 use super::tally::Window;
-use crate::limit::layers::{Layer, Layers, Sum, Wire};
+use crate::limit::layers::{Change, Layer, Layers, Sum, Wire};
 pub use accounts::Accounts;
 use attribute::Reasons;
 pub use close::BookSeen;
@@ -33,10 +33,11 @@ pub(super) use frames::Transmission;
 pub(super) use later::{Arrivals, Later};
 pub(super) use open::Opening;
 use parted::Parted;
-pub(super) use parted::Trail;
+pub(in crate::simulate) use parted::{Piece, Trail};
 use stamps::{NO_STAMP, Stamps};
+pub(in crate::simulate) use waits::Sums;
 pub(super) use waits::Wait;
-use waits::{Sums, Waits};
+use waits::Waits;
 
 /// All books of a run.
 #[derive(Debug)]
@@ -155,8 +156,8 @@ enum User {
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
     wire: Wire,
-    /// MTUs that cut packets at the sender and on their way to this line.
-    cuts: Box<[u64]>,
+    /// What happens to packets at the sender and on their way to this line: first, the sender cuts them.
+    changes: Box<[Change]>,
 }
 
 /// What a flow has carried over a line in one direction.
@@ -791,7 +792,7 @@ fn book_all(
     for (hop, book) in books.iter_mut().enumerate() {
         let (unit, entry) = (lines[book.line as usize].unit, &entries[book.entry as usize]);
         if plain
-            && !entry.is_cut(header + bytes)
+            && !entry.is_changed(header + bytes)
             && let Some(padding) = entry.wire.padding(header + bytes)
         {
             let segments = &mut book.freight.get_or_insert_default().segments;
@@ -813,8 +814,8 @@ fn book_all(
 impl Entry {
     /// A packet of so many bytes on the line.
     fn layers(&self, transport: u64, payload: u64) -> Layers {
-        if self.is_cut(transport + payload) {
-            self.wire.cut(transport, payload, &self.cuts)
+        if self.is_changed(transport + payload) {
+            self.wire.changed(transport, payload, &self.changes)
         } else {
             self.wire.packet(transport, payload)
         }
@@ -824,13 +825,29 @@ impl Entry {
     #[inline]
     fn units(&self, load: Load) -> u64 {
         let bytes = u64::from(load.header) + u64::from(load.bytes);
-        if self.is_cut(bytes) { self.wire.units_cut(bytes, &self.cuts) } else { self.wire.units(bytes) }
+        if self.is_changed(bytes) {
+            self.wire.units_changed(bytes, &self.changes)
+        } else {
+            self.wire.units(bytes)
+        }
     }
 
-    /// Whether MTUs on the way cut a packet with so many bytes behind its IP header.
+    /// Whether anything happens on the way to a packet with so many bytes behind its IP header.
     #[inline]
-    fn is_cut(&self, bytes: u64) -> bool {
-        self.cuts.iter().any(|mtu| IP_HEADER_BYTES + bytes > *mtu)
+    fn is_changed(&self, bytes: u64) -> bool {
+        self.changes.iter().any(|change| match change {
+            Change::Cut(mtu) => IP_HEADER_BYTES + bytes > *mtu,
+            Change::Wrap(_) => true,
+        })
+    }
+
+    /// Bytes that tunnels add to a packet that is not cut on its way.
+    fn added(&self) -> u64 {
+        let added = self.changes.iter().map(|change| match change {
+            Change::Cut(_) => 0,
+            Change::Wrap(added) => *added,
+        });
+        added.sum()
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     Book, Cargo, Datagrams, Edge, Entry, Freight, HeldBack, Ledger, Line, Load, NO_SENDER, NO_STAMP, Parted,
     Run, Stamps, User, booked,
 };
-use crate::limit::layers::{Layer, Wire};
+use crate::limit::layers::{Change, Layer, Wire};
 use crate::simulate::fabric::Vc;
 use crate::simulate::frames::{Frames, WayLine};
 use crate::simulate::host::Process;
@@ -145,14 +145,14 @@ impl Ledger {
                 let line = |number: &usize| WayLine {
                     number: *number,
                     vc: Some(vc),
-                    cuts: Vec::new(),
+                    changes: Vec::new(),
                     avoidable: false,
                 };
                 opening.vcs[vc as usize].hops.iter().map(line).collect()
             }
             None => opening.frames.lines_of(lane.route, lane.mtu),
         };
-        for WayLine { number, vc, cuts, avoidable } in lines {
+        for WayLine { number, vc, changes, avoidable } in lines {
             let circuit = vc.map(|vc| &opening.topology.circuits[vc as usize / 2]);
             let encapsulation = circuit.map(|circuit| circuit.encapsulation).unwrap_or_default();
             let wire = Wire::new(&opening.topology.links[number / 2], number % 2, encapsulation);
@@ -162,7 +162,7 @@ impl Ledger {
                 (false, true) => HeldBack::Shaper,
                 (false, false) => HeldBack::Upstream,
             };
-            self.add_book(&lane, number, wire, (lane.mtu, &cuts), held_back);
+            self.add_book(&lane, number, wire, (lane.mtu, &changes), held_back);
         }
     }
 
@@ -177,22 +177,22 @@ impl Ledger {
         vc.adapting.is_some() || (shapes && slower(&self.lines[port]))
     }
 
-    /// The book of a lane on one line, before which the MTU of the sender and those of routers have cut its packets.
+    /// The book of a lane on one line, before which its sender has cut its packets for its MTU, and these changes have happened to them.
     fn add_book(
         &mut self,
         lane: &Lane<'_>,
         port: usize,
         wire: Wire,
-        cut: (u64, &[u64]),
+        before: (u64, &[Change]),
         held_back: HeldBack,
     ) {
-        let cuts = || [cut.0].into_iter().chain(cut.1.iter().copied());
+        let changes = || [Change::Cut(before.0)].into_iter().chain(before.1.iter().copied());
         // Most lines come after one like them.
-        let alike = |known: &Entry| known.wire == wire && known.cuts.iter().copied().eq(cuts());
+        let alike = |known: &Entry| known.wire == wire && known.changes.iter().copied().eq(changes());
         let known = self.entries.iter().rev().take(2 * self.stride).position(alike);
         let place = known.map_or(self.entries.len(), |back| self.entries.len() - 1 - back);
         if known.is_none() {
-            self.entries.push(Entry { wire, cuts: cuts().collect() });
+            self.entries.push(Entry { wire, changes: changes().collect() });
         }
         let entry = &self.entries[place];
         let line = &mut self.lines[port];

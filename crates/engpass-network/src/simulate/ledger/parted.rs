@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engpass_model::wire::ip::IP_HEADER_BYTES;
-
 use super::{Cargo, Fate, Ledger, Load, Run, book_all};
 
 /// The lines that have carried a packet, by the slots of their books in its lane.
@@ -15,8 +13,15 @@ pub(in crate::simulate) struct Trail(u32);
 /// The number of the first trail in the list: a lane without choices has fewer lines.
 const LISTED: u32 = 1 << 16;
 
-/// Packets of datagrams: where in the datagram's IP payload each begins, and how many bytes of that it has.
-type Pieces = Vec<(u32, u32)>;
+/// A packet of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::simulate) struct Piece {
+    /// Where in the datagram's IP payload it begins, and how many bytes of that it has.
+    pub(in crate::simulate) offset: u16,
+    pub(in crate::simulate) bytes: u16,
+    /// Bytes of tunnels in it behind its IP header.
+    pub(in crate::simulate) added: u16,
+}
 
 /// What the ledger knows of ways that part.
 #[derive(Debug, Default)]
@@ -26,7 +31,7 @@ pub(super) struct Parted {
     /// By trail: the lane and the run of datagrams that its lines have carried last, not yet booked.
     runs: Vec<(u32, Run)>,
     /// By datagram and slot: the packets that the line has carried, in the counted time or not, of datagrams that are written down.
-    pieces: BTreeMap<(u32, u16), Pieces>,
+    pieces: BTreeMap<(u32, u16), Vec<Piece>>,
 }
 
 impl Trail {
@@ -121,11 +126,9 @@ impl Ledger {
         self.later.is_some() && !self.parted.trails.is_empty()
     }
 
-    /// The line whose book has this slot has carried a packet of a datagram that is written down, of `ip` bytes with its header, whose
-    /// payload begins at `offset` of the datagram's.
-    pub(in crate::simulate) fn write_piece(&mut self, datagram: u32, slot: u16, (offset, ip): (u32, u32)) {
+    /// The line whose book has this slot has carried a packet of a datagram that is written down.
+    pub(in crate::simulate) fn write_piece(&mut self, datagram: u32, slot: u16, piece: Piece) {
         if self.on {
-            let piece = (offset, ip - IP_HEADER_BYTES as u32);
             self.parted.pieces.entry((datagram, slot)).or_default().push(piece);
         }
     }
@@ -155,7 +158,8 @@ impl Ledger {
         for ((_, slot), pieces) in pieces() {
             let book = &self.books[first + usize::from(*slot)];
             let wire = self.entries[book.entry as usize].wire;
-            let sent: u64 = pieces.iter().map(|(_, bytes)| wire.units((*bytes).into())).sum();
+            let sent: u64 =
+                pieces.iter().map(|piece| wire.units(u64::from(piece.bytes) + u64::from(piece.added))).sum();
             *whole.entry(book.line).or_insert(true) &= sent == u64::from(units_of(*slot));
         }
         let mut counted = BTreeSet::new();
@@ -180,10 +184,10 @@ impl Ledger {
                 stream.parted += u64::from(counted.insert(book.line));
             }
             let end = u64::from(load.header) + u64::from(load.bytes);
-            for (offset, bytes) in pieces {
-                let (offset, bytes) = (u64::from(*offset), u64::from(*bytes));
+            for piece in pieces {
+                let (offset, bytes) = (u64::from(piece.offset), u64::from(piece.bytes));
                 let header = u64::from(load.header).saturating_sub(offset).min(bytes);
-                let layers = wire.packet(header, bytes - header);
+                let layers = wire.in_tunnel(piece.added.into(), header, bytes - header);
                 freight.segments.add(&layers, 1);
                 // The receiver refused the end of the payload.
                 let wanted = (end - u64::from(refused)).max(offset + header);

@@ -24,7 +24,7 @@ pub(in crate::simulate) enum Wait {
 }
 
 /// Picoseconds by [`Wait`].
-pub(super) type Sums = [u64; Wait::COUNT];
+pub(in crate::simulate) type Sums = [u64; Wait::COUNT];
 
 /// Those of what most senders do, and of what others do.
 pub(super) type Usual = [u64; USUAL];

@@ -8,7 +8,7 @@ use engpass_model::tcp::{Flags, Segment};
 use engpass_model::time::Time;
 use engpass_model::wire::icmp;
 
-use super::{Content, Head, Packet};
+use super::{Content, Head, Hidden, Packet};
 use crate::simulate::datagrams::{Datagram, Datagrams};
 use crate::simulate::fabric::Fabric;
 use crate::simulate::nic::Sending;
@@ -25,6 +25,9 @@ pub(in crate::simulate) struct Taps {
     /// Where a packet stands in its datagram, by frame of cells and by packet.
     pub(super) frames: Vec<Head>,
     pub(super) packets: Vec<Head>,
+    /// What the headers of tunnels hide of these, the header of the packet that entered first in front.
+    pub(super) hidden_of_frames: BTreeMap<FrameId, Hidden>,
+    pub(super) hidden: BTreeMap<u32, Hidden>,
     /// By packet, the transmitter of the host or router that it has left last; and the transmitters of switches.
     pub(super) framed_at: Vec<usize>,
     pub(super) of_switches: Vec<bool>,
@@ -82,6 +85,12 @@ impl Taps {
         self.ports[port].is_some()
     }
 
+    /// A packet with this header has come into being, in no tunnel.
+    fn begins(&mut self, packet: u32, head: Head) {
+        put(&mut self.packets, packet, head);
+        self.hidden.remove(&packet);
+    }
+
     /// A packet has left this port.
     fn leaves(&mut self, packet: u32, port: usize) {
         if !self.of_switches[port] {
@@ -99,6 +108,7 @@ impl Taps {
         id: u32,
         fabric: (&Datagrams, Option<&Fates>),
         (head, framed_at): (Head, usize),
+        hidden: Option<&Hidden>,
     ) -> Packet {
         let (datagrams, fates) = fabric;
         let datagram = &datagrams[id];
@@ -132,7 +142,8 @@ impl Taps {
                 (to % 2 == 0, (to - seen.endpoint) / 2, content)
             }
         };
-        Packet { flow, back, source: seen.source + number, head, framed_at, content }
+        let (head, outer) = hidden.map_or((head, Vec::new()), |hidden| hidden.around(head));
+        Packet { flow, back, source: seen.source + number, head, outer, framed_at, content }
     }
 }
 
@@ -166,8 +177,11 @@ impl Trace {
         let (ttl, priority) = marks.own.unwrap_or((flow.ttl, flow.priority));
         let head = Head { id: ids[id], bytes, offset, more, ttl, priority, ecn: marks.ecn };
         match carrier {
-            Carrier::Frame(frame) => put(&mut taps.frames, frame, head),
-            Carrier::Packet(packet) => put(&mut taps.packets, packet, head),
+            Carrier::Frame(frame) => {
+                put(&mut taps.frames, frame, head);
+                taps.hidden_of_frames.remove(&frame);
+            }
+            Carrier::Packet(packet) => taps.begins(packet, head),
         }
     }
 
@@ -185,6 +199,10 @@ impl Trace {
         if let Some(taps) = &mut self.taps {
             let head = taps.packets[packet as usize];
             put(&mut taps.frames, frame, Head { ttl, ..head });
+            match taps.hidden.get(&packet) {
+                Some(hidden) => taps.hidden_of_frames.insert(frame, hidden.clone()),
+                None => taps.hidden_of_frames.remove(&frame),
+            };
         }
     }
 
@@ -197,7 +215,7 @@ impl Trace {
     pub(in crate::simulate) fn copied(&mut self, packet: u32, copy: u32) {
         let Some(taps) = &mut self.taps else { return };
         let head = taps.packets[packet as usize];
-        put(&mut taps.packets, copy, head);
+        taps.begins(copy, head);
         if let Some(port) = taps.framed_at.get(packet as usize).copied() {
             put(&mut taps.framed_at, copy, port);
         }
@@ -209,7 +227,7 @@ impl Trace {
         let next = &mut taps.next_of_routers[quoted.router];
         let id = std::mem::replace(next, next.wrapping_add(1));
         let head = Head { id, bytes, ttl: icmp::TTL, priority: icmp::PRIORITY, ..Head::default() };
-        put(&mut taps.packets, message, head);
+        taps.begins(message, head);
         taps.quoted.insert(message, quoted);
     }
 
@@ -223,7 +241,7 @@ impl Trace {
     ) {
         let Some(taps) = &mut self.taps else { return };
         let (offset, more) = (head.offset + offset, head.more || !last);
-        put(&mut taps.packets, part, Head { bytes, offset, more, ..head });
+        taps.begins(part, Head { bytes, offset, more, ..head });
     }
 }
 
@@ -251,7 +269,7 @@ impl Fabric {
         }
         let head = Head { ttl, ecn, ..taps.packets[id as usize] };
         let this = (&self.datagrams, self.fates.as_deref());
-        let packet = taps.packet(datagram, this, (head, taps.framed_at[id as usize]));
+        let packet = taps.packet(datagram, this, (head, taps.framed_at[id as usize]), taps.hidden.get(&id));
         if let Some(records) = &mut taps.ports[port] {
             records.push(Record::Packet(left, packet));
         }
@@ -267,7 +285,8 @@ impl Fabric {
         let packet = (!cells.are_generated()).then(|| {
             let datagram = self.frames[cells.frame].datagram;
             let this = (&self.datagrams, self.fates.as_deref());
-            taps.packet(datagram, this, (taps.frames[cells.frame as usize], 0))
+            let hidden = taps.hidden_of_frames.get(&cells.frame);
+            taps.packet(datagram, this, (taps.frames[cells.frame as usize], 0), hidden)
         });
         if let Some(records) = &mut taps.ports[port] {
             records.push(Record::Cells(*cells, packet));

@@ -5,6 +5,7 @@
 
 mod kept;
 mod seen;
+mod tunnels;
 
 use engpass_model::element::{Cells, Generator, generator_of};
 use engpass_model::queue::Ecn;
@@ -17,7 +18,8 @@ use super::timeline::Trace;
 use super::{Network, SWEEP, SimError, SimOutcome, Watch};
 pub(super) use kept::{Carrier, Quoted, Taps};
 use kept::{FlowSeen, Marks, Record};
-pub use seen::{Capture, Cell, Content, Head, Packet, Passing, Pdu, Unit};
+pub use seen::{Capture, Cell, Content, Head, Outer, Packet, Passing, Pdu, Unit};
+pub(super) use tunnels::Hidden;
 
 /// Simulate one run, and capture what passes these transmitters (`2 * link + end`).
 ///

@@ -37,10 +37,23 @@ pub struct Packet {
     pub source: u32,
     /// What stands in its header.
     pub head: Head,
+    /// What stands in the headers of the tunnels that it is in, the last one it entered behind the others.
+    pub outer: Vec<Outer>,
     /// The transmitter of the host or router that its frame is from, switches apart; zero where cells carry it.
     pub framed_at: usize,
     /// Of what it is the whole, or a fragment.
     pub content: Content,
+}
+
+/// The header of a tunnel around a packet, or around a part of it that is a fragment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outer {
+    /// The tunnel, in the order of the file.
+    pub tunnel: usize,
+    /// Whether it goes from the first end of the tunnel to the second.
+    pub forward: bool,
+    /// What stands in the outer IP header.
+    pub head: Head,
 }
 
 /// What the network knows of a packet's IP header.

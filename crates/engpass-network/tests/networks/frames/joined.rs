@@ -276,6 +276,7 @@ impl Joined {
             },
             links,
             circuits,
+            tunnels: IndexMap::new(),
         }
     }
 }

@@ -1,0 +1,77 @@
+//! Generic routing encapsulation (RFC 2784, RFC 2890).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::TunnelHeaderConfig;
+use crate::wire::packet::checksum;
+
+/// Generic routing encapsulation (RFC 2784): a header of 4 bytes, and 4 more for a checksum and for a key each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Gre {
+    /// Whether a checksum of header and packet is sent (RFC 2784 section 2.3).
+    pub checksum: bool,
+    /// Key that tells tunnels between the same routers apart; without one, none is sent (RFC 2890 section 2.1).
+    pub key: Option<u32>,
+}
+
+/// Protocol types of IP packets: their EtherTypes (RFC 2784 section 2.4, RFC 7676 section 2).
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+/// Bits of the first word that say which fields there are (RFC 2890 section 2).
+const HAS_CHECKSUM: u16 = 1 << 15;
+const HAS_KEY: u16 = 1 << 13;
+
+impl TunnelHeaderConfig for Gre {
+    fn bytes(&self) -> u64 {
+        4 + 4 * u64::from(self.checksum) + 4 * u64::from(self.key.is_some())
+    }
+
+    fn protocol(&self) -> u8 {
+        47
+    }
+
+    fn write(&self, inner: &[u8], out: &mut Vec<u8>) {
+        let begin = out.len();
+        let flag = |is: bool, bit| if is { bit } else { 0 };
+        let flags = flag(self.checksum, HAS_CHECKSUM) | flag(self.key.is_some(), HAS_KEY);
+        out.extend(flags.to_be_bytes());
+        let is_v6 = inner.first().is_some_and(|first| first >> 4 == 6);
+        out.extend(if is_v6 { IPV6 } else { IPV4 }.to_be_bytes());
+        if self.checksum {
+            // Checksum, and two reserved bytes.
+            out.extend([0; 4]);
+        }
+        if let Some(key) = self.key {
+            out.extend(key.to_be_bytes());
+        }
+        if self.checksum {
+            let all = [&out[begin..], inner].concat();
+            out[begin + 4..begin + 6].copy_from_slice(&checksum(&all).to_be_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(header: &Gre, inner: &[u8]) -> Vec<u8> {
+        let mut out = vec![0xff];
+        header.write(inner, &mut out);
+        assert_eq!(out.len() as u64, 1 + header.bytes());
+        out.split_off(1)
+    }
+
+    #[test]
+    fn the_fields_stand_in_the_order_of_the_standard() {
+        assert_eq!(written(&Gre::default(), &[1, 2]), [0, 0, 8, 0]);
+        assert_eq!(written(&Gre::default(), &[0x60, 2]), [0, 0, 0x86, 0xdd]);
+        let key = Gre { key: Some(0x0102_0304), ..Gre::default() };
+        assert_eq!(written(&key, &[1, 2]), [0x20, 0, 8, 0, 1, 2, 3, 4]);
+        let both = Gre { checksum: true, ..key };
+        // The one's complement of 0xa000 + 0x0800 + 0x0102 + 0x0304 + 0x0102.
+        assert_eq!(written(&both, &[1, 2]), [0xa0, 0, 8, 0, 0x52, 0xf7, 0, 0, 1, 2, 3, 4]);
+    }
+}

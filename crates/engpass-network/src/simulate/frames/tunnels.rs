@@ -1,0 +1,460 @@
+//! Tunnels: packets get headers where they enter one, and lose them where they leave it (RFC 1853, RFC 4459).
+//!
+//! The table of steps has a mark where packets enter a tunnel ([`WRAP`]), and one where they leave it ([`UNWRAP`]). Between them are the steps
+//! of the outer packets' way. How many headers a packet has follows from its place. A router may fragment the outer packet: the end of the
+//! tunnel puts the fragments together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engpass_model::forward::Heads;
+use engpass_model::queue::Ecn;
+use engpass_model::tunnel::Fragment;
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
+use engpass_testbed::topology::{NodeId, TunnelPath};
+use engpass_testbed::{Topology, tunnel_heads};
+
+use super::circuits::ENTRY;
+use super::{Frames, Packet, Step};
+use crate::simulate::Network;
+use crate::simulate::event::Event;
+use crate::simulate::ledger::{Piece, Sums};
+use crate::simulate::tally::Place;
+
+/// The port of a step at which packets enter a tunnel: the place of the tunnel's direction is added to it.
+pub(super) const WRAP: u32 = ENTRY | 1 << 29;
+/// The port of a step at which they leave it.
+pub(super) const UNWRAP: u32 = WRAP | 1 << 28;
+/// Most tunnels that a packet is in.
+const MOST: usize = engpass_testbed::topology::MOST_TUNNELS;
+
+/// The tunnel of a direction, and whether it goes from the first end to the second.
+pub(in crate::simulate) fn tunnel_of(direction: u32) -> (usize, bool) {
+    (direction as usize / 2, direction.is_multiple_of(2))
+}
+
+/// The tunnels of a network, and what is in them.
+#[derive(Default)]
+pub(in crate::simulate) struct Tunnels {
+    /// Both directions of every tunnel: from its first end, and back.
+    pub(super) directions: Vec<Direction>,
+    /// Combinations of tunnels that packets are in, the last one they entered behind the others; the first one is none.
+    stacks: Vec<Vec<u32>>,
+    /// By place the combination that packets are in there; empty where no way has a tunnel.
+    stack_of: Vec<u16>,
+    /// By packet what its headers hide.
+    hidden: Vec<Hidden>,
+    /// Outer packets that were fragmented, by number.
+    cut: BTreeMap<u32, Cut>,
+    /// Number of these so far, and how many there may be before those that are lost are forgotten.
+    cuts: u32,
+    room: usize,
+}
+
+/// One direction of a tunnel.
+pub(super) struct Direction {
+    pub(super) added: u32,
+    ttl: u8,
+    /// Packets that are too long are dropped.
+    pub(super) refuses: bool,
+    pub(super) heads: Heads,
+    /// The router at which packets leave it.
+    end: NodeId,
+    timeout: u64,
+    memory: u64,
+    /// Bytes of fragments that wait at its end.
+    bytes: u64,
+    /// The numbers of packets of which fragments wait, by when they are given up and the order in which the first fragments came.
+    waiting: BTreeMap<(u64, u32), u32>,
+    /// Packets of which fragments have waited so far.
+    waited: u32,
+    /// Whether an event is to come for the first of them.
+    is_awaited: bool,
+}
+
+/// What the headers of tunnels hide of a packet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hidden {
+    /// By tunnel the time to live of the packet that entered it.
+    ttl: [u8; MOST],
+    /// Number of the outer packet of which this one is a fragment, counted from 1, and how many headers of tunnels that has; 0 if it is none.
+    cut: u32,
+    depth: u8,
+}
+
+/// An outer packet that was fragmented.
+struct Cut {
+    whole: Packet,
+    hidden: Hidden,
+    stamp: Option<Sums>,
+    /// How many headers of tunnels it has.
+    depth: usize,
+    /// The fragments.
+    packets: Vec<u32>,
+    /// Bytes of its IP payload that have come to the end of the tunnel, in so many fragments.
+    come: (u32, u32),
+    ecn: Ecn,
+    /// When it is given up, and its place among those that wait.
+    until: (u64, u32),
+}
+
+impl Direction {
+    fn new(topology: &Topology, tunnel: usize, path: &TunnelPath, forward: bool) -> Self {
+        let config = &path.config;
+        Self {
+            added: path.added as u32,
+            ttl: config.ttl,
+            refuses: config.fragment == Fragment::None,
+            heads: tunnel_heads(topology, tunnel, forward),
+            end: path.from_to(forward)[1],
+            timeout: config.reassembly.timeout.0,
+            memory: config.reassembly.memory.bytes(),
+            bytes: 0,
+            waiting: BTreeMap::new(),
+            waited: 0,
+            is_awaited: false,
+        }
+    }
+}
+
+impl Tunnels {
+    pub(super) fn new(topology: &Topology) -> Self {
+        let tunnels = topology.tunnels.iter().enumerate();
+        let directions = tunnels.flat_map(|(tunnel, path)| {
+            [true, false].map(|forward| Direction::new(topology, tunnel, path, forward))
+        });
+        Self { directions: directions.collect(), stacks: vec![Vec::new()], room: 64, ..Self::default() }
+    }
+
+    /// The number of a combination of tunnels.
+    pub(super) fn stack(&mut self, tunnels: &[u32]) -> u16 {
+        let known = self.stacks.iter().position(|known| known == tunnels).unwrap_or_else(|| {
+            self.stacks.push(tunnels.to_vec());
+            self.stacks.len() - 1
+        });
+        u16::try_from(known).expect("tunnels are in few combinations")
+    }
+
+    /// Packets are in these tunnels at the steps before `steps` that no combination is known of.
+    pub(super) fn in_stack(&mut self, steps: usize, stack: u16) {
+        if !self.directions.is_empty() {
+            self.stack_of.resize(steps, stack);
+        }
+    }
+
+    /// Forget the steps from there on.
+    pub(super) fn forget_steps(&mut self, steps: usize) {
+        self.stack_of.truncate(steps);
+    }
+
+    /// The tunnels that packets are in at a place, the last one they entered behind the others.
+    #[inline]
+    pub(in crate::simulate) fn at(&self, place: u32) -> &[u32] {
+        self.stack_of.get(place as usize).map_or(&[], |stack| &self.stacks[usize::from(*stack)])
+    }
+
+    /// Bytes of headers that packets have there.
+    fn headers(&self, place: u32) -> u32 {
+        self.at(place).iter().map(|tunnel| self.directions[*tunnel as usize].added).sum()
+    }
+
+    fn hide(&mut self, packet: u32) -> &mut Hidden {
+        let place = packet as usize;
+        if self.hidden.len() <= place {
+            self.hidden.resize(place + 1, Hidden::default());
+        }
+        &mut self.hidden[place]
+    }
+
+    /// The outer packet with these headers of which this one is a fragment.
+    fn cut_of(&self, packet: u32, depth: usize) -> Option<&Cut> {
+        let cut = self.hidden[packet as usize].cut;
+        self.cut.get(&cut).filter(|cut| cut.depth == depth)
+    }
+}
+
+impl Frames {
+    /// The length, on the line of the step at `there`, of a packet that has `ip` bytes at `here`.
+    #[inline]
+    pub(super) fn length_at(&self, ip: u32, here: u32, there: u32) -> u32 {
+        if self.tunnels.stack_of.is_empty() {
+            return ip;
+        }
+        ip + self.tunnels.headers(there) - self.tunnels.headers(here)
+    }
+
+    /// What of its datagram a packet is on the line of a step: it is at `here`, or has come there over that line as it is.
+    pub(super) fn piece(&self, packet: u32, this: &Packet, there: u32) -> Piece {
+        let ip = self.length_at(this.ip, this.place, there);
+        self.tunnels.piece_on(packet, &Packet { ip, ..*this }, there)
+    }
+
+    /// Whether packets that are too long for what begins at a step are dropped there, whoever sent them.
+    pub(super) fn refuses(&self, step: Step) -> bool {
+        step.is_wrap() && self.tunnels.directions[(step.port - WRAP) as usize].refuses
+    }
+}
+
+impl Tunnels {
+    /// What of its datagram a packet is on the line of the step at `place`.
+    pub(super) fn piece_on(&self, packet: u32, this: &Packet, place: u32) -> Piece {
+        self.piece(packet, this.offset, this.ip - IP_HEADER_BYTES as u32, self.at(place))
+    }
+
+    /// What of its datagram is in a packet with these headers and so many bytes behind the first of them.
+    fn piece(&self, packet: u32, mut offset: u16, mut bytes: u32, stack: &[u32]) -> Piece {
+        let mut cut = self.hidden.get(packet as usize).map_or(0, |hidden| hidden.cut);
+        // Where in the packet that is looked at the part begins.
+        let (mut from, mut headers) = (0, 0);
+        for (below, tunnel) in stack.iter().enumerate().rev() {
+            if let Some(fragmented) = self.cut.get(&cut).filter(|fragmented| fragmented.depth == below + 1) {
+                from += 8 * u32::from(offset);
+                (offset, cut) = (fragmented.whole.offset, fragmented.hidden.cut);
+            }
+            let added = self.directions[*tunnel as usize].added;
+            let here = added.min(from + bytes).saturating_sub(from);
+            (headers, bytes, from) = (headers + here, bytes - here, from.saturating_sub(added));
+        }
+        // An IP packet has fewer than 65 536 bytes.
+        Piece { offset: (8 * u32::from(offset) + from) as u16, bytes: bytes as u16, added: headers as u16 }
+    }
+}
+
+impl Network {
+    /// A packet comes to a mark at which it enters a tunnel.
+    pub(super) fn enter_tunnel(&mut self, id: u32, place: u32) {
+        let step = self.frames.steps[place as usize];
+        let packet = self.fabric.datagrams.packet_mut(id);
+        packet.place = place;
+        packet.ttl = packet.ttl.saturating_sub(1);
+        if packet.ttl == 0 || packet.ip > step.mtu {
+            self.stop(id, step, self.now);
+            return;
+        }
+        let tunnels = &mut self.frames.tunnels;
+        let depth = tunnels.at(place).len();
+        let hidden = tunnels.hide(id);
+        if depth == 0 {
+            *hidden = Hidden::default();
+        }
+        hidden.ttl[depth] = packet.ttl;
+        let Direction { added, ttl, .. } = tunnels.directions[(step.port - WRAP) as usize];
+        packet.ip += added;
+        if let Some(trace) = &mut self.fabric.trace {
+            let direction = step.port - WRAP;
+            trace.enters(id, direction, step.router as usize, (packet.ip, ttl), (packet.ttl, packet.ecn));
+        }
+        // The port behind the mark subtracts one, although the router does not forward the outer packet.
+        packet.ttl = ttl + 1;
+        packet.place = place + 1;
+        self.goes_on_from_engine(id, place + 1);
+    }
+
+    /// A packet comes to the mark at which it leaves a tunnel: to the router at its end.
+    pub(super) fn leave_tunnel(&mut self, id: u32, place: u32) {
+        let depth = self.frames.tunnels.at(place).len();
+        let whole = match self.frames.tunnels.cut_of(id, depth) {
+            Some(_) => self.gather(id, place),
+            None if self.frames.tunnels.is_given_up(id, depth) => {
+                let end = self.frames.tunnels.end_at(place);
+                self.lose_packet(id, Place::Timeout(end), self.now);
+                None
+            }
+            None => Some(id),
+        };
+        let Some(id) = whole else { return };
+        let tunnels = &self.frames.tunnels;
+        let tunnel = tunnels.at(place)[depth - 1];
+        let (added, ttl) =
+            (tunnels.directions[tunnel as usize].added, tunnels.hidden[id as usize].ttl[depth - 1]);
+        let packet = self.fabric.datagrams.packet_mut(id);
+        packet.ip -= added;
+        (packet.ttl, packet.place) = (ttl, place + 1);
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.leaves_tunnel(id);
+        }
+        self.goes_on_from_engine(id, place + 1);
+    }
+
+    /// A router fragments the outer packet of a tunnel for the MTU of the way out.
+    pub(super) fn cut_outer(&mut self, id: u32, step: Step, at: u64) {
+        let whole = *self.fabric.datagrams.packet(id);
+        let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
+        let stamp = self.fabric.ledger.stamp_of(id);
+        // The first fragment may take its place.
+        let head =
+            self.fabric.trace.as_ref().and_then(|trace| Some((trace.head_of(id)?, trace.hidden_of(id))));
+        self.fabric.write_down(whole.datagram);
+        self.note_lines(id);
+        self.fabric.datagrams.release_packet(id);
+        self.fabric.datagrams[whole.datagram].holds += (cut.count - 1) as u32;
+        let depth = self.frames.tunnels.at(whole.place).len();
+        let hidden = self.frames.tunnels.hidden[id as usize];
+        let number = match self.frames.tunnels.cut_of(id, depth) {
+            Some(_) => hidden.cut,
+            None => self.frames.tunnels.begin_cut(whole, hidden, stamp, depth),
+        };
+        // Of a packet that is none the offset is that of what it carries.
+        let begin = if number == hidden.cut { whole.offset } else { 0 };
+        let since = self.frames.lines_before(whole.place);
+        let mut fragments = Vec::new();
+        for index in 0..cut.count {
+            let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
+            let offset = begin + (index * cut.full / 8) as u16;
+            // It has been counted here as the whole, and is when it goes on.
+            let ttl = whole.ttl + 1;
+            let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
+            *self.frames.tunnels.hide(fragment) = Hidden { cut: number, depth: depth as u8, ..hidden };
+            self.fabric.ledger.inherits(fragment, stamp.as_ref());
+            if let (Some(trace), Some((head, hidden))) = (&mut self.fabric.trace, &head) {
+                trace.cut(*head, fragment, (ip, (index * cut.full) as u32), index + 1 == cut.count);
+                trace.hides(fragment, hidden.clone());
+            }
+            fragments.push(fragment);
+        }
+        let known = self.frames.tunnels.cut.get_mut(&number).expect("it was just looked up");
+        known.packets.retain(|packet| *packet != id);
+        known.packets.extend(&fragments);
+        self.forget_lost_cuts();
+        for fragment in fragments {
+            self.go(fragment, whole.place, at, false);
+        }
+    }
+
+    /// Forget outer packets all of whose fragments were lost on their way, now and then.
+    fn forget_lost_cuts(&mut self) {
+        let Tunnels { cut, hidden, room, .. } = &mut self.frames.tunnels;
+        if cut.len() < *room {
+            return;
+        }
+        let datagrams = &self.fabric.datagrams;
+        // Behind those that carry them.
+        let numbers: Vec<u32> = cut.keys().rev().copied().collect();
+        let mut needed = BTreeSet::new();
+        for number in numbers {
+            let this = &cut[&number];
+            let is_fragment =
+                |packet: &u32| hidden[*packet as usize].cut == number && !datagrams.packet(*packet).is_none();
+            if this.come.1 > 0 || needed.contains(&number) || this.packets.iter().any(is_fragment) {
+                needed.insert(this.hidden.cut);
+            } else {
+                cut.remove(&number);
+            }
+        }
+        *room = 64.max(2 * cut.len());
+    }
+
+    /// A fragment of an outer packet has come to the end of the tunnel. Returns the packet that enters the engine there, if that is whole.
+    fn gather(&mut self, id: u32, place: u32) -> Option<u32> {
+        let Packet { datagram, ip, ecn, .. } = *self.fabric.datagrams.packet(id);
+        let tunnels = &mut self.frames.tunnels;
+        let number = tunnels.hidden[id as usize].cut;
+        let stack = tunnels.at(place);
+        let tunnel = stack[stack.len() - 1];
+        let direction = &mut tunnels.directions[tunnel as usize];
+        if direction.bytes + u64::from(ip) > direction.memory {
+            let end = direction.end;
+            self.lose_packet(id, Place::Memory(end), self.now);
+            return None;
+        }
+        direction.bytes += u64::from(ip);
+        let cut = tunnels.cut.get_mut(&number).expect("it is a fragment of that");
+        if cut.come.1 == 0 {
+            cut.until = (self.now.saturating_add(direction.timeout), direction.waited);
+            direction.waited += 1;
+            direction.waiting.insert(cut.until, number);
+        }
+        let payload = ip - IP_HEADER_BYTES as u32;
+        cut.come = (cut.come.0 + payload, cut.come.1 + 1);
+        cut.ecn = if ecn == Ecn::Marked { ecn } else { cut.ecn };
+        let is_whole = cut.come.0 + IP_HEADER_BYTES as u32 == cut.whole.ip;
+        let head =
+            self.fabric.trace.as_ref().and_then(|trace| Some((trace.head_of(id)?, trace.hidden_of(id))));
+        self.note_lines(id);
+        self.fabric.datagrams.release_packet(id);
+        if !is_whole {
+            self.await_timeout(tunnel);
+            return None;
+        }
+        let tunnels = &mut self.frames.tunnels;
+        let cut = tunnels.cut.remove(&number).expect("it is a fragment of that");
+        let direction = &mut tunnels.directions[tunnel as usize];
+        direction.waiting.remove(&cut.until);
+        direction.bytes -= u64::from(cut.come.0) + u64::from(cut.come.1) * IP_HEADER_BYTES;
+        self.fabric.datagrams[datagram].holds -= cut.come.1 - 1;
+        let since = self.frames.lines_before(place);
+        let whole = Packet { place, since, ecn: cut.ecn, ..cut.whole };
+        let whole = self.fabric.datagrams.insert_packet(whole);
+        *self.frames.tunnels.hide(whole) = cut.hidden;
+        self.fabric.ledger.inherits(whole, cut.stamp.as_ref());
+        if let (Some(trace), Some((head, hidden))) = (&mut self.fabric.trace, head) {
+            trace.cut(head, whole, (cut.whole.ip, 0), true);
+            trace.hides(whole, hidden);
+        }
+        Some(whole)
+    }
+
+    /// A packet waits at the end of a tunnel for its last fragment: not for ever.
+    fn await_timeout(&mut self, tunnel: u32) {
+        let direction = &mut self.frames.tunnels.directions[tunnel as usize];
+        if let Some(((until, _), _)) = direction.waiting.first_key_value()
+            && !std::mem::replace(&mut direction.is_awaited, true)
+        {
+            self.events.push(*until, direction.end, Event::GiveUp(tunnel));
+        }
+    }
+
+    /// The time of a packet of which fragments wait at the end of a tunnel may be up.
+    pub(in crate::simulate) fn give_up(&mut self, tunnel: u32) {
+        let direction = &mut self.frames.tunnels.directions[tunnel as usize];
+        direction.is_awaited = false;
+        while let Some(entry) = self.frames.tunnels.directions[tunnel as usize].waiting.first_entry()
+            && entry.key().0 <= self.now
+        {
+            let number = entry.remove();
+            let cut = self.frames.tunnels.cut.remove(&number).expect("it waits");
+            let direction = &mut self.frames.tunnels.directions[tunnel as usize];
+            direction.bytes -= u64::from(cut.come.0) + u64::from(cut.come.1) * IP_HEADER_BYTES;
+            let (datagram, place) = (cut.whole.datagram, Place::Timeout(direction.end));
+            self.fabric.lose_datagram(datagram, place, self.now);
+            if self.fabric.window.holds(self.now) {
+                let flow = self.fabric.datagrams[datagram].flow as usize;
+                self.fabric.flows[flow].losses(place).cells += u64::from(cut.come.1);
+            }
+            for _ in 0..cut.come.1 {
+                self.fabric.release_datagram(datagram);
+            }
+        }
+        self.await_timeout(tunnel);
+    }
+}
+
+impl Tunnels {
+    /// Whether a packet is a fragment of an outer packet with these headers that was given up.
+    fn is_given_up(&self, packet: u32, depth: usize) -> bool {
+        let Hidden { cut, depth: of, .. } = self.hidden[packet as usize];
+        cut > 0 && usize::from(of) == depth
+    }
+
+    /// The router at the end of the last of the tunnels that packets are in at a place.
+    fn end_at(&self, place: u32) -> NodeId {
+        let stack = self.at(place);
+        self.directions[stack[stack.len() - 1] as usize].end
+    }
+
+    /// An outer packet is fragmented. Returns its number.
+    fn begin_cut(&mut self, whole: Packet, hidden: Hidden, stamp: Option<Sums>, depth: usize) -> u32 {
+        self.cuts += 1;
+        let cut = Cut {
+            whole,
+            hidden,
+            stamp,
+            depth,
+            packets: Vec::new(),
+            come: (0, 0),
+            ecn: whole.ecn,
+            until: (0, 0),
+        };
+        self.cut.insert(self.cuts, cut);
+        self.cuts
+    }
+}

@@ -1,0 +1,70 @@
+//! Headers of tunnels, for whoever captures.
+
+use engpass_model::queue::Ecn;
+
+use super::{Head, Outer};
+use crate::simulate::frames::tunnel_of;
+use crate::simulate::timeline::Trace;
+
+/// What the headers of tunnels hide of a packet: for each tunnel that it is in, what stood in its IP header when it entered. The tunnel that it
+/// entered first comes first.
+#[derive(Clone, Debug, Default)]
+pub(in crate::simulate) struct Hidden(Vec<(u32, Head)>);
+
+impl Hidden {
+    /// The innermost header, and the outer ones, where `outermost` is the one that is seen.
+    pub(super) fn around(&self, outermost: Head) -> (Head, Vec<Outer>) {
+        let Some(((_, innermost), _)) = self.0.split_first() else { return (outermost, Vec::new()) };
+        let heads = self.0[1..].iter().map(|(_, head)| *head).chain([outermost]);
+        let outer = self.0.iter().zip(heads).map(|((direction, _), head)| {
+            let (tunnel, forward) = tunnel_of(*direction);
+            Outer { tunnel, forward, head }
+        });
+        (*innermost, outer.collect())
+    }
+}
+
+impl Trace {
+    /// A packet has entered this direction of a tunnel at this router: it has so many bytes with its headers, and the outer one says `outer`.
+    pub(in crate::simulate) fn enters(
+        &mut self,
+        packet: u32,
+        direction: u32,
+        router: usize,
+        (bytes, outer_ttl): (u32, u8),
+        (ttl, ecn): (u8, Ecn),
+    ) {
+        let Some(taps) = &mut self.taps else { return };
+        let head = Head { ttl, ecn, ..taps.packets[packet as usize] };
+        taps.hidden.entry(packet).or_default().0.push((direction, head));
+        let next = &mut taps.next_of_routers[router];
+        let id = std::mem::replace(next, next.wrapping_add(1));
+        taps.packets[packet as usize] =
+            Head { id, bytes, offset: 0, more: false, ttl: outer_ttl, ecn, ..head };
+    }
+
+    /// A packet has left the tunnel that it had entered last.
+    pub(in crate::simulate) fn leaves_tunnel(&mut self, packet: u32) {
+        let Some(taps) = &mut self.taps else { return };
+        let Some(hidden) = taps.hidden.get_mut(&packet) else { return };
+        let (_, head) = hidden.0.pop().expect("it is in a tunnel");
+        if hidden.0.is_empty() {
+            taps.hidden.remove(&packet);
+        }
+        taps.packets[packet as usize] = head;
+    }
+
+    /// What the headers of tunnels hide of a packet.
+    pub(in crate::simulate) fn hidden_of(&self, packet: u32) -> Option<Hidden> {
+        self.taps.as_ref()?.hidden.get(&packet).cloned()
+    }
+
+    /// A packet has come into being of which the headers of tunnels hide this.
+    pub(in crate::simulate) fn hides(&mut self, packet: u32, hidden: Option<Hidden>) {
+        let Some(taps) = &mut self.taps else { return };
+        match hidden {
+            Some(hidden) => taps.hidden.insert(packet, hidden),
+            None => taps.hidden.remove(&packet),
+        };
+    }
+}

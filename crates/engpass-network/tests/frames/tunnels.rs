@@ -1,0 +1,110 @@
+//! Tunnels against arithmetic: lengths on the line, fragments of the packet or of the outer packet, reassembly at the end.
+
+use engpass_network::simulate::SimOutcome;
+
+use super::common::close;
+use super::{flow, goodput, run};
+
+/// Datagrams of 1472 bytes, 1500 as IP packets, cross two links in a tunnel.
+const GRE: &str = r#"
+    name = "a tunnel"
+    [host.a]
+    [host.b]
+    [router.r1]
+    [router.core]
+    [router.r2]
+    [link.left]
+    ends = ["a", "r1"]
+    medium = "ethernet-100"
+    [link.one]
+    ends = ["r1", "core"]
+    medium = "ethernet-100"
+    [link.two]
+    ends = ["core", "r2"]
+    medium = "ethernet-100"
+    [link.right]
+    ends = ["r2", "b"]
+    medium = "ethernet-100"
+    [tunnel.gre]
+    ends = ["r1", "r2"]
+    [traffic.stream]
+    kind = "udp-stream"
+    from = "a"
+    to = "b"
+    message = "1472 B"
+    rate = "20 Mbit/s"
+    [run]
+    duration = "1 s"
+"#;
+
+const OUTER: (&str, &str) = ("tunnel.gre.fragment", "\"outer\"");
+
+/// Bytes of a line in one direction that an account has, in a run of a second at 100 Mbit/s.
+fn bytes(outcome: &SimOutcome, link: &str, account: &str) -> f64 {
+    let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the link is there");
+    let there = &link.directions[0];
+    there.ledger.get(account) as f64 / there.capacity as f64 * 12.5e6
+}
+
+/// RFC 4459 section 3.4: the packet is cut for 1476 bytes, into one of 1476 and one of 44; each gets 24 bytes. Section 3.1: the outer packet of
+/// 1524 bytes is cut for 1500, into one of 1500 and one of 44.
+#[test]
+fn lengths_on_the_line_are_those_of_rfc_4459() {
+    let datagrams = 20e6 / 8.0 / 1472.0;
+    for (overrides, headers, tunnel) in [(&[][..], 2.0, 48.0), (&[OUTER][..], 2.0, 24.0)] {
+        let outcome = run(GRE, overrides);
+        close(goodput(&outcome, "stream"), 20e6, 2e-3);
+        for link in ["one", "two"] {
+            close(bytes(&outcome, link, "IP headers"), datagrams * headers * 20.0, 2e-3);
+            close(bytes(&outcome, link, "tunnel headers"), datagrams * tunnel, 2e-3);
+            close(bytes(&outcome, link, "transport headers"), datagrams * 8.0, 2e-3);
+            close(bytes(&outcome, link, "delivered"), datagrams * 1472.0, 2e-3);
+            close(bytes(&outcome, link, "frame headers"), datagrams * 36.0, 2e-3);
+        }
+        assert_eq!(bytes(&outcome, "left", "tunnel headers"), 0.0);
+        // The receiver gets what was cut before the tunnel in pieces, and what was cut in it whole.
+        let pieces = if overrides.is_empty() { 2.0 } else { 1.0 };
+        close(bytes(&outcome, "right", "IP headers"), datagrams * pieces * 20.0, 2e-3);
+        assert_eq!(bytes(&outcome, "right", "tunnel headers"), 0.0);
+    }
+}
+
+/// What fits with its headers is not cut.
+#[test]
+fn a_packet_of_1476_bytes_fits() {
+    let outcome = run(GRE, &[("traffic.stream.message", "\"1448 B\"")]);
+    let datagrams = 20e6 / 8.0 / 1448.0;
+    close(bytes(&outcome, "one", "IP headers"), datagrams * 20.0, 2e-3);
+    close(bytes(&outcome, "one", "tunnel headers"), datagrams * 24.0, 2e-3);
+}
+
+/// A tunnel that may fragment nothing loses what is too long.
+#[test]
+fn a_tunnel_may_refuse() {
+    let outcome = run(GRE, &[("tunnel.gre.fragment", "\"none\"")]);
+    assert_eq!(flow(&outcome, "stream").received_datagrams, 0);
+    let [drop] = &outcome.drops[..] else { panic!("one place loses them") };
+    assert_eq!((&*drop.place.node, drop.cause), ("r1", "too big"));
+}
+
+/// With losses in the tunnel fragments wait for ones that do not come: for a timeout, or until memory is full.
+#[test]
+fn fragments_wait_for_others() {
+    let lossy = [OUTER, ("link.two.loss", "\"10 %\"")];
+    let causes = |more: &[(&str, &str)]| {
+        let outcome = run(GRE, &[&lossy[..], more].concat());
+        let of = |cause: &str| {
+            outcome.drops.iter().filter(|drop| drop.cause == cause).map(|drop| drop.cells).sum::<u64>()
+        };
+        (of("damaged on the line"), of("reassembly timeout"), of("reassembly memory"))
+    };
+    let (damaged, timeouts, memory) = causes(&[("tunnel.gre.reassembly.timeout", "\"10 ms\"")]);
+    // Of 1698 datagrams one of five loses one of two fragments, and one of a hundred both.
+    assert!((300..400).contains(&damaged), "{damaged} were damaged");
+    assert!((250..350).contains(&timeouts), "{timeouts} timed out");
+    assert_eq!(memory, 0);
+    // Nothing times out in 30 s; of 64 KiB, 44 fragments of 1500 bytes and some of 44 fill all.
+    let (_, timeouts, memory) = causes(&[("tunnel.gre.reassembly.memory", "\"64 KiB\"")]);
+    assert_eq!(timeouts, 0);
+    assert!(memory > 500, "{memory} found no memory");
+}

@@ -1,0 +1,125 @@
+//! Tunnels between the routers of a network.
+
+use engpass_model::tunnel::{Fragment, Gre, IpIp, Reassembly, Tunnel, TunnelHeader};
+use engpass_model::unit::{Duration, Size};
+use engpass_testbed::{Source, Testbed, load};
+use proptest::collection::vec;
+use proptest::option::weighted;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::{Drawn, joined, mesh, narrow, plain};
+use crate::networks::text::text;
+
+/// A tunnel between two routers, by their places.
+#[derive(Clone, Debug)]
+struct TunnelDraw {
+    ends: (usize, usize),
+    header: TunnelHeader,
+    mtu: Option<u64>,
+    fragment: Fragment,
+    ttl: u8,
+    /// The tunnel before it may carry it.
+    over: bool,
+    up: bool,
+    /// Timeout in parts per 1000 of the run, and memory.
+    timeout: Option<u64>,
+    memory: u64,
+}
+
+fn tunnel() -> impl Strategy<Value = TunnelDraw> {
+    let header = select(vec![
+        TunnelHeader::Gre(Gre::default()),
+        TunnelHeader::Gre(Gre::default()),
+        TunnelHeader::Gre(Gre { checksum: true, key: None }),
+        TunnelHeader::Gre(Gre { checksum: true, key: Some(7) }),
+        TunnelHeader::IpIp(IpIp {}),
+    ]);
+    let fragment =
+        prop_oneof![1 => Just(Fragment::Inner), 3 => Just(Fragment::Outer), 1 => Just(Fragment::None)];
+    let mtu = weighted(0.3, prop_oneof![68u64..=200, 200u64..=1_600]);
+    let ttl = prop_oneof![9 => Just(64u8), 1 => 1u8..=3];
+    let timeout = weighted(0.8, prop_oneof![1u64..=20, 20u64..=300]);
+    let memory = prop_oneof![Just(4u64 << 20), 576u64..=1_600];
+    let over = (prop::bool::weighted(0.4), prop::bool::weighted(0.95));
+    ((0usize..4, 0usize..4), header, mtu, (fragment, ttl), over, (timeout, memory)).prop_map(
+        |(ends, header, mtu, (fragment, ttl), (over, up), (timeout, memory))| TunnelDraw {
+            ends,
+            header,
+            mtu,
+            fragment,
+            ttl,
+            over,
+            up,
+            timeout,
+            memory,
+        },
+    )
+}
+
+/// The network with those of these tunnels that fit into it.
+fn tunnelled(mut testbed: Testbed, draws: &[TunnelDraw]) -> Testbed {
+    let routers: Vec<String> = testbed.routers.keys().cloned().collect();
+    if routers.len() < 2 {
+        return testbed;
+    }
+    let duration = testbed.run.duration.0;
+    let mut last: Option<String> = None;
+    for (number, draw) in draws.iter().enumerate() {
+        let first = draw.ends.0 % routers.len();
+        let second = (first + 1 + draw.ends.1 % (routers.len() - 1)) % routers.len();
+        let timeout = draw
+            .timeout
+            .map_or(Reassembly::default().timeout, |parts| Duration((duration / 1000 * parts).max(1)));
+        let mut tunnel = Tunnel {
+            ends: [routers[first].clone(), routers[second].clone()],
+            header: draw.header.clone(),
+            mtu: draw.mtu.map(Size),
+            fragment: draw.fragment,
+            ttl: draw.ttl,
+            over: last.clone().filter(|_| draw.over),
+            up: draw.up,
+            reassembly: Reassembly { timeout, memory: Size(draw.memory) },
+        };
+        if let Some(over) = &tunnel.over {
+            // The one that carries it is on its way.
+            tunnel.ends = testbed.tunnels[over].ends.clone();
+        }
+        let name = format!("v{number}");
+        testbed.tunnels.insert(name.clone(), tunnel);
+        if fits(&testbed) {
+            last = Some(name);
+        } else {
+            testbed.tunnels.shift_remove(&name);
+        }
+    }
+    testbed
+}
+
+/// Whether a testbed is right: a way leads from end to end of a tunnel, and there is room for its headers.
+fn fits(testbed: &Testbed) -> bool {
+    let source = Source { name: "random.toml".into(), text: text(testbed) };
+    load(&source, &[], None).is_ok_and(|campaign| campaign.point("base", &[]).is_ok())
+}
+
+/// A network that has tunnels now and then.
+pub(super) fn at_times(networks: impl Strategy<Value = Drawn>) -> impl Strategy<Value = Drawn> {
+    (networks, weighted(0.15, vec(tunnel(), 1..=2))).prop_map(|(Drawn(testbed), draws)| {
+        Drawn(match draws {
+            Some(draws) => tunnelled(testbed, &draws),
+            None => testbed,
+        })
+    })
+}
+
+/// A random network with tunnels, of frames or of links and circuits.
+pub(crate) fn tunnels() -> impl Strategy<Value = Drawn> {
+    let networks = prop_oneof![
+        1 => plain().boxed(),
+        3 => mesh::mesh().boxed(),
+        2 => joined::joined().boxed(),
+        2 => narrow::narrow().boxed(),
+    ];
+    let routed = networks.prop_filter("it has routers", |Drawn(testbed)| testbed.routers.len() > 1);
+    (routed, vec(tunnel(), 1..=3)).prop_map(|(Drawn(testbed), draws)| Drawn(tunnelled(testbed, &draws)))
+}

@@ -1,0 +1,186 @@
+//! Tunnels resolved: the ways of their outer packets, and what fits into them.
+
+use engpass_model::tunnel::{Fragment, Tunnel};
+use engpass_model::wire::ip::{MAX_PACKET_BYTES, MIN_MTU};
+
+use crate::diagnostic::Diagnostic;
+use crate::resolve::{Resolver, Way};
+use crate::route::Ways;
+use crate::topology::{Fan, Leg, NodeId, NodeKind, TunnelPath, TunnelWay};
+
+impl Resolver<'_> {
+    /// The tunnels of the file; `None` for those that are not in order. A tunnel comes behind the one that carries its packets.
+    pub(crate) fn resolve_tunnels(&mut self) {
+        let draft = self.draft;
+        self.tunnels = vec![None; draft.tunnels.len()];
+        let mut open: Vec<usize> = (0..draft.tunnels.len()).collect();
+        // References were checked: what is over another one is over one that ends.
+        while !open.is_empty() {
+            let before = open.len();
+            open.retain(|&index| {
+                let (name, config) = draft.tunnels.get_index(index).expect("it is one of them");
+                let over = config.as_ref().and_then(|config| config.over.as_ref());
+                let carrier = over.and_then(|over| draft.tunnels.get_index_of(over));
+                if carrier.is_some_and(|carrier| self.tunnels[carrier].is_none()) {
+                    return true;
+                }
+                let usable = config.as_ref().filter(|_| !draft.is_astray("tunnel", name));
+                self.tunnels[index] = usable.and_then(|config| self.tunnel(name, config, carrier));
+                self.tunnels[index].is_none()
+            });
+            if open.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// A tunnel whose packets `carrier` carries, if another tunnel does; `None` after a complaint.
+    fn tunnel(&mut self, name: &str, config: &Tunnel, carrier: Option<usize>) -> Option<TunnelPath> {
+        let ends = [self.node(&config.ends[0]), self.node(&config.ends[1])];
+        let ways = self.outer_ways((name, config.ttl), ends, carrier)?;
+        let narrowest = ways.iter().flat_map(|way| way.fan.legs()).map(|leg| Some((self.mtu(leg)?, leg)));
+        let (narrow, leg) = narrowest.collect::<Option<Vec<_>>>()?.into_iter().min()?;
+        let added = config.header.added_bytes();
+        let most = narrow.saturating_sub(added);
+        if config.fragment != Fragment::Outer && config.mtu.is_none() && most < MIN_MTU {
+            self.no_room(name, (narrow, leg), added);
+            return None;
+        }
+        let mtu = match (config.mtu, config.fragment) {
+            (Some(mtu), _) => mtu.bytes(),
+            (None, Fragment::Outer) => MAX_PACKET_BYTES - added,
+            (None, Fragment::Inner | Fragment::None) => most,
+        };
+        if config.fragment != Fragment::Outer && mtu > most {
+            self.fragments_both(name, (mtu, most), leg);
+        }
+        let carried = carrier.and_then(|carrier| self.tunnels[carrier].as_ref());
+        let is_up = config.up && carried.is_none_or(|carrier| carrier.is_up);
+        let depth = 1 + carried.map_or(0, |carrier| carrier.depth);
+        Some(TunnelPath { name: name.into(), config: config.clone(), ends, is_up, depth, mtu, added, ways })
+    }
+
+    /// The ways of outer packets from the first end to the second, and back: over links, circuits, and the tunnel that carries them.
+    fn outer_ways(
+        &mut self,
+        (name, ttl): (&str, u8),
+        [from, to]: [NodeId; 2],
+        carrier: Option<usize>,
+    ) -> Option<[TunnelWay; 2]> {
+        let passages = (0..self.nodes.len()).map(|node| self.passage(node)).collect();
+        let below = carrier.map(|carrier| self.tunnels[carrier].as_ref().map(|path| (carrier, path)));
+        let below: Option<Vec<_>> = below.into_iter().collect();
+        let ways = Ways::new(passages, self.links, &self.circuits, below?);
+        let Some(there) = ways.reach(from, to) else {
+            if self.whole && !self.unknown_circuits() {
+                self.no_way(&["tunnel", name], from, to);
+            }
+            return None;
+        };
+        let back = ways.reach_back(&there);
+        let is_router = |node: NodeId| matches!(self.kind(node), NodeKind::Router(_));
+        let longest = there.longest(is_router);
+        let way = Way { legs: there.path(), reach: Some((there, back)) };
+        let fans = self.all_fans(&way)?;
+        let carries = |leg: Leg| matches!(leg, Leg::Tunnel { .. });
+        if let Some(carrier) = carrier
+            && !fans.iter().all(|fan| fan.legs().any(carries))
+        {
+            self.carries_nothing(name, carrier, [from, to]);
+            return None;
+        }
+        self.outer_packets_live(name, ttl, &longest)?;
+        let [there, back] = fans;
+        let first = |fan: &Fan, from: NodeId, to: NodeId| {
+            let mut route = Vec::new();
+            let mut node = from;
+            while node != to {
+                let hops = self.route(&[fan.legs_at(node)[0]])?;
+                node = hops.last()?.to;
+                route.extend(hops);
+            }
+            Some(route)
+        };
+        let routes = [first(&there, from, to)?, first(&back, to, from)?];
+        let [one, other] = routes;
+        Some([TunnelWay { route: one, fan: there }, TunnelWay { route: other, fan: back }])
+    }
+
+    /// Every router between the ends of a tunnel takes one of the TTL of its outer packets.
+    fn outer_packets_live(&mut self, name: &str, ttl: u8, legs: &[Leg]) -> Option<()> {
+        let mut between = Vec::new();
+        for leg in &legs[..legs.len() - 1] {
+            let node = self.route(&[*leg])?.last()?.to;
+            between.extend(matches!(self.kind(node), NodeKind::Router(_)).then_some(node));
+        }
+        let Some(last) = usize::from(ttl).checked_sub(1).and_then(|last| between.get(last)) else {
+            return Some(());
+        };
+        let (count, last) = (between.len(), &self.nodes[*last]);
+        let message =
+            format!("outer packets of tunnel `{name}` have a TTL of {ttl} and end at router `{last}`");
+        let routers = if count == 1 { "is 1 router".into() } else { format!("are {count} routers") };
+        let help = format!("there {routers} between its ends: give at least `ttl = {}`", count + 1);
+        let found = Diagnostic::warning("ttl-exceeded", message).help(help);
+        self.checker.report(&["tunnel", name, "ttl"], found);
+        Some(())
+    }
+
+    /// The legs of a way in both directions, whether policies choose or not.
+    pub(crate) fn all_fans(&self, way: &Way) -> Option<[Fan; 2]> {
+        if let Some(fans) = way.fans() {
+            return Some(*fans);
+        }
+        let along = |legs: Vec<Leg>| -> Option<Fan> {
+            let begins = |leg: Leg| Some((self.route(&[leg])?.first()?.from, leg));
+            Some(Fan::along(legs.into_iter().map(begins).collect::<Option<Vec<_>>>()?.into_iter()))
+        };
+        let back = way.legs.iter().rev().map(|leg| leg.back()).collect();
+        Some([along(way.legs.clone())?, along(back)?])
+    }
+
+    /// Whether policies choose among the ways of the outer packets of any of these tunnels, or of those that carry them.
+    pub(crate) fn chooses_in_tunnels(&self, legs: &[Leg]) -> bool {
+        legs.iter().any(|leg| {
+            let Leg::Tunnel { tunnel, .. } = *leg else { return false };
+            let ways = self.tunnels[tunnel].iter().flat_map(|path| &path.ways);
+            ways.into_iter().any(|way| {
+                way.fan.has_choice() || self.chooses_in_tunnels(&way.fan.legs().collect::<Vec<_>>())
+            })
+        })
+    }
+
+    fn no_room(&mut self, name: &str, (narrow, leg): (u64, Leg), added: u64) {
+        let on = self.leg_name(leg);
+        let message = format!(
+            "the headers of tunnel `{name}` take {added} B, and {on} takes packets of {narrow} B: IPv4 needs {MIN_MTU} B beside them"
+        );
+        let help = format!(
+            "give {on} an `mtu` of at least {} B, or let the tunnel fragment outer packets, `fragment = \"outer\"`",
+            added + MIN_MTU
+        );
+        self.checker.report(&["tunnel", name], Diagnostic::error("tunnel-mtu", message).help(help));
+    }
+
+    fn fragments_both(&mut self, name: &str, (mtu, most): (u64, u64), leg: Leg) {
+        let on = self.leg_name(leg);
+        let message = format!(
+            "tunnel `{name}` takes packets of {mtu} B, and {on} is too narrow for them with their headers: outer packets are fragmented"
+        );
+        let help = if most >= MIN_MTU {
+            format!("give at most {most} B, or take `mtu` out; or say `fragment = \"outer\"`")
+        } else {
+            "say `fragment = \"outer\"`".into()
+        };
+        self.checker.report(&["tunnel", name, "mtu"], Diagnostic::warning("tunnel-mtu", message).help(help));
+    }
+
+    fn carries_nothing(&mut self, name: &str, carrier: usize, [from, to]: [NodeId; 2]) {
+        let over = self.draft.tunnels.get_index(carrier).map_or("", |(name, _)| name);
+        let (a, b) = (&self.nodes[from], &self.nodes[to]);
+        let message =
+            format!("the way of tunnel `{name}` from `{a}` to `{b}` does not lead through tunnel `{over}`");
+        let help = format!("let `{over}` end at two routers on that way, or take `over` out");
+        self.checker.report(&["tunnel", name, "over"], Diagnostic::error("wrong-tunnel", message).help(help));
+    }
+}
