@@ -40,6 +40,7 @@ FAMILIES = (
             "AAL5 trailers",
             "encapsulation",
             "IP headers",
+            "tunnel headers",
             "transport headers",
         ),
     ),

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from engpass.types.outcome import VERSION
-from engpass.types.plan import Drawing, DrawnCircuit, DrawnFlow, DrawnLink, DrawnNode
+from engpass.types.plan import Drawing, DrawnCircuit, DrawnFlow, DrawnLink, DrawnNode, DrawnTunnel
 
 Json = dict[str, Any]
 
@@ -319,6 +319,7 @@ class OldDrawing(msgspec.Struct, frozen=True, kw_only=True):
     nodes: list[DrawnNode] = []
     links: list[_OldLink] = []
     circuits: list[DrawnCircuit] = []
+    tunnels: list[DrawnTunnel] = []
     flows: list[DrawnFlow] = []
 
 
@@ -329,4 +330,4 @@ def drawing(old: OldDrawing) -> Drawing:
         both = [] if link.rate_bit_per_s is None else [link.rate_bit_per_s] * 2
         rates = link.rates_bit_per_s or both
         links.append(DrawnLink(name=link.name, ends=link.ends, medium=link.medium, rates_bit_per_s=rates))
-    return Drawing(nodes=old.nodes, links=links, circuits=old.circuits, flows=old.flows)
+    return Drawing(nodes=old.nodes, links=links, circuits=old.circuits, tunnels=old.tunnels, flows=old.flows)

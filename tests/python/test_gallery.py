@@ -29,6 +29,7 @@ NAMES = [
     "bufferbloat",
     "ecmp",
     "failing-link",
+    "gre",
     "karlsruhe-1998",
     "kyoto-1997",
     "kyoto-outlook",

@@ -39,6 +39,7 @@ STUDIES: dict[str, dict[str, str]] = {
     "bufferbloat": {},
     "ecmp": {},
     "failing-link": {},
+    "gre": {},
     "karlsruhe-1998": {},
     "kyoto-1997": {"run.duration": "500 ms"},
     "kyoto-outlook": {"run.duration": "500 ms"},

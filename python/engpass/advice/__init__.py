@@ -26,6 +26,7 @@ from engpass.advice import (
     recovery,
     shaping,
     sockets,
+    tunnel,
 )
 from engpass.advice.base import Candidate, Cost, Kind, Proposal
 from engpass.environment import cores
@@ -43,6 +44,7 @@ KINDS: tuple[Kind, ...] = (
     delay.propose,
     ecmp.propose,
     path_mtu.propose,
+    tunnel.propose,
     sockets.propose,
     recovery.propose,
     congestion.propose,

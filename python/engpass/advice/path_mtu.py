@@ -27,6 +27,8 @@ def propose(at: Situation) -> Iterator[Proposal]:
         yield Proposal("path-mtu", Cost.SETTING, (Candidate(words, sets),))
     mtus = [at.settings.amount("link", hop.link, "mtu") for hop in at.hops]
     sizes = [int(amount.number) for amount in mtus if amount is not None and amount.unit == "B"]
+    crossed = {end for hop in at.hops for end in (hop.start, hop.end)}
+    sizes += [tunnel.mtu_bytes for tunnel in at.topology.tunnels if crossed.issuperset(tunnel.ends)]
     path = tcp_path(at, at.ends[0], "mss")
     if path is not None and sizes and min(sizes) > HEADERS_BYTES:
         size = f"{min(sizes) - HEADERS_BYTES} B"

@@ -30,6 +30,9 @@ DOWN = "line down"
 TOO_BIG = "too big"
 """The cause of losses of packets that a router may not cut."""
 
+NO_MEMORY = "reassembly memory"
+"""The cause of losses of fragments for which the end of a tunnel has no memory."""
+
 
 @dataclass(frozen=True)
 class Hop:

@@ -297,7 +297,7 @@ def _node(sheet: _Sheet, node: int, palette: Mapping[str, str]) -> str:
 
 
 def _legend(sheet: _Sheet, palette: Mapping[str, str]) -> tuple[str, float, float]:
-    """The flows by colour and the circuits by name, under the drawing; with its height and width."""
+    """The flows by colour, circuits and tunnels by name, under the drawing; with its height and width."""
     graph = sheet.graph
     entries: list[tuple[str | None, str]] = [
         (palette[theme.colour(i)], f"{flow.name}: {flow.kind}, {flow.ends[0]} → {flow.ends[1]}")
@@ -311,6 +311,12 @@ def _legend(sheet: _Sheet, palette: Mapping[str, str]) -> tuple[str, float, floa
     ]
     if len(graph.circuits) > MOST_FLOWS:
         entries.append((None, f"and {len(graph.circuits) - MOST_FLOWS} circuits more"))
+    entries += [
+        (None, f"tunnel {tunnel.name}: {tunnel.kind}, {tunnel.ends[0]} ↔ {tunnel.ends[1]}")
+        for tunnel in graph.tunnels[:MOST_FLOWS]
+    ]
+    if len(graph.tunnels) > MOST_FLOWS:
+        entries.append((None, f"and {len(graph.tunnels) - MOST_FLOWS} tunnels more"))
     if graph.hidden:
         entries.append((None, graph.hidden))
     room = 44 if sheet.narrow else 90

@@ -12,7 +12,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from engpass.report.html import clean
-from engpass.types.plan import Drawing, DrawnCircuit, DrawnFlow
+from engpass.types.plan import Drawing, DrawnCircuit, DrawnFlow, DrawnTunnel
 
 MAX_NODES = 100
 MOST_FLOWS = 8
@@ -37,7 +37,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Route:
-    """Traffic or a circuit and the nodes it passes; fewer than two if there is no way."""
+    """Traffic, a circuit or a tunnel and the nodes it passes; fewer than two if there is no way."""
 
     name: str
     kind: str
@@ -59,6 +59,7 @@ class Graph:
     nodes: tuple[tuple[str, str], ...]
     links: tuple[Link, ...]
     circuits: tuple[Route, ...]
+    tunnels: tuple[Route, ...]
     flows: tuple[Route, ...]
     hidden: str = ""
     """What is not in it, in words."""
@@ -82,8 +83,9 @@ def read(topology: Drawing) -> Graph:
         links.append(Link(clean(raw.name), (ends[0], ends[1]), medium, rates, before[pair], of[pair]))
         before[pair] += 1
     circuits = tuple(_route(raw, "", index, of) for raw in topology.circuits)
+    tunnels = tuple(_route(raw, clean(raw.header), index, of) for raw in topology.tunnels)
     flows = tuple(_route(raw, clean(raw.kind), index, of) for raw in topology.flows)
-    return Graph(nodes, tuple(links), circuits, flows, hidden)
+    return Graph(nodes, tuple(links), circuits, tunnels, flows, hidden)
 
 
 def _part(topology: Drawing) -> tuple[Drawing, str]:
@@ -104,6 +106,7 @@ def _part(topology: Drawing) -> tuple[Drawing, str]:
         nodes=[node for node in nodes if node.name in drawn],
         links=[link for link in topology.links if drawn.issuperset(link.ends)],
         circuits=[one for one in topology.circuits if drawn.issuperset(one.route)],
+        tunnels=[one for one in topology.tunnels if drawn.issuperset(one.route)],
         flows=flows,
     )
     return part, (
@@ -113,7 +116,7 @@ def _part(topology: Drawing) -> tuple[Drawing, str]:
 
 
 def _route(
-    raw: DrawnCircuit | DrawnFlow,
+    raw: DrawnCircuit | DrawnTunnel | DrawnFlow,
     kind: str,
     index: Mapping[str, int],
     joined: Container[tuple[int, int]],
@@ -123,7 +126,8 @@ def _route(
         nodes = ()
     drawn = raw.steps if isinstance(raw, DrawnFlow) and nodes else []
     steps = tuple((index[one.from_], index[one.to], clean(one.link)) for one in drawn)
-    return Route(clean(raw.name), kind, nodes, (clean(raw.from_), clean(raw.to)), steps)
+    first, last = raw.ends if isinstance(raw, DrawnTunnel) else (raw.from_, raw.to)
+    return Route(clean(raw.name), kind, nodes, (clean(first), clean(last)), steps)
 
 
 def layers(graph: Graph) -> list[list[int]]:
