@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use engpass_testbed::{Point, Source, load};
 use serde::{Deserialize, Serialize};
 
-use super::EmulateError;
 use super::capture::CaptureConfig;
+use super::error::EmulateError;
 use super::pace::Clock;
 use crate::time::{MILLISECOND, nanoseconds};
 
