@@ -68,7 +68,7 @@ prove-breaks: $(STAMP)
 prove-documents: $(STAMP)
 	$(BIN)/pytest -q -m prove tests/python/test_documents.py
 
-check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what the oracle shares
+check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what the oracle shares, import cycles
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features engpass-bench/queues --quiet -- -D warnings
 	$(BIN)/ruff check python tests tools benches
@@ -80,6 +80,7 @@ check: $(STAMP) ## formatting, lints, types, generated files, file sizes, what t
 	cargo run --quiet -p engpass-live --example generate -- check
 	$(PYTHON) tools/file_sizes.py
 	$(PYTHON) tools/oracle_apart.py
+	$(PYTHON) tools/import_cycles.py
 
 pages: $(STAMP) ## write the tables in the pages of the gallery (runs every study in full)
 	$(BIN)/python tools/gallery_page.py

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::Limits;
 use crate::flow::Timer;
+use crate::limits::Limits;
 use crate::readings;
 use crate::sys::{device, option, thread};
 

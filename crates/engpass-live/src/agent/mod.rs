@@ -1,7 +1,6 @@
 //! The agent: requests come in as lines, traffic runs in threads, answers and events go out as lines.
 
 mod hello;
-pub(crate) mod lines;
 mod request;
 mod session;
 
@@ -12,60 +11,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use engpass_model::unit::{self, Quantity, Rate, Size};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use hello::PROTOCOL;
-use lines::Lines;
 use request::Request;
 pub use request::parse;
 use session::Session;
 
-/// Bounds of what a run may do; nothing where there is none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Limits {
-    /// Payload of one flow in one direction, in bit/s.
-    pub rate_bit_per_s: Option<u64>,
-    /// Payload of one flow, in bytes.
-    pub bytes: Option<u64>,
-    /// Length of a flow's traffic, in ns.
-    pub duration_ns: Option<u64>,
-}
-
-impl Limits {
-    /// From texts with units, as on a command line; the error says cause and cure.
-    ///
-    /// # Errors
-    /// When a text is no such quantity.
-    pub fn parse(rate: Option<&str>, bytes: Option<&str>, duration: Option<&str>) -> Result<Self, String> {
-        Ok(Self {
-            rate_bit_per_s: rate.map(Rate::parse).transpose()?.map(|rate| rate.0),
-            bytes: bytes.map(Size::parse).transpose()?.map(|size| size.bytes()),
-            duration_ns: duration.map(nanoseconds).transpose()?,
-        })
-    }
-
-    /// The lower of each bound.
-    #[must_use]
-    pub fn lower(&self, other: &Self) -> Self {
-        let lower = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
-        Self {
-            rate_bit_per_s: lower(self.rate_bit_per_s, other.rate_bit_per_s),
-            bytes: lower(self.bytes, other.bytes),
-            duration_ns: lower(self.duration_ns, other.duration_ns),
-        }
-    }
-}
-
-/// A text such as `60 s` as nanoseconds.
-///
-/// # Errors
-/// When it is no duration; the error says cause and cure.
-pub fn nanoseconds(text: &str) -> Result<u64, String> {
-    unit::Duration::parse(text).map(|duration| duration.time().ps() / 1000)
-}
+use crate::limits::Limits;
+use crate::lines::Lines;
 
 /// Why the agent ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

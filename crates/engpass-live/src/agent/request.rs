@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::lines::Line;
 use crate::flow::Prepare;
+use crate::lines::Line;
 use crate::problem::{Code, Problem, Result};
 
 /// What is asked.
@@ -161,7 +161,7 @@ mod tests {
             }
             let (_, request) = read(&bytes[..end]);
             if let Ok(Request::Prepare(prepare)) = request {
-                let _ = crate::flow::Spec::new(*prepare, &super::super::Limits::default());
+                let _ = crate::flow::Spec::new(*prepare, &crate::limits::Limits::default());
             }
         }
     }

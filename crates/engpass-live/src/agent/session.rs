@@ -9,8 +9,9 @@ use engpass_model::source::agents::MOST_FLOWS;
 use serde_json::{Value, json};
 
 use super::request::{Of, Request, Start};
-use super::{Limits, Output, hello};
+use super::{Output, hello};
 use crate::flow::{Flow, Prepare, Spec, Tell, Timer};
+use crate::limits::Limits;
 use crate::problem::{Code, Problem, Result};
 use crate::readings;
 use crate::sys::clock;

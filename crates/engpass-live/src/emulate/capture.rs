@@ -12,7 +12,7 @@ use engpass_network::simulate::{Capture, Content, Packet, Passing};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::EmulateError;
+use super::error::EmulateError;
 use crate::CaptureFile;
 
 /// What is to be captured.

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use engpass_testbed::{Point, Source, load};
 use serde::{Deserialize, Serialize};
 
-use super::EmulateError;
 use super::capture::CaptureConfig;
+use super::error::EmulateError;
 use super::pace::Clock;
-use crate::time::MILLISECOND;
+use crate::time::{MILLISECOND, nanoseconds};
 
 /// The whole of it.
 #[derive(Debug, Deserialize)]
@@ -133,7 +133,7 @@ impl Config {
     /// The limit in nanoseconds of the testbed's time.
     pub(super) fn limit_ns(&self) -> Result<u64, EmulateError> {
         let Some(text) = &self.limit else { return Ok(LIMIT) };
-        crate::nanoseconds(text).map_err(|cause| EmulateError::config(format!("`limit`: {cause}"), FORMAT))
+        nanoseconds(text).map_err(|cause| EmulateError::config(format!("`limit`: {cause}"), FORMAT))
     }
 
     /// Hosts by address, and the place of each in the testbed; all names are there once.

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::agent::lines::{Line, Lines};
+use crate::lines::{Line, Lines};
 use crate::problem::{Code, Problem, Result};
 use crate::sys::send;
 use crate::sys::signal::{self, Bell};

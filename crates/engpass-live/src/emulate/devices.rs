@@ -4,8 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::thread;
 
-use super::EmulateError;
 use super::config::{DeviceKind, HostConfig};
+use super::error::EmulateError;
 use super::ethernet::hardware;
 use crate::sys::tun::{self, Tun};
 

@@ -18,6 +18,7 @@ mod counts;
 mod devices;
 mod directory;
 mod driver;
+mod error;
 mod ethernet;
 mod late;
 mod log;
@@ -34,7 +35,6 @@ mod tests;
 mod urgency;
 mod world;
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::net::IpAddr;
@@ -42,13 +42,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engpass_model::wire::icmp;
-use engpass_testbed::Diagnostics;
 use serde_json::{Value, json};
 
 use config::{Bed, Config, DeviceKind, EventsBegin};
 use control::{Ask, Desk, What};
 use directory::Directory;
 use driver::{Driver, Host};
+pub use error::EmulateError;
 use ethernet::Station;
 use late::Lateness;
 use log::{Log, Reading};
@@ -57,6 +57,7 @@ use network::Network;
 use pace::{Clock, Pace};
 use packet::offload::{self, Offload};
 use packet::{Change, HEAD, Packet};
+use status::About;
 use urgency::Urgency;
 use world::Real;
 
@@ -71,83 +72,6 @@ use crate::time::MILLISECOND;
 const CALIBRATION: u64 = 40 * MILLISECOND;
 /// Version of the log's format.
 const LOG_VERSION: u64 = 2;
-
-/// Why a testbed is not emulated, or a log not replayed.
-#[derive(Debug)]
-pub enum EmulateError {
-    /// The testbed has errors.
-    Testbed(Box<Diagnostics>),
-    /// The testbed has something that this engine does not carry: what, in a sentence.
-    Unsupported(String),
-    /// What was asked is wrong.
-    Config {
-        /// What is wrong.
-        cause: String,
-        /// What to do.
-        help: String,
-    },
-    /// The system refuses something.
-    System {
-        /// What was done, and what the system says.
-        cause: String,
-        /// What to do.
-        help: String,
-    },
-    /// It was interrupted.
-    Interrupted,
-}
-
-impl EmulateError {
-    fn config(cause: impl Into<String>, help: impl Into<String>) -> Self {
-        Self::Config { cause: cause.into(), help: help.into() }
-    }
-
-    /// A file could not be written or read.
-    fn file(what: &str, path: &Path, error: &io::Error) -> Self {
-        let help = match error.kind() {
-            io::ErrorKind::NotFound if what == "writing" => "make its directory first, or name another",
-            io::ErrorKind::NotFound => "name what `log` of `emulate` wrote",
-            io::ErrorKind::InvalidData => "take a log that `emulate` wrote",
-            io::ErrorKind::PermissionDenied => "see who may write there, or name another place",
-            io::ErrorKind::IsADirectory => "name a file in it",
-            io::ErrorKind::StorageFull => "make room on the disk, or name another",
-            _ => "see the error of the system call",
-        };
-        Self::System { cause: format!("{what} `{}`: {error}", path.display()), help: help.to_owned() }
-    }
-
-    fn system(what: &str, error: &io::Error) -> Self {
-        let help = match error.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => {
-                "it needs CAP_NET_ADMIN and CAP_SYS_ADMIN over the namespaces: run as root, or in the user \
-                 namespace that they belong to"
-            }
-            Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
-                "check the path; devices need `/dev/net/tun` and the kernel's `tun`"
-            }
-            Some(libc::EBUSY) => "another process has the device open: end it, or take another name",
-            Some(libc::EADDRINUSE) => "another driver listens there, or another file has that name",
-            Some(libc::EINVAL) => "check the name: a device that is there already must be of that kind",
-            _ => "see the error of the system call",
-        };
-        Self::System { cause: format!("{what}: {error}"), help: help.to_owned() }
-    }
-}
-
-impl fmt::Display for EmulateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Testbed(found) => f.write_str(&found.summary()),
-            Self::Unsupported(what) => f.write_str(what),
-            Self::Config { cause, help } | Self::System { cause, help } => {
-                write!(f, "{cause}\nhelp: {help}")
-            }
-            Self::Interrupted => f.write_str("interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for EmulateError {}
 
 /// Carry what a configuration says, in this thread, until somebody sends `stop`, SIGTERM or SIGINT; the last status. `ready` is told once, when all
 /// is up. `docs/driver.md` has the formats.
@@ -209,16 +133,6 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
         status["captured"] = captured;
     }
     Ok(status)
-}
-
-/// What does not change while a driver runs.
-struct About {
-    names: Vec<String>,
-    devices: Vec<String>,
-    clock: Value,
-    offloads: Vec<&'static str>,
-    slow: u64,
-    seed: u64,
 }
 
 /// Requests, and whether one of them was to end.

@@ -12,8 +12,8 @@ use engpass_testbed::topology::{Line, NodeKind};
 use engpass_testbed::{Point, Topology};
 use serde_json::{Value, json};
 
-use super::EmulateError;
 use super::capture::{CaptureConfig, Capturing};
+use super::error::EmulateError;
 use super::network::{Fate, Group, Input, Network, Output, Way};
 
 /// The network of a point of a testbed.

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::About;
 use super::config::Config;
 use super::driver::Driver;
 use super::model::Model;
@@ -11,6 +10,16 @@ use super::pace::Pace;
 use super::world::Real;
 use crate::sys::thread;
 use crate::sys::tun::{Offloads, Tun};
+
+/// The settings of a driver, which do not change while it runs.
+pub(super) struct About {
+    names: Vec<String>,
+    devices: Vec<String>,
+    clock: Value,
+    offloads: Vec<&'static str>,
+    slow: u64,
+    seed: u64,
+}
 
 impl About {
     pub(super) fn new(config: &Config, pace: &Pace, devices: &[Tun], seed: u64) -> Self {

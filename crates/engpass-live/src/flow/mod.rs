@@ -13,6 +13,7 @@ mod result;
 mod schedule;
 mod socket;
 mod spec;
+mod stream;
 mod subflow;
 mod tally;
 mod tcp_info;
@@ -38,7 +39,8 @@ pub(crate) use monitor::Tell;
 use monitor::{Monitor, Watched};
 pub(crate) use pacer::Timer;
 pub(crate) use spec::{Prepare, Spec};
-use worker::{Running, Worker};
+use stream::Running;
+use worker::Worker;
 
 use crate::problem::{Code, Doing, Problem, Result};
 use crate::sys::{clock, device};
@@ -134,7 +136,7 @@ impl Flow {
                     greeting: greeting.clone(),
                     membership: membership.clone(),
                 };
-                match worker.spawn() {
+                match stream::spawn(worker) {
                     Ok(running) => lock(&streams)[usize::from(stream)] = Some(running),
                     Err(problem) => *lock(&trouble) = Some(problem),
                 }
@@ -161,7 +163,7 @@ impl Flow {
             self.guests = std::mem::replace(&mut sockets, vec![own]);
         }
         for (stream, socket) in (0..).zip(sockets) {
-            let running = self.worker(timer, stream, socket).spawn()?;
+            let running = stream::spawn(self.worker(timer, stream, socket))?;
             lock(&self.streams)[usize::from(stream)] = Some(running);
         }
         Ok(())

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::pacer::Pacing;
 use super::schedule::Schedule;
-use crate::agent::Limits;
 use crate::head::{STAMP, STAMP_WITH_TIME, Token};
+use crate::limits::Limits;
 use crate::problem::{Code, Problem, Result};
 use crate::time::{MILLISECOND, SECOND};
 

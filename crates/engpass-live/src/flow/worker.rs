@@ -1,7 +1,6 @@
-//! The thread of one stream: what it is given, and which loop it runs.
+//! The context of a stream's thread, and the decisions that all loops share.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use socket2::Socket;
 
@@ -9,12 +8,10 @@ use super::control::{Control, Ended, Meter};
 use super::membership::Membership;
 use super::pacer::{Pacing, Timer, Waiter};
 use super::schedule::{Plan, Schedule};
-use super::spec::{Kind, Role, Spec};
+use super::spec::{Kind, Spec};
 use super::tally::{Tally, Window};
-use super::{answer, ask, tcp_receive, tcp_send, udp_receive, udp_send};
 use crate::head::Greeting;
-use crate::problem::{Doing, Problem, Result};
-use crate::sys::thread;
+use crate::problem::Problem;
 use crate::time::SECOND;
 
 /// How long a receiver waits for its first data, and goes on waiting after a sender of unknown length fell silent.
@@ -39,58 +36,7 @@ pub(crate) struct Worker {
     pub(crate) membership: Option<Arc<Membership>>,
 }
 
-/// A stream's thread, and what others may look at while it runs.
-#[derive(Debug)]
-pub(crate) struct Running {
-    pub(crate) socket: Arc<Socket>,
-    pub(crate) meter: Arc<Meter>,
-    pub(crate) thread: JoinHandle<Tally>,
-}
-
-/// Wakes whoever waits for a thread, however it ends.
-struct Bell {
-    meter: Arc<Meter>,
-    control: Arc<Control>,
-}
-
-impl Drop for Bell {
-    fn drop(&mut self) {
-        self.meter.finish();
-        self.control.wake();
-    }
-}
-
 impl Worker {
-    /// Start the thread.
-    pub(crate) fn spawn(self) -> Result<Running> {
-        let (socket, meter) = (Arc::clone(&self.socket), Arc::clone(&self.meter));
-        let thread = std::thread::Builder::new().name(format!("engpass-{}", self.stream));
-        let thread = thread.spawn(move || {
-            let _bell = Bell { meter: Arc::clone(&self.meter), control: Arc::clone(&self.control) };
-            self.run()
-        });
-        Ok(Running { socket, meter, thread: thread.doing("start a thread")? })
-    }
-
-    fn run(self) -> Tally {
-        thread::exact_timers();
-        let cores = &self.spec.asked.cores;
-        if !cores.is_empty() {
-            let core = cores[usize::from(self.stream) % cores.len()];
-            if let Err(error) = thread::pin(core) {
-                return self.failed(Problem::system(&format!("pin a thread to core {core}"), &error));
-            }
-        }
-        match (self.spec.asked.kind, self.spec.role) {
-            (Kind::TcpStream, Role::Send) => tcp_send::run(self),
-            (Kind::TcpStream, Role::Receive) => tcp_receive::run(&self),
-            (Kind::UdpStream, Role::Send) => udp_send::run(&self),
-            (Kind::UdpStream, Role::Receive) => udp_receive::run(&self),
-            (Kind::RequestResponse, Role::Send) => ask::run(&self),
-            (Kind::RequestResponse, Role::Receive) => answer::run(&self),
-        }
-    }
-
     /// A stream that could not go on.
     pub(crate) fn failed(&self, problem: Problem) -> Tally {
         let mut tally = Tally::new(Ended::Failed, &Window::new(u64::MAX, None), &self.meter);

@@ -37,10 +37,11 @@ pub use devices::{Device, DeviceKind, Link};
 pub use gpu::Gpu;
 pub use host::{CacheLevel, Host};
 pub use judge::{Bandwidths, Basis, Ceiling, LEAVES_OUT, Outcome, Roofline, Verdict};
-pub use memory::{BLOCK, Effort, Kernel, Point, Width, measure, sizes, work};
+pub use memory::{BLOCK, Effort, Kernel, Point, Width, sizes, work};
 pub use packets::{Calls, Packets};
 pub use socket::{Receiving, Sending, Stream};
 pub use statistic::{Spread, spread};
+pub use survey::measure;
 pub use timer::Timer;
 
 /// What was measured, or why it was not.

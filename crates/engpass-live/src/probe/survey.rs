@@ -6,7 +6,7 @@
 
 use std::io;
 
-use super::memory::{Kernel, Point, Taken};
+use super::memory::{self, Effort, Kernel, Point, Taken};
 use super::statistic::spread;
 use crate::time::MILLISECOND;
 
@@ -174,8 +174,24 @@ impl Place {
     }
 }
 
+/// Measure kernels at one size, in a single visit. The samples of the kernels take turns, so that what disturbs the machine for a while disturbs them
+/// all.
+///
+/// # Errors
+/// When there is not so much memory.
+pub fn measure(kernels: &[Kernel], bytes: usize, cpus: &[usize], effort: Effort) -> io::Result<Vec<Point>> {
+    let mut survey = Survey::new(1);
+    let place = survey.add(bytes, cpus.len(), true, kernels);
+    let mut failed = None;
+    survey.visit(place, 0, |kernels, bytes, _, _| {
+        memory::visit(kernels, bytes, cpus, effort).inspect_err(|error| failed = Some(error.kind()))
+    });
+    failed.map_or_else(|| Ok(survey.points()), |kind| Err(kind.into()))
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::sys;
     use super::*;
     use crate::time::SECOND;
 
@@ -198,6 +214,17 @@ mod tests {
             done += 1;
         }
         (survey, done)
+    }
+
+    #[test]
+    fn all_that_is_here_is_measured() {
+        let effort = Effort { repeats: 2, sample: 1 << 14 };
+        let points = measure(&Kernel::ALL, 1 << 13, &sys::cpus()[..1], effort).unwrap();
+        assert_eq!(points.len(), Kernel::ALL.into_iter().filter(|kernel| kernel.is_here()).count());
+        for point in points {
+            assert!(point.rate.least > 0.0 && point.rate.least <= point.rate.median, "{point:?}");
+            assert!(point.rate.median <= point.rate.best, "{point:?}");
+        }
     }
 
     #[test]

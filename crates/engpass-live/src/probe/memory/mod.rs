@@ -12,7 +12,6 @@ use serde::Serialize;
 pub use kernel::{BLOCK, Kernel, Width, work};
 
 use super::statistic::Spread;
-use super::survey::Survey;
 use super::sys;
 
 /// What was measured at one size, with so many threads, each with arrays of its own.
@@ -52,21 +51,6 @@ pub(super) struct Taken {
     pub undisturbed: Vec<f64>,
     /// The others, by their CPU time.
     pub stand_in: Vec<f64>,
-}
-
-/// Measure kernels at one size, in a single visit. The samples of the kernels take turns, so that what disturbs the machine for a while disturbs them
-/// all.
-///
-/// # Errors
-/// When there is not so much memory.
-pub fn measure(kernels: &[Kernel], bytes: usize, cpus: &[usize], effort: Effort) -> io::Result<Vec<Point>> {
-    let mut survey = Survey::new(1);
-    let place = survey.add(bytes, cpus.len(), true, kernels);
-    let mut failed = None;
-    survey.visit(place, 0, |kernels, bytes, _, _| {
-        visit(kernels, bytes, cpus, effort).inspect_err(|error| failed = Some(error.kind()))
-    });
-    failed.map_or_else(|| Ok(survey.points()), |kind| Err(kind.into()))
 }
 
 /// Measure kernels that are here once, each with `effort.repeats` samples, in their order.
@@ -237,17 +221,6 @@ pub fn sizes(last_cache: u64, available: u64, quick: bool) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn all_that_is_here_is_measured() {
-        let effort = Effort { repeats: 2, sample: 1 << 14 };
-        let points = measure(&Kernel::ALL, 1 << 13, &sys::cpus()[..1], effort).unwrap();
-        assert_eq!(points.len(), Kernel::ALL.into_iter().filter(|kernel| kernel.is_here()).count());
-        for point in points {
-            assert!(point.rate.least > 0.0 && point.rate.least <= point.rate.median, "{point:?}");
-            assert!(point.rate.median <= point.rate.best, "{point:?}");
-        }
-    }
 
     #[test]
     fn large_arrays_begin_where_a_huge_page_can() {

@@ -1,0 +1,83 @@
+//! Why the driver does not start, or a replay has no result.
+
+use std::path::Path;
+use std::{fmt, io};
+
+use engpass_testbed::Diagnostics;
+
+/// Why a testbed is not emulated, or a log not replayed.
+#[derive(Debug)]
+pub enum EmulateError {
+    /// The testbed has errors.
+    Testbed(Box<Diagnostics>),
+    /// The testbed has something that this engine does not carry: what, in a sentence.
+    Unsupported(String),
+    /// What was asked is wrong.
+    Config {
+        /// What is wrong.
+        cause: String,
+        /// What to do.
+        help: String,
+    },
+    /// The system refuses something.
+    System {
+        /// What was done, and what the system says.
+        cause: String,
+        /// What to do.
+        help: String,
+    },
+    /// It was interrupted.
+    Interrupted,
+}
+
+impl EmulateError {
+    pub(super) fn config(cause: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Config { cause: cause.into(), help: help.into() }
+    }
+
+    /// A file could not be written or read.
+    pub(super) fn file(what: &str, path: &Path, error: &io::Error) -> Self {
+        let help = match error.kind() {
+            io::ErrorKind::NotFound if what == "writing" => "make its directory first, or name another",
+            io::ErrorKind::NotFound => "name what `log` of `emulate` wrote",
+            io::ErrorKind::InvalidData => "take a log that `emulate` wrote",
+            io::ErrorKind::PermissionDenied => "see who may write there, or name another place",
+            io::ErrorKind::IsADirectory => "name a file in it",
+            io::ErrorKind::StorageFull => "make room on the disk, or name another",
+            _ => "see the error of the system call",
+        };
+        Self::System { cause: format!("{what} `{}`: {error}", path.display()), help: help.to_owned() }
+    }
+
+    pub(super) fn system(what: &str, error: &io::Error) -> Self {
+        let help = match error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => {
+                "it needs CAP_NET_ADMIN and CAP_SYS_ADMIN over the namespaces: run as root, or in the user \
+                 namespace that they belong to"
+            }
+            Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
+                "check the path; devices need `/dev/net/tun` and the kernel's `tun`"
+            }
+            Some(libc::EBUSY) => "another process has the device open: end it, or take another name",
+            Some(libc::EADDRINUSE) => "another driver listens there, or another file has that name",
+            Some(libc::EINVAL) => "check the name: a device that is there already must be of that kind",
+            _ => "see the error of the system call",
+        };
+        Self::System { cause: format!("{what}: {error}"), help: help.to_owned() }
+    }
+}
+
+impl fmt::Display for EmulateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Testbed(found) => f.write_str(&found.summary()),
+            Self::Unsupported(what) => f.write_str(what),
+            Self::Config { cause, help } | Self::System { cause, help } => {
+                write!(f, "{cause}\nhelp: {help}")
+            }
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for EmulateError {}
