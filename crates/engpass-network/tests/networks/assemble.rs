@@ -1,7 +1,10 @@
 //! From drawn numbers to a testbed that is right.
 
+use std::sync::LazyLock;
+
 use engpass_model::circuit::Circuit;
-use engpass_model::discard::{Discard, Epd, EpdPpd, Fba, SelectiveDrop};
+use engpass_model::complaint::Complaints;
+use engpass_model::discard::Discard;
 use engpass_model::host::{Cost, Host, Pauses};
 use engpass_model::link::{DirectedRates, LineRate, Link};
 use engpass_model::schedule::Schedule;
@@ -11,8 +14,9 @@ use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::time::SECOND;
 use engpass_model::unit::{Basis, CellCount, Duration, FillLevel, FramedRate, Rate, Share, Size};
 use engpass_model::wire::{Framing, Medium};
-use engpass_testbed::{Run, Testbed};
+use engpass_testbed::{Run, Testbed, schema};
 use indexmap::IndexMap;
+use serde_json::{Map, Value, json};
 
 use super::{
     CircuitDraw, GeneratorDraw, Graph, HostDraw, LevelDraw, LinkDraw, RateDraw, Shape, SwitchDraw, TcpDraw,
@@ -380,17 +384,9 @@ pub(super) fn switch(draw: &SwitchDraw) -> Switch {
         true => FillLevel::Share(Share(parts * (Share::WHOLE / 10_000))),
         false => FillLevel::Cells(buffer * parts / 10_000),
     };
-    let (kind, threshold, z) = draw.discard;
-    let (threshold, z) = (level(threshold), Share(z * (Share::WHOLE / 10_000)));
-    let discard = match Discard::KINDS[kind] {
-        "tail" => Discard::Tail(Default::default()),
-        "ppd" => Discard::Ppd(Default::default()),
-        "epd" => Discard::Epd(Epd { threshold }),
-        "epd-ppd" => Discard::EpdPpd(EpdPpd { threshold }),
-        "selective-drop" => Discard::SelectiveDrop(SelectiveDrop { threshold, z }),
-        "fba" => Discard::Fba(Fba { threshold, z }),
-        other => unreachable!("`{other}` is not drawn"),
-    };
+    let (kind, threshold, share) = draw.discard;
+    let levels = [threshold, (share % 10_000, threshold.1)].map(level);
+    let discard = discard(Discard::KINDS[kind], levels, Share(share * (Share::WHOLE / 10_000)), buffer);
     Switch::Atm(AtmSwitch {
         output_buffer: CellCount(buffer),
         discard,
@@ -401,6 +397,37 @@ pub(super) fn switch(draw: &SwitchDraw) -> Switch {
             false => Schedule::Fifo(Default::default()),
         },
     })
+}
+
+/// A discard policy: each level and each share among the keys of its kind has a drawn value. The levels stand in the order that its `check` accepts;
+/// where it accepts none, the keys have their defaults.
+fn discard(kind: &str, [one, other]: [FillLevel; 2], share: Share, buffer: u64) -> Discard {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
+    let kinds = SCHEMA["$defs"]["Discard"]["anyOf"].as_array().expect("a family has kinds");
+    let config =
+        kinds.iter().find_map(|table| table["properties"].get(kind)).expect("the kind is in the schema");
+    let keys = config["properties"].as_object();
+    let policy = |levels: [FillLevel; 2]| -> Discard {
+        let mut levels = levels.into_iter().cycle();
+        let given = keys.into_iter().flatten().filter_map(|(key, schema)| {
+            let value = match schema["$ref"].as_str()?.trim_start_matches("#/$defs/") {
+                "FillLevel" => levels.next()?.to_string(),
+                "Share" => share.to_string(),
+                _ => return None,
+            };
+            Some((key.clone(), value.into()))
+        });
+        let table: Map<String, Value> = given.collect();
+        serde_json::from_value(json!({ kind: table })).expect("values of the right types can be read")
+    };
+    let is_right = |policy: &Discard| {
+        let mut complaints = Complaints::default();
+        policy.check(buffer, &mut complaints);
+        complaints == Complaints::default()
+    };
+    let orders = [[one, other], [other, one]];
+    let found = orders.into_iter().map(policy).find(is_right);
+    found.unwrap_or_else(|| serde_json::from_value(json!(kind)).expect("the kind alone is enough"))
 }
 
 /// A share of the cells that a link carries from a node, said in one of eight ways, and the `counts` beside it.

@@ -6,14 +6,15 @@ mod inputs;
 use std::collections::VecDeque;
 
 use engpass_model::circuit::Category;
-use engpass_model::element::{Channel, Classes, Fifo, Generator, Reassembly, Rule, Shaper, VcId};
+use engpass_model::element::{Channel, Classes, Fifo, Gate, Generator, Reassembly, Rule, Shaper, VcId};
 use engpass_model::forward::Heads;
 use engpass_model::host::ps;
+use engpass_model::random::{Label, Stream};
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::gcra::VirtualScheduling;
 use engpass_model::shape::{AdaptiveRate, PolicingAction};
 use engpass_model::source::Traffic;
-use engpass_model::switch::Switch;
+use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::tcp::Shared;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
@@ -205,7 +206,7 @@ impl Builder<'_> {
         for port in 0..count {
             let slot = self.slots[port];
             self.ports.push(Port {
-                queue: self.queue(self.node_of(port), slot),
+                queue: self.queue(port, slot),
                 rules: vec![Rule::default(); self.topology.circuits.len() * 2],
                 upstream: Vec::new(),
                 ring: None,
@@ -224,8 +225,8 @@ impl Builder<'_> {
         }
     }
 
-    fn queue(&self, node: usize, slot: Pace) -> Queue {
-        let Some(switch) = node.checked_sub(self.topology.hosts) else {
+    fn queue(&self, port: usize, slot: Pace) -> Queue {
+        let Some(switch) = self.node_of(port).checked_sub(self.topology.hosts) else {
             return Queue::Fifo(Fifo::unbounded(slot));
         };
         // The other kinds join no ATM links.
@@ -233,9 +234,18 @@ impl Builder<'_> {
             return Queue::Fifo(Fifo::unbounded(slot));
         };
         match &switch.schedule {
-            Schedule::Fifo(_) => Queue::Fifo(Fifo::new(slot, switch.gate())),
-            Schedule::Priority(_) => Queue::Classes(Classes::new(slot, vec![switch.gate(), switch.gate()])),
+            Schedule::Fifo(_) => Queue::Fifo(Fifo::new(slot, self.gate(port, switch, 0))),
+            Schedule::Priority(_) => {
+                let gates = [0, 1].map(|class| self.gate(port, switch, class));
+                Queue::Classes(Classes::new(slot, gates.into()))
+            }
         }
+    }
+
+    /// What stands before the queue of a class at a port of this switch.
+    fn gate(&self, port: usize, switch: &AtmSwitch, class: usize) -> Gate {
+        let (link, node) = (&self.topology.links[port / 2].name, &self.topology.nodes[self.node_of(port)]);
+        switch.gate(Stream::new(self.seed, Label::Discard(link, node, class)))
     }
 
     fn add_vcs(&mut self) {
