@@ -125,13 +125,25 @@ impl Engine<'_> {
 }
 
 /// Whether a PDU is refused whose first cell finds these cells by direction of circuit (the table of "Discard").
-fn refuses(config: &AtmSwitch, vc: usize, found: &BTreeMap<usize, u64>, _random: &mut Stream) -> bool {
+fn refuses(config: &AtmSwitch, vc: usize, found: &BTreeMap<usize, u64>, random: &mut Stream) -> bool {
     let buffer = config.output_buffer.0;
     let (threshold, fair) = match &config.discard {
         Discard::Tail(_) | Discard::Ppd(_) => return false,
         Discard::Epd(epd) => (epd.threshold, None),
         Discard::EpdPpd(epd) => (epd.threshold, None),
         Discard::SelectiveDrop(drop) => (drop.threshold, Some((drop.z, false))),
+        Discard::RandomEpd(early) => {
+            let (min, max) = (cells(early.min, buffer), cells(early.max, buffer));
+            let q: u64 = found.values().sum();
+            return match q {
+                _ if q <= min => false,
+                _ if q > max => true,
+                _ => {
+                    let drawn = u128::from(random.below(1_000_000_000));
+                    drawn * u128::from(max - min) < u128::from(early.max_probability.0) * u128::from(q - min)
+                }
+            };
+        }
         Discard::Fba(fba) => (fba.threshold, Some((fba.z, true))),
     };
     let r = cells(threshold, buffer);

@@ -7,6 +7,7 @@ pub mod epd_ppd;
 pub mod fba;
 mod pdus;
 pub mod ppd;
+pub mod random_epd;
 pub mod selective;
 pub mod tail;
 
@@ -14,6 +15,7 @@ pub use epd::Epd;
 pub use epd_ppd::EpdPpd;
 pub use fba::Fba;
 pub use ppd::Ppd;
+pub use random_epd::RandomEpd;
 pub use selective::SelectiveDrop;
 pub use tail::Tail;
 
@@ -31,6 +33,7 @@ family! {
         "epd-ppd" => EpdPpd(EpdPpd),
         "selective-drop" => SelectiveDrop(SelectiveDrop),
         "fba" => Fba(Fba),
+        "random-epd" => RandomEpd(RandomEpd),
     }
 }
 
