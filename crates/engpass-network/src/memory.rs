@@ -216,15 +216,10 @@ fn buffers(testbed: &Testbed, traffic: &Traffic) -> u64 {
         Traffic::Multicast(config) => {
             return config.to.iter().map(|host| here(host) * agent::UDP_RECEIVER).sum();
         }
-        Traffic::Cbr(_) | Traffic::OnOff(_) => (0, 0),
+        _ if traffic.cells().is_some() => (0, 0),
         _ => (0, agent::UDP_RECEIVER),
     };
-    let streams = match traffic {
-        Traffic::TcpStream(config) => config.streams.into(),
-        Traffic::RequestResponse(config) => config.streams.into(),
-        _ => 1,
-    };
-    streams * (here(from) * sends + here(to) * receives)
+    u64::from(traffic.streams()) * (here(from) * sends + here(to) * receives)
 }
 
 /// The most that is under way at a time, in bytes.

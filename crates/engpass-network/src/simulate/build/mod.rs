@@ -13,7 +13,7 @@ use engpass_model::random::{Label, Stream};
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::gcra::VirtualScheduling;
 use engpass_model::shape::{AdaptiveRate, PolicingAction};
-use engpass_model::source::Traffic;
+use engpass_model::source::{Sends, Traffic};
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::tcp::Shared;
 use engpass_model::time::Pace;
@@ -312,7 +312,7 @@ impl Builder<'_> {
 
     /// What a flow has come to before anything has happened.
     fn tally(&self, traffic: &Traffic) -> Tally {
-        let mut tally = Tally::new(matches!(traffic, Traffic::Poisson(_) | Traffic::UdpOnOff(_)));
+        let mut tally = Tally::new(traffic.arrivals(self.seed, "").is_some());
         if !self.topology.events.is_empty() && !self.outside {
             let start = traffic.window().0.map_or(0, |start| start.0);
             tally.note_gaps(self.window.from.unwrap_or(0).max(start));
@@ -329,7 +329,7 @@ impl Builder<'_> {
     /// The directions of circuits that data of a flow may take; and of a TCP flow those of its acknowledgments, and of messages of routers.
     fn vcs_of(&self, flow: usize) -> impl Iterator<Item = VcId> {
         let path = &self.topology.flows[flow];
-        let tcp = matches!(self.testbed.traffic[flow], Traffic::TcpStream(_));
+        let tcp = matches!(self.testbed.traffic[flow].sends(), Sends::Writes(_));
         let fans = path.fans.iter().flat_map(|fans| fans.iter().enumerate());
         let chosen = fans.flat_map(|(back, fan)| fan.legs().map(move |leg| (leg, back == 1)));
         let own = path.legs.iter().flat_map(|leg| [(*leg, false), (leg.back(), true)]);
@@ -394,7 +394,7 @@ impl Builder<'_> {
     fn tell_hosts(&self, frames: &mut Frames, endpoints: &mut [Endpoint], sockets: &[Option<Box<Socket>>]) {
         let mut users = vec![0; self.topology.hosts];
         for (path, traffic) in self.topology.flows.iter().zip(self.testbed.traffic.values()) {
-            let streams = if let Traffic::TcpStream(config) = traffic { config.streams } else { 1 };
+            let streams = traffic.streams();
             for host in [path.from, path.to] {
                 users[host] += streams;
             }
@@ -442,11 +442,9 @@ impl Builder<'_> {
         let mut sockets = Vec::new();
         let mut senders = Vec::new();
         for (flow, traffic) in self.testbed.traffic.values().enumerate() {
-            match traffic {
-                Traffic::UdpStream(_) | Traffic::Poisson(_) if self.outside => {
-                    senders.push(self.sender(flow));
-                }
-                Traffic::UdpStream(_) | Traffic::Poisson(_) | Traffic::UdpOnOff(_) => {
+            match traffic.sends() {
+                Sends::Datagrams { .. } if self.outside => senders.push(self.sender(flow)),
+                Sends::Datagrams { .. } => {
                     sockets.resize_with(flow, || None);
                     sockets.push(Some(Box::new(self.socket(flow))));
                     if let Some(mut process) = self.process(flow, traffic) {
@@ -455,17 +453,17 @@ impl Builder<'_> {
                         processes.push(process);
                     }
                 }
-                Traffic::TcpStream(config) => {
+                Sends::Writes(config) => {
                     for stream in 0..config.streams {
                         events.push(ps(config.start), flow, Event::Wake(endpoints.len() as u32));
                         endpoints.push(self.endpoint(flow, stream, Some(config)));
                         endpoints.push(self.endpoint(flow, stream, None));
                     }
                 }
-                Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
+                Sends::OnRealHosts(_) => {
                     unreachable!("a network with traffic that the model does not carry is refused")
                 }
-                Traffic::Cbr(_) | Traffic::OnOff(_) => {}
+                Sends::Cells(_) => {}
             }
         }
         let from_hosts = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();

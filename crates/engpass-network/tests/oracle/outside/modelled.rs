@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::forward::{Ecmp, HashFields};
 use engpass_model::host::{Cost, ps};
-use engpass_model::random::Stream;
 use engpass_model::source::poisson::Sizes;
 use engpass_model::source::{Poisson, Traffic};
 use engpass_model::unit::{Duration, Rate, Size};
@@ -74,10 +73,9 @@ pub(crate) fn plan(testbed: &Testbed) -> Vec<Planned> {
     let mut planned = Vec::new();
     for (name, traffic) in &testbed.traffic {
         let Traffic::Poisson(config) = traffic else { continue };
-        let random = Stream::new(SEED, format_args!("traffic.{name}.arrivals"));
         let stop = config.stop.map_or(u64::MAX, |stop| stop.0).min(testbed.run.duration.0);
         let mut due = ps(config.start);
-        for (token, arrival) in config.arrivals(random).enumerate() {
+        for (token, arrival) in traffic.arrivals(SEED, name).into_iter().flatten().enumerate() {
             due += arrival.gap.ps();
             if due >= stop {
                 break;
