@@ -1,7 +1,5 @@
 //! From drawn numbers to a testbed that is right.
 
-use std::sync::LazyLock;
-
 use engpass_model::circuit::Circuit;
 use engpass_model::complaint::Complaints;
 use engpass_model::discard::Discard;
@@ -14,10 +12,11 @@ use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::time::SECOND;
 use engpass_model::unit::{Basis, CellCount, Duration, FillLevel, FramedRate, Rate, Share, Size};
 use engpass_model::wire::{Framing, Medium};
-use engpass_testbed::{Run, Testbed, schema};
+use engpass_testbed::{Run, Testbed};
 use indexmap::IndexMap;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
+use super::of_kind::of_kind;
 use super::{
     CircuitDraw, GeneratorDraw, Graph, HostDraw, LevelDraw, LinkDraw, RateDraw, Shape, SwitchDraw, TcpDraw,
     TimesDraw, UdpDraw, tcp,
@@ -399,35 +398,24 @@ pub(super) fn switch(draw: &SwitchDraw) -> Switch {
     })
 }
 
-/// A discard policy: each level and each share among the keys of its kind has a drawn value. The levels stand in the order that its `check` accepts;
-/// where it accepts none, the keys have their defaults.
+/// A discard policy: each level and each share among the keys of its kind has a drawn value. The levels stand in the order that its `check`
+/// accepts; where it accepts none, all keys have their defaults.
 fn discard(kind: &str, [one, other]: [FillLevel; 2], share: Share, buffer: u64) -> Discard {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
-    let kinds = SCHEMA["$defs"]["Discard"]["anyOf"].as_array().expect("a family has kinds");
-    let config =
-        kinds.iter().find_map(|table| table["properties"].get(kind)).expect("the kind is in the schema");
-    let keys = config["properties"].as_object();
-    let policy = |levels: [FillLevel; 2]| -> Discard {
-        let mut levels = levels.into_iter().cycle();
-        let given = keys.into_iter().flatten().filter_map(|(key, schema)| {
-            let value = match schema["$ref"].as_str()?.trim_start_matches("#/$defs/") {
-                "FillLevel" => levels.next()?.to_string(),
-                "Share" => share.to_string(),
-                _ => return None,
-            };
-            Some((key.clone(), value.into()))
-        });
-        let table: Map<String, Value> = given.collect();
-        serde_json::from_value(json!({ kind: table })).expect("values of the right types can be read")
+    let policy = |levels: &[FillLevel]| -> Discard {
+        let mut levels = levels.iter().cycle();
+        of_kind("Discard", kind, |_, name| match name {
+            "FillLevel" => Some(json!(levels.next())),
+            "Share" => Some(json!(share)),
+            _ => None,
+        })
     };
     let is_right = |policy: &Discard| {
         let mut complaints = Complaints::default();
         policy.check(buffer, &mut complaints);
         complaints == Complaints::default()
     };
-    let orders = [[one, other], [other, one]];
-    let found = orders.into_iter().map(policy).find(is_right);
-    found.unwrap_or_else(|| serde_json::from_value(json!(kind)).expect("the kind alone is enough"))
+    let found = [[one, other], [other, one]].iter().map(|levels| policy(levels)).find(is_right);
+    found.unwrap_or_else(|| of_kind("Discard", kind, |_, _| None))
 }
 
 /// A share of the cells that a link carries from a node, said in one of eight ways, and the `counts` beside it.

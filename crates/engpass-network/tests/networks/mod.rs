@@ -6,6 +6,7 @@
 mod assemble;
 mod frames;
 mod memory;
+mod of_kind;
 mod tcp;
 pub(crate) mod text;
 
