@@ -41,8 +41,10 @@ pub(crate) fn plain(drawn: &Drawn) -> Testbed {
             Traffic::UdpStream(config) => (config.message.bytes().min(20_000), true),
             Traffic::TcpStream(config) => (config.message.bytes().min(3_000), false),
             Traffic::Poisson(config) => (config.message.bytes(), config.sizes == Sizes::Fixed),
-            Traffic::UdpOnOff(config) => (config.message.bytes(), true),
-            _ => continue,
+            _ => match traffic.datagrams() {
+                Some((bytes, _)) => (bytes, true),
+                None => continue,
+            },
         };
         // Some thirty datagrams in a run.
         let rate = (u128::from(message) * 8 * 30 * 1_000_000_000_000 / u128::from(duration)) as u64;
