@@ -54,7 +54,7 @@ pub(crate) fn discard(criterion: &mut Criterion<ProcessorTime>) {
         let discard = Discard::read(kind, &mut config).expect("the kind is known").expect("all has defaults");
         group.bench_function(BenchmarkId::from_parameter(kind), |bencher| {
             bencher.iter(|| {
-                let mut policy = discard.config().policy(CAPACITY);
+                let mut policy = discard.config().policy(CAPACITY, Stream::new(1, "bench"));
                 met.iter().filter(|(queue, cell)| policy.admits(*queue, *cell)).count()
             });
         });

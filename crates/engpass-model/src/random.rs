@@ -26,6 +26,8 @@ pub enum Label<'a> {
     Queue(&'a str, &'a str, u32),
     /// The queue of a router in front of a circuit: the circuit's first link, the router, the circuit.
     CircuitQueue(&'a str, &'a str, &'a str),
+    /// The discard policy of a link of cells at a switch, of the queue of this class (0 where there is one queue).
+    Discard(&'a str, &'a str, usize),
     /// An event table.
     Event(&'a str),
 }
@@ -41,6 +43,7 @@ impl fmt::Display for Label<'_> {
             Self::Queue(link, node, 0) => write!(f, "queue.{link}.{node}"),
             Self::Queue(link, node, outages) => write!(f, "queue.{link}.{node}.{outages}"),
             Self::CircuitQueue(link, node, circuit) => write!(f, "queue.{link}.{node}.{circuit}"),
+            Self::Discard(link, node, class) => write!(f, "discard.{link}.{node}.{class}"),
             Self::Event(name) => write!(f, "event.{name}"),
         }
     }
@@ -133,6 +136,7 @@ mod tests {
             (Label::Queue("l", "n", 0), "queue.l.n"),
             (Label::Queue("l", "n", 2), "queue.l.n.2"),
             (Label::CircuitQueue("l", "n", "c"), "queue.l.n.c"),
+            (Label::Discard("l", "n", 1), "discard.l.n.1"),
             (Label::Event("e"), "event.e"),
         ];
         for (label, text) in frozen {

@@ -12,7 +12,6 @@ use engpass_model::element::Rule;
 use engpass_model::host::{Host, Reach, Side};
 use engpass_model::source::{Traffic, Transport};
 use engpass_model::switch::Switch;
-use engpass_model::tcp::congestion::Congestion;
 use engpass_model::wire::aal5::CELL_BITS;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, TCP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::topology::{Hop, NodeId, NodeKind};
@@ -217,15 +216,10 @@ fn buffers(testbed: &Testbed, traffic: &Traffic) -> u64 {
         Traffic::Multicast(config) => {
             return config.to.iter().map(|host| here(host) * agent::UDP_RECEIVER).sum();
         }
-        Traffic::Cbr(_) | Traffic::OnOff(_) => (0, 0),
+        _ if traffic.cells().is_some() => (0, 0),
         _ => (0, agent::UDP_RECEIVER),
     };
-    let streams = match traffic {
-        Traffic::TcpStream(config) => config.streams.into(),
-        Traffic::RequestResponse(config) => config.streams.into(),
-        _ => 1,
-    };
-    streams * (here(from) * sends + here(to) * receives)
+    u64::from(traffic.streams()) * (here(from) * sends + here(to) * receives)
 }
 
 /// The most that is under way at a time, in bytes.
@@ -517,7 +511,7 @@ impl Estimate<'_> {
         let window = streams * buffers.min(grown);
         let on_lines = window.min(rate * delay / bits);
         self.add(slowest, 0.0, on_lines);
-        if matches!(from.congestion, Congestion::Bbr(_)) {
+        if from.congestion.config().wants_rates() {
             self.packets.rated += window.min(8.0 * (on_lines + self.queue(slowest)));
         }
         if asked.is_infinite() {

@@ -98,6 +98,8 @@ pub struct Engine<'a> {
     pub(crate) policers: Vec<Option<Policer>>,
     /// What a port does with the PDU of a direction of a circuit that has begun to arrive and has not ended.
     pub(crate) pdus: BTreeMap<(LineId, usize), Fate>,
+    /// Random numbers of the discard policies, by line and class.
+    pub(crate) discard_random: BTreeMap<(LineId, usize), Stream>,
     /// By direction of circuit.
     pub(crate) reassembly: Vec<Reassembly>,
     pub(crate) routers: Vec<Router>,
@@ -150,6 +152,7 @@ impl<'a> Engine<'a> {
             shapers: vcs.iter().map(|vc| Shaper::new(testbed, &topology, vc)).collect(),
             policers: topology.circuits.iter().map(Policer::of).collect(),
             pdus: BTreeMap::new(),
+            discard_random: BTreeMap::new(),
             reassembly: vcs.iter().map(|_| Reassembly::default()).collect(),
             routers: testbed.routers.values().map(|_| Router::default()).collect(),
             cpus: testbed.hosts.values().map(|_| Cpu::default()).collect(),

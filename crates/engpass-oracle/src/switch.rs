@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use engpass_model::discard::Discard;
+use engpass_model::random::Stream;
 use engpass_model::shape::PolicingAction;
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::unit::{FillLevel, Share};
@@ -66,7 +67,7 @@ impl Engine<'_> {
         let q: u64 = found.values().sum();
         let full = q >= buffer;
         let too_low = cell.clp && config.clp_threshold.is_some_and(|level| q > cells(level, buffer));
-        let refused = self.is_discarded(config, !full && !too_low, output, &cell, &found);
+        let refused = self.is_discarded(config, !full && !too_low, (output, class), &cell, &found);
         let cause = match (full, too_low, refused) {
             (true, _, _) => Cause::Full,
             (_, true, _) => Cause::LowPriority,
@@ -88,15 +89,24 @@ impl Engine<'_> {
         &mut self,
         config: &AtmSwitch,
         room: bool,
-        output: LineId,
+        (output, class): (LineId, usize),
         cell: &Cell,
         found: &BTreeMap<usize, u64>,
     ) -> bool {
         let direction = (output, cell.vc);
         let fate = match self.pdus.get(&direction) {
             Some(fate) => *fate,
-            None if refuses(config, cell.vc, found) => Fate::Refused,
-            None => Fate::Begun,
+            None => {
+                let link = &self.topology.links[output.link];
+                let name =
+                    format!("discard.{}.{}.{class}", link.name, self.topology.nodes[link.ends[output.end]]);
+                let random = self.discard_random.entry((output, class));
+                let random = random.or_insert_with(|| Stream::new(self.seed, name));
+                match refuses(config, cell.vc, found, random) {
+                    true => Fate::Refused,
+                    false => Fate::Begun,
+                }
+            }
         };
         let cuts = !matches!(config.discard, Discard::Tail(_) | Discard::Epd(_));
         let (lost, then) = match fate {
@@ -115,13 +125,25 @@ impl Engine<'_> {
 }
 
 /// Whether a PDU is refused whose first cell finds these cells by direction of circuit (the table of "Discard").
-fn refuses(config: &AtmSwitch, vc: usize, found: &BTreeMap<usize, u64>) -> bool {
+fn refuses(config: &AtmSwitch, vc: usize, found: &BTreeMap<usize, u64>, random: &mut Stream) -> bool {
     let buffer = config.output_buffer.0;
     let (threshold, fair) = match &config.discard {
         Discard::Tail(_) | Discard::Ppd(_) => return false,
         Discard::Epd(epd) => (epd.threshold, None),
         Discard::EpdPpd(epd) => (epd.threshold, None),
         Discard::SelectiveDrop(drop) => (drop.threshold, Some((drop.z, false))),
+        Discard::RandomEpd(early) => {
+            let (min, max) = (cells(early.min, buffer), cells(early.max, buffer));
+            let q: u64 = found.values().sum();
+            return match q {
+                _ if q <= min => false,
+                _ if q > max => true,
+                _ => {
+                    let drawn = u128::from(random.below(1_000_000_000));
+                    drawn * u128::from(max - min) < u128::from(early.max_probability.0) * u128::from(q - min)
+                }
+            };
+        }
         Discard::Fba(fba) => (fba.threshold, Some((fba.z, true))),
     };
     let r = cells(threshold, buffer);

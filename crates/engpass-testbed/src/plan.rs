@@ -536,7 +536,15 @@ fn flow(point: &Point, name: &str, traffic: &Traffic, paths: Vec<Path>) -> FlowP
             to: config.to.clone(),
             ..plan
         },
-        Traffic::Cbr(_) | Traffic::OnOff(_) => FlowPlan { cells: true, ..plan },
+        _ => {
+            let (bytes, rate) = traffic.datagrams().unzip();
+            FlowPlan {
+                message_bytes: bytes,
+                rate_bit_per_s: rate.flatten().map(|rate| rate.0),
+                cells: traffic.cells().is_some(),
+                ..plan
+            }
+        }
     }
 }
 

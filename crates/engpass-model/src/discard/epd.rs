@@ -10,6 +10,7 @@ use super::{
     CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView, check_threshold, default_threshold,
 };
 use crate::complaint::Complaints;
+use crate::random::Stream;
 use crate::unit::FillLevel;
 
 /// A PDU whose first cell finds more cells than the threshold is thrown away as a whole. One that was begun loses the cells
@@ -24,7 +25,7 @@ pub struct Epd {
 }
 
 impl DiscardConfig for Epd {
-    fn policy(&self, capacity: u64) -> Box<dyn DiscardPolicy> {
+    fn policy(&self, capacity: u64, _: Stream) -> Box<dyn DiscardPolicy> {
         Box::new(Early::new(self.threshold.of(capacity), false))
     }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::epd::Early;
 use super::{DiscardConfig, DiscardPolicy, check_threshold, default_threshold};
 use crate::complaint::Complaints;
+use crate::random::Stream;
 use crate::unit::FillLevel;
 
 /// As `epd`; and after a PDU that was begun has lost a cell for want of room, the rest of it is thrown away, but for its last cell,
@@ -23,7 +24,7 @@ pub struct EpdPpd {
 }
 
 impl DiscardConfig for EpdPpd {
-    fn policy(&self, capacity: u64) -> Box<dyn DiscardPolicy> {
+    fn policy(&self, capacity: u64, _: Stream) -> Box<dyn DiscardPolicy> {
         Box::new(Early::new(self.threshold.of(capacity), true))
     }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::selective::{Fair, check_z, default_z};
 use super::{DiscardConfig, DiscardPolicy, check_threshold, default_threshold};
 use crate::complaint::Complaints;
+use crate::random::Stream;
 use crate::unit::{FillLevel, Share};
 
 /// As `selective-drop`, but with X cells in K places and a threshold R a circuit may have z (1 + (K - X) / (X - R)) times its equal
@@ -25,7 +26,7 @@ pub struct Fba {
 }
 
 impl DiscardConfig for Fba {
-    fn policy(&self, capacity: u64) -> Box<dyn DiscardPolicy> {
+    fn policy(&self, capacity: u64, _: Stream) -> Box<dyn DiscardPolicy> {
         Box::new(Fair::new(self.threshold.of(capacity), self.z, true))
     }
 

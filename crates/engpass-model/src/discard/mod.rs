@@ -7,6 +7,7 @@ pub mod epd_ppd;
 pub mod fba;
 mod pdus;
 pub mod ppd;
+pub mod random_epd;
 pub mod selective;
 pub mod tail;
 
@@ -14,11 +15,13 @@ pub use epd::Epd;
 pub use epd_ppd::EpdPpd;
 pub use fba::Fba;
 pub use ppd::Ppd;
+pub use random_epd::RandomEpd;
 pub use selective::SelectiveDrop;
 pub use tail::Tail;
 
 use crate::complaint::Complaints;
 use crate::family::family;
+use crate::random::Stream;
 use crate::unit::{FillLevel, Share};
 
 family! {
@@ -30,6 +33,7 @@ family! {
         "epd-ppd" => EpdPpd(EpdPpd),
         "selective-drop" => SelectiveDrop(SelectiveDrop),
         "fba" => Fba(Fba),
+        "random-epd" => RandomEpd(RandomEpd),
     }
 }
 
@@ -78,8 +82,8 @@ pub struct TrainView {
 
 /// The settings of a discard policy.
 pub trait DiscardConfig {
-    /// The policy of one new queue that can hold `capacity` cells.
-    fn policy(&self, capacity: u64) -> Box<dyn DiscardPolicy>;
+    /// The policy of one new queue that can hold `capacity` cells, which draws from `random` if it draws at all.
+    fn policy(&self, capacity: u64, random: Stream) -> Box<dyn DiscardPolicy>;
 
     /// What is wrong with the values, for queues that can hold `capacity` cells.
     fn check(&self, _capacity: u64, _complaints: &mut Complaints) {}
@@ -133,13 +137,14 @@ fn check_threshold(threshold: FillLevel, capacity: u64, complaints: &mut Complai
 #[cfg(test)]
 mod testing {
     use super::{Discard, DiscardPolicy, QueueView};
+    use crate::random::Stream;
 
     /// The policy of `kind` with a config in JSON, for a queue of so many places.
     pub(super) fn policy(kind: &str, config: &str, capacity: u64) -> Box<dyn DiscardPolicy> {
         let mut config = serde_json::Deserializer::from_str(config);
         let discard =
             Discard::read(kind, &mut config).expect("the kind is known").expect("the config is right");
-        discard.config().policy(capacity)
+        discard.config().policy(capacity, Stream::new(1, "test"))
     }
 
     /// A queue with 10 places, this many of them taken.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pdus::Pdus;
 use super::{CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView};
+use crate::random::Stream;
 
 /// After a cell of a PDU was lost because the queue was full, the rest of that PDU is thrown away, but for its last cell,
 /// which is kept if there is room, so that the next PDU is not lost with it.
@@ -16,7 +17,7 @@ use super::{CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView};
 pub struct Ppd {}
 
 impl DiscardConfig for Ppd {
-    fn policy(&self, _: u64) -> Box<dyn DiscardPolicy> {
+    fn policy(&self, _: u64, _: Stream) -> Box<dyn DiscardPolicy> {
         Box::new(Partial(Pdus::new(true)))
     }
 }
@@ -38,6 +39,7 @@ impl DiscardPolicy for Partial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::discard::testing::policy;
 
     const FULL: QueueView = QueueView { queued: 4, capacity: 4, limit: 4, own: 0, active: 0 };
     const ROOM: QueueView = QueueView { queued: 3, ..FULL };
@@ -49,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_pdu_goes_and_its_end_stays() {
-        let mut policy = Ppd {}.policy(4);
+        let mut policy = policy("ppd", "{}", 4);
         assert!(policy.admits(ROOM, cell(0, false)));
         assert!(policy.takes_train(TRAIN));
         assert!(!policy.admits(FULL, cell(0, false)));
@@ -63,7 +65,7 @@ mod tests {
 
     #[test]
     fn an_end_without_room_ends_the_discarding_too() {
-        let mut policy = Ppd {}.policy(4);
+        let mut policy = policy("ppd", "{}", 4);
         assert!(!policy.admits(FULL, cell(0, false)));
         assert!(!policy.admits(FULL, cell(0, true)));
         assert!(policy.admits(ROOM, cell(0, false)));
@@ -71,7 +73,7 @@ mod tests {
 
     #[test]
     fn circuits_do_not_pay_for_each_other() {
-        let mut policy = Ppd {}.policy(4);
+        let mut policy = policy("ppd", "{}", 4);
         assert!(!policy.admits(FULL, cell(0, false)));
         assert!(policy.admits(ROOM, cell(1, false)));
         assert!(policy.admits(ROOM, cell(1, true)));

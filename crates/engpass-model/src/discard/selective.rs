@@ -11,6 +11,7 @@ use super::{
     CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView, check_threshold, default_threshold,
 };
 use crate::complaint::Complaints;
+use crate::random::Stream;
 use crate::unit::{FillLevel, Share};
 
 /// A PDU whose first cell finds more cells than the threshold is thrown away as a whole if its circuit has more than `z` times its
@@ -45,7 +46,7 @@ pub(super) fn check_z(z: Share, complaints: &mut Complaints) {
 }
 
 impl DiscardConfig for SelectiveDrop {
-    fn policy(&self, capacity: u64) -> Box<dyn DiscardPolicy> {
+    fn policy(&self, capacity: u64, _: Stream) -> Box<dyn DiscardPolicy> {
         Box::new(Fair::new(self.threshold.of(capacity), self.z, false))
     }
 

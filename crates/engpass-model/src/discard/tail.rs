@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CellView, DiscardConfig, DiscardPolicy, QueueView};
+use crate::random::Stream;
 
 /// A cell that finds the queue full is lost, whatever frame it belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -11,7 +12,7 @@ use super::{CellView, DiscardConfig, DiscardPolicy, QueueView};
 pub struct Tail {}
 
 impl DiscardConfig for Tail {
-    fn policy(&self, _: u64) -> Box<dyn DiscardPolicy> {
+    fn policy(&self, _: u64, _: Stream) -> Box<dyn DiscardPolicy> {
         Box::new(self.clone())
     }
 }

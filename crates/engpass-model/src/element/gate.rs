@@ -194,8 +194,13 @@ mod tests {
     use super::*;
     use crate::discard::{DiscardConfig, Epd, Fba, Tail};
     use crate::element::NO_FRAME;
+    use crate::random::Stream;
     use crate::time::Pace;
     use crate::unit::{FillLevel, Share};
+
+    fn policy(config: &dyn DiscardConfig) -> Box<dyn DiscardPolicy> {
+        config.policy(10, Stream::new(1, "test"))
+    }
 
     fn cell(vc: VcId, clp: bool) -> Cells {
         let pace = Pace::new(1, 1);
@@ -206,7 +211,7 @@ mod tests {
     #[test]
     fn low_priority_finds_less_room() {
         let bounds = Bounds { capacity: 10, clp: Some(4), efci: None };
-        let mut gate = Gate::new(bounds, Tail {}.policy(10));
+        let mut gate = Gate::new(bounds, policy(&Tail {}));
         assert!(!gate.only_when_full());
         assert_eq!(gate.admit(4, &mut cell(0, true)), Ok(()));
         assert_eq!(gate.admit(5, &mut cell(0, true)), Err(Loss::LowPriority));
@@ -219,7 +224,7 @@ mod tests {
     #[test]
     fn cells_above_the_threshold_are_marked() {
         let bounds = Bounds { capacity: 10, clp: None, efci: Some(4) };
-        let mut gate = Gate::new(bounds, Tail {}.policy(10));
+        let mut gate = Gate::new(bounds, policy(&Tail {}));
         let mut marked = |queued| {
             let mut cell = cell(0, false);
             gate.admit(queued, &mut cell).map(|()| cell.efci)
@@ -232,7 +237,7 @@ mod tests {
 
     #[test]
     fn what_may_be_overlooked_finds_one_cell_and_joins_as_it_is() {
-        let epd = |threshold| Epd { threshold: FillLevel::Cells(threshold) }.policy(10);
+        let epd = |threshold| policy(&Epd { threshold: FillLevel::Cells(threshold) });
         let plain = Bounds { capacity: 10, clp: None, efci: None };
         let generated = Cells { frame: crate::element::generated_by(0), of: 1, ..cell(0, false) };
         let may = |bounds, policy| Gate::new(bounds, policy).may_overlook(&generated);
@@ -251,7 +256,7 @@ mod tests {
     #[test]
     fn a_census_follows_what_joins_and_leaves() {
         let fba = Fba { threshold: FillLevel::Cells(5), z: Share(Share::WHOLE) };
-        let mut gate = Gate::new(Bounds { capacity: 10, clp: None, efci: None }, fba.policy(10));
+        let mut gate = Gate::new(Bounds { capacity: 10, clp: None, efci: None }, policy(&fba));
         gate.joined(3, 2);
         gate.joined(0, 1);
         gate.joined(3, 1);

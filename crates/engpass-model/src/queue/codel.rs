@@ -53,6 +53,10 @@ impl QueueConfig for CoDel {
         check_limit("limit", self.limit, complaints);
     }
 
+    fn limit(&self) -> QueueLimit {
+        self.limit
+    }
+
     fn build(&self, _random: Stream, _line_rate: u64) -> Discipline {
         Discipline::Service(Box::new(Controlled {
             law: Law::new(self.target, self.interval, self.ecn),

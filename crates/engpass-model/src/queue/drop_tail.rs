@@ -43,6 +43,10 @@ impl QueueConfig for DropTail {
         }
     }
 
+    fn limit(&self) -> QueueLimit {
+        self.limit
+    }
+
     fn build(&self, _random: Stream, _line_rate: u64) -> Discipline {
         Discipline::Arrival(Box::new(self.clone()))
     }

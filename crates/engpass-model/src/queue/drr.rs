@@ -40,6 +40,10 @@ impl QueueConfig for Drr {
         complaints.between(&["quantum"], self.quantum.bytes(), (64, 1 << 24), "B", cause);
     }
 
+    fn limit(&self) -> QueueLimit {
+        self.limit
+    }
+
     fn build(&self, _random: Stream, _line_rate: u64) -> Discipline {
         Discipline::Service(Box::new(RoundRobin {
             quantum: self.quantum.bytes(),

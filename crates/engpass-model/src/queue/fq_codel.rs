@@ -56,6 +56,10 @@ impl QueueConfig for FqCoDel {
         check_limit("limit", self.limit, complaints);
     }
 
+    fn limit(&self) -> QueueLimit {
+        self.limit
+    }
+
     fn build(&self, mut random: Stream, _line_rate: u64) -> Discipline {
         Discipline::Service(Box::new(Flows {
             law: Law::new(self.target, self.interval, self.ecn),

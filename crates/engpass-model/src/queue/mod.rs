@@ -48,6 +48,9 @@ pub trait QueueConfig {
     /// What is wrong with the values; paths begin in the kind's own table.
     fn check(&self, complaints: &mut Complaints);
 
+    /// What a port with this discipline holds at most.
+    fn limit(&self) -> QueueLimit;
+
     /// The discipline of one new port on a line of `line_rate` bit/s (not zero), which draws from `random` if it draws at all.
     /// The values have been checked.
     fn build(&self, random: Stream, line_rate: u64) -> Discipline;
@@ -70,15 +73,7 @@ impl Queue {
 
     /// What a port with this discipline holds at most.
     pub fn limit(&self) -> QueueLimit {
-        match self {
-            Self::DropTail(config) => config.limit,
-            Self::Red(config) => config.limit,
-            Self::CoDel(config) => config.limit,
-            Self::FqCoDel(config) => config.limit,
-            Self::Priority(config) => config.limit,
-            Self::Drr(config) => config.limit,
-            Self::TokenBucket(config) => config.limit,
-        }
+        self.config().limit()
     }
 
     /// The discipline of one new port: see [`QueueConfig::build`].

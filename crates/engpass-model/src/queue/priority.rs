@@ -32,6 +32,10 @@ impl QueueConfig for Priority {
         check_limit("limit", self.limit, complaints);
     }
 
+    fn limit(&self) -> QueueLimit {
+        self.limit
+    }
+
     fn build(&self, _random: Stream, _line_rate: u64) -> Discipline {
         Discipline::Service(Box::new(Classes { limit: self.limit, classes: Default::default() }))
     }

@@ -86,6 +86,10 @@ impl QueueConfig for Red {
         check_limit("limit", self.limit, complaints);
     }
 
+    fn limit(&self) -> QueueLimit {
+        self.limit
+    }
+
     fn build(&self, random: Stream, line_rate: u64) -> Discipline {
         Discipline::Arrival(Box::new(Gateway::new(self.clone(), random, line_rate)))
     }

@@ -41,6 +41,10 @@ impl QueueConfig for TokenBucket {
         check_limit("limit", self.limit, complaints);
     }
 
+    fn limit(&self) -> QueueLimit {
+        self.limit
+    }
+
     fn build(&self, _random: Stream, _line_rate: u64) -> Discipline {
         Discipline::Service(Box::new(Shaper {
             byte: Pace::of_bits(8, self.rate.0),

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{CellDemand, Common, Sends, SourceConfig};
+use crate::circuit::Category;
 use crate::unit::{Basis, Duration, FramedRate};
 
 /// Cells at a constant rate with exact, fractional spacing, from an ATM traffic generator: no host cost, no datagrams.
@@ -27,4 +29,22 @@ pub struct Cbr {
     /// When it stops; at the end of the run if not given.
     #[serde(default)]
     pub stop: Option<Duration>,
+}
+
+impl SourceConfig for Cbr {
+    fn common(&self) -> Common<'_> {
+        Common {
+            circuit: self.circuit.as_deref(),
+            ..Common::between((&self.from, &self.to), (self.start, self.stop))
+        }
+    }
+
+    fn sends(&self) -> Sends<'_> {
+        Sends::Cells(CellDemand {
+            rate: self.rate,
+            counts: self.counts,
+            category: Category::Cbr,
+            can_be_off: true,
+        })
+    }
 }

@@ -31,7 +31,7 @@ use crate::unit::{Basis, Duration, FramedRate, Rate, Size};
 
 family! {
     /// A source of traffic, by its kind.
-    Traffic, "kind of traffic" {
+    Traffic, "kind of traffic": SourceConfig {
         "udp-stream" => UdpStream(UdpStream),
         "tcp-stream" => TcpStream(TcpStream),
         "poisson" => Poisson(Poisson),
@@ -43,44 +43,105 @@ family! {
     }
 }
 
+/// What every source says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Common<'a> {
+    /// Names of the sending and of the receiving host, the first of a group's.
+    pub ends: (&'a str, &'a str),
+    /// The circuit that the table names.
+    pub circuit: Option<&'a str>,
+    /// When it starts and when it stops, as far as the table says.
+    pub window: (Option<Duration>, Option<Duration>),
+    /// Ways of its data at the sending and at the receiving host, as far as the table says.
+    pub data_paths: (Option<DataPath>, Option<DataPath>),
+    /// Priority of its packets, 0 to 7; 0 for cells, which have none.
+    pub priority: u8,
+    /// Time to live of its packets; `None` for cells.
+    pub ttl: Option<u8>,
+    /// Receive buffer of its UDP sockets, where it differs from that of the host.
+    pub receive_buffer: Option<Size>,
+    /// How real hosts make it; `None` for cells, which no host makes.
+    pub live: Option<&'a Live>,
+}
+
+impl<'a> Common<'a> {
+    /// A source of cells between these hosts, with this start and stop.
+    fn between(ends: (&'a str, &'a str), window: (Option<Duration>, Option<Duration>)) -> Self {
+        Self {
+            ends,
+            circuit: None,
+            window,
+            data_paths: (None, None),
+            priority: 0,
+            ttl: None,
+            receive_buffer: None,
+            live: None,
+        }
+    }
+}
+
+/// What a source sends.
+#[derive(Clone, Copy, Debug)]
+pub enum Sends<'a> {
+    /// UDP datagrams of a process at a host.
+    Datagrams {
+        /// Payload of each, the mean where it is drawn.
+        bytes: u64,
+        /// Rate at which the payload is offered, the mean where gaps are drawn; as fast as the host can where there is none.
+        rate: Option<Rate>,
+    },
+    /// Writes of an application to its TCP connections.
+    Writes(&'a TcpStream),
+    /// Cells of a generator.
+    Cells(CellDemand),
+    /// Packets that only real hosts make, and why the engines of the model do not.
+    OnRealHosts(&'static str),
+}
+
+/// Datagrams that do not come evenly, without end.
+pub type Arrivals = Box<dyn Iterator<Item = poisson::Arrival> + Send>;
+
+/// The settings of a source.
+pub trait SourceConfig {
+    /// What every source says of itself.
+    fn common(&self) -> Common<'_>;
+
+    /// What it sends.
+    fn sends(&self) -> Sends<'_>;
+
+    /// When its datagrams come, where these are not even; what is drawn comes from `random`.
+    fn arrivals(&self, _random: Stream) -> Option<Arrivals> {
+        None
+    }
+
+    /// Its connections or conversations.
+    fn streams(&self) -> u32 {
+        1
+    }
+
+    /// What it sets of TCP beyond its hosts; `None` where there is no TCP.
+    fn tcp(&self) -> Option<&TcpConfig> {
+        None
+    }
+
+    /// What is wrong with the values, start, stop and the rates of cells apart: those need a link.
+    fn check(&self, _complaints: &mut Complaints) {}
+}
+
 impl Traffic {
     /// Names of the sending and of the receiving host, the first of a group's.
     pub fn ends(&self) -> (&str, &str) {
-        match self {
-            Self::UdpStream(config) => (&config.from, &config.to),
-            Self::TcpStream(config) => (&config.from, &config.to),
-            Self::Poisson(config) => (&config.from, &config.to),
-            Self::UdpOnOff(config) => (&config.from, &config.to),
-            Self::RequestResponse(config) => (&config.from, &config.to),
-            Self::Multicast(config) => (&config.from, config.to.first().map_or("", String::as_str)),
-            Self::Cbr(config) => (&config.from, &config.to),
-            Self::OnOff(config) => (&config.from, &config.to),
-        }
+        self.config().common().ends
     }
 
     /// The circuit that the table names.
     pub fn circuit(&self) -> Option<&str> {
-        match self {
-            Self::UdpStream(config) => config.circuit.as_deref(),
-            Self::TcpStream(config) => config.circuit.as_deref(),
-            Self::Poisson(config) => config.circuit.as_deref(),
-            Self::UdpOnOff(config) => config.circuit.as_deref(),
-            Self::RequestResponse(config) => config.circuit.as_deref(),
-            Self::Multicast(_) => None,
-            Self::Cbr(config) => config.circuit.as_deref(),
-            Self::OnOff(config) => config.circuit.as_deref(),
-        }
+        self.config().common().circuit
     }
 
     /// Way of its data at one side, if the table says it; never for cells, whose generators are no hosts' programs.
     pub fn data_path(&self, side: Side) -> Option<DataPath> {
-        let (send, receive) = match self {
-            Self::UdpStream(config) => (config.send_path, config.receive_path),
-            Self::TcpStream(config) => (config.send_path, config.receive_path),
-            Self::Poisson(config) => (config.send_path, config.receive_path),
-            Self::UdpOnOff(config) => (config.send_path, config.receive_path),
-            Self::Cbr(_) | Self::OnOff(_) | Self::RequestResponse(_) | Self::Multicast(_) => (None, None),
-        };
+        let (send, receive) = self.config().common().data_paths;
         match side {
             Side::Send => send,
             Side::Receive => receive,
@@ -89,156 +150,77 @@ impl Traffic {
 
     /// Priority of its packets, 0 to 7; 0 for cells, which have none.
     pub fn priority(&self) -> u8 {
-        match self {
-            Self::UdpStream(config) => config.priority,
-            Self::TcpStream(config) => config.priority,
-            Self::Poisson(config) => config.priority,
-            Self::UdpOnOff(config) => config.priority,
-            Self::RequestResponse(config) => config.priority,
-            Self::Multicast(config) => config.priority,
-            Self::Cbr(_) | Self::OnOff(_) => 0,
-        }
+        self.config().common().priority
     }
 
     /// Time to live of its packets; `None` for cells.
     pub fn ttl(&self) -> Option<u8> {
-        match self {
-            Self::UdpStream(config) => Some(config.ttl),
-            Self::TcpStream(config) => Some(config.ttl),
-            Self::Poisson(config) => Some(config.ttl),
-            Self::UdpOnOff(config) => Some(config.ttl),
-            Self::RequestResponse(config) => Some(config.ttl),
-            Self::Multicast(config) => Some(config.ttl),
-            Self::Cbr(_) | Self::OnOff(_) => None,
-        }
+        self.config().common().ttl
     }
 
     /// When it starts and when it stops, as far as the table says.
     pub fn window(&self) -> (Option<Duration>, Option<Duration>) {
-        match self {
-            Self::UdpStream(config) => (config.start, config.stop),
-            Self::TcpStream(config) => (config.start, config.stop),
-            Self::Poisson(config) => (config.start, config.stop),
-            Self::UdpOnOff(config) => (config.start, config.stop),
-            Self::RequestResponse(config) => (config.start, config.stop),
-            Self::Multicast(config) => (config.start, config.stop),
-            Self::Cbr(config) => (config.start, config.stop),
-            Self::OnOff(config) => (config.start, config.stop),
-        }
+        self.config().common().window
+    }
+
+    /// What it sends.
+    pub fn sends(&self) -> Sends<'_> {
+        self.config().sends()
     }
 
     /// What a generator of cells asks of its link; `None` for what sends datagrams from a host.
     pub fn cells(&self) -> Option<CellDemand> {
-        match self {
-            Self::UdpStream(_)
-            | Self::TcpStream(_)
-            | Self::Poisson(_)
-            | Self::UdpOnOff(_)
-            | Self::RequestResponse(_)
-            | Self::Multicast(_) => None,
-            Self::Cbr(config) => Some(CellDemand {
-                rate: config.rate,
-                counts: config.counts,
-                category: Category::Cbr,
-                can_be_off: true,
-            }),
-            Self::OnOff(config) => Some(CellDemand {
-                rate: config.rate,
-                counts: config.counts,
-                category: Category::Ubr,
-                can_be_off: false,
-            }),
+        match self.sends() {
+            Sends::Cells(demand) => Some(demand),
+            _ => None,
         }
     }
 
     /// What it sends where those are UDP datagrams: their payload in bytes and the rate at which it is offered, means where they
     /// are drawn; as fast as the host can where there is no rate.
     pub fn datagrams(&self) -> Option<(u64, Option<Rate>)> {
-        match self {
-            Self::UdpStream(config) => Some((config.message.bytes(), config.rate)),
-            Self::Poisson(config) => Some((config.message.bytes(), Some(config.rate))),
-            Self::UdpOnOff(config) => Some((config.message.bytes(), Some(config.mean()))),
-            Self::TcpStream(_)
-            | Self::RequestResponse(_)
-            | Self::Multicast(_)
-            | Self::Cbr(_)
-            | Self::OnOff(_) => None,
+        match self.sends() {
+            Sends::Datagrams { bytes, rate } => Some((bytes, rate)),
+            _ => None,
         }
     }
 
     /// When its datagrams come, drawn or in bursts, from the stream of random numbers for this name; `None` where they are even, or none.
     pub fn arrivals(&self, seed: u64, name: &str) -> Option<Arrivals> {
-        let random = || Stream::new(seed, Label::Arrivals(name));
-        match self {
-            Self::Poisson(config) => Some(Arrivals::Poisson(config.arrivals(random()))),
-            Self::UdpOnOff(config) => Some(Arrivals::Bursts(Box::new(config.arrivals(random())))),
-            _ => None,
-        }
+        self.config().arrivals(Stream::new(seed, Label::Arrivals(name)))
     }
 
     /// Its sources of packets: connections or conversations of kinds that have several, else one.
     pub fn streams(&self) -> u32 {
-        match self {
-            Self::TcpStream(config) => config.streams,
-            Self::RequestResponse(config) => config.streams,
-            _ => 1,
-        }
+        self.config().streams()
     }
 
     /// How real hosts make it; `None` for cells, which no host makes.
     pub fn live(&self) -> Option<&Live> {
-        match self {
-            Self::UdpStream(config) => Some(&config.live),
-            Self::TcpStream(config) => Some(&config.live),
-            Self::Poisson(config) => Some(&config.live),
-            Self::UdpOnOff(config) => Some(&config.live),
-            Self::RequestResponse(config) => Some(&config.live),
-            Self::Multicast(config) => Some(&config.live),
-            Self::Cbr(_) | Self::OnOff(_) => None,
-        }
+        self.config().common().live
     }
 
     /// What this traffic sets of TCP beyond its hosts; `None` where there is no TCP.
     pub fn tcp(&self) -> Option<&TcpConfig> {
-        match self {
-            Self::TcpStream(config) => Some(&config.tcp),
-            Self::RequestResponse(config) if config.transport == Transport::Tcp => Some(&config.tcp),
-            _ => None,
-        }
+        self.config().tcp()
     }
 
     /// Receive buffer of its UDP sockets, where it differs from that of the host.
     pub fn receive_buffer(&self) -> Option<Size> {
-        match self {
-            Self::UdpStream(config) => config.receive_buffer,
-            Self::Poisson(config) => config.receive_buffer,
-            Self::UdpOnOff(config) => config.receive_buffer,
-            Self::Multicast(config) => config.receive_buffer,
-            Self::TcpStream(_) | Self::RequestResponse(_) | Self::Cbr(_) | Self::OnOff(_) => None,
-        }
+        self.config().common().receive_buffer
     }
 
     /// Why the engines of the model do not carry it; `None` for what they do.
     pub fn unmodelled(&self) -> Option<&'static str> {
-        match self {
-            Self::RequestResponse(_) => Some("the model has no application that answers"),
-            Self::Multicast(_) => Some("the model has no way that divides"),
+        match self.sends() {
+            Sends::OnRealHosts(cause) => Some(cause),
             _ => None,
         }
     }
 
     /// What is wrong with the values, the rates of cells apart: those need a link.
     pub fn check(&self, complaints: &mut Complaints) {
-        match self {
-            Self::UdpStream(config) => config.check(complaints),
-            Self::TcpStream(config) => config.check(complaints),
-            Self::Poisson(config) => config.check(complaints),
-            Self::UdpOnOff(config) => config.check(complaints),
-            Self::RequestResponse(config) => config.check(complaints),
-            Self::Multicast(config) => config.check(complaints),
-            Self::Cbr(_) => {}
-            Self::OnOff(config) => config.check(complaints),
-        }
+        self.config().check(complaints);
         let (start, stop) = self.window();
         complaints.at_most(&["start"], start, LONGEST);
         complaints.at_most(&["stop"], stop, LONGEST);
@@ -246,27 +228,6 @@ impl Traffic {
         if stop.is_some_and(|stop| stop <= start) {
             let cause = format!("it starts at {start}, and nothing is ever sent");
             complaints.add(&["stop"], cause, "let `stop` be later than `start`");
-        }
-    }
-}
-
-/// Datagrams that do not come evenly, without end.
-#[derive(Clone, Debug)]
-pub enum Arrivals {
-    /// Of `poisson` traffic.
-    Poisson(poisson::Arrivals),
-    /// Of `udp-on-off` traffic.
-    Bursts(Box<udp_on_off::Datagrams>),
-}
-
-impl Iterator for Arrivals {
-    type Item = poisson::Arrival;
-
-    #[inline]
-    fn next(&mut self) -> Option<poisson::Arrival> {
-        match self {
-            Self::Poisson(arrivals) => arrivals.next(),
-            Self::Bursts(bursts) => bursts.next(),
         }
     }
 }

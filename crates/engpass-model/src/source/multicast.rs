@@ -8,6 +8,7 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::live::{Live, Transport};
+use super::{Common, Sends, SourceConfig};
 use crate::complaint::{Complaints, FASTEST};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
@@ -110,9 +111,25 @@ impl JsonSchema for Group {
 /// The least a datagram needs to be told from others: its head of 12 bytes.
 const MIN_DATAGRAM: u64 = 12;
 
-impl Multicast {
-    /// What is wrong with the values.
-    pub fn check(&self, complaints: &mut Complaints) {
+impl SourceConfig for Multicast {
+    fn common(&self) -> Common<'_> {
+        Common {
+            receive_buffer: self.receive_buffer,
+            priority: self.priority,
+            ttl: Some(self.ttl),
+            live: Some(&self.live),
+            ..Common::between(
+                (&self.from, self.to.first().map_or("", String::as_str)),
+                (self.start, self.stop),
+            )
+        }
+    }
+
+    fn sends(&self) -> Sends<'_> {
+        Sends::OnRealHosts("the model has no way that divides")
+    }
+
+    fn check(&self, complaints: &mut Complaints) {
         if self.to.is_empty() {
             complaints.add(&["to"], "a group without receivers shows nothing", "name at least one host");
         }

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{CellDemand, Common, Sends, SourceConfig};
+use crate::circuit::Category;
 use crate::complaint::{Complaints, LONGEST};
 use crate::time::{Pace, SECOND};
 use crate::unit::{Basis, Duration, FramedRate};
@@ -62,16 +64,33 @@ impl Lengths {
     }
 }
 
+impl SourceConfig for OnOff {
+    fn common(&self) -> Common<'_> {
+        Common {
+            circuit: self.circuit.as_deref(),
+            ..Common::between((&self.from, &self.to), (self.start, self.stop))
+        }
+    }
+
+    fn sends(&self) -> Sends<'_> {
+        Sends::Cells(CellDemand {
+            rate: self.rate,
+            counts: self.counts,
+            category: Category::Ubr,
+            can_be_off: false,
+        })
+    }
+
+    fn check(&self, complaints: &mut Complaints) {
+        complaints.positive(&["on"], self.on, LONGEST);
+        complaints.positive(&["off"], self.off, LONGEST);
+    }
+}
+
 impl OnOff {
     /// Mean rate at which it sends, in cells per second, with this pace while it is on.
     pub fn mean(&self, pace: Pace) -> f64 {
         self.lengths.units_in(self.on.0, pace) * SECOND as f64 / (self.on.0 as f64 + self.off.0 as f64)
-    }
-
-    /// What is wrong with the values; the rate is checked against the link.
-    pub fn check(&self, complaints: &mut Complaints) {
-        complaints.positive(&["on"], self.on, LONGEST);
-        complaints.positive(&["off"], self.off, LONGEST);
     }
 }
 

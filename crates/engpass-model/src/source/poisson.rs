@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
+use super::{Arrivals, Common, Sends, SourceConfig};
 use crate::complaint::{Complaints, FASTEST};
 use crate::host::DataPath;
 use crate::random::Stream;
@@ -65,9 +66,28 @@ pub enum Sizes {
 /// The largest mean of exponential payloads, in bytes: what is cut at 65 507 B is then less than 0.03 % of the payload.
 const MAX_EXPONENTIAL_MEAN: u64 = 8000;
 
-impl Poisson {
-    /// What is wrong with the values.
-    pub fn check(&self, complaints: &mut Complaints) {
+impl SourceConfig for Poisson {
+    fn common(&self) -> Common<'_> {
+        Common {
+            circuit: self.circuit.as_deref(),
+            data_paths: (self.send_path, self.receive_path),
+            receive_buffer: self.receive_buffer,
+            priority: self.priority,
+            ttl: Some(self.ttl),
+            live: Some(&self.live),
+            ..Common::between((&self.from, &self.to), (self.start, self.stop))
+        }
+    }
+
+    fn sends(&self) -> Sends<'_> {
+        Sends::Datagrams { bytes: self.message.bytes(), rate: Some(self.rate) }
+    }
+
+    fn arrivals(&self, random: Stream) -> Option<Arrivals> {
+        Some(Box::new(self.process(random)))
+    }
+
+    fn check(&self, complaints: &mut Complaints) {
         let (most, cause) = match self.sizes {
             Sizes::Fixed => (MAX_UDP_PAYLOAD, "one UDP datagram cannot hold that"),
             Sizes::Exponential => {
@@ -80,11 +100,13 @@ impl Poisson {
         super::check_packets(self.priority, self.ttl, complaints);
         complaints.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
     }
+}
 
+impl Poisson {
     /// The datagrams of one run, drawn from `random`. The values have been checked.
-    pub fn arrivals(&self, random: Stream) -> Arrivals {
+    fn process(&self, random: Stream) -> Process {
         let mean = self.message.bytes();
-        Arrivals { mean_gap: Pace::of_bits(8, self.rate.0).after(mean), mean, sizes: self.sizes, random }
+        Process { mean_gap: Pace::of_bits(8, self.rate.0).after(mean), mean, sizes: self.sizes, random }
     }
 }
 
@@ -99,7 +121,7 @@ pub struct Arrival {
 
 /// The datagrams of a Poisson process, without end: for each the gap is drawn first, then the size if it is drawn.
 #[derive(Clone, Debug)]
-pub struct Arrivals {
+struct Process {
     /// In picoseconds, rounded up once.
     mean_gap: u64,
     /// In bytes.
@@ -108,7 +130,7 @@ pub struct Arrivals {
     random: Stream,
 }
 
-impl Iterator for Arrivals {
+impl Iterator for Process {
     type Item = Arrival;
 
     fn next(&mut self) -> Option<Arrival> {
@@ -154,7 +176,7 @@ mod tests {
     fn gaps_are_exponential() {
         // 1000 B at 8 Mbit/s: 1 ms.
         let all: Vec<_> =
-            poisson(1000, 8_000_000, Sizes::Fixed).arrivals(Stream::new(1, "traffic.p")).take(N).collect();
+            poisson(1000, 8_000_000, Sizes::Fixed).process(Stream::new(1, "traffic.p")).take(N).collect();
         assert!(all.iter().all(|arrival| arrival.bytes == 1000));
         let (mean, variance) = moments(all.iter().map(|arrival| arrival.gap.0 / 1000));
         assert!((mean / 1e6 - 1.0).abs() < 0.01, "{mean}");
@@ -176,7 +198,7 @@ mod tests {
     fn sizes_are_exponential_and_fit_into_udp() {
         for mean in [1, 20, 500, 8000] {
             let config = poisson(mean, 1_000_000, Sizes::Exponential);
-            let all: Vec<_> = config.arrivals(Stream::new(1, "traffic.p")).take(N).collect();
+            let all: Vec<_> = config.process(Stream::new(1, "traffic.p")).take(N).collect();
             assert!(all.iter().all(|arrival| (1..=MAX_UDP_PAYLOAD).contains(&arrival.bytes)));
             let (got, variance) = moments(all.iter().map(|arrival| arrival.bytes));
             // What is drawn below half a byte is sent as one byte, and counts for small means.
@@ -199,7 +221,7 @@ mod tests {
     #[test]
     fn same_seed_same_datagrams() {
         let config = poisson(1000, 8_000_000, Sizes::Exponential);
-        let draw = |seed| config.arrivals(Stream::new(seed, "traffic.p")).take(100).collect::<Vec<_>>();
+        let draw = |seed| config.process(Stream::new(seed, "traffic.p")).take(100).collect::<Vec<_>>();
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
     }

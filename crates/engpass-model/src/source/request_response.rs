@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
+use super::{Common, Sends, SourceConfig};
 use crate::complaint::{Complaints, LONGEST};
 use crate::tcp::TcpConfig;
 use crate::unit::{Duration, Size};
@@ -60,9 +61,30 @@ fn one() -> u32 {
     1
 }
 
-impl RequestResponse {
-    /// What is wrong with the values.
-    pub fn check(&self, complaints: &mut Complaints) {
+impl SourceConfig for RequestResponse {
+    fn common(&self) -> Common<'_> {
+        Common {
+            circuit: self.circuit.as_deref(),
+            priority: self.priority,
+            ttl: Some(self.ttl),
+            live: Some(&self.live),
+            ..Common::between((&self.from, &self.to), (self.start, self.stop))
+        }
+    }
+
+    fn sends(&self) -> Sends<'_> {
+        Sends::OnRealHosts("the model has no application that answers")
+    }
+
+    fn streams(&self) -> u32 {
+        self.streams
+    }
+
+    fn tcp(&self) -> Option<&TcpConfig> {
+        (self.transport == Transport::Tcp).then_some(&self.tcp)
+    }
+
+    fn check(&self, complaints: &mut Complaints) {
         let (bounds, cause) = match self.transport {
             Transport::Tcp if self.every.is_none() => ((1, MAX_MESSAGE), "no application sends that at once"),
             Transport::Tcp => ((MIN_STAMPED, MAX_MESSAGE), "it cannot hold the time at which it was sent"),

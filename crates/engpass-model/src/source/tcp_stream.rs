@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
+use super::{Common, Sends, SourceConfig};
 use crate::complaint::{Complaints, FASTEST};
 use crate::host::DataPath;
 use crate::tcp::TcpConfig;
@@ -60,9 +61,31 @@ fn one() -> u32 {
     1
 }
 
-impl TcpStream {
-    /// What is wrong with the values.
-    pub fn check(&self, complaints: &mut Complaints) {
+impl SourceConfig for TcpStream {
+    fn common(&self) -> Common<'_> {
+        Common {
+            circuit: self.circuit.as_deref(),
+            data_paths: (self.send_path, self.receive_path),
+            priority: self.priority,
+            ttl: Some(self.ttl),
+            live: Some(&self.live),
+            ..Common::between((&self.from, &self.to), (self.start, self.stop))
+        }
+    }
+
+    fn sends(&self) -> Sends<'_> {
+        Sends::Writes(self)
+    }
+
+    fn streams(&self) -> u32 {
+        self.streams
+    }
+
+    fn tcp(&self) -> Option<&TcpConfig> {
+        Some(&self.tcp)
+    }
+
+    fn check(&self, complaints: &mut Complaints) {
         let cause = "no application writes that at once";
         complaints.between(&["message"], self.message.bytes(), (1, MAX_WRITE), "B", cause);
         let cause = "no application opens so many";

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::live::{Live, Transport};
 use super::on_off::Lengths;
 use super::poisson::Arrival;
+use super::{Arrivals, Common, Sends, SourceConfig};
 use crate::complaint::{Complaints, FASTEST, LONGEST};
 use crate::host::DataPath;
 use crate::random::Stream;
@@ -57,9 +58,28 @@ pub struct UdpOnOff {
     pub stop: Option<Duration>,
 }
 
-impl UdpOnOff {
-    /// What is wrong with the values.
-    pub fn check(&self, complaints: &mut Complaints) {
+impl SourceConfig for UdpOnOff {
+    fn common(&self) -> Common<'_> {
+        Common {
+            circuit: self.circuit.as_deref(),
+            data_paths: (self.send_path, self.receive_path),
+            receive_buffer: self.receive_buffer,
+            priority: self.priority,
+            ttl: Some(self.ttl),
+            live: Some(&self.live),
+            ..Common::between((&self.from, &self.to), (self.start, self.stop))
+        }
+    }
+
+    fn sends(&self) -> Sends<'_> {
+        Sends::Datagrams { bytes: self.message.bytes(), rate: Some(self.mean()) }
+    }
+
+    fn arrivals(&self, random: Stream) -> Option<Arrivals> {
+        Some(Box::new(self.datagrams(random)))
+    }
+
+    fn check(&self, complaints: &mut Complaints) {
         let cause = "one UDP datagram cannot hold that";
         complaints.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
         complaints.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
@@ -69,7 +89,9 @@ impl UdpOnOff {
         self.live.check(Transport::Udp, complaints);
         super::check_packets(self.priority, self.ttl, complaints);
     }
+}
 
+impl UdpOnOff {
     /// Its mean rate of payload, that of what begins in its on-times; 1 bit/s at least, for a rate below that is no rate.
     pub fn mean(&self) -> Rate {
         let bits = self.message.bytes() * 8;
@@ -79,7 +101,7 @@ impl UdpOnOff {
     }
 
     /// The datagrams of one run; lengths of times are drawn from `random`. The values have been checked.
-    pub fn arrivals(&self, random: Stream) -> Datagrams {
+    fn datagrams(&self, random: Stream) -> Datagrams {
         let bytes = self.message.bytes();
         let pace = Pace::of_bits(bytes * 8, self.rate.0);
         Datagrams { bytes, last: 0, bursts: Bursts::new(pace, [self.on.0, self.off.0], self.lengths, random) }
@@ -88,7 +110,7 @@ impl UdpOnOff {
 
 /// The datagrams of an on-off source, without end.
 #[derive(Clone, Debug)]
-pub struct Datagrams {
+struct Datagrams {
     bytes: u64,
     /// When the last datagram was due.
     last: u64,
@@ -172,7 +194,7 @@ mod tests {
 
     fn dues(source: &UdpOnOff, seed: u64, count: usize) -> Vec<u64> {
         let mut at = 0;
-        let arrivals = source.arrivals(Stream::new(seed, "traffic.b")).take(count);
+        let arrivals = source.datagrams(Stream::new(seed, "traffic.b")).take(count);
         arrivals
             .map(|arrival| {
                 at += arrival.gap.ps();

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
+use super::{Common, Sends, SourceConfig};
 use crate::complaint::{Complaints, FASTEST};
 use crate::host::DataPath;
 use crate::unit::{Duration, Rate, Size};
@@ -46,9 +47,24 @@ pub struct UdpStream {
     pub stop: Option<Duration>,
 }
 
-impl UdpStream {
-    /// What is wrong with the values.
-    pub fn check(&self, complaints: &mut Complaints) {
+impl SourceConfig for UdpStream {
+    fn common(&self) -> Common<'_> {
+        Common {
+            circuit: self.circuit.as_deref(),
+            data_paths: (self.send_path, self.receive_path),
+            receive_buffer: self.receive_buffer,
+            priority: self.priority,
+            ttl: Some(self.ttl),
+            live: Some(&self.live),
+            ..Common::between((&self.from, &self.to), (self.start, self.stop))
+        }
+    }
+
+    fn sends(&self) -> Sends<'_> {
+        Sends::Datagrams { bytes: self.message.bytes(), rate: self.rate }
+    }
+
+    fn check(&self, complaints: &mut Complaints) {
         let cause = "one UDP datagram cannot hold that";
         complaints.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
         super::check_receive_buffer(self.receive_buffer, complaints);

@@ -138,8 +138,8 @@ impl TcpConfig {
             times ack_delay, rto_initial, rto_minimum, rto_maximum, rto_tick
         );
         p.mss = p.mss.min(mtu.saturating_sub(40).max(1));
-        // DCTCP is nothing without marks.
-        p.ecn |= self.ecn.is_none() && matches!(p.congestion, Congestion::Dctcp(_));
+        // A control that counts marks is nothing without them.
+        p.ecn |= self.ecn.is_none() && p.congestion.config().wants_exact_marks();
         p
     }
 

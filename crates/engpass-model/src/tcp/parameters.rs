@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::congestion::{Congestion, Control};
+use super::congestion::Congestion;
 use crate::time::Time;
 
 /// Which end of the connection this is.
@@ -278,20 +278,19 @@ impl Deref for Shared {
 impl From<TcpParameters> for Shared {
     fn from(parameters: TcpParameters) -> Self {
         let tick = parameters.timestamp_tick.ps().max(1);
-        let mut control = Control::new();
-        let control = control.get_mut(&parameters);
+        let congestion = parameters.congestion.config();
         let derived = Derived {
             tick,
             inverse: u64::MAX / tick,
             sack: matches!(parameters.recovery, RecoveryKind::Sack | RecoveryKind::RackTlp),
             rack: parameters.recovery == RecoveryKind::RackTlp,
-            rates: control.wants_rates(),
-            exact_marks: control.wants_exact_marks(),
-            rules_recovery: control.rules_recovery(),
+            rates: congestion.wants_rates(),
+            exact_marks: congestion.wants_exact_marks(),
+            rules_recovery: congestion.rules_recovery(),
             plain_sack: parameters.recovery == RecoveryKind::Sack
-                && !control.wants_rates()
-                && !control.wants_exact_marks(),
-            plain_flights: parameters.rtt_every_ack && !control.wants_rates(),
+                && !congestion.wants_rates()
+                && !congestion.wants_exact_marks(),
+            plain_flights: parameters.rtt_every_ack && !congestion.wants_rates(),
         };
         Self(Arc::new(Prepared { parameters, derived }))
     }

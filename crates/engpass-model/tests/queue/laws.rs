@@ -12,10 +12,10 @@ use crate::port::{on_the_line, queue, run};
 /// 1000 ps a byte.
 const LINE: u64 = 8_000_000_000;
 
-/// Small queues of every kind; how many packets and bytes each can hold at most.
+/// Small queues of every kind, one at least; how many packets and bytes each can hold at most.
 fn queues() -> Vec<(Value, (u64, u64))> {
     const ANY: u64 = u64::MAX;
-    vec![
+    let chosen = vec![
         (json!({ "drop-tail": { "limit": "10 packets" } }), (10, ANY)),
         (json!({ "drop-tail": { "limit": "9 packets, 6 kB", "ecn_threshold": "2 kB" } }), (9, 6000)),
         (red(json!("2 packets"), json!("6 packets"), true, false), (12, ANY)),
@@ -33,7 +33,12 @@ fn queues() -> Vec<(Value, (u64, u64))> {
             json!({ "token-bucket": { "rate": "3 Gbit/s", "burst": "1500 B", "limit": "20 packets" } }),
             (20, ANY),
         ),
-    ]
+    ];
+    let is_chosen = |kind: &str| chosen.iter().any(|(queue, _)| queue.get(kind).is_some());
+    let others = Queue::KINDS.iter().filter(|kind| !is_chosen(kind));
+    let others: Vec<_> =
+        others.map(|kind| (json!({ *kind: { "limit": "10 packets" } }), (10, ANY))).collect();
+    chosen.into_iter().chain(others).collect()
 }
 
 fn red(min: Value, max: Value, gentle: bool, ecn: bool) -> Value {
@@ -70,7 +75,7 @@ fn causes(queue: &Queue) -> &'static [Cause] {
         Queue::Red(_) => &[Cause::Full, Cause::Early],
         Queue::CoDel(_) | Queue::FqCoDel(_) => &[Cause::Full, Cause::CoDel],
         Queue::TokenBucket(_) => &[Cause::Full, Cause::LongerThanBurst],
-        Queue::DropTail(_) | Queue::Priority(_) | Queue::Drr(_) => &[Cause::Full],
+        _ => &[Cause::Full],
     }
 }
 

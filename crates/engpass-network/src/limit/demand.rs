@@ -316,11 +316,7 @@ impl<'a> Builder<'a> {
             turns: BTreeMap::new(),
         };
         match traffic {
-            Traffic::UdpStream(_) | Traffic::Poisson(_) | Traffic::UdpOnOff(_) => self.datagrams(&mut demand),
             Traffic::TcpStream(config) => self.segments(&mut demand, config),
-            Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
-                panic!("`unmodelled` refuses traffic that the model does not carry")
-            }
             Traffic::Cbr(_) => {
                 let cells = path.cells.map_or(0.0, |pace| demand.span.even(pace));
                 self.generator(&mut demand, Pace::per_second, cells)
@@ -330,6 +326,8 @@ impl<'a> Builder<'a> {
                 let cells = path.cells.map_or(0.0, |pace| demand.span.bursts(pace, times, config.lengths));
                 self.generator(&mut demand, |pace| config.mean(pace), cells)
             }
+            _ if traffic.datagrams().is_some() => self.datagrams(&mut demand),
+            _ => panic!("`unmodelled` refuses traffic that the model does not carry"),
         }
         demand
     }

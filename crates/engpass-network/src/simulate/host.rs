@@ -17,7 +17,6 @@ use super::nic::{Sending, Way};
 use super::tally::Place;
 
 /// A process that sends datagrams.
-#[derive(Debug)]
 pub(super) struct Process {
     pub(super) flow: usize,
     pub(super) host: usize,

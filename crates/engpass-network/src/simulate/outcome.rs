@@ -1,7 +1,6 @@
 //! What a run came to.
 
 use engpass_model::element::Generator;
-use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_outcome::{Path, Place as Located, Quantiles};
 use engpass_testbed::topology::{LinkEnds, NodeId};
@@ -213,7 +212,7 @@ impl Network {
         for (index, (name, traffic)) in testbed.traffic.iter().enumerate() {
             let tally = &self.fabric.flows[index];
             let Rare { lost, marked, lost_ever, received_ever, mut places, .. } = tally.seen_rarely();
-            let generated = matches!(traffic, Traffic::Cbr(_) | Traffic::OnOff(_));
+            let generated = traffic.cells().is_some();
             let (sent, ever) = if generated { self.generated(index, window) } else { (tally.sent, 0) };
             let bits = |bytes: u64, cells: u64| {
                 (if generated { cells * engpass_model::wire::aal5::CELL_PAYLOAD_BYTES } else { bytes }) as f64

@@ -1,7 +1,7 @@
 //! A run over time: windows, queues, losses and retransmissions, sampled while it runs.
 
 use engpass_model::queue::Queue as Discipline;
-use engpass_model::source::Traffic;
+use engpass_model::source::{Sends, Traffic};
 use engpass_model::switch::Switch;
 use engpass_outcome::{FlowLine, QueueLine, TcpLine, Timeline};
 use engpass_testbed::topology::NodeKind;
@@ -182,9 +182,9 @@ impl Network {
     fn watch(&mut self, testbed: &Testbed, topology: &Topology, instants: &[u64]) -> Watched {
         let (ports, flows) = (self.nics.len(), testbed.traffic.len());
         self.fabric.trace = Some(Box::new(Trace::new(ports, flows, instants)));
-        let line = |traffic: &Traffic| match traffic {
-            Traffic::TcpStream(_) => Some(FlowLine { tcp: Some(TcpLine::default()), ..FlowLine::default() }),
-            Traffic::Cbr(_) | Traffic::OnOff(_) => None,
+        let line = |traffic: &Traffic| match traffic.sends() {
+            Sends::Writes(_) => Some(FlowLine { tcp: Some(TcpLine::default()), ..FlowLine::default() }),
+            Sends::Cells(_) => None,
             _ => Some(FlowLine::default()),
         };
         let flows = testbed.traffic.iter().enumerate();

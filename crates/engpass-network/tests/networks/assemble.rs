@@ -1,7 +1,8 @@
 //! From drawn numbers to a testbed that is right.
 
 use engpass_model::circuit::Circuit;
-use engpass_model::discard::{Discard, Epd, EpdPpd, Fba, SelectiveDrop};
+use engpass_model::complaint::Complaints;
+use engpass_model::discard::Discard;
 use engpass_model::host::{Cost, Host, Pauses};
 use engpass_model::link::{DirectedRates, LineRate, Link};
 use engpass_model::schedule::Schedule;
@@ -13,7 +14,9 @@ use engpass_model::unit::{Basis, CellCount, Duration, FillLevel, FramedRate, Rat
 use engpass_model::wire::{Framing, Medium};
 use engpass_testbed::{Run, Testbed};
 use indexmap::IndexMap;
+use serde_json::json;
 
+use super::of_kind::of_kind;
 use super::{
     CircuitDraw, GeneratorDraw, Graph, HostDraw, LevelDraw, LinkDraw, RateDraw, Shape, SwitchDraw, TcpDraw,
     TimesDraw, UdpDraw, tcp,
@@ -381,17 +384,9 @@ pub(super) fn switch(draw: &SwitchDraw) -> Switch {
         true => FillLevel::Share(Share(parts * (Share::WHOLE / 10_000))),
         false => FillLevel::Cells(buffer * parts / 10_000),
     };
-    let (kind, threshold, z) = draw.discard;
-    let (threshold, z) = (level(threshold), Share(z * (Share::WHOLE / 10_000)));
-    let discard = match Discard::KINDS[kind] {
-        "tail" => Discard::Tail(Default::default()),
-        "ppd" => Discard::Ppd(Default::default()),
-        "epd" => Discard::Epd(Epd { threshold }),
-        "epd-ppd" => Discard::EpdPpd(EpdPpd { threshold }),
-        "selective-drop" => Discard::SelectiveDrop(SelectiveDrop { threshold, z }),
-        "fba" => Discard::Fba(Fba { threshold, z }),
-        other => unreachable!("`{other}` is not drawn"),
-    };
+    let (kind, threshold, share) = draw.discard;
+    let levels = [threshold, (share % 10_000, threshold.1)].map(level);
+    let discard = discard(Discard::KINDS[kind], levels, Share(share * (Share::WHOLE / 10_000)), buffer);
     Switch::Atm(AtmSwitch {
         output_buffer: CellCount(buffer),
         discard,
@@ -402,6 +397,26 @@ pub(super) fn switch(draw: &SwitchDraw) -> Switch {
             false => Schedule::Fifo(Default::default()),
         },
     })
+}
+
+/// A discard policy: each level and each share among the keys of its kind has a drawn value. The levels stand in the order that its `check`
+/// accepts; where it accepts none, all keys have their defaults.
+fn discard(kind: &str, [one, other]: [FillLevel; 2], share: Share, buffer: u64) -> Discard {
+    let policy = |levels: &[FillLevel]| -> Discard {
+        let mut levels = levels.iter().cycle();
+        of_kind("Discard", kind, |_, name| match name {
+            "FillLevel" => Some(json!(levels.next())),
+            "Share" => Some(json!(share)),
+            _ => None,
+        })
+    };
+    let is_right = |policy: &Discard| {
+        let mut complaints = Complaints::default();
+        policy.check(buffer, &mut complaints);
+        complaints == Complaints::default()
+    };
+    let found = [[one, other], [other, one]].iter().map(|levels| policy(levels)).find(is_right);
+    found.unwrap_or_else(|| of_kind("Discard", kind, |_, _| None))
 }
 
 /// A share of the cells that a link carries from a node, said in one of eight ways, and the `counts` beside it.

@@ -6,6 +6,7 @@
 mod assemble;
 mod frames;
 mod memory;
+mod of_kind;
 mod tcp;
 pub(crate) mod text;
 
@@ -187,7 +188,7 @@ struct SwitchDraw {
     /// In cells.
     buffer: u64,
     priority: bool,
-    /// Place in the list of kinds, threshold, Z in parts per 10 000.
+    /// Place in the list of kinds, a level, a share in parts per 10 000.
     discard: (usize, LevelDraw, u64),
     clp: Option<LevelDraw>,
     efci: Option<LevelDraw>,

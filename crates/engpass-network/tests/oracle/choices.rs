@@ -43,12 +43,12 @@ fn random_networks_with_choices_meet_everything() {
         let seen = engine.snapshot(testbed.run.duration.0);
         met.tcp(&testbed, &seen);
         let flows = || topology.flows.iter().zip(&seen.flows).filter(|(_, flow)| flow.received > 0);
-        for (what, kind, direction) in [
-            ("a hash chooses among data", "hash", 0),
-            ("packets take turns", "round-robin", 0),
+        let among_data = Ecmp::KINDS.iter().filter(|kind| **kind != "first").map(|kind| (*kind, *kind, 0));
+        let on_the_way_back = [
             ("a hash chooses on the way back", "hash", 1),
             ("packets take turns on the way back", "round-robin", 1),
-        ] {
+        ];
+        for (what, kind, direction) in among_data.chain(on_the_way_back) {
             let spread = |(path, _): (&FlowPath, _)| {
                 groups(&testbed, &topology, path, direction).any(|(ecmp, legs)| {
                     ecmp.kind() == kind

@@ -1,7 +1,7 @@
 //! Costs of hosts that no traffic ever has: those of another protocol or of the other end, and a `per_byte` that the memory hides.
 
 use engpass_model::host::{Cost, Host, Side};
-use engpass_model::source::Traffic;
+use engpass_model::source::{Sends, Traffic};
 
 use super::Checker;
 use crate::diagnostic::Diagnostic;
@@ -54,13 +54,11 @@ pub(super) fn host(checker: &mut Checker<'_>, draft: &Draft, name: &str, host: &
 
 /// The ends of this traffic that are at this host.
 fn parts<'a>(traffic: &'a Traffic, name: &str) -> Vec<Part<'a>> {
-    let tcp = match traffic {
-        Traffic::TcpStream(_) => true,
-        Traffic::UdpStream(_) | Traffic::Poisson(_) | Traffic::UdpOnOff(_) => false,
+    let tcp = match traffic.sends() {
+        Sends::Writes(_) => true,
+        Sends::Datagrams { .. } => false,
         // Generators are no programs of hosts, and what only real hosts make has their costs.
-        Traffic::RequestResponse(_) | Traffic::Multicast(_) | Traffic::Cbr(_) | Traffic::OnOff(_) => {
-            return Vec::new();
-        }
+        Sends::OnRealHosts(_) | Sends::Cells(_) => return Vec::new(),
     };
     let (from, to) = traffic.ends();
     [(from, Side::Send), (to, Side::Receive)]

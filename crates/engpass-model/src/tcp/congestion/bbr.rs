@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Ack, CongestionControl, RateSample, Signal, Window};
+use super::{Ack, CongestionConfig, CongestionControl, RateSample, Signal, Window};
 use crate::tcp::parameters::TcpParameters;
 use crate::time::{SECOND, Time};
 
@@ -17,6 +17,20 @@ use crate::time::{SECOND, Time};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bbr {}
+
+impl CongestionConfig for Bbr {
+    fn control(&self, p: &TcpParameters) -> Option<Box<dyn CongestionControl>> {
+        Some(Box::new(Control::new(p)))
+    }
+
+    fn rules_recovery(&self) -> bool {
+        true
+    }
+
+    fn wants_rates(&self) -> bool {
+        true
+    }
+}
 
 /// Where BBR is in its life (section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -332,13 +346,5 @@ impl CongestionControl for Control {
 
     fn pacing_rate(&self) -> Option<u64> {
         self.pace
-    }
-
-    fn rules_recovery(&self) -> bool {
-        true
-    }
-
-    fn wants_rates(&self) -> bool {
-        true
     }
 }

@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Ack, CongestionControl, Signal, Window};
+use super::{Ack, CongestionConfig, CongestionControl, Signal, Window};
 use crate::tcp::parameters::TcpParameters;
 use crate::time::{SECOND, Time};
 
@@ -24,6 +24,17 @@ pub struct Cubic {
 impl Default for Cubic {
     fn default() -> Self {
         Self { fast_convergence: true, reno_friendly: true }
+    }
+}
+
+impl CongestionConfig for Cubic {
+    fn control(&self, p: &TcpParameters) -> Option<Box<dyn CongestionControl>> {
+        Some(Box::new(Control::new(self, p)))
+    }
+
+    /// It is in slow start until then, as Reno's.
+    fn is_reno_until_loss(&self) -> bool {
+        true
     }
 }
 

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Ack, CongestionControl, Signal, Window, reno};
+use super::{Ack, CongestionConfig, CongestionControl, Signal, Window, reno};
+use crate::tcp::parameters::TcpParameters;
 use crate::time::Time;
 
 /// Reno that reduces its window by the share of marked packets instead of by half (RFC 8257); it needs ECN and a queue
@@ -11,6 +12,16 @@ use crate::time::Time;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dctcp {}
+
+impl CongestionConfig for Dctcp {
+    fn control(&self, _: &TcpParameters) -> Option<Box<dyn CongestionControl>> {
+        Some(Box::new(Control::default()))
+    }
+
+    fn wants_exact_marks(&self) -> bool {
+        true
+    }
+}
 
 /// Alpha is a fraction of this.
 const ONE: u64 = 1 << 20;
@@ -68,10 +79,6 @@ impl CongestionControl for Control {
 
     fn on_shorter_segments(&mut self, window: &Window, before: u64) {
         self.reno.on_shorter_segments(window, before);
-    }
-
-    fn wants_exact_marks(&self) -> bool {
-        true
     }
 }
 

@@ -19,7 +19,7 @@ use crate::time::Time;
 
 family! {
     /// A congestion control, by its kind.
-    Congestion, "congestion control" {
+    Congestion, "congestion control": CongestionConfig {
         "reno" => Reno(Reno),
         "cubic" => Cubic(Cubic),
         "dctcp" => Dctcp(Dctcp),
@@ -204,6 +204,32 @@ pub enum Signal {
     Mark,
 }
 
+/// The settings of a congestion control.
+pub trait CongestionConfig {
+    /// The control of a new connection with these parameters; `None` for Reno's, which every connection has in place.
+    fn control(&self, p: &TcpParameters) -> Option<Box<dyn CongestionControl>>;
+
+    /// Whether Reno's control stands for it until something is lost or marked. Its own begins only then.
+    fn is_reno_until_loss(&self) -> bool {
+        false
+    }
+
+    /// Whether it sets the window in recovery too, in the place of the rules of RFC 5681 and RFC 6675.
+    fn rules_recovery(&self) -> bool {
+        false
+    }
+
+    /// Whether it looks at [`Ack::rate`], [`Ack::rtt`] and [`Ack::total_delivered`]; where not, they are not measured.
+    fn wants_rates(&self) -> bool {
+        false
+    }
+
+    /// Whether the receiver must echo every mark exactly (RFC 8257 section 3.2). It then uses ECN unless the file says otherwise.
+    fn wants_exact_marks(&self) -> bool {
+        false
+    }
+}
+
 /// Decides on the congestion window.
 pub trait CongestionControl: std::fmt::Debug + Send {
     /// An acknowledgment reported new data.
@@ -224,24 +250,9 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     /// The last reduction was unnecessary: `window` is what it was before.
     fn on_undo(&mut self, _window: &Window) {}
 
-    /// Pace of sending in bit/s; `None` sends whenever the window allows. Asked only of one that [wants rates](Self::wants_rates).
+    /// Pace of sending in bit/s; `None` sends whenever the window allows. Asked only of one whose config [wants rates](CongestionConfig::wants_rates).
     fn pacing_rate(&self) -> Option<u64> {
         None
-    }
-
-    /// Whether it sets the window in recovery too, in the place of the rules of RFC 5681 and RFC 6675.
-    fn rules_recovery(&self) -> bool {
-        false
-    }
-
-    /// Whether it looks at [`Ack::rate`], [`Ack::rtt`] and [`Ack::total_delivered`]; where not, they are not measured.
-    fn wants_rates(&self) -> bool {
-        false
-    }
-
-    /// Whether the receiver must echo every mark exactly (RFC 8257 section 3.2).
-    fn wants_exact_marks(&self) -> bool {
-        false
     }
 }
 
@@ -249,8 +260,7 @@ pub trait CongestionControl: std::fmt::Debug + Send {
 /// allocated when they have something to control.
 #[derive(Debug)]
 pub(super) enum Control {
-    /// Reno's; or that of another kind has not begun. CUBIC's begins when something is lost or marked first: it is in slow start until then,
-    /// as Reno's.
+    /// Reno's; or that of another kind has not begun.
     Reno(reno::Control),
     Other(Box<dyn CongestionControl>),
 }
@@ -264,7 +274,7 @@ impl Control {
     /// The control of a connection with these parameters begins with the first data, if it has not and does not begin later.
     #[inline]
     pub(super) fn begin(&mut self, p: &TcpParameters) {
-        if !matches!(p.congestion, Congestion::Cubic(_)) {
+        if !p.congestion.config().is_reno_until_loss() {
             self.get_mut(p);
         }
     }
@@ -273,7 +283,7 @@ impl Control {
     #[inline]
     pub(super) fn get_mut(&mut self, p: &TcpParameters) -> &mut dyn CongestionControl {
         if let Self::Reno(_) = self
-            && let Some(other) = p.congestion.other(p)
+            && let Some(other) = p.congestion.config().control(p)
         {
             *self = Self::Other(other);
         }
@@ -286,18 +296,6 @@ impl Control {
         match self {
             Self::Reno(control) => control,
             Self::Other(control) => control.as_mut(),
-        }
-    }
-}
-
-impl Congestion {
-    /// Its control, if it is not Reno's.
-    fn other(&self, p: &TcpParameters) -> Option<Box<dyn CongestionControl>> {
-        match self {
-            Self::Reno(_) => None,
-            Self::Bbr(_) => Some(Box::new(bbr::Control::new(p))),
-            Self::Dctcp(_) => Some(Box::new(dctcp::Control::default())),
-            Self::Cubic(config) => Some(Box::new(cubic::Control::new(config, p))),
         }
     }
 }

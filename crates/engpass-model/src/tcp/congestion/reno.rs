@@ -3,13 +3,24 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Ack, CongestionControl, Signal, Window};
+use super::{Ack, CongestionConfig, CongestionControl, Signal, Window};
+use crate::tcp::parameters::TcpParameters;
 use crate::time::Time;
 
 /// One segment more in each round trip, half as much after a loss (RFC 5681).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reno {}
+
+impl CongestionConfig for Reno {
+    fn control(&self, _: &TcpParameters) -> Option<Box<dyn CongestionControl>> {
+        None
+    }
+
+    fn is_reno_until_loss(&self) -> bool {
+        true
+    }
+}
 
 /// The state of Reno.
 #[derive(Clone, Debug, Default)]

@@ -243,7 +243,7 @@ impl Builder<'_> {
                 && channel.front().vc == only.vc
         })?;
         // Cells that are drawn and never queued are not shown to a policy or a threshold: they must not matter to them.
-        let unseen = switch.gate().may_overlook(&self.channels[port][place].front());
+        let unseen = self.gate(port, switch, 0).may_overlook(&self.channels[port][place].front());
         (unseen && self.flows_on(only.vc).count() == 1).then_some(place)
     }
 }

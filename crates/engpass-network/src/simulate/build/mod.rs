@@ -6,14 +6,15 @@ mod inputs;
 use std::collections::VecDeque;
 
 use engpass_model::circuit::Category;
-use engpass_model::element::{Channel, Classes, Fifo, Generator, Reassembly, Rule, Shaper, VcId};
+use engpass_model::element::{Channel, Classes, Fifo, Gate, Generator, Reassembly, Rule, Shaper, VcId};
 use engpass_model::forward::Heads;
 use engpass_model::host::ps;
+use engpass_model::random::{Label, Stream};
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::gcra::VirtualScheduling;
 use engpass_model::shape::{AdaptiveRate, PolicingAction};
-use engpass_model::source::Traffic;
-use engpass_model::switch::Switch;
+use engpass_model::source::{Sends, Traffic};
+use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::tcp::Shared;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
@@ -205,7 +206,7 @@ impl Builder<'_> {
         for port in 0..count {
             let slot = self.slots[port];
             self.ports.push(Port {
-                queue: self.queue(self.node_of(port), slot),
+                queue: self.queue(port, slot),
                 rules: vec![Rule::default(); self.topology.circuits.len() * 2],
                 upstream: Vec::new(),
                 ring: None,
@@ -224,8 +225,8 @@ impl Builder<'_> {
         }
     }
 
-    fn queue(&self, node: usize, slot: Pace) -> Queue {
-        let Some(switch) = node.checked_sub(self.topology.hosts) else {
+    fn queue(&self, port: usize, slot: Pace) -> Queue {
+        let Some(switch) = self.node_of(port).checked_sub(self.topology.hosts) else {
             return Queue::Fifo(Fifo::unbounded(slot));
         };
         // The other kinds join no ATM links.
@@ -233,9 +234,18 @@ impl Builder<'_> {
             return Queue::Fifo(Fifo::unbounded(slot));
         };
         match &switch.schedule {
-            Schedule::Fifo(_) => Queue::Fifo(Fifo::new(slot, switch.gate())),
-            Schedule::Priority(_) => Queue::Classes(Classes::new(slot, vec![switch.gate(), switch.gate()])),
+            Schedule::Fifo(_) => Queue::Fifo(Fifo::new(slot, self.gate(port, switch, 0))),
+            Schedule::Priority(_) => {
+                let gates = [0, 1].map(|class| self.gate(port, switch, class));
+                Queue::Classes(Classes::new(slot, gates.into()))
+            }
         }
+    }
+
+    /// What stands before the queue of a class at a port of this switch.
+    fn gate(&self, port: usize, switch: &AtmSwitch, class: usize) -> Gate {
+        let (link, node) = (&self.topology.links[port / 2].name, &self.topology.nodes[self.node_of(port)]);
+        switch.gate(Stream::new(self.seed, Label::Discard(link, node, class)))
     }
 
     fn add_vcs(&mut self) {
@@ -302,7 +312,7 @@ impl Builder<'_> {
 
     /// What a flow has come to before anything has happened.
     fn tally(&self, traffic: &Traffic) -> Tally {
-        let mut tally = Tally::new(matches!(traffic, Traffic::Poisson(_) | Traffic::UdpOnOff(_)));
+        let mut tally = Tally::new(traffic.arrivals(self.seed, "").is_some());
         if !self.topology.events.is_empty() && !self.outside {
             let start = traffic.window().0.map_or(0, |start| start.0);
             tally.note_gaps(self.window.from.unwrap_or(0).max(start));
@@ -319,7 +329,7 @@ impl Builder<'_> {
     /// The directions of circuits that data of a flow may take; and of a TCP flow those of its acknowledgments, and of messages of routers.
     fn vcs_of(&self, flow: usize) -> impl Iterator<Item = VcId> {
         let path = &self.topology.flows[flow];
-        let tcp = matches!(self.testbed.traffic[flow], Traffic::TcpStream(_));
+        let tcp = matches!(self.testbed.traffic[flow].sends(), Sends::Writes(_));
         let fans = path.fans.iter().flat_map(|fans| fans.iter().enumerate());
         let chosen = fans.flat_map(|(back, fan)| fan.legs().map(move |leg| (leg, back == 1)));
         let own = path.legs.iter().flat_map(|leg| [(*leg, false), (leg.back(), true)]);
@@ -383,7 +393,7 @@ impl Builder<'_> {
     fn tell_hosts(&self, frames: &mut Frames, endpoints: &mut [Endpoint], sockets: &[Option<Box<Socket>>]) {
         let mut users = vec![0; self.topology.hosts];
         for (path, traffic) in self.topology.flows.iter().zip(self.testbed.traffic.values()) {
-            let streams = if let Traffic::TcpStream(config) = traffic { config.streams } else { 1 };
+            let streams = traffic.streams();
             for host in [path.from, path.to] {
                 users[host] += streams;
             }
@@ -431,11 +441,9 @@ impl Builder<'_> {
         let mut sockets = Vec::new();
         let mut senders = Vec::new();
         for (flow, traffic) in self.testbed.traffic.values().enumerate() {
-            match traffic {
-                Traffic::UdpStream(_) | Traffic::Poisson(_) if self.outside => {
-                    senders.push(self.sender(flow));
-                }
-                Traffic::UdpStream(_) | Traffic::Poisson(_) | Traffic::UdpOnOff(_) => {
+            match traffic.sends() {
+                Sends::Datagrams { .. } if self.outside => senders.push(self.sender(flow)),
+                Sends::Datagrams { .. } => {
                     sockets.resize_with(flow, || None);
                     sockets.push(Some(Box::new(self.socket(flow))));
                     if let Some(mut process) = self.process(flow, traffic) {
@@ -444,17 +452,17 @@ impl Builder<'_> {
                         processes.push(process);
                     }
                 }
-                Traffic::TcpStream(config) => {
+                Sends::Writes(config) => {
                     for stream in 0..config.streams {
                         events.push(ps(config.start), flow, Event::Wake(endpoints.len() as u32));
                         endpoints.push(self.endpoint(flow, stream, Some(config)));
                         endpoints.push(self.endpoint(flow, stream, None));
                     }
                 }
-                Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
+                Sends::OnRealHosts(_) => {
                     unreachable!("a network with traffic that the model does not carry is refused")
                 }
-                Traffic::Cbr(_) | Traffic::OnOff(_) => {}
+                Sends::Cells(_) => {}
             }
         }
         let from_hosts = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();

@@ -1,15 +1,18 @@
 //! Random networks with equally short ways, policies that choose among them, and links that go down and come back.
 
 use engpass_model::event::{Event, LinkState};
-use engpass_model::forward::{Ecmp, First, Hash, HashFields, RoundRobin};
+use engpass_model::forward::Ecmp;
 use engpass_model::unit::Duration;
 use indexmap::IndexMap;
 use proptest::collection::vec;
 use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
+use proptest::strategy::Union;
+use serde_json::json;
 
 use super::{Parts, link, node, uneven, way};
+use crate::networks::of_kind::of_kind;
 use crate::networks::{Drawn, tcp, udp};
 
 /// Switches and routers, and the links between them.
@@ -45,7 +48,7 @@ impl Shape {
 /// The policy of a router: its kind, and for each of its links a weight.
 #[derive(Clone, Debug)]
 pub(super) struct EcmpDraw {
-    kind: u8,
+    kind: &'static str,
     layer_3: bool,
     seed: u64,
     weights: Vec<Option<u32>>,
@@ -132,18 +135,23 @@ pub(super) fn policy_of(draw: &EcmpDraw, links: &[&String]) -> Ecmp {
     let given = links.iter().zip(weights.iter().cycle());
     let weights: IndexMap<String, u32> =
         given.filter_map(|(link, weight)| Some(((*link).clone(), (*weight)?))).collect();
-    let fields = if *layer_3 { HashFields::Layer3 } else { HashFields::Layer4 };
-    match kind {
-        0 => Ecmp::First(First::default()),
-        1 => Ecmp::Hash(Hash { fields, seed: *seed, weights }),
-        _ => Ecmp::RoundRobin(RoundRobin { weights }),
-    }
+    of_kind("Ecmp", kind, |key, _| match key {
+        "fields" => Some(json!(if *layer_3 { "layer-3" } else { "layer-4" })),
+        "seed" => Some(json!(seed)),
+        "weights" => Some(json!(weights)),
+        _ => None,
+    })
 }
 
 pub(super) fn policy() -> impl Strategy<Value = EcmpDraw> {
     let weight = prop_oneof![4 => 1u32..=4, 1 => Just(65_535)];
+    let often = |kind: &str| match kind {
+        "first" => 1,
+        "hash" => 5,
+        _ => 4,
+    };
     (
-        prop_oneof![1 => Just(0u8), 5 => Just(1), 4 => Just(2)],
+        Union::new_weighted(Ecmp::KINDS.iter().map(|kind| (often(kind), Just(*kind))).collect()),
         any::<bool>(),
         0u64..6,
         vec(weighted(0.4, weight), 4),

@@ -59,5 +59,5 @@ pub(super) fn queue(
     let bucket = (50_000u64..=20_000_000, burst, limit()).prop_map(|(rate, burst, limit)| {
         Queue::TokenBucket(TokenBucket { rate: Rate(rate), burst: Size(burst), limit })
     });
-    prop_oneof![3 => drop_tail, 2 => red, 1 => codel, 1 => fq_codel, 1 => priority, 1 => drr, 1 => bucket]
+    prop_oneof![3 => drop_tail, 2 => red, 1 => codel, 1 => fq_codel, 1 => priority, 1 => drr, 2 => bucket]
 }

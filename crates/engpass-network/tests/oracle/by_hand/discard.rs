@@ -4,10 +4,10 @@
 //! `j`-th cell of the port's busy period has left at `d(j)`, 3 831 197 + `j` slots. So `d(k - 1)` is `t(k)` for k = 2, 4 and 6, but
 //! 1 ps later for k = 3 and 5: then one more cell is still there.
 
-use engpass_model::discard::{Discard, Epd, EpdPpd, Fba, SelectiveDrop};
+use engpass_model::discard::{Discard, Epd, EpdPpd, Fba, RandomEpd, SelectiveDrop};
 use engpass_model::shape::{Policing, PolicingAction};
 use engpass_model::switch::{AtmSwitch, Switch};
-use engpass_model::unit::FillLevel;
+use engpass_model::unit::{FillLevel, Share};
 use engpass_testbed::Testbed;
 
 use super::ports::{END, PORT, fifo, funnel};
@@ -92,6 +92,18 @@ fn fair_buffer_allocation_allows_more_while_the_queue_is_short() {
     let seen = seen(&many(7, Discard::Fba(discard)), END);
     assert_eq!(departed(&seen, 2, 0), [left(5, 29_311_967), left(4, 26_480_770)]);
     assert_eq!(losses(&seen), [(REFUSED, 1, 1, 1)]);
+}
+
+#[test]
+fn random_early_discard_refuses_below_its_probability() {
+    // b's first finds a1: that is `max`, so the probability is that of the file. The first number of "discard.x-c.x.0" is 201559027.
+    for (parts, refused) in [(201_559_027, false), (201_559_028, true)] {
+        let [min, max] = [0, 1].map(FillLevel::Cells);
+        let testbed = five(10, Discard::RandomEpd(RandomEpd { min, max, max_probability: Share(parts) }));
+        let seen = seen(&testbed, END);
+        assert_eq!(fates(&seen.flows[1]), if refused { [1, 0, 1, 0] } else { [1, 1, 0, 0] }, "{parts}");
+        assert_eq!(losses(&seen), if refused { vec![(REFUSED, 1, 5, 1)] } else { vec![] });
+    }
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::forward::{Ecmp, HashFields};
 use engpass_model::host::{Cost, ps};
-use engpass_model::random::Stream;
 use engpass_model::source::poisson::Sizes;
 use engpass_model::source::{Poisson, Traffic};
 use engpass_model::unit::{Duration, Rate, Size};
@@ -42,8 +41,10 @@ pub(crate) fn plain(drawn: &Drawn) -> Testbed {
             Traffic::UdpStream(config) => (config.message.bytes().min(20_000), true),
             Traffic::TcpStream(config) => (config.message.bytes().min(3_000), false),
             Traffic::Poisson(config) => (config.message.bytes(), config.sizes == Sizes::Fixed),
-            Traffic::UdpOnOff(config) => (config.message.bytes(), true),
-            _ => continue,
+            _ => match traffic.datagrams() {
+                Some((bytes, _)) => (bytes, true),
+                None => continue,
+            },
         };
         // Some thirty datagrams in a run.
         let rate = (u128::from(message) * 8 * 30 * 1_000_000_000_000 / u128::from(duration)) as u64;
@@ -74,10 +75,9 @@ pub(crate) fn plan(testbed: &Testbed) -> Vec<Planned> {
     let mut planned = Vec::new();
     for (name, traffic) in &testbed.traffic {
         let Traffic::Poisson(config) = traffic else { continue };
-        let random = Stream::new(SEED, format_args!("traffic.{name}.arrivals"));
         let stop = config.stop.map_or(u64::MAX, |stop| stop.0).min(testbed.run.duration.0);
         let mut due = ps(config.start);
-        for (token, arrival) in config.arrivals(random).enumerate() {
+        for (token, arrival) in traffic.arrivals(SEED, name).into_iter().flatten().enumerate() {
             due += arrival.gap.ps();
             if due >= stop {
                 break;

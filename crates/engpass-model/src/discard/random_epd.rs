@@ -1,0 +1,167 @@
+//! Random early packet discard: the longer the queue, the more PDUs are not begun.
+//!
+//! A PDU is refused as a whole, as in Romanow and Floyd, "Dynamics of TCP Traffic over ATM Networks", IEEE JSAC 13(4), 1995, section 4.
+//! The probability grows linearly between two thresholds, as in Floyd and Jacobson, "Random Early Detection Gateways for Congestion
+//! Avoidance", IEEE/ACM Transactions on Networking 1(4), 1993. The combination is ours. Unlike RED it takes the length of the queue as it
+//! is, not its average, and it does not spread the drops.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::pdus::Pdus;
+use super::{CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView, default_threshold};
+use crate::complaint::Complaints;
+use crate::random::Stream;
+use crate::unit::{FillLevel, Share};
+
+/// As `epd-ppd`, but chance decides between two thresholds: the probability that a PDU is thrown away as a whole grows with the length of
+/// the queue, from 0 at `min` to `max_probability` at `max`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RandomEpd {
+    /// Cells in the queue, or share of its places, up to which every PDU is begun (0.5: an estimate).
+    pub min: FillLevel,
+    /// Cells in the queue, or share of its places, above which no PDU is begun (0.9: an estimate). What is
+    /// left above it should hold a PDU or more: one that was begun goes on.
+    pub max: FillLevel,
+    /// Probability that a PDU is thrown away whose first cell finds `max` cells (0.1, as in `red`: an estimate).
+    pub max_probability: Share,
+}
+
+impl Default for RandomEpd {
+    fn default() -> Self {
+        let share = |tenths: u64| Share(Share::WHOLE / 10 * tenths);
+        Self { min: FillLevel::Share(share(5)), max: default_threshold(), max_probability: share(1) }
+    }
+}
+
+impl DiscardConfig for RandomEpd {
+    fn policy(&self, capacity: u64, random: Stream) -> Box<dyn DiscardPolicy> {
+        Box::new(RandomEarly {
+            min: self.min.of(capacity),
+            max: self.max.of(capacity),
+            max_probability: self.max_probability,
+            random,
+            pdus: Pdus::new(true),
+        })
+    }
+
+    fn check(&self, capacity: u64, complaints: &mut Complaints) {
+        complaints.below_capacity(&["max"], self.max, capacity);
+        if self.min.of(capacity) > self.max.of(capacity) {
+            let cause = format!("`max` is {}, which is less", self.max);
+            complaints.add(&["min"], cause, "let `min` be at most `max`");
+        }
+        if self.max_probability.0 == 0 || self.max_probability.0 > Share::WHOLE {
+            complaints.add(&["max_probability"], "it is no probability of a drop", "give up to 100 %");
+        }
+    }
+}
+
+/// Refuses PDUs at random.
+#[derive(Debug)]
+struct RandomEarly {
+    /// In cells.
+    min: u64,
+    /// In cells, `min` or more.
+    max: u64,
+    max_probability: Share,
+    random: Stream,
+    pdus: Pdus,
+}
+
+impl DiscardPolicy for RandomEarly {
+    fn admits(&mut self, queue: QueueView, cell: CellView) -> bool {
+        let Self { min, max, max_probability, random, pdus } = self;
+        pdus.admit(queue, cell, || {
+            if queue.queued <= *min || queue.queued > *max {
+                return queue.queued > *max;
+            }
+            // With P = `max_probability` the probability is P (X - min) / (max - min), of X cells. One number is drawn, below the whole.
+            let drawn = random.below(Share::WHOLE);
+            let scaled = |parts: u64, cells: u64| u128::from(parts) * u128::from(cells);
+            scaled(drawn, *max - *min) < scaled(max_probability.0, queue.queued - *min)
+        })
+    }
+
+    fn takes_train(&mut self, train: TrainView) -> bool {
+        // Up to `min` no number is drawn.
+        train.most <= self.min && self.pdus.take(train)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discard::testing::{found, policy};
+
+    /// Between 4 and 8 of 10 cells.
+    fn random(max_probability: &str) -> Box<dyn DiscardPolicy> {
+        let config =
+            format!(r#"{{ "min": "4 cells", "max": "80 %", "max_probability": "{max_probability}" }}"#);
+        policy("random-epd", &config, 10)
+    }
+
+    const PDU: CellView = CellView { vc: 0, last: true };
+
+    #[test]
+    fn probability_matches_hand_calculation() {
+        // 50 % at 8 cells: 12.5 % at 5, 25 % at 6, 37.5 % at 7.
+        let mut policy = random("50 %");
+        let mut numbers = Stream::new(1, "test");
+        for (queued, below) in [(5, 125_000_000), (6, 250_000_000), (7, 375_000_000), (8, 500_000_000)] {
+            let mut refused = 0;
+            for _ in 0..4000 {
+                let refuses = numbers.below(1_000_000_000) < below;
+                assert_eq!(policy.admits(found(queued), PDU), !refuses, "{queued} cells");
+                refused += u64::from(refuses);
+            }
+            let expected = 4 * below / 1_000_000;
+            assert!(refused.abs_diff(expected) < 120, "{refused} of 4000 at {queued} cells");
+        }
+    }
+
+    #[test]
+    fn numbers_are_drawn_only_for_first_cells_between_the_thresholds() {
+        let (mut one, mut other) = (random("50 %"), random("50 %"));
+        for vc in 0..100 {
+            assert!(one.admits(found(4), PDU), "at `min` every PDU is begun");
+            assert!(!one.admits(found(9), PDU), "above `max` none is");
+            let first = CellView { vc, last: false };
+            let begun = one.admits(found(6), first);
+            assert_eq!(other.admits(found(6), first), begun);
+            assert_eq!(one.admits(found(8), first), begun, "the decision is for the whole PDU");
+        }
+    }
+
+    #[test]
+    fn full_probability_refuses_all_at_max() {
+        let mut policy = random("100 %");
+        assert!((0..100).all(|_| !policy.admits(found(8), PDU)));
+    }
+
+    #[test]
+    fn equal_thresholds_are_those_of_epd() {
+        let mut policy = policy("random-epd", r#"{ "min": "8 cells", "max": "8 cells" }"#, 10);
+        assert!(policy.admits(found(8), PDU));
+        assert!(!policy.admits(found(9), PDU));
+    }
+
+    #[test]
+    fn an_overflow_discards_the_rest_of_the_pdu() {
+        let mut policy = random("50 %");
+        let cell = CellView { last: false, ..PDU };
+        assert!(policy.admits(found(0), cell));
+        assert!(!policy.admits(found(10), cell));
+        assert!(!policy.admits(found(0), cell), "the rest is cut");
+        assert!(policy.admits(found(9), PDU), "but for its end");
+    }
+
+    #[test]
+    fn trains_pass_up_to_min() {
+        let mut policy = random("50 %");
+        assert!(policy.takes_train(TrainView { vc: 0, most: 4, ends: true }));
+        assert!(!policy.takes_train(TrainView { vc: 0, most: 5, ends: true }), "chance decides");
+        assert!(!policy.only_when_full());
+    }
+}
