@@ -102,7 +102,7 @@ bench: $(STAMP) ## speed and memory, as ratios measured in the same run
 	$(BIN)/python benches/run.py
 
 # The commit whose outcomes must stay. After a commit that changes outcomes on purpose, the next one moves this.
-BASE ?= a1de55b072e2d9fa9f1200d2a54e120b652bd239
+BASE ?= b0b1458f397fb84dbbcdbcb6f352d8d214afdf99
 # Random testbed files and their seed, the longest run in seconds of virtual time, turns of each workload, the greatest ratio of times.
 COUNT ?= 2000
 SEED ?= 1

@@ -21,7 +21,7 @@ LIMIT = 5
 # Files in larger cycles, by crate. These numbers may fall, and not rise.
 EXCEPTIONS = {
     "engpass-model": 7,
-    "engpass-network": 34,
+    "engpass-network": 28,
     "engpass-oracle": 28,
     "engpass-testbed": 13,
 }

@@ -93,6 +93,7 @@ class Side:
             if not target.exists() or target.read_bytes() != file.read_bytes():
                 shutil.copyfile(file, target)
         shutil.copyfile(self.folder / "engine/Cargo.lock", copy / "Cargo.lock")
+        self.lay_out_limit()
         environment = os.environ | {"CARGO_TARGET_DIR": str(self.folder / "target")}
         for program in programs:
             command = ["cargo", "build", "--quiet", "--profile", program.profile]
@@ -105,6 +106,21 @@ class Side:
                     "help: programs in `tools/same` use only what both engines have; after a renaming of it, "
                     "compare with BASE set to the commit that renames"
                 )
+
+    def lay_out_limit(self) -> None:
+        """Give the engine `limit` one name: it was a module of the network before it was a crate."""
+        old = not (self.folder / "engine/crates/engpass-limit").exists()
+        crate, path = ("engpass-network", "engpass_network::limit") if old else ("engpass-limit",) * 2
+        manifest = '[package]\nname = "limit"\nversion = "0.0.0"\nedition = "2024"\n\n[dependencies]\n'
+        files = {
+            "Cargo.toml": f'{manifest}{crate} = {{ path = "../engine/crates/{crate}" }}\n',
+            "src/lib.rs": f"pub use {path.replace('-', '_')}::*;\n",
+        }
+        for name, text in files.items():
+            file = self.folder / "limit" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if not file.exists() or file.read_text(encoding="utf-8") != text:
+                file.write_text(text, encoding="utf-8")
 
     def run(
         self, program: Program, *arguments: str, given: str = "", out: int | IO[bytes] = subprocess.PIPE

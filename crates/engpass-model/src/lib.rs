@@ -5,14 +5,13 @@
 //! is one file: its config (whose doc comments become the reference), its state, its behaviour, its tests.
 //!
 //! The folders follow a message on its way: [`source`] makes it, [`host`] pays for it, [`wire`] says how long it is at
-//! every layer, [`shape`] spaces its cells, [`element`] carries, queues and reassembles them, [`discard`] and
-//! [`schedule`] decide for a queue of cells and [`queue`] for one of packets, [`forward`] chooses among ways, an [`event`] takes one away, and a [`tunnel`] is a way with headers of its own; [`tcp`] is a transport
-//! protocol, an endpoint at a time.
+//! every layer, [`shape`] spaces its cells, [`discard`] and [`schedule`] decide for a queue of cells and [`queue`] for one
+//! of packets, [`forward`] chooses among ways, an [`event`] takes one away, and a [`tunnel`] is a way with headers of its
+//! own; [`tcp`] is a transport protocol, an endpoint at a time.
 
 pub mod circuit;
 pub mod complaint;
 pub mod discard;
-pub mod element;
 pub mod event;
 pub mod family;
 pub mod forward;

@@ -1,7 +1,5 @@
-//! A network as a value, and the engines that ask it: `limit` and `simulate`; and captures of what `simulate` sends. Pure: no clock, no socket, no file.
+//! A network as a value, and the engine `simulate` that asks it. Pure: no clock, no socket, no file.
 
-pub mod capture;
-pub mod limit;
 mod memory;
 mod refusal;
 pub mod simulate;

@@ -8,7 +8,7 @@ mod spread;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engpass_model::element::Rule;
+use engpass_cells::Rule;
 use engpass_model::host::{Host, Reach, Side};
 use engpass_model::source::{Traffic, Transport};
 use engpass_model::switch::Switch;

@@ -129,7 +129,7 @@ pub struct Drop {
     pub cause: String,
     /// Name of the traffic.
     pub flow: String,
-    /// Cells lost here, those of frames that had lost a cell before included.
+    /// Cells, and packets on links of frames, lost here, those of a datagram that had lost one before included.
     pub cells: u64,
     /// Datagrams (for generators cells) that lost their first cell or fragment here.
     pub datagrams: u64,

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use engpass_capture::{File, Files, Form, Limit, MadeUp, Point, about};
 use engpass_live::CaptureFile;
 use engpass_network::Modelled;
-use engpass_network::capture::{File, Files, Form, Limit, MadeUp, Point, about};
 use engpass_network::simulate::{SimError, SimOutcome, Watch, captured};
 use serde_json::{Value, json};
 

@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use engpass_limit::limit;
 use engpass_live::probe::Probe;
 use engpass_live::{Limits, nanoseconds};
-use engpass_network::limit::limit;
 use engpass_network::simulate::{SimError, SimOutcome, simulate, timeline};
 use engpass_network::{Engine, modelled};
 use engpass_outcome::{self as outcome, Outcome, Results, SweptValue};

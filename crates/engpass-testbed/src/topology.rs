@@ -6,6 +6,7 @@ use engpass_model::shape::PolicingAction;
 use engpass_model::time::{Pace, Time};
 use engpass_model::tunnel::{Fragment, Tunnel};
 use engpass_model::unit::Share;
+use engpass_model::wire::layers::Wire;
 use engpass_model::wire::{Encapsulation, Framing, Medium, ethernet};
 use engpass_outcome::{Path, Step};
 
@@ -195,6 +196,12 @@ impl LinkEnds {
     /// The line of the transmitter at `node`, one of the two nodes.
     pub fn line_from(&self, node: NodeId) -> Line {
         self.lines[self.end_of(node)]
+    }
+
+    /// How the line of the transmitter at one end frames packets, in this `encapsulation` if it carries cells.
+    pub fn wire(&self, end: usize, encapsulation: Encapsulation) -> Wire {
+        let Line { rate, framing } = self.lines[end];
+        Wire::new((rate, framing), self.vlan, self.overhead, encapsulation)
     }
 
     /// Bytes that an IP packet takes of a line that carries frames: on Ethernet with preamble, header, tag, padding, FCS and

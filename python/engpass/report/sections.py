@@ -291,7 +291,7 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
     if not found:
         return ""
     told = len({key[1] for key, _ in found}) > 1
-    # Links of frames lose each packet whole: there is nothing else to count.
+    # Links of frames lose a datagram that is not fragmented whole: then there is nothing else to count.
     in_cells = any(cells != datagrams for _, (cells, datagrams) in found)
     order = {name: index for index, name in enumerate(table.variants)}
     found.sort(key=lambda item: (order.get(item[0][0], len(order)), -item[1][1], -item[1][0]))
@@ -306,7 +306,7 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
     caption = "What was lost where, all points and repeats of a variant together"
     if len(found) > most:
         caption += f"; the first {most} of {len(found)} rows"
-    counted = ["Cells", "Datagrams"] if in_cells else ["Datagrams"]
+    counted = ["Cells, frames", "Datagrams"] if in_cells else ["Datagrams"]
     head = ["Variant", *(["Engine"] if told else []), "Place", "Cause", "Flow"]
     return html_table(caption, head + counted, rows, numeric=range(len(head), len(head) + len(counted)))
 

@@ -522,7 +522,8 @@ class Drop(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     flow: str
     """Name of the traffic."""
     cells: int
-    """Cells lost here, those of frames that had lost a cell before included."""
+    """Cells, and packets on links of frames, lost here, those of a datagram that had lost one before
+    included."""
     datagrams: int
     """Datagrams (for generators cells) that lost their first cell or fragment here."""
 

@@ -9,12 +9,12 @@ use std::slice;
 
 use engpass_model::queue::Ecn;
 use engpass_model::random::Stream;
-use engpass_network::limit::limit;
 use engpass_network::simulate::outside::{Output, Outside, Packet};
 use engpass_network::simulate::{SimError, SimOutcome, simulate};
 use engpass_network::{Engine, modelled};
 use engpass_outcome::Results;
 use engpass_testbed::{Campaign, Point, Source, load};
+use limit::limit;
 use serde::Serialize;
 
 /// An answer, or why there is none.

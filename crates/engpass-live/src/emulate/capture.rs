@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use engpass_network::capture::{File, Files, Form, Limit, Packets, Point, passing};
+use engpass_capture::{File, Files, Form, Limit, Packets, Point, passing};
 use engpass_network::simulate::outside::{Output, Outside};
 use engpass_network::simulate::{Capture, Content, Packet, Passing};
 use serde::Deserialize;

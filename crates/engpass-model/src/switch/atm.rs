@@ -5,8 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::complaint::Complaints;
 use crate::discard::Discard;
-use crate::element::{Bounds, Gate};
-use crate::random::Stream;
 use crate::schedule::Schedule;
 use crate::unit::{CellCount, FillLevel};
 
@@ -47,14 +45,6 @@ fn default_schedule() -> Schedule {
 const MOST_CELLS: u64 = 10_000_000;
 
 impl AtmSwitch {
-    /// What stands before a new queue of an output port; the discard policy draws from `random` if it draws at all.
-    pub fn gate(&self, random: Stream) -> Gate {
-        let capacity = self.output_buffer.0;
-        let cells = |level: Option<FillLevel>| level.map(|level| level.of(capacity));
-        let bounds = Bounds { capacity, clp: cells(self.clp_threshold), efci: cells(self.efci_threshold) };
-        Gate::new(bounds, self.discard.config().policy(capacity, random))
-    }
-
     /// What is wrong with the values.
     pub fn check(&self, complaints: &mut Complaints) {
         if self.output_buffer.0 == 0 {

@@ -7,6 +7,7 @@ pub mod ethernet;
 pub mod frame;
 pub mod icmp;
 pub mod ip;
+pub mod layers;
 pub mod medium;
 pub mod packet;
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engpass_model::element::{FrameId, VcId};
+use engpass_cells::{FrameId, VcId};
 use engpass_model::shape::AdaptiveRate;
 
 use super::Network;

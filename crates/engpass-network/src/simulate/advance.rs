@@ -1,6 +1,6 @@
 //! Ports, and when they look at their cells: as late as possible, or as soon as nothing can change the answer.
 
-use engpass_model::element::{Classes, Doing, Fifo, FrameId, Inputs, Pdu, Rule};
+use engpass_cells::{Classes, Doing, Fifo, FrameId, Inputs, Pdu, Rule};
 
 use super::Network;
 use super::event::Event;

@@ -1,6 +1,6 @@
 //! What all ports share: frames, circuits, channels, counters. It is where trains go when they leave a port.
 
-use engpass_model::element::{
+use engpass_cells::{
     Alone, Cells, Channel, FrameId, Loss, Outlet, Pdu, Piece, Reassembly, Shaper, VcId, generator_of,
     one_by_one,
 };

@@ -1,6 +1,6 @@
 //! Losses: of cells, frames and packets, and of the datagrams that lose them.
 
-use engpass_model::element::{Cells, FrameId};
+use engpass_cells::{Cells, FrameId};
 
 use super::fabric::Fabric;
 use super::ledger::Trail;

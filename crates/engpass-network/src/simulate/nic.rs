@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engpass_model::element::{Cells, FrameId};
+use engpass_cells::{Cells, FrameId};
 use engpass_model::wire::{Encapsulation, aal5};
 
 use super::Network;

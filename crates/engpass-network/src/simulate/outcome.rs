@@ -1,6 +1,6 @@
 //! What a run came to.
 
-use engpass_model::element::Generator;
+use engpass_cells::Generator;
 use engpass_model::wire::Framing;
 use engpass_outcome::{Path, Place as Located, Quantiles};
 use engpass_testbed::topology::{LinkEnds, NodeId};

@@ -1,6 +1,6 @@
 //! What is counted: for every flow what became of it, within the part of a run that counts.
 
-use engpass_model::element::{Cells, Loss};
+use engpass_cells::{Cells, Loss};
 use engpass_model::queue::Cause;
 
 use super::sketch::Sketch;

@@ -1,10 +1,10 @@
 //! No engine exceeds a bound: a law over the random networks of the oracle.
 
+use engpass_limit::{limit, uses};
 use engpass_model::source::Traffic;
 use engpass_model::tcp::TcpParameters;
 use engpass_model::tcp::parameters::SendBufferRule;
 use engpass_model::time::{Pace, SECOND};
-use engpass_network::limit::{limit, uses};
 use engpass_network::simulate::{Flow, SimOutcome, simulate};
 use engpass_testbed::topology::FlowPath;
 use engpass_testbed::{Testbed, Topology};

@@ -1,6 +1,6 @@
 //! Routers that choose among equally short ways, and links that fail, against arithmetic.
 
-use engpass_network::limit::FlowLimit;
+use engpass_limit::FlowLimit;
 use engpass_network::simulate::{Flow, simulate};
 use engpass_testbed::{Point, Source, load};
 

@@ -1,7 +1,7 @@
 //! Memories, I/O buses and the ways of data as candidates: the copy study's tables, shares, and what `simulate` gets of them.
 
+use engpass_limit::{BottleneckKind, FlowLimit};
 use engpass_model::host::{DataPath, Side};
-use engpass_network::limit::{BottleneckKind, FlowLimit};
 use engpass_network::simulate::simulate;
 use engpass_testbed::{Source, load};
 use proptest::option;

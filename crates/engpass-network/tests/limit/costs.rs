@@ -1,7 +1,7 @@
 //! Costs of which the check warns that they change nothing: nothing changes without them, in `limit` and in `simulate`; and it warns of no other
 //! but where its like for the other protocol is given, too.
 
-use engpass_network::limit::limit;
+use engpass_limit::limit;
 use engpass_network::simulate::simulate;
 use engpass_testbed::{Campaign, Source, load};
 

@@ -1,6 +1,6 @@
 //! Networks of Ethernet switches, routers and circuits that end at routers.
 
-use engpass_network::limit::BottleneckKind;
+use engpass_limit::BottleneckKind;
 use proptest::prelude::*;
 
 use crate::laws::check;

@@ -1,6 +1,6 @@
 //! The idle delay, against paper and against what `simulate` obtains for a flow that meets nothing else.
 
-use engpass_network::limit::limit;
+use engpass_limit::limit;
 use engpass_network::simulate::simulate;
 use engpass_testbed::{Source, load};
 

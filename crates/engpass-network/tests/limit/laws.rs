@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::layers::MEDIA;
 use crate::{circuit, kyoto, limits, pair};
-use engpass_network::limit::{BottleneckKind, FlowLimit, LimitOutcome};
+use engpass_limit::{BottleneckKind, FlowLimit, LimitOutcome};
 
 pub(crate) fn check(outcome: &LimitOutcome) {
     for (name, flow) in &outcome.flows {

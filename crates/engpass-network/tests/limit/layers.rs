@@ -3,8 +3,8 @@
 use engpass_model::time::Time;
 use engpass_model::unit::Share;
 use engpass_model::wire::ip::Fragments;
+use engpass_model::wire::layers::{Layer, Layers};
 use engpass_model::wire::{Encapsulation, Medium};
-use engpass_network::limit::layers::{Layer, Layers, Wire};
 use engpass_testbed::topology::{Line, LinkEnds};
 use proptest::prelude::*;
 
@@ -56,20 +56,20 @@ fn bytes(layers: &Layers, layer: Layer) -> u64 {
 #[test]
 fn a_cell_is_whole_in_parts() {
     for (medium, parts) in MEDIA {
-        let wire = Wire::new(&link(medium, 2_000_000), 0, Encapsulation::LlcSnap);
+        let wire = link(medium, 2_000_000).wire(0, Encapsulation::LlcSnap);
         assert_eq!(wire.packet(8, 100).parts_per_bit(), parts, "{medium:?}");
     }
     // 424 * 27/26 bits of an OC-3c: 5724 thirteenths.
-    let cell = Wire::new(&link(Medium::Oc3c, 0), 0, Encapsulation::LlcSnap).cell().unwrap();
+    let cell = link(Medium::Oc3c, 0).wire(0, Encapsulation::LlcSnap).cell().unwrap();
     assert_eq!((cell.line(), cell.cells()), (5724, 1));
     assert_eq!(cell.parts(Layer::Physical), 5724 - 424 * 13);
-    assert_eq!(Wire::new(&link(Medium::Ethernet10, 0), 0, Encapsulation::LlcSnap).cell(), None);
+    assert_eq!(link(Medium::Ethernet10, 0).wire(0, Encapsulation::LlcSnap).cell(), None);
 }
 
 /// 9152 bytes in 192 cells: 9180 of IP, 8 of LLC/SNAP, 8 of trailer, 20 of padding.
 #[test]
 fn the_study_s_datagram() {
-    let layers = Wire::new(&link(Medium::Oc3c, 0), 0, Encapsulation::LlcSnap).datagram(9152, 9180);
+    let layers = link(Medium::Oc3c, 0).wire(0, Encapsulation::LlcSnap).datagram(9152, 9180);
     let expected = [
         (Layer::CellHeader, 960),
         (Layer::FrameHeader, 0),
@@ -89,7 +89,7 @@ fn the_study_s_datagram() {
 /// 802.3: 8 preamble, 14 header, 4 FCS, 12 gap; an acknowledgement of 40 bytes is padded to 46.
 #[test]
 fn an_acknowledgement_on_ethernet() {
-    let layers = Wire::new(&link(Medium::Ethernet100, 0), 0, Encapsulation::LlcSnap).packet(20, 0);
+    let layers = link(Medium::Ethernet100, 0).wire(0, Encapsulation::LlcSnap).packet(20, 0);
     let expected =
         [(Layer::Physical, 20), (Layer::FrameHeader, 18), (Layer::Padding, 6), (Layer::TransportHeader, 20)];
     for (layer, length) in expected {
@@ -121,7 +121,7 @@ proptest! {
         message in 1u64..65_507, mtu in 68u64..9200,
     ) {
         let link = link(MEDIA[which].0, rate);
-        let wire = Wire::new(&link, 0, encapsulation);
+        let wire = link.wire(0, encapsulation);
         let layers = wire.datagram(message, mtu);
         prop_assert_eq!(layers.line(), Layer::ALL.iter().map(|layer| layers.parts(*layer)).sum::<u64>());
         let cut = Fragments::of(message + 8, mtu);

@@ -21,7 +21,7 @@ mod without;
 
 use engpass_oracle::resolve;
 
-use engpass_network::limit::{FlowLimit, LimitOutcome, limit};
+use engpass_limit::{FlowLimit, LimitOutcome, limit};
 use engpass_testbed::{Source, load};
 
 /// The limits of a testbed in TOML.

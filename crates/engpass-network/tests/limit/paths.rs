@@ -1,6 +1,6 @@
 //! Paths where the fair share and the bound differ, or where a window decides.
 
-use engpass_network::limit::{FlowLimit, SetBy, limit};
+use engpass_limit::{FlowLimit, SetBy, limit};
 use engpass_network::simulate::simulate;
 use engpass_testbed::{Point, Source, load};
 

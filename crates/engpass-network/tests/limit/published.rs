@@ -1,6 +1,6 @@
 //! Published formulas and numbers.
 
-use engpass_network::limit::BottleneckKind;
+use engpass_limit::BottleneckKind;
 
 use crate::{INTERFERENCE, candidate, circuit, kyoto, limits, mbit_s, pair, stage, stream};
 

@@ -1,6 +1,6 @@
 //! What `limit` says of networks of frames, against what `simulate` obtains where nothing but the bottleneck is in the way.
 
-use engpass_network::limit::limit;
+use engpass_limit::limit;
 use engpass_network::simulate::simulate;
 use engpass_testbed::{Source, load};
 

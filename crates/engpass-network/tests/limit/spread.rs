@@ -1,8 +1,8 @@
 //! Laws where routers choose among equally short ways, and where links fail.
 
+use engpass_limit::limit;
 use engpass_model::link::Link;
 use engpass_model::source::Traffic;
-use engpass_network::limit::limit;
 use engpass_network::simulate::simulate;
 use engpass_outcome::MOST_PATHS;
 use engpass_testbed::Testbed;

@@ -1,7 +1,7 @@
 //! A bound is tight: a flow that is alone and loses nothing reaches its bound.
 
+use engpass_limit::{BottleneckKind, Candidate, FlowLimit, limit};
 use engpass_model::wire::aal5::{self, CELL_PAYLOAD_BYTES};
-use engpass_network::limit::{BottleneckKind, Candidate, FlowLimit, limit};
 use engpass_network::simulate::simulate;
 use engpass_testbed::{Point, Source, load};
 use proptest::option::weighted;

@@ -1,6 +1,6 @@
 //! Traffic that the model does not carry, beside traffic that it does.
 
-use engpass_network::limit::limit;
+use engpass_limit::limit;
 use engpass_network::{Engine, left_out, modelled};
 use engpass_testbed::{Point, Source, load};
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engpass_limit::limit;
 use engpass_model::discard::{Discard, Epd};
 use engpass_model::link::{DirectedRates, LineRate};
 use engpass_model::schedule::Schedule;
@@ -9,7 +10,6 @@ use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::unit::{FillLevel, Rate};
 use engpass_model::wire::Medium;
-use engpass_network::limit::limit;
 use engpass_network::simulate::{BookSeen, Carried, Drop, Outage, SimOutcome, simulate};
 use engpass_oracle::acted::Mechanism;
 use engpass_outcome::Quantiles;

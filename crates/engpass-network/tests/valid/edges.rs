@@ -5,8 +5,8 @@
 use std::cell::Cell;
 use std::sync::LazyLock;
 
+use engpass_limit::limit;
 use engpass_model::random::Stream;
-use engpass_network::limit::limit;
 use engpass_network::simulate::{SimError, simulate};
 use engpass_testbed::{Source, load, schema};
 use proptest::prelude::*;

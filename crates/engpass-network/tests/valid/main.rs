@@ -7,7 +7,7 @@ mod edges;
 use std::cell::RefCell;
 
 use common::{point, run};
-use engpass_network::limit::limit;
+use engpass_limit::limit;
 use engpass_network::simulate::{Watch, simulate};
 
 const PAIR: &str = "[host.a]\n[host.b]\n";

@@ -1,6 +1,6 @@
 //! What reaches the ports: shapers and generators at NICs, lines at switches; and what of it is known in advance.
 
-use engpass_model::element::{Channel, Generator, VcId};
+use engpass_cells::{Channel, Generator, VcId};
 use engpass_model::host::ps;
 use engpass_model::random::{Label, Stream};
 use engpass_model::source::Traffic;

@@ -5,8 +5,8 @@ mod inputs;
 
 use std::collections::VecDeque;
 
+use engpass_cells::{Channel, Classes, Fifo, Gate, Generator, Reassembly, Rule, Shaper, VcId};
 use engpass_model::circuit::Category;
-use engpass_model::element::{Channel, Classes, Fifo, Gate, Generator, Reassembly, Rule, Shaper, VcId};
 use engpass_model::forward::Heads;
 use engpass_model::host::ps;
 use engpass_model::random::{Label, Stream};
@@ -245,7 +245,7 @@ impl Builder<'_> {
     /// What stands before the queue of a class at a port of this switch.
     fn gate(&self, port: usize, switch: &AtmSwitch, class: usize) -> Gate {
         let (link, node) = (&self.topology.links[port / 2].name, &self.topology.nodes[self.node_of(port)]);
-        switch.gate(Stream::new(self.seed, Label::Discard(link, node, class)))
+        Gate::of_port(switch, Stream::new(self.seed, Label::Discard(link, node, class)))
     }
 
     fn add_vcs(&mut self) {

@@ -1,6 +1,6 @@
 //! What routers and tunnels do to the lengths of packets, for the books: each line knows what has happened before it.
 
-use crate::limit::layers::Change;
+use engpass_model::wire::layers::Change;
 
 /// What happens to the lengths of packets on a way.
 #[derive(Clone)]

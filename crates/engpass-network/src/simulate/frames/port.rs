@@ -1,6 +1,6 @@
 //! The transmitter of one direction of a link that carries frames.
 
-use engpass_model::element::Doing;
+use engpass_cells::Doing;
 use engpass_model::queue::{self, Cause, Discipline};
 use engpass_model::random::Stream;
 use engpass_model::time::Pace;

@@ -9,7 +9,7 @@ use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::topology::{Fan, Leg, NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology, heads, icmp_heads};
 
-use crate::limit::layers::Change;
+use engpass_model::wire::layers::Change;
 
 use super::build::port_of;
 use super::choices::{ASK, Ask, BRANCH, Group};

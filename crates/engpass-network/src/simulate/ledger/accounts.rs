@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 
 use super::attribute::REASONS;
-use crate::limit::layers::Layer;
+use engpass_model::wire::layers::Layer;
 
 /// The first accounts are those of the [`Layer`]s of what was delivered; behind its payload stands what else became of packets.
 pub(super) const DELIVERED: usize = Layer::Payload as usize;

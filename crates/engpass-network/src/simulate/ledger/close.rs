@@ -6,8 +6,8 @@ use engpass_testbed::Topology;
 use super::accounts::{Accounts, CONTROL, DEAD, DELIVERED, DUPLICATE, IN_FLIGHT};
 use super::attribute::{REASONS, Reasons, account};
 use super::{Book, Datagrams, Freight, Ledger, Line, User};
-use crate::limit::layers::{Layer, Wire};
 use crate::simulate::SimError;
+use engpass_model::wire::layers::{Layer, Wire};
 
 /// The closed books of one direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use super::waits::{Sums, parts_of};
 use super::{Ledger, Line, User, put};
-use crate::limit::layers::Change;
 use crate::simulate::datagrams::Datagram;
 use crate::simulate::frames::{FramePort, Told};
 use crate::simulate::tally::Window;
-use engpass_model::element::Doing;
+use engpass_cells::Doing;
 use engpass_model::wire::ip::Fragments;
+use engpass_model::wire::layers::Change;
 
 /// A frame on a line.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use engpass_model::element::{Cells, Doing, FrameId};
+use engpass_cells::{Cells, Doing, FrameId};
 use engpass_model::wire::ethernet::GAP_BYTES;
 
 use super::waits::Sums;
@@ -451,7 +451,7 @@ impl Fabric {
         let ledger = &mut self.ledger;
         let begun = ledger.begun(port, cells, counted);
         let Some(datagram) = *datagram else {
-            let flow = engpass_model::element::generator_of(cells.frame);
+            let flow = engpass_cells::generator_of(cells.frame);
             ledger.generated(flow.expect("cells of no datagram are a generator's"), *hop, begun);
             return;
         };

@@ -20,15 +20,15 @@ mod waits;
 
 use std::collections::BTreeMap;
 
-use engpass_model::element::{Cells, Doing, FrameId};
+use engpass_cells::{Cells, Doing, FrameId};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::datagrams::Datagram;
 use super::tally::Window;
-use crate::limit::layers::{Change, Layer, Layers, Sum, Wire};
 pub use accounts::Accounts;
 use attribute::Reasons;
 pub use close::BookSeen;
+use engpass_model::wire::layers::{Change, Layer, Layers, Sum, Wire};
 pub(super) use frames::Transmission;
 pub(super) use later::{Arrivals, Later};
 pub(super) use open::Opening;

@@ -15,13 +15,13 @@ use super::{
     Book, Cargo, Datagrams, Edge, Entry, Freight, HeldBack, Ledger, Line, Load, NO_SENDER, NO_STAMP, Parted,
     Run, Stamps, User, booked,
 };
-use crate::limit::layers::{Change, Layer, Wire};
 use crate::simulate::fabric::Vc;
 use crate::simulate::frames::{Frames, WayLine};
 use crate::simulate::host::Process;
 use crate::simulate::outside::Sender;
 use crate::simulate::tally::Window;
 use crate::simulate::tcp::Endpoint;
+use engpass_model::wire::layers::{Change, Layer, Wire};
 
 /// What the books must know of a network that is put together.
 pub(in crate::simulate) struct Opening<'a> {
@@ -155,7 +155,7 @@ impl Ledger {
         for WayLine { number, vc, changes, avoidable } in lines {
             let circuit = vc.map(|vc| &opening.topology.circuits[vc as usize / 2]);
             let encapsulation = circuit.map(|circuit| circuit.encapsulation).unwrap_or_default();
-            let wire = Wire::new(&opening.topology.links[number / 2], number % 2, encapsulation);
+            let wire = opening.topology.links[number / 2].wire(number % 2, encapsulation);
             let shaped = vc.is_some_and(|vc| self.is_shaped(&opening.vcs[vc as usize], number));
             let held_back = match (avoidable, shaped) {
                 (true, _) => HeldBack::OtherWay,
@@ -286,7 +286,7 @@ impl Line {
     /// Empty books of the transmitter at end `end` of a link.
     fn new(link: &LinkEnds, end: usize, window: Window) -> Self {
         let line = link.lines[end];
-        let wire = Wire::new(link, end, Default::default());
+        let wire = link.wire(end, Default::default());
         let byte = 8 * wire.nothing().parts_per_bit();
         let (slot, grain, physical, header, unit) = match (line.framing, wire.cell()) {
             (Framing::Cells { slot }, Some(cell)) => {

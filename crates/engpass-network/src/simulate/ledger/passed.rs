@@ -1,6 +1,6 @@
 //! Lines that were passed over: a generator alone, whose cells the next port draws at once.
 
-use engpass_model::element::{Cells, Channel, FrameId, Inputs, Loss, Outlet, Rule};
+use engpass_cells::{Cells, Channel, FrameId, Inputs, Loss, Outlet, Rule};
 
 use super::Ledger;
 use crate::simulate::Network;

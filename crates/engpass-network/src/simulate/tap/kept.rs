@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engpass_model::element::{Cells, FrameId, Generator, Piece, one_by_one};
+use engpass_cells::{Cells, FrameId, Generator, Piece, one_by_one};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::{Flags, Segment};
 use engpass_model::time::Time;

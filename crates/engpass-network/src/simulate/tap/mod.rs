@@ -7,7 +7,7 @@ mod kept;
 mod seen;
 mod tunnels;
 
-use engpass_model::element::{Cells, Generator, generator_of};
+use engpass_cells::{Cells, Generator, generator_of};
 use engpass_model::queue::Ecn;
 use engpass_testbed::topology::NodeKind;
 use engpass_testbed::{Testbed, Topology};

@@ -1,0 +1,217 @@
+//! From what the model knows of a packet to its bytes.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use engpass_model::queue::Ecn;
+use engpass_model::wire::icmp;
+use engpass_model::wire::ip::IP_HEADER_BYTES;
+use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, tcp, udp};
+use engpass_testbed::Topology;
+
+use engpass_network::simulate::{Content, Head, Outer, Packet};
+
+/// Where the bytes of packets come from: the model has none.
+pub trait Packets {
+    /// Append the IP packet, header and all.
+    fn write(&mut self, packet: &Packet, out: &mut Vec<u8>);
+}
+
+/// Packets made up from what the model knows: addresses by host, ports by flow, payload that repeats.
+#[derive(Clone, Debug)]
+pub struct MadeUp {
+    /// By traffic table, its sender and its receiver.
+    hosts: Vec<(Ipv4Addr, Ipv4Addr)>,
+    /// Number of hosts: routers have addresses behind theirs.
+    count: usize,
+    /// The last datagram, since its fragments follow each other.
+    datagram: Option<(u32, u64, Vec<u8>)>,
+}
+
+/// Ports from here on are nobody's (RFC 6335 section 6).
+const FIRST_PORT: u32 = 49_152;
+const PORTS: u32 = 16_384;
+/// The port that everybody sends to.
+const RECEIVER: u16 = 42_000;
+/// Discards what comes (RFC 863).
+pub(super) const DISCARD: u16 = 9;
+/// Payload repeats after so many bytes: a prime, so that no two segments of one size carry the same.
+const PERIOD: u64 = 251;
+
+/// The address of a host, by its place in the file.
+pub fn address(host: usize) -> Ipv4Addr {
+    // 10.64.0.1 and on, those that emulated hosts have; a testbed has fewer hosts than there are addresses.
+    Ipv4Addr::from(0x0a40_0001 + host as u32)
+}
+
+impl MadeUp {
+    /// For the flows of a testbed.
+    pub fn new(topology: &Topology) -> Self {
+        let hosts = topology.flows.iter().map(|flow| (address(flow.from), address(flow.to)));
+        Self { hosts: hosts.collect(), count: topology.hosts, datagram: None }
+    }
+
+    /// The ends of a packet, as its sender sees them.
+    fn ends(&self, packet: &Packet) -> Ends {
+        let (from, to) = self.hosts[packet.flow];
+        let source = (FIRST_PORT + packet.source % PORTS) as u16;
+        let receiver = RECEIVER + (packet.source / PORTS) as u16;
+        if packet.back {
+            Ends { addresses: (to, from), ports: (receiver, source) }
+        } else {
+            Ends { addresses: (from, to), ports: (source, receiver) }
+        }
+    }
+
+    /// The message of a router about a segment, in its IP packet.
+    fn message(&mut self, router: usize, mtu: u32, about: &Packet) -> Vec<u8> {
+        let mut dropped = Vec::new();
+        self.write(about, &mut dropped);
+        let own = IpAddr::V4(address(self.count + router));
+        icmp::message(&[own], &dropped, icmp::Error::TooBig { mtu }).expect("a segment is no error")
+    }
+
+    /// The payload of one cell of a generator as a UDP datagram, in an IP packet of so many bytes.
+    pub(super) fn generated(&self, flow: usize, bytes: usize, out: &mut Vec<u8>) {
+        let ends = Ends { addresses: self.hosts[flow], ports: (DISCARD, DISCARD) };
+        let payload = vec![0; bytes.saturating_sub(28)];
+        let head = Ipv4 {
+            addresses: ends.addresses,
+            id: 0,
+            offset: 0,
+            more: false,
+            // Without an identification nobody may cut it (RFC 6864 section 4.1).
+            dont_fragment: true,
+            ttl: 64,
+            dscp: 0,
+            ecn: Ecn::NotCapable,
+            protocol: Protocol::Udp,
+        };
+        head.write(&udp(&ends, &payload), out);
+    }
+}
+
+impl Packets for MadeUp {
+    fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) {
+        if let Content::TooBig { router, mtu, head, segment, scale, tick } = packet.content {
+            let content = Content::Segment { segment, scale, tick };
+            let about = Packet { back: false, head, content, ..packet.clone() };
+            let mut whole = self.message(router, mtu, &about);
+            whole[4..6].copy_from_slice(&packet.head.id.to_be_bytes());
+            passing(&whole, &packet.head, out);
+            return;
+        }
+        let ends = self.ends(packet);
+        let head = &packet.head;
+        let ip = Ipv4 {
+            addresses: ends.addresses,
+            id: head.id,
+            offset: head.offset,
+            more: head.more,
+            // TCP takes care that its segments pass whole (RFC 1191).
+            dont_fragment: matches!(packet.content, Content::Segment { .. }),
+            ttl: head.ttl,
+            // The class selector that stands for a priority (RFC 2474 section 4.2.2.1).
+            dscp: head.priority << 3,
+            ecn: head.ecn,
+            protocol: match packet.content {
+                Content::Datagram { .. } => Protocol::Udp,
+                Content::Segment { .. } | Content::TooBig { .. } | Content::Outside { .. } => Protocol::Tcp,
+            },
+        };
+        let whole = match packet.content {
+            Content::Datagram { index, bytes } => {
+                let known = matches!(&self.datagram, Some((source, last, _)) if (*source, *last) == (packet.source, index));
+                if !known {
+                    let datagram = udp(&ends, &payload(packet.source, index, bytes));
+                    self.datagram = Some((packet.source, index, datagram));
+                }
+                &self.datagram.as_ref().expect("it was just made").2
+            }
+            Content::TooBig { .. } => unreachable!("messages of routers are written above"),
+            Content::Outside { .. } => unreachable!("packets from outside have bytes of their own"),
+            Content::Segment { segment, scale, tick } => {
+                let data = payload(packet.source, segment.seq, segment.payload());
+                &tcp(&ends, &segment, scale, tick, &data)
+            }
+        };
+        let from = head.offset as usize;
+        let to = from + (u64::from(head.bytes) - IP_HEADER_BYTES) as usize;
+        ip.write(&whole[from..to], out);
+    }
+}
+
+/// A packet as it is in a tunnel: with its outer headers, or the fragment of that which they name. Routers have addresses behind those of the
+/// hosts.
+pub(super) fn wrapped(topology: &Topology, outer: &Outer, packet: &[u8]) -> Vec<u8> {
+    let path = &topology.tunnels[outer.tunnel];
+    let header = path.config.header.config();
+    let mut payload = Vec::with_capacity(packet.len() + header.bytes() as usize);
+    header.write(packet, &mut payload);
+    payload.extend_from_slice(packet);
+    let [from, to] = path.from_to(outer.forward).map(|router| address(router - topology.switches));
+    // IPv6 in IPv4 has a number of its own (RFC 4213 section 3.5).
+    let is_v6 = packet.first().is_some_and(|first| first >> 4 == 6);
+    let protocol = if is_v6 && header.bytes() == 0 { 41 } else { header.protocol() };
+    let head = &outer.head;
+    let ip = Ipv4 {
+        addresses: (from, to),
+        id: head.id,
+        offset: head.offset,
+        more: head.more,
+        dont_fragment: false,
+        ttl: head.ttl,
+        dscp: head.priority << 3,
+        ecn: head.ecn,
+        protocol: Protocol::Tunnel(protocol),
+    };
+    let begin = (head.offset as usize).min(payload.len());
+    let end = begin + (u64::from(head.bytes) - IP_HEADER_BYTES) as usize;
+    let mut whole = Vec::new();
+    ip.write(&payload[begin..end.min(payload.len())], &mut whole);
+    whole
+}
+
+/// Append a packet as it passes a link point, from the bytes with which it entered the network: with this time to live and mark, or the
+/// fragment of it that `head` names.
+///
+/// # Panics
+/// When the bytes are no IP packet, or fewer than `head` says.
+pub fn passing(whole: &[u8], head: &Head, out: &mut Vec<u8>) {
+    let begin = out.len();
+    if whole[0] >> 4 == 6 {
+        out.extend_from_slice(whole);
+        let header = &mut out[begin..];
+        header[7] = head.ttl;
+        if head.ecn == Ecn::Marked {
+            header[1] |= 0b11 << 4;
+        }
+        return;
+    }
+    let length = usize::from(whole[0] & 0xf) * 4;
+    // The model takes all headers for 20 bytes: by as much as this one is longer, its last fragments are shorter.
+    let payload = (u64::from(head.bytes) - IP_HEADER_BYTES) as usize;
+    let from = (length + head.offset as usize).min(whole.len());
+    let to = if head.more { (from + payload).min(whole.len()) } else { whole.len() };
+    out.extend_from_slice(&whole[..length]);
+    out.extend_from_slice(&whole[from..to]);
+    let header = &mut out[begin..];
+    let total = header.len() as u16;
+    header[2..4].copy_from_slice(&total.to_be_bytes());
+    if head.more || head.offset > 0 {
+        let word = (head.offset / 8) as u16 | u16::from(head.more) << 13;
+        header[6..8].copy_from_slice(&word.to_be_bytes());
+    }
+    header[8] = head.ttl;
+    if head.ecn == Ecn::Marked {
+        header[1] |= 0b11;
+    }
+    header[10..12].fill(0);
+    let sum = checksum(&header[..length]);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Bytes of a stream from one place of it on: the same at the same place, whoever sends them again.
+fn payload(source: u32, from: u64, bytes: u64) -> Vec<u8> {
+    let first = from + u64::from(source) * 31;
+    (first..first + bytes).map(|place| (place % PERIOD) as u8).collect()
+}

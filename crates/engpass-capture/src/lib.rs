@@ -1,0 +1,203 @@
+//! Captures: what passes a link point, as a pcapng file.
+//!
+//! [`simulate::captured`](engpass_network::simulate::captured) says what passes; here it becomes bytes ([`Packets`]), in the form that its link
+//! has, in blocks of a file that somebody else has opened: this crate knows none. `docs/capture.md` is for the reader of such a file.
+
+mod bytes;
+mod link;
+mod pcapng;
+mod point;
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+
+use engpass_testbed::{Testbed, Topology};
+
+pub use bytes::{MadeUp, Packets, address, passing};
+use link::{LinkBytes, Written};
+use pcapng::{Interface, Writer};
+pub use point::{Form, Limit, Point};
+
+use engpass_network::simulate::{Capture, Passing};
+
+/// What was captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// Packets, PDUs or cells in the file.
+    pub packets: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// PDUs that lack cells here, and so are not in the file.
+    pub bad_pdus: u64,
+    /// The limit was reached before the run ended.
+    pub limited: bool,
+}
+
+/// A file that is written while a run goes on.
+pub struct File<W> {
+    point: Point,
+    link: LinkBytes,
+    limit: Limit,
+    writer: Writer<W>,
+    /// Interfaces that have a number, by transmitter and link type.
+    interfaces: Vec<(usize, pcapng::LinkType, u32)>,
+    names: Vec<(usize, String, String, u64)>,
+    packet: Vec<u8>,
+    packets: u64,
+    limited: bool,
+    error: Option<io::Error>,
+    /// When something passed last, in picoseconds.
+    last: u64,
+}
+
+impl<W: Write> File<W> {
+    /// Begin a capture at `point`. The bytes of packets come from `packets`; `about` becomes the comment of the file.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn begin(
+        topology: &Topology,
+        point: Point,
+        limit: Limit,
+        packets: Box<dyn Packets>,
+        about: &str,
+        out: W,
+    ) -> io::Result<Self> {
+        let link = &topology.links[point.link];
+        let names = point.ports.iter().map(|port| {
+            let [from, to] = [port % 2, 1 - port % 2].map(|end| &topology.nodes[link.ends[end]]);
+            (*port, format!("{}.{from}", link.name), format!("{from} -> {to}"), link.lines[port % 2].rate)
+        });
+        let mut file = Self {
+            names: names.collect(),
+            link: LinkBytes::new(topology, point.form, packets),
+            point,
+            limit,
+            writer: Writer::begin(out, about)?,
+            interfaces: Vec::new(),
+            packet: Vec::new(),
+            packets: 0,
+            limited: false,
+            error: None,
+            last: 0,
+        };
+        // They are there even if nothing passes.
+        for port in file.point.ports.clone() {
+            file.interface(port, file.link.link_type())?;
+        }
+        Ok(file)
+    }
+
+    /// The transmitters that it wants to hear of.
+    pub fn ports(&self) -> &[usize] {
+        &self.point.ports
+    }
+
+    /// The file is whole: what is in it.
+    ///
+    /// # Errors
+    /// What went wrong with writing it, now or before.
+    pub fn end(mut self) -> io::Result<Captured> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        if let Err(error) = self.writer.flush() {
+            self.break_off(&error);
+            return Err(self.error.expect("it has just broken off"));
+        }
+        let Self { packets, limited, .. } = self;
+        Ok(Captured { packets, limited, bytes: self.writer.bytes, bad_pdus: self.link.bad_pdus })
+    }
+
+    fn interface(&mut self, port: usize, link_type: pcapng::LinkType) -> io::Result<u32> {
+        let known = self.interfaces.iter().find(|(other, kind, _)| (*other, *kind) == (port, link_type));
+        if let Some((.., number)) = known {
+            return Ok(*number);
+        }
+        let (_, name, description, bit_per_s) =
+            self.names.iter().find(|(other, ..)| *other == port).expect("a captured transmitter has a name");
+        let interface = Interface { link_type, name, description, bit_per_s: *bit_per_s };
+        let number = self.writer.interface(&interface)?;
+        self.interfaces.push((port, link_type, number));
+        Ok(number)
+    }
+
+    /// It ends here, with what is in it.
+    fn break_off(&mut self, error: &io::Error) {
+        let (s, ms) = (self.last / 1_000_000_000_000, self.last / 1_000_000_000 % 1000);
+        let told = format!("{error}, when {s}.{ms:03} s of the network's time were over");
+        self.error.get_or_insert(io::Error::new(error.kind(), told));
+    }
+
+    fn write(&mut self, passing: &Passing) -> io::Result<()> {
+        self.last = passing.at;
+        if passing.at > self.limit.until {
+            self.limited = true;
+            return Ok(());
+        }
+        self.packet.clear();
+        let Written::Packet(link_type) = self.link.write(passing, &mut self.packet) else { return Ok(()) };
+        let bytes = self.writer.bytes + Writer::<W>::packet_block(self.packet.len());
+        if self.packets >= self.limit.packets || bytes > self.limit.bytes {
+            self.limited = true;
+            return Ok(());
+        }
+        let interface = self.interface(passing.port, link_type)?;
+        self.writer.packet(interface, passing.at, &self.packet)?;
+        self.packets += 1;
+        Ok(())
+    }
+
+    fn is_open(&self) -> bool {
+        !self.limited && self.error.is_none()
+    }
+}
+
+/// Several files of one run.
+pub struct Files<W>(pub Vec<File<W>>);
+
+impl<W: Write> Files<W> {
+    /// The transmitters that any of them wants to hear of.
+    pub fn ports(&self) -> Vec<usize> {
+        let mut ports: Vec<usize> = self.0.iter().flat_map(|file| file.ports().iter().copied()).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
+    }
+
+    /// What has passed reaches its place. A file that cannot take it ends, and the others go on.
+    pub fn flush(&mut self) {
+        for file in self.0.iter_mut().filter(|file| file.error.is_none()) {
+            if let Err(error) = file.writer.flush() {
+                file.break_off(&error);
+            }
+        }
+    }
+}
+
+impl<W: Write> Capture for Files<W> {
+    fn passed(&mut self, passing: &Passing) -> ControlFlow<()> {
+        let mut whole = true;
+        for file in
+            self.0.iter_mut().filter(|file| file.is_open() && file.point.ports.contains(&passing.port))
+        {
+            if let Err(error) = file.write(passing) {
+                file.break_off(&error);
+                whole = false;
+            }
+        }
+        if whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    fn wants_more(&self) -> bool {
+        self.0.iter().any(File::is_open)
+    }
+}
+
+/// What a file says of itself: the run, and what is made up.
+pub fn about(testbed: &Testbed, variant: &str, seed: u64) -> String {
+    format!(
+        "{}, variant `{variant}`, seed {seed}, simulated by Engpass; addresses, ports and payload are made up",
+        testbed.name
+    )
+}

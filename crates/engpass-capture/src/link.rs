@@ -1,0 +1,306 @@
+//! From what passes a line to the bytes of it, in the form of the capture.
+
+use std::collections::BTreeMap;
+
+use engpass_model::wire::Encapsulation;
+use engpass_model::wire::aal5::{self, CELL_HEADER_BYTES, CELL_PAYLOAD_BYTES, TRAILER_BYTES};
+use engpass_model::wire::cell::{CellHeader, FIRST_VCI};
+use engpass_model::wire::frame::{Macs, Tag, write_ethernet};
+use engpass_testbed::Topology;
+use engpass_testbed::topology::{Hop, LinkEnds, NodeKind};
+
+use super::bytes::{self, MadeUp, Packets};
+use super::pcapng::LinkType;
+use super::point::Form;
+use engpass_network::simulate::{Cell, Packet, Passing, Pdu, Unit};
+
+/// What became of something that passed.
+pub(super) enum Written {
+    /// It is there, for an interface of this link type.
+    Packet(LinkType),
+    /// It is no packet of its own: a cell in the midst of a PDU, say.
+    Nothing,
+}
+
+/// Makes the bytes.
+pub(super) struct LinkBytes {
+    form: Form,
+    topology: Topology,
+    packets: Box<dyn Packets>,
+    made_up: MadeUp,
+    /// Addresses of frames.
+    macs: BTreeMap<MacKey, Macs>,
+    /// By transmitter, circuit and direction.
+    circuits: BTreeMap<(usize, usize, bool), Circuit>,
+    pub(super) bad_pdus: u64,
+    ip: Vec<u8>,
+}
+
+/// What the addresses of a frame depend on: its transmitter, that of the host or router before it, the flow and its direction, and the tunnel it
+/// is in.
+type MacKey = (usize, usize, usize, bool, Option<(usize, bool)>);
+
+/// A direction of a circuit at a link point.
+#[derive(Default)]
+struct Circuit {
+    /// Cells since the last end of a PDU, and whether they are the first ones of one PDU in order.
+    cells: u32,
+    good: bool,
+    /// That PDU, and its bytes where they are needed.
+    pdu: Option<Pdu>,
+    bytes: Vec<u8>,
+}
+
+/// Bytes of the SDU of a generated cell: all that its PDU has beside the trailer.
+const GENERATED_SDU: u64 = CELL_PAYLOAD_BYTES - TRAILER_BYTES;
+
+impl LinkBytes {
+    pub(super) fn new(topology: &Topology, form: Form, packets: Box<dyn Packets>) -> Self {
+        Self {
+            form,
+            made_up: MadeUp::new(topology),
+            topology: topology.clone(),
+            packets,
+            macs: BTreeMap::new(),
+            circuits: BTreeMap::new(),
+            bad_pdus: 0,
+            ip: Vec::new(),
+        }
+    }
+
+    /// The link type of nearly all that is written.
+    pub(super) fn link_type(&self) -> LinkType {
+        match self.form {
+            Form::Frames => LinkType::Ethernet,
+            Form::Ip => LinkType::Raw,
+            Form::Pdus | Form::Cells => LinkType::Erf,
+            Form::RawCells => LinkType::User0,
+        }
+    }
+
+    /// Append what passed to `out`.
+    pub(super) fn write(&mut self, passing: &Passing, out: &mut Vec<u8>) -> Written {
+        match (&passing.unit, self.form) {
+            (Unit::Packet(packet), Form::Frames) => {
+                let macs = self.macs(passing.port, packet);
+                let link = &self.topology.links[passing.port / 2];
+                let tag = link.vlan.then_some(Tag { priority: packet.head.priority, vlan: VLAN });
+                self.write_ip(packet);
+                write_ethernet(macs, tag, &self.ip, out);
+                Written::Packet(LinkType::Ethernet)
+            }
+            (Unit::Packet(packet), _) => {
+                self.write_ip(packet);
+                out.extend_from_slice(&self.ip);
+                Written::Packet(LinkType::Raw)
+            }
+            (Unit::Cell(cell), Form::Cells | Form::RawCells) => self.write_cell(passing, cell, out),
+            (Unit::Cell(cell), _) => self.write_pdu(passing, cell, out),
+        }
+    }
+
+    /// Put a packet with its outer headers into `ip`.
+    fn write_ip(&mut self, packet: &Packet) {
+        self.ip.clear();
+        self.packets.write(packet, &mut self.ip);
+        for outer in &packet.outer {
+            self.ip = bytes::wrapped(&self.topology, outer, &self.ip);
+        }
+    }
+
+    fn write_cell(&mut self, passing: &Passing, cell: &Cell, out: &mut Vec<u8>) -> Written {
+        let key = (passing.port, cell.circuit, cell.forward);
+        let known = self.circuits.get(&key).is_some_and(|circuit| circuit.pdu.as_ref() == Some(&cell.pdu));
+        if !known {
+            let mut sdu = Vec::new();
+            self.write_sdu(cell, &mut sdu);
+            let circuit = self.circuits.entry(key).or_default();
+            circuit.bytes.clear();
+            aal5::write_pdu(&sdu, &mut circuit.bytes);
+            circuit.pdu = Some(cell.pdu.clone());
+        }
+        let (from, header) = ((u64::from(cell.place) * CELL_PAYLOAD_BYTES) as usize, header(cell).bytes());
+        let payload = &self.circuits[&key].bytes[from..from + CELL_PAYLOAD_BYTES as usize];
+        if self.form == Form::RawCells {
+            out.extend(header);
+            out.extend_from_slice(payload);
+            return Written::Packet(LinkType::User0);
+        }
+        // ERF keeps the header of a cell without its error control.
+        let header = &header[..CELL_HEADER_BYTES as usize - 1];
+        write_erf(ERF_ATM, passing, (header, payload), out);
+        Written::Packet(LinkType::Erf)
+    }
+
+    fn write_pdu(&mut self, passing: &Passing, cell: &Cell, out: &mut Vec<u8>) -> Written {
+        let circuit = self.circuits.entry((passing.port, cell.circuit, cell.forward)).or_default();
+        // What a receiver here would make of it: PDUs end where their last cell says so.
+        let same = circuit.pdu.as_ref() == Some(&cell.pdu);
+        circuit.good = cell.place == circuit.cells && (circuit.cells == 0 || circuit.good && same);
+        circuit.cells += 1;
+        if !same {
+            circuit.pdu = Some(cell.pdu.clone());
+        }
+        if cell.place + 1 < cell.of {
+            return Written::Nothing;
+        }
+        circuit.cells = 0;
+        if !circuit.good {
+            self.bad_pdus += 1;
+            return Written::Nothing;
+        }
+        if self.form == Form::Ip {
+            return match &cell.pdu {
+                Pdu::Packet(packet) => {
+                    self.write_ip(packet);
+                    out.extend_from_slice(&self.ip);
+                    Written::Packet(LinkType::Raw)
+                }
+                Pdu::Generated(_) => Written::Nothing,
+            };
+        }
+        let mut sdu = Vec::new();
+        self.write_sdu(cell, &mut sdu);
+        let header = header(cell);
+        if let Some(kind) = sun_kind(self.encapsulation(cell)) {
+            out.extend([kind, header.vpi]);
+            out.extend(header.vci.to_be_bytes());
+            out.extend(sdu);
+            return Written::Packet(LinkType::SunAtm);
+        }
+        let mut pdu = Vec::with_capacity(sdu.len() + 64);
+        aal5::write_pdu(&sdu, &mut pdu);
+        write_erf(ERF_AAL5, passing, (&header.bytes()[..4], &pdu), out);
+        Written::Packet(LinkType::Erf)
+    }
+
+    fn encapsulation(&self, cell: &Cell) -> Encapsulation {
+        self.topology.circuits[cell.circuit].encapsulation
+    }
+
+    fn write_sdu(&mut self, cell: &Cell, out: &mut Vec<u8>) {
+        let encapsulation = self.encapsulation(cell);
+        let route = &self.topology.circuits[cell.circuit].route;
+        let (first, last) = (route[0], route[route.len() - 1]);
+        let ends = [mac(port_of(&self.topology, &first)), mac(port_of(&self.topology, &last) ^ 1)];
+        let [source, destination] = if cell.forward { ends } else { [ends[1], ends[0]] };
+        let macs = Macs { source, destination };
+        match &cell.pdu {
+            Pdu::Packet(packet) => {
+                self.write_ip(packet);
+                encapsulation.write_sdu(macs, &self.ip, out);
+            }
+            // A PDU of one cell; of what is in it the model says nothing.
+            Pdu::Generated(flow) => {
+                if encapsulation.write_opaque_sdu(macs, GENERATED_SDU as usize, out) {
+                    return;
+                }
+                self.ip.clear();
+                let around = encapsulation.sdu(0);
+                self.made_up.generated(*flow, (GENERATED_SDU - around) as usize, &mut self.ip);
+                encapsulation.write_sdu(macs, &self.ip, out);
+            }
+        }
+    }
+
+    /// The addresses of a packet's frame: switches leave them as they are, hosts and routers write their own.
+    fn macs(&mut self, port: usize, packet: &Packet) -> Macs {
+        let topology = &self.topology;
+        let tunnel = packet.outer.last().map(|outer| (outer.tunnel, outer.forward));
+        let key = (port, packet.framed_at, packet.flow, packet.back, tunnel);
+        *self.macs.entry(key).or_insert_with(|| {
+            let ends = |port: usize| (topology.links[port / 2].ends[1 - port % 2], port ^ 1);
+            let (mut node, mut at) = ends(port);
+            while let NodeKind::Switch(_) = topology.kind(node) {
+                let hop = next_hop(topology, packet, node).expect("a switch on the way hands frames on");
+                (node, at) = ends(port_of(topology, &hop));
+            }
+            Macs { source: mac(packet.framed_at), destination: mac(at) }
+        })
+    }
+}
+
+/// Where the packets of a flow go on from a switch, which has no choice.
+fn next_hop(topology: &Topology, packet: &Packet, node: usize) -> Option<Hop> {
+    let flow = &topology.flows[packet.flow];
+    if let Some(outer) = packet.outer.last() {
+        let legs = topology.tunnels[outer.tunnel].way(outer.forward).fan.legs_at(node);
+        return legs.first().map(|leg| topology.first_hop(*leg));
+    }
+    match &flow.fans {
+        Some(fans) => {
+            let legs = fans[usize::from(packet.back)].legs_at(node);
+            legs.first().map(|leg| topology.first_hop(*leg))
+        }
+        None if packet.back => flow.route.iter().find(|hop| hop.to == node).map(|hop| hop.back()),
+        None => flow.route.iter().find(|hop| hop.from == node).copied(),
+    }
+}
+
+/// The VLAN of tagged links.
+const VLAN: u16 = 1;
+
+/// The transmitter of a hop.
+fn port_of(topology: &Topology, hop: &Hop) -> usize {
+    let LinkEnds { ends, .. } = &topology.links[hop.link];
+    hop.link * 2 + usize::from(ends[0] != hop.from)
+}
+
+/// The address of a node at one end of a link: locally administered (IEEE 802 section 8.4), with the number of the end.
+fn mac(port: usize) -> [u8; 6] {
+    let [a, b, c, d] = (port as u32 + 1).to_be_bytes();
+    [0x02, 0x00, a, b, c, d]
+}
+
+/// The header of a cell. The circuits have the channels behind the reserved ones, the same on every link.
+fn header(cell: &Cell) -> CellHeader {
+    let channels = usize::from(u16::MAX - FIRST_VCI) + 1;
+    CellHeader {
+        vpi: (cell.circuit / channels) as u8,
+        vci: FIRST_VCI + (cell.circuit % channels) as u16,
+        efci: cell.efci,
+        end: cell.place + 1 == cell.of,
+        clp: cell.clp,
+    }
+}
+
+/// Types of ERF records: an ATM cell, an AAL5 PDU (Endace, ERF types; wiki.wireshark.org/ERF).
+const ERF_ATM: u8 = 3;
+const ERF_AAL5: u8 = 4;
+/// Records have their own lengths.
+const ERF_VARYING: u8 = 0x04;
+/// Bytes of the header of a record.
+const ERF_HEADER: usize = 16;
+
+/// Append a record of the Extensible Record Format: time, type, flags, lengths.
+fn write_erf(kind: u8, passing: &Passing, (header, payload): (&[u8], &[u8]), out: &mut Vec<u8>) {
+    let length = header.len() + payload.len();
+    // Seconds, and parts of 2^32, little endian.
+    let stamp = (u128::from(passing.at) << 32) / 1_000_000_000_000;
+    out.extend((stamp as u64).to_le_bytes());
+    out.extend([kind, ERF_VARYING | (passing.port % 2) as u8]);
+    // A length that does not fit is one of the largest PDUs; readers go by the block's own.
+    let whole = u16::try_from(ERF_HEADER + length).unwrap_or(u16::MAX);
+    out.extend(whole.to_be_bytes());
+    // Nothing was lost between records.
+    out.extend([0, 0]);
+    out.extend(u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes());
+    out.extend_from_slice(header);
+    out.extend_from_slice(payload);
+}
+
+/// How SunATM calls what an encapsulation carries (LINKTYPE_SUNATM), where a reader cannot tell it from the PDU alone; `None` where it
+/// can, and gets the whole PDU.
+fn sun_kind(encapsulation: Encapsulation) -> Option<u8> {
+    match encapsulation {
+        Encapsulation::LlcSnap
+        | Encapsulation::BridgedLlc
+        | Encapsulation::PppoeLlc
+        | Encapsulation::Lane => None,
+        Encapsulation::PppoaLlc => Some(2),
+        Encapsulation::VcMux
+        | Encapsulation::BridgedVcMux
+        | Encapsulation::PppoaVcMux
+        | Encapsulation::PppoeVcMux => Some(0),
+    }
+}

@@ -1,0 +1,190 @@
+//! Captures as files: read by a reader of the tests' own, and by tshark where it is there.
+
+#[path = "../../../engpass-network/tests/common/mod.rs"]
+mod common;
+mod outside;
+mod reader;
+mod testbeds;
+mod tshark;
+
+use std::collections::BTreeSet;
+use std::io;
+
+use engpass_capture::{Captured, File, Files, Form, Limit, MadeUp, Point};
+use engpass_network::simulate::{SimOutcome, captured, simulate};
+
+use common::point;
+use reader::{Block, read};
+use testbeds::{ETHERNET, KYOTO, PARTED, WAN};
+
+/// Capture at a point, in a form or the link's own: the outcome, what the file says of itself, and the file.
+fn capture(
+    text: &str,
+    overrides: &[(&str, &str)],
+    (at, form): (&str, Option<&str>),
+    limit: Limit,
+) -> (SimOutcome, Captured, Vec<u8>) {
+    let variant = if text == KYOTO { "congested" } else { "base" };
+    let run = point(text, variant, overrides);
+    let form = form.map(|form| Form::parse(form).expect("a form that there is"));
+    let place = Point::find(at, form, &run.topology).expect("a point that there is");
+    let packets = Box::new(MadeUp::new(&run.topology));
+    let mut bytes = Vec::new();
+    let file = File::begin(&run.topology, place, limit, packets, "a test", &mut bytes);
+    let mut files = Files(vec![file.expect("a vector takes everything")]);
+    let ports = files.ports();
+    let outcome = captured(&run.testbed, &run.topology, 7, &ports, &|| false, &mut files);
+    let outcome = outcome.expect("it is carried");
+    let alone = simulate(&run.testbed, &run.topology, 7, &|| false).expect("it is carried");
+    assert_eq!(SimOutcome { events: alone.events, ..outcome.clone() }, alone, "a capture changes nothing");
+    let told = files.0.remove(0).end().expect("a vector takes everything");
+    assert_eq!(told.bytes, bytes.len() as u64);
+    (outcome, told, bytes)
+}
+
+/// Cells or frames that both directions of a link sent.
+fn sent(outcome: &SimOutcome, link: &str) -> u64 {
+    let (_, used) = outcome.links.iter().find(|(name, _)| name == link).expect("a link of the testbed");
+    used.directions.iter().map(|direction| direction.carried.sent()).sum()
+}
+
+#[test]
+fn a_file_has_interfaces_with_names_and_times_in_nanoseconds() {
+    let (outcome, told, bytes) = capture(ETHERNET, &[], ("link.left", None), Limit::default());
+    let blocks = read(&bytes);
+    let Block::Section { comment } = &blocks[0] else { panic!("a file begins with a section") };
+    assert_eq!(comment, "a test");
+    let interfaces: Vec<_> = blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::Interface { link_type, name, resolution, .. } => {
+                Some((*link_type, name.as_str(), *resolution))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(interfaces, [(1, "left.a", 9), (1, "left.s", 9)]);
+    let packets: Vec<_> = blocks.iter().filter_map(Block::packet).collect();
+    assert_eq!((packets.len() as u64, told.packets), (sent(&outcome, "left"), told.packets));
+    assert_eq!(told.packets, packets.len() as u64);
+    assert!(packets.is_sorted_by_key(|(_, at, _)| *at));
+    // 100 Mbit/s, and the first frame is there when its last bit has left: preamble and frame, without the gap.
+    let (interface, at, first) = packets[0];
+    assert_eq!((interface, at), (0, (first.len() as u64 + 4 + 8) * 80));
+}
+
+#[test]
+fn one_direction_is_one_interface() {
+    let (outcome, told, bytes) = capture(ETHERNET, &[], ("link.left.s", None), Limit::default());
+    let blocks = read(&bytes);
+    assert_eq!(blocks.iter().filter(|block| matches!(block, Block::Interface { .. })).count(), 1);
+    let (_, used) = outcome.links.iter().find(|(name, _)| name == "left").expect("it is a link");
+    assert_eq!(told.packets, used.directions[1].carried.sent());
+}
+
+/// Where a frame is from, and where it goes.
+type Macs = ([u8; 6], [u8; 6]);
+
+/// Addresses of a frame.
+fn macs(frame: &[u8]) -> Macs {
+    let mac = |from: usize| frame[from..from + 6].try_into().expect("six bytes");
+    (mac(6), mac(0))
+}
+
+/// A frame on a line has the addresses of the host or router that has sent it there, and of the one that gets it, whichever line it has taken to a switch.
+#[test]
+fn frames_have_the_addresses_of_their_way() {
+    let frames = |at: &str| {
+        let (outcome, told, bytes) = capture(PARTED, &[], (at, None), Limit::default());
+        let link = at.split('.').nth(1).expect("it names a link");
+        if at == format!("link.{link}") {
+            assert_eq!(told.packets, sent(&outcome, link), "{at}");
+        }
+        let blocks = read(&bytes);
+        let packets: Vec<_> = blocks.iter().filter_map(Block::packet).collect();
+        packets.iter().map(|(_, at, frame)| (*at, macs(frame))).collect::<Vec<_>>()
+    };
+    let both = |all: &[(u64, Macs)]| all.iter().map(|(_, macs)| *macs).collect::<BTreeSet<_>>();
+    let [one, two, behind] = ["link.one.near", "link.two.near", "link.behind.s"].map(frames);
+    let (first, second) = (both(&one), both(&two));
+    assert_eq!((first.len(), second.len(), first.intersection(&second).count()), (1, 1, 0));
+    // All that comes to the switch goes on with the address that it came with.
+    let wanted: BTreeSet<_> = first.union(&second).copied().collect();
+    assert_eq!(both(&behind), wanted);
+    assert!(behind.len() > 100);
+    // While the line is down its router sends nothing there.
+    let ns = |ms: u64| ms * 1_000_000;
+    assert!(!two.iter().any(|(at, _)| (ns(31)..ns(60)).contains(at)));
+    assert!(two.iter().any(|(at, _)| *at > ns(61)));
+    // What comes back takes the switch's first line, or the router's.
+    for at in ["link.one", "link.other", "link.last", "link.in", "link.out"] {
+        assert_eq!(both(&frames(at)).len(), 2, "{at}");
+    }
+}
+
+#[test]
+fn limits_are_kept() {
+    let all = capture(ETHERNET, &[], ("link.left", None), Limit::default()).1;
+    assert!(!all.limited && all.packets > 500);
+    let told = |limit: &str| {
+        let limit = Limit::parse(limit).expect("it is a limit");
+        let (_, told, bytes) = capture(ETHERNET, &[], ("link.left", None), limit);
+        let last = read(&bytes).iter().filter_map(Block::packet).next_back().map_or(0, |(_, at, _)| at);
+        (told.packets, bytes.len(), last, told.limited)
+    };
+    assert_eq!((told("100 packets").0, told("100 packets").3), (100, true));
+    let (packets, bytes, _, limited) = told("20 kB");
+    assert!(bytes <= 20_000 && bytes > 17_000 && packets > 10 && limited);
+    let (packets, _, last, limited) = told("20 ms");
+    assert!(packets > 10 && last <= 20_000_000 && last > 15_000_000 && limited);
+    assert!(!told("1 min").3);
+    assert!(Limit::parse("much").unwrap_err().contains("`1000 packets`"));
+}
+
+#[test]
+fn points_and_forms_that_are_not_there_are_told() {
+    let run = point(ETHERNET, "base", &[]);
+    let find = |text: &str, form| Point::find(text, form, &run.topology).unwrap_err();
+    assert_eq!(
+        find("left", None),
+        "`left` is no link point\nhelp: write `link.NAME`, or `link.NAME.NODE` for what that node sends"
+    );
+    assert_eq!(
+        find("link.lefft", None),
+        "the testbed has no `link.lefft`\nhelp: it has `link.left`, `link.trunk`, `link.right`, `link.wan`"
+    );
+    assert_eq!(find("link.left.r", None), "`r` is no end of link `left`\nhelp: it joins `a` and `s`");
+    assert_eq!(
+        find("link.left", Some(Form::Cells)),
+        "link `left` has no `cells` to capture\nhelp: use `frames` or `ip`"
+    );
+    assert_eq!(find("link.wan", Some(Form::Pdus)), "link `wan` has no `pdus` to capture\nhelp: use `ip`");
+    assert!(Form::parse("pcap").unwrap_err().contains("`raw-cells`"));
+}
+
+/// A disk that is full after so many bytes.
+struct Full(usize);
+
+impl io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_run_and_is_told() {
+    let run = point(WAN, "base", &[]);
+    let place = Point::find("link.thin", None, &run.topology).expect("it is a link");
+    let packets = Box::new(MadeUp::new(&run.topology));
+    let file = File::begin(&run.topology, place, Limit::default(), packets, "", Full(20_000));
+    let mut files = Files(vec![file.expect("there is room for the head")]);
+    let ports = files.ports();
+    let ended = captured(&run.testbed, &run.topology, 7, &ports, &|| false, &mut files);
+    assert!(ended.is_err());
+    let error = files.0.remove(0).end().unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+}

@@ -1,0 +1,172 @@
+//! Packets from outside, whose bytes are real: they are captured as they pass.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use engpass_capture::{File, Files, Limit, Packets, Point, passing};
+use engpass_model::queue::Ecn;
+use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, udp};
+use engpass_network::simulate::outside::{Output, Outside, Packet as Input};
+use engpass_network::simulate::{Content, Head, Packet};
+
+use crate::common::point;
+use crate::reader::{Block, read};
+use crate::testbeds::{CIRCUIT, ETHERNET, PARTED};
+
+/// Packets by token.
+struct Real(BTreeMap<u64, Vec<u8>>);
+
+impl Packets for Real {
+    fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) {
+        let Content::Outside { token } = packet.content else { panic!("all come from outside") };
+        passing(&self.0[&token], &packet.head, out);
+    }
+}
+
+/// A datagram that names its token in its payload.
+fn real(token: u64, bytes: usize) -> Vec<u8> {
+    let ends =
+        Ends { addresses: (Ipv4Addr::new(10, 64, 0, 1), Ipv4Addr::new(10, 64, 0, 2)), ports: (4000, 4001) };
+    let mut payload = vec![0; bytes];
+    payload[..8].copy_from_slice(&token.to_be_bytes());
+    let head = Ipv4 {
+        addresses: ends.addresses,
+        id: token as u16,
+        offset: 0,
+        more: false,
+        dont_fragment: false,
+        ttl: 40,
+        dscp: 0,
+        ecn: Ecn::Capable,
+        protocol: Protocol::Udp,
+    };
+    let mut packet = Vec::new();
+    head.write(&udp(&ends, &payload), &mut packet);
+    packet
+}
+
+/// Put so many packets of so many bytes of payload in, two in 10 ms, and capture at a point: the file, and how many were delivered.
+fn sent(text: &str, at: &str, count: u64, bytes: usize) -> (Vec<u8>, usize) {
+    let run = point(text, "base", &[]);
+    let mut network = Outside::new(&run.testbed, &run.topology, 1).expect("it is carried");
+    let place = Point::find(at, None, network.topology()).expect("a link of the testbed");
+    let all: BTreeMap<u64, Vec<u8>> = (0..count).map(|token| (token, real(token, bytes))).collect();
+    let mut out = Vec::new();
+    let packets = Box::new(Real(all.clone()));
+    let file = File::begin(network.topology(), place, Limit::default(), packets, "", &mut out);
+    let mut files = Files(vec![file.expect("a vector takes everything")]);
+    network.capture(&files.ports());
+    let way = network.ways().iter().position(|way| (way.from, way.to) == (0, 1)).expect("a way from a to b");
+    let mut delivered = 0;
+    // In twos, which come at one instant.
+    for (token, packet) in all.iter().step_by(2) {
+        let input = Input {
+            bytes: packet.len() as u32,
+            header: 8,
+            ttl: 40,
+            ecn: Ecn::Capable,
+            token: *token,
+            ..Input::default()
+        };
+        network.inject_alike(token * 5_000_000_000, way as u32, input, 2);
+    }
+    for step in 1..100 {
+        network.run_until(step * 10_000_000_000, &mut |output| {
+            delivered += usize::from(matches!(output, Output::Delivered { .. }));
+        });
+        network.hand_on(&mut files).expect("it goes on");
+    }
+    network.end_capture(&mut files).expect("it goes on");
+    files.0.remove(0).end().expect("a vector takes everything");
+    (out, delivered)
+}
+
+#[test]
+fn packets_from_outside_are_captured_with_their_own_bytes() {
+    let (bytes, delivered) = sent(ETHERNET, "link.wan", 20, 500);
+    assert_eq!(delivered, 20);
+    let blocks = read(&bytes);
+    let packets: Vec<_> = blocks.iter().filter_map(Block::packet).collect();
+    assert_eq!(packets.len(), 20);
+    for (token, (_, _, packet)) in packets.iter().enumerate() {
+        let whole = real(token as u64, 500);
+        assert_eq!((packet.len(), &packet[20..]), (whole.len(), &whole[20..]));
+        // Two routers.
+        assert_eq!((packet[8], whole[8]), (38, 40));
+        assert_eq!(checksum(&packet[..20]), 0, "the header has the right checksum");
+    }
+}
+
+#[test]
+fn what_a_router_cuts_is_captured_in_pieces() {
+    let (bytes, delivered) = sent(ETHERNET, "link.right.r", 10, 1400);
+    assert_eq!(delivered, 10);
+    let blocks = read(&bytes);
+    let packets: Vec<_> = blocks.iter().filter_map(Block::packet).map(|(_, _, frame)| &frame[14..]).collect();
+    assert_eq!(packets.len(), 20);
+    for (token, pair) in packets.chunks(2).enumerate() {
+        let whole = real(token as u64, 1400);
+        let length = |packet: &[u8]| usize::from(u16::from_be_bytes([packet[2], packet[3]]));
+        let parts: Vec<u8> = pair.iter().flat_map(|packet| packet[20..length(packet)].to_vec()).collect();
+        assert_eq!(parts, whole[20..]);
+        assert_eq!([pair[0][6] >> 5, pair[1][6] >> 5], [1, 0], "fragments follow the first");
+    }
+}
+
+#[test]
+fn pdus_from_outside_are_whole() {
+    let (bytes, delivered) = sent(CIRCUIT, "link.second.s", 20, 1000);
+    assert_eq!(delivered, 20);
+    let blocks = read(&bytes);
+    let packets: Vec<_> =
+        blocks.iter().filter_map(Block::packet).map(|(_, _, record)| &record[20..]).collect();
+    let own = packets.iter().filter(|pdu| pdu[8 + 20..8 + 22] == 4000_u16.to_be_bytes());
+    let sdus: Vec<_> = own.map(|pdu| engpass_model::wire::aal5::read_pdu(pdu).expect("a good PDU")).collect();
+    assert_eq!(sdus.len(), 20);
+    for (token, sdu) in sdus.iter().enumerate() {
+        assert_eq!(sdu[8..], real(token as u64, 1000));
+    }
+}
+
+/// Packets that are longer than the first line's MTU are cut, and their fragments part.
+#[test]
+fn fragments_on_two_lines_are_captured_with_their_own_bytes() {
+    let frames = |at: &str| {
+        let (bytes, delivered) = sent(PARTED, at, 20, 4000);
+        assert_eq!(delivered, 20);
+        let blocks = read(&bytes);
+        blocks.iter().filter_map(Block::packet).map(|(_, _, frame)| frame[14..].to_vec()).collect::<Vec<_>>()
+    };
+    let all = ["link.one.near", "link.two.near", "link.other.near"].map(frames);
+    assert!(all.iter().all(|frames| frames.len() == 20), "three fragments of each, in turns");
+    for token in 0..20 {
+        let whole = real(token, 4000);
+        let id = (token as u16).to_be_bytes();
+        let mut parts: Vec<&Vec<u8>> = all.iter().flatten().filter(|packet| packet[4..6] == id).collect();
+        parts.sort_by_key(|packet| u16::from_be_bytes([packet[6], packet[7]]) & 0x1fff);
+        let parts: Vec<u8> = parts.iter().flat_map(|packet| packet[20..].to_vec()).collect();
+        assert_eq!(parts, whole[20..]);
+    }
+}
+
+/// The model cuts 1482 bytes behind 20 of a header; of a header of 24 there are 1478 behind it, which the first fragment takes.
+#[test]
+fn a_header_with_options_is_on_every_fragment() {
+    let plain = real(7, 1470);
+    let mut whole = [&plain[..20], &[1; 4], &plain[20..]].concat();
+    whole[0] = 0x46;
+    let heads = [
+        Head { bytes: 1500, more: true, ttl: 9, ..Head::default() },
+        Head { bytes: 22, offset: 1480, ttl: 9, ..Head::default() },
+    ];
+    let fragments = heads.map(|head| {
+        let mut out = Vec::new();
+        passing(&whole, &head, &mut out);
+        out
+    });
+    for fragment in &fragments {
+        assert_eq!((checksum(&fragment[..24]), &fragment[20..24]), (0, &[1; 4][..]));
+        assert_eq!(usize::from(u16::from_be_bytes([fragment[2], fragment[3]])), fragment.len());
+    }
+    assert_eq!([&fragments[0][24..], &fragments[1][24..]].concat(), whole[24..]);
+}

@@ -1,0 +1,351 @@
+//! What tshark says of captures: nothing malformed, no bad checksum, as many packets as the books have, at the instants of the run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use engpass_capture::Limit;
+
+use crate::reader::{Block, read};
+use crate::testbeds::{CIRCUIT, ETHERNET, KYOTO, PARTED, TUNNELS, WAN};
+use crate::{capture, sent};
+
+/// Checksums are checked only on demand.
+const PREFERENCES: [&str; 3] =
+    ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE"];
+
+/// What every packet is asked for. Of a checksum 0 is bad; an expert's severity is an error from here on.
+const FIELDS: [&str; 10] = [
+    "frame.time_epoch",
+    "_ws.malformed",
+    "ip.checksum.status",
+    "udp.checksum.status",
+    "tcp.checksum.status",
+    "_ws.expert.severity",
+    "frame.protocols",
+    "udp.length",
+    "udp.dstport",
+    "eth.type",
+];
+const ERROR: u64 = 0x80_0000;
+
+fn is_there() -> bool {
+    let there = Command::new("tshark").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !there {
+        eprintln!("skipped: there is no tshark");
+    }
+    there
+}
+
+/// A file in the test's own directory.
+struct Written(PathBuf);
+
+impl Written {
+    fn new(name: &str, bytes: &[u8]) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.pcapng"));
+        std::fs::write(&path, bytes).expect("the directory of the test can be written");
+        Self(path)
+    }
+
+    /// What tshark prints of it with these arguments.
+    fn tshark(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("tshark");
+        command.arg("-n").arg("-r").arg(&self.0);
+        for preference in PREFERENCES {
+            command.args(["-o", preference]);
+        }
+        let output = command.args(arguments).env("LC_ALL", "C").output().expect("tshark is there");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{error}");
+        String::from_utf8(output.stdout).expect("tshark prints text")
+    }
+
+    fn fields(&self, fields: &[&str]) -> Vec<String> {
+        let mut arguments = vec!["-T", "fields"];
+        arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
+        self.tshark(&arguments).lines().map(str::to_owned).collect()
+    }
+
+    /// Packets that a display filter lets pass.
+    fn count(&self, filter: &str) -> usize {
+        self.tshark(&["-Y", filter, "-T", "fields", "-e", "frame.number"]).lines().count()
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the next run, which writes it anew.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A file with which nothing is wrong, and what tshark says of every packet.
+struct Fine {
+    file: Written,
+    rows: Vec<Vec<String>>,
+}
+
+impl Fine {
+    /// Packets that have this value in a field, or, of `frame.protocols`, this protocol.
+    fn with(&self, field: &str, value: &str) -> usize {
+        let column = FIELDS.iter().position(|known| *known == field).expect("it was asked for");
+        self.rows.iter().filter(|row| row[column].split([':', ',']).any(|known| known == value)).count()
+    }
+}
+
+impl std::ops::Deref for Fine {
+    type Target = Written;
+    fn deref(&self) -> &Written {
+        &self.file
+    }
+}
+
+/// Nothing is wrong with it, and tshark sees the packets of the file at their instants.
+#[track_caller]
+fn fine(name: &str, bytes: &[u8]) -> Fine {
+    let file = Written::new(name, bytes);
+    let rows: Vec<Vec<String>> =
+        file.fields(&FIELDS).iter().map(|line| line.split('\t').map(str::to_owned).collect()).collect();
+    let blocks = read(bytes);
+    let packets: Vec<_> = blocks.iter().filter_map(Block::packet).collect();
+    assert_eq!(rows.len(), packets.len(), "{name}");
+    for (number, (row, (_, at, _))) in rows.iter().zip(packets).enumerate() {
+        let at = format!("{}.{:09}", at / 1_000_000_000, at % 1_000_000_000);
+        let good = row[2..5].iter().flat_map(|status| status.split(',')).all(|status| status != "0");
+        let severities = row[5].split(',').filter(|severity| !severity.is_empty());
+        let mild = severities
+            .map(|severity| severity.parse::<u64>().expect("a number"))
+            .all(|severity| severity < ERROR);
+        assert!(row[0] == at && row[1].is_empty() && good && mild, "{name}, packet {}: {row:?}", number + 1);
+    }
+    Fine { file, rows }
+}
+
+#[test]
+fn ethernet_is_read() {
+    if !is_there() {
+        return;
+    }
+    for link in ["left", "trunk", "right"] {
+        let (outcome, told, bytes) =
+            capture(ETHERNET, &[], (&format!("link.{link}"), None), Limit::default());
+        assert_eq!(told.packets, sent(&outcome, link));
+        let file = fine(link, &bytes);
+        assert!(file.count("tcp.flags.syn == 1") >= 4, "two connections open");
+        let (whole, cut) =
+            (file.count("ip.frag_offset == 0 && ip.flags.mf == 1"), file.with("udp.length", "4008"));
+        assert!(whole > 10 && cut > 10, "{link}: {whole} first fragments, {cut} datagrams");
+        assert_eq!(
+            file.with("frame.protocols", "vlan"),
+            if link == "trunk" { told.packets as usize } else { 0 }
+        );
+        if link == "trunk" {
+            assert_eq!(file.count("vlan.priority == 5"), file.count("ip.dsfield.dscp == 40"));
+            assert!(file.count("vlan.priority == 5") > 10);
+        }
+        // Routers take one off, switches none.
+        let ttl = if link == "right" { 63 } else { 64 };
+        assert_eq!(file.count(&format!("ip.src == 10.64.0.1 && ip.ttl != {ttl}")), 0);
+    }
+}
+
+#[test]
+fn fragments_cut_on_the_way_are_put_together() {
+    if !is_there() {
+        return;
+    }
+    let (_, told, bytes) = capture(ETHERNET, &[], ("link.right.r", None), Limit::default());
+    let file = fine("cut", &bytes);
+    // 4000 bytes and the header in pieces of 976: of three packets of 1480, 1480 and 1048 bytes come six.
+    assert_eq!(file.count("frame.len > 1014"), 0);
+    let datagrams = file.with("udp.length", "4008");
+    let fragments = file.count("ip.flags.mf == 1 || ip.frag_offset > 0");
+    assert!(
+        datagrams > 10 && (6 * datagrams..6 * (datagrams + 2)).contains(&fragments),
+        "{datagrams} {fragments}"
+    );
+    assert!(told.packets as usize > fragments);
+}
+
+#[test]
+fn ways_that_part_and_lines_that_fail_are_read() {
+    if !is_there() {
+        return;
+    }
+    let mut fragments = 0;
+    for link in ["one", "two", "behind", "other", "last", "out"] {
+        let (outcome, told, bytes) = capture(PARTED, &[], (&format!("link.{link}"), None), Limit::default());
+        assert_eq!(told.packets, sent(&outcome, link), "{link}");
+        let file = fine(&format!("parted-{link}"), &bytes);
+        let seen = file.count("ip.frag_offset > 0 || ip.flags.mf == 1");
+        assert!(seen > 5, "{link}: {seen} fragments");
+        fragments += if ["one", "two", "other"].contains(&link) { seen } else { 0 };
+        if link == "out" {
+            // What has come by way of the router has passed one more.
+            assert!(file.count("ip.src == 10.64.0.1 && ip.ttl == 62") > 5);
+            assert!(file.count("ip.src == 10.64.0.1 && ip.ttl == 61") > 5);
+            // Whatever way its fragments took, a datagram is put together.
+            assert!(file.with("udp.length", "4008") > 5);
+        }
+    }
+    let (_, _, bytes) = capture(PARTED, &[], ("link.in.a", None), Limit::default());
+    let sent = fine("parted-in", &bytes).count("ip.frag_offset > 0 || ip.flags.mf == 1");
+    assert!((fragments..fragments + 5).contains(&sent), "{sent} fragments are sent, {fragments} pass");
+}
+
+/// tshark puts the fragments of outer packets together, checks the GRE checksum of what it gets, and finds the packets of the hosts.
+#[test]
+fn packets_in_tunnels_are_read() {
+    if !is_there() {
+        return;
+    }
+    for link in ["in", "one", "two", "cells", "out"] {
+        let at = format!("link.{link}");
+        // Cells of incomplete PDUs are no packets.
+        let form = (link == "cells").then_some("ip");
+        let (outcome, told, bytes) = capture(TUNNELS, &[], (&at, form), Limit::default());
+        let file = fine(&format!("tunnels-{link}"), &bytes);
+        if link != "cells" {
+            assert_eq!(told.packets, sent(&outcome, link), "{link}");
+        }
+        let datagrams = file.with("udp.length", "4008");
+        assert!(datagrams > 10, "{link}: {datagrams} datagrams");
+        let (gre, fragments) =
+            (file.count("gre && ip.proto == 4"), file.count("ip.flags.mf == 1 && ip.proto == 47"));
+        if ["in", "out"].contains(&link) {
+            assert_eq!((gre, fragments), (0, 0), "{link}");
+            continue;
+        }
+        // Each datagram comes in three packets of the host.
+        assert!(gre >= 3 * datagrams && fragments > 2 * datagrams, "{link}: {gre} and {fragments}");
+        let text = file.tshark(&["-V", "-O", "gre"]);
+        assert!(text.matches("Checksum: 0x").count() >= gre && text.contains("[correct]"), "{link}");
+        assert!(!text.contains("incorrect"), "{link}");
+        assert_eq!(file.count("gre.key != 5"), 0);
+        // The routers at the ends have addresses behind those of the hosts; each router takes one of a time to live.
+        assert_eq!(file.count("gre && !(ip.addr == 10.64.0.3 && ip.addr == 10.64.0.5)"), 0);
+        let ttl =
+            if link == "cells" { "ip.proto == 47 && ip.ttl == 63" } else { "ip.proto == 47 && ip.ttl == 64" };
+        assert!(file.count(ttl) > datagrams, "{link}");
+    }
+}
+
+#[test]
+fn point_to_point_links_are_read() {
+    if !is_there() {
+        return;
+    }
+    let (outcome, told, bytes) = capture(WAN, &[], ("link.thin", None), Limit::default());
+    let file = fine("thin", &bytes);
+    // The outcome counts from the end of the warm-up on.
+    let begin = "frame.time_epoch > 0.1";
+    assert_eq!(file.count(begin) as u64, sent(&outcome, "thin"));
+    assert!(told.packets > sent(&outcome, "thin"));
+    let tcp = outcome.flows[0].1.tcp.expect("it is TCP");
+    let (_, _, fast) = capture(WAN, &[], ("link.fast.a", None), Limit::default());
+    let sender = fine("fast", &fast);
+    // What begins below the end of what was sent before is sent again.
+    let (mut again, mut end) = (0, 0);
+    for line in sender.fields(&["frame.time_epoch", "tcp.seq", "tcp.len"]) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [seq, len] = [1, 2].map(|at| fields[at].parse::<u64>().expect("a number"));
+        let counted = fields[0] > "0.100000000" && len > 0;
+        again += u64::from(counted && seq < end);
+        end = end.max(seq + len);
+    }
+    assert_eq!(again, tcp.retransmitted_segments);
+    assert!(again > 10);
+    assert!(file.count("tcp.options.sack_le") > 0);
+    // Windows are scaled: the receiver of the default profile announces more than 64 KiB.
+    assert!(file.count("tcp.window_size > 65535") > 0);
+}
+
+#[test]
+fn pdus_and_their_crcs_are_read() {
+    if !is_there() {
+        return;
+    }
+    let (outcome, told, bytes) = capture(CIRCUIT, &[], ("link.first.a", None), Limit::default());
+    let file = fine("pdus", &bytes);
+    assert_eq!((told.bad_pdus, told.packets as usize), (0, file.with("frame.protocols", "atm")));
+    let text = file.tshark(&["-V", "-O", "atm"]);
+    assert_eq!(text.matches("AAL5 CRC: ").count() as u64, told.packets);
+    assert_eq!(text.matches(" (correct)").count() as u64, told.packets);
+    // Every cell is in a PDU; those of the last one may not all have left.
+    let cells: u64 =
+        file.fields(&["atm.cells"]).iter().map(|cells| cells.parse::<u64>().expect("a number")).sum();
+    let all = outcome.links[0].1.directions[0].carried.sent();
+    assert!(cells <= all && cells + 192 > all, "{cells} cells of {all}");
+    assert!(file.with("frame.protocols", "tcp") >= 5 && file.with("udp.length", "20008") >= 5);
+    // Behind the switch some lack cells.
+    let (_, behind, bytes) = capture(CIRCUIT, &[], ("link.second.s", None), Limit::default());
+    assert!(behind.bad_pdus > 0);
+    fine("pdus-behind", &bytes);
+}
+
+#[test]
+fn every_encapsulation_is_read() {
+    if !is_there() {
+        return;
+    }
+    for (encapsulation, protocol) in [
+        ("llc-snap", "llc"),
+        ("vc-mux", "atm"),
+        ("bridged-llc", "eth"),
+        ("bridged-vc-mux", "eth"),
+        ("pppoa-vc-mux", "ppp"),
+        ("pppoa-llc", "ppp"),
+        ("pppoe-llc", "pppoes"),
+        ("pppoe-vc-mux", "pppoes"),
+        ("lane", "lane"),
+    ] {
+        let overrides =
+            [("circuit.vc.encapsulation", encapsulation), ("circuit.other.encapsulation", encapsulation)];
+        for form in [None, Some("ip")] {
+            let (_, told, bytes) = capture(CIRCUIT, &overrides, ("link.first", form), Limit::default());
+            let file = fine(&format!("{encapsulation}-{}", form.unwrap_or("pdus")), &bytes);
+            assert_eq!(told.bad_pdus, 0);
+            assert!(
+                file.with("frame.protocols", "tcp") >= 5 && file.with("udp.length", "20008") >= 5,
+                "{encapsulation}"
+            );
+            if form.is_none() {
+                assert!(file.with("frame.protocols", protocol) > 10, "{encapsulation}");
+                // Cells of the generator: UDP to the port that discards, or a frame of a type for experiments.
+                let generated = file.with("udp.dstport", "9") + file.with("eth.type", "0x88b5");
+                assert!(generated > 100, "{encapsulation}: {generated}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cells_are_read() {
+    if !is_there() {
+        return;
+    }
+    let overrides = [("run.duration", "60 ms"), ("traffic.stream.message", "9 kB")];
+    for link in ["sender", "receiver"] {
+        let at = format!("link.{link}");
+        let (outcome, told, bytes) = capture(KYOTO, &overrides, (&at, Some("cells")), Limit::default());
+        assert_eq!(told.packets, sent(&outcome, link), "{link}");
+        let file = fine(&format!("cells-{link}"), &bytes);
+        assert_eq!(file.count("atm.vci >= 32 && atm.payload_type <= 3") as u64, told.packets);
+        assert!(file.count("atm.payload_type == 1") > 0);
+    }
+}
+
+/// tshark checks the header error control of a whole cell where it is told that one is there; it takes the payload for OAM then.
+#[test]
+fn raw_cells_have_the_right_header_error_control() {
+    if !is_there() {
+        return;
+    }
+    let (outcome, told, bytes) = capture(CIRCUIT, &[], ("link.second", Some("raw-cells")), Limit::default());
+    assert_eq!(told.packets, sent(&outcome, "second"));
+    let file = Written::new("raw", &bytes);
+    let user = r#"uat:user_dlts:"User 0 (DLT=147)","atm_oam_cell","0","","0","""#;
+    let text = file.tshark(&["-o", user, "-V", "-O", "atm"]);
+    let right =
+        text.lines().filter(|line| line.contains("Header Error Check") && line.ends_with("(correct)"));
+    assert_eq!(right.count() as u64, told.packets);
+}

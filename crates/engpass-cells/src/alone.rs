@@ -1,0 +1,214 @@
+//! A line that one generator has for itself: when its cells leave, without a queue.
+
+use super::{Cells, Doing};
+use engpass_model::time::{Pace, Stepper};
+
+/// A line whose only cells are bursts with more than a slot from cell to cell. Only the first cells of a burst may meet one: the last
+/// of the burst before.
+#[derive(Clone, Debug)]
+pub struct Alone {
+    slot: Pace,
+    /// A slot, rounded up, and by how much.
+    slot_up: u64,
+    slot_rounding: u64,
+    /// Start of the busy period, and cells of it.
+    base: u64,
+    n: u64,
+    /// When the last cell has left, rounded up by `rounding`.
+    last_end: u64,
+    rounding: u64,
+    /// The rest of a burst that has met one.
+    behind: Option<Cells>,
+    /// Cells that have passed.
+    passed: u64,
+    /// By how much those that waited took less than whole slots, each rounded up; and the same in parts of a picosecond. They may wrap around.
+    less: (u64, u64),
+    /// Cells that leave by then are counted.
+    end: u64,
+    /// Those that do not; and when the last of the others leaves, 0 where there is none.
+    late: u64,
+    last_in_time: u64,
+}
+
+impl Alone {
+    pub(super) fn new(slot: Pace, end: u64) -> Self {
+        let mut one = Stepper::new(slot);
+        one.seek(1);
+        Self {
+            slot,
+            slot_up: one.after(),
+            slot_rounding: one.rounding(),
+            base: 0,
+            n: 0,
+            last_end: 0,
+            rounding: 0,
+            behind: None,
+            passed: 0,
+            less: (0, 0),
+            end,
+            late: 0,
+            last_in_time: 0,
+        }
+    }
+
+    /// The next burst: as it leaves the line, up to where its rest is left for [`Self::behind_into`].
+    #[inline]
+    pub(super) fn pass(&mut self, burst: &mut Cells) {
+        if burst.base > self.last_end { self.find_free(burst) } else { self.meet(burst) }
+    }
+
+    /// Put what is left of the burst that has passed in the place of `cells`. Whether there is something.
+    #[inline]
+    pub(super) fn behind_into(&mut self, cells: &mut Cells) -> bool {
+        let any = self.behind.is_some();
+        if any {
+            *cells = self.behind.take().expect("it is there");
+        }
+        any
+    }
+
+    /// Every cell finds the line free.
+    #[inline]
+    fn find_free(&mut self, cells: &mut Cells) {
+        let (base, last) = (cells.base + self.slot_up, cells.last + self.slot_up);
+        (self.base, self.n) = (cells.last, 1);
+        (cells.base, cells.last) = (base, last);
+        self.count(cells);
+        (self.last_end, self.rounding) = (last, self.slot_rounding);
+    }
+
+    /// The first cells wait.
+    #[cold]
+    #[inline(never)]
+    fn meet(&mut self, burst: &mut Cells) {
+        let (n, mut count) = (self.n + 1, 0);
+        let (mut last_end, mut rounding) = (self.last_end, self.rounding);
+        let mut ends = Stepper::new(self.slot);
+        while count < burst.count && burst.nth(count) <= last_end {
+            count += 1;
+            ends.seek(self.n + count);
+            (last_end, rounding) = (self.base + ends.after(), ends.rounding());
+        }
+        self.n += count;
+        self.less.0 = self.less.0.wrapping_add(count * self.slot_up - (last_end - self.last_end));
+        let rounded = (count * self.slot_rounding).wrapping_sub(rounding.wrapping_sub(self.rounding));
+        self.less.1 = self.less.1.wrapping_add(rounded);
+        let mut rest = Cells { n: burst.n + count, count: burst.count - count, ..*burst };
+        *burst = Cells { base: self.base, n, pace: self.slot, count, last: last_end, ..*burst };
+        self.count(burst);
+        (self.last_end, self.rounding) = (last_end, rounding);
+        if rest.count > 0 {
+            self.find_free(&mut rest);
+            self.behind = Some(rest);
+        }
+    }
+
+    /// These leave next.
+    #[inline]
+    fn count(&mut self, left: &Cells) {
+        if left.last > self.end {
+            self.count_late(left);
+        }
+        self.passed += left.count;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_late(&mut self, left: &Cells) {
+        let counted = left.count_until(self.end);
+        if counted > 0 {
+            self.last_in_time = left.nth(counted - 1);
+        } else if self.late == 0 {
+            self.last_in_time = self.last_end;
+        }
+        self.late += left.count - counted;
+    }
+
+    /// Cells that have left by the end, and when the last of them has.
+    pub fn sent(&self) -> (u64, Option<u64>) {
+        let last = if self.late > 0 { self.last_in_time } else { self.last_end };
+        (self.passed - self.late, (last > 0).then_some(last))
+    }
+
+    /// For how long it was idle before the last of its cells, as [`super::Outlet::idle`].
+    pub fn idle(&self) -> (u64, u64) {
+        // All the time that no cell has taken; and so with what is rounded, but for the last end.
+        let busy = (self.passed * self.slot_up).wrapping_sub(self.less.0);
+        let rounded = (self.passed * self.slot_rounding).wrapping_sub(self.less.1);
+        (self.last_end - busy, rounded - self.rounding)
+    }
+
+    /// What it does at `at`, up to which all cells have come and no further.
+    pub fn doing(&self, at: u64) -> Doing {
+        Doing::of(self.slot, self.base, self.last_end, self.rounding, at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Channel, Fifo, FrameId, Generator, Inputs, Loss, Outlet, Rule};
+    use super::*;
+    use engpass_model::random::Stream;
+    use engpass_model::source::on_off::Lengths;
+    use proptest::prelude::*;
+
+    /// When cells left, and for how long the line was idle.
+    #[derive(Default)]
+    struct Seen {
+        sent: Vec<u64>,
+        idle: (u64, u64),
+    }
+
+    impl Outlet for Seen {
+        fn sent(&mut self, cells: Cells) {
+            self.sent.extend((0..cells.count).map(|k| cells.nth(k)));
+        }
+        fn lost(&mut self, _: &Cells, _: u64, _: Loss) {}
+        fn idle(&mut self, ps: u64, rounding: u64) {
+            self.idle = (self.idle.0 + ps, self.idle.1 + rounding);
+        }
+        fn policed(&mut self, _: &Cells, _: u64) {}
+        fn waiting(&mut self, _: FrameId, _: usize, _: u64) {}
+        fn gathers_until(&self) -> u64 {
+            0
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_for_itself_is_one_with_a_queue(
+            slot in (50u128..400, 1u128..7),
+            more in 1u128..200,
+            on in 1u64..2000,
+            off in 1u64..1000,
+            exponential: bool,
+            end in 1u64..20_000,
+            seed: u64,
+        ) {
+            let slot = Pace::new(slot.0, slot.1);
+            let pace = Pace::new(u128::from(slot.after(1)) * 3 + more, 3);
+            prop_assume!(pace.takes_more_than(slot.after(1)));
+            let lengths = if exponential { Lengths::Exponential } else { Lengths::Fixed };
+            let random = Stream::new(seed, "test");
+            let generator = Generator::bursts((0, 0), pace, (seed % 300, end), (on, off), lengths, random);
+            let mut line = Fifo::unbounded(slot);
+            let mut queued = Seen::default();
+            let mut channels = [Channel::generated(generator.clone())];
+            line.advance(end, Inputs::new(&mut channels), &mut [Rule::default()], &mut queued);
+
+            let mut alone = Seen::default();
+            let mut through = generator.clone().through(slot, end).shifted(7);
+            while let Some(cells) = through.next_cells() {
+                prop_assert_eq!(cells.last, cells.base + cells.pace.after(cells.n + cells.count - 1));
+                alone.sent(Cells { base: cells.base - 7, last: cells.last - 7, ..cells });
+            }
+            prop_assert_eq!(&alone.sent, &queued.sent);
+            let line_alone = through.line().unwrap();
+            prop_assert_eq!(line_alone.idle(), queued.idle);
+            prop_assert_eq!(line_alone.doing(end), line.doing(end));
+            let sent: Vec<_> = queued.sent.iter().copied().filter(|at| *at <= end).collect();
+            prop_assert_eq!(line_alone.sent(), (sent.len() as u64, sent.last().copied()));
+            prop_assert_eq!(generator.all_made(end), Some(queued.sent.len() as u64));
+        }
+    }
+}

@@ -1,0 +1,585 @@
+//! Trains of cells on their way to a queue.
+
+mod walk;
+
+pub(super) use walk::Walk;
+
+use std::collections::VecDeque;
+
+use super::cells::Pattern;
+use super::{Cells, Generator, Piece};
+use engpass_model::time::{Pace, Stepper};
+use walk::Leaps;
+
+/// Pieces that a channel has room for from the beginning: those of a shared line of OC-3c in 10 ms.
+const PIECES: usize = 256;
+
+/// Trains that arrive at one queue from one transmitter, in order of time.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    /// Trains with cells that were not taken: of each its next cell, and how many of them are in `pieces`. That of the current
+    /// run may be out of date.
+    trains: VecDeque<Cells>,
+    /// Number of the first of them.
+    first: u32,
+    /// What comes behind the current piece.
+    pieces: VecDeque<Piece>,
+    /// The cells of the current run, none if nothing is announced; but the last instant is that of its train.
+    current: Cells,
+    /// Number of its train.
+    train: u32,
+    /// What comes behind the current run in its piece.
+    pattern: Pattern,
+    /// Cells of that train behind the current run.
+    rest: u64,
+    /// Walks the cells of the current run, if it has more than one.
+    walk: Stepper,
+    /// Steps over some places, at the pace of the last walk along a pattern.
+    leaps: Leaps,
+    /// Arrival of the first cell that was not taken; `u64::MAX` when none is announced.
+    head: u64,
+    /// Arrival of the last cell that was announced.
+    last: u64,
+    generator: Option<Generator>,
+}
+
+impl Channel {
+    /// An empty channel; most of its records will be at `usual` pace.
+    pub fn new(usual: Pace) -> Self {
+        Self {
+            trains: VecDeque::new(),
+            first: 0,
+            pieces: VecDeque::new(),
+            current: Cells::none(usual),
+            train: 0,
+            pattern: Pattern::default(),
+            rest: 0,
+            walk: Stepper::new(usual),
+            leaps: Leaps::default(),
+            head: u64::MAX,
+            last: 0,
+            generator: None,
+        }
+    }
+
+    /// A channel that a generator fills for ever: its cells need no announcement.
+    pub fn generated(generator: Generator) -> Self {
+        let pace = generator.pace();
+        let mut channel = Self { generator: Some(generator), ..Self::new(pace) };
+        channel.refill();
+        channel
+    }
+
+    /// Whether all cells of this channel are known in advance.
+    pub fn is_generated(&self) -> bool {
+        self.generator.is_some()
+    }
+
+    /// What fills it, if a generator does.
+    pub fn generator(&self) -> Option<&Generator> {
+        self.generator.as_ref()
+    }
+
+    /// Nothing more will be taken: what is left to draw is drawn, for its counts alone.
+    pub fn draw_all(&mut self) {
+        self.generator.iter_mut().for_each(Generator::give_all);
+    }
+
+    /// Whether a generator fills it whose cells are evenly spaced from the first to the last.
+    pub fn is_even(&self) -> bool {
+        self.generator.as_ref().is_some_and(Generator::is_even)
+    }
+
+    /// The least time between two cells of one record of its generator, in picoseconds; 0 without one.
+    pub fn generated_pace(&self) -> u64 {
+        self.generator.as_ref().map_or(0, |generator| generator.pace().at_least())
+    }
+
+    /// Announce cells, which come after all that were announced before.
+    #[inline]
+    pub fn announce(&mut self, cells: Cells) {
+        debug_assert_eq!(cells.last, cells.base + cells.pace.after(cells.n + cells.count - 1));
+        self.last = cells.last;
+        if self.current.count == 0 {
+            (self.current, self.rest, self.train) = (cells, 0, self.first);
+            self.open();
+        } else if self.pieces.is_empty() && !self.pattern.any() && self.current.goes_on_with(&cells) {
+            let single = self.current.count == 1;
+            self.current.extend(&cells);
+            if single {
+                // The walk has not stood on a record of one cell.
+                self.open();
+            }
+        } else if !self.extend_last(&cells) {
+            let train = self.first.wrapping_add(self.trains.len() as u32);
+            self.pieces.push_back(Piece::run(cells.n, cells.count, train));
+            self.trains.push_back(cells);
+        }
+    }
+
+    /// Say with the last piece also what `cells` say, if they go on with it.
+    fn extend_last(&mut self, cells: &Cells) -> bool {
+        let Some(piece) = self.pieces.back_mut() else { return false };
+        let place = piece.train().wrapping_sub(self.first) as usize;
+        let is_current = self.rest > 0 && piece.train() == self.train;
+        let train = &mut self.trains[place];
+        if is_current {
+            let cell = self.current.cell + self.current.step() * self.current.count as u32;
+            (train.cell, train.count) = (cell, self.rest);
+        }
+        if (train.base, train.pace) != (cells.base, cells.pace)
+            || !piece.ends_before(cells.n)
+            || !train.comes_before(cells)
+        {
+            return false;
+        }
+        piece.grow(cells.count);
+        train.extend(cells);
+        if is_current {
+            self.rest = train.count;
+            self.current.last = cells.last;
+        }
+        true
+    }
+
+    /// Announce `trains` in `pieces`, all `later` picoseconds later. They come after all that were announced before.
+    pub fn announce_along(&mut self, trains: &[Cells], pieces: &[Piece], later: u64) {
+        let Some(last) = pieces.last() else { return };
+        self.last = trains[last.train() as usize].last + later;
+        let number = self.first.wrapping_add(self.trains.len() as u32);
+        if self.pieces.capacity() == 0 {
+            self.pieces.reserve(PIECES);
+        }
+        self.trains.extend(trains.iter().map(|train| train.shifted(later)));
+        self.pieces.extend(pieces.iter().map(|piece| piece.renumbered(number)));
+        if self.current.count == 0 {
+            self.rest = 0;
+            self.next_piece();
+        }
+    }
+
+    /// Arrival of the next cell, `u64::MAX` when none is announced.
+    #[inline]
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Arrival of the last announced cell; everything later is still open.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The record whose first cell is the next one: cells that follow each other at a constant pace.
+    ///
+    /// # Panics
+    /// When nothing is announced.
+    #[inline]
+    pub fn front(&self) -> Cells {
+        assert!(self.current.count > 0, "a channel with a head has a record");
+        Cells { last: self.current_last(), ..self.current }
+    }
+
+    /// The circuit of the next cell.
+    #[inline]
+    pub(super) fn vc(&self) -> super::VcId {
+        self.current.vc
+    }
+
+    #[inline]
+    fn current_last(&self) -> u64 {
+        let Cells { base, n, pace, count, last, .. } = self.current;
+        if self.rest == 0 { last } else { base + pace.after(n + count - 1) }
+    }
+
+    /// Whether cells of the train of the next one may come after `instant`.
+    #[inline]
+    pub(super) fn reaches_behind(&self, instant: u64) -> bool {
+        self.current.last > instant
+    }
+
+    /// Take the cells of the front record that arrive at or before `until`: how many.
+    pub fn take_front_until(&mut self, until: u64) -> u64 {
+        let count = self.front_until(until);
+        self.take_many(count);
+        count
+    }
+
+    /// Take the next `count` cells, at most those of the front record.
+    pub fn take_many(&mut self, count: u64) {
+        self.pass_over(count);
+        if self.current.count > 0 {
+            self.open();
+        } else {
+            self.next_piece();
+        }
+    }
+
+    #[inline]
+    fn pass_over(&mut self, count: u64) {
+        let current = &mut self.current;
+        current.n += count;
+        current.count -= count;
+        current.cell += current.step() * count as u32;
+    }
+
+    /// Take the cells of the front record that arrive at or before `until`, at least one, calling `each` with the
+    /// arrival of every one.
+    ///
+    /// # Panics
+    /// When nothing is announced.
+    #[inline]
+    pub fn take_until(&mut self, until: u64, mut each: impl FnMut(u64)) {
+        let Cells { base, count, .. } = self.current;
+        assert!(count > 0, "a channel with a head has a record");
+        let mut taken = 0;
+        let mut head = self.head;
+        let more = loop {
+            each(head);
+            taken += 1;
+            if taken == count {
+                break false;
+            }
+            self.walk.step();
+            head = base + self.walk.after();
+            if head > until {
+                break true;
+            }
+        };
+        self.pass_over(taken);
+        if more {
+            self.head = head;
+        } else {
+            self.next_piece();
+        }
+    }
+
+    /// How many cells of the front record arrive at or before `until`.
+    pub fn front_until(&self, until: u64) -> u64 {
+        if until < self.head { 0 } else { self.current.count_until(until) }
+    }
+
+    /// Take the cells of the front train that arrive at or before `until`, at least one, up to where another train comes between:
+    /// how many, and the place of the last one.
+    pub(super) fn take_train(&mut self, until: u64) -> (u64, u64) {
+        let Cells { base, pace, last, .. } = self.current;
+        let end = pace.ended_within(until.min(last) - base);
+        let mut total = 0;
+        loop {
+            let behind = self.current.n + self.current.count;
+            if behind - 1 > end {
+                let count = end + 1 - self.current.n;
+                self.take_many(count);
+                return (total + count, end);
+            }
+            total += self.current.count;
+            self.pass_over(self.current.count);
+            let mut last = behind - 1;
+            let behind = self.pattern.take_until(end);
+            let mut count = behind.count();
+            if count > 0 {
+                last = behind.last();
+            }
+            if !self.pattern.any() {
+                // What is behind the end of the ring is looked at when this has been taken.
+                let (mut whole, (next, _)) = (0, self.pieces.as_slices());
+                for next in next {
+                    if count == self.rest || next.train() != self.train || next.last() > end {
+                        break;
+                    }
+                    (count, last) = (count + next.count(), next.last());
+                    whole += 1;
+                }
+                self.pieces.drain(..whole);
+            }
+            total += count;
+            self.current.cell += self.current.step() * count as u32;
+            self.is_rest_without(count);
+            let goes_on = self.next_is_of_train() && self.next_place() <= end;
+            if !goes_on {
+                self.next_piece();
+                return (total, last);
+            }
+            self.next_of_train();
+        }
+    }
+
+    /// Whether what comes next, behind the current run, is of the same train.
+    #[inline]
+    fn next_is_of_train(&self) -> bool {
+        self.rest > 0
+            && (self.pattern.any() || self.pieces.front().is_some_and(|next| next.train() == self.train))
+    }
+
+    /// Place of what comes next, behind the current run, where there is something.
+    #[inline]
+    fn next_place(&self) -> u64 {
+        if self.pattern.any() {
+            self.pattern.first()
+        } else {
+            self.pieces.front().map_or(u64::MAX, Piece::first)
+        }
+    }
+
+    /// `count` cells of the train are no longer behind the current run.
+    #[inline]
+    fn is_rest_without(&mut self, count: u64) {
+        self.rest -= count;
+        if self.rest == 0 && count > 0 {
+            let place = self.train.wrapping_sub(self.first) as usize;
+            self.trains[place].count = 0;
+            self.retire();
+        }
+    }
+
+    /// The next run is of the same train: it is current.
+    #[inline]
+    fn next_of_train(&mut self) {
+        (self.current.n, self.current.count) = if self.pattern.any() {
+            self.pattern.take_run()
+        } else {
+            let piece = self.pieces.pop_front().expect("a train with a rest has a piece");
+            let (n, count, pattern) = piece.opened();
+            self.pattern = pattern;
+            (n, count)
+        };
+        self.is_rest_without(self.current.count);
+    }
+
+    fn next_piece(&mut self) {
+        if self.pattern.any() {
+            self.next_of_train();
+            self.open();
+            return;
+        }
+        let Some(piece) = self.pieces.front() else {
+            self.head = u64::MAX;
+            self.refill();
+            return;
+        };
+        if self.rest > 0 && piece.train() == self.train {
+            self.next_of_train();
+        } else {
+            if self.rest > 0 {
+                let place = self.train.wrapping_sub(self.first) as usize;
+                (self.trains[place].cell, self.trains[place].count) = (self.current.cell, self.rest);
+            }
+            let number = piece.train();
+            let (n, count, pattern) = piece.opened();
+            self.pieces.pop_front();
+            let train = &mut self.trains[number.wrapping_sub(self.first) as usize];
+            self.rest = train.count - count;
+            train.count = self.rest;
+            self.current = Cells { n, count, ..*train };
+            (self.train, self.pattern) = (number, pattern);
+            self.retire();
+        }
+        self.open();
+    }
+
+    /// Forget the first trains if nothing of them is left.
+    #[inline]
+    fn retire(&mut self) {
+        while self.trains.front().is_some_and(|train| train.count == 0) {
+            self.trains.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+    }
+
+    /// All that was announced is taken: the next train is the generator's, if there is one.
+    #[inline(never)]
+    fn refill(&mut self) {
+        if self.draw() {
+            self.open();
+        }
+    }
+
+    /// The current run is the generator's next train. Whether there is one.
+    #[inline]
+    fn draw(&mut self) -> bool {
+        let any = self.generator.as_mut().is_some_and(|generator| generator.next_into(&mut self.current));
+        if any {
+            (self.last, self.rest, self.train) = (self.current.last, 0, self.first);
+        }
+        any
+    }
+
+    #[inline]
+    fn open(&mut self) {
+        let Cells { base, n, pace, count, last, .. } = self.current;
+        if count == 1 && self.rest == 0 {
+            self.head = last;
+            return;
+        }
+        self.walk.seek_at(pace, n);
+        self.head = base + self.walk.after();
+    }
+
+    /// The cells that an even generator has left.
+    pub(super) fn evenly(&self) -> Option<Cells> {
+        (self.current.count > 0).then_some(self.current)
+    }
+
+    /// These are the cells that are left, and where a walk along them stands.
+    pub(super) fn replace(&mut self, cells: Cells, (walk, head): (Stepper, u64)) {
+        (self.current, self.walk, self.head) = (cells, walk, head);
+    }
+
+    /// The train whose cells come next, where its current piece begins.
+    #[inline]
+    pub(super) fn train(&self) -> &Cells {
+        &self.current
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Inputs;
+    use super::*;
+
+    fn cells(base: u64, n: u64, count: u64) -> Cells {
+        let pace = Pace::new(25, 10);
+        let last = base + pace.after(n + count - 1);
+        Cells {
+            base,
+            n,
+            pace,
+            count,
+            last,
+            vc: 0,
+            frame: 1,
+            cell: n as u32,
+            of: 100,
+            clp: false,
+            efci: false,
+        }
+    }
+
+    #[test]
+    fn a_channel_walks_its_records() {
+        let mut channel = Channel::new(Pace::new(25, 10));
+        channel.announce(cells(100, 0, 3));
+        channel.announce(cells(100, 3, 1));
+        channel.announce(cells(200, 0, 1));
+        let mut seen = Vec::new();
+        while channel.head() != u64::MAX {
+            channel.take_until(u64::MAX, |at| seen.push(at));
+        }
+        assert_eq!(seen, [100, 103, 105, 108, 200]);
+        assert_eq!(channel.last(), 200);
+    }
+
+    /// Two trains of five and three cells at 10 ps, in turns: A A B A B B A A.
+    fn in_turns() -> Channel {
+        let train = |frame, n, count, last| Cells {
+            frame,
+            n,
+            count,
+            last,
+            cell: 7,
+            of: 7 + count as u16,
+            pace: Pace::new(10, 1),
+            ..cells(0, 0, 1)
+        };
+        let trains = [train(1, 1, 5, 80), train(2, 3, 3, 60)];
+        let pieces = [(1, 2, 0), (3, 1, 1), (4, 1, 0), (5, 2, 1), (7, 2, 0)];
+        let pieces = pieces.map(|(n, count, train)| Piece::run(n, count, train));
+        let mut channel = Channel::new(Pace::new(25, 10));
+        channel.announce_along(&trains, &pieces, 1000);
+        assert_eq!(channel.last(), 1080);
+        channel
+    }
+
+    #[test]
+    fn trains_come_between_each_other() {
+        let mut channel = in_turns();
+        // What is announced goes on with the last piece, or is a train of its own.
+        let next = channel.trains[0];
+        channel.announce(Cells { n: 9, count: 1, cell: 12, of: 13, last: 1090, ..next });
+        channel.announce(Cells { n: 11, count: 1, cell: 0, of: 1, last: 1110, frame: 3, ..next });
+        let mut seen = Vec::new();
+        while channel.head() != u64::MAX {
+            let front = channel.front();
+            let mut cell = front.cell;
+            channel.take_until(u64::MAX, |at| {
+                seen.push((at, front.frame, cell));
+                cell += 1;
+            });
+            assert_eq!(front.last, seen.last().expect("a record has a cell").0);
+        }
+        let ats: Vec<_> = seen.iter().map(|seen| seen.0).collect();
+        assert_eq!(ats, [1010, 1020, 1030, 1040, 1050, 1060, 1070, 1080, 1090, 1110]);
+        let frames: Vec<_> = seen.iter().map(|seen| (seen.1, seen.2)).collect();
+        let expected = [(1, 7), (1, 8), (2, 7), (1, 9), (2, 8), (2, 9), (1, 10), (1, 11), (1, 12), (3, 0)];
+        assert_eq!(frames, expected);
+        assert!(channel.trains.is_empty() && channel.pieces.is_empty());
+    }
+
+    #[test]
+    fn a_train_is_taken_up_to_where_another_comes_between() {
+        let mut channel = in_turns();
+        assert_eq!(channel.take_train(1010), (1, 1));
+        assert_eq!(channel.take_train(2000), (1, 2));
+        assert_eq!((channel.front().frame, channel.head()), (2, 1030));
+        // Of the next train too, to its end.
+        assert_eq!([channel.take_train(2000), channel.take_train(2000)], [(1, 3), (1, 4)]);
+        assert_eq!([channel.take_train(2000), channel.take_train(1070)], [(2, 6), (1, 7)]);
+        assert_eq!((channel.front().cell, channel.front().ends_frame()), (11, true));
+    }
+
+    #[test]
+    fn a_walk_ends_with_its_train() {
+        let mut channel = Channel::new(Pace::new(25, 10));
+        let train = Cells { count: 4, last: 100, ..cells(0, 1, 1) };
+        let train = Cells { pace: Pace::new(10, 1), ..train };
+        let pieces = [(1, 1), (3, 2), (10, 1)].map(|(n, count)| Piece::run(n, count, 0));
+        channel.announce_along(&[train], &pieces, 0);
+        channel.announce(Cells { frame: 2, ..cells(500, 0, 1) });
+        let mut walk = channel.walk();
+        let mut seen = Vec::new();
+        while walk.head != u64::MAX {
+            seen.push(walk.head);
+            assert_eq!(walk.step(&mut channel), walk.head != u64::MAX);
+        }
+        assert_eq!(seen, [10, 30, 40, 100]);
+        channel.walked(&walk);
+        assert_eq!((channel.front().frame, channel.head()), (2, 500));
+    }
+
+    #[test]
+    fn many_at_once_equal_one_by_one() {
+        for until in 90..130 {
+            let mut channel = Channel::new(Pace::new(25, 10));
+            channel.announce(cells(100, 2, 6));
+            let count = channel.front_until(until);
+            let mut one_by_one = channel.clone();
+            let mut seen = 0;
+            if one_by_one.head() <= until {
+                one_by_one.take_until(until, |at| {
+                    assert!(at <= until);
+                    seen += 1;
+                });
+            }
+            assert_eq!(seen, count);
+            assert!(one_by_one.head() > until);
+            if count > 0 {
+                channel.take_many(count);
+                assert_eq!(channel.head(), one_by_one.head());
+            }
+        }
+    }
+
+    #[test]
+    fn ties_go_to_the_first_channel() {
+        let pace = Pace::new(25, 10);
+        let mut channels = [Channel::new(pace), Channel::new(pace), Channel::new(pace)];
+        channels[0].announce(cells(50, 0, 1));
+        channels[1].announce(cells(20, 0, 9));
+        channels[2].announce(cells(30, 0, 1));
+        let mut inputs = Inputs::new(&mut channels);
+        let (channel, until) = inputs.earliest().unwrap();
+        // The second may go on to 30 (it wins the tie against the third) but must stop before 50.
+        assert_eq!((channel.head(), until), (20, 30));
+        let mut inputs = Inputs::new(&mut channels[..2]);
+        assert_eq!(inputs.earliest().unwrap().1, 49);
+    }
+}

@@ -1,0 +1,275 @@
+//! A walk along the cells of a train in a tight loop.
+
+use super::super::Cells;
+use super::super::cells::Pattern;
+use super::Channel;
+use engpass_model::time::{Leap, Pace, Stepper};
+
+impl Channel {
+    /// Stand at the next cell, to walk along the cells of its train. What was walked is told to the channel at the end.
+    #[inline]
+    pub(crate) fn walk(&mut self) -> Walk {
+        let Cells { base, n, pace, count, .. } = self.current;
+        if count == 1 && self.rest == 0 {
+            // The walk has not stood on a record of one cell.
+            self.walk.seek_at(pace, n);
+        }
+        self.leaps.at_least_one(&self.walk);
+        let (head, rounding, den) = (base + self.walk.after(), self.walk.rounding(), self.walk.den());
+        let mut walk = Walk { head, base, rounding, den, bits: 0, n, behind: 0, held: 0 };
+        walk.knows_run(n, count);
+        walk
+    }
+
+    /// The walk has come to the end of what it knew: go on with what comes next of the same train. Behind its last cell the walk's head
+    /// is at the end of time.
+    #[inline(never)]
+    pub(crate) fn walk_on(&mut self, walk: &mut Walk) {
+        let (place, pace) = (walk.n, self.current.pace);
+        if walk.bits != 0 {
+            // The next cell it knows is further than a leap.
+            walk.leap_to(walk.bits.trailing_zeros(), pace);
+            return;
+        }
+        if walk.behind == 0 && self.rest == 0 {
+            walk.head = u64::MAX;
+            return;
+        }
+        if !self.tell_rest(walk) {
+            return;
+        }
+        match self.leaps.over(walk.n - place, pace) {
+            Some(leap) => walk.leap(leap),
+            None => walk.stand(pace),
+        }
+    }
+
+    /// What comes next of the train becomes known, if anything does: whether that is so. Where the next cell stands is not asked.
+    fn tell_rest(&mut self, walk: &mut Walk) -> bool {
+        self.is_rest_without(std::mem::take(&mut walk.held));
+        if walk.behind > 0 {
+            self.pass_over(self.current.count - walk.behind);
+            walk.knows_run(self.current.n, walk.behind);
+        } else if self.next_is_of_train() {
+            self.pass_over(self.current.count);
+            let (pattern, count) = if self.pattern.any() {
+                let pattern = std::mem::take(&mut self.pattern);
+                (pattern, pattern.count())
+            } else {
+                let piece = self.pieces.pop_front().expect("a train with a rest has a piece");
+                (piece.as_pattern(), piece.count())
+            };
+            if pattern.any() {
+                // All of it at once. It is still a part of the rest.
+                (self.current.n, self.current.count) = (pattern.first(), count);
+                (walk.n, walk.held) = (self.current.n, self.current.count);
+                walk.bits = pattern.bits >> pattern.bits.trailing_zeros();
+                self.leaps.all(self.current.pace);
+            } else {
+                (self.current.n, self.current.count) = (pattern.n, count);
+                walk.knows_run(pattern.n, count);
+                self.is_rest_without(count);
+            }
+        } else {
+            walk.head = u64::MAX;
+            return false;
+        }
+        true
+    }
+
+    /// Whether the last cell walked past ends its frame. All that come behind it are of others.
+    pub(crate) fn has_ended_frame(&self, walk: &Walk) -> bool {
+        // Cells of what the walk knew are not taken yet.
+        let Cells { cell, count, of, .. } = self.current;
+        walk.bits == 0
+            && walk.behind == 0
+            && (self.current.are_generated() || u64::from(cell) + count == u64::from(of))
+    }
+
+    /// Whether what comes behind a walk that has ended is of the same generator and looks the same, if there is something.
+    pub(crate) fn goes_on(&self) -> bool {
+        let next =
+            self.pieces.front().map(|next| &self.trains[next.train().wrapping_sub(self.first) as usize]);
+        self.current.are_generated()
+            && next.map_or(self.generator.is_some(), |next| self.current.comes_before(next))
+    }
+
+    /// The walk has come to the end of its train: it goes along the next one, if that is of the same generator. Whether there is one.
+    #[inline(never)]
+    pub(crate) fn walk_next(&mut self, walk: &mut Walk) -> bool {
+        if !self.goes_on() {
+            return false;
+        }
+        let pace = self.current.pace;
+        if self.is_generated() && self.pieces.is_empty() {
+            let any = self.draw();
+            if any && self.current.pace == pace {
+                let Cells { base, n, count, .. } = self.current;
+                (walk.base, walk.head, walk.rounding) = (base, base, 0);
+                walk.knows_run(n, count);
+                if n > 0 {
+                    walk.stand(pace);
+                }
+                return true;
+            }
+            if any {
+                self.open();
+            } else {
+                self.pass_over(self.current.count);
+                self.head = u64::MAX;
+            }
+        } else {
+            self.walked(walk);
+        }
+        if self.head == u64::MAX {
+            *walk = Walk::nowhere();
+            return false;
+        }
+        *walk = self.walk();
+        true
+    }
+
+    /// The cells were taken up to where the walk stands.
+    #[inline]
+    pub(crate) fn walked(&mut self, walk: &Walk) {
+        if walk.bits == 0 {
+            self.pass_over(self.current.count);
+            self.is_rest_without(walk.held);
+            self.next_piece();
+            return;
+        }
+        let mut pattern = Pattern { n: walk.n, bits: walk.bits };
+        let (n, count) = pattern.take_run();
+        let count = count + walk.behind;
+        if walk.held > 0 {
+            // It knew a whole pattern: what is left of it is behind a run again.
+            let behind = pattern.count();
+            self.pass_over(self.current.count - count - behind);
+            self.is_rest_without(walk.held - behind);
+            self.pattern = pattern;
+        } else {
+            self.pass_over(self.current.count - count);
+        }
+        (self.current.n, self.current.count) = (n, count);
+        self.walk.stand(walk.head - self.current.base, walk.rounding);
+        self.head = walk.head;
+    }
+}
+
+/// Steps over so many places at once, from 1 on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Leaps([Leap; Leaps::REACH], Option<Pace>);
+
+impl Leaps {
+    /// Steps over more are not known.
+    pub(crate) const REACH: usize = 7;
+
+    /// Know the step over one place of `walk`.
+    #[inline]
+    fn at_least_one(&mut self, walk: &Stepper) {
+        if self.0[0] != walk.unit() {
+            (self.0[0], self.1) = (walk.unit(), None);
+        }
+    }
+
+    /// The step over so many places, if it is known.
+    #[inline]
+    fn over(&self, places: u64, pace: Pace) -> Option<Leap> {
+        let known = places == 1 || places <= Self::REACH as u64 && self.1 == Some(pace);
+        known.then(|| self.0[places as usize - 1])
+    }
+
+    /// Know all steps.
+    #[inline]
+    fn all(&mut self, pace: Pace) {
+        if self.1 != Some(pace) {
+            self.learn(pace);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learn(&mut self, pace: Pace) {
+        (self.0, self.1) = (std::array::from_fn(|before| pace.leap(before as u64 + 1)), Some(pace));
+    }
+}
+
+/// A walk along the cells of a channel in a tight loop, up to the end of a train. It knows a window of 64 places.
+#[derive(Clone)]
+pub(crate) struct Walk {
+    /// Arrival of the next cell; `u64::MAX` behind the last of what can be walked.
+    pub(crate) head: u64,
+    /// As [`Cells::base`].
+    base: u64,
+    pub(crate) rounding: u64,
+    pub(crate) den: u64,
+    /// Cells from the next one on, itself in the lowest bit; none when [`Channel::walk_on`] is to be asked.
+    pub(crate) bits: u64,
+    /// Place of the next cell, or of the last one when there is none.
+    pub(crate) n: u64,
+    /// Cells that follow behind the window without a gap.
+    behind: u64,
+    /// Cells of the window that its channel takes for such as are behind the current run.
+    held: u64,
+}
+
+impl Walk {
+    /// A walk along nothing.
+    pub(crate) fn nowhere() -> Self {
+        Self { head: u64::MAX, base: 0, rounding: 0, den: 1, bits: 0, n: 0, behind: 0, held: 0 }
+    }
+
+    /// The next `count` cells, from place `n` on, follow each other without a gap.
+    #[inline]
+    fn knows_run(&mut self, n: u64, count: u64) {
+        let window = count.min(64);
+        (self.n, self.bits, self.behind) = (n, u64::MAX >> (64 - window), count - window);
+    }
+
+    /// Go on to the cell so many places further, which it knows.
+    #[inline]
+    fn leap_to(&mut self, places: u32, pace: Pace) {
+        self.n += u64::from(places);
+        self.bits >>= places;
+        self.stand(pace);
+    }
+
+    #[inline(always)]
+    fn leap(&mut self, by: Leap) {
+        (self.head, self.rounding) = by.from(self.head, self.rounding, self.den);
+    }
+
+    /// Stand at the next cell by dividing.
+    #[inline]
+    pub(crate) fn stand(&mut self, pace: Pace) {
+        let (after, rounding) = pace.rounded_after(self.n);
+        (self.head, self.rounding) = (self.base + after, rounding);
+    }
+
+    /// Go on to the next cell of its train. Whether there is one.
+    #[inline(always)]
+    pub(crate) fn step(&mut self, channel: &mut Channel) -> bool {
+        self.bits &= self.bits - 1;
+        if self.bits != 0 {
+            let over = self.bits.trailing_zeros();
+            if let Some(leap) = channel.leaps.0.get(over as usize - 1) {
+                self.n += u64::from(over);
+                self.bits >>= over;
+                self.leap(*leap);
+                return true;
+            }
+        }
+        self.go_on(channel)
+    }
+
+    /// Go on behind the last cell that it knew. Whether there is one.
+    #[inline(always)]
+    pub(crate) fn go_on(&mut self, channel: &mut Channel) -> bool {
+        if self.bits == 0 && self.behind == 0 && channel.rest == 0 {
+            self.head = u64::MAX;
+            return false;
+        }
+        channel.walk_on(self);
+        self.head != u64::MAX
+    }
+}

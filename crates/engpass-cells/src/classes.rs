@@ -1,0 +1,347 @@
+//! Strict priority between service categories in front of a line.
+
+use std::collections::VecDeque;
+
+use super::overtaken::{Overtaken, Rest};
+use super::{Cells, Channel, Doing, Gate, Inputs, Outlet, Rule};
+use engpass_model::time::{Pace, Stepper};
+
+/// A line and a queue for each class; class 0 is served first, a cell being sent is finished.
+///
+/// A cell's departure is known when its transmission begins: a cell of a lower class may be overtaken until then.
+pub struct Classes {
+    pub(super) slot: Pace,
+    /// A slot, rounded up.
+    pub(super) slot_up: u64,
+    /// By how much.
+    pub(super) slot_rounding: u64,
+    pub(super) capacity: u64,
+    pub(super) classes: Vec<Class>,
+    /// Cells waiting in all classes.
+    pub(super) waiting: u64,
+    pub(super) base: u64,
+    pub(super) n: u64,
+    /// Stands at `n`.
+    pub(super) end: Stepper,
+    /// When the cell being sent, or the last one sent, has left.
+    pub(super) last_end: u64,
+    /// Class of that cell.
+    pub(super) serving: usize,
+    /// When the transmitter takes its next cell, if any waits.
+    pub(super) decide_at: u64,
+    /// Cells sent back to back from one record, not yet handed on.
+    sent: Cells,
+    /// Whether a gate wants to be told of cells that leave.
+    counts: bool,
+    /// Whether the cell being sent, or the last one sent, is still to be told of.
+    unsettled: bool,
+    /// Place of the channel whose cells overtake all others, if it is known in advance: see [`Self::overtaken_by`].
+    overtaking: Option<Box<Rest>>,
+}
+
+/// The queue of one class.
+pub(super) struct Class {
+    pub(super) gate: Gate,
+    pub(super) queue: VecDeque<Waiting>,
+    /// Cells that ever joined.
+    pub(super) joined: u64,
+    /// Cells that were ever taken for transmission.
+    pub(super) taken: u64,
+}
+
+/// Cells of one record that joined one after the other. Of their instants nothing is kept.
+pub(super) struct Waiting {
+    pub(super) cells: Cells,
+    /// Number of the first of them among all that joined the class.
+    pub(super) from: u64,
+}
+
+impl Class {
+    /// Cells waiting.
+    #[inline]
+    pub(super) fn waiting(&self) -> u64 {
+        self.joined - self.taken
+    }
+
+    /// One more cell joins.
+    #[inline]
+    pub(super) fn join(&mut self, cell: Cells) {
+        match self.queue.back_mut() {
+            Some(back) if back.cells.comes_before(&cell) => back.cells.count += 1,
+            _ => self.queue.push_back(Waiting { cells: cell, from: self.joined }),
+        }
+        self.joined += 1;
+    }
+}
+
+impl Waiting {
+    /// Number of the first cell behind them.
+    #[inline]
+    pub(super) fn until(&self) -> u64 {
+        self.from + self.cells.count
+    }
+
+    /// The cell that has number `number`, which is one of them.
+    #[inline]
+    pub(super) fn cell(&self, number: u64) -> Cells {
+        let cell = self.cells.cell + if self.cells.are_generated() { 0 } else { (number - self.from) as u32 };
+        Cells { count: 1, cell, ..self.cells }
+    }
+}
+
+impl Classes {
+    /// A line with a queue behind every gate. All queues hold as many cells.
+    pub fn new(slot: Pace, gates: Vec<Gate>) -> Self {
+        let capacity = gates.iter().map(Gate::capacity).min().unwrap_or(0);
+        let counts = gates.iter().any(Gate::counts_circuits);
+        let class = |gate| Class { gate, queue: VecDeque::new(), joined: 0, taken: 0 };
+        let mut one = Stepper::new(slot);
+        one.seek(1);
+        Self {
+            slot,
+            slot_up: one.after(),
+            slot_rounding: one.rounding(),
+            capacity,
+            classes: gates.into_iter().map(class).collect(),
+            waiting: 0,
+            base: 0,
+            n: 0,
+            end: Stepper::new(slot),
+            last_end: 0,
+            serving: 0,
+            decide_at: 0,
+            sent: Cells::none(slot),
+            counts,
+            unsettled: false,
+            overtaking: None,
+        }
+    }
+
+    /// All cells of class 0 come by the channel in this place, from one even generator at this pace without a policer, spaced by
+    /// more than a slot: at most one of them waits at any time, so it need not be queued but is drawn when its turn comes.
+    pub fn overtaken_by(&mut self, channel: usize, pace: Pace) {
+        self.overtaking = Some(Box::new(Rest::of(self.slot, channel, pace)));
+    }
+
+    /// Take all cells that arrive at or before `until` and begin all transmissions that begin at or before it.
+    pub fn advance(&mut self, until: u64, mut inputs: Inputs<'_>, rules: &mut [Rule], out: &mut impl Outlet) {
+        if let Some(rest) = self.overtaking.take() {
+            let high = inputs.channel(rest.channel).even();
+            let overtaken = high.map(|high| {
+                let overtaken = Overtaken::new(self, (high, &rest), until, out);
+                overtaken.advance(until, &mut inputs, rest.channel, rules);
+            });
+            self.overtaking = Some(rest);
+            if overtaken.is_some() {
+                return;
+            }
+        }
+        while let Some((channel, limit)) = inputs.earliest() {
+            if channel.head() > until {
+                break;
+            }
+            // A cell that comes together with another must wait for the choice between them.
+            let alone = if limit <= until { limit.saturating_sub(1) } else { until };
+            let limit = limit.min(until);
+            while channel.head() <= limit {
+                if channel.head() > alone || !self.pass(channel, alone, rules, out) {
+                    self.merge(channel, limit, rules, out);
+                }
+            }
+        }
+        while self.waiting > 0 && self.decide_at <= until {
+            self.send_one(out);
+        }
+        self.flush(out);
+    }
+
+    fn merge(&mut self, channel: &mut Channel, limit: u64, rules: &mut [Rule], out: &mut impl Outlet) {
+        let front = channel.front();
+        let rule = &mut rules[front.vc as usize];
+        let class = rule.class;
+        let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
+        channel.take_until(limit, |at| {
+            let mut cell = Cells { count: 1, cell: index, ..front };
+            index += step;
+            // What arrives at `at` is there before the transmitter chooses at `at`.
+            while self.waiting > 0 && self.decide_at < at {
+                self.send_one(out);
+            }
+            if rule.lets_pass(&mut cell, at) {
+                self.join(class, cell, at, out);
+            } else {
+                out.policed(&cell, at);
+            }
+        });
+    }
+
+    #[inline]
+    pub(super) fn join(&mut self, class: usize, mut cell: Cells, at: u64, out: &mut impl Outlet) {
+        if self.last_end <= at {
+            self.settle();
+        }
+        let being_sent = u64::from(self.serving == class && self.last_end > at);
+        let this = &mut self.classes[class];
+        let queued = this.waiting() + being_sent;
+        if let Err(cause) = this.gate.admit(queued, &mut cell) {
+            out.lost(&cell, at, cause);
+            return;
+        }
+        this.join(cell);
+        if !cell.are_generated() && cell.ends_frame() {
+            out.waiting(cell.frame, class, this.joined);
+        }
+        if self.waiting == 0 {
+            self.decide_at = self.last_end.max(at);
+        }
+        self.waiting += 1;
+    }
+
+    #[inline]
+    fn send_one(&mut self, out: &mut impl Outlet) {
+        let serving = self
+            .classes
+            .iter()
+            .position(|class| class.waiting() > 0)
+            .expect("somebody waits when anything waits");
+        self.begin(out);
+        self.settle();
+        self.unsettled = self.counts;
+        self.n += 1;
+        self.end.step();
+        self.last_end = self.base + self.end.after();
+        self.decide_at = self.last_end;
+        self.serving = serving;
+        let class = &mut self.classes[serving];
+        let front = class.queue.front().expect("a class in which cells wait has a record");
+        let cell = front.cell(class.taken);
+        class.taken += 1;
+        if class.taken == front.until() {
+            class.queue.pop_front();
+        }
+        self.waiting -= 1;
+        self.hand_on(Cells { base: self.base, n: self.n, pace: self.slot, last: self.last_end, ..cell }, out);
+    }
+
+    /// The cell that was being sent has left.
+    #[inline]
+    fn settle(&mut self) {
+        if std::mem::take(&mut self.unsettled) {
+            self.classes[self.serving].gate.left(1);
+        }
+    }
+
+    /// The transmitter takes a cell at `decide_at`: a new busy period begins if it has been idle.
+    #[inline]
+    pub(super) fn begin(&mut self, out: &mut impl Outlet) {
+        if self.decide_at > self.last_end {
+            self.flush(out);
+            out.idle(self.decide_at - self.last_end, self.end.rounding());
+            (self.base, self.n) = (self.decide_at, 0);
+            self.end.seek(0);
+        }
+    }
+
+    /// Cells in all queues at `at`, up to which all were taken and no further, the one being sent included.
+    pub fn length(&self, at: u64) -> u64 {
+        self.waiting + u64::from(self.last_end > at)
+    }
+
+    /// When the transmitter takes its next cell, as far as it is known; [`u64::MAX`] if no queued cell waits.
+    pub fn next_begin(&self) -> u64 {
+        if self.waiting > 0 { self.decide_at } else { u64::MAX }
+    }
+
+    /// What the line does at `at`, up to which all cells were taken and no further.
+    pub fn doing(&self, at: u64) -> Doing {
+        Doing::of(self.slot, self.base, self.last_end, self.end.rounding(), at)
+    }
+
+    /// A cell was sent: hand it on with those before it, if it goes on with them.
+    #[inline]
+    pub(super) fn hand_on(&mut self, cell: Cells, out: &mut impl Outlet) {
+        if self.sent.count > 0 && self.sent.goes_on_with(&cell) {
+            self.sent.extend(&cell);
+        } else {
+            self.flush(out);
+            self.sent = cell;
+        }
+    }
+
+    /// Hand on what is kept back.
+    pub(super) fn flush(&mut self, out: &mut impl Outlet) {
+        if self.sent.count > 0 {
+            out.sent(self.sent);
+            self.sent.count = 0;
+        }
+    }
+
+    /// Take the front record as a whole where nothing waits and all its departures are evenly spaced, too. Whether that
+    /// was so.
+    fn pass(&mut self, channel: &mut Channel, limit: u64, rules: &[Rule], out: &mut impl Outlet) -> bool {
+        let front = channel.front();
+        let head = channel.head();
+        let rule = &rules[front.vc as usize];
+        if self.waiting > 0 || rule.policer.is_some() {
+            return false;
+        }
+        let spread = front.pace.at_least() > self.slot_up && head > self.last_end;
+        let closed =
+            front.pace == self.slot && (head > self.last_end || (front.base, front.n) == (self.base, self.n));
+        if !spread && !closed {
+            return false;
+        }
+        let count = channel.front_until(limit);
+        let class = &mut self.classes[rule.class];
+        // At the pace of the line a cell may come a rounded picosecond before the one ahead has left.
+        let found = (0, u64::from(closed));
+        let Some(efci) = class.gate.admit_train(&Cells { count, ..front }, found) else { return false };
+        channel.take_many(count);
+        self.settle();
+        let class = &mut self.classes[rule.class];
+        class.gate.joined(front.vc, 1);
+        class.joined += count;
+        class.taken += count;
+        self.unsettled = self.counts;
+        self.serving = rule.class;
+        self.flush(out);
+        let sent = if spread {
+            // Every cell finds the line free.
+            let last = front.nth(count - 1);
+            let idle = last - self.last_end - (count - 1) * self.slot_up;
+            out.idle(idle, self.end.rounding() + (count - 1) * self.slot_rounding);
+            (self.base, self.n) = (last, 1);
+            Cells { base: front.base + self.slot_up, count, ..front }
+        } else {
+            // At the pace of the line every cell comes as the one before it leaves.
+            if head > self.last_end {
+                out.idle(head - self.last_end, self.end.rounding());
+                (self.base, self.n) = (head, 0);
+            }
+            let n = self.n + 1;
+            self.n += count;
+            Cells { base: self.base, n, count, ..front }
+        };
+        self.end.seek(self.n);
+        self.last_end = self.base + self.end.after();
+        self.decide_at = self.last_end;
+        out.sent(Cells { last: self.last_end, efci, ..sent });
+        true
+    }
+
+    /// When cell number `sequence` of `class`, from 1, will have left at the earliest, from what is known up to now: exact
+    /// when all cells of higher classes that are still to come are those of the even generator in the channel `overtaking`.
+    pub fn departure_bound(&self, class: usize, sequence: u64, overtaking: Option<&Channel>) -> u64 {
+        let ahead: u64 = self.classes[..class].iter().map(Class::waiting).sum();
+        let own = sequence.saturating_sub(self.classes[class].taken);
+        if own == 0 {
+            return self.last_end;
+        }
+        let (base, n) =
+            if self.decide_at > self.last_end { (self.decide_at, 0) } else { (self.base, self.n) };
+        let before = ahead + own;
+        let high = overtaking.and_then(Channel::even).zip(self.overtaking.as_ref());
+        let highs = high.map_or(0, |(high, rest)| rest.highs_before(before, (base, n, self.slot), &high));
+        base + self.slot.after(n + before + highs)
+    }
+}

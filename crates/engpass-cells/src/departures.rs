@@ -1,0 +1,298 @@
+//! What leaves a line, gathered: a train that others have come between is handed on once, in pieces.
+
+use super::{Cells, Outlet, Piece, VcId};
+
+/// How many of the last trains of a way are looked at for one that goes on.
+const OPEN: usize = 3;
+
+/// Cells that have left, or will have, and were not handed on.
+#[derive(Debug, Default)]
+pub(super) struct Departures {
+    ways: Vec<Way>,
+    /// There are some.
+    any: bool,
+    /// Some of them are of frames, not of generators.
+    frames: bool,
+    /// Pieces of cells that go to a host are not kept.
+    gather: bool,
+    /// Cells that were not sent end a train.
+    exact: bool,
+    /// Pieces that a way has room for from the beginning.
+    room: usize,
+}
+
+#[derive(Debug, Default)]
+struct Way {
+    /// Until they are handed on, `last` is the place of the last cell.
+    trains: Vec<Cells>,
+    pieces: Vec<Piece>,
+}
+
+/// A train to which cells are added: its way, and its place there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    way: usize,
+    train: u32,
+}
+
+/// Pieces of two trains that come between each other.
+pub(super) struct Pieces {
+    /// Where both go the same way, all are in the first.
+    lists: [Vec<Piece>; 2],
+    one_way: bool,
+    train: [u32; 2],
+    kept: [bool; 2],
+}
+
+impl Pieces {
+    /// Whether both go the same way: then their cells are to be told in order.
+    pub(super) fn are_of_one_way(&self) -> bool {
+        self.one_way
+    }
+
+    /// Cells of one of them: those at the places from `n` on whose bits are set, `count` and at least one.
+    #[inline(always)]
+    pub(super) fn add(&mut self, which: usize, n: u64, bits: u64, count: u64) {
+        if !self.kept[which] {
+            return;
+        }
+        let [one, other] = &mut self.lists;
+        let (pieces, train) = (if which == 0 || self.one_way { one } else { other }, self.train[which]);
+        let piece = Piece::pattern(n, bits, count, train);
+        match pieces.last_mut() {
+            Some(last) if piece.is_run() && last.train() == train && last.ends_before(piece.first()) => {
+                last.grow(count);
+            }
+            _ => pieces.push(piece),
+        }
+    }
+}
+
+fn add_piece(pieces: &mut Vec<Piece>, n: u64, count: u64, train: u32) {
+    match pieces.last_mut() {
+        Some(last) if last.train() == train && last.ends_before(n) => last.grow(count),
+        _ => pieces.push(Piece::run(n, count, train)),
+    }
+}
+
+impl Departures {
+    /// Of a queue that holds so many cells.
+    pub(super) fn of(capacity: u64) -> Self {
+        Self { room: capacity.min(512) as usize, ..Self::default() }
+    }
+
+    /// Cells that were not sent end a train from now on.
+    pub(super) fn tell_cells(&mut self) {
+        self.exact = true;
+    }
+
+    /// Departures in what comes are, or are not, kept in pieces where they only count.
+    pub(super) fn gathers(&mut self, gather: bool) {
+        self.gather = gather;
+    }
+
+    /// Whether cells of frames wait to be handed on.
+    pub(super) fn hold_frames(&self) -> bool {
+        self.frames
+    }
+
+    /// Whether cells of this circuit are only counted.
+    pub(super) fn only_count(&self, vc: VcId, out: &impl Outlet) -> bool {
+        self.gather && out.way(vc) == 0
+    }
+
+    /// The train that cells like `cells`, the first of them at their place, are part of. Those between may have been lost.
+    pub(super) fn open(&mut self, cells: &Cells, out: &impl Outlet) -> Open {
+        let way = out.way(cells.vc);
+        if way >= self.ways.len() {
+            self.ways.resize_with(way + 1, Way::default);
+            self.ways[way].pieces.reserve(self.room);
+        }
+        let trains = &mut self.ways[way].trains;
+        let gapless = |train: &Cells| train.cell + train.step() * train.count as u32 == cells.cell;
+        let goes_on = |train: &Cells| {
+            train.frame == cells.frame
+                && train.base == cells.base
+                && train.pace == cells.pace
+                && train.alike(cells)
+                && (!self.exact || gapless(train))
+        };
+        // Nothing else of the circuit may have come between: what a host makes of its cells depends on their order.
+        let last = trains.iter().rev().take(OPEN).position(|train| train.vc == cells.vc);
+        let train = match last.map(|back| trains.len() - 1 - back) {
+            Some(place) if goes_on(&trains[place]) => place,
+            _ => {
+                trains.push(Cells { count: 0, ..*cells });
+                trains.len() - 1
+            }
+        };
+        self.any = true;
+        self.frames |= !cells.are_generated();
+        Open { way, train: train as u32 }
+    }
+
+    /// `count` cells from place `n` on.
+    #[inline]
+    pub(super) fn piece(&mut self, open: Open, n: u64, count: u64) {
+        if open.way == 0 && self.gather {
+            return;
+        }
+        add_piece(&mut self.ways[open.way].pieces, n, count, open.train);
+    }
+
+    /// The pieces of the ways of two trains, to add to.
+    pub(super) fn take_pieces(&mut self, open: [Open; 2]) -> Pieces {
+        // Where both go the same way, nothing is left to take for the second.
+        let lists = open.map(|open| std::mem::take(&mut self.ways[open.way].pieces));
+        let kept = open.map(|open| open.way > 0 || !self.gather);
+        Pieces { lists, one_way: open[0].way == open[1].way, train: open.map(|open| open.train), kept }
+    }
+
+    /// They were added to.
+    pub(super) fn put_pieces(&mut self, open: [Open; 2], pieces: Pieces) {
+        let [one, other] = pieces.lists;
+        self.ways[open[0].way].pieces = one;
+        if open[1].way != open[0].way {
+            self.ways[open[1].way].pieces = other;
+        }
+    }
+
+    /// `count` cells were added to a train, at places from the first to the last of these, whether the last ends its frame or not.
+    pub(super) fn joined(&mut self, open: Open, count: u64, (first, last): (u64, u64), ends: bool) {
+        let train = &mut self.ways[open.way].trains[open.train as usize];
+        if train.count == 0 {
+            train.n = first;
+        }
+        train.count += count;
+        train.last = last;
+        if ends && !train.are_generated() {
+            // Where cells between were lost, its place in the frame says that it has the end.
+            train.cell = (u64::from(train.of) - train.count) as u32;
+        }
+    }
+
+    /// Cells that follow each other.
+    pub(super) fn add(&mut self, cells: &Cells, out: &impl Outlet) {
+        let open = self.open(cells, out);
+        self.piece(open, cells.n, cells.count);
+        self.joined(open, cells.count, (cells.n, cells.n + cells.count - 1), cells.ends_frame());
+    }
+
+    /// Hand everything on.
+    pub(super) fn flush(&mut self, out: &mut impl Outlet) {
+        if !self.any {
+            return;
+        }
+        (self.any, self.frames) = (false, false);
+        for (index, way) in self.ways.iter_mut().enumerate() {
+            if way.trains.is_empty() {
+                continue;
+            }
+            for train in way.trains.iter_mut().filter(|train| train.count > 0) {
+                train.last = train.base + train.pace.after(train.last);
+            }
+            out.sent_along(index, &mut way.trains, &way.pieces);
+            way.trains.clear();
+            way.pieces.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Channel, one_by_one};
+    use super::*;
+    use engpass_model::time::Pace;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// Blocks of places of one train, told as pieces; and these places.
+    fn told(blocks: &[(u64, u64)]) -> (Cells, Vec<Piece>, Vec<u64>) {
+        let mut pieces =
+            Pieces { lists: [Vec::new(), Vec::new()], one_way: false, train: [0; 2], kept: [true; 2] };
+        let (mut n, mut places) = (1, Vec::new());
+        for &(gap, bits) in blocks {
+            n += gap;
+            pieces.add(0, n, bits, u64::from(bits.count_ones()));
+            places.extend((0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| n + bit));
+            n += 64 - u64::from(bits.leading_zeros());
+        }
+        let pace = Pace::new(10, 1);
+        let (first, last, count) = (places[0], 10 * places[places.len() - 1], places.len() as u64);
+        let train = Cells { n: first, count, last, frame: 1, of: u16::MAX, ..Cells::none(pace) };
+        let [list, _] = pieces.lists;
+        (train, list, places)
+    }
+
+    fn blocks() -> impl Strategy<Value = Vec<(u64, u64)>> {
+        let dense = prop_oneof![
+            any::<u64>(),
+            Just(u64::MAX),
+            (1u32..64).prop_map(|count| u64::MAX >> count),
+            Just(1)
+        ];
+        let sparse =
+            (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(one, two, three)| one & two & three);
+        let bits = prop_oneof![dense, sparse].prop_map(|bits| bits.max(1));
+        vec((prop_oneof![Just(0u64), 0u64..100], bits), 1..12)
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_say_the_places_they_were_told(blocks in blocks()) {
+            let (train, pieces, places) = told(&blocks);
+            let seen = one_by_one(&mut [train], &pieces).flat_map(|cells| cells.n..cells.n + cells.count).collect::<Vec<_>>();
+            prop_assert_eq!(&seen, &places);
+            prop_assert_eq!(pieces.iter().map(Piece::count).sum::<u64>(), places.len() as u64);
+        }
+
+        #[test]
+        fn a_channel_takes_patterns_in_any_way(blocks in blocks(), ways in vec((0u8..4, 0u64..150), 1..40)) {
+            let (train, pieces, places) = told(&blocks);
+            let mut channel = Channel::new(train.pace);
+            channel.announce_along(&[train], &pieces, 0);
+            let mut left = &places[..];
+            for &(way, many) in ways.iter().cycle() {
+                if left.is_empty() {
+                    break;
+                }
+                prop_assert_eq!((channel.head(), channel.front().n), (10 * left[0], left[0]));
+                prop_assert_eq!(channel.front().cell as usize, places.len() - left.len());
+                let until = left[0] + many;
+                let taken = match way {
+                    0 => {
+                        let (count, last) = channel.take_train(10 * until);
+                        prop_assert_eq!(last, left[count as usize - 1]);
+                        prop_assert_eq!(count as usize, left.iter().filter(|place| **place <= until).count());
+                        count
+                    }
+                    1 => channel.take_front_until(10 * until),
+                    2 => {
+                        let mut count = 0;
+                        channel.take_until(10 * until, |at| {
+                            assert_eq!(at, 10 * left[count as usize]);
+                            count += 1;
+                        });
+                        count
+                    }
+                    _ => {
+                        let (mut walk, mut count) = (channel.walk(), 0);
+                        while count <= many {
+                            prop_assert_eq!((walk.head, walk.n), (10 * left[count as usize], left[count as usize]));
+                            count += 1;
+                            if !walk.step(&mut channel) {
+                                break;
+                            }
+                        }
+                        channel.walked(&walk);
+                        count
+                    }
+                };
+                left = &left[taken as usize..];
+            }
+            if left.is_empty() {
+                prop_assert_eq!(channel.head(), u64::MAX);
+            }
+        }
+    }
+}

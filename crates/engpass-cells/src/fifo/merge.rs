@@ -1,0 +1,449 @@
+//! Trains in front of a plain queue, one or two that meet, in a tight loop.
+
+use super::super::channel::Walk;
+use super::super::departures::{Open, Pieces};
+use super::super::inputs::Two;
+use super::super::{Cells, Channel, Loss, Outlet, Rule};
+use super::Fifo;
+use engpass_model::time::{Pace, Stepper};
+
+/// The line in the midst of a busy period, in registers.
+struct Line {
+    base: u64,
+    slot: Pace,
+    slot_at_least: u64,
+    n: u64,
+    /// It is busy until then at least.
+    busy: u64,
+    capacity: u64,
+    /// So many cells surely find room.
+    spare: u64,
+}
+
+/// One train: its channel, how far it is, and what became of its cells.
+struct Side<'a> {
+    channel: &'a mut Channel,
+    open: Open,
+    joined: u64,
+    /// Place of the first one that joined.
+    first: u64,
+    /// The block that has the last one, as [`Side::join`] was told of it.
+    last: (u64, u64),
+    lost: u64,
+    /// When the first one that was lost came.
+    lost_at: u64,
+    /// Place of the last one that was lost, in its own train.
+    lost_place: u64,
+}
+
+/// Cells that have joined, up to 64 of both sides.
+#[derive(Default)]
+struct Block {
+    /// Place of the first.
+    n: u64,
+    count: u32,
+    /// Which of them are the other side's.
+    others: u64,
+}
+
+impl Line {
+    /// When the last accepted cell has left: the exact answer, where the bound that is kept gives none.
+    #[cold]
+    #[inline(never)]
+    fn end(base: u64, slot: Pace, n: u64) -> u64 {
+        base + slot.after(n)
+    }
+
+    /// A walk along the ends of transmissions that stands at that of cell `n`.
+    #[inline(never)]
+    fn ends_from(slot: Pace, n: u64) -> Stepper {
+        let mut room = Stepper::new(slot);
+        room.seek(n);
+        room
+    }
+
+    /// The next cells, so many, join.
+    #[inline(always)]
+    fn join(&mut self, count: u64) {
+        self.n += count;
+        self.busy += count * self.slot_at_least;
+    }
+}
+
+impl Fifo {
+    /// Take cells of two channels that meet up to where a third may come between, the line runs empty, or one of the trains ends.
+    /// Whether any was taken.
+    pub(super) fn merge_two(
+        &mut self,
+        two: Two<'_>,
+        until: u64,
+        rules: &[Rule],
+        out: &mut impl Outlet,
+    ) -> bool {
+        let Two { first, second, until: third, second_wins } = two;
+        let policed = |vc: u32| rules[vc as usize].policer.is_some();
+        let limit = third.min(until);
+        let head = first.head();
+        if head > limit || policed(first.vc()) || policed(second.vc()) {
+            return false;
+        }
+        self.take(first, Some(second), (limit, second_wins), out);
+        true
+    }
+
+    /// Take cells of one channel, the next one among them, up to `limit`, or where the line runs empty or the train ends.
+    pub(super) fn merge_one(&mut self, channel: &mut Channel, limit: u64, out: &mut impl Outlet) {
+        self.take(channel, None, (limit, false), out);
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        first: &mut Channel,
+        mut second: Option<&mut Channel>,
+        (limit, other_wins): (u64, bool),
+        out: &mut impl Outlet,
+    ) {
+        let head = first.head();
+        if head > self.last_end {
+            self.idle(head - self.last_end, self.rounded(), out);
+            self.start(head);
+            // Its first cell is there.
+            self.last_end = head;
+        }
+        let walks = (first.walk(), second.as_mut().map_or_else(Walk::nowhere, |second| second.walk()));
+        let mut one = self.side(first, out);
+        let mut other = second.map(|second| self.side(second, out));
+        let open = [one.open, other.as_ref().map_or(one.open, |other| other.open)];
+        let mut pieces = self.departures.take_pieces(open);
+        let line = self.line();
+        let (line, walks) = if other_wins {
+            merge::<true>(line, &mut one, other.as_mut(), walks, limit, &mut pieces, out)
+        } else {
+            merge::<false>(line, &mut one, other.as_mut(), walks, limit, &mut pieces, out)
+        };
+        self.departures.put_pieces(open, pieces);
+        self.merged(&line);
+        self.tell(one, &walks.0, out);
+        if let Some(other) = other {
+            self.tell(other, &walks.1, out);
+        }
+    }
+
+    fn line(&self) -> Line {
+        let capacity = self.plain.expect("only plain queues are merged in this way");
+        let (base, slot, n) = (self.base, self.slot, self.n);
+        // Asked at the first cell, if the queue has ever been full.
+        let spare = capacity.saturating_sub(n - self.left);
+        Line {
+            base,
+            slot,
+            slot_at_least: self.slot_up - u64::from(self.slot_rounding > 0),
+            n,
+            busy: self.last_end,
+            capacity,
+            spare,
+        }
+    }
+
+    /// The cells that `line` says have joined.
+    fn merged(&mut self, line: &Line) {
+        self.n = line.n;
+        self.end.seek(self.n);
+        self.last_end = self.base + self.end.after();
+        // What has room has it because others have left.
+        let left = line.n.saturating_add(line.spare).saturating_sub(line.capacity);
+        if left > self.left {
+            self.left = left;
+            self.leave.seek(left + 1);
+        }
+    }
+
+    fn side<'a>(&mut self, channel: &'a mut Channel, out: &impl Outlet) -> Side<'a> {
+        let (base, n, pace) = (self.base, self.n + 1, self.slot);
+        let open = self.departures.open(&Cells { base, n, pace, ..*channel.train() }, out);
+        Side { channel, open, joined: 0, first: 0, last: (0, 0), lost: 0, lost_at: 0, lost_place: u64::MAX }
+    }
+
+    /// Tell what became of the cells of one side.
+    fn tell(&mut self, mut side: Side<'_>, walk: &Walk, out: &mut impl Outlet) {
+        let ends = side.channel.has_ended_frame(walk);
+        if side.joined > 0 {
+            let last_joined = side.lost_place != walk.n;
+            self.departures.joined(side.open, side.joined, side.places(), ends && last_joined);
+        }
+        if side.lost > 0 {
+            side.tell_lost(walk, out);
+        }
+        side.channel.walked(walk);
+    }
+}
+
+/// Take the cells of one side, or of both, up to `limit`. Of two that come together that of the other side goes first if it `WINS`.
+fn merge<const WINS: bool>(
+    mut line: Line,
+    one: &mut Side<'_>,
+    mut other: Option<&mut Side<'_>>,
+    (mut one_walk, mut other_walk): (Walk, Walk),
+    limit: u64,
+    pieces: &mut Pieces,
+    out: &mut impl Outlet,
+) -> (Line, (Walk, Walk)) {
+    let first = |one: &Walk, other: &Walk| if WINS { other.head <= one.head } else { other.head < one.head };
+    let mut block = Block { n: line.n + 1, ..Block::default() };
+    loop {
+        // As many as surely come while the line is busy and find room.
+        let sure = limit.min(line.busy);
+        let most = line.spare.min(64) as u32;
+        let (mut count, mut others) = (0, 0);
+        let mut ended = None;
+        while count < most {
+            if first(&one_walk, &other_walk) {
+                if other_walk.head > sure {
+                    break;
+                }
+                others |= 1 << count;
+                count += 1;
+                if !other_walk.step(other.as_mut().expect(WHOSE).channel) {
+                    ended = Some(true);
+                    break;
+                }
+            } else {
+                if one_walk.head > sure {
+                    break;
+                }
+                count += 1;
+                if !one_walk.step(one.channel) {
+                    ended = Some(false);
+                    break;
+                }
+            }
+        }
+        line.spare -= u64::from(count);
+        line.join(count.into());
+        block.add((count, others), (one, other.as_deref_mut()), pieces);
+        if let Some(others) = ended {
+            let sides = (&mut *one, other.as_deref_mut());
+            let walks = (&mut one_walk, &mut other_walk);
+            if !next_train(sides, walks, others, out) {
+                break;
+            }
+            continue;
+        }
+        let at = one_walk.head.min(other_walk.head);
+        if at > limit {
+            break;
+        }
+        if at > line.busy {
+            line.busy = Line::end(line.base, line.slot, line.n);
+            if at > line.busy {
+                break;
+            }
+            continue;
+        }
+        if line.spare > 0 {
+            continue;
+        }
+        let left = line.slot.ended_within(at - line.base).min(line.n);
+        line.spare = line.capacity - (line.n - left);
+        let before = (line.n + 1).saturating_sub(line.capacity);
+        if line.spare >= LATE || before == 0 {
+            continue;
+        }
+        // It is nearly full: every cell that leaves makes room for one more.
+        line.spare = 0;
+        let sure = limit.min(line.busy);
+        let ends = Line::ends_from(line.slot, before);
+        let mut room = Room { since: line.base, ends };
+        let late = LATE * line.slot_at_least;
+        let (mut count, mut others) = (0, 0);
+        let mut ended = None;
+        while count < 64 {
+            let (at, next) = (one_walk.head.min(other_walk.head), line.base + room.ends.after());
+            if at > sure || at >= next + late {
+                break;
+            }
+            if first(&one_walk, &other_walk) {
+                let other = other.as_mut().expect(WHOSE);
+                let joins = other.meets_full(&other_walk, &mut room);
+                others |= u64::from(joins) << count;
+                count += u32::from(joins);
+                if !other_walk.step(other.channel) {
+                    ended = Some(true);
+                    break;
+                }
+            } else {
+                count += u32::from(one.meets_full(&one_walk, &mut room));
+                if !one_walk.step(one.channel) {
+                    ended = Some(false);
+                    break;
+                }
+            }
+        }
+        line.join(count.into());
+        block.add((count, others), (one, other.as_deref_mut()), pieces);
+        if let Some(others) = ended {
+            let sides = (&mut *one, other.as_deref_mut());
+            let walks = (&mut one_walk, &mut other_walk);
+            if !next_train(sides, walks, others, out) {
+                break;
+            }
+        }
+    }
+    block.tell((one, other), pieces);
+    (line, (one_walk, other_walk))
+}
+
+/// A train of one side, or of the `others`, has ended. Go on with the next one, if that is of the same generator. Whether there is one.
+#[inline(always)]
+fn next_train(
+    (one, mut other): (&mut Side<'_>, Option<&mut Side<'_>>),
+    (one_walk, other_walk): (&mut Walk, &mut Walk),
+    others: bool,
+    out: &mut impl Outlet,
+) -> bool {
+    if out.dates_losses() {
+        date_losses((one, other.as_deref_mut()), (one_walk, other_walk), others, out);
+    }
+    let (channel, walk) = match &mut other {
+        Some(other) if others => (&mut *other.channel, other_walk),
+        _ => (&mut *one.channel, one_walk),
+    };
+    channel.walk_next(walk)
+}
+
+/// Tell of the cells that were lost before a train that comes behind the one which has ended.
+#[cold]
+#[inline(never)]
+fn date_losses(
+    (one, other): (&mut Side<'_>, Option<&mut Side<'_>>),
+    (one_walk, other_walk): (&Walk, &Walk),
+    others: bool,
+    out: &mut impl Outlet,
+) {
+    let side = if others { other.as_deref().expect(WHOSE) } else { &*one };
+    if !side.channel.goes_on() {
+        return;
+    }
+    if one.lost > 0 {
+        one.tell_lost(one_walk, out);
+    }
+    if let Some(other) = other.filter(|other| other.lost > 0) {
+        other.tell_lost(other_walk, out);
+    }
+}
+
+const WHOSE: &str = "a cell is of a side that there is";
+
+/// Slots: of a cell that comes so much later than there was room the queue is no longer nearly full.
+const LATE: u64 = 8;
+
+/// When cells have room in a queue that is nearly full.
+struct Room {
+    /// The beginning of the busy period.
+    since: u64,
+    /// Stands at the end of the transmission that makes room for the next cell.
+    ends: Stepper,
+}
+
+impl Side<'_> {
+    /// The next cell joins if there is `room` for it by now, else it is lost. Whether it has joined.
+    #[inline(always)]
+    fn meets_full(&mut self, walk: &Walk, room: &mut Room) -> bool {
+        let joins = walk.head - room.since >= room.ends.after();
+        if joins {
+            room.ends.step();
+        } else {
+            if self.lost == 0 {
+                self.lost_at = walk.head;
+            }
+            self.lost += 1;
+            self.lost_place = walk.n;
+        }
+        joins
+    }
+
+    /// Tell of the cells that were lost, up to the walk.
+    fn tell_lost(&mut self, walk: &Walk, out: &mut impl Outlet) {
+        let front = *self.channel.train();
+        let (of, lost) = (u64::from(front.of), std::mem::take(&mut self.lost));
+        let cell = match front.are_generated() {
+            true => 0,
+            false if self.channel.has_ended_frame(walk) && self.lost_place == walk.n => of - lost,
+            false => u64::from(front.cell).min(of - lost - 1),
+        };
+        out.lost(&Cells { cell: cell as u32, count: lost, ..front }, self.lost_at, Loss::Full);
+    }
+
+    /// Those of the places from `n` on whose bits are set, so many, are its cells'.
+    fn join(&mut self, n: u64, bits: u64, count: u64) {
+        if bits != 0 {
+            if self.joined == 0 {
+                self.first = n + u64::from(bits.trailing_zeros());
+            }
+            self.last = (n, bits);
+            self.joined += count;
+        }
+    }
+
+    /// Places of the first and the last one that joined.
+    fn places(&self) -> (u64, u64) {
+        let (n, bits) = self.last;
+        (self.first, n + 63 - u64::from(bits.leading_zeros()))
+    }
+}
+
+impl Block {
+    /// So many cells more have joined, of which those whose bits are set are the other side's.
+    #[inline(always)]
+    fn add(
+        &mut self,
+        (count, others): (u32, u64),
+        sides: (&mut Side<'_>, Option<&mut Side<'_>>),
+        pieces: &mut Pieces,
+    ) {
+        self.others |= others << self.count;
+        let over = (self.count + count).checked_sub(64);
+        self.count += count;
+        if let Some(over) = over {
+            self.count = 64;
+            self.tell(sides, pieces);
+            let others = if over > 0 { others >> (count - over) } else { 0 };
+            *self = Self { n: self.n + 64, count: over, others };
+        }
+    }
+
+    /// Tell of its cells.
+    #[inline(never)]
+    fn tell(&self, (one, other): (&mut Side<'_>, Option<&mut Side<'_>>), pieces: &mut Pieces) {
+        if self.count == 0 {
+            return;
+        }
+        let all = u64::MAX >> (64 - self.count);
+        let (ones, others) = (all & !self.others, self.others);
+        let of_others = u64::from(others.count_ones());
+        let of_one = u64::from(self.count) - of_others;
+        one.join(self.n, ones, of_one);
+        if let Some(other) = other {
+            other.join(self.n, others, of_others);
+        }
+        if pieces.are_of_one_way() && ones != 0 && others != 0 {
+            // In turns.
+            let mut left = all;
+            while left != 0 {
+                let skip = left.trailing_zeros();
+                let which = usize::from(others >> skip & 1 == 1);
+                let count = ([ones, others][which] >> skip).trailing_ones();
+                let run = (u64::MAX >> (64 - count)) << skip;
+                pieces.add(which, self.n, run, count.into());
+                left &= !run;
+            }
+            return;
+        }
+        for (which, bits, count) in [(0, ones, of_one), (1, others, of_others)] {
+            if bits != 0 {
+                pieces.add(which, self.n, bits, count);
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! One queue, first in, first out, in front of a line.
+
+mod merge;
+#[cfg(test)]
+mod tests;
+
+use super::departures::Departures;
+use super::{Cells, Channel, Doing, Gate, Inputs, Loss, Outlet, Rule, VcId};
+use engpass_model::time::{Pace, Stepper};
+
+/// A line and its queue. A cell's departure is known when it arrives, so nothing ever waits here as an object: the state
+/// is the busy period (when it began, how many cells it has taken, how many of them have left).
+pub struct Fifo {
+    slot: Pace,
+    /// A slot, rounded up.
+    slot_up: u64,
+    /// By how much.
+    slot_rounding: u64,
+    /// `None` for a queue without bound.
+    gate: Option<Gate>,
+    base: u64,
+    n: u64,
+    /// Stands at `n`.
+    end: Stepper,
+    /// When the last accepted cell has left.
+    last_end: u64,
+    /// By how much the end of the busy period before is rounded up.
+    rounding: u64,
+    /// Cells of the busy period that have left, as far as anybody asked.
+    left: u64,
+    /// Stands at `left + 1`.
+    leave: Stepper,
+    /// Cells it holds, where every one that finds room joins as it is.
+    plain: Option<u64>,
+    departures: Departures,
+}
+
+/// Cells from which on dividing is quicker than going one by one.
+const FEW: u64 = 4;
+
+/// Cells of one record that met the same fate, on their way to the outlet.
+struct Batch {
+    cells: Cells,
+    lost: Option<Loss>,
+    first_at: u64,
+}
+
+impl Fifo {
+    /// A line with a queue behind `gate`.
+    pub fn new(slot: Pace, gate: Gate) -> Self {
+        let plain = gate.only_when_full().then_some(gate.capacity());
+        let departures = Departures::of(gate.capacity());
+        Self { gate: Some(gate), plain, departures, ..Self::unbounded(slot) }
+    }
+
+    /// A line with a queue that takes everything: a NIC, whose memory is accounted for elsewhere.
+    pub fn unbounded(slot: Pace) -> Self {
+        let mut end = Stepper::new(slot);
+        end.seek(1);
+        let (slot_up, slot_rounding) = (end.after(), end.rounding());
+        let leave = end.clone();
+        end.seek(0);
+        Self {
+            slot,
+            slot_up,
+            slot_rounding,
+            gate: None,
+            base: 0,
+            n: 0,
+            leave,
+            end,
+            last_end: 0,
+            rounding: 0,
+            left: 0,
+            plain: Some(u64::MAX),
+            departures: Departures::default(),
+        }
+    }
+
+    /// Tell of what is sent so that every train says which cells of their frame they are, also where cells between were lost.
+    pub fn tell_cells(&mut self) {
+        self.plain = None;
+        self.departures.tell_cells();
+    }
+
+    /// Take all cells that arrive at or before `until`.
+    pub fn advance(&mut self, until: u64, mut inputs: Inputs<'_>, rules: &mut [Rule], out: &mut impl Outlet) {
+        let fullest = self.gate.as_ref().map_or(u64::MAX, Gate::capacity).saturating_add(2);
+        let latest = until.saturating_add(fullest.saturating_mul(self.slot_up));
+        self.departures.gathers(latest <= out.counts_until());
+        while let Some((channel, limit)) = inputs.earliest() {
+            if channel.head() > until {
+                break;
+            }
+            if limit < until && self.plain.is_some() && channel.reaches_behind(limit) {
+                let taken = inputs.earliest_two().is_some_and(|two| self.merge_two(two, until, rules, out));
+                if taken {
+                    continue;
+                }
+            }
+            let (channel, limit) = inputs.earliest().expect("there was a next cell");
+            let limit = limit.min(until);
+            while channel.head() <= limit {
+                let policed = rules[channel.vc() as usize].policer.is_some();
+                if policed || !self.pass(channel, limit, out) {
+                    if policed || self.plain.is_none() {
+                        self.merge(channel, limit, rules, out);
+                    } else {
+                        self.merge_one(channel, limit, out);
+                    }
+                }
+            }
+        }
+        self.departures.flush(out);
+    }
+
+    /// The line was idle for so long before it sends what comes next.
+    fn idle(&mut self, ps: u64, rounding: u64, out: &mut impl Outlet) {
+        if self.departures.hold_frames() {
+            // Whose frames have left before is asked with it.
+            self.departures.flush(out);
+        }
+        out.idle(ps, rounding);
+    }
+
+    /// Take cells of the front record as a whole where they join and their departures are evenly spaced, too. Whether there were any.
+    fn pass(&mut self, channel: &mut Channel, limit: u64, out: &mut impl Outlet) -> bool {
+        let head = channel.head();
+        let front = channel.front();
+        let free = head > self.last_end;
+        if free && front.pace.takes_more_than(self.slot_up) {
+            return self.pass_spread(channel, front, limit, out);
+        }
+        if front.count == 1 {
+            return false;
+        }
+        let Some(many) = self.back_to_back(&front, head) else { return false };
+        let queued = if free { 0 } else { self.queued(head) };
+        let mut count = channel.front_until(limit).min(many);
+        // At the pace of the line the queue keeps its length, up to one cell; at another it grows by less than there are cells.
+        let grown = if front.pace == self.slot { 1 } else { count };
+        let mut found = (queued.saturating_sub(1), queued + grown);
+        if front.pace != self.slot {
+            found.0 = if many == u64::MAX { found.0 } else { 0 };
+            if let Some(capacity) = self.plain {
+                // As many as surely have room.
+                count = count.min(capacity.saturating_sub(queued));
+                found.1 = 0;
+                if count < FEW.min(front.count) {
+                    return false;
+                }
+            }
+        }
+        let Some(efci) = self.admits_train(Cells { count, ..front }, found) else { return false };
+        channel.take_many(count);
+        if free {
+            self.idle(head - self.last_end, self.rounded(), out);
+            self.start(head);
+        }
+        let n = self.n + 1;
+        self.accept(front.vc, count);
+        let (base, pace, last) = (self.base, self.slot, self.last_end);
+        self.departures.add(&Cells { base, n, pace, count, last, efci, ..front }, out);
+        true
+    }
+
+    /// Every cell finds the line free.
+    fn pass_spread(
+        &mut self,
+        channel: &mut Channel,
+        front: Cells,
+        limit: u64,
+        out: &mut impl Outlet,
+    ) -> bool {
+        let (count, n) = if self.plain.is_some() && self.departures.only_count(front.vc, out) {
+            channel.take_train(limit)
+        } else {
+            let count = channel.front_until(limit);
+            let Some(efci) = self.admits_train(Cells { count, ..front }, (0, 0)) else { return false };
+            debug_assert_eq!(efci, front.efci, "an empty queue marks nothing");
+            channel.take_many(count);
+            (count, front.n + count - 1)
+        };
+        let last = front.base + front.pace.after(n);
+        // From the first to the last all the time is idle that no cell takes.
+        let idle = last - self.last_end - (count - 1) * self.slot_up;
+        let rounding = self.rounded() + (count - 1) * self.slot_rounding;
+        self.idle(idle, rounding, out);
+        self.start(last);
+        self.accept(front.vc, 1);
+        let sent = Cells { base: front.base + self.slot_up, count, ..front };
+        let open = self.departures.open(&sent, out);
+        self.departures.piece(open, front.n, count);
+        self.departures.joined(open, count, (front.n, n), sent.ends_frame());
+        true
+    }
+
+    /// How many of the next cells of `front`, the first at `head`, surely come before those ahead of them have left, so that all of
+    /// them leave back to back; all of them is [`u64::MAX`].
+    fn back_to_back(&self, front: &Cells, head: u64) -> Option<u64> {
+        let free = head > self.last_end;
+        if front.pace == self.slot {
+            // It may run empty between two cells, by a rounded picosecond.
+            let sure = free || (front.base, front.n) == (self.base, self.n) || head + 2 <= self.last_end;
+            return sure.then_some(u64::MAX);
+        }
+        if self.slot.is_at_least(front.pace) {
+            return (free || head < self.last_end).then_some(u64::MAX);
+        }
+        let ahead = self.last_end.checked_sub(head + 2)?;
+        let falls_behind = front.pace.at_least() + 2 - self.slot_up;
+        Some(ahead / falls_behind + 1).filter(|many| *many >= FEW)
+    }
+
+    /// Whether all of `train` join, which find so many cells, the least and the most; and then, with which EFCI.
+    fn admits_train(&mut self, train: Cells, found: (u64, u64)) -> Option<bool> {
+        match &mut self.gate {
+            None => Some(train.efci),
+            Some(gate) => gate.admit_train(&train, found),
+        }
+    }
+
+    /// The next `count` cells of the busy period join.
+    fn accept(&mut self, vc: VcId, count: u64) {
+        if let Some(gate) = &mut self.gate {
+            gate.joined(vc, count);
+        }
+        self.n += count;
+        self.end.seek(self.n);
+        self.last_end = self.base + self.end.after();
+    }
+
+    /// Cells that have not left at `at`, within the busy period.
+    #[inline]
+    fn queued(&mut self, at: u64) -> u64 {
+        if let Some(gate) = &mut self.gate {
+            let before = self.left;
+            while self.left < self.n && self.base + self.leave.after() <= at {
+                if self.left == before + FEW {
+                    self.left = self.slot.ended_within(at - self.base).min(self.n);
+                    self.leave.seek(self.left + 1);
+                    break;
+                }
+                self.left += 1;
+                self.leave.step();
+            }
+            gate.left(self.left - before);
+        }
+        self.n - self.left
+    }
+
+    fn merge(&mut self, channel: &mut Channel, limit: u64, rules: &mut [Rule], out: &mut impl Outlet) {
+        let front = channel.front();
+        let pace = self.slot;
+        let rule = &mut rules[front.vc as usize];
+        let mut batch = Batch { cells: Cells { count: 0, ..front }, lost: None, first_at: 0 };
+        let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
+        channel.take_until(limit, |at| {
+            let mut cell = Cells { count: 1, cell: index, ..front };
+            index += step;
+            if !rule.lets_pass(&mut cell, at) {
+                batch.flush(&mut self.departures, out);
+                out.policed(&cell, at);
+                return;
+            }
+            if at > self.last_end {
+                batch.flush(&mut self.departures, out);
+                self.start(at);
+            }
+            if let Err(cause) = self.admit(at, &mut cell) {
+                batch.add(cell, Some(cause), at, &mut self.departures, out);
+                return;
+            }
+            if self.n == 0 {
+                self.idle(at - self.last_end, self.rounding, out);
+            }
+            self.end.step();
+            self.n += 1;
+            self.last_end = self.base + self.end.after();
+            let cell = Cells { base: self.base, n: self.n, pace, last: self.last_end, ..cell };
+            batch.add(cell, None, at, &mut self.departures, out);
+        });
+        batch.flush(&mut self.departures, out);
+    }
+
+    /// By how much `last_end` is rounded up. A busy period without a cell is one whose first cell was not admitted.
+    #[inline]
+    fn rounded(&self) -> u64 {
+        if self.n > 0 { self.end.rounding() } else { self.rounding }
+    }
+
+    #[inline]
+    fn start(&mut self, at: u64) {
+        self.rounding = self.rounded();
+        (self.base, self.n, self.left) = (at, 0, 0);
+        self.end.seek(0);
+        self.leave.seek(1);
+        if let Some(gate) = &mut self.gate {
+            gate.emptied();
+        }
+    }
+
+    #[inline]
+    fn admit(&mut self, at: u64, cell: &mut Cells) -> Result<(), Loss> {
+        let queued = self.queued(at);
+        self.gate.as_mut().map_or(Ok(()), |gate| gate.admit(queued, cell))
+    }
+
+    /// What the line does at `at`, up to which all cells were taken and no further.
+    pub fn doing(&self, at: u64) -> Doing {
+        Doing::of(self.slot, self.base, self.last_end, self.rounded(), at)
+    }
+
+    /// Cells in the queue at `at`, up to which all were taken and no further, the one being sent included.
+    pub fn length(&self, at: u64) -> u64 {
+        if at >= self.last_end { 0 } else { self.n - self.slot.ended_within(at - self.base) }
+    }
+
+    /// When the line is free of everything it has accepted, in picoseconds.
+    pub fn last_end(&self) -> u64 {
+        self.last_end
+    }
+}
+
+impl Batch {
+    #[inline]
+    fn add(
+        &mut self,
+        cell: Cells,
+        lost: Option<Loss>,
+        at: u64,
+        departures: &mut Departures,
+        out: &mut impl Outlet,
+    ) {
+        if self.cells.count > 0 && self.lost == lost && self.cells.alike(&cell) {
+            self.cells.extend(&cell);
+        } else {
+            self.flush(departures, out);
+            (self.cells, self.lost, self.first_at) = (cell, lost, at);
+        }
+    }
+
+    fn flush(&mut self, departures: &mut Departures, out: &mut impl Outlet) {
+        if self.cells.count == 0 {
+            return;
+        }
+        match self.lost {
+            Some(cause) => out.lost(&self.cells, self.first_at, cause),
+            None => departures.add(&self.cells, out),
+        }
+        self.cells.count = 0;
+    }
+}

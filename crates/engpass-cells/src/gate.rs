@@ -1,0 +1,282 @@
+//! What stands before a queue with bounds: thresholds and the discard policy, in front of every cell.
+
+use std::collections::VecDeque;
+
+use engpass_model::discard::{CellView, DiscardPolicy, QueueView, TrainView};
+use engpass_model::random::Stream;
+use engpass_model::switch::AtmSwitch;
+use engpass_model::unit::FillLevel;
+
+use super::{Cells, VcId};
+
+/// Cells that a queue takes, and marks.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Cells it can hold, the one being sent included.
+    pub capacity: u64,
+    /// Cells that one with CLP = 1 may find and still join.
+    pub clp: Option<u64>,
+    /// A cell that finds more than so many is marked with EFCI.
+    pub efci: Option<u64>,
+}
+
+/// Why a queue lost a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Loss {
+    /// It was full.
+    Full,
+    /// It held more cells than one with CLP = 1 may find.
+    LowPriority,
+    /// There was room, and the policy said no.
+    Policy,
+}
+
+impl Loss {
+    /// The words for it in a table of drops.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Full => "buffer full",
+            Self::LowPriority => "CLP threshold",
+            Self::Policy => "discard policy",
+        }
+    }
+}
+
+/// Bounds and policy of one queue.
+pub struct Gate {
+    capacity: u64,
+    /// Cells with CLP = 1 fit if there are fewer cells than this.
+    clp_limit: u64,
+    efci: u64,
+    policy: Box<dyn DiscardPolicy>,
+    /// Whose cells are in the queue, if the policy wants to know.
+    census: Option<Census>,
+}
+
+impl Gate {
+    /// The gate of an empty queue at an output port of `switch`; its discard policy draws from `random` if it draws at all.
+    pub fn of_port(switch: &AtmSwitch, random: Stream) -> Self {
+        let capacity = switch.output_buffer.0;
+        let cells = |level: Option<FillLevel>| level.map(|level| level.of(capacity));
+        let bounds =
+            Bounds { capacity, clp: cells(switch.clp_threshold), efci: cells(switch.efci_threshold) };
+        Self::new(bounds, switch.discard.config().policy(capacity, random))
+    }
+
+    /// The gate of an empty queue.
+    pub fn new(bounds: Bounds, policy: Box<dyn DiscardPolicy>) -> Self {
+        let capacity = bounds.capacity;
+        Self {
+            capacity,
+            clp_limit: bounds.clp.map_or(capacity, |found| found.saturating_add(1).min(capacity)),
+            efci: bounds.efci.unwrap_or(u64::MAX),
+            census: policy.counts_circuits().then(Census::default),
+            policy,
+        }
+    }
+
+    /// Cells the queue can hold.
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Whether every cell that finds room joins as it is, always.
+    pub fn only_when_full(&self) -> bool {
+        self.policy.only_when_full() && self.clp_limit == self.capacity && self.efci == u64::MAX
+    }
+
+    /// Whether cells like this one of a generator, none of which ever finds more than one cell, may join without being shown to it.
+    pub fn may_overlook(mut self, cell: &Cells) -> bool {
+        !self.counts_circuits() && self.admit_train(cell, (0, 1)) == Some(cell.efci)
+    }
+
+    /// Whether it must be told of all cells that leave.
+    pub(super) fn counts_circuits(&self) -> bool {
+        self.census.is_some()
+    }
+
+    #[inline]
+    fn limit(&self, clp: bool) -> u64 {
+        if clp { self.clp_limit } else { self.capacity }
+    }
+
+    /// Whether `cell`, which finds `queued` cells, joins; it is then marked and counted.
+    #[inline]
+    pub(super) fn admit(&mut self, queued: u64, cell: &mut Cells) -> Result<(), Loss> {
+        let (own, active) = self.census.as_ref().map_or((0, 0), |census| census.seen_by(cell.vc));
+        let queue = QueueView { queued, capacity: self.capacity, limit: self.limit(cell.clp), own, active };
+        // The policy hears of every cell, also of one that is lost for lack of room.
+        let admitted = self.policy.admits(queue, CellView { vc: cell.vc, last: cell.ends_frame() });
+        if queued >= self.capacity {
+            return Err(Loss::Full);
+        }
+        if !queue.has_room() {
+            return Err(Loss::LowPriority);
+        }
+        if !admitted {
+            return Err(Loss::Policy);
+        }
+        cell.efci |= queued > self.efci;
+        self.joined(cell.vc, 1);
+        Ok(())
+    }
+
+    /// Whether all of a `train` join that find `least` to `most` cells, and, if so, with which EFCI; the policy has then taken
+    /// note of them. They are not counted yet: see [`Self::joined`].
+    pub(super) fn admit_train(&mut self, train: &Cells, (least, most): (u64, u64)) -> Option<bool> {
+        let marked = least > self.efci;
+        if most >= self.limit(train.clp) || marked != (most > self.efci) {
+            return None;
+        }
+        let taken = self.policy.takes_train(TrainView { vc: train.vc, most, ends: train.ends_frame() });
+        taken.then_some(train.efci || marked)
+    }
+
+    /// `count` cells have joined.
+    #[inline]
+    pub(super) fn joined(&mut self, vc: VcId, count: u64) {
+        if let Some(census) = &mut self.census {
+            census.join(vc, count);
+        }
+    }
+
+    /// The `count` cells that joined first have left.
+    #[inline]
+    pub(super) fn left(&mut self, count: u64) {
+        if let Some(census) = &mut self.census {
+            census.leave(count);
+        }
+    }
+
+    /// All cells have left.
+    #[inline]
+    pub(super) fn emptied(&mut self) {
+        if let Some(census) = &mut self.census {
+            *census = Census::default();
+        }
+    }
+}
+
+/// Whose cells are in a queue, first in, first out.
+#[derive(Debug, Default)]
+struct Census {
+    /// Cells of one circuit in a row.
+    runs: VecDeque<(VcId, u64)>,
+    /// By circuit direction.
+    cells: Vec<u64>,
+    /// Circuits with cells in the queue.
+    active: u64,
+}
+
+impl Census {
+    fn seen_by(&self, vc: VcId) -> (u64, u64) {
+        (self.cells.get(vc as usize).copied().unwrap_or(0), self.active)
+    }
+
+    fn join(&mut self, vc: VcId, count: u64) {
+        let index = vc as usize;
+        if index >= self.cells.len() {
+            self.cells.resize(index + 1, 0);
+        }
+        self.active += u64::from(self.cells[index] == 0 && count > 0);
+        self.cells[index] += count;
+        match self.runs.back_mut() {
+            Some((last, run)) if *last == vc => *run += count,
+            _ => self.runs.push_back((vc, count)),
+        }
+    }
+
+    fn leave(&mut self, mut count: u64) {
+        while count > 0 {
+            let (vc, run) = self.runs.front_mut().expect("what leaves has joined");
+            let leaving = count.min(*run);
+            let cells = &mut self.cells[*vc as usize];
+            *cells -= leaving;
+            *run -= leaving;
+            count -= leaving;
+            self.active -= u64::from(*cells == 0);
+            if *run == 0 {
+                self.runs.pop_front();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NO_FRAME;
+    use engpass_model::discard::{DiscardConfig, Epd, Fba, Tail};
+    use engpass_model::time::Pace;
+    use engpass_model::unit::Share;
+
+    fn policy(config: &dyn DiscardConfig) -> Box<dyn DiscardPolicy> {
+        config.policy(10, Stream::new(1, "test"))
+    }
+
+    fn cell(vc: VcId, clp: bool) -> Cells {
+        let pace = Pace::new(1, 1);
+        let (base, n, count, last) = (0, 0, 1, 0);
+        Cells { base, n, pace, count, last, vc, frame: NO_FRAME, cell: 0, of: 9, clp, efci: false }
+    }
+
+    #[test]
+    fn low_priority_finds_less_room() {
+        let bounds = Bounds { capacity: 10, clp: Some(4), efci: None };
+        let mut gate = Gate::new(bounds, policy(&Tail {}));
+        assert!(!gate.only_when_full());
+        assert_eq!(gate.admit(4, &mut cell(0, true)), Ok(()));
+        assert_eq!(gate.admit(5, &mut cell(0, true)), Err(Loss::LowPriority));
+        assert_eq!(gate.admit(9, &mut cell(0, false)), Ok(()));
+        assert_eq!(gate.admit(10, &mut cell(0, true)), Err(Loss::Full));
+        assert_eq!(gate.admit_train(&cell(0, true), (3, 5)), None);
+        assert_eq!(gate.admit_train(&cell(0, true), (2, 4)), Some(false));
+    }
+
+    #[test]
+    fn cells_above_the_threshold_are_marked() {
+        let bounds = Bounds { capacity: 10, clp: None, efci: Some(4) };
+        let mut gate = Gate::new(bounds, policy(&Tail {}));
+        let mut marked = |queued| {
+            let mut cell = cell(0, false);
+            gate.admit(queued, &mut cell).map(|()| cell.efci)
+        };
+        assert_eq!((marked(4), marked(5)), (Ok(false), Ok(true)));
+        assert_eq!(gate.admit_train(&cell(0, false), (3, 4)), Some(false));
+        assert_eq!(gate.admit_train(&cell(0, false), (4, 5)), None, "some are and some are not");
+        assert_eq!(gate.admit_train(&cell(0, false), (5, 6)), Some(true));
+    }
+
+    #[test]
+    fn what_may_be_overlooked_finds_one_cell_and_joins_as_it_is() {
+        let epd = |threshold| policy(&Epd { threshold: FillLevel::Cells(threshold) });
+        let plain = Bounds { capacity: 10, clp: None, efci: None };
+        let generated = Cells { frame: crate::generated_by(0), of: 1, ..cell(0, false) };
+        let may = |bounds, policy| Gate::new(bounds, policy).may_overlook(&generated);
+        assert!(may(plain, epd(1)) && !may(plain, epd(0)));
+        assert!(
+            may(Bounds { efci: Some(1), ..plain }, epd(1)) && !may(Bounds { efci: Some(0), ..plain }, epd(1))
+        );
+        assert!(
+            may(Bounds { capacity: 2, ..plain }, epd(1)) && !may(Bounds { capacity: 1, ..plain }, epd(1))
+        );
+        let low = Bounds { clp: Some(0), ..plain };
+        assert!(may(low, epd(1)), "its cells have CLP = 0");
+        assert!(!Gate::new(low, epd(1)).may_overlook(&Cells { clp: true, ..generated }));
+    }
+
+    #[test]
+    fn a_census_follows_what_joins_and_leaves() {
+        let fba = Fba { threshold: FillLevel::Cells(5), z: Share(Share::WHOLE) };
+        let mut gate = Gate::new(Bounds { capacity: 10, clp: None, efci: None }, policy(&fba));
+        gate.joined(3, 2);
+        gate.joined(0, 1);
+        gate.joined(3, 1);
+        let seen = |gate: &Gate, vc| gate.census.as_ref().expect("`fba` counts").seen_by(vc);
+        assert_eq!((seen(&gate, 3), seen(&gate, 0), seen(&gate, 9)), ((3, 2), (1, 2), (0, 2)));
+        gate.left(3);
+        assert_eq!((seen(&gate, 3), seen(&gate, 0)), ((1, 1), (0, 1)));
+        gate.emptied();
+        assert_eq!(seen(&gate, 3), (0, 0));
+    }
+}

@@ -1,0 +1,225 @@
+//! Generators: cells that are known for ever, without events.
+
+use super::alone::Alone;
+use super::{Cells, FrameId, VcId, generated_by};
+use engpass_model::random::Stream;
+use engpass_model::source::on_off::Lengths;
+use engpass_model::time::Pace;
+
+/// Makes the trains of a `cbr` or `on-off` source, one after the other, as a queue asks for them.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    vc: VcId,
+    frame: FrameId,
+    pace: Pace,
+    /// Of 2^64, how many of its cells come in a picosecond; 0 where that is one or more.
+    rate: u64,
+    /// Added to every instant: transmission and delay up to the queue, where nothing else is on the way.
+    shift: u64,
+    /// No cell later than this.
+    last: u64,
+    clp: bool,
+    pattern: Pattern,
+    /// Cells of the trains that it has given.
+    made: u64,
+    /// The line it is alone on, where its trains are given as they leave it.
+    line: Option<Box<Alone>>,
+}
+
+#[derive(Clone, Debug)]
+enum Pattern {
+    Constant { first: Option<u64> },
+    Bursts { next: u64, on: u64, off: u64, lengths: Lengths, random: Stream },
+}
+
+impl Generator {
+    /// The cells of source number `flow` at a constant pace, from `first` on, none later than `last`.
+    pub fn constant((flow, vc): (usize, VcId), pace: Pace, first: u64, last: u64) -> Self {
+        Self::new((flow, vc), pace, last, Pattern::Constant { first: Some(first) })
+    }
+
+    /// Source number `flow` in bursts: an on-time of mean length `on` begins at `first`, then an off-time of mean length `off`, and so on.
+    pub fn bursts(
+        (flow, vc): (usize, VcId),
+        pace: Pace,
+        (first, last): (u64, u64),
+        (on, off): (u64, u64),
+        lengths: Lengths,
+        random: Stream,
+    ) -> Self {
+        Self::new((flow, vc), pace, last, Pattern::Bursts { next: first, on, off, lengths, random })
+    }
+
+    fn new((flow, vc): (usize, VcId), pace: Pace, last: u64, pattern: Pattern) -> Self {
+        let (num, den) = pace.ratio();
+        let rate = u64::try_from((u128::from(den) << 64) / u128::from(num)).unwrap_or(0);
+        let frame = generated_by(flow);
+        Self { vc, frame, pace, rate, shift: 0, last, clp: false, pattern, made: 0, line: None }
+    }
+
+    /// The circuit of its cells.
+    pub fn vc(&self) -> VcId {
+        self.vc
+    }
+
+    /// Whether its cells have CLP = 1.
+    pub fn clp(&self) -> bool {
+        self.clp
+    }
+
+    /// The pace of its cells.
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    /// Whether its cells are evenly spaced from the first to the last.
+    pub fn is_even(&self) -> bool {
+        matches!(self.pattern, Pattern::Constant { .. })
+    }
+
+    /// The same cells `shift` picoseconds later.
+    pub fn shifted(mut self, shift: u64) -> Self {
+        self.shift = shift;
+        self
+    }
+
+    /// The same with CLP = `clp` in all cells.
+    pub fn with_clp(self, clp: bool) -> Self {
+        Self { clp, ..self }
+    }
+
+    /// The same as they leave a line that they have for themselves, whose cells take `slot`, less than their own pace. Cells that
+    /// leave by `end` are counted.
+    pub fn through(mut self, slot: Pace, end: u64) -> Self {
+        self.line = Some(Box::new(Alone::new(slot, end)));
+        self
+    }
+
+    /// What the line it is alone on has done, if it was told of one.
+    pub fn line(&self) -> Option<&Alone> {
+        self.line.as_deref()
+    }
+
+    /// Cells of all its trains, if none is later than `end`.
+    pub fn all_made(&self, end: u64) -> Option<u64> {
+        (self.last <= end).then(|| {
+            let mut rest = self.clone();
+            rest.give_all();
+            rest.made
+        })
+    }
+
+    /// Give all trains that are left, to nobody.
+    pub fn give_all(&mut self) {
+        while self.next_cells().is_some() {}
+    }
+
+    /// The next train; `None` when there will be no more.
+    pub fn next_cells(&mut self) -> Option<Cells> {
+        let mut cells = Cells::none(self.pace);
+        self.next_into(&mut cells).then_some(cells)
+    }
+
+    /// Put the next train in the place of `cells`. Whether there is one.
+    #[inline]
+    pub(super) fn next_into(&mut self, cells: &mut Cells) -> bool {
+        let behind = self.line.as_mut().is_some_and(|line| line.behind_into(cells));
+        if !behind {
+            let Some((base, until)) = self.next_emitted() else { return false };
+            let (vc, frame, pace, clp) = (self.vc, self.frame, self.pace, self.clp);
+            let (behind, last) = self.behind_first(until);
+            let (count, last) = (behind + 1, base + last);
+            *cells = Cells { base, n: 0, pace, count, last, vc, frame, cell: 0, of: 1, clp, efci: false };
+            self.made += count;
+            if let Some(line) = &mut self.line {
+                line.pass(cells);
+            }
+        }
+        (cells.base, cells.last) = (cells.base + self.shift, cells.last + self.shift);
+        true
+    }
+
+    /// Cells of a train behind its first that come within `ps` of it, and how long after it the last of them all.
+    #[inline]
+    fn behind_first(&self, ps: u64) -> (u64, u64) {
+        let (num, den) = self.pace.ratio();
+        match ps.checked_mul(den) {
+            Some(parts) if self.rate > 0 => {
+                // So many, or one more. What is left of the time tells when the last one comes: nothing is divided by the pace.
+                let cells = ((u128::from(ps) * u128::from(self.rate)) >> 64) as u64;
+                let left = parts - cells * num;
+                let (cells, left) = if left >= num { (cells + 1, left - num) } else { (cells, left) };
+                (cells, ps - left / den)
+            }
+            _ => {
+                let cells = self.pace.ended_within(ps);
+                (cells, self.pace.after(cells))
+            }
+        }
+    }
+
+    /// When the next train as it is made begins, and for how long after its first cell others come.
+    #[inline]
+    fn next_emitted(&mut self) -> Option<(u64, u64)> {
+        match &mut self.pattern {
+            Pattern::Constant { first } => {
+                let base = first.take()?;
+                Some((base, self.last.checked_sub(base)?))
+            }
+            Pattern::Bursts { next, on, off, lengths, random } => loop {
+                let mut length = |mean: u64| match lengths {
+                    Lengths::Fixed => mean,
+                    Lengths::Exponential => random.exponential(mean),
+                };
+                let base = *next;
+                let burst = length(*on);
+                let pause = length(*off);
+                if base > self.last {
+                    return None;
+                }
+                *next = base.saturating_add(burst).saturating_add(pause);
+                if burst > 0 {
+                    return Some((base, (burst - 1).min(self.last - base)));
+                }
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn cells_are_counted_without_dividing(num in 1u128..1 << 40, den in 1u128..1 << 20, ps: u64, small in 0u32..64, near in 0u64..3) {
+            let pace = Pace::new(num, den);
+            let generator = Generator::constant((0, 0), pace, 0, 0);
+            let ps = ps >> small;
+            for ps in [ps, pace.after(pace.ended_within(ps)).saturating_add(near).saturating_sub(1)] {
+                let cells = pace.ended_within(ps);
+                prop_assert_eq!(generator.behind_first(ps), (cells, pace.after(cells)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_constant_source_ends_in_time() {
+        let mut source = Generator::constant((0, 3), Pace::new(10, 1), 100, 130).shifted(7);
+        let cells = source.next_cells().unwrap();
+        assert_eq!((cells.base, cells.count, cells.vc), (107, 4, 3));
+        assert_eq!(source.next_cells(), None);
+        assert_eq!(Generator::constant((0, 3), Pace::new(10, 1), 100, 99).next_cells(), None);
+    }
+
+    #[test]
+    fn bursts_hold_the_cells_that_begin_in_them() {
+        let random = Stream::new(1, "test");
+        let mut source =
+            Generator::bursts((0, 0), Pace::new(10, 1), (5, 1000), (30, 70), Lengths::Fixed, random);
+        let first = source.next_cells().unwrap();
+        assert_eq!((first.base, first.count), (5, 3));
+        assert_eq!(source.next_cells().unwrap().base, 105);
+    }
+}

@@ -1,0 +1,311 @@
+//! A priority port whose first class is one even generator: the common congested port, in a tight loop.
+
+mod quick;
+mod slots;
+mod spaced;
+mod trains;
+
+use super::classes::{Classes, Waiting};
+use super::even::Even;
+use super::{Cells, Channel, Inputs, Outlet, Rule};
+use engpass_model::time::{Leap, Pace, Stepper};
+use slots::LastHigh;
+
+/// [`Classes`] while the cells of one even generator, spaced by more than a slot, overtake all others.
+///
+/// At most one of the generator's cells waits at any time, so none is queued: it is drawn when the transmitter chooses.
+pub(super) struct Overtaken<'a, O> {
+    queue: &'a mut Classes,
+    high: Even,
+    out: &'a mut O,
+    /// Cells of the generator that have been sent and not handed on.
+    sent_high: Cells,
+    /// Where the last of them must be looked for, if that was put off: see [`Self::last_high`].
+    last_high: Option<LastHigh>,
+    /// Number of the first cell of class 1 that has not been handed on.
+    handed: u64,
+    /// When the last cell of class 1 left.
+    last_low: u64,
+    /// Whether cells may be handed on together, whatever was sent between them.
+    gather: bool,
+    rest: &'a Rest,
+}
+
+/// What the generator of class 0 leaves of a line.
+#[derive(Debug)]
+pub(super) struct Rest {
+    /// Place of the generator's channel.
+    pub(super) channel: usize,
+    /// The time between two cells of class 1 while some wait, in picoseconds, rounded down.
+    share: u64,
+    /// See [`slots::drift`].
+    drift: u64,
+    /// 2^64 over the time by which two cells of the generator are further apart than two slots, which is rounded up amply.
+    inverse_drift: u64,
+    /// That time of so many slots, or cells of the generator, for walks.
+    slots: [Leap; LEAPS],
+    highs: [Leap; LEAPS],
+    /// How long busy periods of so many cells are, and by how much that is rounded up.
+    busy: [(u64, u64); BUSY],
+}
+
+/// Cells of a busy period of which it is known beforehand how long it is.
+const BUSY: usize = 64;
+
+/// How long so many slots are, and by how much that is rounded up.
+fn busy(slot: Pace, cells: u64) -> (u64, u64) {
+    let mut end = Stepper::new(slot);
+    end.seek(cells);
+    (end.after(), end.rounding())
+}
+
+/// Cells that a walk goes on by at once are fewer.
+const LEAPS: usize = 8;
+
+impl Rest {
+    /// Of a line with this `slot` to the generator in `channel` at this pace, which is wider.
+    pub(super) fn of(slot: Pace, channel: usize, generator: Pace) -> Self {
+        let (slot_ps, pace) = (slot.at_least(), generator.at_least());
+        let ample = u128::from(pace + 1 - slot_ps);
+        let share = u128::from(slot_ps) * u128::from(pace) / ample.max(1);
+        Self {
+            channel,
+            share: u64::try_from(share).unwrap_or(u64::MAX),
+            drift: slots::drift(generator, slot),
+            inverse_drift: ((1u128 << 64) / (ample + 4)) as u64,
+            slots: std::array::from_fn(|units| slot.leap(units as u64)),
+            highs: std::array::from_fn(|units| generator.leap(units as u64)),
+            busy: std::array::from_fn(|cells| busy(slot, cells as u64)),
+        }
+    }
+}
+
+/// What changes with every cell, kept at hand in a loop.
+#[derive(Clone, Copy)]
+struct Hot {
+    joined: u64,
+    taken: u64,
+    /// Number of the first cell behind the front record of class 1; beyond reach while that record grows.
+    front_until: u64,
+}
+
+impl<'a, O: Outlet> Overtaken<'a, O> {
+    /// Look at `queue` this way up to `until`, with what is left of the generator in `high`.
+    pub(super) fn new(
+        queue: &'a mut Classes,
+        (high, rest): (Even, &'a Rest),
+        until: u64,
+        out: &'a mut O,
+    ) -> Self {
+        let gather = until.saturating_add(2 * queue.slot_up) <= out.gathers_until();
+        let (sent_high, handed) = (Cells::none(queue.slot), queue.classes[1].taken);
+        Self { queue, high, out, sent_high, last_high: None, handed, last_low: 0, gather, rest }
+    }
+
+    /// As [`Classes::advance`]; the generator's channel is in `place`.
+    pub(super) fn advance(mut self, until: u64, inputs: &mut Inputs<'_>, place: usize, rules: &mut [Rule]) {
+        let tail = self.queue.classes[1].gate.only_when_full();
+        while let Some((channel, limit)) = inputs.earliest_but(place) {
+            if channel.head() > until {
+                break;
+            }
+            let limit = limit.min(until);
+            while channel.head() <= limit {
+                let rule = &mut rules[channel.front().vc as usize];
+                if tail && self.gather && rule.policer.is_none() {
+                    self.merge(channel, limit);
+                } else {
+                    self.merge_decided(channel, limit, rule);
+                }
+            }
+        }
+        self.serve_all(until.saturating_add(1));
+        self.hand_on_low();
+        self.hand_on_high();
+        self.queue.flush(self.out);
+        inputs.channel(place).set_even(self.high);
+    }
+
+    /// Take cells of the front record one by one, as policer and discard policy want to see them.
+    fn merge_decided(&mut self, channel: &mut Channel, limit: u64, rule: &mut Rule) {
+        let front = channel.front();
+        let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
+        channel.take_until(limit, |at| {
+            let mut cell = Cells { count: 1, cell: index, ..front };
+            index += step;
+            self.serve_all(at);
+            if rule.lets_pass(&mut cell, at) {
+                self.queue.join(1, cell, at, self.out);
+            } else {
+                self.out.policed(&cell, at);
+            }
+        });
+    }
+
+    fn hot(&self) -> Hot {
+        let class = &self.queue.classes[1];
+        let front_until = class.queue.front().map_or(u64::MAX, Waiting::until);
+        Hot { joined: class.joined, taken: class.taken, front_until }
+    }
+
+    fn keep(&mut self, hot: Hot) {
+        let class = &mut self.queue.classes[1];
+        (class.joined, class.taken) = (hot.joined, hot.taken);
+        self.queue.waiting = hot.joined - hot.taken;
+    }
+
+    /// A record has grown to its length. Cells of it may have been sent already.
+    fn close(&mut self, record: Waiting, hot: &mut Hot) {
+        let queue = &mut self.queue.classes[1].queue;
+        match queue.back_mut() {
+            Some(back) if back.cells.comes_before(&record.cells) => back.cells.count += record.cells.count,
+            _ => queue.push_back(record),
+        }
+        hot.front_until = queue.front().map_or(u64::MAX, Waiting::until);
+        if hot.taken == hot.front_until {
+            self.pop(hot);
+        }
+    }
+
+    /// All cells of the front record have been sent.
+    fn pop(&mut self, hot: &mut Hot) {
+        let queue = &mut self.queue.classes[1].queue;
+        let record = queue.pop_front().expect("what was sent was in the queue");
+        hot.front_until = queue.front().map_or(u64::MAX, Waiting::until);
+        if self.gather {
+            self.hand_on(&record, hot.taken);
+        }
+    }
+
+    fn hand_on(&mut self, record: &Waiting, taken: u64) {
+        let first = record.cell(self.handed);
+        let count = taken - self.handed;
+        self.handed = taken;
+        let (base, n, pace) = (self.queue.base, self.queue.n, self.queue.slot);
+        self.out.sent(Cells { base, n, pace, count, last: self.last_low, ..first });
+    }
+
+    /// Hand on the cells of the front record that have been sent.
+    fn hand_on_low(&mut self) {
+        let taken = self.queue.classes[1].taken;
+        if self.gather && taken > self.handed {
+            let record =
+                self.queue.classes[1].queue.pop_front().expect("a record stays until it is sent wholly");
+            self.hand_on(&record, taken);
+            self.queue.classes[1].queue.push_front(record);
+        }
+    }
+
+    fn serve_all(&mut self, before: u64) {
+        let mut hot = self.hot();
+        self.serve(&mut hot, before);
+        self.keep(hot);
+    }
+
+    /// Begin all transmissions that begin before `before`.
+    #[inline]
+    fn serve(&mut self, hot: &mut Hot, before: u64) {
+        loop {
+            if hot.joined > hot.taken {
+                if self.queue.decide_at >= before {
+                    return;
+                }
+                self.serve_both(hot, before);
+            } else {
+                let start = self.queue.last_end.max(self.high.head);
+                if start >= before {
+                    return;
+                }
+                self.serve_high(start, before);
+            }
+        }
+    }
+
+    /// Cells of class 1 wait: choose at the end of every slot.
+    fn serve_both(&mut self, hot: &mut Hot, before: u64) {
+        self.queue.begin(self.out);
+        let until = hot.front_until.min(hot.joined);
+        if self.gather {
+            self.choose(hot, before, until);
+        } else {
+            self.choose_one_by_one(hot, before, until);
+        }
+        if hot.taken == hot.front_until {
+            self.pop(hot);
+        }
+    }
+
+    /// Choose slot by slot where the next queue needs every instant.
+    fn choose_one_by_one(&mut self, hot: &mut Hot, before: u64, until: u64) {
+        let queue = &mut *self.queue;
+        while queue.decide_at < before && hot.taken < until {
+            queue.serving = usize::from(self.high.head > queue.decide_at);
+            queue.end.step();
+            queue.n += 1;
+            queue.last_end = queue.base + queue.end.after();
+            queue.decide_at = queue.last_end;
+            let cell = if queue.serving == 1 {
+                let front = queue.classes[1].queue.front().expect("a class in which cells wait has a record");
+                hot.taken += 1;
+                front.cell(hot.taken - 1)
+            } else {
+                let cell = Cells { count: 1, ..self.high.cells };
+                self.high.take();
+                cell
+            };
+            let sent = Cells { base: queue.base, n: queue.n, pace: queue.slot, last: queue.last_end, ..cell };
+            queue.hand_on(sent, self.out);
+        }
+    }
+
+    /// Hand on what the generator has sent.
+    fn hand_on_high(&mut self) {
+        if let Some(last) = self.last_high.take() {
+            self.sent_high.last = last.left(self.queue.slot);
+        }
+        if self.sent_high.count > 0 {
+            self.out.sent(self.sent_high);
+        }
+    }
+
+    fn gather_high(&mut self, sent: Cells) {
+        if self.sent_high.count == 0 {
+            self.sent_high = sent;
+        } else {
+            self.sent_high.count += sent.count;
+            self.sent_high.last = sent.last;
+        }
+        self.last_high = None;
+    }
+
+    /// No other cell waits: those of class 0 go at once, or when the cell being sent has left.
+    fn serve_high(&mut self, start: u64, before: u64) {
+        let queue = &mut *self.queue;
+        let cells = self.high.cells;
+        let sent = if start > self.high.head || start == queue.last_end {
+            queue.n += 1;
+            queue.end.step();
+            queue.last_end = queue.base + queue.end.after();
+            self.high.take();
+            Cells { base: queue.base, n: queue.n, pace: queue.slot, count: 1, last: queue.last_end, ..cells }
+        } else {
+            let (count, last) = self.high.take_before(before);
+            let idle = last - queue.last_end - (count - 1) * queue.slot_up;
+            queue.flush(self.out);
+            self.out.idle(idle, queue.end.rounding() + (count - 1) * queue.slot_rounding);
+            (queue.base, queue.n, queue.last_end) = (last, 1, last + queue.slot_up);
+            queue.end.seek(1);
+            Cells { base: cells.base + queue.slot_up, count, last: queue.last_end, ..cells }
+        };
+        queue.serving = 0;
+        queue.decide_at = queue.last_end;
+        if self.gather {
+            self.gather_high(sent);
+        } else {
+            queue.hand_on(sent, self.out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! What is counted at a port that one generator overtakes is what comes out slot by slot.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::super::{Bounds, Doing, FrameId, Gate, Generator, Loss, Shaper};
+use super::*;
+use engpass_model::discard::tail::Tail;
+
+/// What a host sees of a port, and the port's books.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    /// Of class 1 and of the generator: cells that left, when the last of them did, and cells that were lost.
+    cells: [(u64, u64, u64); 2],
+    ends: Vec<(FrameId, u64)>,
+    idle: (u64, u64),
+    doing: Vec<Doing>,
+}
+
+impl Outlet for Seen {
+    fn sent(&mut self, cells: Cells) {
+        let (count, last, _) = &mut self.cells[cells.vc as usize];
+        (*count, *last) = (*count + cells.count, cells.last);
+        if !cells.are_generated() && cells.ends_frame() {
+            self.ends.push((cells.frame, cells.last));
+        }
+    }
+
+    fn lost(&mut self, cells: &Cells, _: u64, _: Loss) {
+        self.cells[cells.vc as usize].2 += cells.count;
+    }
+
+    fn idle(&mut self, ps: u64, rounding: u64) {
+        self.idle = (self.idle.0 + ps, self.idle.1 + rounding);
+    }
+
+    fn policed(&mut self, _: &Cells, _: u64) {}
+    fn waiting(&mut self, _: FrameId, _: usize, _: u64) {}
+
+    fn gathers_until(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+/// A port, what its generator leaves of it, and what comes to it.
+#[derive(Clone, Debug)]
+struct Port {
+    /// Slot, and the paces of the generator and of the other cells.
+    slot: Pace,
+    high: Pace,
+    low: Pace,
+    capacity: u64,
+    phase: u64,
+    /// Of every frame its cells, and the time before it, in slots.
+    frames: Vec<(u32, u64)>,
+    looks: u64,
+}
+
+/// So many picoseconds and parts of one.
+fn pace(whole: u64, (part, parts): (u64, u64)) -> Pace {
+    Pace::new(u128::from(whole * parts + part % parts), u128::from(parts))
+}
+
+/// Slots are short, so that instants that are a few picoseconds apart are common.
+fn port() -> impl Strategy<Value = Port> {
+    let fraction = || (0u64..128, 1u64..128);
+    let slot = (prop_oneof![20u64..200, 200u64..5000], fraction());
+    // In thousandths of a slot: how much wider the generator's cells are apart, and then how much wider those of class 1.
+    let wider = (prop_oneof![1u64..600, 600u64..3000], prop_oneof![1000u64..8000, 1000u64..70_000]);
+    let frames = vec((1u32..300, prop_oneof![2 => Just(0u64), 1 => 0u64..200]), 1..8);
+    (slot, wider, (fraction(), fraction()), prop_oneof![2u64..8, 8u64..400], any::<u64>(), frames, 1u64..4)
+        .prop_map(|((slot, part), (more, most), (high_part, low_part), capacity, phase, frames, looks)| {
+            let high = slot + 2 + slot * more / 1000;
+            let low = high + slot * most / 1000;
+            let (slot, high, low) = (pace(slot, part), pace(high, high_part), pace(low, low_part));
+            Port { slot, high, low, capacity, phase: phase % high.at_least(), frames, looks }
+        })
+}
+
+/// What the port sends, its generator's cells drawn or queued.
+fn seen(port: &Port, drawn: bool) -> Seen {
+    let Port { slot, high, low, capacity, phase, ref frames, looks } = *port;
+    let gate = || {
+        let bounds = Bounds { capacity, clp: None, efci: None };
+        Gate::new(bounds, Box::new(Tail::default()))
+    };
+    let mut queue = Classes::new(slot, vec![gate(), gate()]);
+    if drawn {
+        queue.overtaken_by(0, high);
+    }
+    let mut trains = Channel::new(low);
+    let mut shaper = Shaper::new(0, low);
+    let mut now = slot.after(3);
+    for (frame, &(cells, before)) in frames.iter().enumerate() {
+        now = shaper.next().max(now + slot.after(before));
+        trains.announce(shaper.emit(now, frame as FrameId, cells));
+    }
+    let end = trains.last();
+    let generator = Generator::constant((0, 1), high, slot.after(2) + phase, end);
+    let mut channels = [Channel::generated(generator), trains];
+    let mut rules = [Rule { class: 1, ..Rule::default() }, Rule::default()];
+    let mut seen = Seen::default();
+    for look in 1..=looks + 1 {
+        // The last time all is over.
+        let until = if look > looks { end + slot.after(2 * capacity + 10) } else { end * look / looks };
+        queue.advance(until, Inputs::new(&mut channels), &mut rules, &mut seen);
+        seen.doing.push(queue.doing(until));
+    }
+    seen
+}
+
+proptest! {
+    #[test]
+    fn what_is_counted_is_what_is_chosen_slot_by_slot(port in port()) {
+        prop_assert_eq!(seen(&port, true), seen(&port, false));
+    }
+}

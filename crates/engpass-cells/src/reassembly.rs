@@ -1,0 +1,95 @@
+//! AAL5 reassembly (ITU-T I.363.5 section 6): cells become PDUs again.
+
+use super::{Cells, FrameId, NO_FRAME};
+
+/// What the end-of-PDU cell of a frame completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pdu {
+    /// All cells of the frame and nothing else: length and CRC are right.
+    Good,
+    /// Cells are missing, or cells of a frame that lost its end stand before it: length or CRC is wrong.
+    Bad,
+}
+
+/// Reassembly of one direction of a circuit.
+#[derive(Clone, Debug)]
+pub struct Reassembly {
+    frame: FrameId,
+    count: u64,
+    /// Cells of an earlier frame, whose last cell was lost, stand before the current one's.
+    merged: bool,
+}
+
+impl Default for Reassembly {
+    fn default() -> Self {
+        Self { frame: NO_FRAME, count: 0, merged: false }
+    }
+}
+
+impl Reassembly {
+    /// The frame whose cells wait for the end of their PDU, and how many do.
+    pub fn pending(&self) -> Option<(FrameId, u32)> {
+        (self.frame != NO_FRAME).then_some((self.frame, self.count as u32))
+    }
+
+    /// Take cells that arrive, in order; the PDU when its last cell is among them. Of a generator's cells, each of which is
+    /// a PDU, the answer is that of the first, and all others are good.
+    pub fn take(&mut self, cells: &Cells) -> Option<Pdu> {
+        if cells.are_generated() {
+            // Every cell is a PDU; only the first can have a frame without its end before it.
+            let good = self.frame == NO_FRAME;
+            *self = Self::default();
+            return Some(if good { Pdu::Good } else { Pdu::Bad });
+        }
+        if cells.frame != self.frame {
+            self.merged |= self.frame != NO_FRAME;
+            (self.frame, self.count) = (cells.frame, 0);
+        }
+        self.count += cells.count;
+        if !cells.ends_frame() {
+            return None;
+        }
+        let good = !self.merged && self.count == u64::from(cells.of);
+        *self = Self::default();
+        Some(if good { Pdu::Good } else { Pdu::Bad })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(frame: FrameId, cell: u32, count: u64, of: u16) -> Cells {
+        let pace = engpass_model::time::Pace::new(1, 1);
+        let (base, n, last, vc, clp, efci) = (0, 0, 0, 0, false, false);
+        Cells { base, n, pace, count, last, vc, frame, cell, of, clp, efci }
+    }
+
+    #[test]
+    fn a_lost_end_takes_the_next_pdu_with_it() {
+        let mut reassembly = Reassembly::default();
+        assert_eq!(reassembly.take(&cells(1, 0, 3, 4)), None);
+        assert_eq!(reassembly.take(&cells(2, 0, 4, 4)), Some(Pdu::Bad));
+        assert_eq!(reassembly.take(&cells(3, 0, 2, 4)), None);
+        assert_eq!(reassembly.take(&cells(3, 2, 2, 4)), Some(Pdu::Good));
+    }
+
+    #[test]
+    fn a_generators_cell_suffers_too() {
+        let mut reassembly = Reassembly::default();
+        let generated = Cells { count: 5, ..cells(crate::generated_by(0), 0, 1, 1) };
+        assert_eq!(reassembly.take(&generated), Some(Pdu::Good));
+        reassembly.take(&cells(1, 0, 2, 4));
+        assert_eq!(reassembly.take(&generated), Some(Pdu::Bad));
+        assert_eq!(reassembly.take(&generated), Some(Pdu::Good));
+    }
+
+    #[test]
+    fn a_gap_is_noticed() {
+        let mut reassembly = Reassembly::default();
+        reassembly.take(&cells(1, 0, 1, 4));
+        assert_eq!(reassembly.take(&cells(1, 2, 2, 4)), Some(Pdu::Bad));
+        // A frame that lost all its cells leaves no trace.
+        assert_eq!(reassembly.take(&cells(3, 0, 1, 1)), Some(Pdu::Good));
+    }
+}

@@ -1,0 +1,78 @@
+//! The shaper of a circuit at a NIC: a peak cell rate with exact, fractional spacing.
+
+use super::{Cells, FrameId, VcId};
+use engpass_model::time::{FOREVER, Pace};
+
+/// Emits the cells of one direction of a circuit at its pace (GCRA with no tolerance: I.371 Annex A, shaped).
+///
+/// An integer gap between cells would not do: 16 % of a line is a gap of 6.25 slots, and the next integer, 6, is 16.67 %.
+#[derive(Clone, Debug)]
+pub struct Shaper {
+    vc: VcId,
+    pace: Pace,
+    base: u64,
+    n: u64,
+    clp: bool,
+}
+
+impl Shaper {
+    /// A shaper that has emitted nothing.
+    pub fn new(vc: VcId, pace: Pace) -> Self {
+        Self { vc, pace, base: 0, n: 0, clp: false }
+    }
+
+    /// The same with CLP = `clp` in all cells.
+    pub fn with_clp(self, clp: bool) -> Self {
+        Self { clp, ..self }
+    }
+
+    /// The pace of emissions.
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    /// When the next emission may be, at the earliest.
+    pub fn next(&self) -> u64 {
+        self.base.saturating_add(self.pace.after(self.n))
+    }
+
+    /// Go on at another pace from `now` on, which is not before the next emission may be.
+    pub fn restart(&mut self, now: u64, pace: Pace) {
+        debug_assert!(now >= self.next(), "the pace changes between emissions");
+        (self.pace, self.base, self.n) = (pace, now, 0);
+    }
+
+    /// Emit the cells of a frame that is handed over at `now`.
+    pub fn emit(&mut self, now: u64, frame: FrameId, cells: u32) -> Cells {
+        let next = self.next();
+        if now >= next {
+            (self.base, self.n) = (now, 0);
+        } else if next > FOREVER {
+            // A NIC may hold more than a slow shaper emits in years: that comes after all runs.
+            (self.base, self.n) = (FOREVER, 0);
+        }
+        let (base, n, count) = (self.base, self.n, u64::from(cells));
+        self.n += count;
+        let last = base + self.pace.after(n + count - 1);
+        let of = u16::try_from(cells).expect("an AAL5 PDU has at most 1366 cells");
+        let (pace, vc, clp) = (self.pace, self.vc, self.clp);
+        Cells { base, n, pace, count, last, vc, frame, cell: 0, of, clp, efci: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_keep_the_spacing_between_them() {
+        let mut shaper = Shaper::new(0, Pace::new(25, 2));
+        let first = shaper.emit(100, 1, 2);
+        assert_eq!((first.base, first.n), (100, 0));
+        // Emissions at 100 and 113; the next is due at 125.
+        let second = shaper.emit(120, 2, 1);
+        assert_eq!((second.base, second.n), (100, 2));
+        let third = shaper.emit(138, 3, 1);
+        assert_eq!((third.base, third.n), (138, 0));
+    }
+}

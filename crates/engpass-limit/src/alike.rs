@@ -1,0 +1,63 @@
+//! Flows that differ in nothing but their names and what they have for themselves get the same: it is worked out once for all of them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::need::{Demand, Resources};
+
+/// Flows in groups of alike, each in the order of the file, given the lanes of each.
+///
+/// Two with one lane are alike if they need the same of the same things, or of things of the same capacity that no other flow needs: a network in which
+/// both have changed places is the same network.
+pub(super) fn groups(
+    resources: &Resources,
+    demands: &[Demand<'_>],
+    lanes: &[Range<usize>],
+) -> Vec<Vec<usize>> {
+    let mut places: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (flow, lanes) in lanes.iter().enumerate() {
+        let [demand] = &demands[lanes.clone()] else {
+            groups.push(vec![flow]);
+            continue;
+        };
+        let place = *places.entry(needs(resources, demand)).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[place].push(flow);
+    }
+    groups
+}
+
+/// All that matters of a flow.
+fn needs(resources: &Resources, demand: &Demand<'_>) -> Vec<u64> {
+    // What only this flow needs is known by its place among them.
+    let mut own: Vec<usize> = Vec::new();
+    let mut resource = |index: usize| {
+        if resources.users[index].len() > 1 {
+            return [0, index as u64];
+        }
+        let place = own.iter().position(|one| *one == index).unwrap_or_else(|| {
+            own.push(index);
+            own.len() - 1
+        });
+        [1 + place as u64, resources.capacities[index].to_bits()]
+    };
+    let mut all = vec![
+        u64::from(demand.class),
+        u64::from(demand.generator),
+        demand.weight.to_bits(),
+        demand.payload_bits.to_bits(),
+        demand.uses.len() as u64,
+    ];
+    for need in &demand.uses {
+        all.extend(resource(need.resource));
+        all.push(need.amount.to_bits());
+    }
+    for limiter in &demand.limiters {
+        all.extend([limiter.kind() as u64, limiter.resources.len() as u64]);
+        all.extend(limiter.resources.iter().flat_map(|index| resource(*index)));
+    }
+    all
+}

@@ -1,0 +1,231 @@
+//! Bounds where packets may take several ways: all lines side by side together.
+//!
+//! Every way has as many links as the others, so every packet crosses one link of each *level*. What a flow gets cannot be more than the lines
+//! of a level let through together. Each line gets at most what can come to it.
+
+use std::collections::BTreeMap;
+
+use engpass_testbed::topology::{Hop, Leg, NodeId, NodeKind};
+use engpass_testbed::{Move, Spread, Stop, Topology};
+
+use super::ROUNDING;
+use super::demand::Builder;
+use super::need::{Demand, Place, Spot, Turns};
+use super::piece::Part;
+use super::way::There;
+
+impl Builder<'_> {
+    /// The stops of a lane of equal datagrams at which turns are certain.
+    pub(super) fn turns(&self, demand: &Demand<'_>, there: &There) -> BTreeMap<usize, Turns> {
+        let mut turns = BTreeMap::new();
+        let own = |stop: &&Stop| stop.in_turns && stop.tunnels.is_empty();
+        for (place, stop) in demand.lane.there.stops.iter().enumerate().filter(|(_, stop)| own(stop)) {
+            let NodeKind::Router(router) = self.topology.kind(stop.node) else {
+                unreachable!("only routers choose")
+            };
+            let legs: Vec<Leg> = stop.onward.iter().filter_map(|onward| onward.by.leg()).collect();
+            if !self.sharing.is_own_group(stop.node, &legs) {
+                continue;
+            }
+            let bits = || there.arriving[place].parts.iter().map(Part::bits);
+            let (longest, shortest) = (bits().fold(0.0, f64::max), bits().fold(f64::INFINITY, f64::min));
+            // Packets without payload take turns, too.
+            if shortest <= 0.0 {
+                continue;
+            }
+            let above = legs.iter().zip(&stop.onward).map(|(leg, onward)| {
+                let link = &self.topology.links[self.topology.first_hop(*leg).link].name;
+                let weight = f64::from(self.testbed.routers[router].ecmp.weight(link));
+                weight * (1.0 - onward.share) * longest
+            });
+            turns.insert(place, Turns { ratio: longest / shortest, above: above.collect() });
+        }
+        turns
+    }
+}
+
+/// What stands at a place for all lanes of a flow, in bit/s.
+#[derive(Clone, Copy)]
+struct Joint {
+    /// The most of any lane that has it alone, without what is ahead.
+    most: f64,
+    /// What is ahead, of all lanes.
+    ahead: f64,
+    /// What comes to it.
+    comes: f64,
+}
+
+impl Joint {
+    /// A place at which nothing stands.
+    const OPEN: Self = Self { most: f64::NEG_INFINITY, ahead: 0.0, comes: 0.0 };
+
+    /// So much comes of some lanes, and they have this there by themselves, if anything. Returns what passes of it.
+    fn add(&mut self, own: Option<&Self>, comes: f64) -> f64 {
+        let (most, ahead) = own.map_or((f64::INFINITY, 0.0), |own| (own.most, own.ahead));
+        self.most = self.most.max(most);
+        self.ahead += ahead;
+        self.comes += comes;
+        comes.min(most + ahead)
+    }
+
+    /// What passes of all that comes, and what could pass.
+    fn passes(&self) -> [f64; 2] {
+        let most = self.most + self.ahead;
+        [self.comes.min(most), most]
+    }
+}
+
+/// A level of the ways of a flow.
+#[derive(Default)]
+struct Level {
+    /// The lines, each with what stands before it, by leg.
+    lines: BTreeMap<Hop, (Joint, BTreeMap<Leg, Joint>)>,
+    /// The nodes before the lines at which a leg begins.
+    nodes: BTreeMap<NodeId, Joint>,
+    /// What is inside circuits there, and comes to no node.
+    inside: f64,
+}
+
+/// The bounds of a flow whose packets may take several ways.
+pub(super) struct Cuts {
+    there: Vec<Level>,
+    back: Vec<Level>,
+}
+
+/// The bound of what stands side by side.
+pub(super) struct Cut {
+    /// In bit/s.
+    pub(super) most: f64,
+    /// Whether all of it is used up then: no other place holds a part of the packets back.
+    pub(super) is_full: bool,
+    pub(super) beside: Beside,
+}
+
+/// What stands side by side.
+pub(super) enum Beside {
+    /// Links, by index.
+    Links(Vec<usize>),
+    /// Nodes.
+    Nodes(Vec<NodeId>),
+}
+
+impl Cuts {
+    /// Those of the lanes of a flow; `sent` is the most payload that each of them sends, in bit/s.
+    pub(super) fn new(topology: &Topology, lanes: &[Demand<'_>], sent: &[f64]) -> Self {
+        let mut cuts = Self { there: Vec::new(), back: Vec::new() };
+        // Lanes that have the same ways in a direction are one there.
+        for like in alike(lanes, |lane| &lane.lane.there) {
+            let sent = like.iter().map(|lane| sent[*lane]).sum();
+            follow(&mut cuts.there, topology, lanes, &like, false, sent);
+        }
+        // Acknowledgements are no payload: only what stands on their way bounds it.
+        for like in alike(lanes, |lane| &lane.lane.back) {
+            follow(&mut cuts.back, topology, lanes, &like, true, f64::INFINITY);
+        }
+        cuts
+    }
+
+    /// The bound of all that stands beside this place, together; `None` if nothing does.
+    pub(super) fn at(&self, place: Place) -> Option<Cut> {
+        let level = if place.back { self.back.get(place.level) } else { self.there.get(place.level) }?;
+        let cut = |passes: Vec<[f64; 2]>, beside| {
+            let [most, could] = [0, 1].map(|which| passes.iter().map(|both| both[which]).sum::<f64>());
+            Cut { most, is_full: most >= could * (1.0 - ROUNDING), beside }
+        };
+        if let Spot::Node(node) = place.spot {
+            if !level.nodes.contains_key(&node) || (level.nodes.len() == 1 && level.inside == 0.0) {
+                return None;
+            }
+            let inside = (level.inside > 0.0).then_some([level.inside, f64::INFINITY]);
+            let passes = level.nodes.values().map(Joint::passes).chain(inside);
+            return Some(cut(passes.collect(), Beside::Nodes(level.nodes.keys().copied().collect())));
+        }
+        if level.lines.values().map(|(_, legs)| legs.len()).sum::<usize>() == 1 {
+            return None;
+        }
+        let passes = level.lines.values().map(|(line, legs)| {
+            let legs = legs.values().map(Joint::passes);
+            let [most, could] =
+                legs.fold([0.0; 2], |[one, other], [most, could]| [one + most, other + could]);
+            [most, could].map(|legs| legs.min(line.most + line.ahead))
+        });
+        Some(cut(passes.collect(), Beside::Links(level.lines.keys().map(|hop| hop.link).collect())))
+    }
+}
+
+/// Lanes, by their places, in groups whose ways are the same.
+fn alike<'l>(lanes: &'l [Demand<'_>], ways: impl Fn(&'l Demand<'_>) -> &'l Spread) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for lane in 0..lanes.len() {
+        match groups.iter_mut().find(|group| ways(&lanes[group[0]]) == ways(&lanes[lane])) {
+            Some(group) => group.push(lane),
+            None => groups.push(vec![lane]),
+        }
+    }
+    groups
+}
+
+/// Adds what lanes that are alike may send to the levels of their ways.
+fn follow(
+    levels: &mut Vec<Level>,
+    topology: &Topology,
+    lanes: &[Demand<'_>],
+    alike: &[usize],
+    back: bool,
+    sent: f64,
+) {
+    let lane = &lanes[alike[0]];
+    let mut gates: BTreeMap<(usize, Spot), Joint> = BTreeMap::new();
+    for gate in alike.iter().flat_map(|lane| &lanes[*lane].gates).filter(|gate| gate.place.back == back) {
+        let joint = gates.entry((gate.place.level, gate.place.spot)).or_insert(Joint::OPEN);
+        joint.most = joint.most.max(if gate.ahead > 0.0 { gate.most - gate.ahead } else { gate.most });
+        joint.ahead += gate.ahead;
+    }
+    let stops = if back { &lane.lane.back.stops } else { &lane.lane.there.stops };
+    // Links before each stop, and what comes to it.
+    let mut arriving = vec![(0, 0.0); stops.len()];
+    arriving[0].1 = sent;
+    // At a node that packets have come to before, where they enter or leave a tunnel.
+    let mut is_known = vec![false; stops.len()];
+    for (place, stop) in stops.iter().enumerate() {
+        let (first, comes) = arriving[place];
+        let gate = gates.get(&(first, Spot::Node(stop.node)));
+        let comes = if is_known[place] {
+            comes
+        } else {
+            level(levels, first).nodes.entry(stop.node).or_insert(Joint::OPEN).add(gate, comes)
+        };
+        let turns = lane.turns.get(&place).filter(|_| !back);
+        for (index, onward) in stop.onward.iter().enumerate() {
+            let mut passes = comes.min(turns.map_or(f64::INFINITY, |turns| {
+                comes * onward.share * turns.ratio + lane.span.rate(turns.above[index])
+            }));
+            let Move::Leg(own) = onward.by else {
+                is_known[onward.to] = true;
+                let (links, sum) = &mut arriving[onward.to];
+                (*links, *sum) = (first, *sum + passes);
+                continue;
+            };
+            let hops = topology.hops(own);
+            for (position, hop) in hops.iter().enumerate() {
+                let here = level(levels, first + position);
+                here.inside += if position > 0 { passes } else { 0.0 };
+                let (line, legs) = here.lines.entry(*hop).or_insert((Joint::OPEN, BTreeMap::new()));
+                let gate = |spot| gates.get(&(first + position, spot));
+                passes = line.add(gate(Spot::Line(*hop)), passes);
+                let leg = legs.entry(own).or_insert(Joint::OPEN);
+                passes = leg.add(gate(Spot::Leg(*hop, own)), passes);
+            }
+            let (links, sum) = &mut arriving[onward.to];
+            (*links, *sum) = (first + hops.len(), *sum + passes);
+        }
+    }
+}
+
+/// The level behind so many links.
+fn level(levels: &mut Vec<Level>, links: usize) -> &mut Level {
+    if levels.len() <= links {
+        levels.resize_with(links + 1, Level::default);
+    }
+    &mut levels[links]
+}

@@ -1,0 +1,221 @@
+//! What a unit of every lane needs of the lines, shapers, policers, CPUs and of its own application.
+//!
+//! The unit is a UDP message with all its fragments, a full TCP segment, or a generator's cell. A lane is made of the connections of a flow
+//! whose packets take the same ways; most flows have one lane.
+
+use std::collections::BTreeMap;
+
+use engpass_model::circuit::Category;
+use engpass_model::host::CpuCost;
+use engpass_model::schedule::Schedule;
+use engpass_model::source::{Poisson, TcpStream, Traffic, poisson};
+use engpass_model::switch::Switch;
+use engpass_model::time::{Pace, SECOND};
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, MAX_UDP_PAYLOAD, UDP_HEADER_BYTES};
+use engpass_outcome::BottleneckKind;
+use engpass_testbed::topology::FlowPath;
+use engpass_testbed::{Lane, Testbed, Topology, lanes};
+
+use super::acks::Sharing;
+use super::bound::Span;
+use super::certain::Certain;
+use super::connection::{Connection, Window, connection};
+use super::need::{Demand, Resource, Resources, application, unnamed};
+use super::way::Unit;
+
+/// The needs of every lane, in the order of the flows in the file.
+pub(super) fn demands<'a>(testbed: &'a Testbed, topology: &'a Topology) -> (Resources, Vec<Demand<'a>>) {
+    let (certain, sharing) = (Certain::new(testbed, topology), Sharing::new(testbed, topology));
+    let mut builder = Builder { testbed, topology, resources: Resources::default(), certain, sharing };
+    let mut demands = Vec::with_capacity(testbed.traffic.len());
+    for flow in 0..testbed.traffic.len() {
+        for lane in lanes(testbed, topology, flow) {
+            demands.push(builder.demand(demands.len(), flow, lane));
+        }
+    }
+    builder.resources.note_users(&demands);
+    (builder.resources, demands)
+}
+
+/// Generators before streams, because they do not yield; where all switches on the way serve by priority, all that is of
+/// the `cbr` category before all that is not.
+fn class(testbed: &Testbed, topology: &Topology, path: &FlowPath, generator: bool) -> u8 {
+    let first = path.circuit.is_some_and(|circuit| topology.circuits[circuit].category == Category::Cbr);
+    let (_, between) = path.route.split_last().expect("a route has a hop");
+    let by_priority = between.iter().all(|hop| match testbed.switches.get(&topology.nodes[hop.to]) {
+        Some(Switch::Atm(switch)) => matches!(switch.schedule, Schedule::Priority(_)),
+        _ => false,
+    });
+    let privileged = first && by_priority && !between.is_empty();
+    2 * u8::from(!privileged) + u8::from(!generator)
+}
+
+pub(super) struct Builder<'a> {
+    pub(super) testbed: &'a Testbed,
+    pub(super) topology: &'a Topology,
+    pub(super) resources: Resources,
+    pub(super) certain: Certain,
+    pub(super) sharing: Sharing,
+}
+
+impl<'a> Builder<'a> {
+    fn demand(&mut self, index: usize, flow: usize, lane: Lane) -> Demand<'a> {
+        let (name, traffic) = self.testbed.traffic.get_index(flow).expect("every flow is a traffic's");
+        let path = &self.topology.flows[flow];
+        let generator = matches!(traffic, Traffic::Cbr(_) | Traffic::OnOff(_));
+        let mut demand = Demand {
+            index,
+            flow,
+            lane,
+            name,
+            traffic,
+            path,
+            generator,
+            class: class(self.testbed, self.topology, path, generator),
+            weight: 1.0,
+            payload_bits: 0.0,
+            connection: None,
+            span: Span::new(&self.testbed.run, traffic),
+            idle_delay: None,
+            uses: Vec::new(),
+            limiters: Vec::new(),
+            gates: Vec::new(),
+            turns: BTreeMap::new(),
+        };
+        match traffic {
+            Traffic::TcpStream(config) => self.segments(&mut demand, config),
+            Traffic::Cbr(_) => {
+                let cells = path.cells.map_or(0.0, |pace| demand.span.even(pace));
+                self.generator(&mut demand, Pace::per_second, cells)
+            }
+            Traffic::OnOff(config) => {
+                let times = [config.on.0, config.off.0];
+                let cells = path.cells.map_or(0.0, |pace| demand.span.bursts(pace, times, config.lengths));
+                self.generator(&mut demand, |pace| config.mean(pace), cells)
+            }
+            _ if traffic.datagrams().is_some() => self.datagrams(&mut demand),
+            _ => panic!("`unmodelled` refuses traffic that the model does not carry"),
+        }
+        demand
+    }
+
+    fn datagrams(&mut self, demand: &mut Demand<'a>) {
+        let path = demand.path;
+        // The fair share takes every drawn datagram as one of the mean length.
+        let (message, rate) = demand.traffic.datagrams().expect("it sends datagrams");
+        let drawn =
+            matches!(demand.traffic, Traffic::Poisson(Poisson { sizes: poisson::Sizes::Exponential, .. }));
+        let unit = if drawn { Unit::Drawn } else { Unit::Datagram };
+        let there = self.there(demand, unit, message);
+        self.route(demand, unit, &there);
+        self.routers(demand, unit, &there);
+        if !drawn {
+            demand.turns = self.turns(demand, &there);
+        }
+        // The receiver handles the fragments of routers, too: at least those of the sender.
+        let sent = Fragments::of(message + UDP_HEADER_BYTES, path.mtu).count as f64;
+        let (received, widest) = there.received();
+        let least_received = if demand.is_one_way() { received } else { sent };
+        let bits = demand.payload_bits;
+        let time = |fragments: f64, least_fragments: f64, mtu: u64| {
+            let of = move |cost: &CpuCost, fragments: f64| {
+                cost.datagram(message, 0) as f64 + fragments * cost.fragment(0) as f64
+            };
+            (
+                move |cost: &CpuCost| of(cost, fragments),
+                move |cost: &CpuCost| {
+                    if !drawn {
+                        return of(cost, least_fragments) / bits;
+                    }
+                    // The longest datagrams, in full packets, cost least per byte.
+                    let most = MAX_UDP_PAYLOAD as f64;
+                    cost.datagram_start() as f64 / (8.0 * most)
+                        + cost.fragment(0) as f64 / (8 * (mtu - IP_HEADER_BYTES)) as f64
+                        + cost.byte().ps() / 8.0
+                },
+            )
+        };
+        self.hosts(demand, time(sent, sent, path.mtu), time(received, least_received, widest), 0.0);
+        demand.idle_delay = Some(self.idle_datagram(demand, message));
+        let Some(rate) = rate else { return };
+        let span = demand.span;
+        let even = Pace::of_bits(8 * message.max(1), rate.0);
+        let offered = match demand.traffic {
+            Traffic::Poisson(config) => {
+                let gap = Pace::of_bits(8, config.rate.0).after(message);
+                span.poisson(message, gap, config.sizes)
+            }
+            Traffic::UdpOnOff(config) => {
+                let pace = Pace::of_bits(8 * message.max(1), config.rate.0);
+                span.bursts(pace, [config.on.0, config.off.0], config.lengths) * bits
+            }
+            _ => span.even(even) * bits,
+        };
+        self.offers(demand, rate.0 as f64, offered);
+    }
+
+    fn segments(&mut self, demand: &mut Demand<'a>, config: &TcpStream) {
+        let mut tcp = connection(self.testbed, self.topology, demand.path, &demand.lane, config);
+        let acks = self.certain_acks(demand, config, &tcp);
+        if acks > tcp.least_acks {
+            (tcp.least_acks, tcp.certain) = (acks, true);
+        }
+        demand.connection = Some(tcp);
+        let unit = Unit::Segment { header: tcp.header, segment: tcp.segment };
+        let there = self.there(demand, unit, 0);
+        self.route(demand, unit, &there);
+        demand.weight /= demand.streams();
+        self.routers(demand, unit, &there);
+        let message = config.message.bytes().max(1) as f64;
+        let (acks, bits) = (1.0 / tcp.segments_per_ack, (8 * tcp.segment) as f64);
+        let reading = |cost: &CpuCost| {
+            cost.segment() as f64 + cost.bytes(tcp.segment) as f64 + cost.ack() as f64 * acks
+        };
+        // Full segments cost least per byte.
+        let least_reading = |cost: &CpuCost| {
+            cost.segment() as f64 / bits + cost.byte().ps() / 8.0 + cost.ack() as f64 * tcp.least_acks
+        };
+        let writes = tcp.segment as f64 / message;
+        let writing = |cost: &CpuCost| writes * cost.write() as f64 + reading(cost);
+        let least_writing = |cost: &CpuCost| cost.write() as f64 / (8.0 * message) + least_reading(cost);
+        let ack = demand.need_of_ack(&tcp, 1.0);
+        let acks_ahead = ack.ahead * ack.least;
+        self.hosts(demand, (writing, least_writing), (reading, least_reading), acks_ahead);
+        self.acknowledgements(demand, &tcp);
+        self.window(demand, &tcp);
+        let payload = tcp.segment.min(config.message.bytes());
+        demand.idle_delay = Some(self.idle_segment(demand, tcp.header, payload));
+        if let Some(rate) = config.rate {
+            let streams = demand.streams();
+            let writes = demand.span.even(Pace::of_bits(8 * config.message.bytes().max(1), rate.0));
+            self.offers(demand, rate.0 as f64 * streams, writes * 8.0 * message * streams);
+        }
+    }
+
+    /// Adds the limiter of one window per round trip on every connection.
+    fn window(&mut self, demand: &mut Demand<'a>, tcp: &Connection) {
+        let Window { round_trip, .. } = tcp.window;
+        let windows = demand.windows(tcp);
+        let capacity = windows * SECOND as f64 / round_trip;
+        let resource = self.resources.get(Resource::Window(demand.index), || capacity);
+        let time = demand.span.seconds() * SECOND as f64;
+        // An acknowledgement at the end of the warm-up lets a whole window out at once.
+        let ahead = if demand.span.warm { windows } else { 0.0 };
+        let most = demand.span.rate(8.0 * tcp.window.bytes_within(time) * demand.streams() + ahead);
+        let needs = [(resource, demand.payload_bits)];
+        if let Some(limiter) = demand.add(unnamed(BottleneckKind::SocketBuffers, "socket buffers"), &needs) {
+            limiter.at_most = Some(most);
+        }
+    }
+
+    /// Adds the limiter of an application that writes `bit_per_s` of payload, and at most `most` bits in the counted time.
+    fn offers(&mut self, demand: &mut Demand<'_>, bit_per_s: f64, most: f64) {
+        let offered = self.resources.get(Resource::Application(demand.index), || bit_per_s);
+        // The payload of a message: an empty one has no rate of payload.
+        let (payload, at_most) = (demand.payload_bits, demand.span.rate(most));
+        let name = application(demand.name);
+        if let Some(limiter) = demand.add(name, &[(offered, payload)]) {
+            limiter.at_most = Some(at_most);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Who gets how much of what is shared: classes one after the other, max-min fair within a class.
+//!
+//! Progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2): the rates of all flows of a class rise together until
+//! something they share is used up; the flows that need it stay where they are, the others go on. The rate that is made
+//! equal is that of the bits of cells or frames, so flows on one link get equal parts of the line.
+//!
+//! Rates are floats: they go into reports only, and sums, products and quotients of them are the same on every machine.
+
+use std::collections::BTreeMap;
+
+use super::need::Demand;
+
+/// Relative differences below this come from rounding.
+const ROUNDING: f64 = 1e-12;
+
+/// Use of a resource by one unit (message, segment, cell) of a flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Use {
+    /// Index of the resource.
+    pub(super) resource: usize,
+    /// How much, in the resource's unit; positive.
+    pub(super) amount: f64,
+}
+
+/// Who gets what. A competitor is a lane.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Allocation {
+    /// Units per second of each lane.
+    pub(super) rates: Vec<f64>,
+    /// What each lane takes of the resources it uses, in their units per second.
+    pub(super) taken: Vec<Vec<Use>>,
+}
+
+impl Allocation {
+    /// What `lane` takes of `resource` in one second.
+    pub(super) fn of(&self, lane: usize, resource: usize) -> f64 {
+        self.taken[lane].iter().filter(|taken| taken.resource == resource).map(|taken| taken.amount).sum()
+    }
+}
+
+/// Resources to `demands`; the lanes in `only` need nothing but the resources named beside them.
+pub(super) fn allocate(
+    capacities: &[f64],
+    demands: &[Demand<'_>],
+    only: &BTreeMap<usize, Vec<usize>>,
+) -> Allocation {
+    let few = |(lane, resources): (&usize, &Vec<usize>)| {
+        let uses = demands[*lane].uses.iter().copied();
+        (*lane, uses.filter(|need| resources.contains(&need.resource)).collect::<Vec<Use>>())
+    };
+    let few: BTreeMap<usize, Vec<Use>> = only.iter().map(few).collect();
+    let of = |lane: usize| few.get(&lane).map_or(&demands[lane].uses[..], |uses| &uses[..]);
+    let needs: Vec<&[Use]> = (0..demands.len()).map(of).collect();
+    let mut classes: Vec<u8> = demands.iter().map(|demand| demand.class).collect();
+    classes.sort_unstable();
+    classes.dedup();
+
+    let mut left = capacities.to_vec();
+    let mut rates = vec![0.0; demands.len()];
+    let mut taken = vec![Vec::new(); demands.len()];
+    for class in classes {
+        let members: Vec<usize> = (0..demands.len()).filter(|lane| demands[*lane].class == class).collect();
+        let competitors: Vec<Competitor<'_>> = members
+            .iter()
+            .map(|lane| Competitor { weight: demands[*lane].weight, needs: needs[*lane] })
+            .collect();
+        let filled = fill(&left, &competitors);
+        for (place, lane) in members.iter().enumerate() {
+            rates[*lane] = filled[place];
+            let take = |need: &Use| Use { amount: need.amount * filled[place], ..*need };
+            taken[*lane] = needs[*lane].iter().map(take).collect();
+        }
+        // A class is of generators or of streams, see `class`.
+        if members.first().is_some_and(|lane| demands[*lane].generator) {
+            for resource in 0..capacities.len() {
+                let reaching = up_to(resource, &competitors);
+                if reaching.iter().zip(&competitors).all(|(one, all)| one.needs.len() == all.needs.len()) {
+                    continue;
+                }
+                let reached = fill(&left, &reaching);
+                for (place, lane) in members.iter().enumerate() {
+                    for (take, need) in taken[*lane].iter_mut().zip(needs[*lane]) {
+                        if need.resource == resource {
+                            take.amount = need.amount * reached[place];
+                        }
+                    }
+                }
+            }
+        }
+        for lane in members {
+            for taken in &taken[lane] {
+                let rest = left[taken.resource] - taken.amount;
+                // What rounding leaves of something used up is nothing.
+                left[taken.resource] = if rest > ROUNDING * capacities[taken.resource] { rest } else { 0.0 };
+            }
+        }
+    }
+    Allocation { rates, taken }
+}
+
+/// What reaches `resource`. A generator does not slow down for what it loses behind it, so there its needs end.
+fn up_to<'a>(resource: usize, competitors: &[Competitor<'a>]) -> Vec<Competitor<'a>> {
+    competitors
+        .iter()
+        .map(|one| {
+            let end = one.needs.iter().position(|need| need.resource == resource);
+            Competitor { needs: end.map_or(one.needs, |end| &one.needs[..=end]), ..*one }
+        })
+        .collect()
+}
+
+#[derive(Clone, Copy)]
+struct Competitor<'a> {
+    /// Bits of cells or frames in a unit.
+    weight: f64,
+    needs: &'a [Use],
+}
+
+/// Units per second of each competitor.
+fn fill(capacities: &[f64], competitors: &[Competitor<'_>]) -> Vec<f64> {
+    let mut rates = vec![0.0; competitors.len()];
+    let mut left = capacities.to_vec();
+    let mut active: Vec<usize> =
+        (0..competitors.len()).filter(|one| !competitors[*one].needs.is_empty()).collect();
+    let mut level = 0.0_f64;
+    while !active.is_empty() {
+        let mut load = vec![0.0; capacities.len()];
+        for one in &active {
+            for need in competitors[*one].needs {
+                load[need.resource] += need.amount / competitors[*one].weight;
+            }
+        }
+        // The level at which a resource is used up; infinite where nobody active needs it.
+        let full_at = |resource: usize| left[resource] / load[resource];
+        let needed = (0..capacities.len()).filter(|resource| load[*resource] > 0.0);
+        level = needed.map(full_at).fold(f64::INFINITY, f64::min).max(level);
+        // Resources that are full at the same level but for rounding stop their flows together.
+        let (stopped, going): (Vec<usize>, Vec<usize>) = active.into_iter().partition(|one| {
+            competitors[*one].needs.iter().any(|need| full_at(need.resource) <= level * (1.0 + ROUNDING))
+        });
+        for one in stopped {
+            rates[one] = level / competitors[one].weight;
+            for need in competitors[one].needs {
+                left[need.resource] = (left[need.resource] - need.amount * rates[one]).max(0.0);
+            }
+        }
+        active = going;
+    }
+    rates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(capacities: &[f64], needs: &[&[(usize, f64)]]) -> Vec<f64> {
+        let needs: Vec<Vec<Use>> = needs
+            .iter()
+            .map(|uses| {
+                uses.iter().map(|(resource, amount)| Use { resource: *resource, amount: *amount }).collect()
+            })
+            .collect();
+        let competitors: Vec<_> = needs.iter().map(|needs| Competitor { weight: 1.0, needs }).collect();
+        fill(capacities, &competitors)
+    }
+
+    #[test]
+    fn the_textbook_line_of_links() {
+        // One flow over both links, one on each: the narrow link makes room on the wide one.
+        let both = [(0, 1.0), (1, 1.0)];
+        assert_eq!(rates(&[10.0, 100.0], &[&both, &[(0, 1.0)], &[(1, 1.0)]]), [5.0, 5.0, 95.0]);
+    }
+
+    #[test]
+    fn what_is_used_up_gives_nothing() {
+        assert_eq!(rates(&[0.0, 8.0], &[&[(0, 1.0), (1, 1.0)], &[(1, 2.0)]]), [0.0, 4.0]);
+    }
+}

@@ -1,0 +1,287 @@
+//! The lanes of a flow together: what limits any of them, and the bound of the flow.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use engpass_outcome::{Bottleneck, BottleneckKind};
+use engpass_testbed::Topology;
+use engpass_testbed::topology::NodeKind;
+
+use super::cut::{Beside, Cut, Cuts};
+use super::fill::{Allocation, allocate};
+use super::need::Spot;
+use super::need::{Demand, Limiter, Resources};
+use super::sentence::{NAMED, list};
+use super::{Others, ROUNDING, fraction};
+
+/// A flow with all its lanes.
+#[derive(Clone, Copy)]
+pub(super) struct Flow<'d, 'a> {
+    /// Index of the flow.
+    pub(super) index: usize,
+    pub(super) lanes: &'d [Demand<'a>],
+}
+
+/// A limiter with all lanes that need it.
+pub(super) struct Row {
+    /// Places of a lane in the flow and of the limiter in the lane. A lane needs a line twice if it has two circuits there.
+    members: Vec<(usize, usize)>,
+}
+
+/// The lanes of every flow: they stand together, in the order of the flows.
+pub(super) fn lanes_of(demands: &[Demand<'_>]) -> Vec<Range<usize>> {
+    let mut lanes: Vec<Range<usize>> = Vec::new();
+    for flow in demands.chunk_by(|one, other| one.flow == other.flow) {
+        let first = flow[0].index;
+        lanes.push(first..first + flow.len());
+    }
+    lanes
+}
+
+impl<'d, 'a> Flow<'d, 'a> {
+    /// The first of its lanes: what does not depend on the way is the same for all.
+    pub(super) fn first(&self) -> &'d Demand<'a> {
+        &self.lanes[0]
+    }
+
+    /// Connections of all lanes.
+    pub(super) fn connections(&self) -> f64 {
+        self.lanes.iter().map(Demand::streams).sum()
+    }
+
+    /// The limiters of all lanes: those on the way in their order, then those at the ends.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let mut known: BTreeMap<(u8, &str), usize> = BTreeMap::new();
+        let mut rows: Vec<Row> = Vec::new();
+        for (lane, demand) in self.lanes.iter().enumerate() {
+            for (place, limiter) in demand.limiters.iter().enumerate() {
+                let row = *known
+                    .entry((limiter.kind() as u8, &limiter.bottleneck.title))
+                    .or_insert_with(|| rows.len());
+                if row == rows.len() {
+                    rows.push(Row { members: Vec::new() });
+                }
+                rows[row].members.push((lane, place));
+            }
+        }
+        if self.lanes.len() > 1 {
+            rows.sort_by_key(|row| order(row.limiter(self)));
+        }
+        rows
+    }
+
+    /// What the flow gets if all of its lanes need all that they need, in bit/s.
+    pub(super) fn fair(&self, all: &Allocation) -> f64 {
+        self.lanes.iter().map(|lane| all.rates[lane.index] * lane.payload_bits).sum()
+    }
+
+    /// The bound of each row.
+    pub(super) fn bounds(&self, topology: &Topology, resources: &Resources, rows: &[Row]) -> Vec<Bound> {
+        let own = |lane: &Demand<'_>, limiter: &Limiter| super::bound(resources, lane, limiter);
+        let alone = |most: f64| Bound { most, is_full: true, together: None };
+        if let [lane] = self.lanes
+            && lane.is_one_way()
+        {
+            return rows.iter().map(|row| alone(own(lane, row.limiter(self)))).collect();
+        }
+        let sent = |lane: &Demand<'_>| {
+            let sending = lane.limiters.iter().filter(|limiter| sends(limiter.kind()));
+            sending.map(|limiter| own(lane, limiter)).fold(f64::INFINITY, f64::min)
+        };
+        let cuts = Cuts::new(topology, self.lanes, &self.lanes.iter().map(sent).collect::<Vec<_>>());
+        let bound = |row: &Row| {
+            let limiter = row.limiter(self);
+            if let Some(Cut { most, is_full, beside }) = limiter.place.and_then(|place| cuts.at(place)) {
+                return Bound { most, is_full, together: Some(together(topology, limiter, &beside)) };
+            }
+            let members = || row.members.iter().map(|(lane, limiter)| (&self.lanes[*lane], *limiter));
+            let each = members().map(|(lane, limiter)| own(lane, &lane.limiters[limiter]));
+            if is_own(limiter.kind()) {
+                return alone(each.sum());
+            }
+            // Lanes that share something get no more of it than the one that needs least of it.
+            let ahead: Vec<f64> = members().map(|(lane, limiter)| lane.limiters[limiter].ahead).collect();
+            let most = each.zip(&ahead).map(|(most, ahead)| if *ahead > 0.0 { most - ahead } else { most });
+            alone(most.fold(0.0, f64::max) + ahead.iter().sum::<f64>())
+        };
+        rows.iter().map(bound).collect()
+    }
+}
+
+/// The bound of a flow by what is in a row.
+pub(super) struct Bound {
+    /// In bit/s.
+    pub(super) most: f64,
+    /// Whether it holds without any other place.
+    is_full: bool,
+    /// What bounds the flow together, where several things side by side do.
+    pub(super) together: Option<Bottleneck>,
+}
+
+/// Index of the smallest bound.
+pub(super) fn tightest(bounds: &[Bound]) -> usize {
+    (0..bounds.len()).fold(0, |tightest, one| {
+        let [known, new] = [tightest, one].map(|index| &bounds[index]);
+        // Rounding must not decide between equal bounds: the first of them wins, unless it is one of another place.
+        let is_less = new.most < known.most * (1.0 - ROUNDING);
+        let is_as_low = new.most <= known.most * (1.0 + ROUNDING);
+        if is_less || (is_as_low && new.is_full && !known.is_full) { one } else { tightest }
+    })
+}
+
+impl Row {
+    /// The limiter, as the first of its lanes has it.
+    pub(super) fn limiter<'d>(&self, flow: &Flow<'d, '_>) -> &'d Limiter {
+        let (lane, limiter) = self.members[0];
+        &flow.lanes[lane].limiters[limiter]
+    }
+
+    /// Connections with a part of their packets there, and the share of all packets of the flow.
+    pub(super) fn share(&self, flow: &Flow<'_, '_>) -> (f64, f64) {
+        let of = |(lane, limiter): &(usize, usize)| {
+            let demand = &flow.lanes[*lane];
+            (demand.streams(), demand.streams() * demand.limiters[*limiter].share)
+        };
+        let members: Vec<(f64, f64)> = self.members.iter().map(of).collect();
+        let mut connections = 0.0;
+        for (place, (streams, _)) in members.iter().enumerate() {
+            let again = place > 0 && self.members[place - 1].0 == self.members[place].0;
+            connections += if again { 0.0 } else { *streams };
+        }
+        let packets: f64 = members.iter().map(|(_, packets)| packets).sum();
+        (connections, packets / flow.connections())
+    }
+
+    /// The index of every lane that needs it, with the resources of which it then needs nothing else.
+    fn only(&self, flow: &Flow<'_, '_>) -> BTreeMap<usize, Vec<usize>> {
+        let mut only: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (lane, limiter) in &self.members {
+            let demand = &flow.lanes[*lane];
+            only.entry(demand.index).or_default().extend(&demand.limiters[*limiter].resources);
+        }
+        only
+    }
+}
+
+/// What a flow would get if it needed nothing but one of its limiters, the other flows all they need.
+pub(super) struct Alone {
+    pub(super) goodput: f64,
+    /// What the flow and the others, by index, take of the link then, as shares of it; nothing for what is no link.
+    pub(super) own: f64,
+    pub(super) others: Vec<(usize, f64)>,
+    /// What these take together.
+    pub(super) share: f64,
+}
+
+/// What `flow` would get if it needed nothing but what is in `row`, the other flows all they need. Lanes that do not need it get their fair
+/// share.
+///
+/// The smallest of these is the flow's max-min fair rate. Take the lanes that stop first while all rates rise, and what stops them: up to that
+/// level nothing else that the flow needs was used up, so leaving the rest out changes nothing before, and all lanes of the flow that need it
+/// stop there.
+pub(super) fn alone(
+    resources: &Resources,
+    demands: &[Demand<'_>],
+    all: &Allocation,
+    flow: &Flow<'_, '_>,
+    row: &Row,
+) -> Alone {
+    let only = row.only(flow);
+    let allocation = allocate(&resources.capacities, demands, &only);
+    let (limiter, mut goodput) = (row.limiter(flow), 0.0);
+    for lane in flow.lanes {
+        let rates = if only.contains_key(&lane.index) { &allocation.rates } else { &all.rates };
+        goodput += rates[lane.index] * lane.payload_bits;
+    }
+    // Lanes that need less leave more to other flows, and may lose by that.
+    if flow.lanes.len() > 1 {
+        goodput = f64::max(goodput, flow.fair(all));
+    }
+    let on_a_line = matches!(limiter.kind(), BottleneckKind::Link | BottleneckKind::Acknowledgements);
+    let line = limiter.resources[0];
+    let mut alone = Alone { goodput, own: 0.0, others: Vec::new(), share: 0.0 };
+    if !on_a_line {
+        return alone;
+    }
+    for demand in demands {
+        let share = fraction(allocation.of(demand.index, line), resources.capacities[line]);
+        match alone.others.last_mut() {
+            _ if demand.flow == flow.index => alone.own += share,
+            Some((last, sum)) if *last == demand.flow => *sum += share,
+            _ => alone.others.push((demand.flow, share)),
+        }
+    }
+    alone.others.retain(|(_, share)| *share > 0.0);
+    alone.share = alone.others.iter().map(|(_, share)| share).sum();
+    alone
+}
+
+impl Alone {
+    /// What others take, for a `flow` that is like the one it was found for, each in the place of the other.
+    pub(super) fn others_of(&self, found_for: usize, flow: usize) -> Others {
+        let others = self.others.iter().map(|(one, _)| *one);
+        let mut first: Vec<usize> = others.filter(|one| *one != flow).take(NAMED).collect();
+        if self.others.binary_search_by_key(&flow, |(one, _)| *one).is_ok() {
+            first.push(found_for);
+            first.sort_unstable();
+            first.truncate(NAMED);
+        }
+        Others { count: self.others.len(), share: self.share, first }
+    }
+}
+
+/// Whether it bounds what a lane sends, lost packets included, or for TCP what it delivers.
+fn sends(kind: BottleneckKind) -> bool {
+    use BottleneckKind::{Application, SendingBus, SendingHost, SendingMemory, SendingPath, SocketBuffers};
+    matches!(kind, Application | SendingBus | SendingHost | SendingMemory | SendingPath | SocketBuffers)
+}
+
+/// Whether every connection has its own.
+fn is_own(kind: BottleneckKind) -> bool {
+    use BottleneckKind::{Application, ReceivingPath, SendingPath, SocketBuffers};
+    matches!(kind, Application | ReceivingPath | SendingPath | SocketBuffers)
+}
+
+/// The order of limiters: on the way there, at the ends, on the way back; side by side in the order of the file.
+fn order(limiter: &Limiter) -> (u8, usize, usize) {
+    let beside = |spot| match spot {
+        Spot::Line(hop) | Spot::Leg(hop, _) => hop.link,
+        Spot::Node(node) => node,
+    };
+    let (level, beside) = limiter.place.map_or((0, 0), |place| (place.level, beside(place.spot)));
+    let rank = match (limiter.kind(), limiter.place) {
+        (BottleneckKind::Router, _) => 2,
+        (BottleneckKind::SocketBuffers, _) => 5,
+        (BottleneckKind::Application, _) => 6,
+        (_, None) => 3,
+        (_, Some(place)) if place.back => 4,
+        (BottleneckKind::Shaper, _) => 1,
+        _ => 0,
+    };
+    (rank, level, beside)
+}
+
+/// The bottleneck that a limiter is together with what stands beside it.
+fn together(topology: &Topology, limiter: &Limiter, beside: &Beside) -> Bottleneck {
+    let back = limiter.place.is_some_and(|place| place.back);
+    let (kind, what, mut names): (_, _, Vec<&String>) = match beside {
+        Beside::Links(links) => {
+            let names = links.iter().map(|link| &topology.links[*link].name).collect();
+            let kind = if back { BottleneckKind::Acknowledgements } else { BottleneckKind::Link };
+            (kind, "links", names)
+        }
+        Beside::Nodes(nodes) => {
+            let routers = nodes.iter().filter(|node| matches!(topology.kind(**node), NodeKind::Router(_)));
+            let names = routers.map(|node| &topology.nodes[*node]).collect();
+            (BottleneckKind::Router, "routers", names)
+        }
+    };
+    names.dedup();
+    // Two circuits over one link, or a router beside a circuit.
+    if names.len() < 2 {
+        return limiter.bottleneck.clone();
+    }
+    let quoted: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
+    let acks = if back { "acknowledgements on " } else { "" };
+    Bottleneck { kind, name: None, title: format!("{acks}{what} {}", list(&quoted, names.len())) }
+}

@@ -1,0 +1,175 @@
+//! What a unit of a flow needs of the hosts at its ends: of their CPUs, memories and I/O buses.
+
+use engpass_model::host::{CpuCost, Host, Side};
+use engpass_model::source::Traffic;
+use engpass_model::time::SECOND;
+use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
+use engpass_outcome::BottleneckKind;
+use engpass_testbed::Spread;
+use engpass_testbed::topology::FlowPath;
+
+use super::ROUNDING;
+use super::demand::Builder;
+use super::idle::{Arrived, Packet, Pick, Travel};
+use super::need::{Demand, Need, Resource, named};
+
+/// What limits at one end of a flow.
+struct Kinds {
+    path: BottleneckKind,
+    memory: BottleneckKind,
+    bus: BottleneckKind,
+    host: BottleneckKind,
+}
+
+const SENDING: Kinds = Kinds {
+    path: BottleneckKind::SendingPath,
+    memory: BottleneckKind::SendingMemory,
+    bus: BottleneckKind::SendingBus,
+    host: BottleneckKind::SendingHost,
+};
+
+const RECEIVING: Kinds = Kinds {
+    path: BottleneckKind::ReceivingPath,
+    memory: BottleneckKind::ReceivingMemory,
+    bus: BottleneckKind::ReceivingBus,
+    host: BottleneckKind::ReceivingHost,
+};
+
+/// CPU time of a host in picoseconds: per unit, and at least per bit of payload.
+pub(super) type Times<U, B> = (U, B);
+
+impl<'a> Builder<'a> {
+    /// Picoseconds that a UDP message takes to its receiver if it meets nothing else.
+    pub(super) fn idle_datagram(&self, demand: &Demand<'_>, message: u64) -> u64 {
+        let [send, receive] = self.occupations(demand.traffic, demand.path);
+        let cut = Fragments::of(message + UDP_HEADER_BYTES, demand.path.mtu);
+        let mut at = send.datagram_start();
+        let packets = (0..cut.count).map(|index| {
+            let payload = cut.payload(index);
+            at += send.fragment(if index == 0 { payload - UDP_HEADER_BYTES } else { payload });
+            Packet::new(payload, at)
+        });
+        let arrived = self.shortest(&demand.lane.there, packets.collect());
+        arrived.last + receive.datagram(message, arrived.packets)
+    }
+
+    /// Picoseconds that a TCP segment takes to its receiver if it meets nothing else.
+    pub(super) fn idle_segment(&self, demand: &Demand<'_>, header: u64, payload: u64) -> u64 {
+        let [send, receive] = self.occupations(demand.traffic, demand.path);
+        let formed = vec![Packet::new(header + payload, send.segment())];
+        let arrived = self.shortest(&demand.lane.there, formed);
+        arrived.last + receive.segment() + receive.bytes(payload)
+    }
+
+    fn shortest(&self, ways: &Spread, packets: Vec<Packet>) -> Arrived {
+        Travel::new(self.testbed, self.topology, ways, Pick::Shortest).of(packets)
+    }
+
+    /// CPU times of the sender and of the receiver.
+    fn occupations(&self, traffic: &Traffic, path: &FlowPath) -> [CpuCost; 2] {
+        [(Side::Send, path.from), (Side::Receive, path.to)]
+            .map(|(side, host)| self.testbed.hosts[host].occupation(side, traffic.data_path(side)))
+    }
+
+    /// Both ends, given the CPU times of each. Pauses do not count: they are random, and a run may have none. `acks_ahead` acknowledgements may
+    /// arrive after the end.
+    pub(super) fn hosts<S, LS, R, LR>(
+        &mut self,
+        demand: &mut Demand<'a>,
+        sending: Times<S, LS>,
+        receiving: Times<R, LR>,
+        acks_ahead: f64,
+    ) where
+        S: Fn(&CpuCost) -> f64,
+        LS: Fn(&CpuCost) -> f64,
+        R: Fn(&CpuCost) -> f64,
+        LR: Fn(&CpuCost) -> f64,
+    {
+        self.host(demand, Side::Send, sending, acks_ahead);
+        self.host(demand, Side::Receive, receiving, acks_ahead);
+    }
+
+    fn host(
+        &mut self,
+        demand: &mut Demand<'a>,
+        side: Side,
+        (time, least): Times<impl Fn(&CpuCost) -> f64, impl Fn(&CpuCost) -> f64>,
+        acks_ahead: f64,
+    ) {
+        let (node, kinds) = match side {
+            Side::Send => (demand.path.from, SENDING),
+            Side::Receive => (demand.path.to, RECEIVING),
+        };
+        let name = &self.topology.nodes[node];
+        let host = self.testbed.hosts.get(name).expect("a flow begins and ends at a host");
+        let own = demand.traffic.data_path(side);
+        let busy = time(&host.work(side, own));
+        // `simulate` has one CPU for the whole way of the data: no engine is faster.
+        let whole = host.occupation(side, own);
+        let before = demand.limiters.len();
+        let supply = SECOND as f64 * demand.span.seconds();
+        let least = least(&whole);
+        let ahead = if least > 0.0 { acks_ahead * whole.ack() as f64 / least } else { 0.0 };
+        let most = demand.span.rate(supply / least + ahead);
+        self.data(demand, (side, time(&whole), most), host, &kinds);
+        let parts = demand.limiters[before..].iter().flat_map(|limiter| &limiter.resources);
+        let slowest =
+            parts.map(|part| demand.time(&self.resources, *part)).fold(busy / SECOND as f64, f64::max);
+        let cpu = self.resources.get(Resource::Cpu(node), || SECOND as f64);
+        // Where one of them takes all the time, that is what limits.
+        let whole_time = time(&whole) / SECOND as f64;
+        let is_one = whole_time <= slowest * (1.0 + ROUNDING);
+        let in_the_long_run = if is_one { f64::INFINITY } else { demand.payload_bits / whole_time };
+        let need = Need { unit: busy, least, ahead };
+        let bottleneck = named(kinds.host, name, format!("host `{name}`"));
+        if let Some(limiter) = demand.add_bounded(bottleneck, (cpu, need), supply, None) {
+            limiter.in_the_long_run = in_the_long_run;
+        }
+    }
+
+    /// Memory and I/O bus of a host, and the turns of CPU and DMA on a path that is no pipeline: `turns` is the sum of them in picoseconds per
+    /// unit, as `simulate` counts them, and `most` their bound in bit/s.
+    fn data(
+        &mut self,
+        demand: &mut Demand<'a>,
+        (side, turns, most): (Side, f64, f64),
+        host: &Host,
+        kinds: &Kinds,
+    ) {
+        let own = demand.traffic.data_path(side);
+        let Some((path, transfer)) = host.transfer(side, own) else { return };
+        let sends = side == Side::Send;
+        let node = if sends { demand.path.from } else { demand.path.to };
+        let name = &self.topology.nodes[node];
+        let bytes = demand.payload_bits / 8.0;
+        let before = demand.limiters.len();
+        if transfer.then_dma.is_some() {
+            // Every connection takes turns by itself.
+            let streams = demand.streams();
+            let time = self.resources.get(Resource::Turns(demand.index, node), || SECOND as f64 * streams);
+            let title = format!("copies and DMA of host `{name}`");
+            if let Some(limiter) = demand.add(named(kinds.path, name, title), &[(time, turns)]) {
+                limiter.at_most = Some(most);
+            }
+        }
+        if let Some(memory) = &host.memory {
+            let resource = self.resources.get(Resource::Memory(node), || memory.bandwidth.0 as f64);
+            let times = transfer.memory.0 + transfer.memory.1;
+            let title = format!("memory of host `{name}`");
+            demand.add(named(kinds.memory, name, title), &[(resource, bytes * times as f64)]);
+        }
+        if let Some(bus) = &host.io_bus {
+            let need = bytes * transfer.bus as f64;
+            let way = self.resources.get(Resource::Bus(node, sends), || bus.rate(side) as f64);
+            let mut needs = vec![(way, need)];
+            if bus.half_duplex {
+                let both = self.resources.get(Resource::BothWays(node), || bus.bandwidth.0 as f64);
+                needs.push((both, need));
+            }
+            demand.add(named(kinds.bus, name, format!("I/O bus of host `{name}`")), &needs);
+        }
+        for limiter in &mut demand.limiters[before..] {
+            limiter.data = Some((path, transfer));
+        }
+    }
+}

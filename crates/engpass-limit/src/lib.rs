@@ -1,0 +1,268 @@
+//! Closed forms: the most that every flow could get, what limits it, and what limits it next.
+//!
+//! Nothing is simulated. Every flow is asked what a message of it needs of each line, shaper, policer and CPU it meets
+//! ([`layers`] for the lines); these are shared max-min fairly; and each of them alone is a candidate for the
+//! bottleneck. The page `docs/limit.md` has the formulas, their sources and what is left out.
+
+mod acks;
+mod alike;
+mod bound;
+mod certain;
+mod connection;
+mod cut;
+mod demand;
+mod fill;
+mod flow;
+mod hosts;
+mod idle;
+mod need;
+mod outcome;
+mod piece;
+mod sentence;
+mod stages;
+mod way;
+
+pub use engpass_outcome::{Bottleneck, BottleneckKind, SetBy, Share, Stage, WindowLimit};
+pub use outcome::{Candidate, DirectionLimit, FlowLimit, LimitOutcome, LinkLimit};
+
+use std::collections::BTreeMap;
+
+use engpass_model::time::SECOND;
+use engpass_testbed::topology::{FlowPath, NodeId};
+use engpass_testbed::{Testbed, Topology};
+
+use connection::Connection;
+use demand::demands;
+use fill::{Allocation, allocate};
+use flow::{Alone, Bound, Flow, Row, alone, lanes_of, tightest};
+use need::{Demand, Limiter, Resources};
+
+/// The limit of every flow, and what all of them at their limits take of every link.
+///
+/// # Panics
+/// Where `engpass_network::unmodelled` says why there is none.
+pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
+    let (resources, demands) = demands(testbed, topology);
+    let all = allocate(&resources.capacities, &demands, &BTreeMap::new());
+    let lanes = lanes_of(&demands);
+    let named = Named { testbed, topology, resources: &resources, demands: &demands, all: &all };
+    let mut flows: Vec<Option<FlowLimit>> = lanes.iter().map(|_| None).collect();
+    for alike in alike::groups(&resources, &demands, &lanes) {
+        let of = |index: usize| Flow { index, lanes: &demands[lanes[index].clone()] };
+        let first = of(alike[0]);
+        let alone: Vec<Alone> =
+            first.rows().iter().map(|row| alone(&resources, &demands, &all, &first, row)).collect();
+        for index in alike {
+            let flow = of(index);
+            let rows = flow.rows();
+            let answer = |(row, alone): (&Row, &Alone)| {
+                let limiter = row.limiter(&flow);
+                let (connections, packets) = row.share(&flow);
+                Answer {
+                    limiter,
+                    goodput: alone.goodput.min(limiter.in_the_long_run),
+                    own: alone.own,
+                    others: alone.others_of(first.index, index),
+                    part: Part { connections, packets, all: flow.connections() },
+                }
+            };
+            let answers: Vec<Answer<'_>> = rows.iter().zip(&alone).map(answer).collect();
+            flows[index] = Some(flow_limit(&named, &flow, &rows, &answers));
+        }
+    }
+    let names = testbed.traffic.keys().cloned();
+    let flows = names.zip(flows.into_iter().map(|flow| flow.expect("every flow is in a group"))).collect();
+    let links = (0..topology.links.len())
+        .map(|link| (topology.links[link].name.clone(), link_limit(&named, link)))
+        .collect();
+    LimitOutcome { flows, links }
+}
+
+/// Every line, CPU and other resource by name, with its capacity and the amount that all flows at their fair shares use of it, per second.
+#[doc(hidden)]
+pub fn uses(testbed: &Testbed, topology: &Topology) -> Vec<(String, f64, f64)> {
+    let (resources, demands) = demands(testbed, topology);
+    let all = allocate(&resources.capacities, &demands, &BTreeMap::new());
+    let used = |resource: usize| resources.users[resource].iter().map(|lane| all.of(*lane, resource)).sum();
+    resources.named().map(|(name, place)| (name, resources.capacities[place], used(place))).collect()
+}
+
+/// What all answers are taken from.
+struct Named<'d, 'a> {
+    testbed: &'a Testbed,
+    topology: &'a Topology,
+    resources: &'d Resources,
+    demands: &'d [Demand<'a>],
+    /// All flows at their fair shares.
+    all: &'d Allocation,
+}
+
+/// A candidate with what it says about its flow.
+struct Answer<'d> {
+    limiter: &'d Limiter,
+    /// Goodput if only this limited the flow.
+    goodput: f64,
+    /// What the flow takes of the link then, as a share of it; nothing for what is no link.
+    own: f64,
+    others: Others,
+    part: Part,
+}
+
+/// Other flows on a line.
+struct Others {
+    count: usize,
+    /// Share of the line that they take together.
+    share: f64,
+    /// The first of them, as many as a sentence names.
+    first: Vec<usize>,
+}
+
+/// The part of a flow that needs something.
+#[derive(Clone, Copy)]
+struct Part {
+    /// Connections with packets there.
+    connections: f64,
+    /// Share of all packets.
+    packets: f64,
+    /// Connections of the flow.
+    all: f64,
+}
+
+fn flow_limit(named: &Named<'_, '_>, flow: &Flow<'_, '_>, rows: &[Row], answers: &[Answer<'_>]) -> FlowLimit {
+    let Named { testbed, topology, resources, .. } = *named;
+    // The first of equals: links in the order of the route, then what is at the ends.
+    let smallest = |except: Option<usize>| {
+        (0..answers.len())
+            .filter(|one| Some(*one) != except)
+            .min_by(|one, other| answers[*one].goodput.total_cmp(&answers[*other].goodput))
+    };
+    let bottleneck = smallest(None).expect("every flow crosses a link");
+    let next = smallest(Some(bottleneck)).map(|next| &answers[next]);
+    let goodput = answers[bottleneck].goodput;
+    let bounds = flow.bounds(topology, resources, rows);
+    let tightest = tightest(&bounds);
+    let Bound { most: bound, together, .. } = &bounds[tightest];
+    let idle = flow.lanes.iter().filter_map(|lane| lane.idle_delay).min();
+    FlowLimit {
+        kind: flow.first().traffic.kind(),
+        paths: topology.paths(testbed, flow.index),
+        goodput_bit_per_s: goodput,
+        offered_bit_per_s: goodput,
+        bound_bit_per_s: *bound,
+        bound_bottleneck: together.as_ref().unwrap_or(&answers[tightest].limiter.bottleneck).clone(),
+        bound_summary: sentence::bound(named, flow, &answers[tightest], *bound, together.as_ref()),
+        window: window(topology, flow),
+        idle_delay_s: idle.map(|ps| ps as f64 / 1e12),
+        ignored_events: topology.events.iter().map(|event| event.name.clone()).collect(),
+        bottleneck: answers[bottleneck].limiter.bottleneck.clone(),
+        next: next.map(|next| next.limiter.bottleneck.clone()),
+        summary: sentence::sentence(named, flow, &answers[bottleneck], next),
+        stages: stages::stages(named, flow, answers),
+        candidates: answers
+            .iter()
+            .zip(&bounds)
+            .map(|(answer, bound)| Candidate {
+                bottleneck: answer.limiter.bottleneck.clone(),
+                goodput_bit_per_s: answer.goodput,
+                bound_bit_per_s: bound.most,
+            })
+            .collect(),
+    }
+}
+
+/// Relative differences below this come from rounding: times of hosts are whole picoseconds.
+const ROUNDING: f64 = 1e-6;
+
+/// The bound of a lane's goodput by one limiter, in bit/s.
+fn bound(resources: &Resources, demand: &Demand<'_>, limiter: &Limiter) -> f64 {
+    limiter.at_most.unwrap_or_else(|| {
+        let times = limiter.resources.iter().map(|resource| demand.time(resources, *resource));
+        let units = demand.span.seconds() / times.fold(0.0, f64::max);
+        demand.span.rate(units * demand.payload_bits)
+    })
+}
+
+/// The window of each of a flow's connections; of those with the longest round trip.
+fn window(topology: &Topology, flow: &Flow<'_, '_>) -> Option<WindowLimit> {
+    let (lane, connection) = farthest(flow)?;
+    let (_, product, filling) = filling(topology, lane, &connection);
+    Some(WindowLimit {
+        bytes: connection.window.bytes,
+        set_by: connection.window.set_by,
+        round_trip_s: connection.window.round_trip / SECOND as f64,
+        bandwidth_delay_product_bytes: product,
+        filling_bytes: filling,
+    })
+}
+
+/// The lane of TCP with the longest round trip.
+fn farthest<'d, 'a>(flow: &Flow<'d, 'a>) -> Option<(&'d Demand<'a>, Connection)> {
+    let lanes = flow.lanes.iter().filter_map(|lane| Some((lane, lane.connection?)));
+    // The first of equals.
+    lanes.reduce(|one, other| if other.1.window.round_trip > one.1.window.round_trip { other } else { one })
+}
+
+/// The line on a lane's ways that is full first: the name of its link, its bandwidth-delay product, and the payload in flight on each connection
+/// that fills it, both in bytes.
+fn filling<'t>(topology: &'t Topology, lane: &Demand<'_>, connection: &Connection) -> (&'t str, f64, f64) {
+    let lines = lane.limiters.iter().filter_map(|limiter| limiter.line);
+    let rates = lines.map(|layers| {
+        let link = &topology.links[layers.hop.link];
+        let rate = link.line_from(layers.hop.from).rate as f64;
+        (link.name.as_str(), rate, rate * (lane.payload_bits * layers.parts_per_bit()) / layers.line())
+    });
+    let narrowest = rates.min_by(|one, other| one.2.total_cmp(&other.2));
+    let (name, line, payload) = narrowest.expect("every flow crosses a link");
+    let bytes = |rate: f64| rate * connection.window.round_trip / SECOND as f64 / 8.0;
+    (name, bytes(line), bytes(payload) / lane.streams())
+}
+
+fn link_limit(named: &Named<'_, '_>, link: usize) -> LinkLimit {
+    let Named { topology, resources, demands, all, .. } = *named;
+    let ends = &topology.links[link];
+    let direction = |from: usize, to: usize| {
+        let mut shares: Vec<(usize, Share)> = Vec::new();
+        if let Some(line) = resources.line(link, from) {
+            for demand in resources.users[line].iter().map(|lane| &demands[*lane]) {
+                let amount = fraction(all.of(demand.index, line), resources.capacities[line]);
+                match shares.last_mut() {
+                    Some((flow, share)) if *flow == demand.flow => share.share += amount,
+                    _ => {
+                        let sends = sends_over(topology, demand.path, (link, from));
+                        let kind = if sends { demand.traffic.kind() } else { "acknowledgements" };
+                        let share =
+                            Share { flow: demand.name.to_owned(), kind: kind.to_owned(), share: amount };
+                        shares.push((demand.flow, share));
+                    }
+                }
+            }
+        }
+        let shares: Vec<Share> = shares.into_iter().map(|(_, share)| share).collect();
+        DirectionLimit {
+            from: topology.nodes[from].clone(),
+            to: topology.nodes[to].clone(),
+            line_rate_bit_per_s: ends.line_from(from).rate as f64,
+            // An empty sum of floats is -0.0, which no reader wants to see.
+            utilisation: shares.iter().map(|one| one.share).fold(0.0, |sum, share| sum + share).min(1.0),
+            shares,
+        }
+    };
+    let [one, other] = ends.ends;
+    LinkLimit { directions: vec![direction(one, other), direction(other, one)] }
+}
+
+/// Whether packets of a flow may take a line in its own direction.
+fn sends_over(topology: &Topology, path: &FlowPath, line: (usize, NodeId)) -> bool {
+    match &path.fans {
+        None => path.route.iter().any(|hop| (hop.link, hop.from) == line),
+        Some(fans) => {
+            let legs = fans[0].legs().flat_map(|leg| topology.legs_within(leg));
+            legs.flat_map(|leg| topology.hops(leg)).any(|hop| (hop.link, hop.from) == line)
+        }
+    }
+}
+
+/// A share from 0 to 1; of nothing, nothing.
+fn fraction(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 }
+}

@@ -1,0 +1,280 @@
+//! The links of all ways of a lane, with the packets of a unit that cross each of them.
+
+use std::collections::BTreeMap;
+
+use engpass_model::wire::Encapsulation;
+use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
+use engpass_testbed::topology::{Hop, Leg, NodeId};
+use engpass_testbed::{Spread, Topology};
+
+use engpass_model::wire::layers::{Layer, Layers, Wire};
+
+/// Packets of a unit that are alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Part {
+    /// How many there are in the mean: 0 where only an event makes packets come, or a datagram of another length.
+    pub(super) count: f64,
+    /// Bytes of tunnels in each.
+    pub(super) added: u64,
+    /// Bytes of the transport header in each.
+    pub(super) header: u64,
+    /// Bytes of payload in each.
+    pub(super) data: u64,
+}
+
+impl Part {
+    /// One packet.
+    pub(super) fn one(header: u64, data: u64) -> Self {
+        Self { count: 1.0, added: 0, header, data }
+    }
+
+    /// Layers of one of them on a line.
+    pub(super) fn on(&self, wire: &Wire) -> Layers {
+        wire.in_tunnel(self.added, self.header, self.data)
+    }
+
+    /// Bytes of one of them as an IP packet.
+    fn bytes(&self) -> u64 {
+        IP_HEADER_BYTES + self.added + self.header + self.data
+    }
+
+    /// Bits of its payload.
+    pub(super) fn bits(&self) -> f64 {
+        (8 * self.data) as f64
+    }
+}
+
+/// A link of the ways of a lane.
+pub(super) struct Piece {
+    /// Number of links before it: every way has as many.
+    pub(super) level: usize,
+    pub(super) leg: Leg,
+    /// Its place in the leg.
+    pub(super) position: usize,
+    pub(super) hop: Hop,
+    pub(super) wire: Wire,
+    /// The packets of a unit that cross it.
+    pub(super) parts: Vec<Part>,
+    /// Share of the packets of the lane that cross it, of all that cross links of its level.
+    pub(super) share: f64,
+    /// Whether all of them cross it, because there is no choice before it.
+    pub(super) surely: bool,
+    /// The smallest MTU up to there, but for those inside tunnels; of several ways to it the one with the largest of these.
+    pub(super) mtu: u64,
+    /// Bytes that tunnels add to each packet that has not been cut there; of several ways to it the fewest.
+    pub(super) added: u64,
+    /// The tunnel that drops the packets before they come to this line, if one does.
+    pub(super) refused: Option<usize>,
+}
+
+impl Piece {
+    /// The circuit that it is in, and whether that is taken forward.
+    pub(super) fn circuit(&self) -> Option<(usize, bool)> {
+        match self.leg {
+            Leg::Link(_) | Leg::Tunnel { .. } => None,
+            Leg::Circuit { circuit, forward } => Some((circuit, forward)),
+        }
+    }
+
+    /// The node that the packets of its leg come to behind it; `None` inside a circuit.
+    pub(super) fn end(&self, topology: &Topology) -> Option<NodeId> {
+        (self.position + 1 == topology.hops(self.leg).len()).then_some(self.hop.to)
+    }
+}
+
+/// The layers of the packets of a unit that cross a line, in parts of a bit of the line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OnLine {
+    pub(super) hop: Hop,
+    pub(super) level: usize,
+    parts_per_bit: u64,
+    parts: [f64; Layer::ALL.len()],
+}
+
+impl OnLine {
+    /// So many packets with these layers each.
+    pub(super) fn new(piece: &Piece, packets: impl IntoIterator<Item = (f64, Layers)>) -> Self {
+        let nothing = piece.wire.nothing();
+        let (hop, level, parts_per_bit) = (piece.hop, piece.level, nothing.parts_per_bit());
+        let mut all = Self { hop, level, parts_per_bit, parts: [0.0; Layer::ALL.len()] };
+        for (count, layers) in packets {
+            for (sum, layer) in all.parts.iter_mut().zip(Layer::ALL) {
+                *sum += count * layers.parts(layer) as f64;
+            }
+        }
+        all
+    }
+
+    /// Parts of one layer.
+    pub(super) fn parts(&self, layer: Layer) -> f64 {
+        self.parts[layer as usize]
+    }
+
+    /// Parts of all layers.
+    pub(super) fn line(&self) -> f64 {
+        self.parts.iter().sum()
+    }
+
+    /// Parts that make a bit.
+    pub(super) fn parts_per_bit(&self) -> f64 {
+        self.parts_per_bit as f64
+    }
+}
+
+/// The packets that come to a stop of a spread.
+pub(super) struct Arriving {
+    /// Links before it.
+    pub(super) level: usize,
+    pub(super) parts: Vec<Part>,
+    surely: bool,
+    /// The smallest MTU up to there, but for those inside tunnels; of several ways to it the one with the largest of these.
+    pub(super) mtu: u64,
+    /// By tunnel that packets are in, those that entered it.
+    entered: Vec<Vec<Part>>,
+    /// The tunnel that they are entering, if it drops some of them.
+    refused: Option<usize>,
+}
+
+impl Arriving {
+    /// What comes to a stop over this many links.
+    fn add(&mut self, level: usize, surely: bool, mtu: u64, parts: Vec<Part>) {
+        self.surely &= surely;
+        (self.level, self.mtu) = (level, self.mtu.max(mtu));
+        parts.into_iter().for_each(|part| add(&mut self.parts, part));
+    }
+}
+
+/// All links of a spread in the order of their levels, and what comes to each of its stops, of a unit that its sender sends as these packets.
+/// Routers cut them if `cut`.
+pub(super) fn pieces(
+    topology: &Topology,
+    spread: &Spread,
+    sent: Vec<Part>,
+    cut: bool,
+) -> (Vec<Piece>, Vec<Arriving>) {
+    let nothing = |_| Arriving {
+        level: 0,
+        parts: Vec::new(),
+        surely: true,
+        mtu: 0,
+        entered: Vec::new(),
+        refused: None,
+    };
+    let mut arriving: Vec<Arriving> = (0..spread.stops.len()).map(nothing).collect();
+    (arriving[0].parts, arriving[0].mtu) = (sent, u64::MAX);
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut known: BTreeMap<(Leg, usize), usize> = BTreeMap::new();
+    for (place, stop) in spread.stops.iter().enumerate() {
+        for onward in &stop.onward {
+            let here = &arriving[place];
+            let surely = here.surely && stop.onward.len() == 1;
+            let mut entered = here.entered.clone();
+            let Some(leg) = onward.by.leg() else {
+                // The end of a tunnel has put together what was cut in it.
+                let parts = entered.pop().expect("packets are in a tunnel");
+                let (level, mtu) = (here.level, here.mtu);
+                arriving[onward.to].add(level, surely, mtu, parts);
+                arriving[onward.to].entered = entered;
+                continue;
+            };
+            let mtu = topology.mtu(leg);
+            let mut parts = Vec::new();
+            for part in &here.parts {
+                let part = Part { count: part.count * onward.share, ..*part };
+                if cut { cut_into(&mut parts, part, mtu) } else { add(&mut parts, part) }
+            }
+            let mtu = if stop.tunnels.is_empty() { here.mtu.min(mtu) } else { here.mtu };
+            let level = here.level;
+            if let Leg::Tunnel { tunnel, .. } = leg {
+                let too_long = |part: &Part| part.count > 0.0 && part.bytes() > topology.mtu(leg);
+                let refused = topology.refuses(leg) && here.parts.iter().any(too_long);
+                entered.push(parts.clone());
+                let bytes = topology.tunnels[tunnel].added;
+                parts.iter_mut().for_each(|part| part.added += bytes);
+                arriving[onward.to].add(level, surely, mtu, parts);
+                arriving[onward.to].entered = entered;
+                arriving[onward.to].refused = refused.then_some(tunnel);
+                continue;
+            }
+            let refused = here.refused;
+            let hops = topology.hops(leg);
+            let added = stop.tunnels.iter().map(|tunnel| topology.tunnels[*tunnel].added).sum();
+            for (position, hop) in hops.iter().enumerate() {
+                let new = pieces.len();
+                let index = *known.entry((leg, position)).or_insert(new);
+                if index < new {
+                    let piece = &mut pieces[index];
+                    parts.iter().for_each(|part| add(&mut piece.parts, *part));
+                    (piece.surely, piece.mtu) = (false, piece.mtu.max(mtu));
+                    piece.added = piece.added.min(added);
+                    continue;
+                }
+                let encapsulation = match leg {
+                    // Links of frames have none.
+                    Leg::Link(_) | Leg::Tunnel { .. } => Encapsulation::default(),
+                    Leg::Circuit { circuit, .. } => topology.circuits[circuit].encapsulation,
+                };
+                let link = &topology.links[hop.link];
+                let wire = link.wire(link.end_of(hop.from), encapsulation);
+                let (level, hop, parts) = (level + position, *hop, parts.clone());
+                pieces.push(Piece {
+                    level,
+                    leg,
+                    position,
+                    hop,
+                    wire,
+                    parts,
+                    share: 1.0,
+                    surely,
+                    mtu,
+                    added,
+                    refused,
+                });
+            }
+            arriving[onward.to].add(level + hops.len(), surely, mtu, parts);
+            arriving[onward.to].entered = entered;
+        }
+    }
+    pieces.sort_by_key(|piece| piece.level);
+    let count = |piece: &Piece| piece.parts.iter().map(|part| part.count).sum::<f64>();
+    for level in pieces.chunk_by_mut(|one, other| one.level == other.level) {
+        let all: f64 = level.iter().map(count).sum();
+        level.iter_mut().for_each(|piece| piece.share = count(piece) / all);
+    }
+    (pieces, arriving)
+}
+
+/// Adds packets to those that are like them.
+fn add(parts: &mut Vec<Part>, part: Part) {
+    let lengths = |part: &Part| (part.added, part.header, part.data);
+    match parts.iter_mut().find(|known| lengths(known) == lengths(&part)) {
+        Some(known) => known.count += part.count,
+        None => parts.push(part),
+    }
+}
+
+/// Adds packets that are cut for an MTU. The first fragments have what tunnels have added, then the transport header.
+pub(super) fn cut_into(parts: &mut Vec<Part>, part: Part, mtu: u64) {
+    let cut = Fragments::of(part.added + part.header + part.data, mtu);
+    let (mut added, mut header) = (part.added, part.header);
+    for index in 0..cut.count {
+        let length = cut.payload(index);
+        let of_tunnels = added.min(length);
+        let own = header.min(length - of_tunnels);
+        (added, header) = (added - of_tunnels, header - own);
+        add(parts, Part { added: of_tunnels, header: own, data: length - of_tunnels - own, ..part });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_packets_have_the_header_first() {
+        let mut parts = Vec::new();
+        cut_into(&mut parts, Part { count: 0.5, added: 0, header: 52, data: 100 }, 68);
+        let part = |count, header, data| Part { count, added: 0, header, data };
+        assert_eq!(parts, [part(0.5, 48, 0), part(0.5, 4, 44), part(0.5, 0, 48), part(0.5, 0, 8)]);
+    }
+}

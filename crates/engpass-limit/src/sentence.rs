@@ -1,0 +1,319 @@
+//! The bottleneck in words.
+
+use std::collections::BTreeSet;
+
+use engpass_model::host::{DataPath, Transfer};
+use engpass_model::source::Traffic;
+use engpass_model::time::SECOND;
+use engpass_model::wire::Framing;
+use engpass_outcome::{Bottleneck, BottleneckKind, SetBy};
+use engpass_testbed::Topology;
+
+use super::flow::Flow;
+use super::need::{Demand, Limiter};
+use super::{Answer, Named, Others, Part};
+use engpass_model::wire::layers::Layer;
+
+/// "link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at
+/// 33.57 Mbit/s".
+pub(super) fn sentence(
+    named: &Named<'_, '_>,
+    flow: &Flow<'_, '_>,
+    bottleneck: &Answer<'_>,
+    next: Option<&Answer<'_>>,
+) -> String {
+    let demand = flow.first();
+    let limiter = bottleneck.limiter;
+    let verb = if plural(limiter.kind()) { "limit" } else { "limits" };
+    let goodput = rate(bottleneck.goodput);
+    // The lanes of a flow stand together.
+    let mut users: Vec<usize> =
+        named.resources.users[limiter.resources[0]].iter().map(|lane| named.demands[*lane].flow).collect();
+    users.dedup();
+    let shared = match users.len() - 1 {
+        0 => String::new(),
+        count => {
+            let others = users.iter().copied().filter(|other| *other != flow.index);
+            format!(", shared with {}", list(&names(named.topology, others), count))
+        }
+    };
+    let reason = reason(named, flow, bottleneck, &shared);
+    let reason = match limiter.kind() {
+        BottleneckKind::Acknowledgements if bottleneck.others.count == 0 => {
+            let connection = demand.connection.expect("only TCP has acknowledgements");
+            match connection.segments_per_ack.round() as u64 {
+                0 | 1 => "one for every segment fills it".to_owned(),
+                2 => "one for every second segment fills it".to_owned(),
+                count => format!("one for every {count} segments fills it"),
+            }
+        }
+        _ => reason,
+    };
+    let part = part(limiter, bottleneck.part);
+    let next = next.map_or(String::new(), |next| {
+        let is = if plural(next.limiter.kind()) { "are" } else { "is" };
+        format!("; next {is} {} at {}", next.limiter.bottleneck.title, rate(next.goodput))
+    });
+    let left_out = left_out(named.topology, flow);
+    let title = &limiter.bottleneck.title;
+    format!("{title} {verb} `{}` to {goodput}: {part}{reason}{next}{left_out}", demand.name)
+}
+
+/// "9 of its 16 connections take it, and ", "50.0 % of its packets take it, and "; nothing of what all of them need.
+fn part(limiter: &Limiter, Part { connections, packets, all }: Part) -> String {
+    // Rounding is no choice.
+    if packets > 1.0 - super::ROUNDING || limiter.place.is_none() {
+        String::new()
+    } else if (packets * all - connections).abs() < super::ROUNDING {
+        let verb = if connections > 1.0 { "take" } else { "takes" };
+        format!("{connections:.0} of its {all:.0} connections {verb} it, and ")
+    } else {
+        let back = limiter.place.is_some_and(|place| place.back);
+        let what = if back { "acknowledgements" } else { "packets" };
+        format!("{} of its {what} take it, and ", per_cent(packets))
+    }
+}
+
+/// "link `down` bounds `t` to 94.93 Mbit/s: framing and headers take 5.1 % of the line".
+pub(super) fn bound(
+    named: &Named<'_, '_>,
+    flow: &Flow<'_, '_>,
+    tightest: &Answer<'_>,
+    bound: f64,
+    together: Option<&Bottleneck>,
+) -> String {
+    let demand = flow.first();
+    let late = match demand.span.late() {
+        late if late > 0.0 => format!("; it starts when {} of the counted time are over", per_cent(late)),
+        _ => String::new(),
+    };
+    let to = rate(bound);
+    if let Some(Bottleneck { title, .. }) = together {
+        // Several circuits may begin on one link.
+        let verb = if title.contains("` and `") { "together bound" } else { "bounds" };
+        return format!("{title} {verb} `{}` to {to}{late}", demand.name);
+    }
+    let limiter = tightest.limiter;
+    let (others, share) = &limiter.certain;
+    let first = others.iter().copied().take(NAMED).collect();
+    let others = Others { count: others.len(), share: *share, first };
+    let answer = Answer { limiter, goodput: bound, own: 0.0, others, part: tightest.part };
+    let verb = if plural(limiter.kind()) { "bound" } else { "bounds" };
+    let reason = reason(named, flow, &answer, "");
+    let name = &limiter.bottleneck.title;
+    format!("{name} {verb} `{}` to {to}: {reason}{late}", demand.name)
+}
+
+fn plural(kind: BottleneckKind) -> bool {
+    use BottleneckKind::{Acknowledgements, ReceivingPath, SendingPath, SocketBuffers};
+    matches!(kind, Acknowledgements | ReceivingPath | SendingPath | SocketBuffers)
+}
+
+/// Random loss on the ways, and events: no closed form here counts them.
+fn left_out(topology: &Topology, flow: &Flow<'_, '_>) -> String {
+    let mut crossed: Vec<usize> = (flow.lanes.iter().flat_map(|lane| &lane.limiters))
+        .filter_map(|limiter| limiter.line)
+        .map(|layers| layers.hop.link)
+        .collect();
+    if flow.lanes.len() > 1 {
+        let mut known = BTreeSet::new();
+        crossed.retain(|link| known.insert(*link));
+    }
+    let links = crossed.iter().map(|link| &topology.links[*link]);
+    let losing = links.filter(|link| link.loss.0 > 0);
+    let losing: Vec<_> = losing.map(|link| format!("{} on link `{}`", link.loss, link.name)).collect();
+    let events: Vec<_> = topology.events.iter().map(|event| format!("`{}`", event.name)).collect();
+    let mut all = Vec::new();
+    if !losing.is_empty() {
+        all.push(format!("random loss of {}", list(&losing, losing.len())));
+    }
+    if !events.is_empty() {
+        let what = if events.len() == 1 { "event" } else { "events" };
+        let first = &events[..events.len().min(NAMED)];
+        all.push(format!("{what} {}", list(first, events.len())));
+    }
+    if all.is_empty() { String::new() } else { format!("; not counted: {}", all.join(", and ")) }
+}
+
+fn reason(named: &Named<'_, '_>, flow: &Flow<'_, '_>, bottleneck: &Answer<'_>, shared: &str) -> String {
+    let Named { topology, resources, .. } = *named;
+    let demand = flow.first();
+    let limiter = bottleneck.limiter;
+    let first = limiter.resources[0];
+    match limiter.kind() {
+        BottleneckKind::Link if bottleneck.others.count == 0 => {
+            let layers = limiter.line.expect("a link has layers");
+            let overhead = layers.line() - layers.parts(Layer::Payload);
+            format!("framing and headers take {} of the line", per_cent(overhead / layers.line()))
+        }
+        BottleneckKind::Link => format!("{} of the line", takers(topology, &bottleneck.others)),
+        BottleneckKind::Acknowledgements if bottleneck.others.count == 0 => {
+            let connection = demand.connection.expect("only TCP has acknowledgements");
+            let ahead = "; a window that is acknowledged after the end counts, too";
+            if connection.certain {
+                // Acknowledgements that certainly arrive.
+                let segments = 1.0 / (connection.least_acks * 8.0 * connection.segment as f64);
+                format!("one for every {segments:.1} segments certainly comes and fills it{ahead}")
+            } else {
+                format!("one for every window fills it{}", if demand.span.warm { ahead } else { "" })
+            }
+        }
+        BottleneckKind::Acknowledgements => format!("{} of the line", takers(topology, &bottleneck.others)),
+        BottleneckKind::Shaper | BottleneckKind::Policer => {
+            let cells = resources.capacities[first];
+            let circuit = &topology.circuits[limiter.circuit.expect("a shaper has a circuit")];
+            let first = circuit.route[0];
+            let link = &topology.links[first.link];
+            let share = match link.line_from(first.from).framing {
+                Framing::Cells { slot } => {
+                    format!(", {} of link `{}`", per_cent(cells / slot.per_second()), link.name)
+                }
+                Framing::Ethernet | Framing::Packets => String::new(),
+            };
+            format!("it passes {} cells/s{share}{shared}", cells.floor())
+        }
+        BottleneckKind::TokenBucket if resources.capacities[first] > 0.0 => {
+            format!("its tokens come at {}{shared}", rate(resources.capacities[first]))
+        }
+        BottleneckKind::TokenBucket => "frames that are longer than its burst are lost".to_owned(),
+        BottleneckKind::Tunnel => "packets that are longer than its MTU are lost".to_owned(),
+        BottleneckKind::SendingPath | BottleneckKind::ReceivingPath => {
+            let (path, transfer) = data(bottleneck);
+            let dma = transfer.then_dma.map_or(0.0, |dma| dma.ps() * demand.payload_bits / 8.0);
+            let time = demand.uses.iter().find(|need| need.resource == first).map_or(0.0, |need| need.amount);
+            let [first, second] = match limiter.kind() {
+                BottleneckKind::SendingPath => [("CPU", time - dma), ("DMA", dma)],
+                _ => [("DMA", dma), ("CPU", time - dma)],
+            };
+            let [one, other] = [first, second].map(|(who, time)| format!("{} of {who}", duration(time)));
+            format!("on `{}` every {} takes {one}, then {other}", path.word(), unit(demand))
+        }
+        BottleneckKind::SendingMemory | BottleneckKind::ReceivingMemory => {
+            let (path, transfer) = data(bottleneck);
+            let times = match transfer.memory.0 + transfer.memory.1 {
+                1 => "once".to_owned(),
+                2 => "twice".to_owned(),
+                times => format!("{times} times"),
+            };
+            let all = byte_rate(resources.capacities[first]);
+            format!("`{}` moves every byte {times} over {all}{shared}", path.word())
+        }
+        BottleneckKind::SendingBus | BottleneckKind::ReceivingBus => {
+            format!("DMA reaches {}{shared}", byte_rate(resources.capacities[first]))
+        }
+        BottleneckKind::SendingHost | BottleneckKind::ReceivingHost | BottleneckKind::Router => {
+            let cpu = *limiter.resources.first().expect("a candidate has a resource");
+            let time = demand.uses.iter().find(|need| need.resource == cpu).map_or(0.0, |need| need.amount);
+            let verb = match limiter.kind() {
+                BottleneckKind::SendingHost => "sending",
+                BottleneckKind::Router => "forwarding",
+                _ => "receiving",
+            };
+            format!("{verb} a {} takes {}{shared}", unit(demand), duration(time))
+        }
+        BottleneckKind::SocketBuffers => in_flight(topology, flow),
+        BottleneckKind::Application if bottleneck.goodput > 0.0 => "it offers no more".to_owned(),
+        BottleneckKind::Application => "it is switched off".to_owned(),
+        other => unreachable!("`limit` has no candidate of kind {other:?}"),
+    }
+}
+
+/// "the receive buffer of `b` lets 3.15 MB be in flight for a round trip of 90 ms; the bandwidth-delay product of link `wan` is 112.51 MB, and
+/// socket buffers of 105.92 MB would fill it".
+fn in_flight(topology: &Topology, flow: &Flow<'_, '_>) -> String {
+    let (demand, connection) = super::farthest(flow).expect("only TCP has a window");
+    let host = |node: usize| &topology.nodes[node];
+    let held = match connection.window.set_by {
+        SetBy::ReceiveBuffer => format!("the receive buffer of `{}` lets", host(demand.path.to)),
+        SetBy::SendBuffer => format!("the send buffer of `{}` lets", host(demand.path.from)),
+        SetBy::WindowField => "without window scaling the window lets".to_owned(),
+    };
+    let each = if flow.connections() > 1.0 { " on each connection" } else { "" };
+    let (line, product, filling) = super::filling(topology, demand, &connection);
+    format!(
+        "{held} {} be in flight{each} for a round trip of {}; the bandwidth-delay product of link `{line}` is {}, and socket buffers of {}{each} \
+         would fill it",
+        bytes(connection.window.bytes as f64),
+        duration(connection.window.round_trip),
+        bytes(product),
+        bytes(filling)
+    )
+}
+
+/// "message of 1024 B".
+fn unit(demand: &Demand<'_>) -> String {
+    let unit = if matches!(demand.traffic, Traffic::TcpStream(_)) { "segment" } else { "message" };
+    format!("{unit} of {} B", (demand.payload_bits / 8.0).round())
+}
+
+fn data(bottleneck: &Answer<'_>) -> (DataPath, Transfer) {
+    bottleneck.limiter.data.expect("memory and I/O bus have a way of data")
+}
+
+/// "`a` takes 83.6 %", "`a` and `b` take 90.0 %".
+fn takers(topology: &Topology, others: &Others) -> String {
+    let verb = if others.count == 1 { "takes" } else { "take" };
+    let list = list(&names(topology, others.first.iter().copied()), others.count);
+    format!("{list} {verb} {}", per_cent(others.share.min(1.0)))
+}
+
+/// Names of flows, as many as a list has.
+fn names(topology: &Topology, flows: impl Iterator<Item = usize>) -> Vec<String> {
+    flows.take(NAMED).map(|flow| format!("`{}`", topology.flows[flow].name)).collect()
+}
+
+/// So many are named, or all but one of them where there are more.
+pub(super) const NAMED: usize = 3;
+
+/// "`a`", "`a` and `b`", "`a`, `b` and 7 others": of so many, the first [`NAMED`] of which have these names.
+pub(super) fn list(names: &[String], count: usize) -> String {
+    match names {
+        [one, two, ..] if count > NAMED => format!("{one}, {two} and {} others", count - 2),
+        [one, two, three] => format!("{one}, {two} and {three}"),
+        [one, two] => format!("{one} and {two}"),
+        _ => names.concat(),
+    }
+}
+
+fn per_cent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// Two decimals of the largest unit that fits.
+fn rate(bit_per_s: f64) -> String {
+    match bit_per_s {
+        r if r >= 1e12 => format!("{:.2} Tbit/s", r / 1e12),
+        r if r >= 1e9 => format!("{:.2} Gbit/s", r / 1e9),
+        r if r >= 1e6 => format!("{:.2} Mbit/s", r / 1e6),
+        r if r >= 1e3 => format!("{:.2} kbit/s", r / 1e3),
+        r => format!("{r:.0} bit/s"),
+    }
+}
+
+fn bytes(count: f64) -> String {
+    match count {
+        n if n >= 1e9 => format!("{:.2} GB", n / 1e9),
+        n if n >= 1e6 => format!("{:.2} MB", n / 1e6),
+        n if n >= 1e3 => format!("{:.2} kB", n / 1e3),
+        n => format!("{n:.0} B"),
+    }
+}
+
+/// As memories and buses are rated.
+fn byte_rate(bytes_per_s: f64) -> String {
+    match bytes_per_s {
+        r if r >= 1e9 => format!("{:.2} GB/s", r / 1e9),
+        r => format!("{:.2} MB/s", r / 1e6),
+    }
+}
+
+/// A time with the unit that suits it, three digits.
+fn duration(ps: f64) -> String {
+    const UNITS: [(f64, &str); 5] =
+        [(SECOND as f64, "s"), (1e9, "ms"), (1e6, "us"), (1e3, "ns"), (1.0, "ps")];
+    let digits = |value: f64| format!("{value:.2e}").parse::<f64>().expect("a number was written");
+    // The rounded time decides: 999.9 us is 1 ms.
+    let rounded = digits(ps);
+    let (factor, unit) = UNITS.into_iter().find(|(factor, _)| rounded >= *factor).unwrap_or((1.0, "ps"));
+    format!("{} {unit}", digits(rounded / factor))
+}

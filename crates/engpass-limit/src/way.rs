@@ -1,0 +1,363 @@
+//! Needs of a lane on its ways: lines, shapers, policers, token buckets and routers, with the acknowledgements that come back.
+
+use engpass_model::queue::Queue;
+use engpass_model::shape::PolicingAction;
+use engpass_model::time::{Pace, SECOND};
+use engpass_model::wire::ip::{IP_HEADER_BYTES, MAX_UDP_PAYLOAD, UDP_HEADER_BYTES};
+use engpass_outcome::{Bottleneck, BottleneckKind};
+use engpass_testbed::topology::NodeKind;
+
+use super::bound::restarts;
+use super::connection::Connection;
+use super::demand::Builder;
+use super::need::{Demand, Need, Resource, application, named};
+use super::need::{Place, Spot};
+use super::piece::{Arriving, OnLine, Part, Piece, pieces};
+use engpass_model::wire::layers::{Layer, Layers};
+
+/// The unit that a flow is counted in.
+#[derive(Clone, Copy)]
+pub(super) enum Unit {
+    /// A generator's cell.
+    Cell,
+    /// A datagram with all its packets.
+    Datagram,
+    /// A datagram of the mean length, where lengths are drawn.
+    Drawn,
+    /// A full TCP segment: its header and its payload in bytes. Some may be shorter.
+    Segment { header: u64, segment: u64 },
+}
+
+impl Unit {
+    /// Its packets at the sender, given the bytes of payload of a datagram.
+    pub(super) fn sent(self, message: u64) -> Vec<Part> {
+        match self {
+            Self::Cell => vec![Part::one(0, 0)],
+            Self::Datagram | Self::Drawn => vec![Part::one(UDP_HEADER_BYTES, message)],
+            Self::Segment { header, segment } => vec![Part::one(header, segment)],
+        }
+    }
+
+    /// Layers of one of its packets on a line.
+    fn packet(self, piece: &Piece, part: &Part) -> Layers {
+        match self {
+            Self::Cell => piece.wire.cell().expect("a generator sends over ATM links"),
+            _ => part.on(&piece.wire),
+        }
+    }
+
+    /// Its packets on a line, by layer.
+    fn on(self, piece: &Piece) -> OnLine {
+        OnLine::new(piece, piece.parts.iter().map(|part| (part.count, self.packet(piece, part))))
+    }
+
+    /// Its need of a resource that `of` measures in layers.
+    fn need(self, demand: &Demand<'_>, piece: &Piece, of: impl Fn(&Layers) -> f64) -> Need {
+        let amount = |part: &Part| of(&self.packet(piece, part));
+        let unit = piece.parts.iter().map(|part| part.count * amount(part)).sum();
+        let least = match self {
+            Self::Cell | Self::Datagram if piece.surely => {
+                let layers = self.on(piece);
+                unit * layers.parts_per_bit() / layers.parts(Layer::Payload)
+            }
+            // Some of its packets may all come here, and the others elsewhere.
+            Self::Cell | Self::Datagram => {
+                piece.parts.iter().map(|part| amount(part) / part.bits()).fold(f64::INFINITY, f64::min)
+            }
+            // A full packet without a UDP header: a fragment.
+            Self::Drawn => piece.wire.least(piece.added, longest_payload(piece.mtu), of),
+            Self::Segment { header, segment } => piece.wire.least(piece.added + header, segment, of),
+        };
+        demand.need(unit, least)
+    }
+
+    /// Bits of its longest frame, and of the shortest frame that the flow may send instead, both without physical framing.
+    fn longest_and_shortest(self, piece: &Piece) -> [f64; 2] {
+        let frames = || piece.parts.iter().map(|part| frame_bits(&self.packet(piece, part)));
+        let longest = frames().fold(0.0, f64::max);
+        let shortest = |transport| frame_bits(&piece.wire.packet(transport, 1));
+        match self {
+            Self::Cell => [0.0; 2],
+            Self::Datagram if piece.surely => [longest; 2],
+            Self::Datagram => [longest, frames().fold(f64::INFINITY, f64::min)],
+            Self::Drawn => [longest, shortest(UDP_HEADER_BYTES)],
+            Self::Segment { header, .. } => [longest, shortest(header)],
+        }
+    }
+
+    /// Packets per unit on a link, and the fewest packets per bit of payload.
+    fn packets(self, piece: &Piece) -> (f64, f64) {
+        let packets: f64 = piece.parts.iter().map(|part| part.count).sum();
+        let least = match self {
+            Self::Cell => 1.0,
+            Self::Datagram if piece.surely => {
+                packets / piece.parts.iter().map(|part| part.count * part.bits()).sum::<f64>()
+            }
+            Self::Datagram => piece.parts.iter().map(|part| 1.0 / part.bits()).fold(f64::INFINITY, f64::min),
+            Self::Drawn => 1.0 / (8 * longest_payload(piece.mtu)) as f64,
+            Self::Segment { segment, .. } => 1.0 / (8 * segment) as f64,
+        };
+        (packets, least)
+    }
+}
+
+/// Bytes behind the IP header of the longest packet of a datagram for this MTU.
+fn longest_payload(mtu: u64) -> u64 {
+    (mtu - IP_HEADER_BYTES).min(MAX_UDP_PAYLOAD + UDP_HEADER_BYTES)
+}
+
+/// Bits of cells or frames, without physical framing.
+fn frame_bits(layers: &Layers) -> f64 {
+    (layers.line() - layers.parts(Layer::Physical)) as f64 / layers.parts_per_bit() as f64
+}
+
+/// The links of a lane there, and what comes to its stops.
+pub(super) struct There {
+    pieces: Vec<Piece>,
+    pub(super) arriving: Vec<Arriving>,
+}
+
+impl There {
+    /// Packets of a unit at the receiver, and the largest MTU for which some of them need not be cut.
+    pub(super) fn received(&self) -> (f64, u64) {
+        let end = self.arriving.last().expect("a way has an end");
+        (end.parts.iter().map(|part| part.count).sum(), end.mtu)
+    }
+}
+
+impl<'a> Builder<'a> {
+    /// The links of a unit with `message` bytes of payload, if it is a datagram.
+    pub(super) fn there(&self, demand: &Demand<'a>, unit: Unit, message: u64) -> There {
+        let (pieces, arriving) = pieces(self.topology, &demand.lane.there, unit.sent(message), true);
+        There { pieces, arriving }
+    }
+
+    /// The links of an acknowledgement with a header of so many bytes.
+    fn back(&self, demand: &Demand<'a>, header: u64) -> Vec<Piece> {
+        pieces(self.topology, &demand.lane.back, vec![Part::one(header, 0)], false).0
+    }
+
+    /// Lines, token buckets, policers and shapers on the way. Generators are not shaped.
+    pub(super) fn route(&mut self, demand: &mut Demand<'a>, unit: Unit, there: &There) {
+        let first = there.pieces.first().expect("a way has a link");
+        let layers = unit.on(first);
+        demand.weight = (layers.line() - layers.parts(Layer::Physical)) / layers.parts_per_bit();
+        demand.payload_bits = layers.parts(Layer::Payload) / layers.parts_per_bit();
+        for piece in &there.pieces {
+            let cells = unit.need(demand, piece, |layers| layers.cells() as f64);
+            self.police(demand, piece, false, cells);
+            let line = unit.need(demand, piece, |layers| layers.line() as f64);
+            let name = &self.topology.links[piece.hop.link].name;
+            let bottleneck = named(BottleneckKind::Link, name, format!("link `{name}`"));
+            let before = demand.limiters.len();
+            self.line(demand, piece, false, bottleneck, line);
+            for limiter in &mut demand.limiters[before..] {
+                limiter.line = Some(unit.on(piece));
+            }
+            let frames = unit.need(demand, piece, frame_bits);
+            self.tokens(demand, piece, false, frames, unit.longest_and_shortest(piece));
+            if matches!(unit, Unit::Datagram) {
+                self.refusal(demand, piece, frames);
+            }
+        }
+        let shaped = if demand.generator { &[] } else { there.pieces.as_slice() };
+        for piece in shaped {
+            let cells = unit.need(demand, piece, |layers| layers.cells() as f64);
+            self.shape(demand, piece, false, cells);
+        }
+    }
+
+    /// A line, less what others certainly take of it.
+    fn line(
+        &mut self,
+        demand: &mut Demand<'a>,
+        piece: &Piece,
+        back: bool,
+        bottleneck: Bottleneck,
+        need: Need,
+    ) {
+        let capacity = piece.wire.capacity() as f64;
+        let hop = piece.hop;
+        let line = self.resources.get(Resource::Line(hop.link, hop.from), || capacity);
+        let cell = piece.wire.cell().map_or(0.0, |cell| cell.line() as f64);
+        let others = self.certain.on(hop, demand.flow).map(|taken| (taken.flow, taken.cells(&demand.span)));
+        let others: Vec<(usize, u64)> = others.filter(|(_, cells)| *cells > 0).collect();
+        let taken: f64 = others.iter().map(|(_, cells)| *cells as f64 * cell).sum();
+        // The gap behind the last frame may lie behind the end.
+        let whole = capacity * demand.span.seconds() + piece.wire.gap() as f64;
+        let place = Place { back, level: piece.level, spot: Spot::Line(hop) };
+        let supply = (whole - taken).max(0.0);
+        if let Some(limiter) = demand.add_bounded(bottleneck, (line, need), supply, Some(place)) {
+            limiter.share = piece.share;
+            limiter.certain = (others.into_iter().map(|(flow, _)| flow).collect(), taken / whole);
+        }
+    }
+
+    /// The shaper where a circuit begins.
+    fn shape(&mut self, demand: &mut Demand<'a>, piece: &Piece, back: bool, cells: Need) {
+        let (Some((circuit, true)), 0) = (piece.circuit(), piece.position) else { return };
+        let Some(pace) = self.topology.circuits[circuit].shaping else { return };
+        let shaper = self.resources.get(Resource::Shaper(circuit), || pace.per_second());
+        let name = &self.topology.circuits[circuit].name;
+        let limiting = named(BottleneckKind::Shaper, name, format!("shaper of circuit `{name}`"));
+        // The first cell needs no time.
+        let supply = pace.per_second() * demand.span.seconds() + 1.0;
+        let place = Place { back, level: piece.level, spot: Spot::Leg(piece.hop, piece.leg) };
+        if let Some(limiter) = demand.add_bounded(limiting, (shaper, cells), supply, Some(place)) {
+            limiter.share = piece.share;
+            limiter.circuit = Some(circuit);
+        }
+    }
+
+    /// The policer before the second link of a circuit.
+    fn police(&mut self, demand: &mut Demand<'a>, piece: &Piece, back: bool, cells: Need) {
+        let (Some((circuit, true)), 1) = (piece.circuit(), piece.position) else { return };
+        // Tagged cells pass.
+        let Some((pace, tolerance, PolicingAction::Discard)) = self.topology.circuits[circuit].policing
+        else {
+            return;
+        };
+        let policer = self.resources.get(Resource::Policer(circuit), || pace.per_second());
+        let name = &self.topology.circuits[circuit].name;
+        let limiting = named(BottleneckKind::Policer, name, format!("policer of circuit `{name}`"));
+        // Cells that are early by the tolerance pass, too (I.371, GCRA).
+        let time = demand.span.seconds() + tolerance.ps() as f64 / SECOND as f64;
+        let supply = pace.per_second() * time + 1.0;
+        let place = Place { back, level: piece.level, spot: Spot::Leg(piece.hop, piece.leg) };
+        if let Some(limiter) = demand.add_bounded(limiting, (policer, cells), supply, Some(place)) {
+            limiter.share = piece.share;
+            limiter.circuit = Some(circuit);
+        }
+    }
+
+    /// A tunnel that drops what is too long for it: all datagrams of the lane that come to it.
+    fn refusal(&mut self, demand: &mut Demand<'a>, piece: &Piece, bits: Need) {
+        let Some(tunnel) = piece.refused else { return };
+        let closed = self.resources.get(Resource::Refusing(tunnel), || 0.0);
+        let name = &self.topology.tunnels[tunnel].name;
+        let bottleneck = named(BottleneckKind::Tunnel, name, format!("tunnel `{name}`"));
+        let place = Place { back: false, level: piece.level, spot: Spot::Leg(piece.hop, piece.leg) };
+        if let Some(limiter) = demand.add_bounded(bottleneck, (closed, bits), 0.0, Some(place)) {
+            limiter.share = piece.share;
+        }
+    }
+
+    /// The token bucket of the transmitter, for `bits` of frames, given the bits of the longest frame of a unit and of the shortest frame of the
+    /// flow. Links of cells have none: the length of a packet before segmentation is not defined there.
+    fn tokens(
+        &mut self,
+        demand: &mut Demand<'a>,
+        piece: &Piece,
+        back: bool,
+        bits: Need,
+        [longest, shortest]: [f64; 2],
+    ) {
+        let (None, hop) = (piece.circuit(), piece.hop) else { return };
+        let link = &self.topology.links[hop.link];
+        let Some(Queue::TokenBucket(bucket)) = &link.queues[link.end_of(hop.from)] else { return };
+        let (rate, burst) = (bucket.rate.0 as f64, bucket.burst.bytes() as f64 * 8.0);
+        // Frames longer than the bucket are lost.
+        let (resource, capacity) = if longest <= burst {
+            (Resource::Bucket(hop.link, hop.from), rate)
+        } else {
+            (Resource::Closed(hop.link, hop.from), 0.0)
+        };
+        let tokens = self.resources.get(resource, || capacity);
+        let title = format!("token bucket of `{}` on link `{}`", self.topology.nodes[hop.from], link.name);
+        // It is full at the start, and again when the line has gone down.
+        let fillings = 1.0 + restarts(self.testbed, self.topology, hop.link, &demand.span);
+        let supply = if shortest <= burst { rate * demand.span.seconds() + burst * fillings } else { 0.0 };
+        // If no acknowledgement passes the bucket, no connection opens.
+        let need = Need { ahead: if supply > 0.0 { bits.ahead } else { 0.0 }, ..bits };
+        let place = Place { back, level: piece.level, spot: Spot::Leg(hop, piece.leg) };
+        let bottleneck = named(BottleneckKind::TokenBucket, &link.name, title);
+        if let Some(limiter) = demand.add_bounded(bottleneck, (tokens, need), supply, Some(place)) {
+            limiter.share = piece.share;
+        }
+    }
+
+    /// The routers on the ways, which take their time for every packet that comes to them, acknowledgements included.
+    pub(super) fn routers(&mut self, demand: &mut Demand<'a>, unit: Unit, there: &There) {
+        let tcp = demand.connection;
+        let back = tcp.map_or(Vec::new(), |tcp| self.back(demand, tcp.header));
+        // Without a choice each router has all packets, and all acknowledgements.
+        let is_one_way = demand.is_one_way();
+        let mut needs: Vec<(Place, f64, Need)> = Vec::new();
+        let there = there.pieces.iter().map(|piece| (piece, false));
+        for (piece, back) in there.chain(back.iter().map(|piece| (piece, true))) {
+            let Some(node) = piece.end(self.topology) else { continue };
+            let NodeKind::Router(router) = self.topology.kind(node) else { continue };
+            let time = self.testbed.routers[router].per_packet.0 as f64;
+            let need = match &tcp {
+                Some(tcp) if back => {
+                    let ack = demand.need_of_ack(tcp, time);
+                    let unit = ack.unit * piece.share;
+                    // Acknowledgements that may take another way are not certain to come here. The last ones come after the end.
+                    let least = if is_one_way { ack.least } else { 0.0 };
+                    Need { unit, least, ahead: ack.ahead * least }
+                }
+                _ => {
+                    let (packets, least) = unit.packets(piece);
+                    demand.need(time * packets, time * least)
+                }
+            };
+            let (spot, level) = (Spot::Node(node), piece.level + 1);
+            match needs.iter_mut().find(|(place, ..)| place.spot == spot) {
+                Some((place, _, known)) if back && !place.back => {
+                    known.unit += need.unit;
+                    (known.least, known.ahead) = (known.least + need.least, need.ahead);
+                }
+                Some((_, share, known)) => {
+                    *share += piece.share;
+                    (known.unit, known.least) = (known.unit + need.unit, known.least.min(need.least));
+                }
+                None => needs.push((Place { back, level, spot }, piece.share, need)),
+            }
+        }
+        for (place, share, need) in needs {
+            let Spot::Node(node) = place.spot else { unreachable!("a router is a node") };
+            let cpu = self.resources.get(Resource::Cpu(node), || SECOND as f64);
+            let name = &self.topology.nodes[node];
+            let router = named(BottleneckKind::Router, name, format!("router `{name}`"));
+            let supply = SECOND as f64 * demand.span.seconds();
+            let need = Need { ahead: if need.least > 0.0 { need.ahead / need.least } else { 0.0 }, ..need };
+            if let Some(limiter) = demand.add_bounded(router, (cpu, need), supply, Some(place)) {
+                limiter.share = share;
+            }
+        }
+    }
+
+    /// The ways back: packets without payload.
+    pub(super) fn acknowledgements(&mut self, demand: &mut Demand<'a>, tcp: &Connection) {
+        for piece in self.back(demand, tcp.header) {
+            let ack = Part { added: piece.added, ..Part::one(tcp.header, 0) }.on(&piece.wire);
+            let share = piece.share;
+            let need = |demand: &Demand<'_>, amount: f64| {
+                let need = demand.need_of_ack(tcp, amount);
+                Need { unit: need.unit * share, ..need }
+            };
+            let cells = need(demand, ack.cells() as f64);
+            self.shape(demand, &piece, true, cells);
+            self.police(demand, &piece, true, cells);
+            let bits = frame_bits(&ack);
+            self.tokens(demand, &piece, true, need(demand, bits), [bits; 2]);
+            let name = &self.topology.links[piece.hop.link].name;
+            let title = format!("acknowledgements on link `{name}`");
+            let line = need(demand, ack.line() as f64);
+            self.line(demand, &piece, true, named(BottleneckKind::Acknowledgements, name, title), line);
+        }
+    }
+
+    /// A generator: `rate` gives its mean cells per second from its pace, `most` the most cells in the counted time. It has no host cost and no
+    /// shaper.
+    pub(super) fn generator(&mut self, demand: &mut Demand<'a>, rate: impl Fn(Pace) -> f64, most: f64) {
+        let cells = demand.path.cells.map_or(0.0, rate);
+        let offered = self.resources.get(Resource::Application(demand.index), || cells);
+        // The application comes first in the order of needs: its offer is the load of the first line.
+        demand.add(application(demand.name), &[(offered, 1.0)]);
+        let there = self.there(demand, Unit::Cell, 0);
+        self.route(demand, Unit::Cell, &there);
+        demand.limiters[0].at_most = Some(demand.span.rate(most * demand.payload_bits));
+        demand.limiters.rotate_left(1);
+    }
+}

@@ -1,0 +1,413 @@
+//! Where the bits of a line go, layer by layer and exactly.
+//!
+//! The bits of the line that a cell takes are rarely whole: 424 · 27/26 on an OC-3c. So lengths are counted in *parts*, and
+//! every [`Wire`] says how many parts make a bit: the smallest number for which a cell is whole (13 on an OC-3c, 7 on an
+//! STS-1, 1 on Ethernet). A length in parts is an integer, and the layers of a packet add up to its time on the line
+//! without rounding. Whoever books the bits of a line uses the functions here.
+
+use std::ops::AddAssign;
+
+use super::aal5::{CELL_BITS, CELL_HEADER_BYTES, CELL_PAYLOAD_BYTES, TRAILER_BYTES, cells, padding};
+use super::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
+use super::{Encapsulation, Framing, ethernet};
+use crate::time::SECOND;
+
+/// An account for bits of the line, from the outside to the inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// Framing of the medium: SDH columns, PLCP, line codes; preamble and gap of Ethernet.
+    Physical,
+    /// Headers of ATM cells.
+    CellHeader,
+    /// Header, VLAN tag and FCS of an Ethernet frame; the `overhead` of a point-to-point link.
+    FrameHeader,
+    /// AAL5 padding to whole cells; padding of an Ethernet frame to its least length.
+    Padding,
+    /// AAL5 trailer.
+    Trailer,
+    /// LLC/SNAP, PPP, PPPoE, a bridged Ethernet header, LANE: all between AAL5 and IP, its own padding included.
+    Encapsulation,
+    /// IP headers, one for every packet on the line; of packets in a tunnel the outer ones.
+    IpHeader,
+    /// What tunnels add behind the outer IP header: their own headers, and the IP headers of the packets that they carry.
+    TunnelHeader,
+    /// UDP or TCP header.
+    TransportHeader,
+    /// What the application gave.
+    Payload,
+}
+
+impl Layer {
+    /// All layers, from the outside to the inside.
+    pub const ALL: [Self; 10] = [
+        Self::Physical,
+        Self::CellHeader,
+        Self::FrameHeader,
+        Self::Padding,
+        Self::Trailer,
+        Self::Encapsulation,
+        Self::IpHeader,
+        Self::TunnelHeader,
+        Self::TransportHeader,
+        Self::Payload,
+    ];
+}
+
+/// The time a message takes on a line, divided into layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layers {
+    parts_per_bit: u64,
+    parts: [u64; Layer::ALL.len()],
+}
+
+impl Layers {
+    /// Parts that make a bit of the line: the unit of [`Layers::parts`] and [`Layers::line`].
+    pub const fn parts_per_bit(&self) -> u64 {
+        self.parts_per_bit
+    }
+
+    /// Parts of one layer.
+    pub const fn parts(&self, layer: Layer) -> u64 {
+        self.parts[layer as usize]
+    }
+
+    /// Parts of all layers: what the message takes of the line.
+    pub fn line(&self) -> u64 {
+        self.parts.iter().sum()
+    }
+
+    /// Cells of the message; 0 where the medium has none.
+    pub const fn cells(&self) -> u64 {
+        self.parts(Layer::CellHeader) / (CELL_HEADER_BYTES * 8 * self.parts_per_bit)
+    }
+
+    /// Add so many packets with the layers of `other`, which is of the same line.
+    fn add_times(&mut self, other: &Self, count: u64) {
+        for (mine, more) in self.parts.iter_mut().zip(other.parts) {
+            *mine += more * count;
+        }
+    }
+
+    /// So many bytes of what counts as payload belong to this layer.
+    fn names(&mut self, layer: Layer, bytes: u64) {
+        let parts = bytes * 8 * self.parts_per_bit;
+        self.parts[layer as usize] += parts;
+        self.parts[Layer::Payload as usize] -= parts;
+    }
+
+    fn put(&mut self, layer: Layer, bytes: u64) {
+        self.parts[layer as usize] += bytes * 8 * self.parts_per_bit;
+    }
+}
+
+/// Packets on one line added up: their layers without what is around each cell or frame on the line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sum([u64; Sum::KEPT.len()]);
+
+impl Sum {
+    /// The others are the same for every packet.
+    const KEPT: [Layer; 6] = [
+        Layer::IpHeader,
+        Layer::Padding,
+        Layer::Encapsulation,
+        Layer::TunnelHeader,
+        Layer::TransportHeader,
+        Layer::Payload,
+    ];
+
+    /// `count` more with these layers.
+    pub fn add(&mut self, layers: &Layers, count: u64) {
+        for (sum, layer) in self.0.iter_mut().zip(Self::KEPT) {
+            *sum += layers.parts(layer) * count;
+        }
+    }
+
+    /// `count` more in frames, with so many bytes of padding, transport headers and payload in all.
+    #[inline]
+    pub fn add_bytes(&mut self, wire: &Wire, count: u64, padding: u64, (transport, payload): (u64, u64)) {
+        // In the order of what is kept; nothing is between a frame and IP, and these are in no tunnel.
+        let bytes = [count * IP_HEADER_BYTES, padding, 0, 0, transport, payload];
+        for (sum, bytes) in self.0.iter_mut().zip(bytes) {
+            *sum += bytes * 8 * wire.parts_per_bit;
+        }
+    }
+
+    /// Parts of one layer, of packets on this wire: not of those around each cell or frame.
+    pub fn parts(&self, wire: &Wire, layer: Layer) -> u64 {
+        debug_assert!(!matches!(layer, Layer::Physical | Layer::CellHeader), "these go by carriers");
+        if let Some(place) = Self::KEPT.iter().position(|kept| *kept == layer) {
+            return self.0[place];
+        }
+        let packet = wire.packet(0, 0);
+        // Headers of IP are all of one length.
+        self.0[0] / packet.parts(Layer::IpHeader) * packet.parts(layer)
+    }
+}
+
+/// What happens to a packet on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is fragmented where it is longer than this MTU.
+    Cut(u64),
+    /// It enters a tunnel that adds so many bytes.
+    Wrap(u64),
+}
+
+/// Tell what changes, one after the other, make of so many packets of this length behind their IP headers: lengths, and how many packets have
+/// them. Returns the bytes that tunnels have added to all of them.
+fn tell_changed(changes: &[Change], (length, count): (u64, u64), tell: &mut dyn FnMut(u64, u64)) -> u64 {
+    let Some((change, behind)) = changes.split_first() else {
+        tell(length, count);
+        return 0;
+    };
+    match *change {
+        Change::Cut(mtu) => {
+            let cut = Fragments::of(length, mtu);
+            let first = if cut.count > 1 {
+                tell_changed(behind, (cut.full, (cut.count - 1) * count), tell)
+            } else {
+                0
+            };
+            first + tell_changed(behind, (cut.last, count), tell)
+        }
+        Change::Wrap(added) => count * added + tell_changed(behind, (length + added, count), tell),
+    }
+}
+
+impl AddAssign for Layers {
+    /// # Panics
+    /// When the two are of lines that count in different parts.
+    fn add_assign(&mut self, other: Self) {
+        assert_eq!(self.parts_per_bit, other.parts_per_bit, "layers of one line have one unit");
+        self.add_times(&other, 1);
+    }
+}
+
+/// How one line frames the packets of one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire {
+    line_rate: u64,
+    parts_per_bit: u64,
+    carrier: Carrier,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carrier {
+    /// Parts of the line for each cell, physical framing included.
+    Cells { cell: u64, encapsulation: Encapsulation },
+    Ethernet {
+        /// Whether frames carry a VLAN tag.
+        tagged: bool,
+    },
+    /// Bytes around every packet.
+    Packets { overhead: u64 },
+}
+
+impl Wire {
+    /// A line at this rate in bit/s, for packets in this `encapsulation` if it carries cells; `tagged` where frames carry a VLAN tag, and with so many
+    /// bytes of `overhead` around packets of point-to-point links.
+    pub fn new(
+        (line_rate, framing): (u64, Framing),
+        tagged: bool,
+        overhead: u64,
+        encapsulation: Encapsulation,
+    ) -> Self {
+        let (parts_per_bit, carrier) = match framing {
+            Framing::Cells { slot } => {
+                // The slot's time times the line rate: bits of the line in a slot, in lowest terms.
+                let (cell, parts_per_bit) = slot.stretched(line_rate, SECOND).ratio();
+                (parts_per_bit, Carrier::Cells { cell, encapsulation })
+            }
+            Framing::Ethernet => (1, Carrier::Ethernet { tagged }),
+            Framing::Packets => (1, Carrier::Packets { overhead }),
+        };
+        Self { line_rate, parts_per_bit, carrier }
+    }
+
+    /// Parts per second that the line has.
+    pub const fn capacity(&self) -> u128 {
+        self.line_rate as u128 * self.parts_per_bit as u128
+    }
+
+    /// One IP packet with a transport header of `transport` bytes (0 in all fragments but the first) and `payload` bytes
+    /// of the application.
+    pub fn packet(&self, transport: u64, payload: u64) -> Layers {
+        let mut layers = self.nothing();
+        layers.put(Layer::IpHeader, IP_HEADER_BYTES);
+        layers.put(Layer::TransportHeader, transport);
+        layers.put(Layer::Payload, payload);
+        let ip = IP_HEADER_BYTES + transport + payload;
+        match self.carrier {
+            Carrier::Cells { encapsulation, .. } => {
+                let sdu = encapsulation.sdu(ip);
+                layers.put(Layer::Encapsulation, sdu - ip);
+                layers.put(Layer::Padding, padding(sdu));
+                layers.put(Layer::Trailer, TRAILER_BYTES);
+                self.put_cells(&mut layers, cells(sdu));
+            }
+            Carrier::Ethernet { tagged } => {
+                layers.put(Layer::Physical, ethernet::PREAMBLE_BYTES + ethernet::GAP_BYTES);
+                layers.put(Layer::FrameHeader, ethernet::header(tagged));
+                layers.put(Layer::Padding, ethernet::padding(ip, tagged));
+            }
+            Carrier::Packets { overhead } => layers.put(Layer::FrameHeader, overhead),
+        }
+        layers
+    }
+
+    /// What these changes, one after the other, make of an IP packet with a transport header of `transport` bytes and `payload` bytes behind it.
+    pub fn changed(&self, transport: u64, payload: u64, changes: &[Change]) -> Layers {
+        let mut layers = self.nothing();
+        let added = tell_changed(changes, (transport + payload, 1), &mut |length, count| {
+            layers.add_times(&self.packet(0, length), count);
+        });
+        // The first fragment, or the first ones, have the transport's header.
+        layers.names(Layer::TransportHeader, transport);
+        layers.names(Layer::TunnelHeader, added);
+        layers
+    }
+
+    /// Its [`units`](Self::units), for so many bytes behind the IP header before anything happens to it.
+    pub fn units_changed(&self, bytes: u64, changes: &[Change]) -> u64 {
+        let mut units = 0;
+        tell_changed(changes, (bytes, 1), &mut |length, count| units += self.units(length) * count);
+        units
+    }
+
+    /// An IP packet behind whose header so many bytes are of tunnels.
+    pub fn in_tunnel(&self, added: u64, transport: u64, payload: u64) -> Layers {
+        let mut layers = self.packet(transport, added + payload);
+        layers.names(Layer::TunnelHeader, added);
+        layers
+    }
+
+    /// Cells of an IP packet with so many bytes behind its header, or bytes of its frame, physical framing apart.
+    pub const fn units(&self, bytes: u64) -> u64 {
+        let ip = IP_HEADER_BYTES + bytes;
+        match self.carrier {
+            Carrier::Cells { encapsulation, .. } => cells(encapsulation.sdu(ip)),
+            Carrier::Ethernet { tagged } => ethernet::header(tagged) + ip + ethernet::padding(ip, tagged),
+            Carrier::Packets { overhead } => overhead + ip,
+        }
+    }
+
+    /// The padding of a frame with so many bytes behind its IP header. `None` where cells are carried.
+    pub const fn padding(&self, bytes: u64) -> Option<u64> {
+        match self.carrier {
+            Carrier::Cells { .. } => None,
+            Carrier::Ethernet { tagged } => Some(ethernet::padding(IP_HEADER_BYTES + bytes, tagged)),
+            Carrier::Packets { .. } => Some(0),
+        }
+    }
+
+    /// Length of the gap behind a frame, in parts of a bit.
+    pub const fn gap(&self) -> u64 {
+        match self.carrier {
+            Carrier::Ethernet { .. } => 8 * ethernet::GAP_BYTES * self.parts_per_bit,
+            Carrier::Cells { .. } | Carrier::Packets { .. } => 0,
+        }
+    }
+
+    /// The least amount per bit of payload in packets with a transport header of `transport` bytes and at most `most` bytes of payload; `of` gives
+    /// the amount of a packet.
+    pub fn least(&self, transport: u64, most: u64, of: impl Fn(&Layers) -> f64) -> f64 {
+        let packet = self.packet(transport, most);
+        let padding = packet.parts(Layer::Padding) / (8 * self.parts_per_bit);
+        // Fewer bytes in full cells may be better than the most with a cell of padding.
+        let full = match self.carrier {
+            Carrier::Cells { .. } => most.saturating_sub(CELL_PAYLOAD_BYTES - padding),
+            Carrier::Ethernet { .. } | Carrier::Packets { .. } => 0,
+        };
+        let of_a_bit = |payload: u64| of(&self.packet(transport, payload)) / (8 * payload) as f64;
+        of_a_bit(most).min(of_a_bit(full.max(1).min(most)))
+    }
+
+    /// A UDP datagram of `message` bytes, cut into fragments for `mtu`.
+    pub fn datagram(&self, message: u64, mtu: u64) -> Layers {
+        self.packets(UDP_HEADER_BYTES, &Fragments::cut(&[message + UDP_HEADER_BYTES], mtu))
+    }
+
+    /// IP packets with so many bytes of IP payload, which begins with a transport header of `transport` bytes. One with many options may be
+    /// longer than the first of them.
+    pub fn packets(&self, transport: u64, lengths: &[u64]) -> Layers {
+        let mut layers = self.nothing();
+        let mut header = transport;
+        for length in lengths {
+            let here = header.min(*length);
+            layers += self.packet(here, length - here);
+            header -= here;
+        }
+        layers
+    }
+
+    /// A generator's cell, whose 48 bytes count as payload; `None` where the medium has no cells.
+    pub fn cell(&self) -> Option<Layers> {
+        matches!(self.carrier, Carrier::Cells { .. }).then(|| {
+            let mut layers = self.nothing();
+            layers.put(Layer::Payload, CELL_PAYLOAD_BYTES);
+            self.put_cells(&mut layers, 1);
+            layers
+        })
+    }
+
+    /// Headers and physical framing of `count` cells.
+    fn put_cells(&self, layers: &mut Layers, count: u64) {
+        let Carrier::Cells { cell, .. } = self.carrier else { return };
+        layers.put(Layer::CellHeader, count * CELL_HEADER_BYTES);
+        layers.parts[Layer::Physical as usize] += count * (cell - CELL_BITS * self.parts_per_bit);
+    }
+
+    /// No layer of any.
+    pub const fn nothing(&self) -> Layers {
+        Layers { parts_per_bit: self.parts_per_bit, parts: [0; Layer::ALL.len()] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A GRE header of 24 bytes around 1500 bytes, fragmented for 1500: 1500 and 44 (RFC 4459 section 3.1); around the fragments of the packet for
+    /// 1476: 1500 and 68.
+    #[test]
+    fn a_tunnel_adds_its_headers_to_each_packet_once() {
+        let wire = Wire { line_rate: 1, parts_per_bit: 1, carrier: Carrier::Packets { overhead: 0 } };
+        let bytes = |layers: &Layers| {
+            Layer::ALL
+                .map(|layer| layers.parts(layer) / 8)
+                .into_iter()
+                .filter(|bytes| *bytes > 0)
+                .collect::<Vec<_>>()
+        };
+        let outer = wire.changed(8, 1472, &[Change::Wrap(24), Change::Cut(1500)]);
+        assert_eq!(bytes(&outer), [40, 24, 8, 1472]);
+        let inner = wire.changed(8, 1472, &[Change::Cut(1476), Change::Wrap(24), Change::Cut(1500)]);
+        assert_eq!(bytes(&inner), [40, 48, 8, 1472]);
+        assert_eq!([outer.line() / 8, inner.line() / 8], [1544, 1568]);
+        assert_eq!(wire.units_changed(1480, &[Change::Wrap(24), Change::Cut(1500)]), 1544);
+    }
+
+    /// What is cut in one step is what is cut packet by packet, also where a fragment is cut again and a header is longer than one.
+    #[test]
+    fn cut_at_once_is_cut_one_by_one() {
+        let carriers = [
+            Carrier::Packets { overhead: 2 },
+            Carrier::Ethernet { tagged: false },
+            Carrier::Ethernet { tagged: true },
+            Carrier::Cells { cell: 424, encapsulation: Encapsulation::default() },
+        ];
+        for carrier in carriers {
+            let wire = Wire { line_rate: 1, parts_per_bit: 1, carrier };
+            for mtus in [&[1500][..], &[9000, 1500, 576], &[1500, 68], &[576, 572, 68]] {
+                for (transport, payload) in [(8, 0), (8, 1472), (8, 1473), (60, 5000), (60, 1), (8, 65_000)] {
+                    let cut = |all: Vec<u64>, mtu: &u64| Fragments::cut(&all, *mtu);
+                    let packets = mtus.iter().fold(vec![transport + payload], cut);
+                    let changes: Vec<Change> = mtus.iter().map(|mtu| Change::Cut(*mtu)).collect();
+                    assert_eq!(wire.changed(transport, payload, &changes), wire.packets(transport, &packets));
+                    let units: u64 = packets.iter().map(|length| wire.units(*length)).sum();
+                    assert_eq!(wire.units_changed(transport + payload, &changes), units);
+                }
+            }
+        }
+    }
+}
