@@ -12,8 +12,7 @@ use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use crate::codes::CODES;
-use crate::schema::without_null;
-use crate::shape::{SHAPES, generator, table_forms};
+use crate::shape::{SHAPES, generator, table_forms, without_null};
 
 /// Families with their kinds, the kinds with their keys: type, help, default; the words that a medium or an
 /// encapsulation can be; the codes of diagnostics.

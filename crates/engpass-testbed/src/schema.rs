@@ -13,6 +13,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use crate::shape::without_null;
 use crate::testbed::Run;
 
 /// JSON Schema of a [`PointPlan`](crate::PointPlan), and under `$defs` of a [`Drawing`](crate::Drawing): for the types of Python.
@@ -112,40 +113,4 @@ fn sweep() -> Value {
             ],
         },
     })
-}
-
-/// TOML has no null: what may be left out is not required, and that is all.
-pub(crate) fn without_null(schema: &mut Value) {
-    match schema {
-        Value::Object(map) => {
-            map.values_mut().for_each(without_null);
-            if let Some(Value::Array(types)) = map.get_mut("type") {
-                types.retain(|name| name != "null");
-                if let [only] = &types[..] {
-                    let only = only.clone();
-                    map.insert("type".into(), only);
-                }
-            }
-            if let Some(Value::Array(choices)) = map.get_mut("anyOf") {
-                let before = choices.len();
-                choices.retain(|choice| choice["type"] != "null");
-                if choices.len() == 1 && before == 2 {
-                    let only = choices.remove(0);
-                    map.shift_remove("anyOf");
-                    for (key, value) in only.as_object().cloned().unwrap_or_default() {
-                        // What the key says about itself comes before what its type says.
-                        map.entry(key).or_insert(value);
-                    }
-                }
-            }
-            if let Some(Value::Object(keys)) = map.get_mut("default") {
-                keys.retain(|_, value| !value.is_null());
-            }
-            if map.get("default").is_some_and(|default| default.is_null() || *default == json!({})) {
-                map.shift_remove("default");
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(without_null),
-        _ => {}
-    }
 }

@@ -66,7 +66,7 @@ pub(crate) fn generator() -> SchemaGenerator {
 }
 
 fn clean(mut schema: Json) -> Json {
-    crate::schema::without_null(&mut schema);
+    without_null(&mut schema);
     schema
 }
 
@@ -222,4 +222,43 @@ fn meaning(schema: &Json) -> String {
         .as_str()
         .and_then(|text| text.lines().next())
         .map_or_else(String::new, |text| format!(": {}", text.trim_end_matches('.')))
+}
+
+/// TOML has no null: what may be left out is not required, and that is all.
+pub(crate) fn without_null(schema: &mut Json) {
+    match schema {
+        Json::Object(map) => {
+            map.values_mut().for_each(without_null);
+            if let Some(Json::Array(types)) = map.get_mut("type") {
+                types.retain(|name| name != "null");
+                if let [only] = &types[..] {
+                    let only = only.clone();
+                    map.insert("type".into(), only);
+                }
+            }
+            if let Some(Json::Array(choices)) = map.get_mut("anyOf") {
+                let before = choices.len();
+                choices.retain(|choice| choice["type"] != "null");
+                if choices.len() == 1 && before == 2 {
+                    let only = choices.remove(0);
+                    map.shift_remove("anyOf");
+                    for (key, value) in only.as_object().cloned().unwrap_or_default() {
+                        // What the key says about itself comes before what its type says.
+                        map.entry(key).or_insert(value);
+                    }
+                }
+            }
+            if let Some(Json::Object(keys)) = map.get_mut("default") {
+                keys.retain(|_, value| !value.is_null());
+            }
+            if map
+                .get("default")
+                .is_some_and(|default| default.is_null() || *default == serde_json::json!({}))
+            {
+                map.shift_remove("default");
+            }
+        }
+        Json::Array(items) => items.iter_mut().for_each(without_null),
+        _ => {}
+    }
 }

@@ -1,9 +1,10 @@
 //! One end of a connection in as little memory as it needs: an end that only reads has nothing of what sending takes.
 
 use super::acknowledge::Terms;
-use super::connection::{Agreed, Connection, Out, Rare, State};
+use super::connection::{Agreed, Connection, Out, State};
 use super::limited::LimitedBy;
 use super::parameters::{Role, Shared};
+use super::rare::Rare;
 use super::receive::Receiver;
 use super::recovery::Phase;
 use super::segment::Segment;
@@ -156,7 +157,10 @@ impl End {
     pub fn stats(&self) -> Stats {
         match &self.0 {
             Kind::Whole(connection) => connection.stats(),
-            Kind::Reader(reader) => Stats::of(&reader.counts, &reader.rx, reader.rare.as_deref()),
+            Kind::Reader(reader) => {
+                let rare = reader.rare.as_ref().map(|rare| rare.stats);
+                Stats::of(&reader.counts, &reader.rx, rare)
+            }
         }
     }
 

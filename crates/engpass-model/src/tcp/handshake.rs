@@ -1,6 +1,7 @@
 //! Opening and closing (RFC 9293 sections 3.5 and 3.6).
 
-use super::connection::{Agreed, Connection, Out, Special, State};
+use super::connection::{Agreed, Connection, Out, State};
+use super::rare::Special;
 use super::segment::{Flags, Segment};
 use super::timers::Timer;
 use crate::time::Time;

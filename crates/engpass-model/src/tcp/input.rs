@@ -1,9 +1,10 @@
 //! What a segment and an expired timer do to an open connection.
 
 use super::congestion::{Ack, Control, RateSample, Signal};
-use super::connection::{Connection, Out, Saved, Special, State};
+use super::connection::{Connection, Out, State};
 use super::parameters::RecoveryKind;
 use super::progress::{Answers, Progress, Run};
+use super::rare::{Saved, Special};
 use super::recovery::rack::Clock;
 use super::recovery::{AckView, Phase, RackView, Verdict};
 use super::reduction::Reduction;
@@ -558,5 +559,16 @@ impl Connection {
         self.special.set(Special::TAIL_PROBING, false);
         self.cwr_due = self.agreed.ecn();
         self.start_timer(now);
+    }
+
+    /// Reduce the window by what arrived, while a recovery that does so goes on.
+    pub(super) fn reduce(&mut self, delivered: u64, safe: bool) {
+        if delivered == 0 || self.recovery.reduction().is_none() {
+            return;
+        }
+        let (in_flight, threshold, mss) = (self.in_flight(), self.window.threshold, self.window.mss());
+        if let Some(reduction) = self.recovery.reduction() {
+            reduction.on_delivery(delivered, safe, in_flight, threshold, mss);
+        }
     }
 }

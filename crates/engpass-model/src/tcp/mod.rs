@@ -37,6 +37,7 @@ mod persist;
 pub mod profile;
 mod progress;
 mod ranges;
+mod rare;
 mod receive;
 mod recovery;
 mod reduction;

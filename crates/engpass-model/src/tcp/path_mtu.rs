@@ -1,7 +1,8 @@
 //! Path MTU discovery (RFC 1191): a router signals that it has dropped a packet that is too long for its next link.
 
-use super::connection::{Connection, Special};
+use super::connection::Connection;
 use super::parameters::PathMtu;
+use super::rare::Special;
 use super::recovery::Phase;
 use super::timers::Timer;
 use crate::time::Time;

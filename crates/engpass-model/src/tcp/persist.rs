@@ -1,7 +1,8 @@
 //! Probing a closed window (RFC 9293 section 3.8.6.1) and the overriding timeout of silly window avoidance.
 
-use super::connection::{Connection, Special};
+use super::connection::Connection;
 use super::limited::LimitedBy;
+use super::rare::Special;
 use super::timers::Timer;
 use crate::time::Time;
 

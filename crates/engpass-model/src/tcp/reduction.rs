@@ -1,8 +1,6 @@
 //! Proportional rate reduction (RFC 9937): how much may be sent while fast recovery goes on, so that the window shrinks along
 //! with what arrives. The congestion control only says to what.
 
-use super::connection::Connection;
-
 /// The state of one recovery, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reduction {
@@ -33,7 +31,14 @@ impl Reduction {
     }
 
     /// `delivered` bytes arrived (RFC 9937 section 6.2). `safe` when the acknowledgment advanced and no further loss was found.
-    fn on_delivery(&mut self, delivered: u64, safe: bool, in_flight: u64, threshold: u64, mss: u64) {
+    pub(super) fn on_delivery(
+        &mut self,
+        delivered: u64,
+        safe: bool,
+        in_flight: u64,
+        threshold: u64,
+        mss: u64,
+    ) {
         self.delivered += delivered;
         let may_send = if in_flight > threshold {
             // "sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out"
@@ -47,18 +52,5 @@ impl Reduction {
         // "Force a fast retransmit upon entering recovery".
         let least = if self.out == 0 { mss } else { 0 };
         self.window = Some(in_flight + may_send.max(least));
-    }
-}
-
-impl Connection {
-    /// Reduce the window by what arrived, while a recovery that does so goes on.
-    pub(super) fn reduce(&mut self, delivered: u64, safe: bool) {
-        if delivered == 0 || self.recovery.reduction().is_none() {
-            return;
-        }
-        let (in_flight, threshold, mss) = (self.in_flight(), self.window.threshold, self.window.mss());
-        if let Some(reduction) = self.recovery.reduction() {
-            reduction.on_delivery(delivered, safe, in_flight, threshold, mss);
-        }
     }
 }

@@ -1,6 +1,5 @@
 //! What a connection counts.
 
-use super::connection::Rare;
 use super::receive::Receiver;
 use crate::time::Time;
 
@@ -48,15 +47,15 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Those of an end that has sent no data.
-    pub(super) fn of(counts: &Counts, rx: &Receiver, rare: Option<&Rare>) -> Self {
+    /// Those of an end that has sent no data, with what rare events have counted.
+    pub(super) fn of(counts: &Counts, rx: &Receiver, rare: Option<Self>) -> Self {
         Self {
             segments_sent: counts.segments_sent,
             acks_sent: counts.acks_sent,
             segments_received: counts.segments_received,
             bytes_received: rx.bytes_received(),
             delayed_acks: rx.delayed_acks(),
-            ..rare.map_or_else(Self::default, |rare| rare.stats)
+            ..rare.unwrap_or_default()
         }
     }
 }

@@ -2,7 +2,8 @@
 //! are found by SACK and not by the retransmission timer.
 
 use super::congestion::Signal;
-use super::connection::{Connection, Special};
+use super::connection::Connection;
+use super::rare::{Special, TailProbe};
 use super::recovery::Phase;
 use super::segment::Segment;
 use super::send::Piece;
@@ -12,15 +13,6 @@ use crate::time::{SECOND, Time};
 
 /// The worst delay of an acknowledgment that is reckoned with (TLP.max_ack_delay; Linux uses its 200 ms).
 const MAX_ACK_DELAY: Time = Time(SECOND / 5);
-
-/// A probe that is not yet answered.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TailProbe {
-    /// TLP.end_seq.
-    end: u64,
-    /// TLP.is_retrans.
-    again: bool,
-}
 
 impl Connection {
     /// Set the probe timer after new data went out or was acknowledged, or stop it (section 7.2).

@@ -1,10 +1,11 @@
 //! What goes out next, and why nothing does.
 
 use super::acknowledge::Terms;
-use super::connection::{Connection, Special, State};
+use super::connection::{Connection, State};
 use super::limited::LimitedBy;
 use super::parameters::RecoveryKind;
 use super::progress::RateMark;
+use super::rare::Special;
 use super::receive::Receiver;
 use super::recovery::Phase;
 use super::segment::{Flags, Segment};

@@ -6,11 +6,11 @@ use engpass_cells::{
 };
 
 use super::arena::Arena;
-use super::build::Source;
 use super::datagrams::{Datagram, Datagrams};
 use super::ledger::{Arrivals, Cargo, Carried, Fate, Ledger, Load};
 use super::outside::Fates;
-use super::tally::{Place, Tally, Window};
+use super::source::Source;
+use super::tally::{Counter, Place, Tally, Window};
 use super::timeline::Trace;
 
 /// A frame on its way: an AAL5 PDU.
@@ -113,20 +113,6 @@ pub(super) struct Onward {
     pub(super) counter: usize,
     /// Place of the port on the way.
     pub(super) hop: u16,
-}
-
-/// What went through a port on one direction of a circuit.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Counter {
-    pub(super) vc: VcId,
-    pub(super) sent: u64,
-    /// Those of them with CLP = 1.
-    pub(super) sent_clp: u64,
-    /// Those of them with EFCI.
-    pub(super) sent_efci: u64,
-    pub(super) last_sent: Option<u64>,
-    pub(super) lost: u64,
-    pub(super) policed: u64,
 }
 
 /// Everything but the ports' own state.

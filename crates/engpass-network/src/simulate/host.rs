@@ -13,7 +13,7 @@ use super::Network;
 use super::datagrams::{Datagram, To};
 use super::event::Event;
 use super::ledger::{Trail, Wait};
-use super::nic::{Sending, Way};
+use super::sending::{Sending, Way};
 use super::tally::Place;
 
 /// A process that sends datagrams.

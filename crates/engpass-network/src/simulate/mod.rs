@@ -19,7 +19,9 @@ mod nic;
 mod outcome;
 pub mod outside;
 mod pull;
+mod sending;
 mod sketch;
+mod source;
 mod stored;
 mod tally;
 mod tap;
@@ -31,7 +33,6 @@ use engpass_testbed::{Testbed, Topology};
 
 use adapt::Adapting;
 use advance::Port;
-use build::Source;
 use event::{Event, Events};
 use fabric::Fabric;
 #[doc(hidden)]
@@ -46,6 +47,7 @@ pub use outcome::{
 };
 use outside::Outsiders;
 use pull::{Ring, Worklist};
+use source::Source;
 pub use tap::{Capture, Cell, Content, Head, Outer, Packet, Passing, Pdu, Unit, captured};
 use tcp::{Counted, Endpoint, SegmentCost};
 #[doc(hidden)]

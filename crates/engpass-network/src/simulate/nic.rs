@@ -3,48 +3,14 @@
 use std::collections::VecDeque;
 
 use engpass_cells::{Cells, FrameId};
-use engpass_model::wire::{Encapsulation, aal5};
+use engpass_model::wire::aal5;
 
 use super::Network;
 use super::event::Event;
 use super::fabric::Frame;
 use super::ledger::Wait;
+use super::sending::{ONWARD, Sending, Way};
 use super::tap::Carrier;
-
-/// A packet that is ready for its NIC.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sending {
-    pub(super) flow: usize,
-    pub(super) nic: usize,
-    pub(super) way: Way,
-    /// Bytes of the packet, IP header included.
-    pub(super) ip: u64,
-    pub(super) datagram: u32,
-    /// Where its payload begins in that of the datagram, in units of 8 bytes.
-    pub(super) offset: u16,
-}
-
-/// Added to the number of a route that begins with a circuit, where a direction of a circuit is asked for.
-pub(super) const ONWARD: u32 = 1 << 31;
-
-/// How packets leave a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// As cells on one direction of a circuit; or, from [`ONWARD`] on, on the circuit with which this route begins.
-    Circuit { vc: u32, encapsulation: Encapsulation },
-    /// As frames on this route.
-    Frames { route: u32 },
-}
-
-impl Sending {
-    /// Bytes that it takes of the NIC's memory: its AAL5 SDU, or the packet.
-    fn memory(&self) -> u64 {
-        match self.way {
-            Way::Circuit { encapsulation, .. } => encapsulation.sdu(self.ip),
-            Way::Frames { .. } => self.ip,
-        }
-    }
-}
 
 /// The memory of one NIC, and who waits for it; a NIC has the index of its line's port. What is in the memory of one that sends frames
 /// its line knows.

@@ -6,11 +6,10 @@ use engpass_outcome::{Path, Place as Located, Quantiles};
 use engpass_testbed::topology::{LinkEnds, NodeId};
 use engpass_testbed::{Testbed, Topology};
 
-use super::fabric::Counter;
 use super::frames::PortTally;
 use super::ledger::{Accounts, BookSeen};
 pub use super::tally::Receptions;
-use super::tally::{Place, Rare, Window};
+use super::tally::{Counter, Place, Rare, Window};
 use super::{Network, SimError};
 
 /// The outcome of one simulated run.

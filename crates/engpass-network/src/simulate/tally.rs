@@ -1,6 +1,6 @@
 //! What is counted: for every flow what became of it, within the part of a run that counts.
 
-use engpass_cells::{Cells, Loss};
+use engpass_cells::{Cells, Loss, VcId};
 use engpass_model::queue::Cause;
 
 use super::sketch::Sketch;
@@ -238,4 +238,18 @@ impl Tally {
             *self.rare() = Rare { varied, lost_ever, received_ever, ..Rare::default() };
         }
     }
+}
+
+/// What went through a port on one direction of a circuit.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counter {
+    pub(super) vc: VcId,
+    pub(super) sent: u64,
+    /// Those of them with CLP = 1.
+    pub(super) sent_clp: u64,
+    /// Those of them with EFCI.
+    pub(super) sent_efci: u64,
+    pub(super) last_sent: Option<u64>,
+    pub(super) lost: u64,
+    pub(super) policed: u64,
 }

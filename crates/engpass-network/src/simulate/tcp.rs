@@ -14,7 +14,7 @@ use super::event::{Event, Events};
 use super::fabric::Fabric;
 use super::host::Item;
 use super::ledger::{Load, Trail, Wait};
-use super::nic::{ONWARD, Sending, Way};
+use super::sending::{ONWARD, Sending, Way};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
 ///

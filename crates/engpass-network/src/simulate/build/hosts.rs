@@ -10,7 +10,7 @@ use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 use super::Builder;
 use crate::simulate::application::{Application, Delays, NEVER};
 use crate::simulate::host::{Process, Socket};
-use crate::simulate::nic::Way;
+use crate::simulate::sending::Way;
 use crate::simulate::tcp::{Endpoint, NOTHING, SegmentCost};
 
 impl Builder<'_> {

@@ -5,7 +5,7 @@ mod inputs;
 
 use std::collections::VecDeque;
 
-use engpass_cells::{Channel, Classes, Fifo, Gate, Generator, Reassembly, Rule, Shaper, VcId};
+use engpass_cells::{Channel, Classes, Fifo, Gate, Reassembly, Rule, Shaper, VcId};
 use engpass_model::circuit::Category;
 use engpass_model::forward::Heads;
 use engpass_model::host::ps;
@@ -27,40 +27,18 @@ use crate::simulate::advance::{Port, Queue};
 use crate::simulate::arena::Arena;
 use crate::simulate::datagrams::Datagrams;
 use crate::simulate::event::{Event, Events};
-use crate::simulate::fabric::{Counter, Fabric, Onward, Vc};
+use crate::simulate::fabric::{Fabric, Onward, Vc};
 use crate::simulate::frames::{Asking, Frames, Rule as Lookahead, Upcoming};
 use crate::simulate::host::{Cpu, Process, Socket};
 use crate::simulate::ledger::{Ledger, Opening};
-use crate::simulate::nic::{Nic, ONWARD, Way};
+use crate::simulate::nic::Nic;
 use crate::simulate::outside::{Fates, Outsiders, Sender};
 use crate::simulate::pull::{Ring, Worklist};
-use crate::simulate::tally::{Tally, Window};
+use crate::simulate::sending::{ONWARD, Way};
+use crate::simulate::source::Source;
+use crate::simulate::tally::{Counter, Tally, Window};
 use crate::simulate::tcp::{Endpoint, SegmentCost};
 use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
-
-/// A generator, kept to count at the end what it has sent.
-pub(in crate::simulate) struct Source {
-    pub(in crate::simulate) flow: usize,
-    pub(in crate::simulate) generator: Generator,
-    /// The port and the channel that it fills.
-    pub(in crate::simulate) fills: (usize, usize),
-    /// The NIC's line, and how much later than the generator says its cells leave it, where they are announced to the switch at once.
-    pub(in crate::simulate) passed: Option<(usize, u64)>,
-    /// Cells that its generator has given and forgotten.
-    pub(in crate::simulate) before: u64,
-}
-
-impl Source {
-    /// Forget cells before `instant`: they only have a number from now on.
-    pub(in crate::simulate) fn forget_before(&mut self, instant: u64) {
-        loop {
-            let mut next = self.generator.clone();
-            let Some(cells) = next.next_cells().filter(|cells| cells.last < instant) else { return };
-            self.before += cells.count;
-            self.generator = next;
-        }
-    }
-}
 
 /// The network while it is put together.
 struct Builder<'a> {

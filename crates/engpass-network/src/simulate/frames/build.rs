@@ -5,9 +5,10 @@ use engpass_model::switch::Switch;
 use engpass_testbed::topology::{Hop, Leg, LinkEnds, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
-use super::circuits::{ENTRY, Entry};
+use super::circuits::Entry;
+use super::marks::{ENTRY, WRAP};
 use super::port::Draws;
-use super::tunnels::{Tunnels, WRAP};
+use super::tunnels::Tunnels;
 use super::{Asking, END, Engine, FramePort, Frames, Route, Rule, Step, Tells};
 use crate::simulate::SimError;
 use crate::simulate::tally::Window;

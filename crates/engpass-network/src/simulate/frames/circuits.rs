@@ -10,17 +10,15 @@ use engpass_model::time::Time;
 use engpass_model::wire::{Encapsulation, aal5};
 use engpass_testbed::topology::{CircuitPath, LinkEnds};
 
+use super::marks::ENTRY;
 use super::outage::apart;
 use super::{Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::fabric::{Frame, LeftNic};
-use crate::simulate::nic::Sending;
+use crate::simulate::sending::Sending;
 use crate::simulate::tally::Place;
 use crate::simulate::tap::Carrier;
-
-/// The port of a step that is a circuit: the place of its entry is added to it.
-pub(super) const ENTRY: u32 = 1 << 30;
 
 /// Where packets enter one direction of a circuit.
 pub(in crate::simulate) struct Entry {

@@ -10,7 +10,8 @@ use crate::simulate::datagrams::{Datagram, To};
 use crate::simulate::event::{Event, Events};
 use crate::simulate::fabric::Fabric;
 use crate::simulate::ledger::Trail;
-use crate::simulate::nic::{Nic, Way};
+use crate::simulate::nic::Nic;
+use crate::simulate::sending::Way;
 
 /// Where datagrams leave their host.
 pub(super) struct Exit<'a> {

@@ -17,11 +17,14 @@ mod icmp;
 mod lengths;
 mod lost;
 mod lottery;
+mod marks;
 mod outage;
+mod packet;
 mod plain;
 mod port;
 mod rules;
 mod sent;
+mod told;
 mod trains;
 mod tunnels;
 mod ways;
@@ -34,18 +37,21 @@ use engpass_testbed::topology::NodeId;
 use super::Network;
 use super::event::{Event, Events};
 use super::fabric::Fabric;
-use super::ledger::{Ledger, Trail, Transmission};
-use super::nic::Sending;
+use super::ledger::{Ledger, Trail};
+use super::sending::Sending;
 use super::tap::Carrier;
 use choices::{BRANCH, Choices};
-use circuits::{ENTRY, Entry};
+use circuits::Entry;
 use icmp::Icmp;
+pub(super) use marks::tunnel_of;
+use marks::{ENTRY, UNWRAP, WRAP};
 pub(super) use outage::Upcoming;
-pub(super) use port::{FramePort, PortTally, Told};
+pub(super) use packet::Packet;
+pub(super) use port::FramePort;
 use port::{Joined, Limited, OnLine, Passed};
 pub use rules::Rule;
-pub(super) use tunnels::tunnel_of;
-use tunnels::{Tunnels, UNWRAP, WRAP};
+pub(super) use told::{PortTally, Told, Transmission};
+use tunnels::Tunnels;
 pub(super) use ways::WayLine;
 pub(crate) use ways::choices_are_known;
 
@@ -87,58 +93,6 @@ pub(super) struct Frames {
     /// What routers say.
     pub(super) icmp: Icmp,
     pub(super) tunnels: Tunnels,
-}
-
-/// An IP packet on its way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Packet {
-    pub(super) datagram: u32,
-    /// Bytes, IP header included.
-    ip: u32,
-    /// The process or endpoint that sent it: its flow, to a discipline.
-    sender: u32,
-    /// Its place in the table of steps: everything before it on its way has carried it.
-    place: u32,
-    /// Lines that had carried the packet of which it was cut or copied.
-    since: u16,
-    /// Where its payload begins in that of its datagram, in units of 8 bytes (RFC 791 section 3.1).
-    offset: u16,
-    ttl: u8,
-    priority: u8,
-    ecn: Ecn,
-}
-
-impl Packet {
-    /// No packet.
-    pub(super) const NONE: Self = Self {
-        datagram: END,
-        ip: 0,
-        sender: 0,
-        place: 0,
-        since: 0,
-        offset: 0,
-        ttl: 0,
-        priority: 0,
-        ecn: Ecn::NotCapable,
-    };
-
-    #[inline(always)]
-    pub(super) fn is_none(&self) -> bool {
-        self.datagram == END
-    }
-}
-
-impl Packet {
-    /// Its time to live.
-    pub(super) fn ttl(&self) -> u8 {
-        self.ttl
-    }
-}
-
-impl Default for Packet {
-    fn default() -> Self {
-        Self::NONE
-    }
 }
 
 /// Where the packets of a flow go in one direction.

@@ -14,7 +14,7 @@ use super::clock::Clock;
 use super::lottery::{Flying, Lottery};
 use super::outage::Served;
 use super::sent::{SentOff, TOLD};
-use crate::simulate::ledger::Transmission;
+use super::told::{PortTally, Told, Transmission};
 use crate::simulate::tally::Window;
 use service::Service;
 
@@ -76,28 +76,6 @@ enum Plainly {
     Room,
     /// The same, and all are taken: at hosts.
     All,
-}
-
-/// What went through a port in the counted time: what was sent when its last bit had left in it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::simulate) struct PortTally {
-    /// Frames sent.
-    pub(in crate::simulate) frames: u64,
-    /// Bytes of the line that they took.
-    pub(in crate::simulate) bytes: u64,
-    /// Frames lost in the queue or on the line.
-    pub(in crate::simulate) lost: u64,
-}
-
-/// What a line has done, for the books.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::simulate) struct Told {
-    /// Idle time since the beginning in picoseconds, and by how many ticks the ends before were rounded up.
-    pub(in crate::simulate) idle: u64,
-    pub(in crate::simulate) rounding: u64,
-    /// Frames, and their bytes, that were begun and ended in the window.
-    pub(in crate::simulate) frames: u64,
-    pub(in crate::simulate) bytes: u64,
 }
 
 /// How packets wait.

@@ -1,6 +1,6 @@
 //! Tunnels: packets get headers where they enter one, and lose them where they leave it (RFC 1853, RFC 4459).
 //!
-//! The table of steps has a mark where packets enter a tunnel ([`WRAP`]), and one where they leave it ([`UNWRAP`]). Between them are the steps
+//! The table of steps has a mark where packets enter a tunnel ([`WRAP`]), and one where they leave it ([`UNWRAP`](super::marks::UNWRAP)). Between them are the steps
 //! of the outer packets' way. How many headers a packet has follows from its place. A router may fragment the outer packet: the end of the
 //! tunnel puts the fragments together.
 
@@ -13,24 +13,15 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use engpass_testbed::topology::{NodeId, TunnelPath};
 use engpass_testbed::{Topology, tunnel_heads};
 
-use super::circuits::ENTRY;
+use super::marks::WRAP;
 use super::{Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::ledger::{Piece, Sums};
 use crate::simulate::tally::Place;
 
-/// The port of a step at which packets enter a tunnel: the place of the tunnel's direction is added to it.
-pub(super) const WRAP: u32 = ENTRY | 1 << 29;
-/// The port of a step at which they leave it.
-pub(super) const UNWRAP: u32 = WRAP | 1 << 28;
 /// Most tunnels that a packet is in.
 const MOST: usize = engpass_testbed::topology::MOST_TUNNELS;
-
-/// The tunnel of a direction, and whether it goes from the first end to the second.
-pub(in crate::simulate) fn tunnel_of(direction: u32) -> (usize, bool) {
-    (direction as usize / 2, direction.is_multiple_of(2))
-}
 
 /// The tunnels of a network, and what is in them.
 #[derive(Default)]

@@ -15,7 +15,7 @@ use super::build::port_of;
 use super::choices::{ASK, Ask, BRANCH, Group};
 use super::icmp::IcmpRoute;
 use super::lengths::Lengths;
-use super::tunnels::{UNWRAP, WRAP, tunnel_of};
+use super::marks::{UNWRAP, WRAP, tunnel_of};
 use super::{Asking, END, Frames, Route, Step};
 use crate::simulate::SimError;
 

@@ -3,27 +3,11 @@
 use super::waits::{Sums, parts_of};
 use super::{Ledger, Line, User, put};
 use crate::simulate::datagrams::Datagram;
-use crate::simulate::frames::{FramePort, Told};
+use crate::simulate::frames::{FramePort, Told, Transmission};
 use crate::simulate::tally::Window;
 use engpass_cells::Doing;
 use engpass_model::wire::ip::Fragments;
 use engpass_model::wire::layers::Change;
-
-/// A frame on a line.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::simulate) struct Transmission {
-    /// How long the line was idle before it, in picoseconds.
-    pub(in crate::simulate) idle: u64,
-    /// For how long of that a discipline held it back.
-    pub(in crate::simulate) held: u64,
-    /// When it began: whole picoseconds, and ticks.
-    pub(in crate::simulate) begin: (u64, u64),
-    /// Its bytes, those around the frame included, and how many these are.
-    pub(in crate::simulate) bytes: u64,
-    pub(in crate::simulate) physical: u64,
-    /// When all of them have left, in picoseconds.
-    pub(in crate::simulate) end: u64,
-}
 
 impl Ledger {
     /// Whether the line of `port` is to tell of every transmission: several senders use it, or it is booked later.

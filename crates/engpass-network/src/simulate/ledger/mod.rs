@@ -9,6 +9,7 @@ mod attribute;
 mod close;
 mod frames;
 mod later;
+mod load;
 mod open;
 mod parted;
 mod passed;
@@ -29,8 +30,8 @@ pub use accounts::Accounts;
 use attribute::Reasons;
 pub use close::BookSeen;
 use engpass_model::wire::layers::{Change, Layer, Layers, Sum, Wire};
-pub(super) use frames::Transmission;
 pub(super) use later::{Arrivals, Later};
+pub(super) use load::{Cargo, Load};
 pub(super) use open::Opening;
 use parted::Parted;
 pub(in crate::simulate) use parted::{Piece, Trail};
@@ -244,25 +245,6 @@ pub(super) enum Fate {
     Delivered,
     Dead,
     InFlight,
-}
-
-/// What a datagram is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cargo {
-    /// A message of a `udp-stream`.
-    Datagram,
-    /// A TCP segment with data, or a UDP datagram of any length.
-    Segment,
-    /// A TCP segment without.
-    Control,
-}
-
-/// What a datagram carries: bytes of the transport's header, and behind it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Load {
-    pub(super) cargo: Cargo,
-    pub(super) header: u32,
-    pub(super) bytes: u32,
 }
 
 /// What of a datagram the lines on its way have carried.

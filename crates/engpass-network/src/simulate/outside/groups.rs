@@ -10,7 +10,7 @@ use super::Packet;
 use crate::simulate::Network;
 use crate::simulate::datagrams::Datagram;
 use crate::simulate::frames::Frames;
-use crate::simulate::nic::Way;
+use crate::simulate::sending::Way;
 
 /// A member whose way begins with that of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

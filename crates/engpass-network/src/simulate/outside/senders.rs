@@ -8,7 +8,7 @@ use super::Packet;
 use crate::simulate::Network;
 use crate::simulate::datagrams::{Datagram, To};
 use crate::simulate::ledger::{Trail, Wait};
-use crate::simulate::nic::{Sending, Way};
+use crate::simulate::sending::{Sending, Way};
 
 /// Most flows that disciplines are told apart; further ones share their numbers.
 const MOST_FLOWS: u32 = 4096;

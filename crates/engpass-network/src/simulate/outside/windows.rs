@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{FOREVER, Output, Outside};
-use crate::simulate::fabric::Counter;
 use crate::simulate::frames::FramePort;
+use crate::simulate::tally::Counter;
 use crate::simulate::tally::{Tally, Window};
 use crate::simulate::{Flow, Network, SimError, SimOutcome};
 

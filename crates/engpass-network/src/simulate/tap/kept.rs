@@ -1,8 +1,10 @@
 //! What passes a transmitter is kept, with what must be known to say what it is.
 
+mod passing;
+
 use std::collections::BTreeMap;
 
-use engpass_cells::{Cells, FrameId, Generator, Piece, one_by_one};
+use engpass_cells::{Cells, FrameId, Generator};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::{Flags, Segment};
 use engpass_model::time::Time;
@@ -10,9 +12,8 @@ use engpass_model::wire::icmp;
 
 use super::{Content, Head, Hidden, Packet};
 use crate::simulate::datagrams::{Datagram, Datagrams};
-use crate::simulate::fabric::Fabric;
-use crate::simulate::nic::Sending;
 use crate::simulate::outside::Fates;
+use crate::simulate::sending::Sending;
 use crate::simulate::timeline::Trace;
 
 /// What is kept of what passes, and what must be known to say what it is.
@@ -249,56 +250,6 @@ fn put<T: Clone + Default>(all: &mut Vec<T>, place: u32, this: T) {
     let place = place as usize;
     all.resize(all.len().max(place + 1), T::default());
     all[place] = this;
-}
-
-impl Fabric {
-    /// A packet has left, or will have left, a port.
-    #[cold]
-    pub(in crate::simulate) fn tap_packet(
-        &mut self,
-        port: usize,
-        left: u64,
-        id: u32,
-        datagram: u32,
-        (ttl, ecn): (u8, Ecn),
-    ) {
-        let Some(taps) = self.trace.as_mut().and_then(|trace| trace.taps.as_mut()) else { return };
-        taps.leaves(id, port);
-        if !taps.wants(port) {
-            return;
-        }
-        let head = Head { ttl, ecn, ..taps.packets[id as usize] };
-        let this = (&self.datagrams, self.fates.as_deref());
-        let packet = taps.packet(datagram, this, (head, taps.framed_at[id as usize]), taps.hidden.get(&id));
-        if let Some(records) = &mut taps.ports[port] {
-            records.push(Record::Packet(left, packet));
-        }
-    }
-
-    /// Cells have left, or will have left, a port.
-    #[cold]
-    pub(in crate::simulate) fn tap_cells(&mut self, port: usize, cells: &Cells) {
-        let Some(taps) = self.trace.as_mut().and_then(|trace| trace.taps.as_mut()) else { return };
-        if !taps.wants(port) || cells.count == 0 {
-            return;
-        }
-        let packet = (!cells.are_generated()).then(|| {
-            let datagram = self.frames[cells.frame].datagram;
-            let this = (&self.datagrams, self.fates.as_deref());
-            let hidden = taps.hidden_of_frames.get(&cells.frame);
-            taps.packet(datagram, this, (taps.frames[cells.frame as usize], 0), hidden)
-        });
-        if let Some(records) = &mut taps.ports[port] {
-            records.push(Record::Cells(*cells, packet));
-        }
-    }
-
-    /// Trains have left a port in pieces.
-    #[cold]
-    pub(in crate::simulate) fn tap_pieces(&mut self, port: usize, trains: &[Cells], pieces: &[Piece]) {
-        let mut trains: Vec<Cells> = trains.to_vec();
-        one_by_one(&mut trains, pieces).for_each(|cells| self.tap_cells(port, &cells));
-    }
 }
 
 /// What carries a packet: a frame of cells, or a packet of a line of frames.

@@ -13,7 +13,7 @@ use engpass_testbed::topology::NodeKind;
 use engpass_testbed::{Testbed, Topology};
 
 use super::advance::Queue;
-use super::nic::Sending;
+use super::sending::Sending;
 use super::timeline::Trace;
 use super::{Network, SWEEP, SimError, SimOutcome, Watch};
 pub(super) use kept::{Carrier, Quoted, Taps};

@@ -1,0 +1,55 @@
+//! IP packets of links that carry frames.
+
+use engpass_model::queue::Ecn;
+
+use super::END;
+
+/// An IP packet on its way.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::simulate) struct Packet {
+    pub(in crate::simulate) datagram: u32,
+    /// Bytes, IP header included.
+    pub(super) ip: u32,
+    /// The process or endpoint that sent it: its flow, to a discipline.
+    pub(super) sender: u32,
+    /// Its place in the table of steps: everything before it on its way has carried it.
+    pub(super) place: u32,
+    /// Lines that had carried the packet of which it was cut or copied.
+    pub(super) since: u16,
+    /// Where its payload begins in that of its datagram, in units of 8 bytes (RFC 791 section 3.1).
+    pub(super) offset: u16,
+    pub(super) ttl: u8,
+    pub(super) priority: u8,
+    pub(super) ecn: Ecn,
+}
+
+impl Packet {
+    /// No packet.
+    pub(in crate::simulate) const NONE: Self = Self {
+        datagram: END,
+        ip: 0,
+        sender: 0,
+        place: 0,
+        since: 0,
+        offset: 0,
+        ttl: 0,
+        priority: 0,
+        ecn: Ecn::NotCapable,
+    };
+
+    #[inline(always)]
+    pub(in crate::simulate) fn is_none(&self) -> bool {
+        self.datagram == END
+    }
+
+    /// Its time to live.
+    pub(in crate::simulate) fn ttl(&self) -> u8 {
+        self.ttl
+    }
+}
+
+impl Default for Packet {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
