@@ -80,6 +80,7 @@ impl<'a> Builder<'a> {
             uses: Vec::new(),
             limiters: Vec::new(),
             gates: Vec::new(),
+            refused: Vec::new(),
             turns: BTreeMap::new(),
         };
         match traffic {

@@ -150,6 +150,8 @@ pub(super) struct Demand<'a> {
     pub(super) limiters: Vec<Limiter>,
     /// The most payload past each place of its ways, also where packets come only after an event.
     pub(super) gates: Vec<Gate>,
+    /// Tunnels that drop some of its packets, while others take another way.
+    pub(super) refused: Vec<usize>,
     /// By stop there, what is certain where packets take turns.
     pub(super) turns: BTreeMap<usize, Turns>,
 }

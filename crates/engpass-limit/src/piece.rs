@@ -63,8 +63,8 @@ pub(super) struct Piece {
     pub(super) mtu: u64,
     /// Bytes that tunnels add to each packet that has not been cut there; of several ways to it the fewest.
     pub(super) added: u64,
-    /// The tunnel that drops the packets before they come to this line, if one does.
-    pub(super) refused: Option<usize>,
+    /// A tunnel that drops packets before they come to this line, and whether tunnels drop all that come.
+    pub(super) refused: Option<(usize, bool)>,
 }
 
 impl Piece {
@@ -187,13 +187,14 @@ pub(super) fn pieces(
             let level = here.level;
             if let Leg::Tunnel { tunnel, .. } = leg {
                 let too_long = |part: &Part| part.count > 0.0 && part.bytes() > topology.mtu(leg);
-                let refused = topology.refuses(leg) && here.parts.iter().any(too_long);
+                let refuses = topology.refuses(leg) && here.parts.iter().any(too_long);
+                let refused = refuses.then_some(tunnel).or(here.refused);
                 entered.push(parts.clone());
                 let bytes = topology.tunnels[tunnel].added;
                 parts.iter_mut().for_each(|part| part.added += bytes);
                 arriving[onward.to].add(level, surely, mtu, parts);
                 arriving[onward.to].entered = entered;
-                arriving[onward.to].refused = refused.then_some(tunnel);
+                arriving[onward.to].refused = refused;
                 continue;
             }
             let refused = here.refused;
@@ -207,6 +208,9 @@ pub(super) fn pieces(
                     parts.iter().for_each(|part| add(&mut piece.parts, *part));
                     (piece.surely, piece.mtu) = (false, piece.mtu.max(mtu));
                     piece.added = piece.added.min(added);
+                    let all = piece.refused.is_some_and(|(_, all)| all) && refused.is_some();
+                    let some = piece.refused.map(|(tunnel, _)| tunnel).or(refused);
+                    piece.refused = some.map(|tunnel| (tunnel, all));
                     continue;
                 }
                 let encapsulation = match leg {
@@ -228,7 +232,7 @@ pub(super) fn pieces(
                     surely,
                     mtu,
                     added,
-                    refused,
+                    refused: refused.map(|tunnel| (tunnel, true)),
                 });
             }
             arriving[onward.to].add(level + hops.len(), surely, mtu, parts);

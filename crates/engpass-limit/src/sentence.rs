@@ -109,7 +109,7 @@ fn plural(kind: BottleneckKind) -> bool {
     matches!(kind, Acknowledgements | ReceivingPath | SendingPath | SocketBuffers)
 }
 
-/// Random loss on the ways, and events: no closed form here counts them.
+/// Random loss on the ways, events, and packets that are too long for some of the ways: no closed form here counts them.
 fn left_out(topology: &Topology, flow: &Flow<'_, '_>) -> String {
     let mut crossed: Vec<usize> = (flow.lanes.iter().flat_map(|lane| &lane.limiters))
         .filter_map(|limiter| limiter.line)
@@ -123,7 +123,15 @@ fn left_out(topology: &Topology, flow: &Flow<'_, '_>) -> String {
     let losing = links.filter(|link| link.loss.0 > 0);
     let losing: Vec<_> = losing.map(|link| format!("{} on link `{}`", link.loss, link.name)).collect();
     let events: Vec<_> = topology.events.iter().map(|event| format!("`{}`", event.name)).collect();
+    let mut refused: Vec<usize> = flow.lanes.iter().flat_map(|lane| lane.refused.iter().copied()).collect();
+    refused.sort_unstable();
+    refused.dedup();
+    let refused: Vec<_> =
+        refused.iter().map(|tunnel| format!("tunnel `{}`", topology.tunnels[*tunnel].name)).collect();
     let mut all = Vec::new();
+    if !refused.is_empty() {
+        all.push(format!("packets that are too long for {}", list(&refused, refused.len())));
+    }
     if !losing.is_empty() {
         all.push(format!("random loss of {}", list(&losing, losing.len())));
     }

@@ -69,7 +69,7 @@ pub struct DrawnCircuit {
 pub struct DrawnTunnel {
     /// Its name.
     pub name: String,
-    /// What stands around the packets in it: the kind of its header.
+    /// What stands around the packets in it: the kind of its header, and the tunnel that carries it, if one does.
     pub header: String,
     /// The routers at its ends.
     pub ends: [String; 2],
@@ -142,7 +142,10 @@ pub fn drawing(point: &Point) -> Drawing {
         });
     let tunnels = topology.tunnels.iter().map(|path| DrawnTunnel {
         name: path.name.clone(),
-        header: path.config.header.kind().to_owned(),
+        header: match &path.config.over {
+            Some(over) => format!("{} over {over}", path.config.header.kind()),
+            None => path.config.header.kind().to_owned(),
+        },
         ends: path.ends.map(|end| topology.nodes[end].clone()),
         mtu_bytes: path.mtu,
         route: nodes_of(&path.way(true).route),

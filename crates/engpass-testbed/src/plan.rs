@@ -44,7 +44,7 @@ pub struct PointPlan {
     pub gateways: Vec<GatewayPlan>,
     /// Traffic, in the order of the file.
     pub flows: Vec<FlowPlan>,
-    /// Names of the tunnels.
+    /// Names of the tunnels that are up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tunnels: Vec<String>,
     /// Names of the events.
@@ -358,6 +358,7 @@ pub fn plan(point: &Point) -> PointPlan {
         to: end(gateway.to),
         hops: gateway.hops.into_iter().map(hop).collect(),
     });
+    let up = topology.tunnels.iter().filter(|tunnel| tunnel.is_up);
     PointPlan {
         run: RunPlan {
             duration_ns: ns(testbed.run.duration),
@@ -372,7 +373,7 @@ pub fn plan(point: &Point) -> PointPlan {
         ways: ways.iter().map(|path| way(point, path)).collect(),
         gateways: gateways.collect(),
         flows: flows.collect(),
-        tunnels: testbed.tunnels.keys().cloned().collect(),
+        tunnels: up.map(|tunnel| tunnel.name.clone()).collect(),
         events: testbed.events.keys().cloned().collect(),
     }
 }

@@ -66,7 +66,8 @@ class DrawnTunnel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     name: str
     """Its name."""
     header: str
-    """What stands around the packets in it: the kind of its header."""
+    """What stands around the packets in it: the kind of its header, and the tunnel that carries it, if
+    one does."""
     ends: list[str]
     """The routers at its ends."""
     mtu_bytes: int
@@ -351,6 +352,6 @@ class PointPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     flows: list[FlowPlan]
     """Traffic, in the order of the file."""
     tunnels: list[str] = []
-    """Names of the tunnels."""
+    """Names of the tunnels that are up."""
     events: list[str] = []
     """Names of the events."""

@@ -156,6 +156,11 @@ impl Datagrams {
         }
     }
 
+    /// Whether there is a packet in this place: the place may be gone, too.
+    pub(super) fn has_packet(&self, packet: u32) -> bool {
+        packet < self.0.len() && !self.packet(packet).is_none()
+    }
+
     #[inline(always)]
     pub(super) fn packet(&self, packet: u32) -> &Packet {
         &self.0[packet].packet

@@ -337,3 +337,28 @@ fn a_sender_that_discovers_the_path_mtu_may_fill_the_wider_way() {
     close(bound("known"), 10e6 * 548.0 / 600.0);
     close(bound("discovered"), 10e6 * OF_TCP);
 }
+
+/// Two tunnels over one line in turns: one fragments, the other drops what is too long. Half of the datagrams arrive, whichever stands first.
+#[test]
+fn a_tunnel_that_drops_its_turns_closes_no_other_way() {
+    const TUNNELS: [&str; 2] = [
+        "[tunnel.cuts]\nends = [\"near\", \"far\"]\n",
+        "[tunnel.drops]\nends = [\"near\", \"far\"]\nfragment = \"none\"\n",
+    ];
+    let traffic = UDP.to_owned() + "rate = \"20 Mbit/s\"\n";
+    let two_lines = pair(TURNS, "1 Gbit/s", ["100 Mbit/s"; 2], &traffic);
+    // Without the lower line.
+    let text = |tunnels: &str| {
+        two_lines.split_once("[link.lower]").map(|(before, after)| {
+            let (_, after) = after.split_once("[link.out]").expect("a line to the receiver");
+            format!("{before}[link.out]{after}{tunnels}")
+        })
+    };
+    for order in [[0, 1], [1, 0]] {
+        let text = text(&order.map(|which| TUNNELS[which]).concat()).expect("two lines");
+        let found = flow(&text);
+        assert!(found.bound_bit_per_s >= 10e6, "{found:?}");
+        let said = &found.summary;
+        assert!(said.ends_with("; not counted: packets that are too long for tunnel `drops`"), "{said}");
+    }
+}

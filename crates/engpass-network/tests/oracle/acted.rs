@@ -7,8 +7,9 @@ use engpass_oracle::acted::Mechanism;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use crate::fast::compared;
+use crate::fast::{compared, difference};
 use crate::networks::{Drawn, joined, mesh, narrow, tunnels};
+use crate::replay::testbed;
 
 /// Networks of which each mechanism must act in a thousand.
 const MANY: u32 = 10_000;
@@ -90,4 +91,11 @@ fn tunnels_are_equal() {
         ReassemblyMemory,
     ];
     are_equal("acted::tunnels_are_equal", tunnels(), &mechanisms, &[]);
+}
+
+/// A tunnel remembers the places of fragments: the fast engine looked into places that it had given back when nothing was under way.
+#[test]
+fn a_tunnel_remembers_places_that_are_gone() {
+    let text = include_str!("parted/places-that-are-gone.toml");
+    assert_eq!(difference(&testbed("places-that-are-gone.toml", text.into()), 1), Ok(()));
 }

@@ -219,3 +219,74 @@ proptest! {
         }
     }
 }
+
+/// A host behind a tunnel, one beside it, and one at a router on the way of the tunnel.
+fn tunnelled() -> String {
+    const NODES: &str = r#"
+        name = "a tunnel"
+        [host.s]
+        [host.behind]
+        [host.beside]
+        [host.inside]
+        [router.near]
+        [router.core]
+        [router.far]
+        [tunnel.t]
+        ends = ["near", "far"]
+        fragment = "outer"
+        [traffic.other]
+        kind = "udp-stream"
+        from = "behind"
+        to = "beside"
+        message = "1 kB"
+        rate = "1 Mbit/s"
+    "#;
+    NODES.to_owned()
+        + &links(&[
+            ("s", "near", FAST),
+            ("near", "core", FAST),
+            ("core", "far", FAST),
+            ("far", "behind", FAST),
+            ("far", "beside", FAST),
+            ("core", "inside", FAST),
+        ])
+}
+
+/// The same with these members of the group: what was delivered, and packets by link.
+fn through_tunnel(members: &[usize]) -> (Vec<(u64, u64, u8)>, Vec<u64>) {
+    let mut network = outside(&tunnelled());
+    let group = network.group(0, members);
+    let tokens: Vec<u64> = members.iter().map(|member| *member as u64).collect();
+    network.begin_window(0, &mut |_| {});
+    network.inject_group(1_000, group, packet(1500, 0), &tokens);
+    let mut come: Vec<_> = (all(&mut network, u64::MAX).iter())
+        .map(|told| match *told {
+            Output::Delivered { at, token, routers, .. } => (token, at, routers),
+            Output::Lost { .. } => panic!("nothing is lost"),
+        })
+        .collect();
+    come.sort_unstable();
+    let sent = network.seen().iter().step_by(2).map(|line| line.sent).collect();
+    network.end_window(1_000_000_000_000, &mut |_| {}).expect("its books balance");
+    (come, sent)
+}
+
+/// The outer packets of the whole are two fragments on each line of the tunnel's way.
+#[test]
+fn copies_are_made_behind_a_tunnel_when_the_packet_has_left_it() {
+    let (alone, _) = through_tunnel(&[1]);
+    let (come, sent) = through_tunnel(&[1, 2]);
+    assert_eq!(come, [alone[0], (2, alone[0].1, alone[0].2)]);
+    assert_eq!(sent, [1, 2, 2, 1, 1, 0]);
+}
+
+#[test]
+fn a_way_parts_from_others_where_it_enters_a_tunnel() {
+    let (alone, _) = through_tunnel(&[3]);
+    let (come, sent) = through_tunnel(&[1, 2, 3]);
+    assert_eq!(come.iter().map(|(token, ..)| *token).collect::<Vec<_>>(), [1, 2, 3]);
+    // It has passed two routers, and on the line that they share the fragments of the others went before it.
+    assert_eq!((come[2].2, alone[0].2), (alone[0].2, 2));
+    assert!(come[2].1 > alone[0].1);
+    assert_eq!(sent, [1, 3, 2, 1, 1, 1]);
+}

@@ -65,10 +65,12 @@ impl Network {
         self.lose_packet(packet, Place::Line(number), self.now);
     }
 
-    /// A packet, and the copies that are made of it.
+    /// A packet, and the copies that are made of it: at the end of a tunnel, when it has left that.
     #[inline(never)]
     fn all_go_on(&mut self, packet: u32) {
-        let copies = self.copy(packet);
+        let place = self.fabric.datagrams.packet(packet).place;
+        let is_inside = self.frames.steps[place as usize].is_unwrap();
+        let copies = if is_inside { Vec::new() } else { self.copy(packet) };
         for id in std::iter::once(packet).chain(copies) {
             self.goes_on(id);
         }
@@ -92,7 +94,7 @@ impl Network {
 
     /// The copies that are made of a packet at the node to which it has come.
     #[cold]
-    fn copy(&mut self, id: u32) -> Vec<u32> {
+    pub(super) fn copy(&mut self, id: u32) -> Vec<u32> {
         let whole = *self.fabric.datagrams.packet(id);
         let hop = self.frames.lines_before(whole.place);
         let stamp = self.fabric.ledger.stamp_of(id);

@@ -80,24 +80,27 @@ impl Frames {
         self.is_branched(self.routes[route as usize].first)
     }
 
-    /// The places of the lines of a route's first way up to its end or its first circuit: the first answer to every question stands right behind
-    /// it.
-    fn first_lines(&self, route: u32) -> impl Iterator<Item = u32> {
+    /// The places on a route's first way up to its end or its first circuit: the first answer to every question stands right behind it.
+    fn first_places(&self, route: u32) -> impl Iterator<Item = u32> {
         let step = |place: &u32| self.steps[*place as usize];
         let ends = move |place: &u32| step(place).port == END || self.entry(step(place)).is_some();
-        let places = (self.routes[route as usize].first..).take_while(move |place| !ends(place));
-        places.filter(move |place| step(place).is_line())
+        (self.routes[route as usize].first..).take_while(move |place| !ends(place))
     }
 
-    /// The ports of a route's first way, by their places among the ports of frames, up to its end or its first circuit.
-    pub(in crate::simulate) fn first_way(&self, route: u32) -> Vec<u32> {
-        self.first_lines(route).map(|place| self.steps[place as usize].port).collect()
+    /// The ports of a route's first way, and whether each is a line or the beginning of a tunnel, up to its end or its first circuit.
+    pub(in crate::simulate) fn first_way(&self, route: u32) -> Vec<(u32, bool)> {
+        let steps = self.first_places(route).map(|place| self.steps[place as usize]);
+        let carries = steps.filter(|step| step.is_line() || step.is_wrap());
+        carries.map(|step| (step.port, step.is_line())).collect()
     }
 
-    /// The place to which a packet has come on the first way of a route that has so many lines behind it, one at least.
+    /// The place to which a packet has come on the first way of a route that has so many lines behind it, one at least, and has left all
+    /// tunnels that end there.
     pub(super) fn first_place(&self, route: u32, lines: u16) -> u32 {
-        let line = self.first_lines(route).nth(usize::from(lines) - 1);
-        line.expect("a way has as many lines as it shares") + 1
+        let mut crossed = self.first_places(route).filter(|place| self.steps[*place as usize].is_line());
+        let line = crossed.nth(usize::from(lines) - 1).expect("a way has as many lines as it shares");
+        let behind = |place: &u32| !self.steps[*place as usize].is_unwrap();
+        (line + 1..).find(behind).expect("a way has an end")
     }
 }
 

@@ -263,6 +263,11 @@ impl Network {
         if let Some(trace) = &mut self.fabric.trace {
             trace.leaves_tunnel(id);
         }
+        if !self.groups.is_idle() && self.frames.tunnels.at(place + 1).is_empty() {
+            for copy in self.copy(id) {
+                self.goes_on_from_engine(copy, self.fabric.datagrams.packet(copy).place);
+            }
+        }
         self.goes_on_from_engine(id, place + 1);
     }
 
@@ -324,7 +329,7 @@ impl Network {
         for number in numbers {
             let this = &cut[&number];
             let is_fragment =
-                |packet: &u32| hidden[*packet as usize].cut == number && !datagrams.packet(*packet).is_none();
+                |packet: &u32| hidden[*packet as usize].cut == number && datagrams.has_packet(*packet);
             if this.come.1 > 0 || needed.contains(&number) || this.packets.iter().any(is_fragment) {
                 needed.insert(this.hidden.cut);
             } else {

@@ -70,9 +70,12 @@ impl Group {
             Way::Circuit { .. } => Vec::new(),
             Way::Frames { route } => frames.first_way(route),
         };
-        let ports: Vec<Vec<u32>> = ways.iter().map(ports).collect();
-        let shared =
-            |a: usize, b: usize| ports[a].iter().zip(&ports[b]).take_while(|(a, b)| a == b).count() as u32;
+        let ports: Vec<Vec<(u32, bool)>> = ways.iter().map(ports).collect();
+        // Lines that both cross: a way parts from another one where it enters a tunnel that the other does not.
+        let shared = |a: usize, b: usize| {
+            let alike = ports[a].iter().zip(&ports[b]).take_while(|(a, b)| a == b);
+            alike.filter(|((_, is_line), _)| *is_line).count() as u32
+        };
         let mut roots: Vec<(usize, Vec<Branch>)> = Vec::new();
         for member in 0..ways.len() {
             // Of those that share as much the first: then it has come into being before the ways part.
