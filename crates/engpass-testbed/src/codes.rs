@@ -33,6 +33,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("ttl-exceeded", "packets that die before they arrive"),
     ("tunnel-loop", "a tunnel that is routed through itself"),
     ("tunnel-mtu", "a tunnel whose packets do not fit the links on its way"),
+    ("reassembly-memory", "memory at the end of a tunnel that holds no fragmented packet"),
     ("wrong-tunnel", "a tunnel that is not on the way of what it is to carry"),
     ("black-hole", "too long packets that a router drops without an ICMP message"),
     ("not-atm", "cells where there is no ATM"),

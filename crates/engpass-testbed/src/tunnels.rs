@@ -1,12 +1,14 @@
 //! Tunnels resolved: the ways of their outer packets, and what fits into them.
 
 use engpass_model::tunnel::{Fragment, Tunnel};
-use engpass_model::wire::ip::{MAX_PACKET_BYTES, MIN_MTU};
+use engpass_model::wire::ip::{IP_HEADER_BYTES, MAX_PACKET_BYTES, MIN_MTU};
 
+use crate::check::find;
 use crate::diagnostic::Diagnostic;
 use crate::resolve::{Resolver, Way};
 use crate::route::Ways;
 use crate::topology::{Fan, Leg, NodeId, NodeKind, TunnelPath, TunnelWay};
+use crate::tree::Value;
 
 impl Resolver<'_> {
     /// The tunnels of the file; `None` for those that are not in order. A tunnel comes behind the one that carries its packets.
@@ -53,6 +55,11 @@ impl Resolver<'_> {
         };
         if config.fragment != Fragment::Outer && mtu > most {
             self.fragments_both(name, (mtu, most), leg);
+        }
+        if mtu <= most {
+            self.fragments_no_outer_packet(name, most);
+        } else if config.reassembly.memory.bytes() <= narrow + IP_HEADER_BYTES {
+            self.has_no_room_for_fragments(name, narrow);
         }
         let carried = carrier.and_then(|carrier| self.tunnels[carrier].as_ref());
         let is_up = config.up && carried.is_none_or(|carrier| carrier.is_up);
@@ -173,6 +180,41 @@ impl Resolver<'_> {
             "say `fragment = \"outer\"`".into()
         };
         self.checker.report(&["tunnel", name, "mtu"], Diagnostic::warning("tunnel-mtu", message).help(help));
+    }
+
+    /// No packet that enters is too long for the tunnel's way: what is said of fragments of outer packets changes nothing.
+    fn fragments_no_outer_packet(&mut self, name: &str, most: u64) {
+        for key in ["fragment", "reassembly"] {
+            let given = find(self.checker.tree, &["tunnel", name, key]).map(|found| &found.value);
+            let is_said = match given {
+                Some(Value::Text(text)) => text == "outer",
+                given => given.is_some(),
+            };
+            if !is_said {
+                continue;
+            }
+            let message = format!(
+                "`{key}` changes nothing: no outer packet of tunnel `{name}` is too long for its way"
+            );
+            let help = if key == "fragment" {
+                format!("take it out, or take `mtu` out, so that packets longer than {most} B enter")
+            } else {
+                format!(
+                    "take it out, or let packets longer than {most} B enter: `fragment = \"outer\"` without `mtu`"
+                )
+            };
+            let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("");
+            self.checker.report_key(&["tunnel", name, key], found);
+        }
+    }
+
+    fn has_no_room_for_fragments(&mut self, name: &str, narrow: u64) {
+        let message = format!(
+            "no fragmented packet of tunnel `{name}` is ever put together: the fragments of one are longer than {narrow} B together"
+        );
+        let help = format!("give at least {} B, for one packet", MAX_PACKET_BYTES.min(2 * narrow));
+        let found = Diagnostic::warning("reassembly-memory", message).help(help);
+        self.checker.report(&["tunnel", name, "reassembly", "memory"], found);
     }
 
     fn carries_nothing(&mut self, name: &str, carrier: usize, [from, to]: [NodeId; 2]) {

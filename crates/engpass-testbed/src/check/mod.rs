@@ -28,7 +28,7 @@ pub(crate) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings, begin:
 
 /// Finds places in the tree and collects what is wrong there.
 pub(crate) struct Checker<'a> {
-    tree: &'a Node,
+    pub(crate) tree: &'a Node,
     found: &'a mut Findings,
     /// Errors so far, warnings not counted.
     pub(crate) errors: usize,
