@@ -263,12 +263,10 @@ impl Network {
         if let Some(trace) = &mut self.fabric.trace {
             trace.leaves_tunnel(id);
         }
-        if !self.groups.is_idle() && self.frames.tunnels.at(place + 1).is_empty() {
-            for copy in self.copy(id) {
-                self.goes_on_from_engine(copy, self.fabric.datagrams.packet(copy).place);
-            }
-        }
+        let parts = !self.groups.is_idle() && self.frames.tunnels.at(place + 1).is_empty();
+        let copies = if parts { self.copy(id) } else { Vec::new() };
         self.goes_on_from_engine(id, place + 1);
+        copies.into_iter().for_each(|copy| self.goes_on(copy));
     }
 
     /// A router fragments the outer packet of a tunnel for the MTU of the way out.
