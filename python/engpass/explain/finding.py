@@ -314,6 +314,9 @@ def _lost(at: Situation) -> Finding | None:
     if drop.cause == DOWN:
         return _down(at, drop)
     evidence = f"it loses {what(drop, at)}"
+    if drop.cause == TOO_BIG:
+        evidence += ", which are longer than the next MTU"
+        return Finding(f"drops: {TOO_BIG}", f"router `{drop.place.node}`", evidence)
     dead = at.share("lost datagrams")
     if dead >= 0.001 and at.tight is not None:
         evidence += f", and {say.percent(dead)} of link `{at.tight.link}` goes into parts of what is lost"
@@ -364,9 +367,9 @@ def where(drop: Drop, at: Situation) -> str:
 
 def what(drop: Drop, at: Situation) -> str:
     """What was lost there, of what was sent."""
-    unit = "segments" if at.tcp else "datagrams"
+    unit = "segment" if at.tcp else "datagram"
     share = f" ({say.percent(drop.datagrams / at.sent)})" if at.sent and drop.datagrams <= at.sent else ""
-    return f"{drop.datagrams:,.0f} {unit}{share}"
+    return f"{say.count(round(drop.datagrams), unit)}{share}"
 
 
 def _waiting(at: Situation) -> Finding | None:
