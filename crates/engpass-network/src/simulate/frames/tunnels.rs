@@ -245,7 +245,7 @@ impl Network {
         let depth = self.frames.tunnels.at(place).len();
         let whole = match self.frames.tunnels.cut_of(id, depth) {
             Some(_) => self.gather(id, place),
-            None if self.frames.tunnels.is_given_up(id, depth) => {
+            None if self.frames.tunnels.is_fragment(id, depth) => {
                 let end = self.frames.tunnels.end_at(place);
                 self.lose_packet(id, Place::Timeout(end), self.now);
                 None
@@ -283,9 +283,11 @@ impl Network {
         self.fabric.datagrams[whole.datagram].holds += (cut.count - 1) as u32;
         let depth = self.frames.tunnels.at(whole.place).len();
         let hidden = self.frames.tunnels.hidden[id as usize];
-        let number = match self.frames.tunnels.cut_of(id, depth) {
-            Some(_) => hidden.cut,
-            None => self.frames.tunnels.begin_cut(whole, hidden, stamp, depth),
+        // It may be a fragment of a packet that was given up meanwhile.
+        let number = if self.frames.tunnels.is_fragment(id, depth) {
+            hidden.cut
+        } else {
+            self.frames.tunnels.begin_cut(whole, hidden, stamp, depth)
         };
         // Of a packet that is none the offset is that of what it carries.
         let begin = if number == hidden.cut { whole.offset } else { 0 };
@@ -305,9 +307,10 @@ impl Network {
             }
             fragments.push(fragment);
         }
-        let known = self.frames.tunnels.cut.get_mut(&number).expect("it was just looked up");
-        known.packets.retain(|packet| *packet != id);
-        known.packets.extend(&fragments);
+        if let Some(known) = self.frames.tunnels.cut.get_mut(&number) {
+            known.packets.retain(|packet| *packet != id);
+            known.packets.extend(&fragments);
+        }
         self.forget_lost_cuts();
         for fragment in fragments {
             self.go(fragment, whole.place, at, false);
@@ -423,8 +426,8 @@ impl Network {
 }
 
 impl Tunnels {
-    /// Whether a packet is a fragment of an outer packet with these headers that was given up.
-    fn is_given_up(&self, packet: u32, depth: usize) -> bool {
+    /// Whether a packet is a fragment of an outer packet with these headers; of one that was given up if nothing is known of that.
+    fn is_fragment(&self, packet: u32, depth: usize) -> bool {
         let Hidden { cut, depth: of, .. } = self.hidden[packet as usize];
         cut > 0 && usize::from(of) == depth
     }

@@ -40,7 +40,7 @@ fn tunnel() -> impl Strategy<Value = TunnelDraw> {
     let mtu = weighted(0.3, prop_oneof![68u64..=200, 200u64..=1_600]);
     let ttl = prop_oneof![9 => Just(64u8), 1 => 1u8..=3];
     let timeout = weighted(0.8, prop_oneof![1u64..=20, 20u64..=300]);
-    let memory = prop_oneof![Just(4u64 << 20), 576u64..=1_600];
+    let memory = prop_oneof![1 => Just(4u64 << 20), 9 => 576u64..=600];
     let over = (prop::bool::weighted(0.4), prop::bool::weighted(0.95));
     ((0usize..4, 0usize..4), header, mtu, (fragment, ttl), over, (timeout, memory)).prop_map(
         |(ends, header, mtu, (fragment, ttl), (over, up), (timeout, memory))| TunnelDraw {
