@@ -213,6 +213,14 @@ def test_a_policy_without_a_choice_is_carried() -> None:
     assert veth.cannot(numbers(CAMPUS, {"router.gate.ecmp": "hash"})) == []
 
 
+def test_a_tunnel_that_is_up_is_not_set_up_there() -> None:
+    routers = CAMPUS.replace('["gate", "far"]', '["gate", "edge"]')
+    text = routers + '[router.edge]\n[link.last]\nends = ["edge", "far"]\nmedium = "ethernet-100"\n'
+    tunnel = {"tunnel.gre": '{ ends = ["gate", "edge"] }'}
+    assert veth.cannot(numbers(text, tunnel)) == ["tunnel `gre` is an interface that is not set up there"]
+    assert veth.cannot(numbers(text, tunnel | {"tunnel.gre.up": "false"})) == []
+
+
 def test_hosts_that_are_there_are_not_made() -> None:
     with pytest.raises(EngpassError, match="is there already"):
         netlab.choose_engine(numbers(CAMPUS, {"host.left.reach": "local"}))
