@@ -6,13 +6,13 @@ use engpass_model::wire::Encapsulation;
 use engpass_model::wire::aal5::{self, CELL_HEADER_BYTES, CELL_PAYLOAD_BYTES, TRAILER_BYTES};
 use engpass_model::wire::cell::{CellHeader, FIRST_VCI};
 use engpass_model::wire::frame::{Macs, Tag, write_ethernet};
+use engpass_network::simulate::{Cell, Packet, Passing, Pdu, Unit};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{Hop, LinkEnds, NodeKind};
 
 use super::bytes::{self, MadeUp, Packets};
 use super::pcapng::LinkType;
 use super::point::Form;
-use engpass_network::simulate::{Cell, Packet, Passing, Pdu, Unit};
 
 /// What became of something that passed.
 pub(super) enum Written {

@@ -1,7 +1,8 @@
 //! A line that one generator has for itself: when its cells leave, without a queue.
 
-use super::{Cells, Doing};
 use engpass_model::time::{Pace, Stepper};
+
+use super::{Cells, Doing};
 
 /// A line whose only cells are bursts with more than a slot from cell to cell. Only the first cells of a burst may meet one: the last
 /// of the burst before.

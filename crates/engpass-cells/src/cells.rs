@@ -1,7 +1,8 @@
 //! Cells as trains: which cells of which frame stand at which ends of a constant pace.
 
-use super::{FrameId, GENERATORS, NO_FRAME, VcId};
 use engpass_model::time::Pace;
+
+use super::{FrameId, GENERATORS, NO_FRAME, VcId};
 
 /// Cells of one frame that follow each other at a constant pace: cell `k` of the record, from 0, stands at `base +
 /// pace.after(n + k)`.

@@ -6,9 +6,10 @@ pub(super) use walk::Walk;
 
 use std::collections::VecDeque;
 
+use engpass_model::time::{Pace, Stepper};
+
 use super::cells::Pattern;
 use super::{Cells, Generator, Piece};
-use engpass_model::time::{Pace, Stepper};
 use walk::Leaps;
 
 /// Pieces that a channel has room for from the beginning: those of a shared line of OC-3c in 10 ms.

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use engpass_model::time::{Pace, Stepper};
+
 use super::overtaken::{Overtaken, Rest};
 use super::{Cells, Channel, Doing, Gate, Inputs, Outlet, Rule};
-use engpass_model::time::{Pace, Stepper};
 
 /// A line and a queue for each class; class 0 is served first, a cell being sent is finished.
 ///

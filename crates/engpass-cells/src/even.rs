@@ -1,7 +1,8 @@
 //! An even generator's cells, outside of their channel.
 
-use super::{Cells, Channel};
 use engpass_model::time::{Leap, Stepper};
+
+use super::{Cells, Channel};
 
 /// The cells of an evenly generated channel, taken one by one or many at once, outside of it.
 #[derive(Clone, Debug)]

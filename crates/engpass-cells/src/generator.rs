@@ -1,10 +1,11 @@
 //! Generators: cells that are known for ever, without events.
 
-use super::alone::Alone;
-use super::{Cells, FrameId, VcId, generated_by};
 use engpass_model::random::Stream;
 use engpass_model::source::on_off::Lengths;
 use engpass_model::time::Pace;
+
+use super::alone::Alone;
+use super::{Cells, FrameId, VcId, generated_by};
 
 /// Makes the trains of a `cbr` or `on-off` source, one after the other, as a queue asks for them.
 #[derive(Clone, Debug)]

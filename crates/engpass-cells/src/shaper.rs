@@ -1,7 +1,8 @@
 //! The shaper of a circuit at a NIC: a peak cell rate with exact, fractional spacing.
 
-use super::{Cells, FrameId, VcId};
 use engpass_model::time::{FOREVER, Pace};
+
+use super::{Cells, FrameId, VcId};
 
 /// Emits the cells of one direction of a circuit at its pace (GCRA with no tolerance: I.371 Annex A, shaped).
 ///

@@ -16,6 +16,7 @@ use engpass_model::time::{Pace, SECOND};
 use engpass_model::unit::Share;
 use engpass_model::wire::aal5::CELL_PAYLOAD_BYTES;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
+use engpass_model::wire::layers::Layers;
 use engpass_testbed::topology::{FlowPath, Hop, Leg, NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
@@ -23,7 +24,6 @@ use super::connection::Connection;
 use super::demand::Builder;
 use super::need::Demand;
 use super::piece::{Piece, pieces};
-use engpass_model::wire::layers::Layers;
 
 /// What is shared: how many flows may use every link, either way, and every host and router, and how many every group of ways that a router
 /// chooses from.

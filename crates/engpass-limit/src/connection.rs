@@ -4,11 +4,11 @@ use engpass_model::host::Side;
 use engpass_model::source::TcpStream;
 use engpass_model::tcp::parameters::{AckCounting, Nagle, SendBufferRule, TcpParameters};
 use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES};
+use engpass_outcome::SetBy;
 use engpass_testbed::topology::{FlowPath, NodeId};
 use engpass_testbed::{Lane, Spread, Testbed, Topology};
 
 use super::idle::{Packet, Pick, Travel};
-use engpass_outcome::SetBy;
 
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
 const TIMESTAMPS_BYTES: u64 = 12;

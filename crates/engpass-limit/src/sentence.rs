@@ -6,13 +6,13 @@ use engpass_model::host::{DataPath, Transfer};
 use engpass_model::source::Traffic;
 use engpass_model::time::SECOND;
 use engpass_model::wire::Framing;
+use engpass_model::wire::layers::Layer;
 use engpass_outcome::{Bottleneck, BottleneckKind, SetBy};
 use engpass_testbed::Topology;
 
 use super::flow::Flow;
 use super::need::{Demand, Limiter};
 use super::{Answer, Named, Others, Part};
-use engpass_model::wire::layers::Layer;
 
 /// "link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at
 /// 33.57 Mbit/s".

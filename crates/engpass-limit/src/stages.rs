@@ -2,6 +2,7 @@
 
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
+use engpass_model::wire::layers::Layer;
 use engpass_outcome::{BottleneckKind, Stage};
 use engpass_testbed::topology::LinkEnds;
 
@@ -9,7 +10,6 @@ use super::flow::Flow;
 use super::need::Demand;
 use super::piece::OnLine;
 use super::{Answer, Named, fraction};
-use engpass_model::wire::layers::Layer;
 
 /// Shares of packets are rounded.
 const ROUNDING: f64 = 1e-9;

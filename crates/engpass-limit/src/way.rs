@@ -4,17 +4,16 @@ use engpass_model::queue::Queue;
 use engpass_model::shape::PolicingAction;
 use engpass_model::time::{Pace, SECOND};
 use engpass_model::wire::ip::{IP_HEADER_BYTES, MAX_UDP_PAYLOAD, UDP_HEADER_BYTES};
+use engpass_model::wire::layers::{Layer, Layers};
 use engpass_outcome::{Bottleneck, BottleneckKind};
 use engpass_testbed::topology::NodeKind;
 
-use super::ROUNDING;
 use super::bound::restarts;
 use super::connection::Connection;
 use super::demand::Builder;
-use super::need::{Demand, Gate, Need, Resource, application, named};
+use super::need::{Demand, Need, Resource, application, named};
 use super::need::{Place, Spot};
 use super::piece::{Arriving, OnLine, Part, Piece, pieces};
-use engpass_model::wire::layers::{Layer, Layers};
 
 /// The unit that a flow is counted in.
 #[derive(Clone, Copy)]
@@ -231,16 +230,15 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A tunnel that drops what is too long for it: all datagrams of the lane that come to it. Where others take another way, only the bound
-    /// knows of it.
+    /// A tunnel that drops what is too long for it: all datagrams of the lane that come to it. A line that others of the lane cross, too, is not
+    /// closed by that.
     fn refusal(&mut self, demand: &mut Demand<'a>, piece: &Piece, bits: Need) {
         let Some((tunnel, all)) = piece.refused else { return };
-        let place = Place { back: false, level: piece.level, spot: Spot::Leg(piece.hop, piece.leg) };
-        if !all || piece.share < 1.0 - ROUNDING {
+        if !all {
             demand.refused.push(tunnel);
-            demand.gates.extend(all.then_some(Gate { place, most: 0.0, ahead: 0.0 }));
             return;
         }
+        let place = Place { back: false, level: piece.level, spot: Spot::Leg(piece.hop, piece.leg) };
         let closed = self.resources.get(Resource::Refusing(tunnel), || 0.0);
         let name = &self.topology.tunnels[tunnel].name;
         let bottleneck = named(BottleneckKind::Tunnel, name, format!("tunnel `{name}`"));

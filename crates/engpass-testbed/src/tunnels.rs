@@ -1,6 +1,6 @@
 //! Tunnels resolved: the ways of their outer packets, and what fits into them.
 
-use engpass_model::tunnel::{Fragment, Tunnel};
+use engpass_model::tunnel::{Fragment, Reassembly, Tunnel};
 use engpass_model::wire::ip::{IP_HEADER_BYTES, MAX_PACKET_BYTES, MIN_MTU};
 
 use crate::check::find;
@@ -212,7 +212,8 @@ impl Resolver<'_> {
         let message = format!(
             "no fragmented packet of tunnel `{name}` is ever put together: the fragments of one are longer than {narrow} B together"
         );
-        let help = format!("give at least {} B, for one packet", MAX_PACKET_BYTES.min(2 * narrow));
+        let usual = Reassembly::default().memory;
+        let help = format!("give room for several packets, or take it out: the default is {usual}");
         let found = Diagnostic::warning("reassembly-memory", message).help(help);
         self.checker.report(&["tunnel", name, "reassembly", "memory"], found);
     }

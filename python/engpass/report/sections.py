@@ -291,7 +291,7 @@ def drops_section(table: Table, outcomes: Iterable[Outcome]) -> str:
     if not found:
         return ""
     told = len({key[1] for key, _ in found}) > 1
-    # Links of frames lose a datagram that is not fragmented whole: then there is nothing else to count.
+    # Where each lost datagram was one frame, both columns would say the same.
     in_cells = any(cells != datagrams for _, (cells, datagrams) in found)
     order = {name: index for index, name in enumerate(table.variants)}
     found.sort(key=lambda item: (order.get(item[0][0], len(order)), -item[1][1], -item[1][0]))

@@ -1,9 +1,10 @@
 //! A walk along the cells of a train in a tight loop.
 
+use engpass_model::time::{Leap, Pace, Stepper};
+
 use super::super::Cells;
 use super::super::cells::Pattern;
 use super::Channel;
-use engpass_model::time::{Leap, Pace, Stepper};
 
 impl Channel {
     /// Stand at the next cell, to walk along the cells of its train. What was walked is told to the channel at the end.

@@ -1,11 +1,12 @@
 //! Trains in front of a plain queue, one or two that meet, in a tight loop.
 
+use engpass_model::time::{Pace, Stepper};
+
 use super::super::channel::Walk;
 use super::super::departures::{Open, Pieces};
 use super::super::inputs::Two;
 use super::super::{Cells, Channel, Loss, Outlet, Rule};
 use super::Fifo;
-use engpass_model::time::{Pace, Stepper};
 
 /// The line in the midst of a busy period, in registers.
 struct Line {

@@ -4,9 +4,10 @@ mod merge;
 #[cfg(test)]
 mod tests;
 
+use engpass_model::time::{Pace, Stepper};
+
 use super::departures::Departures;
 use super::{Cells, Channel, Doing, Gate, Inputs, Loss, Outlet, Rule, VcId};
-use engpass_model::time::{Pace, Stepper};
 
 /// A line and its queue. A cell's departure is known when it arrives, so nothing ever waits here as an object: the state
 /// is the busy period (when it began, how many cells it has taken, how many of them have left).

@@ -4,9 +4,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use engpass_model::discard::tail::Tail;
+
 use super::*;
 use crate::{Bounds, FrameId, Piece, generated_by, one_by_one};
-use engpass_model::discard::tail::Tail;
 
 /// Slots of OC-3c.
 fn slot() -> Pace {

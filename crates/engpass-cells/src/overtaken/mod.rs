@@ -5,10 +5,11 @@ mod slots;
 mod spaced;
 mod trains;
 
+use engpass_model::time::{Leap, Pace, Stepper};
+
 use super::classes::{Classes, Waiting};
 use super::even::Even;
 use super::{Cells, Channel, Inputs, Outlet, Rule};
-use engpass_model::time::{Leap, Pace, Stepper};
 use slots::LastHigh;
 
 /// [`Classes`] while the cells of one even generator, spaced by more than a slot, overtake all others.

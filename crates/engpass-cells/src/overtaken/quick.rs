@@ -1,11 +1,12 @@
 //! Many cells of class 1 that surely do not wait for each other, between cells of the generator: only how many slots every busy
 //! period has is counted, in binary fractions of a picosecond. What is too close to call is left to whoever knows the instants.
 
+use engpass_model::time::Pace;
+
 use super::super::Cells;
 use super::spaced::Begun;
 use super::trains::Train;
 use super::{BUSY, Rest};
-use engpass_model::time::Pace;
 
 /// A picosecond has so many parts, as a power of two.
 const FINE: u32 = 16;

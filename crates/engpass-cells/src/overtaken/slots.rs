@@ -1,10 +1,11 @@
 //! Slots of a port whose first class overtakes: who has them, counted where nobody asks for every instant.
 
+use engpass_model::time::Pace;
+
 use super::super::classes::Classes;
 use super::super::even::Even;
 use super::super::{Cells, Outlet};
 use super::{Hot, Overtaken, Rest};
-use engpass_model::time::Pace;
 
 /// Slots from which on counting is quicker than choosing.
 const MANY: u64 = 12;

@@ -1,11 +1,12 @@
 //! Cells of class 1 with more than a slot between them, of which none waits when the next one comes.
 
+use engpass_model::time::Stepper;
+
 use super::super::even::EvenWalk;
 use super::super::{Cells, Outlet};
 use super::quick::Quick;
 use super::trains::Train;
 use super::{Hot, LEAPS, Overtaken};
-use engpass_model::time::Stepper;
 
 /// The line and the generator as far as transmissions have begun.
 pub(super) struct Begun {

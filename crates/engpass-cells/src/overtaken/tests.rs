@@ -3,9 +3,10 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use engpass_model::discard::tail::Tail;
+
 use super::super::{Bounds, Doing, FrameId, Gate, Generator, Loss, Shaper};
 use super::*;
-use engpass_model::discard::tail::Tail;
 
 /// What a host sees of a port, and the port's books.
 #[derive(Debug, Default, PartialEq)]

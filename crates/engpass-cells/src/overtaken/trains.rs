@@ -1,9 +1,10 @@
 //! Trains of class 1 at a port where nobody asks for their instants: as many cells at once as the outcome is sure of.
 
+use engpass_model::time::{Pace, Stepper};
+
 use super::super::classes::Waiting;
 use super::super::{Cells, Channel, Loss, Outlet};
 use super::{Hot, Overtaken};
-use engpass_model::time::{Pace, Stepper};
 
 /// The cells of a record that are taken, what became of them, and how far they are.
 pub(super) struct Train {

@@ -1,4 +1,4 @@
-//! Generators whose cells the network need not announce one by one.
+//! Generators of cells, as the network keeps them.
 
 use engpass_cells::Generator;
 

@@ -362,3 +362,11 @@ fn a_tunnel_that_drops_its_turns_closes_no_other_way() {
         assert!(said.ends_with("; not counted: packets that are too long for tunnel `drops`"), "{said}");
     }
 }
+
+/// A tunnel that drops all that comes closes both lines on which its outer packets take turns.
+#[test]
+fn a_tunnel_that_drops_all_closes_every_way_of_its_packets() {
+    let tunnel = "[tunnel.drops]\nends = [\"near\", \"far\"]\nfragment = \"none\"\n";
+    let found = flow(&pair(TURNS, "1 Gbit/s", ["100 Mbit/s"; 2], &(UDP.to_owned() + tunnel)));
+    assert_eq!((found.goodput_bit_per_s, found.bound_bit_per_s), (0.0, 0.0), "{found:?}");
+}

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use engpass_testbed::Testbed;
+use engpass_testbed::{Source, Testbed, load};
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::Value;
@@ -64,4 +64,10 @@ fn inline(value: &Value) -> String {
         Value::Array(items) => format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", ")),
         plain => plain.to_string(),
     }
+}
+
+/// Whether a testbed is right: a way leads from end to end of a tunnel, and there is room for its headers.
+pub(crate) fn fits(testbed: &Testbed) -> bool {
+    let source = Source { name: "random.toml".into(), text: text(testbed) };
+    load(&source, &[], None).is_ok_and(|campaign| campaign.point("base", &[]).is_ok())
 }

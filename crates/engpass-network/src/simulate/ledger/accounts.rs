@@ -2,8 +2,9 @@
 
 use std::ops::AddAssign;
 
-use super::attribute::REASONS;
 use engpass_model::wire::layers::Layer;
+
+use super::attribute::REASONS;
 
 /// The first accounts are those of the [`Layer`]s of what was delivered; behind its payload stands what else became of packets.
 pub(super) const DELIVERED: usize = Layer::Payload as usize;

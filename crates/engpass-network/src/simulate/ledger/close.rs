@@ -1,13 +1,13 @@
 //! The books are closed: every bit-time of every line is in one account, and the accounts balance.
 
 use engpass_model::time::SECOND;
+use engpass_model::wire::layers::{Layer, Wire};
 use engpass_testbed::Topology;
 
 use super::accounts::{Accounts, CONTROL, DEAD, DELIVERED, DUPLICATE, IN_FLIGHT};
 use super::attribute::{REASONS, Reasons, account};
 use super::{Book, Datagrams, Freight, Ledger, Line, User};
 use crate::simulate::SimError;
-use engpass_model::wire::layers::{Layer, Wire};
 
 /// The closed books of one direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,13 +1,14 @@
 //! Lines that carry frames: each transmission is known when it begins, or before.
 
+use engpass_cells::Doing;
+use engpass_model::wire::ip::Fragments;
+use engpass_model::wire::layers::Change;
+
 use super::waits::{Sums, parts_of};
 use super::{Ledger, Line, User, put};
 use crate::simulate::datagrams::Datagram;
 use crate::simulate::frames::{FramePort, Told, Transmission};
 use crate::simulate::tally::Window;
-use engpass_cells::Doing;
-use engpass_model::wire::ip::Fragments;
-use engpass_model::wire::layers::Change;
 
 impl Ledger {
     /// Whether the line of `port` is to tell of every transmission: several senders use it, or it is booked later.

@@ -23,13 +23,13 @@ use std::collections::BTreeMap;
 
 use engpass_cells::{Cells, Doing, FrameId};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
+use engpass_model::wire::layers::{Change, Layer, Layers, Sum, Wire};
 
 use super::datagrams::Datagram;
 use super::tally::Window;
 pub use accounts::Accounts;
 use attribute::Reasons;
 pub use close::BookSeen;
-use engpass_model::wire::layers::{Change, Layer, Layers, Sum, Wire};
 pub(super) use later::{Arrivals, Later};
 pub(super) use load::{Cargo, Load};
 pub(super) use open::Opening;

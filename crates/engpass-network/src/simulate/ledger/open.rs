@@ -7,6 +7,7 @@ use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
 use engpass_model::wire::icmp;
 use engpass_model::wire::ip::UDP_HEADER_BYTES;
+use engpass_model::wire::layers::{Change, Layer, Wire};
 use engpass_testbed::topology::LinkEnds;
 use engpass_testbed::{Testbed, Topology};
 
@@ -21,7 +22,6 @@ use crate::simulate::host::Process;
 use crate::simulate::outside::Sender;
 use crate::simulate::tally::Window;
 use crate::simulate::tcp::Endpoint;
-use engpass_model::wire::layers::{Change, Layer, Wire};
 
 /// What the books must know of a network that is put together.
 pub(in crate::simulate) struct Opening<'a> {
