@@ -182,7 +182,8 @@ impl LinkBytes {
         let encapsulation = self.encapsulation(cell);
         let route = &self.topology.circuits[cell.circuit].route;
         let (first, last) = (route[0], route[route.len() - 1]);
-        let ends = [mac(port_of(&self.topology, &first)), mac(port_of(&self.topology, &last) ^ 1)];
+        let mac = |hop: &Hop| self.topology.hardware_address(port_of(&self.topology, hop));
+        let ends = [mac(&first), mac(&last.back())];
         let [source, destination] = if cell.forward { ends } else { [ends[1], ends[0]] };
         let macs = Macs { source, destination };
         match &cell.pdu {
@@ -215,7 +216,10 @@ impl LinkBytes {
                 let hop = next_hop(topology, packet, node).expect("a switch on the way hands frames on");
                 (node, at) = ends(port_of(topology, &hop));
             }
-            Macs { source: mac(packet.framed_at), destination: mac(at) }
+            Macs {
+                source: topology.hardware_address(packet.framed_at),
+                destination: topology.hardware_address(at),
+            }
         })
     }
 }
@@ -244,12 +248,6 @@ const VLAN: u16 = 1;
 fn port_of(topology: &Topology, hop: &Hop) -> usize {
     let LinkEnds { ends, .. } = &topology.links[hop.link];
     hop.link * 2 + usize::from(ends[0] != hop.from)
-}
-
-/// The address of a node at one end of a link: locally administered (IEEE 802 section 8.4), with the number of the end.
-fn mac(port: usize) -> [u8; 6] {
-    let [a, b, c, d] = (port as u32 + 1).to_be_bytes();
-    [0x02, 0x00, a, b, c, d]
 }
 
 /// The header of a cell. The circuits have the channels behind the reserved ones, the same on every link.

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use engpass_testbed::topology::{Hop, Leg, NodeId, NodeKind};
-use engpass_testbed::{Move, Spread, Stop, Topology};
+use engpass_testbed::topology::{Hop, Leg, NodeId};
+use engpass_testbed::{Move, Spread, Stop, Topology, choice};
 
 use super::ROUNDING;
 use super::demand::Builder;
@@ -20,9 +20,6 @@ impl Builder<'_> {
         let mut turns = BTreeMap::new();
         let own = |stop: &&Stop| stop.in_turns && stop.tunnels.is_empty();
         for (place, stop) in demand.lane.there.stops.iter().enumerate().filter(|(_, stop)| own(stop)) {
-            let NodeKind::Router(router) = self.topology.kind(stop.node) else {
-                unreachable!("only routers choose")
-            };
             let legs: Vec<Leg> = stop.onward.iter().filter_map(|onward| onward.by.leg()).collect();
             if !self.sharing.is_own_group(stop.node, &legs) {
                 continue;
@@ -33,11 +30,10 @@ impl Builder<'_> {
             if shortest <= 0.0 {
                 continue;
             }
-            let above = legs.iter().zip(&stop.onward).map(|(leg, onward)| {
-                let link = &self.topology.links[self.topology.first_hop(*leg).link].name;
-                let weight = f64::from(self.testbed.routers[router].ecmp.weight(link));
-                weight * (1.0 - onward.share) * longest
-            });
+            let members = choice(self.testbed, self.topology, stop.node, &legs).members;
+            let above = members.iter().zip(&stop.onward);
+            let above =
+                above.map(|(member, onward)| f64::from(member.weight) * (1.0 - onward.share) * longest);
             turns.insert(place, Turns { ratio: longest / shortest, above: above.collect() });
         }
         turns

@@ -139,10 +139,12 @@ impl<'a> Builder<'a> {
 
     /// Lines, token buckets, policers and shapers on the way. Generators are not shaped.
     pub(super) fn route(&mut self, demand: &mut Demand<'a>, unit: Unit, there: &There) {
-        let first = there.pieces.first().expect("a way has a link");
-        let layers = unit.on(first);
-        demand.weight = (layers.line() - layers.parts(Layer::Physical)) / layers.parts_per_bit();
-        demand.payload_bits = layers.parts(Layer::Payload) / layers.parts_per_bit();
+        // Several links where a bond is at the sender.
+        let first = there.pieces.iter().filter(|piece| piece.level == 0).map(|piece| unit.on(piece));
+        (demand.weight, demand.payload_bits) = first.fold((0.0, 0.0), |(weight, payload), layers| {
+            let own = (layers.line() - layers.parts(Layer::Physical)) / layers.parts_per_bit();
+            (weight + own, payload + layers.parts(Layer::Payload) / layers.parts_per_bit())
+        });
         for piece in &there.pieces {
             let cells = unit.need(demand, piece, |layers| layers.cells() as f64);
             self.police(demand, piece, false, cells);

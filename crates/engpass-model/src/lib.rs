@@ -6,9 +6,10 @@
 //!
 //! The folders follow a message on its way: [`source`] makes it, [`host`] pays for it, [`wire`] says how long it is at
 //! every layer, [`shape`] spaces its cells, [`discard`] and [`schedule`] decide for a queue of cells and [`queue`] for one
-//! of packets, [`forward`] chooses among ways, an [`event`] takes one away, and a [`tunnel`] is a way with headers of its
-//! own; [`tcp`] is a transport protocol, an endpoint at a time.
+//! of packets, [`forward`] chooses among ways, a [`bond`] among links, an [`event`] takes one away, and a [`tunnel`] is a way
+//! with headers of its own; [`tcp`] is a transport protocol, an endpoint at a time.
 
+pub mod bond;
 pub mod circuit;
 pub mod complaint;
 pub mod discard;

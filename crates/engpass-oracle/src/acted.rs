@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engpass_model::bond::BondMode;
 use engpass_model::forward::Ecmp;
 use engpass_testbed::topology::{NodeId, NodeKind};
 
@@ -59,6 +60,18 @@ pub enum Mechanism {
     NestedTunnel,
     /// A policy has chosen for an outer packet.
     TunnelChoice,
+    /// The hash of a bond has sent packets on different members.
+    BondHash,
+    /// A bond has sent packets on its members in turns.
+    BondTurns,
+    /// Another member of a bond has taken the place of the active one, and carried packets.
+    Failover,
+    /// A bond of a switch has sent packets on different members.
+    SwitchBond,
+    /// The other end of a bond has followed it to another member.
+    FollowsBond,
+    /// A bond has found that a member is down or up.
+    BondMonitor,
 }
 
 impl Mechanism {
@@ -88,6 +101,12 @@ impl Mechanism {
             Self::ReassemblyMemory => "reassembly memory",
             Self::NestedTunnel => "tunnel in a tunnel",
             Self::TunnelChoice => "choice for an outer packet",
+            Self::BondHash => "bond by hash",
+            Self::BondTurns => "bond in turns",
+            Self::Failover => "failover of a bond",
+            Self::SwitchBond => "bond of a switch",
+            Self::FollowsBond => "a switch followed a bond",
+            Self::BondMonitor => "a bond saw a member change",
         }
     }
 }
@@ -121,6 +140,11 @@ impl Acted {
         self.unseen.insert(line, event);
     }
 
+    /// A member of a group is chosen at a node.
+    pub(crate) fn chooses(&mut self, node: NodeId, group: &[Out], member: usize) {
+        self.chosen.entry((node, group.to_vec())).or_default().insert(member);
+    }
+
     /// A fragment of a datagram leaves a node.
     pub(crate) fn fragment_leaves(&mut self, node: NodeId, datagram: usize, out: Out) {
         let legs = self.fragments.entry((node, datagram)).or_default();
@@ -135,14 +159,27 @@ impl Engine<'_> {
     /// What has acted in the run so far.
     pub fn acted(&self) -> BTreeSet<Mechanism> {
         let mut mechanisms = self.acted.mechanisms.clone();
-        for ((node, _), members) in &self.acted.chosen {
-            if members.len() > 1
-                && let NodeKind::Router(router) = kind(&self.topology, *node)
-            {
-                mechanisms.insert(match &self.testbed.routers[router].ecmp {
-                    Ecmp::Hash(_) => Mechanism::Hash,
-                    _ => Mechanism::RoundRobin,
-                });
+        for ((node, group), _) in self.acted.chosen.iter().filter(|(_, members)| members.len() > 1) {
+            match (kind(&self.topology, *node), self.bond_on(group[0])) {
+                (NodeKind::Router(router), None) => {
+                    mechanisms.insert(match &self.testbed.routers[router].ecmp {
+                        Ecmp::Hash(_) => Mechanism::Hash,
+                        _ => Mechanism::RoundRobin,
+                    });
+                }
+                (_, Some(bond)) => {
+                    let path = &self.topology.bonds[bond];
+                    mechanisms.insert(match path.config.mode {
+                        _ if path.node != *node => Mechanism::FollowsBond,
+                        BondMode::Hash(_) => Mechanism::BondHash,
+                        BondMode::RoundRobin(_) => Mechanism::BondTurns,
+                        BondMode::ActiveBackup(_) => Mechanism::Failover,
+                    });
+                    if matches!(kind(&self.topology, path.node), NodeKind::Switch(_)) {
+                        mechanisms.insert(Mechanism::SwitchBond);
+                    }
+                }
+                _ => {}
             }
         }
         let outages = (0..self.sources.len()).filter_map(|flow| self.outage_of(flow, self.end()));
@@ -163,7 +200,7 @@ impl Engine<'_> {
         member: usize,
         by_equal_weights: usize,
     ) {
-        self.acted.chosen.entry((router, group.to_vec())).or_default().insert(member);
+        self.acted.chooses(router, group, member);
         if member != by_equal_weights {
             self.acted.note(Mechanism::Weights);
         }

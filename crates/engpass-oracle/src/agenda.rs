@@ -12,6 +12,8 @@ pub(crate) enum Group {
     TransmissionEnds,
     /// Links go down and come up, in the order of the events in the file.
     LinkChanges,
+    /// Bonds look at the carriers of their members, in the order of the file.
+    BondLooks,
     /// Cells and frames arrive at switches, routers and hosts, in the order of the links.
     Arrives,
     /// Routers are done with packets.
@@ -50,6 +52,8 @@ pub(crate) enum Event {
     FrameEnds(LineId),
     /// An event of the file happens.
     LinkChanges { event: usize, down: bool },
+    /// A bond looks at the carriers of its members.
+    BondLooks { bond: usize },
     /// A cell is, whole, at the far end of a line.
     CellArrives(LineId, Cell),
     /// A packet is, whole, at the far end of a line.

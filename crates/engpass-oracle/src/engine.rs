@@ -15,6 +15,7 @@ use engpass_testbed::{Testbed, Topology};
 
 use crate::acted::Acted;
 use crate::agenda::{Agenda, Event, Group, Sender};
+use crate::bond::BondState;
 use crate::books::Books;
 use crate::cell::{Cell, LineId, Vc, vc_index, vcs};
 use crate::cpu::Cpu;
@@ -88,6 +89,9 @@ pub struct Engine<'a> {
     /// By router and group, how many turns were taken.
     pub(crate) turns: BTreeMap<(NodeId, Vec<Out>), u64>,
     pub(crate) outages: Outages,
+    pub(crate) bonds: Vec<BondState>,
+    /// By sender, on what leg the packet leaves its host that it has ready.
+    pub(crate) chosen: BTreeMap<usize, Out>,
     pub(crate) acted: Acted,
     pub(crate) seed: u64,
     /// At both ends of all links; only those at hosts are used.
@@ -146,6 +150,8 @@ impl<'a> Engine<'a> {
             flushed: BTreeMap::new(),
             turns: BTreeMap::new(),
             outages: Outages::default(),
+            bonds: topology.bonds.iter().map(BondState::new).collect(),
+            chosen: BTreeMap::new(),
             acted: Acted::default(),
             seed,
             nics: topology.links.iter().map(|_| <[Nic; 2]>::default()).collect(),
@@ -273,6 +279,7 @@ impl<'a> Engine<'a> {
             Event::CellArrives(line, cell) => self.cell_arrives(now, line, cell),
             Event::FrameArrives { line, flying } => self.frame_arrives(now, line, flying),
             Event::LinkChanges { event, down } => self.link_changes(now, event, down),
+            Event::BondLooks { bond } => self.bond_looks(now, bond),
             Event::RouterDone { router } => self.router_done(now, router),
             Event::MessageBegins { router, packet } => self.comes_to_engine(now, router, packet),
             Event::TunnelGivesUp { of } => self.tunnel_gives_up(now, of),

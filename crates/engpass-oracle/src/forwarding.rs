@@ -1,7 +1,7 @@
 //! Routers that choose among equally short ways (docs/model.md, "Forwarding").
 
 use engpass_model::forward::hash::hash32;
-use engpass_model::forward::{Ecmp, Hash, HashFields, Heads, RoundRobin};
+use engpass_model::forward::{Ecmp, Hash, HashFields, Heads, RoundRobin, View};
 use engpass_testbed::topology::{NodeId, NodeKind};
 
 use crate::acted::Mechanism;
@@ -47,15 +47,17 @@ impl Engine<'_> {
         if group.len() == 1 {
             return group[0];
         }
-        let up: Vec<bool> = group.iter().map(|out| self.is_seen_up(*out)).collect();
-        let (fragment, datagram) = (self.is_fragment(packet), this.datagram);
-        let heads = match this.carries {
-            Some(of) => self.outer_heads(of.tunnel),
-            None => self.heads_of(this.discipline_flow as usize),
-        };
-        if this.carries.is_some() {
+        let (way, datagram, framed_at, is_outer) =
+            (this.way, this.datagram, this.framed_at, this.carries.is_some());
+        let (fragment, heads) = (self.is_fragment(packet), self.heads_shown(packet));
+        if is_outer {
             self.acted.note(Mechanism::TunnelChoice);
         }
+        if let Some(bond) = self.bond_on(group[0]) {
+            let macs = self.macs(way, framed_at.expect("a host or router has sent it"), group[0]);
+            return self.leaves_by_bond(node, bond, &group, &View { heads: &heads, fragment, macs });
+        }
+        let up: Vec<bool> = group.iter().map(|out| self.is_seen_up(*out)).collect();
         let shares = self.shares(&group, &up);
         let equal: Shares = shares.iter().map(|(member, _)| (*member, 1)).collect();
         let turn = self.turns.get(&(node, group.clone())).copied().unwrap_or(0);

@@ -189,6 +189,10 @@ impl Engine<'_> {
         }
         let mut view = self.view(now, line, packet);
         *self.entered.entry(line).or_default() += 1;
+        if !matches!(kind(&self.topology, self.topology.links[line.link].ends[line.end]), NodeKind::Switch(_))
+        {
+            self.packets[packet].framed_at = Some(line);
+        }
         let this = self.frame_lines.get_mut(&line).expect("the link carries frames");
         let mut dropped = Dropped::new();
         let found = Length::of(&this.held);

@@ -130,6 +130,7 @@ impl Engine<'_> {
             ttl: 0,
             priority: 0,
             came_by: None,
+            framed_at: None,
             ect: false,
             ce: false,
             cells: 1,

@@ -137,6 +137,7 @@ impl Engine<'_> {
             emitted: None,
             room: 0,
             came_by: None,
+            framed_at: None,
         });
         let position = came_by.map(LineId::position).expect("a line has brought it to the router");
         let begins = Event::MessageBegins { router, packet: self.packets.len() - 1 };

@@ -8,6 +8,8 @@ mod accounts;
 pub mod acted;
 mod agenda;
 mod arrivals;
+mod bond;
+mod bonds;
 mod books;
 pub mod cell;
 mod check;

@@ -150,10 +150,11 @@ impl Engine<'_> {
             emitted: None,
             room,
             came_by: None,
+            framed_at: None,
         }
     }
 
-    fn packet_in_work(&mut self, sender: Sender) -> Packet {
+    pub(crate) fn packet_in_work(&mut self, sender: Sender) -> Packet {
         match sender {
             Sender::Process(flow) => self.fragment_in_work(flow),
             Sender::Endpoint(endpoint) => self.segment_in_work(endpoint),
@@ -162,8 +163,9 @@ impl Engine<'_> {
 
     /// A sender has a packet to hand over: at once if it has room, else it waits behind those who wait.
     pub(crate) fn packet_handed(&mut self, now: u64, sender: Sender) {
-        let way = self.packet_in_work(sender).way;
-        let nic = self.nic_of(way);
+        let out = self.leaves_host(sender);
+        self.chosen.insert(self.sender_number(sender), out);
+        let nic = self.first_line(out);
         self.nic(nic).waiting.push_back(sender);
         if self.nic(nic).waiting.len() == 1 {
             self.serve_waiting(now, nic);
@@ -188,7 +190,7 @@ impl Engine<'_> {
         self.history(sender).enters_nic();
         self.look_again(now, nic);
         let number = self.packets.len();
-        let first = self.ways[packet.way].first;
+        let first = self.chosen[&self.sender_number(sender)];
         self.packets.push(packet);
         match first {
             Out::Circuit(vc) => self.hand_to_shaper(now, vc, number),

@@ -95,13 +95,15 @@ impl Engine<'_> {
     pub(crate) fn link_changes(&mut self, now: u64, event: usize, down: bool) {
         let link = self.topology.events[event].link;
         let ends = [0, 1].map(|end| LineId { link, end });
-        for line in ends.into_iter().filter(|line| self.topology.events[event].seen_by[line.end]) {
+        let seen_by = self.topology.events[event].seen_by;
+        for line in ends.into_iter().filter(|line| seen_by[line.end]) {
             if down {
                 self.outages.seen_down.insert(line);
                 self.acted.hides(line, event);
             } else {
                 self.outages.seen_down.remove(&line);
             }
+            self.bonds_see(now, line);
         }
         match (down, self.outages.down.get(&link).copied()) {
             (true, None) => {
@@ -148,7 +150,8 @@ impl Engine<'_> {
         };
         let start = start.map_or(0, |start| start.0);
         let until = stop.map_or(at, |stop| stop.0.min(at));
-        (!self.topology.events.is_empty()).then(|| self.ledger.outage(flow, start, until))
+        let noted = !self.topology.events.is_empty() && !self.generates(flow);
+        noted.then(|| self.ledger.outage(flow, start, until))
     }
 
     /// A line that is down loses a packet, or one that was.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engpass_model::tunnel::{Fragment, TunnelHeader};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_testbed::Testbed;
-use engpass_testbed::topology::{CircuitPath, Fan, Hop, LinkEnds, NodeId, TunnelPath, TunnelWay};
+use engpass_testbed::topology::{BondPath, CircuitPath, Fan, Hop, LinkEnds, NodeId, TunnelPath, TunnelWay};
 
 use crate::routing::Network;
 
@@ -27,6 +27,7 @@ pub(crate) fn tunnels(
     testbed: &Testbed,
     links: &[LinkEnds],
     circuits: &[CircuitPath],
+    bonds: &[BondPath],
     node: impl Fn(&str) -> NodeId,
 ) -> Vec<TunnelPath> {
     let mut known: BTreeMap<usize, TunnelPath> = BTreeMap::new();
@@ -40,7 +41,7 @@ pub(crate) fn tunnels(
             let is_up = config.up && over.is_none_or(|over| known[&over].is_up);
             let depth = 1 + over.map_or(0, |over| known[&over].depth);
             let tunnels = over.map(|over| (over, &known[&over])).into_iter().collect();
-            let network = Network { testbed, links, circuits, tunnels };
+            let network = Network { testbed, links, circuits, tunnels, bonds };
             let ends = [node(&config.ends[0]), node(&config.ends[1])];
             let ways = network.outer_ways(ends);
             let legs = ways.iter().flat_map(|way| &way.fan.at).flat_map(|(_, legs)| legs);

@@ -42,6 +42,8 @@ pub(crate) struct Packet {
     pub(crate) room: u64,
     /// The line that has brought it to the last router.
     pub(crate) came_by: Option<LineId>,
+    /// The line on which the last host or router has sent it.
+    pub(crate) framed_at: Option<LineId>,
 }
 
 impl Packet {
@@ -175,7 +177,7 @@ impl Engine<'_> {
 
     /// Whether an event may change what the node at which a leg begins sees of it.
     pub(crate) fn event_may_change(&self, out: Out) -> bool {
-        !matches!(out, Out::Tunnel(_)) && self.event_may_change_line(self.first_line(out))
+        !matches!(out, Out::Tunnel(_)) && self.event_may_change_line(self.seen_line(out))
     }
 
     /// The node to which a leg leads.

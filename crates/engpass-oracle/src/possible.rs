@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engpass_model::forward::Heads;
+use engpass_model::forward::{Heads, View};
 use engpass_model::source::Traffic;
 use engpass_model::source::poisson::Sizes;
 use engpass_model::wire::icmp::LONGEST;
@@ -51,6 +51,8 @@ struct Place {
     fragment: bool,
     /// The directions of tunnels that it is in, in the order in which it entered them.
     tunnels: Vec<usize>,
+    /// At a switch, the line on which the last host or router has sent it.
+    framed_at: Option<LineId>,
 }
 
 impl Engine<'_> {
@@ -93,7 +95,10 @@ impl Engine<'_> {
     }
 
     fn possible_of(&self, stream: &Stream) -> Possible {
-        let (start, to) = (Place { node: stream.from, fragment: stream.cut, tunnels: Vec::new() }, stream.to);
+        let (start, to) = (
+            Place { node: stream.from, fragment: stream.cut, tunnels: Vec::new(), framed_at: None },
+            stream.to,
+        );
         // All steps that a packet may take, as far as they lead to the end: all of them do.
         let mut steps: BTreeMap<Place, Vec<(Out, Place)>> = BTreeMap::new();
         let (mut come_to, mut outs) = (vec![(None, start.clone())], Vec::new());
@@ -130,13 +135,16 @@ impl Engine<'_> {
             None => (stream.way, stream.heads, stream.known),
         };
         let mut group = self.group_at(way, place.node);
-        if group.len() > 1
-            && known
-            && !group.iter().any(|out| self.event_may_change(*out))
-            && let shares = self.shares(&group, &vec![true; group.len()])
-            && let Some(member) = self.hashed(group[0], &shares, &heads, place.fragment)
-        {
-            group = vec![group[member]];
+        if group.len() > 1 && known && !group.iter().any(|out| self.event_may_change(*out)) {
+            let member = if let Some(bond) = self.bond_on(group[0]) {
+                let framed_at = place.framed_at.unwrap_or_else(|| self.first_line(group[0]));
+                let macs = self.macs(way, framed_at, group[0]);
+                self.bonded(bond, &group, &View { heads: &heads, fragment: place.fragment, macs }, None)
+            } else {
+                let shares = self.shares(&group, &vec![true; group.len()]);
+                self.hashed(group[0], &shares, &heads, place.fragment)
+            };
+            group = member.map_or(group.clone(), |member| vec![group[member]]);
         }
         let cuts =
             place.tunnels.is_empty() && matches!(kind(&self.topology, place.node), NodeKind::Router(_));
@@ -149,6 +157,12 @@ impl Engine<'_> {
                 return self.steps_from(&next, stream);
             }
             next.node = self.end_of(out);
+            let here = kind(&self.topology, place.node);
+            next.framed_at = match (kind(&self.topology, next.node), here) {
+                (NodeKind::Switch(_), NodeKind::Switch(_)) => place.framed_at,
+                (NodeKind::Switch(_), _) => Some(self.first_line(out)),
+                _ => None,
+            };
             while next.tunnels.last().is_some_and(|tunnel| self.tunnels[*tunnel].to == next.node) {
                 next.tunnels.pop();
             }

@@ -10,10 +10,11 @@ use engpass_model::time::{Pace, Time};
 use engpass_model::unit::{Basis, FramedRate, Share};
 use engpass_model::wire::{Encapsulation, Framing};
 use engpass_testbed::topology::{
-    CircuitPath, EventPath, Fan, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, TunnelPath,
+    BondPath, CircuitPath, EventPath, Fan, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, TunnelPath,
 };
 use engpass_testbed::{Testbed, Topology};
 
+use crate::bond::bonds;
 use crate::outer_ways::tunnels;
 use crate::rate;
 use crate::routing::Network;
@@ -87,7 +88,8 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             route,
         });
     }
-    let tunnels = tunnels(testbed, &links, &circuits, node);
+    let bonds = bonds(testbed, &links, node);
+    let tunnels = tunnels(testbed, &links, &circuits, &bonds, node);
     let mut flows = Vec::new();
     for (name, traffic) in &testbed.traffic {
         let (from, to) = traffic.ends();
@@ -113,7 +115,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
         let index = |named: &String| testbed.circuits.get_index_of(named).expect("a circuit of the testbed");
         let circuit = match (named, rate) {
             (Some(named), None) if !joins(&testbed.circuits[named]) => {
-                let network = network(testbed, &links, &circuits, &tunnels);
+                let network = network(testbed, &links, &circuits, &tunnels, &bonds);
                 let legs = network.path_over(index(named), node(from), node(to));
                 flows.push(over_legs(&network, name, legs, None));
                 continue;
@@ -122,7 +124,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             (None, None) => match testbed.circuits.values().position(joins) {
                 Some(circuit) => circuit,
                 None => {
-                    let network = network(testbed, &links, &circuits, &tunnels);
+                    let network = network(testbed, &links, &circuits, &tunnels, &bonds);
                     let ends = (node(from), node(to));
                     let (legs, fans) = (network.path(ends.0, ends.1), network.fans(ends.0, ends.1));
                     flows.push(over_legs(&network, name, legs, fans));
@@ -170,7 +172,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             cells,
         });
     }
-    let network = network(testbed, &links, &circuits, &tunnels);
+    let network = network(testbed, &links, &circuits, &tunnels, &bonds);
     for (flow, traffic) in flows.iter_mut().zip(testbed.traffic.values()) {
         if network.discovers(traffic, flow.from) {
             flow.discovers_mtu = true;
@@ -187,7 +189,17 @@ pub fn resolve(testbed: &Testbed) -> Topology {
     }
     let events = testbed.events.iter().map(|(name, config)| event(&links, &nodes, name, &config.target));
     let events = events.collect();
-    Topology { hosts, switches: testbed.switches.len(), nodes, links, circuits, tunnels, flows, events }
+    Topology {
+        hosts,
+        switches: testbed.switches.len(),
+        nodes,
+        links,
+        circuits,
+        tunnels,
+        bonds,
+        flows,
+        events,
+    }
 }
 
 /// What an event changes: a link that both ends see, or `NODE/LINK`, an interface.
@@ -222,9 +234,10 @@ fn network<'a>(
     links: &'a [LinkEnds],
     circuits: &'a [CircuitPath],
     tunnels: &'a [TunnelPath],
+    bonds: &'a [BondPath],
 ) -> Network<'a> {
     let tunnels = tunnels.iter().enumerate().filter(|(_, path)| path.is_up).collect();
-    Network { testbed, links, circuits: &circuits[..testbed.circuits.len()], tunnels }
+    Network { testbed, links, circuits: &circuits[..testbed.circuits.len()], tunnels, bonds }
 }
 
 /// The path of a flow over these legs, or where a policy chooses, over any of these fans. Where one chooses for outer packets only, each fan has one way.

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use engpass_model::forward::Ecmp;
 use engpass_model::switch::Switch;
 use engpass_testbed::Testbed;
-use engpass_testbed::topology::{CircuitPath, Fan, Hop, Leg, LinkEnds, NodeId, TunnelPath};
+use engpass_testbed::topology::{BondPath, CircuitPath, Fan, Hop, Leg, LinkEnds, NodeId, TunnelPath};
 
+use crate::bond::bond_of;
 use crate::cell::turned;
 use crate::packet::leg_back;
 
@@ -18,6 +19,7 @@ pub(crate) struct Network<'a> {
     pub(crate) circuits: &'a [CircuitPath],
     /// By their places in the file: for outer packets only the one that carries them, if one does.
     pub(crate) tunnels: BTreeMap<usize, &'a TunnelPath>,
+    pub(crate) bonds: &'a [BondPath],
 }
 
 /// How long a way is: links, and tunnels as a negative number. The least is the best.
@@ -143,7 +145,7 @@ impl Network<'_> {
     pub(crate) fn path(&self, from: NodeId, to: NodeId) -> Vec<Leg> {
         let (mut legs, mut node) = (Vec::new(), from);
         while node != to {
-            let (leg, next) = self.group(node, to)[0];
+            let (leg, next) = self.taken(node, to)[0];
             legs.push(leg);
             node = next;
         }
@@ -185,6 +187,20 @@ impl Network<'_> {
         router.is_some_and(|router| !matches!(self.testbed.routers[router].ecmp, Ecmp::First(_)))
     }
 
+    /// The legs that packets take from a node: all of a group where a router's policy chooses, all members of a bond where that chooses, and else the
+    /// first leg.
+    fn taken(&self, node: NodeId, to: NodeId) -> Vec<(Leg, NodeId)> {
+        let group = self.group(node, to);
+        if self.chooses(node) {
+            return group;
+        }
+        let Some(first) = group.first() else { return Vec::new() };
+        let (Leg::Link(hop), to) = *first else { return vec![*first] };
+        let Some(bond) = bond_of(self.bonds, self.links, node, hop.link) else { return vec![*first] };
+        let links = self.bonds[bond].links.iter();
+        links.map(|link| (Leg::Link(Hop { link: *link, from: node, to }), to)).collect()
+    }
+
     /// What each node that packets may come to knows of their way.
     pub(crate) fn fan(&self, from: NodeId, to: NodeId) -> Fan {
         let mut at = BTreeMap::new();
@@ -193,10 +209,7 @@ impl Network<'_> {
             if node == to || at.contains_key(&node) {
                 continue;
             }
-            let mut group = self.group(node, to);
-            if !self.chooses(node) {
-                group.truncate(1);
-            }
+            let group = self.taken(node, to);
             come_to.extend(group.iter().map(|(_, next)| *next));
             at.insert(node, group.into_iter().map(|(leg, _)| leg).collect());
         }

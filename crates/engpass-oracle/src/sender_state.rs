@@ -189,7 +189,8 @@ impl Engine<'_> {
             Sender::Process(flow) => way_index(flow, false),
             Sender::Endpoint(endpoint) => self.endpoints[endpoint].way(),
         };
-        if self.waits_for_nic(self.nic_of(way), sender) {
+        let chosen = self.chosen.get(&self.sender_number(sender));
+        if self.waits_for_nic(chosen.map_or_else(|| self.nic_of(way), |out| self.first_line(*out)), sender) {
             return SenderState::NicBuffer;
         }
         match sender {

@@ -498,6 +498,7 @@ fn whole(draft: &Draft, name: &str) -> Option<Testbed> {
         links: all(&draft.links)?,
         circuits: all(&draft.circuits)?,
         tunnels: all(&draft.tunnels)?,
+        bonds: all(&draft.bonds)?,
         traffic: all(&draft.traffic)?,
         events: all(&draft.events)?,
         run: draft.run.clone()?,

@@ -1,5 +1,6 @@
 //! The catalogue: every kind of component with its keys, for the reference and for `engpass catalogue`.
 
+use engpass_model::bond::BondMode;
 use engpass_model::discard::Discard;
 use engpass_model::forward::Ecmp;
 use engpass_model::queue::Queue;
@@ -34,12 +35,14 @@ pub fn catalogue() -> Value {
             single("link", &SHAPES.link),
             single("circuit", &SHAPES.circuit),
             single("tunnel", &SHAPES.tunnel),
+            single("bond", &SHAPES.bond),
             family(Traffic::FAMILY, "[traffic.NAME]", tables(&SHAPES.traffic)),
             single("event", &SHAPES.event),
             nested(Discard::FAMILY, "`discard` of a switch", Discard::listing(&mut generator())),
             nested(Schedule::FAMILY, "`schedule` of a switch", Schedule::listing(&mut generator())),
             nested(Queue::FAMILY, "`queue` of a switch, router or link", Queue::listing(&mut generator())),
             nested(Ecmp::FAMILY, "`ecmp` of a router", Ecmp::listing(&mut generator())),
+            nested(BondMode::FAMILY, "`mode` of a bond", BondMode::listing(&mut generator())),
             nested(TunnelHeader::FAMILY, "`header` of a tunnel", TunnelHeader::listing(&mut generator())),
             family("run", "[run]", [("run", &SHAPES.run)]),
         ],

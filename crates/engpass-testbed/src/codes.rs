@@ -35,6 +35,8 @@ pub const CODES: &[(&str, &str)] = &[
     ("tunnel-mtu", "a tunnel whose packets do not fit the links on its way"),
     ("reassembly-memory", "memory at the end of a tunnel that holds no fragmented packet"),
     ("wrong-tunnel", "a tunnel that is not on the way of what it is to carry"),
+    ("wrong-bond", "a bond whose links cannot be one interface, or whose other end does not go with it"),
+    ("one-sided-bond", "a bond at one end of its links only"),
     ("black-hole", "too long packets that a router drops without an ICMP message"),
     ("not-atm", "cells where there is no ATM"),
     ("no-circuit", "datagrams across ATM without a circuit"),

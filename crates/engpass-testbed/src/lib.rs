@@ -6,6 +6,7 @@
 //! wrong on the way becomes a [`Diagnostic`] and the way goes on, so that one pass finds everything.
 
 mod amount;
+mod bonds;
 mod campaign;
 mod catalogue;
 mod check;
@@ -43,7 +44,10 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use drawing::{Drawing, drawing};
 pub use events::{Change, EventChanges, changes, changes_by_event};
 pub use plan::{PointPlan, plan};
-pub use route::{Gateway, Lane, Move, NextHop, Onward, Spread, Stop, heads, icmp_heads, lanes, tunnel_heads};
+pub use route::{
+    Choice, Gateway, Lane, Move, NextHop, Onward, Spread, Stop, choice, heads, icmp_heads, lanes, macs,
+    tunnel_heads,
+};
 pub use schema::{plan_schema, schema};
 pub use source::{MAX_TEXT, Source};
 pub use sweep::{Axis, AxisValue, MAX_VALUES};

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use engpass_model::bond::Bond;
 use engpass_model::circuit::Circuit;
 use engpass_model::event::Event;
 use engpass_model::host::Host;
@@ -35,6 +36,7 @@ pub(crate) const TOP: &[&str] = &[
     "link",
     "circuit",
     "tunnel",
+    "bond",
     "traffic",
     "event",
     "run",
@@ -43,7 +45,7 @@ pub(crate) const TOP: &[&str] = &[
 ];
 /// Tables of named components.
 pub(crate) const FAMILIES: &[&str] =
-    &["host", "switch", "router", "link", "circuit", "tunnel", "traffic", "event"];
+    &["host", "switch", "router", "link", "circuit", "tunnel", "bond", "traffic", "event"];
 
 /// A testbed as far as it could be read: `None` for what is wrong as a whole. Of the others single values may be wrong;
 /// such a value is left out, or an example stands for it, and [`Faulty`](crate::faulty::Faulty) knows it.
@@ -57,6 +59,7 @@ pub(crate) struct Draft {
     pub(crate) links: IndexMap<String, Option<Link>>,
     pub(crate) circuits: IndexMap<String, Option<Circuit>>,
     pub(crate) tunnels: IndexMap<String, Option<Tunnel>>,
+    pub(crate) bonds: IndexMap<String, Option<Bond>>,
     pub(crate) traffic: IndexMap<String, Option<Traffic>>,
     pub(crate) events: IndexMap<String, Option<Event>>,
     pub(crate) run: Option<Run>,
@@ -120,6 +123,11 @@ pub(crate) fn read(tree: &Node, found: &mut Findings) -> Draft {
             "tunnel" => {
                 draft.tunnels = family(key, entry, found, &mut |path, entry, found| {
                     component(path, entry, found, &SHAPES.tunnel, None, &|table| Tunnel::deserialize(table))
+                })
+            }
+            "bond" => {
+                draft.bonds = family(key, entry, found, &mut |path, entry, found| {
+                    component(path, entry, found, &SHAPES.bond, None, &|table| Bond::deserialize(table))
                 })
             }
             "switch" => {

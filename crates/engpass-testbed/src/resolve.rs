@@ -15,8 +15,8 @@ use crate::read::Draft;
 use crate::route::{Graph, Passage, Reach, Ways, narrowest};
 use crate::spare::{Shown, is_answered};
 use crate::topology::{
-    CircuitPath, EventPath, Fan, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, Topology, TunnelPath,
-    reversed,
+    BondPath, CircuitPath, EventPath, Fan, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, Topology,
+    TunnelPath, reversed,
 };
 use crate::tree::Node;
 
@@ -41,6 +41,7 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
         checker,
         circuits: Vec::new(),
         tunnels: Vec::new(),
+        bonds: Vec::new(),
         shown: Shown::default(),
     };
     let declared: Vec<Option<CircuitPath>> =
@@ -48,12 +49,15 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
     let complete = declared.iter().all(Option::is_some);
     // A circuit or tunnel that is not in order keeps its index, so that the others keep theirs.
     resolver.circuits = declared;
+    resolver.resolve_bonds();
+    let complete = complete && resolver.bonds.iter().all(Option::is_some);
     resolver.resolve_tunnels();
     let complete = complete && resolver.tunnels.iter().all(Option::is_some);
     let passages = (0..nodes.len()).map(|node| resolver.passage(node)).collect();
+    let bonds: Vec<BondPath> = resolver.bonds.iter().flatten().cloned().collect();
     let tunnels = resolver.tunnels.iter().enumerate();
     let tunnels = tunnels.filter_map(|(index, path)| Some((index, path.as_ref().filter(|path| path.is_up)?)));
-    resolver.ways = Ways::new(passages, &links, &resolver.circuits, tunnels);
+    resolver.ways = Ways::new(passages, &links, &resolver.circuits, tunnels).with_bonds(&bonds);
     let mut sources = 0;
     let flow = |(name, traffic): (&String, &Option<Traffic>)| {
         let traffic = traffic.as_ref()?;
@@ -81,6 +85,7 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
         links,
         circuits,
         tunnels,
+        bonds,
         flows,
         events,
     })
@@ -98,6 +103,7 @@ pub(crate) struct Resolver<'a> {
     pub(crate) checker: Checker<'a>,
     pub(crate) circuits: Vec<Option<CircuitPath>>,
     pub(crate) tunnels: Vec<Option<TunnelPath>>,
+    pub(crate) bonds: Vec<Option<BondPath>>,
     pub(crate) shown: Shown,
 }
 

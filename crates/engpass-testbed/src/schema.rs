@@ -1,5 +1,6 @@
 //! The JSON Schema of a testbed file, for editors and for the Python types.
 
+use engpass_model::bond::Bond;
 use engpass_model::circuit::Circuit;
 use engpass_model::event::Event;
 use engpass_model::family::Listing;
@@ -32,6 +33,7 @@ pub fn schema() -> Value {
     let link = component::<Link>(&mut generator);
     let circuit = component::<Circuit>(&mut generator);
     let tunnel = component::<Tunnel>(&mut generator);
+    let bond = component::<Bond>(&mut generator);
     let event = component::<Event>(&mut generator);
     let run = component::<Run>(&mut generator);
     let switch = by_kind(Switch::listing(&mut generator));
@@ -52,6 +54,7 @@ pub fn schema() -> Value {
             "link": named("Links by name.", link),
             "circuit": named("Circuits by name.", circuit),
             "tunnel": named("Tunnels by name.", tunnel),
+            "bond": named("Bonds by name.", bond),
             "traffic": named("Traffic by name.", traffic),
             "event": named("Events by name.", event),
             "run": run,

@@ -4,6 +4,7 @@ use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use engpass_model::bond::Bond;
 use engpass_model::circuit::Circuit;
 use engpass_model::event::Event;
 use engpass_model::family::Listing;
@@ -31,6 +32,7 @@ pub(crate) struct Shapes {
     pub(crate) link: Json,
     pub(crate) circuit: Json,
     pub(crate) tunnel: Json,
+    pub(crate) bond: Json,
     pub(crate) event: Json,
     pub(crate) run: Json,
     pub(crate) switch: IndexMap<&'static str, Json>,
@@ -50,6 +52,7 @@ impl Shapes {
             "link" => return Some((&self.link, None)),
             "circuit" => return Some((&self.circuit, None)),
             "tunnel" => return Some((&self.tunnel, None)),
+            "bond" => return Some((&self.bond, None)),
             "event" => return Some((&self.event, None)),
             "run" => return Some((&self.run, None)),
             "switch" => (&self.switch, of_kind(&self.switch)?),
@@ -84,6 +87,7 @@ pub(crate) static SHAPES: LazyLock<Shapes> = LazyLock::new(|| Shapes {
     link: of::<Link>(),
     circuit: of::<Circuit>(),
     tunnel: of::<Tunnel>(),
+    bond: of::<Bond>(),
     event: of::<Event>(),
     run: of::<Run>(),
     switch: kinds(Switch::listing(&mut generator())),

@@ -66,7 +66,21 @@ impl Resolver<'_> {
                 self.policy_without_choice(node);
             }
         }
+        self.bonds_without_traffic(&shown);
         self.events_without_effect(events, &shown);
+    }
+
+    fn bonds_without_traffic(&mut self, shown: &Shown) {
+        let used =
+            |link: usize| shown.taken.iter().any(|leg| matches!(leg, Leg::Link(hop) if hop.link == link));
+        let idle = self.bonds.iter().flatten().filter(|bond| !bond.links.iter().any(|link| used(*link)));
+        for name in idle.map(|bond| bond.name.clone()).collect::<Vec<_>>() {
+            let message =
+                format!("bond `{name}` carries nothing: no traffic has a shortest way over its links");
+            let help = "let traffic cross its links, or take it out";
+            let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("");
+            self.checker.report_key(&["bond", &name], found);
+        }
     }
 
     /// What packets take in the tunnels that they take. Warns of tunnels that none takes.

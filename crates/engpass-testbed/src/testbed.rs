@@ -1,5 +1,6 @@
 //! A testbed: what one file, one variant and one point of its sweep describe.
 
+use engpass_model::bond::Bond;
 use engpass_model::circuit::Circuit;
 use engpass_model::event::Event;
 use engpass_model::host::Host;
@@ -32,6 +33,8 @@ pub struct Testbed {
     pub circuits: IndexMap<String, Circuit>,
     /// Tunnels by name.
     pub tunnels: IndexMap<String, Tunnel>,
+    /// Bonds by name.
+    pub bonds: IndexMap<String, Bond>,
     /// Traffic by name.
     pub traffic: IndexMap<String, Traffic>,
     /// Events by name.

@@ -1,5 +1,6 @@
 //! A testbed resolved: names are indices, circuits have routes, rates are paces.
 
+use engpass_model::bond::Bond;
 use engpass_model::circuit::Category;
 use engpass_model::queue::Queue;
 use engpass_model::shape::PolicingAction;
@@ -40,6 +41,8 @@ pub struct Topology {
     pub circuits: Vec<CircuitPath>,
     /// Tunnels, in the order of the file.
     pub tunnels: Vec<TunnelPath>,
+    /// Bonds that are up, in the order of the file.
+    pub bonds: Vec<BondPath>,
     /// One path for each traffic table, in the order of the file.
     pub flows: Vec<FlowPath>,
     /// Events, in the order of the file.
@@ -79,13 +82,38 @@ impl Topology {
 
     /// Whether events change what a node sees of the link on which a leg begins.
     pub fn sees_events(&self, node: NodeId, leg: Leg) -> bool {
-        if matches!(leg, Leg::Tunnel { .. }) {
-            // A tunnel is up whatever becomes of the links on its way.
+        let Leg::Link(Hop { link, .. }) = leg else {
+            // A tunnel is up whatever becomes of the links on its way, and no event changes links that carry cells.
             return false;
-        }
-        let link = self.first_hop(leg).link;
+        };
+        // Who follows a bond sees what that sees.
+        let node = self.bond_at(node, leg).map_or(node, |bond| self.bonds[bond].node);
         let end = self.links[link].end_of(node);
         self.events.iter().any(|event| event.link == link && event.seen_by[end])
+    }
+
+    /// The bond that chooses the member on which packets leave a node, if this leg begins with one: a bond of the node, or one at the other end
+    /// of which one member carries everything, in both directions.
+    pub fn bond_at(&self, node: NodeId, leg: Leg) -> Option<usize> {
+        let Leg::Link(Hop { link, .. }) = leg else { return None };
+        let at = |node: NodeId| self.bonds.iter().position(|bond| bond.is_at(node, link));
+        let follows = |bond: &usize| self.bonds[*bond].config.mode.config().is_single();
+        at(node).or_else(|| at(self.links[link].ends[1 - self.links[link].end_of(node)]).filter(follows))
+    }
+
+    /// The hardware address of the transmitter with this number, twice that of its link and its end: locally administered (IEEE 802 section 8.4).
+    /// The members of a bond have that of its first one.
+    pub fn hardware_address(&self, port: usize) -> [u8; 6] {
+        let (link, node) = (port / 2, self.links[port / 2].ends[port % 2]);
+        let first = self.bonds.iter().find(|bond| bond.is_at(node, link)).map(|bond| bond.links[0]);
+        let port = first.map_or(port, |link| 2 * link + self.links[link].end_of(node));
+        let [a, b, c, d] = (port as u32 + 1).to_be_bytes();
+        [0x02, 0x00, a, b, c, d]
+    }
+
+    /// The number of the transmitter of a hop: twice that of its link, and its end.
+    pub fn port_of(&self, hop: &Hop) -> usize {
+        2 * hop.link + self.links[hop.link].end_of(hop.from)
     }
 
     /// Links of a leg in its direction; of a tunnel, those of the way that always takes the first of several legs.
@@ -332,6 +360,28 @@ impl TunnelPath {
     }
 }
 
+/// A bond resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BondPath {
+    /// Name in the file.
+    pub name: String,
+    /// The host or Ethernet switch whose interface it is.
+    pub node: NodeId,
+    /// The node to which all its links lead.
+    pub peer: NodeId,
+    /// Its links, in the order in which its mode counts them.
+    pub links: Vec<usize>,
+    /// What the file says of it.
+    pub config: Bond,
+}
+
+impl BondPath {
+    /// Whether a link is one of its members, and this the node whose bond it is.
+    pub fn is_at(&self, node: NodeId, link: usize) -> bool {
+        self.node == node && self.links.contains(&link)
+    }
+}
+
 /// The way of a tunnel's outer packets in one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunnelWay {
@@ -404,8 +454,8 @@ pub struct EventPath {
 /// The legs that packets from one host to another may take. Every leg leads strictly closer to the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fan {
-    /// For every node to which the packets may come but the end, by node: the legs on which they may go on, in the order of the file.
-    /// Several only at routers whose policy chooses.
+    /// For every node to which the packets may come but the end, by node: the legs on which they may go on, in the order of the file, the members of
+    /// a bond in that of the bond. Several only at routers whose policy chooses, and where there is a bond.
     pub at: Vec<(NodeId, Vec<Leg>)>,
 }
 

@@ -7,7 +7,7 @@ use crate::check::find;
 use crate::diagnostic::Diagnostic;
 use crate::resolve::{Resolver, Way};
 use crate::route::Ways;
-use crate::topology::{Fan, Leg, NodeId, NodeKind, TunnelPath, TunnelWay};
+use crate::topology::{BondPath, Fan, Leg, NodeId, NodeKind, TunnelPath, TunnelWay};
 use crate::tree::Value;
 
 impl Resolver<'_> {
@@ -77,7 +77,8 @@ impl Resolver<'_> {
         let passages = (0..self.nodes.len()).map(|node| self.passage(node)).collect();
         let below = carrier.map(|carrier| self.tunnels[carrier].as_ref().map(|path| (carrier, path)));
         let below: Option<Vec<_>> = below.into_iter().collect();
-        let ways = Ways::new(passages, self.links, &self.circuits, below?);
+        let bonds: Vec<BondPath> = self.bonds.iter().flatten().cloned().collect();
+        let ways = Ways::new(passages, self.links, &self.circuits, below?).with_bonds(&bonds);
         let Some(there) = ways.reach(from, to) else {
             if self.whole && !self.unknown_circuits() {
                 self.no_way(&["tunnel", name], from, to);

@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn the_first_member_carries_all_even_while_it_is_down() {
         let mut state = First {}.build();
-        let view = View { heads: &HEADS, fragment: false };
+        let view = View { heads: &HEADS, fragment: false, macs: [0; 2] };
         for down in [&[] as &[usize], &[0], &[1]] {
             let answer = state.decide(&view, &members(&[1, 1], down));
             assert_eq!(answer, Answer { member: 0, keep: Keep::Flow });

@@ -148,7 +148,7 @@ mod tests {
         let members = members(&[3, 1, 2], &[]);
         let chosen = (49_152..49_164).map(|port| {
             let heads = Heads { protocol: 6, ports: [port, 5001], ..HEADS };
-            let answer = state.decide(&View { heads: &heads, fragment: false }, &members);
+            let answer = state.decide(&View { heads: &heads, fragment: false, macs: [0; 2] }, &members);
             assert_eq!(answer.keep, Keep::Flow);
             answer.member
         });
@@ -162,7 +162,7 @@ mod tests {
             let heads = Heads { ports: [port, 5001], ..HEADS };
             Hash { fields, ..Hash::default() }
                 .build()
-                .decide(&View { heads: &heads, fragment }, &members)
+                .decide(&View { heads: &heads, fragment, macs: [0; 2] }, &members)
                 .member
         };
         let differ = |fields, fragment| {

@@ -58,15 +58,31 @@ pub struct View<'a> {
     pub heads: &'a Heads,
     /// Whether it is a piece of a datagram that was cut, the first piece included.
     pub fragment: bool,
+    /// The last bytes of the addresses of the frame that carries it: of the source and the destination. Only bonds look at them.
+    pub macs: [u8; 2],
 }
 
-/// One member of a group of equally short ways at a node.
+/// One member of a group of equally short ways at a node, or of a bond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Weight from the configuration, at least 1.
     pub weight: u32,
-    /// Whether the router sees its interface up.
+    /// Whether the node counts its interface as up: a router at once, a bond when its monitor says so.
     pub up: bool,
+    /// Whether the node sees the carrier of its interface.
+    pub carrier: bool,
+}
+
+impl Member {
+    /// One that is up.
+    pub fn of_weight(weight: u32) -> Self {
+        Self { weight, up: true, carrier: true }
+    }
+
+    /// Whether it counts as up and has its carrier.
+    pub fn carries(&self) -> bool {
+        self.up && self.carrier
+    }
 }
 
 /// How long an answer holds.
@@ -91,6 +107,9 @@ pub struct Answer {
 pub trait Forward: Send {
     /// Choose one of `members`, which are never empty and always the same ways in the same order.
     fn decide(&mut self, view: &View<'_>, members: &[Member]) -> Answer;
+
+    /// A member has changed. All of them are as they are told here until they change again.
+    fn see(&mut self, _members: &[Member]) {}
 
     /// Whether an answer depends on the packets that came before.
     fn is_per_packet(&self) -> bool;
@@ -182,7 +201,10 @@ mod tests {
 
     /// Members of these weights, all up but those at `down`.
     pub(super) fn members(weights: &[u32], down: &[usize]) -> Vec<Member> {
-        let member = |(index, weight): (usize, &u32)| Member { weight: *weight, up: !down.contains(&index) };
+        let member = |(index, weight): (usize, &u32)| Member {
+            up: !down.contains(&index),
+            ..Member::of_weight(*weight)
+        };
         weights.iter().enumerate().map(member).collect()
     }
 
@@ -229,7 +251,7 @@ mod tests {
                 let mut met: Vec<usize> = (0..100)
                     .map(|port| {
                         let heads = Heads { ports: [port, 5001], ..HEADS };
-                        state.decide(&View { heads: &heads, fragment: false }, &members).member
+                        state.decide(&View { heads: &heads, fragment: false, macs: [0; 2] }, &members).member
                     })
                     .collect();
                 met.sort_unstable();

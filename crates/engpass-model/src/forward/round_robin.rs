@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn turns_match_hand_calculation() {
         let mut state = RoundRobin::default().build();
-        let view = View { heads: &HEADS, fragment: false };
+        let view = View { heads: &HEADS, fragment: false, macs: [0; 2] };
         let mut turns = |count: usize, members: &[Member]| -> Vec<usize> {
             (0..count).map(|_| state.decide(&view, members).member).collect()
         };
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn shares_are_those_of_the_turns() {
         let mut state = RoundRobin::default().build();
-        let view = View { heads: &HEADS, fragment: false };
+        let view = View { heads: &HEADS, fragment: false, macs: [0; 2] };
         for (weights, down) in [(vec![1, 1], vec![]), (vec![3, 1, 2], vec![]), (vec![3, 1, 2], vec![0])] {
             let members = members(&weights, &down);
             let mut taken = vec![0.0; members.len()];

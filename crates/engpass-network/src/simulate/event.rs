@@ -40,6 +40,8 @@ pub(super) enum Event {
     Feed(u32),
     /// What this event of the file changes next.
     Change(u32),
+    /// This bond looks at its members.
+    Look(u32),
 }
 
 /// Marks the second of the two kinds of events in a group.
@@ -147,6 +149,8 @@ impl Events {
     pub(super) fn key(at: u64, position: usize, event: Event) -> u128 {
         let (group, payload) = match event {
             Event::Change(change) => (0, change),
+            // Behind all changes of an instant.
+            Event::Look(bond) => (0, bond | SECOND),
             Event::Arrive(port) => (1, port),
             Event::Land(frame) => (1, frame | MARKED),
             Event::Forward(router) => (1, router | SECOND),
@@ -281,6 +285,7 @@ impl Events {
             return Some((at, Event::Arrive(payload)));
         }
         let event = match (key as u64 >> 60, kind) {
+            (0, SECOND) => Event::Look(payload),
             (0, _) => Event::Change(payload),
             (1, SECOND) => Event::Forward(payload),
             (1, _) => Event::Land(payload & !MARKED),

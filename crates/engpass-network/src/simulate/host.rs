@@ -156,7 +156,7 @@ impl Network {
         let (flow, host) = (this.flow, this.host);
         let at_once = this.is_free
             && self.cpus[host].is_idle()
-            && self.events.would_be_next(self.now, flow, Event::Hand(process));
+            && self.events.would_be_next(self.now, self.turn_of(index, flow), Event::Hand(process));
         if at_once && self.send_message(index) {
             return;
         }
@@ -179,7 +179,9 @@ impl Network {
             trail: Trail::default(),
             written: match this.way {
                 Way::Circuit { .. } => true,
-                Way::Frames { route } => this.fragments.count > 1 && self.frames.has_choices(route),
+                Way::Frames { route } | Way::Bond { route } => {
+                    this.fragments.count > 1 && self.frames.has_choices(route)
+                }
             },
         };
         this.datagram = Some(self.fabric.begin_datagram(datagram.written, datagram));
@@ -273,7 +275,7 @@ impl Network {
         match item {
             Item::Send(process) => {
                 let flow = self.processes[process].flow;
-                self.events.push(self.now, flow, Event::Hand(process as u32));
+                self.events.push(self.now, self.turn_of(process, flow), Event::Hand(process as u32));
             }
             Item::Receive(datagram) => {
                 let Datagram { flow, bytes, .. } = self.fabric.datagrams[datagram];

@@ -105,6 +105,8 @@ pub struct Network {
     inputs: Vec<u32>,
     cpus: Vec<Cpu>,
     nics: Vec<Nic>,
+    /// By sender, its place in the order of the file, where there are bonds.
+    turns: Vec<u32>,
     /// Senders whose packets come from outside, and what of them waits.
     outsiders: Outsiders,
     groups: outside::Groups,
@@ -229,6 +231,7 @@ impl Network {
             Event::Lose(packet) => self.lose_now(packet),
             Event::Feed(entry) => self.feed_circuit(entry),
             Event::Change(event) => self.change_line(event),
+            Event::Look(bond) => self.look_at_bond(bond),
         }
     }
 

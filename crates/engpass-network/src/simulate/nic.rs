@@ -75,14 +75,15 @@ impl Network {
         self.fabric.left_nic = all;
     }
 
-    /// What a sender has ready: a process its fragment, an endpoint its segment, one outside its packet.
+    /// What a sender has ready: a process its fragment, an endpoint its segment, one outside its packet for this NIC.
     #[inline(always)]
-    fn sending(&self, sender: usize) -> Sending {
+    fn sending(&self, sender: usize, nic: usize) -> Sending {
         match sender.checked_sub(self.processes.len()) {
             None => self.processes[sender].sending(),
             Some(endpoint) => match self.endpoints.get(endpoint) {
                 Some(this) => this.sending(&self.fabric.datagrams),
-                None => self.outsiders.sending(endpoint - self.endpoints.len()),
+                // It may have packets for several.
+                None => self.outsiders.sending(nic),
             },
         }
     }
@@ -90,22 +91,19 @@ impl Network {
     /// The process has its fragment ready: hand it over, or wait for room behind those that wait.
     pub(super) fn hand_over(&mut self, process: u32) {
         let process = process as usize;
-        if self.enters(process) {
+        if self.enters_as(process, self.processes[process].sending()) {
             self.fragment_handed(process);
         }
     }
 
-    /// The sender's packet enters the NIC, or waits for room behind those that wait. Returns whether it has entered.
-    pub(super) fn enters(&mut self, sender: usize) -> bool {
-        self.enters_as(sender, self.sending(sender))
-    }
-
-    /// The same, where it is at hand.
+    /// The sender's packet enters its NIC, or waits for room behind those that wait. Returns whether it has entered.
     #[inline(always)]
     pub(super) fn enters_as(&mut self, sender: usize, sending: Sending) -> bool {
+        let sending = self.by_bond(sender, sending);
         let nic = sending.nic;
         if !self.nics[nic].is_waited_for() && self.nic_has_room(&sending) {
             self.emit(sender, &sending);
+            self.entered_member(sender);
             return true;
         }
         self.fabric.ledger.waits(sender, self.now, Wait::Nic);
@@ -116,11 +114,20 @@ impl Network {
         false
     }
 
+    /// The same on a member of the bond, if it leaves its host by one that is asked: the one that was chosen when it was ready.
+    #[inline(always)]
+    fn by_bond(&mut self, sender: usize, sending: Sending) -> Sending {
+        match sending.way {
+            Way::Bond { route } => self.on_member(sender, sending, route),
+            _ => sending,
+        }
+    }
+
     /// Room may have come: serve the first sender that waits.
     pub(super) fn serve_waiting(&mut self, nic: u32) {
         let nic = nic as usize;
         let Some(&sender) = self.nics[nic].waiting.front() else { return };
-        let sending = self.sending(sender);
+        let sending = self.by_bond(sender, self.sending(sender, nic));
         if !self.nic_has_room(&sending) {
             self.expect_room(nic);
             return;
@@ -128,10 +135,11 @@ impl Network {
         self.nics[nic].waiting.pop_front();
         let others = self.nics[nic].is_waited_for();
         self.emit(sender, &sending);
+        self.entered_member(sender);
         match sender.checked_sub(self.processes.len()) {
             None => self.fragment_handed(sender),
             Some(endpoint) if endpoint < self.endpoints.len() => self.segment_handed(endpoint),
-            Some(outside) => self.packet_handed(outside - self.endpoints.len()),
+            Some(_) => self.packet_handed(nic),
         }
         // An endpoint that comes back to an empty queue sees to its own turn.
         if others {
@@ -178,7 +186,14 @@ impl Network {
     /// The first that waits looks again at `at`.
     fn push_room(&mut self, at: u64, nic: usize) {
         let first = *self.nics[nic].waiting.front().expect("somebody waits for the room");
-        self.events.push(at, self.sending(first).flow, Event::Room(nic as u32));
+        let turn = self.turn_of(first, self.sending(first, nic).flow);
+        self.events.push(at, turn, Event::Room(nic as u32));
+    }
+
+    /// The position of a sender among those that hand packets over at one instant. Of one flow, only members of a bond can be waited for by several.
+    #[inline(always)]
+    pub(super) fn turn_of(&self, sender: usize, flow: usize) -> usize {
+        self.turns.get(sender).map_or(flow, |turn| *turn as usize)
     }
 
     /// The sender's packet enters the NIC now.
@@ -197,6 +212,7 @@ impl Network {
                 }
             }
             Way::Frames { route } => self.emit_frame(sender, sending, route),
+            Way::Bond { .. } => unreachable!("a member was chosen before"),
         }
     }
 

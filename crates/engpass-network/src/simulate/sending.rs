@@ -17,6 +17,8 @@ pub(super) struct Sending {
 
 /// Added to the number of a route that begins with a circuit, where a direction of a circuit is asked for.
 pub(super) const ONWARD: u32 = 1 << 31;
+/// Added to the number of a route that begins with a question of a bond, where an endpoint keeps it.
+pub(super) const BONDED: u32 = 1 << 30;
 
 /// How packets leave a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub(super) enum Way {
     Circuit { vc: u32, encapsulation: Encapsulation },
     /// As frames on this route.
     Frames { route: u32 },
+    /// The same, on the member of a bond that is chosen for each packet: the route begins with the question.
+    Bond { route: u32 },
 }
 
 impl Sending {
@@ -32,7 +36,7 @@ impl Sending {
     pub(super) fn memory(&self) -> u64 {
         match self.way {
             Way::Circuit { encapsulation, .. } => encapsulation.sdu(self.ip),
-            Way::Frames { .. } => self.ip,
+            Way::Frames { .. } | Way::Bond { .. } => self.ip,
         }
     }
 }

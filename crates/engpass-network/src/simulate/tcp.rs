@@ -14,7 +14,7 @@ use super::event::{Event, Events};
 use super::fabric::Fabric;
 use super::host::Item;
 use super::ledger::{Load, Trail, Wait};
-use super::sending::{ONWARD, Sending, Way};
+use super::sending::{BONDED, ONWARD, Sending, Way};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
 ///
@@ -96,13 +96,14 @@ impl Endpoint {
 
     /// The route of its packets, where no circuit from host to host is all of their way.
     pub(super) fn route(&self) -> u32 {
-        self.over & !ONWARD
+        self.over & !(ONWARD | BONDED)
     }
 
     #[inline(always)]
     pub(super) fn way(&self) -> Way {
         match self.encapsulation {
             Some(encapsulation) => Way::Circuit { vc: self.over, encapsulation },
+            None if self.over & BONDED != 0 => Way::Bond { route: self.over & !BONDED },
             None => Way::Frames { route: self.over },
         }
     }
@@ -504,7 +505,10 @@ impl Network {
             // By now there was nothing to send.
             self.endpoints[endpoint].busy = false;
             self.go_on(endpoint);
-        } else if self.enters(self.processes.len() + endpoint) {
+            return;
+        }
+        let sending = self.endpoints[endpoint].sending(&self.fabric.datagrams);
+        if self.enters_as(self.processes.len() + endpoint, sending) {
             self.segment_handed(endpoint);
         }
     }

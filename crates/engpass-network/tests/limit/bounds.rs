@@ -10,7 +10,7 @@ use engpass_testbed::topology::FlowPath;
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
-use crate::networks::{Drawn, frames, joined, narrow, network, network_with_tcp, port, tunnels};
+use crate::networks::{Drawn, bonds, frames, joined, narrow, network, network_with_tcp, port, tunnels};
 use crate::resolve::resolve;
 
 fn simulated(testbed: &Testbed, topology: &Topology, seed: u64) -> SimOutcome {
@@ -149,6 +149,11 @@ proptest! {
 
     #[test]
     fn no_flow_through_tunnels_exceeds_its_bound(Drawn(testbed) in tunnels(), seed in any::<u64>()) {
+        obeys(&testbed, seed)?;
+    }
+
+    #[test]
+    fn no_flow_over_bonds_exceeds_its_bound(Drawn(testbed) in bonds(), seed in any::<u64>()) {
         obeys(&testbed, seed)?;
     }
 

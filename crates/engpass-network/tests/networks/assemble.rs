@@ -160,6 +160,7 @@ impl Parts {
             routers: Default::default(),
             circuits,
             tunnels: Default::default(),
+            bonds: Default::default(),
             traffic: turn(traffic, turned),
             events: Default::default(),
             run: Run { duration: Duration(duration), warmup, ..Run::default() },

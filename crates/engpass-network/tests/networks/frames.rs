@@ -1,5 +1,6 @@
 //! Random networks of Ethernet and point-to-point links, Ethernet switches and routers.
 
+mod bonded;
 mod joined;
 mod mesh;
 mod narrow;
@@ -27,6 +28,7 @@ use proptest::sample::select;
 
 use super::assemble::{self, turn, two};
 use super::{Drawn, HostDraw, TcpDraw, TimesDraw, UdpDraw, tcp, udp};
+pub(crate) use bonded::bonds;
 pub(crate) use narrow::narrow;
 pub(crate) use port::port;
 pub(crate) use tunnelled::tunnels;
@@ -249,6 +251,7 @@ impl Parts {
             links,
             circuits: IndexMap::new(),
             tunnels: IndexMap::new(),
+            bonds: IndexMap::new(),
         }
     }
 

@@ -16,6 +16,7 @@ pub(crate) fn text(testbed: &Testbed) -> String {
     tables(&mut file, "link", &testbed.links, false);
     tables(&mut file, "circuit", &testbed.circuits, false);
     tables(&mut file, "tunnel", &testbed.tunnels, false);
+    tables(&mut file, "bond", &testbed.bonds, false);
     tables(&mut file, "traffic", &testbed.traffic, true);
     tables(&mut file, "event", &testbed.events, false);
     file += "[run]\n";

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use crate::fast::{compared, difference};
-use crate::networks::{Drawn, joined, mesh, narrow, tunnels};
+use crate::networks::{Drawn, bonds, joined, mesh, narrow, tunnels};
 use crate::replay::testbed;
 
 /// Networks of which each mechanism must act in a thousand.
@@ -93,6 +93,13 @@ fn tunnels_are_equal() {
     are_equal("acted::tunnels_are_equal", tunnels(), &mechanisms, &[]);
 }
 
+#[test]
+fn bonds_are_equal() {
+    use Mechanism::{BondHash, BondMonitor, BondTurns, Failover, FollowsBond, SwitchBond};
+    let mechanisms = [BondHash, BondTurns, BondMonitor, Failover, FollowsBond];
+    are_equal("acted::bonds_are_equal", bonds(), &mechanisms, &[SwitchBond]);
+}
+
 /// A tunnel remembers the places of fragments: the fast engine looked into places that it had given back when nothing was under way.
 #[test]
 fn a_tunnel_remembers_places_that_are_gone() {
@@ -105,4 +112,11 @@ fn a_tunnel_remembers_places_that_are_gone() {
 fn a_fragment_that_is_cut_again_after_the_timeout_is_lost() {
     let text = include_str!("parted/cut-again-after-the-timeout.toml");
     assert_eq!(difference(&testbed("cut-again-after-the-timeout.toml", text.into()), 1), Ok(()));
+}
+
+/// Connections of one table wait for several members of a bond: the fast engine took those that found room at one instant in the order of the links.
+#[test]
+fn connections_take_turns_at_the_members_of_a_bond() {
+    let text = include_str!("parted/turns-at-members.toml");
+    assert_eq!(difference(&testbed("turns-at-members.toml", text.into()), 4_148_889_989_085_126_119), Ok(()));
 }

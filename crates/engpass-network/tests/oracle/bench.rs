@@ -27,6 +27,7 @@ pub(crate) fn bench(duration: &str) -> Testbed {
         links: IndexMap::new(),
         circuits: IndexMap::new(),
         tunnels: IndexMap::new(),
+        bonds: IndexMap::new(),
         traffic: IndexMap::new(),
         events: IndexMap::new(),
         run: Run { duration: q(duration), ..Run::default() },

@@ -4,7 +4,7 @@ use engpass_testbed::{Source, Testbed, load};
 use proptest::prelude::*;
 
 use crate::networks::text::text;
-use crate::networks::{Drawn, frames, joined, mesh, network_with_tcp};
+use crate::networks::{Drawn, bonds, frames, joined, mesh, network_with_tcp};
 use crate::resolve::resolve;
 
 fn is_what_its_file_says(testbed: &Testbed) -> Result<(), TestCaseError> {
@@ -32,6 +32,11 @@ proptest! {
 
     #[test]
     fn a_network_with_circuits_at_routers_is_what_its_file_says(Drawn(testbed) in joined()) {
+        is_what_its_file_says(&testbed)?;
+    }
+
+    #[test]
+    fn a_network_with_bonds_is_what_its_file_says(Drawn(testbed) in bonds()) {
         is_what_its_file_says(&testbed)?;
     }
 

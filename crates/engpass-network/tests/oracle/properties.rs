@@ -18,7 +18,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::cell::vc_index;
 use crate::engine::Engine;
-use crate::networks::{Drawn, frames, joined, mesh, network, network_with_tcp, port};
+use crate::networks::{Drawn, bonds, frames, joined, mesh, network, network_with_tcp, port};
 use crate::outcome::{Departing, FlowSeen, Observed, Place, Times, compare};
 use crate::queue::Cause;
 use crate::resolve::resolve;
@@ -122,6 +122,11 @@ proptest! {
 
     #[test]
     fn packets_balance_where_links_go_down(Drawn(testbed) in mesh(), seed in any::<u64>()) {
+        balances(testbed, seed)?;
+    }
+
+    #[test]
+    fn packets_balance_where_members_of_bonds_fail(Drawn(testbed) in bonds(), seed in any::<u64>()) {
         balances(testbed, seed)?;
     }
 

@@ -4,7 +4,7 @@ use engpass_model::complaint::LONGEST;
 use engpass_model::event::Event;
 use engpass_model::unit::Duration;
 
-use super::references::Names;
+use super::names::Names;
 use super::{Checker, find};
 use crate::diagnostic::Diagnostic;
 use crate::faulty::Faulty;

@@ -1,8 +1,10 @@
 //! What a file must keep to beyond the types of its values.
 
 pub(crate) mod agents;
+mod bonds;
 mod costs;
 pub(crate) mod events;
+mod names;
 mod paths;
 mod policies;
 mod ranges;

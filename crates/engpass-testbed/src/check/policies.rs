@@ -1,6 +1,6 @@
 //! Policies of routers: the links that they give weights to.
 
-use super::references::Names;
+use super::names::Names;
 use super::{Checker, find};
 use crate::diagnostic::Diagnostic;
 use crate::path::suggestion;

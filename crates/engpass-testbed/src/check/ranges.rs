@@ -37,6 +37,7 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &F
         self::circuit(circuit, complaints)
     });
     each(checker, faulty, "tunnel", &draft.tunnels, |_, _, tunnel, complaints| tunnel.check(complaints));
+    each(checker, faulty, "bond", &draft.bonds, |_, _, bond, complaints| bond.check(complaints));
     let mut duration = draft.run.as_ref().map(|run| run.duration);
     if let Some(run) = &draft.run {
         let before = checker.errors;

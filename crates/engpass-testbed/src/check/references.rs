@@ -2,30 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::names::Names;
 use super::{Checker, find};
 use crate::diagnostic::Diagnostic;
 use crate::findings::Findings;
 use crate::path::suggestion;
 use crate::read::Draft;
 use crate::tree::{Node, Value, shortened};
-
-/// Names in the order of the file.
-pub(super) struct Names<'a> {
-    pub(super) list: Vec<&'a str>,
-    set: BTreeSet<&'a str>,
-}
-
-impl<'a> Names<'a> {
-    pub(super) fn new(names: impl IntoIterator<Item = &'a String>) -> Self {
-        let mut set = BTreeSet::new();
-        let list = names.into_iter().map(String::as_str).filter(|name| set.insert(*name)).collect();
-        Self { list, set }
-    }
-
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.set.contains(name)
-    }
-}
 
 /// Names are taken from the tree: they are known even where their component could not be read.
 pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
@@ -166,6 +149,10 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
         }
     }
     let links = Names::new(draft.links.keys());
+    let names = super::bonds::Nodes { all: &nodes, routers: &routers, links: &links };
+    for name in super::bonds::references(&mut checker, draft, &names) {
+        astray.insert(("bond", name.to_owned()));
+    }
     super::policies::weights(&mut checker, draft, &links);
     for name in draft.events.keys() {
         if super::events::target(&mut checker, draft, name, &links, &nodes).is_none() {
@@ -253,6 +240,7 @@ impl Checker<'_> {
             "a router" => "routers",
             "a tunnel" => "tunnels",
             "a host or router" => "hosts and routers",
+            "a host or switch" => "hosts and switches",
             _ => "hosts, switches and routers",
         };
         let message = format!("`{}` is not the name of {what}", shortened(name));

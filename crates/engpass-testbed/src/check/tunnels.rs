@@ -1,6 +1,6 @@
 //! Tunnels: the routers at their ends, and the tunnels that carry them.
 
-use super::references::Names;
+use super::names::Names;
 use super::{Checker, find};
 use crate::diagnostic::Diagnostic;
 use crate::read::Draft;

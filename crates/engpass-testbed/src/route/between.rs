@@ -99,7 +99,8 @@ impl Topology {
         // Those behind them are brought by generators, for their cells alone.
         let declared: Vec<_> = self.circuits.iter().take(testbed.circuits.len()).cloned().map(Some).collect();
         let tunnels = self.tunnels.iter().enumerate().filter(|(_, path)| path.is_up);
-        let ways = Ways::new((0..self.nodes.len()).map(passage).collect(), &self.links, &declared, tunnels);
+        let ways = Ways::new((0..self.nodes.len()).map(passage).collect(), &self.links, &declared, tunnels)
+            .with_bonds(&self.bonds);
         let mut known: BTreeMap<(NodeId, NodeId), Way> = BTreeMap::new();
         for (flow, traffic) in self.flows.iter().zip(testbed.traffic.values()) {
             if traffic.cells().is_none() {

@@ -33,7 +33,7 @@ impl Ways {
             if group.is_empty() {
                 return None;
             }
-            let taken = if self.chooses(node) { group.len() } else { 1 };
+            let (group, taken) = self.taken(node, group);
             next.extend(group[..taken].iter().map(|step| step.to));
             let legs = group.iter().map(|step| (step.leg, step.to)).collect();
             reach.groups.insert(node, Group { legs, taken });

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use engpass_model::forward::{Heads, Member, View};
+use engpass_model::forward::{Heads, View};
 use engpass_model::source::{Traffic, poisson::Sizes};
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
+use super::choice::{Choice, choice, macs};
 use super::heads::{heads, tunnel_heads};
 use crate::testbed::Testbed;
 use crate::topology::{Fan, Leg, NodeId, NodeKind, Topology};
@@ -208,8 +209,11 @@ struct Walk<'a> {
     inside: Vec<Inside>,
     /// Stops so far, each behind those to which it leads.
     stops: Vec<Stop>,
-    known: BTreeMap<(NodeId, Packets, Vec<Inside>), usize>,
+    known: BTreeMap<(NodeId, FramedAt, Packets, Vec<Inside>), usize>,
 }
+
+/// The transmitter at which a frame that is at a switch was sent by a host or router, where a bond may ask for it.
+type FramedAt = Option<usize>;
 
 /// A tunnel, its direction, and the packets that are in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -221,7 +225,7 @@ struct Inside {
 
 impl Walk<'_> {
     fn spread(mut self, from: NodeId) -> Spread {
-        self.stop(from, self.lengths.sent);
+        self.stop(from, None, self.lengths.sent);
         let last = self.stops.len() - 1;
         let mut stops = self.stops;
         stops.reverse();
@@ -230,34 +234,35 @@ impl Walk<'_> {
     }
 
     /// The place among the stops of these packets at a node.
-    fn stop(&mut self, node: NodeId, packets: Packets) -> usize {
+    fn stop(&mut self, node: NodeId, framed_at: FramedAt, packets: Packets) -> usize {
         let ends = self
             .inside
             .last()
             .map_or(self.to, |inside| self.topology.tunnels[inside.tunnel].from_to(inside.forward)[1]);
-        let key = (node, if node == ends { Packets::Whole } else { packets }, self.inside.clone());
+        let key = (node, framed_at, if node == ends { Packets::Whole } else { packets }, self.inside.clone());
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
         let (mut onward, mut in_turns) = (Vec::new(), false);
         if node != ends {
             let legs;
-            (legs, in_turns) = self.legs(node, packets);
+            (legs, in_turns) = self.legs(node, framed_at, packets);
             for (leg, share, packets) in legs {
                 let packets = self.behind(node, leg, packets);
                 let (by, to) = if let Leg::Tunnel { tunnel, forward } = leg {
                     self.inside.push(Inside { tunnel, forward, packets });
                     // No choice depends on whether outer packets are fragments: they show no ports.
-                    let to = self.stop(node, Packets::Whole);
+                    let to = self.stop(node, None, Packets::Whole);
                     self.inside.pop();
                     (Move::Enter(leg), to)
                 } else {
-                    (Move::Leg(leg), self.stop(self.topology.last_hop(leg).to, packets))
+                    let next = self.topology.last_hop(leg).to;
+                    (Move::Leg(leg), self.stop(next, self.framed_behind(node, framed_at, leg), packets))
                 };
                 onward.push(Onward { by, share, to });
             }
         } else if let Some(inside) = self.inside.pop() {
-            let to = self.stop(node, inside.packets);
+            let to = self.stop(node, None, inside.packets);
             self.inside.push(inside);
             onward.push(Onward { by: Move::Leave, share: 1.0, to });
         }
@@ -268,7 +273,7 @@ impl Walk<'_> {
     }
 
     /// The legs that packets take at a node, each with its share and its packets; and whether they take turns that nothing changes.
-    fn legs(&self, node: NodeId, packets: Packets) -> (Vec<(Leg, f64, Packets)>, bool) {
+    fn legs(&self, node: NodeId, framed_at: FramedAt, packets: Packets) -> (Vec<(Leg, f64, Packets)>, bool) {
         let topology = self.topology;
         let (fan, heads, certain) = match self.inside.last() {
             None => (self.fan, self.heads, self.lengths.certain),
@@ -278,23 +283,18 @@ impl Walk<'_> {
             }
         };
         let legs = fan.legs_at(node);
-        let router = match topology.kind(node) {
-            NodeKind::Router(router) if legs.len() > 1 => router,
-            _ => return (legs.iter().map(|leg| (*leg, 1.0, packets)).collect(), false),
-        };
-        let ecmp = &self.testbed.routers[router].ecmp;
-        let member = |leg: &Leg| {
-            let weight = ecmp.weight(&topology.links[topology.first_hop(*leg).link].name);
-            Member { weight, up: true }
-        };
-        let members: Vec<Member> = legs.iter().map(member).collect();
-        let mut policy = ecmp.config().build();
+        if legs.len() <= 1 {
+            return (legs.iter().map(|leg| (*leg, 1.0, packets)).collect(), false);
+        }
+        let Choice { members, mut policy, .. } = choice(self.testbed, topology, node, legs);
         let may_change = legs.iter().any(|leg| topology.sees_events(node, *leg));
         if let Some(shares) = policy.shares(&members) {
             let legs = legs.iter().zip(shares).map(|(leg, share)| (*leg, share, packets));
             return (legs.collect(), !may_change);
         }
-        let mut choose = |fragment| policy.decide(&View { heads: &heads, fragment }, &members).member;
+        let framed_at = framed_at.unwrap_or_else(|| topology.port_of(&topology.first_hop(legs[0])));
+        let macs = macs(topology, fan, framed_at, legs[0]);
+        let mut choose = |fragment| policy.decide(&View { heads: &heads, fragment, macs }, &members).member;
         let mut taken = vec![(0.0, packets); legs.len()];
         match packets {
             Packets::Whole => taken[choose(false)].0 = 1.0,
@@ -309,6 +309,18 @@ impl Walk<'_> {
         let all = !certain || may_change;
         let legs = legs.iter().zip(taken).map(|(leg, (share, packets))| (*leg, share, packets));
         (legs.filter(|(_, share, _)| all || *share > 0.0).collect(), false)
+    }
+
+    /// Where a frame was sent that comes by this leg from a node, if a switch is there that may ask for it.
+    fn framed_behind(&self, node: NodeId, framed_at: FramedAt, leg: Leg) -> FramedAt {
+        let is_switch = |node| matches!(self.topology.kind(node), NodeKind::Switch(_));
+        let asks = !self.topology.bonds.is_empty() && is_switch(self.topology.last_hop(leg).to);
+        let sent_at = || {
+            framed_at
+                .filter(|_| is_switch(node))
+                .unwrap_or_else(|| self.topology.port_of(&self.topology.first_hop(leg)))
+        };
+        asks.then(sent_at)
     }
 
     /// What becomes of packets on a leg: a router cuts them if they are too long for it.

@@ -6,6 +6,7 @@
 //! finds those that the packets of each connection take.
 
 mod between;
+mod choice;
 mod fan;
 mod graph;
 mod heads;
@@ -16,6 +17,7 @@ mod towards;
 mod ways;
 
 pub use between::{Gateway, NextHop};
+pub use choice::{Choice, choice, macs};
 pub(crate) use fan::{Reach, narrowest};
 pub(crate) use graph::Graph;
 pub use heads::{heads, icmp_heads, tunnel_heads};

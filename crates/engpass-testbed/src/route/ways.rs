@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engpass_model::router::Router;
 
-use crate::topology::{CircuitPath, Hop, Leg, LinkEnds, NodeId, TunnelPath, reversed};
+use crate::topology::{BondPath, CircuitPath, Hop, Leg, LinkEnds, NodeId, TunnelPath, reversed};
 
 /// What a node does with packets for other nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub(crate) struct Ways {
     passages: Vec<Passage>,
     /// Legs that begin at each node, in the order of their links in the file.
     pub(super) at: Vec<Vec<Step>>,
+    /// Where nodes choose among the members of a bond: the node, and the links in their order.
+    bundles: Vec<(NodeId, Vec<usize>)>,
     /// Places in `at` of those that lead from a node that passes packets on to another: of many thousand hosts there are few.
     pub(super) inner: Vec<Vec<usize>>,
 }
@@ -99,7 +101,13 @@ impl Ways {
             places.filter(|place| passes(node) && passes(at[node][*place].to)).collect()
         };
         let inner = (0..at.len()).map(to_others).collect();
-        Self { passages, at, inner }
+        Self { passages, at, bundles: Vec::new(), inner }
+    }
+
+    /// The same where nodes have these bonds.
+    pub(crate) fn with_bonds(self, bonds: &[BondPath]) -> Self {
+        let bundles = bundles(bonds).map(|(node, links)| (node, links.to_vec())).collect();
+        Self { bundles, ..self }
     }
 
     /// Whether a node passes packets on.
@@ -107,8 +115,40 @@ impl Ways {
         self.passages[node] != Passage::None
     }
 
+    /// The steps of a group that packets may take at a node, and behind them those that they do not take; and how many they take.
+    pub(super) fn taken<'s>(&self, node: NodeId, mut group: Vec<&'s Step>) -> (Vec<&'s Step>, usize) {
+        if self.chooses(node) {
+            let all = group.len();
+            return (group, all);
+        }
+        let first = group.first().map(|step| step.links.as_slice());
+        let bundle = self
+            .bundles
+            .iter()
+            .find(|(at, links)| *at == node && matches!(first, Some([link]) if links.contains(link)));
+        let Some((_, links)) = bundle else { return (group, 1) };
+        let place = |step: &&Step| match (&step.leg, &step.links[..]) {
+            (Leg::Link(_), [link]) => links.iter().position(|member| member == link).unwrap_or(links.len()),
+            _ => links.len(),
+        };
+        group.sort_by_key(place);
+        let members = group.iter().filter(|step| place(step) < links.len()).count();
+        (group, members)
+    }
+
     /// Whether a policy chooses among equally short ways at a node.
     pub(super) fn chooses(&self, node: NodeId) -> bool {
         self.passages[node] == Passage::Choice
     }
+}
+
+/// The groups of links among which nodes choose for bonds: a node, and the links in their order. The other end of a bond of which one member
+/// carries everything chooses, too, unless it has a bond of its own.
+fn bundles(bonds: &[BondPath]) -> impl Iterator<Item = (NodeId, &[usize])> {
+    bonds.iter().flat_map(|path| {
+        let both = path.config.mode.config().is_single()
+            && !bonds.iter().any(|other| other.is_at(path.peer, path.links[0]));
+        let peer = both.then_some((path.peer, path.links.as_slice()));
+        [(path.node, path.links.as_slice())].into_iter().chain(peer)
+    })
 }

@@ -10,7 +10,7 @@ use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 use super::Builder;
 use crate::simulate::application::{Application, Delays, NEVER};
 use crate::simulate::host::{Process, Socket};
-use crate::simulate::sending::Way;
+use crate::simulate::sending::{BONDED, Way};
 use crate::simulate::tcp::{Endpoint, NOTHING, SegmentCost};
 
 impl Builder<'_> {
@@ -82,6 +82,7 @@ impl Builder<'_> {
         let (over, encapsulation) = match way {
             Way::Circuit { vc, encapsulation } => (vc, Some(encapsulation)),
             Way::Frames { route } => (route, None),
+            Way::Bond { route } => (route | BONDED, None),
         };
         Endpoint {
             flow: flow as u32,

@@ -142,6 +142,17 @@ impl Network {
     }
 }
 
+/// The places of processes, then of endpoints, in the order of the file.
+fn turns(processes: &[Process], endpoints: &[Endpoint]) -> Vec<u32> {
+    let flows = processes.iter().map(|process| process.flow);
+    let flows: Vec<usize> = flows.chain(endpoints.iter().map(|endpoint| endpoint.flow as usize)).collect();
+    let mut order: Vec<usize> = (0..flows.len()).collect();
+    order.sort_by_key(|sender| flows[*sender]);
+    let mut turns = vec![0; flows.len()];
+    order.into_iter().enumerate().for_each(|(turn, sender)| turns[sender] = turn as u32);
+    turns
+}
+
 /// The counted time of a run.
 fn window_of(testbed: &Testbed) -> Window {
     let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
@@ -291,7 +302,8 @@ impl Builder<'_> {
     /// What a flow has come to before anything has happened.
     fn tally(&self, traffic: &Traffic) -> Tally {
         let mut tally = Tally::new(traffic.arrivals(self.seed, "").is_some());
-        if !self.topology.events.is_empty() && !self.outside {
+        // No event touches a link that carries the cells of generators.
+        if !self.topology.events.is_empty() && !self.outside && traffic.cells().is_none() {
             let start = traffic.window().0.map_or(0, |start| start.0);
             tally.note_gaps(self.window.from.unwrap_or(0).max(start));
         }
@@ -333,11 +345,17 @@ impl Builder<'_> {
         }
         let hop = if back { path.route[path.route.len() - 1].back() } else { path.route[0] };
         let route = self.frames.route_of(flow, stream, back);
-        let way = match self.frames.begins_with(route) {
-            Some(entry) => Way::Circuit { vc: ONWARD + route, encapsulation: entry.encapsulation },
-            None => Way::Frames { route },
-        };
-        (self.port_of(&hop), way)
+        if self.frames.begins_with_bond(route) {
+            // Any member stands for the one that is chosen later.
+            return (self.port_of(&hop), Way::Bond { route });
+        }
+        match self.frames.begins_with(route) {
+            Some(entry) => {
+                let way = Way::Circuit { vc: ONWARD + route, encapsulation: entry.encapsulation };
+                (self.port_of(&hop), way)
+            }
+            None => (self.frames.first_port(route), Way::Frames { route }),
+        }
     }
 
     /// The headers of what processes and endpoints send.
@@ -392,7 +410,9 @@ impl Builder<'_> {
             let silent = index % 2 == 1 || self.topology.flows[endpoint.flow as usize].icmp.is_empty();
             let alone = frames.obeys(Lookahead::OneConnection, users[host] == 1)
                 && frames.obeys(Lookahead::NoMessages, silent);
-            if endpoint.at_rest && stays && alone {
+            // A bond is asked when a packet is handed over, and not before.
+            let asks = matches!(endpoint.way(), Way::Bond { .. });
+            if endpoint.at_rest && stays && alone && !asks {
                 // What comes to it is what the other end sends.
                 frames.tell_host(routes[index ^ 1]);
             }
@@ -487,6 +507,7 @@ impl Builder<'_> {
             events,
             nics: (0..self.topology.links.len() * 2).map(nic).collect(),
             cpus: (0..self.topology.hosts).map(|_| Cpu::default()).collect(),
+            turns: if self.topology.bonds.is_empty() { Vec::new() } else { turns(&processes, &endpoints) },
             processes,
             endpoints,
             counted: Vec::new(),

@@ -85,7 +85,9 @@ impl Network {
             self.packet_arrived(packet);
         } else if !step.takes_time {
             self.go_at_once(packet, place, self.now, true);
-        } else if !step.is_line() && self.frames.routers[step.router as usize].per_packet == 0 {
+        } else if !step.is_line()
+            && self.frames.routers.get(step.router as usize).is_none_or(|engine| engine.per_packet == 0)
+        {
             self.goes_on_from_engine(packet, place);
         } else if let Some(at) = self.process(step, packet) {
             self.go(packet, place, at, true);

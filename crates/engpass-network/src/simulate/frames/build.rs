@@ -5,6 +5,7 @@ use engpass_model::switch::Switch;
 use engpass_testbed::topology::{Hop, Leg, LinkEnds, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
+use super::bonds::Bonds;
 use super::circuits::Entry;
 use super::marks::{ENTRY, WRAP};
 use super::port::Draws;
@@ -28,7 +29,8 @@ impl Frames {
         (asking, disobeyed): (Asking, Option<Rule>),
     ) -> Result<Self, SimError> {
         let tunnels = Tunnels::new(topology);
-        let mut frames = Self { asking, disobeyed, seed, tunnels, ..Self::default() };
+        let bonds = Bonds::new(topology);
+        let mut frames = Self { asking, disobeyed, seed, tunnels, bonds, ..Self::default() };
         let carries = |link: &&LinkEnds| !link.medium.is_atm();
         frames.ports.reserve_exact(2 * topology.links.iter().filter(carries).count());
         frames.places.reserve_exact(2 * topology.links.len());

@@ -1,4 +1,4 @@
-//! Routers that choose among equally short ways: the table of steps has a question where they do.
+//! Routers that choose among equally short ways, and bonds: the table of steps has a question where they do.
 //!
 //! A choice that is the same for all packets of a lane is made when the network is built, and the lane's route is a run of steps like any
 //! other. Elsewhere the run ends with a question ([`ASK`]), asked when a packet has come to the router and its engine has finished it; every
@@ -15,7 +15,7 @@ pub(super) const ASK: u32 = u32::MAX - 1;
 /// The port of a step in front of an answer's run: its `mtu` is the place of the question.
 pub(super) const BRANCH: u32 = u32::MAX - 2;
 
-/// What routers choose from, and how.
+/// What routers and bonds choose from, and how.
 #[derive(Default)]
 pub(in crate::simulate) struct Choices {
     pub(super) groups: Vec<Group>,
@@ -29,12 +29,14 @@ pub(in crate::simulate) struct Choices {
     pub(in crate::simulate) decided: u64,
 }
 
-/// Equally short ways at a router, and its policy for them.
+/// Equally short ways at a node, and its policy for them.
 pub(super) struct Group {
-    pub(super) router: NodeId,
+    pub(super) node: NodeId,
     pub(super) legs: Vec<Leg>,
     pub(super) members: Vec<Member>,
     pub(super) policy: Box<dyn Forward>,
+    /// The bond of which these are the members, if they are.
+    pub(super) bond: Option<usize>,
 }
 
 /// A question.
@@ -45,6 +47,8 @@ pub(super) struct Ask {
     pub(super) first: u32,
     /// The direction of the tunnel whose outer packets come to it, if they do.
     pub(super) tunnel: Option<u32>,
+    /// The last bytes of the addresses of frames there.
+    pub(super) macs: [u8; 2],
 }
 
 impl Choices {
@@ -53,13 +57,35 @@ impl Choices {
         !self.asks.is_empty()
     }
 
+    /// The member that a packet takes at a question.
+    pub(super) fn member(&mut self, ask: u32, view: &View<'_>) -> usize {
+        let Group { members, policy, .. } = &mut self.groups[self.asks[ask as usize].group as usize];
+        self.decided += 1;
+        policy.decide(view, members).member
+    }
+
     /// The place to which a packet goes on from a question.
     fn decide(&mut self, ask: u32, heads: &Heads, fragment: bool) -> u32 {
-        let Ask { group, first, .. } = self.asks[ask as usize];
-        let Group { members, policy, .. } = &mut self.groups[group as usize];
-        self.decided += 1;
-        let member = policy.decide(&View { heads, fragment }, members).member;
+        let Ask { first, macs, .. } = self.asks[ask as usize];
+        let member = self.member(ask, &View { heads, fragment, macs });
         self.answers[first as usize + member]
+    }
+
+    /// What a packet from outside shows of its headers, by its way and the number that tells the flows of that apart.
+    pub(in crate::simulate) fn heads_outside(&self, way: usize, number: u32) -> Heads {
+        let [source, destination] = self.heads[way].ports;
+        Heads { ports: [source.wrapping_add(number as u16), destination], ..self.heads[way] }
+    }
+
+    /// The places of the answers to a question.
+    pub(super) fn answers_to(&self, ask: u32) -> &[u32] {
+        let Ask { group, first, .. } = self.asks[ask as usize];
+        &self.answers[first as usize..][..self.groups[group as usize].legs.len()]
+    }
+
+    /// The last bytes of the addresses of frames at a question.
+    pub(super) fn macs_at(&self, ask: u32) -> [u8; 2] {
+        self.asks[ask as usize].macs
     }
 
     /// The place of the first answer to a question.
@@ -112,16 +138,15 @@ impl Network {
             return heads[packet.sender as usize];
         }
         let way = self.fabric.datagrams[packet.datagram].flow as usize;
-        let [source, destination] = heads[way].ports;
-        Heads { ports: [source.wrapping_add(packet.sender as u16), destination], ..heads[way] }
+        self.frames.choices.heads_outside(way, packet.sender)
     }
 
-    /// The engine of a router has finished a packet, which has come to a question: decide where it goes on. One whose time to live runs out
+    /// The engine of a router has finished a packet, or a switch has it, and it has come to a question: decide where it goes on. One whose time to live runs out
     /// here takes no turn.
     #[inline(never)]
     pub(super) fn ask_way(&mut self, id: u32, step: Step) {
         let packet = self.fabric.datagrams.packet_mut(id);
-        if packet.ttl <= 1 {
+        if packet.ttl <= 1 && step.is_routed() {
             packet.ttl = 0;
             self.stop(id, step, self.now);
             return;

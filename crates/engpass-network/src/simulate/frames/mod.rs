@@ -7,6 +7,7 @@
 
 mod act;
 mod arrive;
+mod bonds;
 mod build;
 mod choices;
 mod circuits;
@@ -40,6 +41,7 @@ use super::fabric::Fabric;
 use super::ledger::{Ledger, Trail};
 use super::sending::Sending;
 use super::tap::Carrier;
+use bonds::Bonds;
 use choices::{BRANCH, Choices};
 use circuits::Entry;
 use icmp::Icmp;
@@ -93,6 +95,7 @@ pub(super) struct Frames {
     /// What routers say.
     pub(super) icmp: Icmp,
     pub(super) tunnels: Tunnels,
+    bonds: Bonds,
 }
 
 /// Where the packets of a flow go in one direction.

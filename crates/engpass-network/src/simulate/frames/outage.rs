@@ -12,6 +12,7 @@ use engpass_model::time::Time;
 use engpass_testbed::topology::{Leg, NodeId};
 use engpass_testbed::{Change, EventChanges};
 
+use super::Frames;
 use super::choices::Choices;
 use super::port::Joined;
 use super::sent::SentOff;
@@ -157,9 +158,11 @@ pub(super) fn drain(mut scheduler: Box<dyn Scheduler>, mut now: Time) -> Vec<Pac
 impl Choices {
     /// A router sees the interface on this link as up or down from now on.
     fn see(&mut self, router: NodeId, link: usize, up: bool) {
-        for group in self.groups.iter_mut().filter(|group| group.router == router) {
+        for group in self.groups.iter_mut().filter(|group| group.node == router && group.bond.is_none()) {
             for (leg, member) in group.legs.iter().zip(&mut group.members) {
-                member.up = if matches!(leg, Leg::Link(hop) if hop.link == link) { up } else { member.up };
+                if matches!(leg, Leg::Link(hop) if hop.link == link) {
+                    (member.up, member.carrier) = (up, up);
+                }
             }
         }
     }
@@ -168,6 +171,7 @@ impl Choices {
 impl Network {
     /// The events of the file begin at `from`.
     pub(in crate::simulate) fn begin_events(&mut self, from: u64) {
+        self.frames.bonds.from = from;
         for event in 0..self.changes.len() {
             self.changes[event].from = from;
             self.await_change(event);
@@ -206,8 +210,15 @@ impl Network {
                 self.lose_to_outage(port, packet.id, self.now);
             }
             if seen {
-                let node = self.frames.ends[link][end];
-                self.frames.choices.see(node, link, !down);
+                let Frames { choices, bonds, ends, .. } = &mut self.frames;
+                let node = ends[link][end];
+                choices.see(node, link, !down);
+                if let Some((bond, looks)) = bonds.see(node, link, !down, self.now) {
+                    choices.tell_bond(bond, bonds);
+                    if let Some(at) = looks {
+                        self.events.push(at, 0, Event::Look(bond as u32));
+                    }
+                }
             }
         }
     }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use engpass_model::forward::{Heads, Member, View};
+use engpass_model::forward::{Heads, View};
 use engpass_model::source::{Traffic, poisson::Sizes};
 use engpass_model::wire::icmp;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use engpass_testbed::topology::{Fan, Leg, NodeId, NodeKind};
-use engpass_testbed::{Testbed, Topology, heads, icmp_heads};
+use engpass_testbed::{Choice, Testbed, Topology, choice, heads, icmp_heads, macs};
 
 use engpass_model::wire::layers::Change;
 
@@ -63,6 +63,8 @@ struct Lane<'a> {
 #[derive(Clone)]
 struct Front {
     node: NodeId,
+    /// The transmitter at which a host or router has sent the frame.
+    framed_at: usize,
     /// Packets may be fragments here.
     fragment: bool,
     lengths: Lengths,
@@ -87,14 +89,19 @@ impl Lane<'_> {
     fn start(&self) -> Front {
         let fragment = matches!(self.length, Length::Constant(bytes) if bytes > self.mtu);
         let lengths = Lengths::new(self.mtu);
-        Front { node: self.ends.0, fragment, lengths, trail: Vec::new(), inside: Vec::new() }
+        Front { node: self.ends.0, framed_at: 0, fragment, lengths, trail: Vec::new(), inside: Vec::new() }
+    }
+
+    /// The legs of the packets, or of the outer packets that they are in.
+    fn fan_at(&self, front: &Front) -> &Fan {
+        let Some((direction, _)) = front.inside.last() else { return self.fan };
+        let (tunnel, forward) = tunnel_of(*direction);
+        &self.topology.tunnels[tunnel].way(forward).fan
     }
 
     /// The legs that packets may take from here.
     fn legs_at(&self, front: &Front) -> &[Leg] {
-        let Some((direction, _)) = front.inside.last() else { return self.fan.legs_at(front.node) };
-        let (tunnel, forward) = tunnel_of(*direction);
-        self.topology.tunnels[tunnel].way(forward).fan.legs_at(front.node)
+        self.fan_at(front).legs_at(front.node)
     }
 
     /// Whether packets are at their end.
@@ -122,7 +129,7 @@ impl Lane<'_> {
         if frames.asking != Asking::Unknown && front.inside.is_empty()
             || frames.asking == Asking::Routers
             || shows_length
-            || may_change(self.topology, legs, front.node)
+            || legs.iter().any(|leg| self.topology.sees_events(front.node, *leg))
         {
             return None;
         }
@@ -135,8 +142,22 @@ impl Lane<'_> {
             Some((direction, _)) => &frames.tunnels.directions[*direction as usize].heads,
             None => &self.heads,
         };
-        let view = View { heads, fragment: front.fragment };
+        let view = View { heads, fragment: front.fragment, macs: self.macs(front) };
         Some(legs[policy.decide(&view, members).member])
+    }
+
+    /// The last bytes of the addresses of frames that leave a node where there is a choice.
+    fn macs(&self, front: &Front) -> [u8; 2] {
+        let leg = self.legs_at(front)[0];
+        macs(self.topology, self.fan_at(front), self.framed_at(front, leg), leg)
+    }
+
+    /// The transmitter at which a host or router sends the frame that takes a leg.
+    fn framed_at(&self, front: &Front, leg: Leg) -> usize {
+        match self.topology.kind(front.node) {
+            NodeKind::Switch(_) => front.framed_at,
+            NodeKind::Host(_) | NodeKind::Router(_) => self.topology.port_of(&self.topology.first_hop(leg)),
+        }
     }
 
     /// Whether a choice is the same for all packets of this lane, where that of another lane may be another one.
@@ -164,6 +185,7 @@ impl Lane<'_> {
             front.lengths.wrap(self.topology.tunnels[tunnel].added);
             front.fragment = false;
         } else {
+            front.framed_at = self.framed_at(front, leg);
             front.node = self.topology.last_hop(leg).to;
         }
     }
@@ -303,8 +325,10 @@ impl Frames {
                 first as u32
             }
         };
+        let place = self.routes.len() as u32;
         self.routes.push(Route { first, hops, ..route });
-        Ok(Some(self.routes.len() as u32 - 1))
+        self.put_member_routes(place);
+        Ok(Some(place))
     }
 
     /// Lay out the ways from here on.
@@ -343,9 +367,11 @@ impl Frames {
         let router = self.step(lane.topology, &legs[0]).router;
         self.put(Step { port: ASK, router, mtu: ask, takes_time: true, ..Step::MARK }, &front);
         let tunnel = front.inside.last().map(|(direction, _)| *direction);
-        self.choices.asks.push(Ask { group, first: first as u32, tunnel });
+        self.choices.asks.push(Ask { group, first: first as u32, tunnel, macs: lane.macs(&front) });
         self.choices.answers.resize(first + legs.len(), 0);
-        self.routers[router as usize].asks = true;
+        if let Some(engine) = self.routers.get_mut(router as usize) {
+            engine.asks = true;
+        }
         for (place, leg) in legs.into_iter().enumerate() {
             self.put(Step { port: BRANCH, mtu: question, ..Step::MARK }, &front);
             self.choices.answers[first + place] = self.steps.len() as u32;
@@ -400,20 +426,14 @@ impl Frames {
         self.tunnels.in_stack(self.steps.len(), stack);
     }
 
-    /// The group of these legs at a router.
+    /// The group of these legs at a node.
     fn group(&mut self, testbed: &Testbed, topology: &Topology, node: NodeId, legs: &[Leg]) -> u32 {
         let groups = &mut self.choices.groups;
-        if let Some(known) = groups.iter().position(|group| group.router == node && group.legs == legs) {
+        if let Some(known) = groups.iter().position(|group| group.node == node && group.legs == legs) {
             return known as u32;
         }
-        let NodeKind::Router(router) = topology.kind(node) else { unreachable!("only routers choose") };
-        let ecmp = &testbed.routers[router].ecmp;
-        let member = |leg: &Leg| {
-            let hop = topology.first_hop(*leg);
-            Member { weight: ecmp.weight(&topology.links[hop.link].name), up: true }
-        };
-        let members = legs.iter().map(member).collect();
-        groups.push(Group { router: node, legs: legs.to_vec(), members, policy: ecmp.config().build() });
+        let Choice { members, policy, bond } = choice(testbed, topology, node, legs);
+        groups.push(Group { node, legs: legs.to_vec(), members, policy, bond });
         groups.len() as u32 - 1
     }
 
@@ -532,16 +552,6 @@ impl Frames {
     }
 }
 
-/// Whether an event changes what a node sees of any of these legs.
-fn may_change(topology: &Topology, legs: &[Leg], node: NodeId) -> bool {
-    let sees = |leg: &Leg| {
-        let Leg::Link(hop) = leg else { return false };
-        let end = topology.links[hop.link].end_of(node);
-        topology.events.iter().any(|event| event.link == hop.link && event.seen_by[end])
-    };
-    legs.iter().any(sees)
-}
-
 /// Whether what a node chooses is known of all packets of a sender of this traffic when the network is built.
 pub(crate) fn choices_are_known(
     testbed: &Testbed,
@@ -550,12 +560,10 @@ pub(crate) fn choices_are_known(
     fan: &Fan,
     node: NodeId,
 ) -> bool {
-    let per_packet = match topology.kind(node) {
-        NodeKind::Router(router) => testbed.routers[router].ecmp.config().build().is_per_packet(),
-        _ => false,
-    };
+    let legs = fan.legs_at(node);
+    let per_packet = legs.len() > 1 && choice(testbed, topology, node, legs).policy.is_per_packet();
     let varies = matches!(length_of(traffic, topology, fan), Length::Varied);
-    !per_packet && !varies && !may_change(topology, fan.legs_at(node), node)
+    !per_packet && !varies && !legs.iter().any(|leg| topology.sees_events(node, *leg))
 }
 
 /// What is known of the lengths of packets of a traffic, in one of its directions.

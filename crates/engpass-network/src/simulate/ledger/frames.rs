@@ -184,7 +184,13 @@ impl Ledger {
         until: u64,
     ) {
         if let Some(place) = self.emit(sender, elastic, now, until) {
-            self.packet_stamps.put(packet, self.senders[place].parts());
+            let waits = &self.senders[place];
+            if waits.is_emitting_after(until) {
+                // Another NIC of the host has more of it.
+                self.packet_stamps.put(packet, parts_of(&waits.sums_at(until)));
+            } else {
+                self.packet_stamps.put(packet, waits.parts());
+            }
         }
     }
 

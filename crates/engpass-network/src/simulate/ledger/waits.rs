@@ -281,6 +281,12 @@ impl Waits {
         sums_of(usual, others)
     }
 
+    /// Whether the NICs of its host emit packets of it after `at`.
+    #[inline(always)]
+    pub(super) fn is_emitting_after(&self, at: u64) -> bool {
+        self.until > at
+    }
+
     /// How long it was in each state up to `now`, which is not in the past.
     pub(super) fn sums_at(&self, now: u64) -> Sums {
         let mut sums = self.sums();

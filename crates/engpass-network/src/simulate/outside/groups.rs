@@ -68,7 +68,7 @@ impl Group {
     pub(super) fn new(ways: Vec<u32>, way_of: impl Fn(u32) -> Way, frames: &Frames) -> Self {
         let ports = |way: &u32| match way_of(*way) {
             Way::Circuit { .. } => Vec::new(),
-            Way::Frames { route } => frames.first_way(route),
+            Way::Frames { route } | Way::Bond { route } => frames.first_way(route),
         };
         let ports: Vec<Vec<(u32, bool)>> = ways.iter().map(ports).collect();
         // Lines that both cross: a way parts from another one where it enters a tunnel that the other does not.
@@ -153,7 +153,9 @@ impl Network {
         for branch in branches {
             let way = ways[branch.member];
             let sender = self.outsiders.sender(way);
-            let Way::Frames { route } = sender.way else { unreachable!("only ways of frames are shared") };
+            let (Way::Frames { route } | Way::Bond { route }) = sender.way else {
+                unreachable!("only ways of frames are shared")
+            };
             // Held until it is handed over, and until it has come into being.
             let copy = Datagram { flow: sender.flow as u32, holds: 2, lost: false, ..whole.clone() };
             let copy = self.fabric.begin_datagram(copy.written, copy);

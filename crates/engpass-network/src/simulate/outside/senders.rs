@@ -50,6 +50,8 @@ struct Gate {
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     sender: usize,
+    /// Of a bond, that of the member that was chosen for it.
+    way: Way,
     packet: Packet,
     /// When it came, and how many had come before it.
     since: u64,
@@ -71,13 +73,13 @@ impl Outsiders {
         }
     }
 
-    /// The fragment that the sender has at hand.
-    pub(in crate::simulate) fn sending(&self, sender: usize) -> Sending {
-        let Sender { flow, nic, way, .. } = self.senders[sender];
-        let (cut, fragment, datagram) =
-            self.gates[nic].at_hand.expect("a sender that hands over has a packet at hand");
+    /// The fragment that is at hand for a NIC.
+    pub(in crate::simulate) fn sending(&self, nic: usize) -> Sending {
+        let gate = &self.gates[nic];
+        let (cut, fragment, datagram) = gate.at_hand.expect("what is handed over is at hand");
+        let Queued { sender, way, .. } = *gate.waiting.front().expect("it is the first that waits");
         Sending {
-            flow,
+            flow: self.senders[sender].flow,
             nic,
             way,
             ip: cut.payload(fragment) + IP_HEADER_BYTES,
@@ -131,27 +133,42 @@ impl Network {
         if let Some(fates) = &mut self.fabric.fates {
             fates.count_in(1);
         }
+        let (nic, way) = self.way_of_packet(sender, &packet, copies > 0);
+        let queued = Queued { sender, way, packet, since: self.now, number, copies };
         if copies > 0 {
             self.count_copies_in(copies);
-        } else if self.goes_at_once(sender, packet, number) {
+        } else if self.goes_at_once(&queued, nic) {
             return;
         }
         let this = &mut self.outsiders.senders[sender];
         this.queued += 1;
         self.outsiders.backlogs[this.host] += 1;
-        let gate = &mut self.outsiders.gates[this.nic];
-        gate.waiting.push_back(Queued { sender, packet, since: self.now, number, copies });
+        let gate = &mut self.outsiders.gates[nic];
+        gate.waiting.push_back(queued);
         if gate.waiting.len() == 1 {
-            self.take_at_hand(self.outsiders.senders[sender].nic);
+            self.take_at_hand(nic);
         } else {
             let place = self.processes.len() + self.endpoints.len() + sender;
             self.fabric.ledger.waits(place, self.now, Wait::Nic);
         }
     }
 
+    /// The NIC of a packet, and its way: of a bond, those of the member that carries it. One of which copies are made takes the first member.
+    #[inline(always)]
+    fn way_of_packet(&mut self, sender: usize, packet: &Packet, copied: bool) -> (usize, Way) {
+        let Sender { nic, way, mtu, .. } = self.outsiders.senders[sender];
+        let Way::Bond { route } = way else { return (nic, way) };
+        let number = self.outsiders.number_of(sender as u32, packet.flow);
+        let heads = self.frames.choices.heads_outside(self.outsiders.senders[sender].flow, number);
+        let shown = (&heads, u64::from(packet.bytes) > mtu);
+        let route = self.choose_member(route, (!copied).then_some(shown));
+        (self.frames.first_port(route), Way::Frames { route })
+    }
+
     /// Hand over a packet that need not be cut, if nothing waits for its NIC and there is room. What waits comes to the same, by way of the gate.
-    fn goes_at_once(&mut self, sender: usize, packet: Packet, number: u64) -> bool {
-        let Sender { flow, nic, way, mtu, .. } = self.outsiders.senders[sender];
+    fn goes_at_once(&mut self, first: &Queued, nic: usize) -> bool {
+        let Queued { sender, way, packet, .. } = *first;
+        let Sender { flow, mtu, .. } = self.outsiders.senders[sender];
         let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
         if ip > mtu || !self.outsiders.gates[nic].waiting.is_empty() {
             return false;
@@ -160,8 +177,7 @@ impl Network {
         if self.nics[nic].is_waited_for() || !self.nic_has_room(&sending) {
             return false;
         }
-        let first = Queued { sender, packet, since: self.now, number, copies: 0 };
-        sending.datagram = self.begin_outside(&first, 1, false);
+        sending.datagram = self.begin_outside(first, 1, false);
         let place = self.processes.len() + self.endpoints.len() + sender;
         self.emit(place, &sending);
         self.fabric.ledger.waits(place, self.now, Wait::Application);
@@ -175,10 +191,11 @@ impl Network {
             if self.outsiders.gates[nic].at_hand.is_none() {
                 self.begin_packet(nic, &first);
             }
-            if !self.enters(self.processes.len() + self.endpoints.len() + first.sender) {
+            let place = self.processes.len() + self.endpoints.len() + first.sender;
+            if !self.enters_as(place, self.outsiders.sending(nic)) {
                 return;
             }
-            self.count_handed(first.sender);
+            self.count_handed(nic);
         }
     }
 
@@ -243,7 +260,7 @@ impl Network {
             fates.count_in(count);
         }
         let datagram = self.begin_outside(
-            &Queued { sender, packet, since: self.now, number, copies: 0 },
+            &Queued { sender, way: Way::Frames { route }, packet, since: self.now, number, copies: 0 },
             count as u16,
             true,
         );
@@ -254,17 +271,18 @@ impl Network {
         count
     }
 
-    /// The NIC has taken what a sender had at hand.
-    fn count_handed(&mut self, sender: usize) {
-        let this = &mut self.outsiders.senders[sender];
-        let gate = &mut self.outsiders.gates[this.nic];
+    /// A NIC has taken what was at hand for it.
+    fn count_handed(&mut self, nic: usize) {
+        let gate = &mut self.outsiders.gates[nic];
         let (cut, fragment, datagram) = gate.at_hand.expect("what was handed over was at hand");
         if fragment + 1 < cut.count {
             gate.at_hand = Some((cut, fragment + 1, datagram));
             return;
         }
         gate.at_hand = None;
-        gate.waiting.pop_front();
+        let Queued { sender, .. } =
+            gate.waiting.pop_front().expect("what was at hand was the first that waited");
+        let this = &mut self.outsiders.senders[sender];
         this.queued -= 1;
         self.outsiders.backlogs[this.host] -= 1;
         let wait = if this.queued == 0 { Wait::Application } else { Wait::Nic };
@@ -274,9 +292,9 @@ impl Network {
         self.copies_sent(datagram);
     }
 
-    /// The NIC has taken what a sender had at hand, after a wait: on to what is next.
-    pub(in crate::simulate) fn packet_handed(&mut self, sender: usize) {
-        self.count_handed(sender);
-        self.take_at_hand(self.outsiders.senders[sender].nic);
+    /// A NIC has taken what was at hand for it, after a wait: on to what is next.
+    pub(in crate::simulate) fn packet_handed(&mut self, nic: usize) {
+        self.count_handed(nic);
+        self.take_at_hand(nic);
     }
 }

@@ -277,6 +277,7 @@ impl Joined {
             links,
             circuits,
             tunnels: IndexMap::new(),
+            bonds: IndexMap::new(),
         }
     }
 }

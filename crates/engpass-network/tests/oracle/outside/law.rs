@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::choices::choices;
 use super::modelled::{SEED, plain, plan, topology, way};
-use crate::networks::{frames, joined, mesh, network};
+use crate::networks::{bonds, frames, joined, mesh, network};
 
 /// What somebody does: what before, the picoseconds that go by, and the packets alike that are put in then: their way, bytes, flow, ECN, and how many.
 type Step = (u8, u64, (usize, u32, u8, u8), u8);
@@ -266,6 +266,11 @@ proptest! {
         obeys(&plain(&drawn), &steps)?;
     }
 
+    #[test]
+    fn bonds_obey_the_replay_law(drawn in bonds(), steps in steps(3)) {
+        obeys(&drawn.0, &steps)?;
+    }
+
     /// Here packets alike share what is done for them.
     #[test]
     fn trains_obey_the_replay_law(line in line(), steps in steps(50)) {
@@ -313,6 +318,11 @@ proptest! {
 
     #[test]
     fn windows_of_frames_that_have_choices_add_up(drawn in mesh(), parts in vec(1u64..1000, 1..5)) {
+        adds_up(&plain(&drawn), &parts)?;
+    }
+
+    #[test]
+    fn windows_of_bonds_add_up(drawn in bonds(), parts in vec(1u64..1000, 1..5)) {
         adds_up(&plain(&drawn), &parts)?;
     }
 

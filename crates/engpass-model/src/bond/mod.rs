@@ -1,0 +1,138 @@
+//! Bonds: several links between two nodes that are one interface of a host or Ethernet switch (link aggregation; in Linux the bonding driver).
+//!
+//! A *mode* chooses the member that carries a packet; a *monitor* looks at the links now and then, and tells the mode which of them are up.
+
+pub mod active_backup;
+pub mod hash;
+pub mod monitor;
+pub mod round_robin;
+
+pub use active_backup::ActiveBackup;
+pub use hash::{BondHash, HashLayers};
+pub use monitor::{Monitor, Monitoring};
+pub use round_robin::InTurn;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::complaint::Complaints;
+use crate::family::family;
+use crate::forward::Forward;
+
+family! {
+    /// A bond mode, by its kind.
+    BondMode, "bond mode": BondModeConfig {
+        "hash" => Hash(BondHash),
+        "round-robin" => RoundRobin(InTurn),
+        "active-backup" => ActiveBackup(ActiveBackup),
+    }
+}
+
+/// The settings of a bond mode.
+pub trait BondModeConfig {
+    /// The member that the file names, if it names one: the key, and the link.
+    fn named(&self) -> Option<(&'static str, &str)> {
+        None
+    }
+
+    /// Whether one member carries everything, in both directions: the node at the other end sends back on that one.
+    fn is_single(&self) -> bool {
+        false
+    }
+
+    /// The state of a bond with these members.
+    fn build(&self, members: &[String]) -> Box<dyn Forward>;
+}
+
+impl Default for BondMode {
+    fn default() -> Self {
+        Self::Hash(BondHash::default())
+    }
+}
+
+/// Links of a host or an Ethernet switch that are one interface. They lead to the same node; what comes back takes their first one, unless that
+/// node has a bond of the same links.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bond {
+    /// The host or Ethernet switch whose interface it is.
+    pub node: String,
+    /// Its members: two links or more between the same two nodes, in the order in which the mode counts them.
+    pub links: Vec<String>,
+    /// How it chooses the member that carries a packet.
+    #[serde(default)]
+    pub mode: BondMode,
+    /// How it learns that a member is down.
+    #[serde(default)]
+    pub monitor: Monitoring,
+    /// Whether it is up. Else packets go as if it were not there.
+    #[serde(default = "up")]
+    pub up: bool,
+}
+
+fn up() -> bool {
+    true
+}
+
+/// The most members of a bond: more than any network card has ports.
+pub const MOST_MEMBERS: usize = 64;
+
+impl Bond {
+    /// What is wrong with values that no other component must be known for.
+    pub fn check(&self, complaints: &mut Complaints) {
+        if !(2..=MOST_MEMBERS).contains(&self.links.len()) {
+            let cause = "a bond joins several links";
+            complaints.add(&["links"], cause, format!("name 2 to {MOST_MEMBERS} links"));
+        }
+        let mut inner = Complaints::default();
+        self.monitor.check(&mut inner);
+        complaints.under(&["monitor"], inner);
+    }
+
+    /// The state of its mode.
+    pub fn policy(&self) -> Box<dyn Forward> {
+        self.mode.config().build(&self.links)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forward::{Heads, Member, View};
+
+    pub(super) const HEADS: Heads =
+        Heads { source: 0x0a00_0001, destination: 0x0a00_0002, protocol: 17, ports: [49_152, 5001] };
+
+    pub(super) const VIEW: View<'_> = View { heads: &HEADS, fragment: false, macs: [1, 2] };
+
+    /// So many members, all up but those at `down`.
+    pub(super) fn members(count: usize, down: &[usize]) -> Vec<Member> {
+        (0..count).map(|index| Member { up: !down.contains(&index), ..Member::of_weight(1) }).collect()
+    }
+
+    fn read(json: serde_json::Value) -> Bond {
+        serde_json::from_value(json).expect("it can be read")
+    }
+
+    #[test]
+    fn defaults_are_those_of_linux() {
+        let bond = read(serde_json::json!({ "node": "a", "links": ["x", "y"] }));
+        assert_eq!(bond.mode, BondMode::Hash(BondHash { layers: HashLayers::Layer2 }));
+        assert_eq!(bond.monitor, Monitoring::default());
+        let mut complaints = Complaints::default();
+        bond.check(&mut complaints);
+        assert_eq!(complaints, Complaints::default());
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_refused() {
+        let bond = read(serde_json::json!({
+            "node": "a", "links": ["x"],
+            "monitor": { "interval": "0 s", "down_delay": "1 s" },
+        }));
+        let mut complaints = Complaints::default();
+        bond.check(&mut complaints);
+        let paths: Vec<String> = complaints.into_iter().map(|complaint| complaint.path.join(".")).collect();
+        assert_eq!(paths, ["links", "monitor.down_delay"]);
+    }
+}

@@ -1,0 +1,91 @@
+//! Packet by packet in turn.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::BondModeConfig;
+use crate::forward::{Answer, Forward, Keep, Member, View};
+
+/// Packets take the members in turn, one by one, whatever their flow (in Linux `balance-rr`). One flow gets the rate of all members together, and
+/// its packets may overtake each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct InTurn {}
+
+impl BondModeConfig for InTurn {
+    fn build(&self, _: &[String]) -> Box<dyn Forward> {
+        Box::new(State { turn: FIRST })
+    }
+}
+
+/// The turn of the first packet: Linux counts it before it looks, so the second member comes first.
+const FIRST: usize = 1;
+
+#[derive(Debug)]
+struct State {
+    /// The turn of the next packet.
+    turn: usize,
+}
+
+impl Forward for State {
+    fn decide(&mut self, _: &View<'_>, members: &[Member]) -> Answer {
+        let first = self.turn % members.len();
+        self.turn = self.turn.wrapping_add(1);
+        // The turn of a member that is down is the next one's (`bond_get_slave_by_id` of Linux).
+        let from_there = (0..members.len()).map(|place| (first + place) % members.len());
+        let member = from_there.clone().find(|member| members[*member].carries());
+        Answer { member: member.unwrap_or(first), keep: Keep::Packet }
+    }
+
+    fn is_per_packet(&self) -> bool {
+        true
+    }
+
+    fn shares(&self, members: &[Member]) -> Option<Vec<f64>> {
+        // Those of as many turns as there are members.
+        let mut shares = vec![0.0; members.len()];
+        let mut turns = State { turn: FIRST };
+        let heads = crate::forward::Heads { source: 0, destination: 0, protocol: 0, ports: [0; 2] };
+        for _ in 0..members.len() {
+            let view = View { heads: &heads, fragment: false, macs: [0; 2] };
+            shares[turns.decide(&view, members).member] += 1.0 / members.len() as f64;
+        }
+        Some(shares)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bond::tests::{VIEW, members};
+
+    #[test]
+    fn the_next_member_takes_the_turn_of_one_that_is_down() {
+        let mut state = InTurn {}.build(&[]);
+        let mut turns = |count: usize, members: &[Member]| -> Vec<usize> {
+            (0..count).map(|_| state.decide(&VIEW, members).member).collect()
+        };
+        // As seen on Linux 6.1.
+        assert_eq!(turns(9, &members(3, &[])), [1, 2, 0, 1, 2, 0, 1, 2, 0]);
+        assert_eq!(turns(8, &members(3, &[1])), [2, 2, 0, 2, 2, 0, 2, 2]);
+        // The turns go on where no member carries anything, and the lines drop the packets.
+        assert_eq!(turns(3, &members(3, &[0, 1, 2])), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_lost_carrier_needs_no_monitor() {
+        let mut state = InTurn {}.build(&[]);
+        let mut members = members(2, &[]);
+        members[0].carrier = false;
+        assert_eq!([0; 2].map(|_| state.decide(&VIEW, &members).member), [1, 1]);
+        (members[0].carrier, members[0].up) = (true, false);
+        assert_eq!([0; 2].map(|_| state.decide(&VIEW, &members).member), [1, 1]);
+    }
+
+    #[test]
+    fn shares_are_those_of_the_turns() {
+        let state = InTurn {}.build(&[]);
+        assert_eq!(state.shares(&members(2, &[])), Some(vec![0.5, 0.5]));
+        assert_eq!(state.shares(&members(4, &[1])), Some(vec![0.25, 0.0, 0.5, 0.25]));
+    }
+}

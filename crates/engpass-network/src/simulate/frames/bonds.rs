@@ -1,0 +1,159 @@
+//! Bonds: what hosts and switches know of the members, and the choice of the one that carries a packet when its host hands it over.
+
+use std::collections::BTreeMap;
+
+use engpass_model::bond::{Monitor, Monitoring};
+use engpass_model::forward::{Heads, View};
+use engpass_testbed::Topology;
+use engpass_testbed::topology::{BondPath, NodeId};
+
+use super::choices::{ASK, Choices};
+use super::{Frames, Step};
+use crate::simulate::Network;
+use crate::simulate::event::Event;
+use crate::simulate::sending::{Sending, Way};
+
+/// What a bond knows of its members.
+pub(in crate::simulate) struct Bonded {
+    node: NodeId,
+    links: Vec<usize>,
+    carriers: Vec<bool>,
+    config: Monitoring,
+    monitor: Monitor,
+    /// It looks at the carriers at an instant that is on the agenda.
+    looks: bool,
+}
+
+/// The bonds of a testbed, and the members that packets have which wait for room there.
+#[derive(Default)]
+pub(in crate::simulate) struct Bonds {
+    all: Vec<Bonded>,
+    /// By process or endpoint, the route of the member that was chosen for what it has ready.
+    chosen: BTreeMap<usize, u32>,
+    /// When the events of the file begin.
+    pub(super) from: u64,
+}
+
+impl Bonds {
+    /// Those of a testbed, all of whose links are up.
+    pub(super) fn new(topology: &Topology) -> Self {
+        let bond = |path: &BondPath| {
+            let (config, count) = (path.config.monitor, path.links.len());
+            Bonded {
+                node: path.node,
+                links: path.links.clone(),
+                carriers: vec![true; count],
+                config,
+                monitor: Monitor::new(config, count),
+                looks: false,
+            }
+        };
+        Self { all: topology.bonds.iter().map(bond).collect(), ..Self::default() }
+    }
+
+    /// A node sees the carrier of a link, or sees it no more. Returns the bond that the link is a member of there, and when that looks at it, if it
+    /// was not to look anyway.
+    pub(super) fn see(
+        &mut self,
+        node: NodeId,
+        link: usize,
+        up: bool,
+        now: u64,
+    ) -> Option<(usize, Option<u64>)> {
+        let is_here = |bond: &&mut Bonded| bond.node == node && bond.links.contains(&link);
+        let (index, bond) = self.all.iter_mut().enumerate().find(|(_, bond)| is_here(bond))?;
+        for (member, carrier) in bond.links.iter().zip(&mut bond.carriers) {
+            *carrier = if *member == link { up } else { *carrier };
+        }
+        let looks = std::mem::replace(&mut bond.looks, true);
+        let at = self.from.saturating_add(bond.config.next_look(now - self.from));
+        Some((index, (!looks).then_some(at)))
+    }
+}
+
+impl Frames {
+    /// Whether the packets of a route begin with a question: they leave their host by a bond whose mode is asked for each.
+    pub(in crate::simulate) fn begins_with_bond(&self, route: u32) -> bool {
+        let Step { port, router, .. } = self.steps[self.routes[route as usize].first as usize];
+        port == ASK && router == super::END
+    }
+
+    /// The transmitter with which a route begins that leaves its host by a line of frames.
+    pub(in crate::simulate) fn first_port(&self, route: u32) -> usize {
+        let step = self.steps[self.routes[route as usize].first as usize];
+        self.ports[step.port as usize].port as usize
+    }
+
+    /// The routes of the members among which packets of this route choose stand behind it.
+    pub(super) fn put_member_routes(&mut self, route: u32) {
+        if !self.begins_with_bond(route) {
+            return;
+        }
+        let whole = self.routes[route as usize];
+        let question = self.steps[whole.first as usize].mtu;
+        for first in self.choices.answers_to(question).to_vec() {
+            self.routes.push(super::Route { first, ..whole });
+        }
+    }
+}
+
+impl Choices {
+    /// What a bond knows of a member has changed: all that choose for it are told.
+    pub(super) fn tell_bond(&mut self, bond: usize, bonds: &Bonds) {
+        let Bonded { carriers, monitor, .. } = &bonds.all[bond];
+        for group in self.groups.iter_mut().filter(|group| group.bond == Some(bond)) {
+            for (place, member) in group.members.iter_mut().enumerate() {
+                (member.up, member.carrier) = (monitor.is_up(place), carriers[place]);
+            }
+            group.policy.see(&group.members);
+        }
+    }
+}
+
+impl Network {
+    /// A bond looks at the carriers of its members.
+    pub(in crate::simulate) fn look_at_bond(&mut self, bond: u32) {
+        let Frames { bonds, choices, .. } = &mut self.frames;
+        let this = &mut bonds.all[bond as usize];
+        this.looks = this.monitor.look(&this.carriers);
+        if this.looks {
+            self.events.push(this.config.look_again(self.now), 0, Event::Look(bond));
+        }
+        choices.tell_bond(bond as usize, bonds);
+    }
+
+    /// What a process or an endpoint has ready, on the member of the bond that carries it.
+    #[inline(never)]
+    pub(in crate::simulate) fn on_member(&mut self, sender: usize, sending: Sending, route: u32) -> Sending {
+        let chosen = match self.frames.bonds.chosen.get(&sender) {
+            Some(chosen) => *chosen,
+            None => {
+                let fragment = self.fabric.datagrams[sending.datagram].fragments > 1;
+                let heads = self.frames.choices.heads[sender];
+                let chosen = self.choose_member(route, Some((&heads, fragment)));
+                self.frames.bonds.chosen.insert(sender, chosen);
+                chosen
+            }
+        };
+        Sending { nic: self.frames.first_port(chosen), way: Way::Frames { route: chosen }, ..sending }
+    }
+
+    /// What a sender had ready has entered its NIC.
+    #[inline(always)]
+    pub(in crate::simulate) fn entered_member(&mut self, sender: usize) {
+        if !self.frames.bonds.all.is_empty() {
+            self.frames.bonds.chosen.remove(&sender);
+        }
+    }
+
+    /// The route of the member that a bond chooses for a packet with these headers, which is a fragment or not; the first one if nobody asks for its
+    /// headers.
+    pub(in crate::simulate) fn choose_member(&mut self, route: u32, shown: Option<(&Heads, bool)>) -> u32 {
+        let question = self.frames.steps[self.frames.routes[route as usize].first as usize].mtu;
+        let member = shown.map_or(0, |(heads, fragment)| {
+            let macs = self.frames.choices.macs_at(question);
+            self.frames.choices.member(question, &View { heads, fragment, macs })
+        });
+        route + 1 + member as u32
+    }
+}

@@ -1,0 +1,177 @@
+//! Bonds in a network: links of a host or switch that are one interface (docs/model.md, "Bonds").
+
+use engpass_model::bond::BondMode;
+use engpass_model::forward::{Heads, View};
+use engpass_testbed::topology::{NodeId, NodeKind};
+
+use crate::acted::Mechanism;
+use crate::agenda::{Event, Group, Sender};
+use crate::bond::bond_of;
+use crate::cell::LineId;
+use crate::engine::Engine;
+use crate::packet::Out;
+use crate::resolve::kind;
+
+impl Engine<'_> {
+    /// The bond that chooses on which member packets leave by this leg, if one does.
+    pub(crate) fn bond_on(&self, out: Out) -> Option<usize> {
+        let Out::Line(LineId { link, end }) = out else { return None };
+        bond_of(&self.topology.bonds, &self.topology.links, self.topology.links[link].ends[end], link)
+    }
+
+    /// The place of a member in the bond that chooses it.
+    fn member(&self, bond: usize, out: Out) -> usize {
+        let line = self.first_line(out);
+        self.topology.bonds[bond].links.iter().position(|link| *link == line.link).expect("it is a member")
+    }
+
+    /// The line of a member at the bond's own end: it is whose carrier the bond sees.
+    fn own_line(&self, bond: usize, member: usize) -> LineId {
+        let path = &self.topology.bonds[bond];
+        let link = path.links[member];
+        LineId { link, end: usize::from(self.topology.links[link].ends[0] != path.node) }
+    }
+
+    /// The line whose events change what is chosen when packets leave by this leg.
+    pub(crate) fn seen_line(&self, out: Out) -> LineId {
+        self.bond_on(out)
+            .map_or_else(|| self.first_line(out), |bond| self.own_line(bond, self.member(bond, out)))
+    }
+
+    /// The leg that a bond chooses from a group for a packet with these headers, on its `turn`; `None` if that depends on the turn and none is given.
+    pub(crate) fn bonded(
+        &self,
+        bond: usize,
+        group: &[Out],
+        view: &View<'_>,
+        turn: Option<u64>,
+    ) -> Option<usize> {
+        let (state, path) = (&self.bonds[bond], &self.topology.bonds[bond]);
+        let up: Vec<usize> = state.up.iter().copied().collect();
+        let count = path.links.len() as u64;
+        let member = match &path.config.mode {
+            BondMode::ActiveBackup(_) => state.active,
+            BondMode::Hash(config) => {
+                let hash = config.layers.hash(view) as usize;
+                if up.is_empty() { hash % path.links.len() } else { up[hash % up.len()] }
+            }
+            BondMode::RoundRobin(_) => {
+                // The first packet takes turn 1.
+                let turn = turn? + 1;
+                let carries = |member: &usize| {
+                    up.contains(member) && self.outages.is_seen_up(self.own_line(bond, *member))
+                };
+                let mut tried = (turn..turn + count).map(|turn| (turn % count) as usize);
+                tried.find(carries).unwrap_or((turn % count) as usize)
+            }
+        };
+        group.iter().position(|out| self.member(bond, *out) == member)
+    }
+
+    /// A packet leaves a node by a bond; what it shows is asked for.
+    pub(crate) fn leaves_by_bond(
+        &mut self,
+        node: NodeId,
+        bond: usize,
+        group: &[Out],
+        view: &View<'_>,
+    ) -> Out {
+        let turn = self.bonds[bond].sent.get(&node).copied().unwrap_or(0);
+        let member = self.bonded(bond, group, view, Some(turn)).expect("a bond chooses one of its members");
+        *self.bonds[bond].sent.entry(node).or_default() += 1;
+        self.acted.chooses(node, group, member);
+        group[member]
+    }
+
+    /// What a sender has ready leaves its host on this leg.
+    pub(crate) fn leaves_host(&mut self, sender: Sender) -> Out {
+        let packet = self.packet_in_work(sender);
+        let first = self.ways[packet.way].first;
+        let host = match first {
+            Out::Line(line) => self.topology.links[line.link].ends[line.end],
+            Out::Circuit(_) | Out::Tunnel(_) => return first,
+        };
+        let group = self.group_at(packet.way, host);
+        let Some(bond) = self.bond_on(first).filter(|_| group.len() > 1) else { return first };
+        let heads = self.heads(sender);
+        let fragment = packet.bytes < self.ledger.datagram(packet.datagram).bytes();
+        let macs = self.macs(packet.way, self.first_line(first), first);
+        self.leaves_by_bond(host, bond, &group, &View { heads: &heads, fragment, macs })
+    }
+
+    /// The last bytes of the addresses of frames that a host or router has sent at `framed_at`, and that go on by this leg.
+    pub(crate) fn macs(&self, way: usize, framed_at: LineId, out: Out) -> [u8; 2] {
+        let mut last = out;
+        loop {
+            let node = self.end_of(last);
+            let group = self.group_at(way, node);
+            match kind(&self.topology, node) {
+                NodeKind::Switch(_) if !group.is_empty() => last = group[0],
+                _ => break,
+            }
+        }
+        let LineId { link, end } = self.first_line(last);
+        [framed_at, LineId { link, end: 1 - end }].map(|line| self.address(line))
+    }
+
+    /// The last byte of the address of a transmitter: those of the members of a bond have that of the first one.
+    fn address(&self, LineId { link, end }: LineId) -> u8 {
+        let node = self.topology.links[link].ends[end];
+        let own = self.topology.bonds.iter().position(|path| path.node == node && path.links.contains(&link));
+        let LineId { link, end } = own.map_or(LineId { link, end }, |bond| self.own_line(bond, 0));
+        (2 * link + end + 1) as u8
+    }
+
+    /// Nodes see a carrier come or go: bonds there look at it, at once or later.
+    pub(crate) fn bonds_see(&mut self, now: u64, line: LineId) {
+        let node = self.topology.links[line.link].ends[line.end];
+        let bonds = self.topology.bonds.iter();
+        let Some(bond) =
+            bonds.into_iter().position(|path| path.node == node && path.links.contains(&line.link))
+        else {
+            return;
+        };
+        if self.bonds[bond].looks.is_none() {
+            let interval = self.topology.bonds[bond].config.monitor.interval.0;
+            let at = if interval == 0 { now } else { now.div_ceil(interval) * interval };
+            self.will_look(bond, at);
+        }
+    }
+
+    fn will_look(&mut self, bond: usize, at: u64) {
+        self.bonds[bond].looks = Some(at);
+        // Behind all changes of that instant.
+        self.agenda.put(at, Group::BondLooks, (bond, 0), Event::BondLooks { bond });
+    }
+
+    /// A bond looks at the carriers of its members.
+    pub(crate) fn bond_looks(&mut self, now: u64, bond: usize) {
+        let path = self.topology.bonds[bond].clone();
+        let carriers: Vec<bool> = (0..path.links.len())
+            .map(|member| self.outages.is_seen_up(self.own_line(bond, member)))
+            .collect();
+        let monitor = path.config.monitor;
+        let looks = |delay: u64| delay.checked_div(monitor.interval.0).unwrap_or(0);
+        let state = &mut self.bonds[bond];
+        let before = state.up.clone();
+        state.look(&carriers, looks(monitor.down_delay.0), looks(monitor.up_delay.0));
+        state.reselect(&path);
+        let (waits, changed) = (!state.otherwise.is_empty(), state.up != before);
+        state.looks = None;
+        if changed {
+            self.acted.note(Mechanism::BondMonitor);
+        }
+        if waits {
+            self.will_look(bond, now + monitor.interval.0);
+        }
+    }
+
+    /// The headers of a packet, as policies see them.
+    pub(crate) fn heads_shown(&self, packet: usize) -> Heads {
+        let this = &self.packets[packet];
+        match this.carries {
+            Some(of) => self.outer_heads(of.tunnel),
+            None => self.heads_of(this.discipline_flow as usize),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Bonds resolved: the two nodes that they join, and what their links must have in common.
+
+use engpass_model::bond::Bond;
+use engpass_model::switch::Switch;
+use engpass_model::wire::Framing;
+
+use crate::diagnostic::Diagnostic;
+use crate::links;
+use crate::resolve::Resolver;
+use crate::topology::{BondPath, NodeKind};
+
+impl Resolver<'_> {
+    /// The bonds of the file that are up; `None` for those that are not in order.
+    pub(crate) fn resolve_bonds(&mut self) {
+        let draft = self.draft;
+        let bond = |(name, bond): (&String, &Option<Bond>)| {
+            let is_good = !draft.is_astray("bond", name) && !self.faulty.within(&["bond", name]);
+            let bond = bond.as_ref().filter(|_| is_good)?;
+            self.bond(name, bond)
+        };
+        // One that is not up is as good as none, if it is in order.
+        let bonds: Vec<Option<BondPath>> = draft.bonds.iter().map(bond).collect();
+        let is_up = |path: &Option<BondPath>| path.as_ref().is_none_or(|path| path.config.up);
+        let bonds: Vec<Option<BondPath>> = bonds.into_iter().filter(is_up).collect();
+        let mut suits = |path: &BondPath| self.suits_other_end(path, &bonds);
+        let suit: Vec<bool> = bonds.iter().map(|path| path.as_ref().is_some_and(&mut suits)).collect();
+        let kept = bonds.into_iter().zip(suit).map(|(path, suits)| path.filter(|_| suits));
+        self.bonds = kept.collect();
+    }
+
+    /// A bond whose references are in order; `None` after a complaint, or where a link was complained about before.
+    fn bond(&mut self, name: &str, config: &Bond) -> Option<BondPath> {
+        let node = self.node(&config.node);
+        let index = |name: &String| self.links.iter().position(|link| link.name == *name);
+        let members: Vec<usize> = config.links.iter().map(index).collect::<Option<_>>()?;
+        let first = *members.first()?;
+        let peer = |link: usize| self.links[link].ends[1 - self.links[link].end_of(node)];
+        for (place, &member) in members.iter().enumerate() {
+            let (one, this) = (&self.links[first], &self.links[member]);
+            let (a, b) = (&one.name, &this.name);
+            let (message, help) = if !matches!(this.lines[0].framing, Framing::Ethernet) {
+                (
+                    format!("link `{b}` carries no Ethernet frames"),
+                    "a bond is of Ethernet links: give it a medium such as `ethernet-1g`".to_owned(),
+                )
+            } else if peer(member) != peer(first) {
+                let [one, other] = [first, member].map(|link| &self.nodes[peer(link)]);
+                (
+                    format!("links `{a}` and `{b}` lead to `{one}` and `{other}`"),
+                    format!("let all links of the bond lead from `{}` to one node", config.node),
+                )
+            } else if (one.mtu, one.vlan) != (this.mtu, this.vlan) {
+                let said = if one.mtu == this.mtu { "`vlan`" } else { "`mtu`" };
+                (
+                    format!("links `{a}` and `{b}` have not the same {said}"),
+                    "a bond is one interface: give its links the same `mtu` and `vlan`".to_owned(),
+                )
+            } else {
+                continue;
+            };
+            let message = format!("bond `{name}` cannot be one interface: {message}");
+            let found = Diagnostic::error("wrong-bond", message).help(help);
+            self.checker.report(&["bond", name, "links", &place.to_string()], found);
+            return None;
+        }
+        let peer = peer(first);
+        if config.mode.config().is_single() && !matches!(self.kind(node), NodeKind::Host(_)) {
+            let kind = config.mode.kind();
+            let message = format!("`{}` is a switch, and mode `{kind}` is for hosts", config.node);
+            let help = format!(
+                "give this bond to host `{}`: the switch sends on the member that the host uses",
+                self.nodes[peer]
+            );
+            self.checker.report(&["bond", name, "mode"], Diagnostic::error("wrong-bond", message).help(help));
+            return None;
+        }
+        Some(BondPath { name: name.into(), node, peer, links: members, config: config.clone() })
+    }
+
+    /// Whether the other end of a bond can do with it, as far as the bonds there are in order; else it is reported.
+    fn suits_other_end(&mut self, path: &BondPath, bonds: &[Option<BondPath>]) -> bool {
+        let shares = |other: &&BondPath| {
+            other.node == path.peer && other.links.iter().any(|link| path.links.contains(link))
+        };
+        let (name, peer) = (path.name.clone(), self.nodes[path.peer].clone());
+        let is_single = path.config.mode.config().is_single();
+        let Some(other) = bonds.iter().flatten().find(shares) else {
+            let follows = matches!(links::switch(self.draft, path.peer), Some(Switch::Ethernet(_)));
+            let known = bonds.iter().all(Option::is_some);
+            if is_single && !follows && known {
+                let kind = path.config.mode.kind();
+                let message = format!("`{peer}` does not know which member of bond `{name}` is active");
+                let help = match self.kind(path.peer) {
+                    NodeKind::Router(_) => {
+                        format!("put an Ethernet switch between, or take another `mode` than `{kind}`")
+                    }
+                    _ => format!("give `{peer}` a bond of the same links with mode `{kind}`"),
+                };
+                self.checker.report(&["bond", &name], Diagnostic::error("wrong-bond", message).help(help));
+                return false;
+            }
+            if !is_single && known {
+                self.is_one_sided(path);
+            }
+            return true;
+        };
+        let sorted = |path: &BondPath| {
+            let mut links = path.links.clone();
+            links.sort_unstable();
+            links
+        };
+        let own = |path: &BondPath| self.draft.bonds.get_index_of(&path.name);
+        let message = if sorted(path) != sorted(other) {
+            if own(other) < own(path) {
+                // It was reported there.
+                return false;
+            }
+            format!("bonds `{name}` and `{}` have some links in common, and not all", other.name)
+        } else if is_single && !other.config.mode.config().is_single() {
+            format!("bond `{}` sends on all members, and bond `{name}` hears one of them alone", other.name)
+        } else {
+            return true;
+        };
+        let help = "let the bonds at both ends have the same links, and modes that go together, or take one out with `up = false`";
+        self.checker.report(&["bond", &name], Diagnostic::error("wrong-bond", message).help(help));
+        false
+    }
+
+    /// Packets to the node of a bond all take its first link, if the other end chooses no other one.
+    fn is_one_sided(&mut self, path: &BondPath) {
+        let BondPath { name, node, peer, .. } = path;
+        if matches!(self.kind(*peer), NodeKind::Router(_)) {
+            // Its `ecmp` chooses, and what it leaves out is reported as spare.
+            return;
+        }
+        let (node, peer) = (&self.nodes[*node], &self.nodes[*peer]);
+        let message =
+            format!("packets from `{peer}` to `{node}` all take the first link of bond `{name}` in the file");
+        let help = format!("give `{peer}` a bond of the same links, too");
+        let found = Diagnostic::warning("one-sided-bond", message).help(help);
+        self.checker.report_key(&["bond", name], found);
+    }
+}
