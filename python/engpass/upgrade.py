@@ -9,7 +9,15 @@ from typing import Any
 import msgspec
 
 from engpass.types.outcome import VERSION
-from engpass.types.plan import Drawing, DrawnCircuit, DrawnFlow, DrawnLink, DrawnNode, DrawnTunnel
+from engpass.types.plan import (
+    Drawing,
+    DrawnBond,
+    DrawnCircuit,
+    DrawnFlow,
+    DrawnLink,
+    DrawnNode,
+    DrawnTunnel,
+)
 
 Json = dict[str, Any]
 
@@ -320,6 +328,7 @@ class OldDrawing(msgspec.Struct, frozen=True, kw_only=True):
     links: list[_OldLink] = []
     circuits: list[DrawnCircuit] = []
     tunnels: list[DrawnTunnel] = []
+    bonds: list[DrawnBond] = []
     flows: list[DrawnFlow] = []
 
 
@@ -330,4 +339,11 @@ def drawing(old: OldDrawing) -> Drawing:
         both = [] if link.rate_bit_per_s is None else [link.rate_bit_per_s] * 2
         rates = link.rates_bit_per_s or both
         links.append(DrawnLink(name=link.name, ends=link.ends, medium=link.medium, rates_bit_per_s=rates))
-    return Drawing(nodes=old.nodes, links=links, circuits=old.circuits, tunnels=old.tunnels, flows=old.flows)
+    return Drawing(
+        nodes=old.nodes,
+        links=links,
+        circuits=old.circuits,
+        tunnels=old.tunnels,
+        bonds=old.bonds,
+        flows=old.flows,
+    )

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 NAMES = [
     "adsl",
     "backbone",
+    "bond",
     "bufferbloat",
     "ecmp",
     "failing-link",

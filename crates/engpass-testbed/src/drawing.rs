@@ -1,4 +1,4 @@
-//! A point as it is drawn and listed: nodes, links, circuits, tunnels and flows by name.
+//! A point as it is drawn and listed: nodes, links, circuits, tunnels, bonds and flows by name.
 
 use engpass_outcome::Step;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::campaign::Point;
 use crate::topology::{Hop, NodeKind};
 
-/// Nodes, links, circuits, tunnels and flows of a point. Runs keep it in the store; readers ignore keys that they do not know.
+/// Nodes, links, circuits, tunnels, bonds and flows of a point. Runs keep it in the store; readers ignore keys that they do not know.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Drawing {
     /// Hosts, switches and routers.
@@ -22,6 +22,9 @@ pub struct Drawing {
     /// Tunnels, in the order of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tunnels: Vec<DrawnTunnel>,
+    /// Bonds that are up, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bonds: Vec<DrawnBond>,
     /// Traffic, in the order of the file.
     #[serde(default)]
     pub flows: Vec<DrawnFlow>,
@@ -80,6 +83,21 @@ pub struct DrawnTunnel {
     pub route: Vec<String>,
 }
 
+/// A bond.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DrawnBond {
+    /// Its name.
+    pub name: String,
+    /// The host or switch whose interface it is.
+    pub node: String,
+    /// The node to which its links lead.
+    pub to: String,
+    /// Its links, in the order in which its mode counts them.
+    pub links: Vec<String>,
+    /// Kind of its mode.
+    pub mode: String,
+}
+
 /// A traffic table.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DrawnFlow {
@@ -95,7 +113,7 @@ pub struct DrawnFlow {
     /// The nodes that it crosses; of a multicast group to the first receiver.
     #[serde(default)]
     pub route: Vec<String>,
-    /// Where routers choose among several ways, the links that its packets cross, each once.
+    /// Where routers or bonds choose among several ways, the links that its packets cross, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<DrawnStep>,
 }
@@ -150,6 +168,13 @@ pub fn drawing(point: &Point) -> Drawing {
         mtu_bytes: path.mtu,
         route: nodes_of(&path.way(true).route),
     });
+    let bonds = topology.bonds.iter().map(|path| DrawnBond {
+        name: path.name.clone(),
+        node: topology.nodes[path.node].clone(),
+        to: topology.nodes[path.peer].clone(),
+        links: path.config.links.clone(),
+        mode: path.config.mode.kind().to_owned(),
+    });
     let steps_of = |flow: usize| -> Vec<DrawnStep> {
         let mut steps: Vec<DrawnStep> = Vec::new();
         for Step { link, from, to } in topology.paths(testbed, flow).into_iter().flat_map(|path| path.steps) {
@@ -177,6 +202,7 @@ pub fn drawing(point: &Point) -> Drawing {
         links: links.collect(),
         circuits: circuits.collect(),
         tunnels: tunnels.collect(),
+        bonds: bonds.collect(),
         flows: flows.collect(),
     }
 }

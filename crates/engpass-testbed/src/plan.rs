@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::campaign::Point;
 use crate::route::NextHop;
-use crate::topology::{FlowPath, LinkEnds, NodeId, NodeKind};
+use crate::topology::{BondPath, FlowPath, LinkEnds, NodeId, NodeKind, Topology};
 
 const PS_PER_NS: u64 = 1000;
 /// Congestion control does not depend on it.
@@ -47,9 +47,26 @@ pub struct PointPlan {
     /// Names of the tunnels that are up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tunnels: Vec<String>,
+    /// Bonds that are up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bonds: Vec<BondPlan>,
     /// Names of the events.
     #[serde(default)]
     pub events: Vec<String>,
+}
+
+/// Links of a node that are one interface.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct BondPlan {
+    /// Its name.
+    pub name: String,
+    /// The node whose interface it is.
+    pub node: String,
+    /// Its links.
+    pub links: Vec<String>,
+    /// Whether one of them carries everything at a time.
+    pub single: bool,
 }
 
 /// Times and seed of a run.
@@ -374,6 +391,7 @@ pub fn plan(point: &Point) -> PointPlan {
         gateways: gateways.collect(),
         flows: flows.collect(),
         tunnels: up.map(|tunnel| tunnel.name.clone()).collect(),
+        bonds: topology.bonds.iter().map(|path| bond(topology, path)).collect(),
         events: testbed.events.keys().cloned().collect(),
     }
 }
@@ -428,6 +446,15 @@ fn way(point: &Point, path: &FlowPath) -> WayPlan {
         other_last_links: others.into_iter().filter(|link| link != last_link).collect(),
         mtu_bytes: path.path_mtu,
         circuit,
+    }
+}
+
+fn bond(topology: &Topology, path: &BondPath) -> BondPlan {
+    BondPlan {
+        name: path.name.clone(),
+        node: topology.nodes[path.node].clone(),
+        links: path.config.links.clone(),
+        single: path.config.mode.config().is_single(),
     }
 }
 

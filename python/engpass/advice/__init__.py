@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from engpass import _engpass, say
 from engpass.advice import (
+    bond,
     buffer,
     congestion,
     cpu,
@@ -43,6 +44,7 @@ KINDS: tuple[Kind, ...] = (
     discard.propose,
     delay.propose,
     ecmp.propose,
+    bond.propose,
     path_mtu.propose,
     tunnel.propose,
     sockets.propose,

@@ -23,6 +23,7 @@ REMOVES = {
     "ecmp": ("first", "the choice among ways"),
     "icmp": ("false", "messages of routers"),
     "path_mtu": ("known", "path MTU discovery"),
+    "up": ("false", "a tunnel or a bond"),
 }
 """Keys, by their last part, that stand for a mechanism: the value that removes it, and its name."""
 

@@ -134,13 +134,17 @@ def choose_in(
         for name in variants:
             limit = run("limit", name, 0)
             simulated = tuple(run("simulate", name, repeat) for repeat in range(testbed.repeats))
-            for one in flows:
+            # A variant may leave out traffic that another one has.
+            for one in (one for one in flows if one in limit.flows):
                 served = [Served.of(outcome.flows[one]) for outcome in simulated]
                 score = Needs.of(limit.flows[one]).score(Served.mean(served))
                 found.append((score, name, one, simulated))
         return found
 
     found = interruptibly(stop, run_all)
+    if not found:
+        names, lacks = (" or ".join(f"`{one}`" for one in all_) for all_ in (variants, flows))
+        raise ChoiceError(f"there is no flow {lacks} in variant {names}", "name another one")
     _, name, chosen_flow, simulated = min(found, key=lambda one: one[0])
     return Chosen(
         run_id="",

@@ -253,7 +253,7 @@ def _outage(at: Situation) -> str | None:
 
 
 def _spare(at: Situation) -> str | None:
-    """The router that leaves another line idle while one of the flow is full."""
+    """The router or bond that leaves another line idle while one of the flow is full."""
     if at.tight is None or at.tight.idle >= FULL:
         return None
     before = at.hops[: at.hops.index(at.tight) + 1]
@@ -261,21 +261,30 @@ def _spare(at: Situation) -> str | None:
         lines = at.spared(hop)
         if not lines:
             continue
-        does = {"hash": "chooses by a hash", "first": "takes the first of equally short ways"}
+        does = {
+            "hash": "chooses by a hash",
+            "first": "takes the first of equally short ways",
+            "active-backup": "sends on its active member",
+        }
         others = f" and {say.count(len(lines) - 1, 'other link')}" if len(lines) > 1 else ""
-        router = f"router `{hop.start}` {does.get(at.policy(hop.start), 'chooses')}"
+        bond = at.bond(hop)
+        who, how = ("router", at.policy(hop.start)) if bond is None else ("bond", bond.mode)
+        router = f"{who} `{hop.start if bond is None else bond.name}` {does.get(how, 'chooses')}"
         idle = f"idle {say.percent(lines[0].idle)} of the time"
         return f"{router}, which leaves link `{lines[0].link}`{others} {idle}"
     return None
 
 
 def _overtaken(at: Situation) -> str | None:
-    """The router whose turns make packets of a connection overtake each other, if segments are sent twice."""
+    """The router or bond whose turns make packets overtake each other, if segments are sent twice."""
     again = at.counts.get("retransmitted_segments", 0.0)
-    routers = [hop.start for hop in at.hops if at.policy(hop.start) == "round-robin" and at.part(hop) < 1]
-    if not again or at.share("duplicate") <= TWICE or not routers:
+    parted = [hop for hop in at.hops if at.part(hop) < 1]
+    senders = [f"router `{hop.start}`" for hop in parted if at.policy(hop.start) == "round-robin"]
+    bonds = [bond for hop in parted if (bond := at.bond(hop)) and bond.mode == "round-robin"]
+    senders += [f"bond `{bond.name}`" for bond in bonds]
+    if not again or at.share("duplicate") <= TWICE or not senders:
         return None
-    said = f"packets that router `{routers[0]}` sends over several ways overtake each other"
+    said = f"packets that {senders[0]} sends over several ways overtake each other"
     return f"{said}: {again:,.0f} segments are sent again and none is lost"
 
 

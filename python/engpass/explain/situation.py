@@ -89,6 +89,17 @@ class Drop:
 
 
 @dataclass(frozen=True)
+class Bond:
+    """Links of a node that are one interface."""
+
+    name: str
+    node: str
+    links: tuple[str, ...]
+    mode: str
+    """Kind of its mode."""
+
+
+@dataclass(frozen=True)
 class Situation:
     """One flow at one point of a testbed, over its repeats."""
 
@@ -423,11 +434,32 @@ class Situation:
         given = self.settings.get("router", router, "ecmp")
         return str(next(iter(given), "")) if isinstance(given, dict) else str(given or "hash")
 
+    @functools.cached_property
+    def bonds(self) -> tuple[Bond, ...]:
+        """The bonds that are up."""
+        found = []
+        for name in self.settings.names("bond"):
+            node, links, mode, up = (
+                self.settings.get("bond", name, key) for key in ("node", "links", "mode", "up")
+            )
+            kind = str(next(iter(mode), "")) if isinstance(mode, dict) else str(mode or "hash")
+            if up is not False and isinstance(links, list):
+                found.append(Bond(name, str(node), tuple(str(link) for link in links), kind))
+        return tuple(found)
+
+    def bond(self, hop: Hop) -> Bond | None:
+        """The bond of which a hop is a member, at the node that sends."""
+        return next((one for one in self.bonds if one.node == hop.start and hop.link in one.links), None)
+
     def spared(self, hop: Hop) -> list[Hop]:
-        """Lines that the router in front of a hop could have chosen and left idle, the idlest first.
+        """Lines that the router or bond in front of a hop could have chosen and left idle, the idlest first.
 
         A router that always takes the first line leaves those idle that lead to the same node.
         """
+        if bond := self.bond(hop):
+            members = [self._hop(*side.key) for side in self.books.values() if side.start == hop.start]
+            members = [one for one in members if one.link in bond.links and one.link != hop.link]
+            return sorted((one for one in members if one.idle >= SPARE), key=lambda one: -one.idle)
         first = self.policy(hop.start) == "first"
         reason = "idle: no sender" if first else "idle: other way"
         found = [

@@ -7,8 +7,8 @@ its socket. The model still decides when each packet leaves; this only keeps wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from engpass.netlab.layout import DEVICE, TAP, Station
 from engpass.types.plan import LinkPlan, PointPlan
@@ -49,7 +49,11 @@ def held(
     links = [link for link in numbers.links if station.name in link.ends]
     # Of several NICs the fastest stands for all: what is too fast for another waits in the model.
     counted = 14 if tap else 0
-    frames = [_own(link, station.name, mtu, counted) for link in links if link.framing != "cells"]
+    own_paces = {
+        link.name: _own(link, station.name, mtu, counted) for link in links if link.framing != "cells"
+    }
+    bonds = [bond for bond in numbers.bonds if bond.node == station.name and not bond.single]
+    frames = [*own_paces.values(), *(_together([own_paces[link] for link in bond.links]) for bond in bonds)]
     nics = frames or list(circuits.values())
     if not nics:
         return []
@@ -77,6 +81,11 @@ def held(
             )
         ]
     return lines
+
+
+def _together(members: Sequence[Pace]) -> Pace:
+    """The pace of the members of a bond that carry packets side by side; they are alike but for the rate."""
+    return replace(members[0], rate_bit_per_s=sum(member.rate_bit_per_s for member in members))
 
 
 def _rate(pace: Pace) -> int:

@@ -53,6 +53,7 @@ def cannot(numbers: PointPlan) -> list[str]:
         reasons += [f"link `{link.name}` {why}" for why in _link_cannot(link)]
     reasons += _routes_cannot(numbers)
     reasons += [f"tunnel `{tunnel}` is an interface that is not set up there" for tunnel in numbers.tunnels]
+    reasons += [f"bond `{bond.name}` is an interface that is not set up there" for bond in numbers.bonds]
     reasons += [f"event `{event}` changes a link" for event in numbers.events]
     return list(dict.fromkeys(reasons))
 

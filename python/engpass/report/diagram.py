@@ -297,7 +297,7 @@ def _node(sheet: _Sheet, node: int, palette: Mapping[str, str]) -> str:
 
 
 def _legend(sheet: _Sheet, palette: Mapping[str, str]) -> tuple[str, float, float]:
-    """The flows by colour, circuits and tunnels by name, under the drawing; with its height and width."""
+    """The flows by colour, circuits, tunnels and bonds by name, under the drawing; with height and width."""
     graph = sheet.graph
     entries: list[tuple[str | None, str]] = [
         (palette[theme.colour(i)], f"{flow.name}: {flow.kind}, {flow.ends[0]} → {flow.ends[1]}")
@@ -317,6 +317,9 @@ def _legend(sheet: _Sheet, palette: Mapping[str, str]) -> tuple[str, float, floa
     ]
     if len(graph.tunnels) > MOST_FLOWS:
         entries.append((None, f"and {len(graph.tunnels) - MOST_FLOWS} tunnels more"))
+    entries += [(None, bond) for bond in graph.bonds[:MOST_FLOWS]]
+    if len(graph.bonds) > MOST_FLOWS:
+        entries.append((None, f"and {len(graph.bonds) - MOST_FLOWS} bonds more"))
     if graph.hidden:
         entries.append((None, graph.hidden))
     room = 44 if sheet.narrow else 90

@@ -60,6 +60,8 @@ class Graph:
     links: tuple[Link, ...]
     circuits: tuple[Route, ...]
     tunnels: tuple[Route, ...]
+    bonds: tuple[str, ...]
+    """Each in words."""
     flows: tuple[Route, ...]
     hidden: str = ""
     """What is not in it, in words."""
@@ -84,8 +86,13 @@ def read(topology: Drawing) -> Graph:
         before[pair] += 1
     circuits = tuple(_route(raw, "", index, of) for raw in topology.circuits)
     tunnels = tuple(_route(raw, clean(raw.header), index, of) for raw in topology.tunnels)
+    bonds = tuple(
+        f"bond {clean(raw.name)}: {raw.mode}, {clean(raw.node)} → {clean(raw.to)},"
+        f" {', '.join(clean(link) for link in raw.links)}"
+        for raw in topology.bonds
+    )
     flows = tuple(_route(raw, clean(raw.kind), index, of) for raw in topology.flows)
-    return Graph(nodes, tuple(links), circuits, tunnels, flows, hidden)
+    return Graph(nodes, tuple(links), circuits, tunnels, bonds, flows, hidden)
 
 
 def _part(topology: Drawing) -> tuple[Drawing, str]:
@@ -107,6 +114,7 @@ def _part(topology: Drawing) -> tuple[Drawing, str]:
         links=[link for link in topology.links if drawn.issuperset(link.ends)],
         circuits=[one for one in topology.circuits if drawn.issuperset(one.route)],
         tunnels=[one for one in topology.tunnels if drawn.issuperset(one.route)],
+        bonds=[one for one in topology.bonds if drawn.issuperset((one.node, one.to))],
         flows=flows,
     )
     return part, (

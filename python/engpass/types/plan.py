@@ -10,8 +10,8 @@ from engpass.types.outcome import Path
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Nodes, links, circuits, tunnels and flows of a point. Runs keep it in the store; readers ignore
-    keys that they do not know."""
+    """Nodes, links, circuits, tunnels, bonds and flows of a point. Runs keep it in the store; readers
+    ignore keys that they do not know."""
 
     nodes: list[DrawnNode] = []
     """Hosts, switches and routers."""
@@ -21,6 +21,8 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Circuits, in the order of the file."""
     tunnels: list[DrawnTunnel] = []
     """Tunnels, in the order of the file."""
+    bonds: list[DrawnBond] = []
+    """Bonds that are up, in the order of the file."""
     flows: list[DrawnFlow] = []
     """Traffic, in the order of the file."""
 
@@ -76,6 +78,21 @@ class DrawnTunnel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The nodes that its outer packets cross."""
 
 
+class DrawnBond(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A bond."""
+
+    name: str
+    """Its name."""
+    node: str
+    """The host or switch whose interface it is."""
+    to: str
+    """The node to which its links lead."""
+    links: list[str]
+    """Its links, in the order in which its mode counts them."""
+    mode: str
+    """Kind of its mode."""
+
+
 class DrawnFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A traffic table."""
 
@@ -90,7 +107,7 @@ class DrawnFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     route: list[str] = []
     """The nodes that it crosses; of a multicast group to the first receiver."""
     steps: list[DrawnStep] = []
-    """Where routers choose among several ways, the links that its packets cross, each once."""
+    """Where routers or bonds choose among several ways, the links that its packets cross, each once."""
 
 
 class DrawnStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -334,6 +351,19 @@ class SocketPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Keys that a socket cannot be told."""
 
 
+class BondPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Links of a node that are one interface."""
+
+    name: str
+    """Its name."""
+    node: str
+    """The node whose interface it is."""
+    links: list[str]
+    """Its links."""
+    single: bool
+    """Whether one of them carries everything at a time."""
+
+
 class PointPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A point as hosts and namespaces carry it. Keys name their unit."""
 
@@ -353,5 +383,7 @@ class PointPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Traffic, in the order of the file."""
     tunnels: list[str] = []
     """Names of the tunnels that are up."""
+    bonds: list[BondPlan] = []
+    """Bonds that are up."""
     events: list[str] = []
     """Names of the events."""

@@ -236,3 +236,64 @@ pub(crate) const TUNNELS: &str = r#"
     [run]
     duration = "100 ms"
 "#;
+
+/// A host with a bond at a switch that has none, and another with a backup that comes in: two clients behind a router.
+pub(crate) const BONDS: &str = r#"
+    name = "bonds"
+    [host.a]
+    [host.b]
+    [host.c]
+    [switch.s]
+    kind = "ethernet"
+    [router.r]
+    [link.one]
+    ends = ["a", "s"]
+    medium = "ethernet-100"
+    [link.two]
+    ends = ["a", "s"]
+    medium = "ethernet-100"
+    [link.up]
+    ends = ["s", "r"]
+    medium = "ethernet-1g"
+    [link.first]
+    ends = ["r", "b"]
+    medium = "ethernet-100"
+    [link.second]
+    ends = ["r", "b"]
+    medium = "ethernet-100"
+    [link.c]
+    ends = ["r", "c"]
+    medium = "ethernet-100"
+    [bond.a]
+    node = "a"
+    links = ["two", "one"]
+    mode = "round-robin"
+    [bond.s]
+    node = "s"
+    links = ["one", "two"]
+    mode = { hash = { layers = "layer-3+4" } }
+    [bond.b]
+    node = "b"
+    links = ["first", "second"]
+    mode = { hash = { layers = "layer-3+4" } }
+    [traffic.datagrams]
+    kind = "udp-stream"
+    from = "a"
+    to = "b"
+    message = "4000 B"
+    rate = "20 Mbit/s"
+    [traffic.back]
+    kind = "tcp-stream"
+    from = "b"
+    to = "a"
+    message = "16 KiB"
+    streams = 6
+    [traffic.other]
+    kind = "udp-stream"
+    from = "a"
+    to = "c"
+    message = "700 B"
+    rate = "4 Mbit/s"
+    [run]
+    duration = "50 ms"
+"#;

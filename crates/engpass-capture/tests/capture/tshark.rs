@@ -1,12 +1,13 @@
 //! What tshark says of captures: nothing malformed, no bad checksum, as many packets as the books have, at the instants of the run.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use engpass_capture::Limit;
 
 use crate::reader::{Block, read};
-use crate::testbeds::{CIRCUIT, ETHERNET, KYOTO, PARTED, TUNNELS, WAN};
+use crate::testbeds::{BONDS, CIRCUIT, ETHERNET, KYOTO, PARTED, TUNNELS, WAN};
 use crate::{capture, sent};
 
 /// Checksums are checked only on demand.
@@ -227,6 +228,42 @@ fn packets_in_tunnels_are_read() {
             if link == "cells" { "ip.proto == 47 && ip.ttl == 63" } else { "ip.proto == 47 && ip.ttl == 64" };
         assert!(file.count(ttl) > datagrams, "{link}");
     }
+}
+
+/// Whatever member carries them, the frames of a host have one address, and its packets are found on one of its members.
+#[test]
+fn members_of_bonds_are_read() {
+    if !is_there() {
+        return;
+    }
+    let seen = |link: &str| {
+        let (outcome, told, bytes) = capture(BONDS, &[], (&format!("link.{link}"), None), Limit::default());
+        assert_eq!(told.packets, sent(&outcome, link), "{link}");
+        fine(&format!("bonds-{link}"), &bytes)
+    };
+    let [one, two, all] = ["one", "two", "up"].map(seen);
+    // The bond of `a` has the address of `two`, its first member, and the router that of its end of `up`.
+    let (a, r) = ("02:00:00:00:00:03", "02:00:00:00:00:06");
+    let ends = format!("(eth.src == {a} && eth.dst == {r}) || (eth.src == {r} && eth.dst == {a})");
+    for file in [&one, &two] {
+        assert_eq!(file.count(&format!("!({ends})")), 0);
+    }
+    for filter in ["ip.src == 10.64.0.1 && ip.proto == 17", "ip.dst == 10.64.0.1 && ip.proto == 6"] {
+        let counts = [&one, &two, &all].map(|file| file.count(filter));
+        assert!(counts[0] > 5 && counts[1] > 5, "{filter}: {counts:?}");
+        assert!(counts[2].abs_diff(counts[0] + counts[1]) < 5, "{filter}: {counts:?}");
+    }
+    // Packets of `a` take turns, fragments among them, beside its acknowledgments.
+    let turns = [&one, &two].map(|file| file.count("ip.src == 10.64.0.1"));
+    assert!(turns[0].abs_diff(turns[1]) <= 1, "{turns:?}");
+    // A connection keeps its member on the way to `a`, and some take either.
+    let streams = |file: &Fine| -> BTreeSet<String> {
+        let lines = file.tshark(&["-Y", "ip.dst == 10.64.0.1 && tcp", "-T", "fields", "-e", "tcp.srcport"]);
+        lines.lines().map(str::to_owned).collect()
+    };
+    let [first, second] = [streams(&one), streams(&two)];
+    assert!(first.is_disjoint(&second) && first.len() + second.len() == 6, "{first:?} and {second:?}");
+    assert!(!first.is_empty() && !second.is_empty());
 }
 
 #[test]

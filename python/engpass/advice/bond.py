@@ -1,0 +1,53 @@
+"""Bonds: another mode where one member is full beside another, and a monitor that looks more often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engpass.advice.base import Candidate, Cost, Proposal
+from engpass.explain.situation import DOWN, FULL, TWICE, Bond, Situation
+from engpass.settings import join
+
+INTERVAL = "10 ms"
+"""Looks at the carriers of members so often that an outage is hardly longer than a round trip."""
+
+_BY_PORTS = '{ hash = { layers = "layer-3+4" } }'
+
+
+def propose(at: Situation) -> Iterator[Proposal]:
+    """A hash of the ports, turns in place of a hash, a hash in place of turns, and a shorter interval."""
+    crowded = any(hop.idle < FULL for hop in at.hops)
+    for bond in _crossed(at):
+        members = [hop for hop in at.hops if hop.start == bond.node and hop.link in bond.links]
+        if crowded and any(at.spared(hop) for hop in members):
+            if bond.mode != "hash" or not _hashes_ports(at, bond):
+                yield _mode(
+                    bond, _BY_PORTS, f"let bond `{bond.name}` choose by a hash of IP addresses and ports"
+                )
+            if bond.mode == "hash":
+                yield _mode(
+                    bond, "round-robin", f"let bond `{bond.name}` send packets on its members in turn"
+                )
+        if bond.mode == "round-robin" and at.tcp and at.share("duplicate") > TWICE:
+            yield _mode(
+                bond, _BY_PORTS, f"let bond `{bond.name}` keep each connection on one member by a hash"
+            )
+        down = [drop for drop in at.lost_at(DOWN) if drop.place.link in bond.links]
+        if down and at.settings.get("bond", bond.name, "monitor", "interval") != INTERVAL:
+            words = f"let bond `{bond.name}` look at its links every {INTERVAL}"
+            sets = ((join(("bond", bond.name, "monitor", "interval")), INTERVAL),)
+            yield Proposal("bond", Cost.SETTING, (Candidate(words, sets),))
+
+
+def _crossed(at: Situation) -> list[Bond]:
+    """The bonds that the flow leaves a node by; those of hosts where it comes back, too."""
+    links = {hop.link for hop in at.hops}
+    return [bond for bond in at.bonds if links.intersection(bond.links)]
+
+
+def _hashes_ports(at: Situation, bond: Bond) -> bool:
+    return at.settings.get("bond", bond.name, "mode", "hash", "layers") == "layer-3+4"
+
+
+def _mode(bond: Bond, mode: str, words: str) -> Proposal:
+    return Proposal("bond", Cost.SETTING, (Candidate(words, ((join(("bond", bond.name, "mode")), mode),)),))
