@@ -136,6 +136,37 @@ def test_the_fastest_nic_of_a_host_stands_for_all() -> None:
     assert "mpu 84 overhead 38 linklayer ethernet tbf rate 1000000000bit burst 132000" in line
 
 
+def test_the_members_of_a_bond_stand_together() -> None:
+    text = """
+    [host.a]
+    [host.b]
+    [link.slow]
+    ends = ["a", "b"]
+    medium = "ethernet-10"
+    [link.fast]
+    ends = ["a", "b"]
+    medium = "ethernet-1g"
+    [bond.a]
+    node = "a"
+    links = ["slow", "fast"]
+    mode = "{mode}"
+    [bond.b]
+    node = "b"
+    links = ["slow", "fast"]
+    mode = "{mode}"
+    [traffic.t]
+    kind = "udp-stream"
+    from = "a"
+    to = "b"
+    message = "1 kB"
+    """
+    for mode, rate in (("hash", 1_010_000_000), ("round-robin", 1_010_000_000), ("active-backup", 10**9)):
+        found = point_plan(loads(text.replace("{mode}", mode)).campaign, "base", [])
+        plan = stations(found)
+        (line,) = held(found, plan["a"], plan, 1500, 1, whole=False)
+        assert f"tbf rate {rate}bit " in line
+
+
 LAN = """
 [host.a]
 [host.b]

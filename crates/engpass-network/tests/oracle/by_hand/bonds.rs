@@ -1,0 +1,146 @@
+//! Bonds, members that fail, and the looks of their monitors.
+//!
+//! A frame with a datagram of 1000 B takes 1066 bytes of a line, 852.8 us at 10 Mbit/s. Datagrams come every millisecond, and all delays are 1 us: what
+//! leaves before a link goes down has arrived 844.2 us after it was handed over.
+
+use crate::engine::Engine;
+use crate::fast::difference;
+use crate::outcome::{Observed, Place};
+use crate::replay::testbed;
+
+/// A host with two links to a switch, and another host behind that.
+const SERVER: &str = r#"
+name = "server"
+[host.h0]
+[host.h1]
+[switch.s]
+kind = "ethernet"
+[link.a]
+ends = ["h0", "s"]
+medium = "ethernet-10"
+delay = "1 us"
+[link.b]
+ends = ["h0", "s"]
+medium = "ethernet-10"
+delay = "1 us"
+[link.out]
+ends = ["s", "h1"]
+medium = "ethernet-10"
+delay = "1 us"
+"#;
+const A: usize = 0;
+const B: usize = 1;
+
+/// A run of 20 ms with this bond of `h0`, which both engines see alike.
+fn run(bond: &str, tables: &str) -> Observed {
+    let bond = format!("[bond.x]\nnode = \"h0\"\nlinks = [\"a\", \"b\"]\n{bond}\n");
+    let testbed = testbed("server.toml", format!("{SERVER}{bond}{tables}[run]\nduration = \"20 ms\"\n"));
+    assert_eq!(difference(&testbed, 1), Ok(()));
+    let mut engine = Engine::new(&testbed, 1);
+    engine.run_until(testbed.run.duration.0);
+    engine.snapshot(testbed.run.duration.0)
+}
+
+/// A datagram every millisecond from `from` to `to`, up to `stop`.
+fn stream([from, to]: [&str; 2], stop: &str) -> String {
+    format!(
+        "[traffic.u]\nkind = \"udp-stream\"\nfrom = \"{from}\"\nto = \"{to}\"\nmessage = \"1000 B\"\nrate = \"8 Mbit/s\"\nstop = \"{stop}\"\n"
+    )
+}
+
+fn event(name: &str, target: &str, at: &str, change: &str) -> String {
+    format!("[event.{name}]\ntarget = \"{target}\"\nat = \"{at}\"\nchange = \"{change}\"\n")
+}
+
+/// Frames that left on `a` and `b`, from `h0` or from the switch.
+fn spread(seen: &Observed, end: usize) -> [u64; 2] {
+    [A, B].map(|link| seen.frames.get(&(link, end)).map_or(0, |seen| seen.frames))
+}
+
+/// Datagrams lost to an outage of `a` and of `b`, from `h0` on.
+fn lost(seen: &Observed) -> [u64; 2] {
+    [A, B].map(|link| {
+        let here = seen.losses.iter().filter(|(key, _)| key.place == Place::Down { link, end: 0 });
+        here.map(|(_, lost)| lost.datagrams).sum()
+    })
+}
+
+const TO: [&str; 2] = ["h0", "h1"];
+
+#[test]
+fn the_second_member_has_the_first_turn() {
+    let seen = run("mode = \"round-robin\"", &stream(TO, "6500 us"));
+    assert_eq!(spread(&seen, 0), [3, 4]);
+    // Of a datagram of 4000 B each of three fragments takes a turn of its own: 1, 0, 1, then 0, 1, 0.
+    let large = stream(TO, "4500 us").replace("1000 B", "4000 B");
+    assert_eq!(spread(&run("mode = \"round-robin\"", &large), 0), [3, 3]);
+}
+
+#[test]
+fn turns_skip_a_member_without_a_carrier_before_the_monitor_looks() {
+    let down = event("d", "a", "2900 us", "down") + &event("u", "a", "12 ms", "up");
+    let bond = "mode = \"round-robin\"\nmonitor = { interval = \"5 ms\" }";
+    // Turns 1 to 10, the even ones for `a`: those at 3, 5, 7, 9 ms go by `b`, and that at 1 ms has gone.
+    let seen = run(bond, &(down.clone() + &stream(TO, "9500 us")));
+    assert_eq!((spread(&seen, 0), lost(&seen)), ([1, 9], [0, 0]));
+    // The carrier is back at 12 ms, and the member with the look at 15 ms: of the turns at 13, 15, 17 and 19 ms the last three are its own.
+    let seen = run(bond, &(down + &stream(TO, "20 ms")));
+    assert_eq!((spread(&seen, 0), lost(&seen)), ([4, 16], [0, 0]));
+}
+
+#[test]
+fn an_active_member_is_replaced_with_the_look_that_finds_it_down() {
+    let down = event("d", "a", "2900 us", "down") + &event("u", "a", "12 ms", "up");
+    let all = |bond: &str| {
+        let seen = run(&format!("mode = {bond}"), &(down.clone() + &stream(TO, "16500 us")));
+        (spread(&seen, 0), lost(&seen))
+    };
+    // 17 datagrams, from 0 to 16 ms. Those at 3 and 4 ms are lost; the bond looks at 5 ms, before the host hands over what is due then.
+    let monitor = "\nmonitor = { interval = \"5 ms\" }";
+    assert_eq!(all(&format!("\"active-backup\"{monitor}")), ([5, 12], [2, 0]));
+    // `a` is the primary: it is back with the look at 15 ms, for two datagrams.
+    let primary = "{ active-backup = { primary = \"a\" } }";
+    assert_eq!(all(&format!("{primary}{monitor}")), ([7, 10], [2, 0]));
+    // Down only with the look at 10 ms: seven are lost. Up with that at 20 ms.
+    let delays = "\nmonitor = { interval = \"5 ms\", down_delay = \"9999 us\", up_delay = \"5 ms\" }";
+    assert_eq!(all(&format!("{primary}{delays}")), ([10, 7], [7, 0]));
+    // Seen at once: none is lost, because the frame of 2 ms had left at 2843.2 us.
+    assert_eq!(all(&format!("{primary}\nmonitor = {{ interval = \"0 s\" }}")), ([8, 9], [0, 0]));
+}
+
+#[test]
+fn a_switch_follows_the_active_member_of_a_host() {
+    let down = event("d", "a", "2900 us", "down");
+    let bond = "mode = \"active-backup\"\nmonitor = { interval = \"5 ms\" }";
+    let seen = run(bond, &(down + &stream(["h1", "h0"], "9500 us")));
+    // What `h1` hands over at 0 and so on is at the switch 844.2 us later: three leave by `a`, the third one is cut there, two more are lost in front of it, and
+    // five go by `b`.
+    assert_eq!(spread(&seen, 1), [3, 5]);
+    let at_switch = seen.losses.iter().filter(|(key, _)| key.place == Place::Down { link: A, end: 1 });
+    assert_eq!(at_switch.map(|(_, lost)| lost.datagrams).sum::<u64>(), 3);
+}
+
+#[test]
+fn a_failure_that_the_host_does_not_see_is_none_to_its_bond() {
+    let down = event("d", "s/a", "2900 us", "down");
+    let bond = "mode = \"active-backup\"\nmonitor = { interval = \"1 ms\" }";
+    let seen = run(bond, &(down + &stream(TO, "9500 us")));
+    assert_eq!((spread(&seen, 0), lost(&seen)), ([10, 0], [7, 0]));
+}
+
+/// Both senders have room for one packet at a NIC: each waits for the member that was chosen for it, and for no other.
+#[test]
+fn a_sender_waits_for_the_member_that_was_chosen() {
+    let slow = SERVER.replacen("medium = \"ethernet-10\"", "medium = \"ethernet-100\"", 1);
+    let text = slow.replacen("[host.h0]", "[host.h0]\nnic_buffer = \"1 B\"", 1)
+        + "[bond.x]\nnode = \"h0\"\nlinks = [\"a\", \"b\"]\nmode = \"round-robin\"\n"
+        + &stream(TO, "20 ms").replace("rate = \"8 Mbit/s\"\n", "")
+        + "[run]\nduration = \"20 ms\"\n";
+    let testbed = testbed("waits.toml", text);
+    assert_eq!(difference(&testbed, 1), Ok(()));
+    let mut engine = Engine::new(&testbed, 1);
+    engine.run_until(testbed.run.duration.0);
+    let seen = engine.snapshot(testbed.run.duration.0);
+    // `b` takes a packet every 852.8 us, and `a`, ten times as fast, one in between: 20 ms / 852.8 us = 23.5.
+    assert_eq!(spread(&seen, 0), [24, 23]);
+}

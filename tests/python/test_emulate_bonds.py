@@ -1,0 +1,78 @@
+"""Emulated hosts with bonds: real programs over several links, and over one that fails.
+
+Needs root and `/dev/net/tun`; skipped where a program is missing. What is asserted is what the model decides.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli, Program
+from test_bonds import TEXT
+from test_emulate_choices import sent
+from test_emulate_live import pytestmark, real  # noqa: F401 (used by pytest)
+from test_emulate_programs import iperf3, needs, serving, up
+from test_emulated import nothing_is_left  # noqa: F401 (used by pytest)
+
+# Down for 600 ms, between two looks of the monitor.
+CUT = """\
+[event.cut]
+target = "one"
+at = "3230 ms"
+change = "down"
+[event.back]
+target = "one"
+at = "3830 ms"
+change = "up"
+"""
+
+BACKUP = ("--set", "bond.up.mode=active-backup", "--set", "bond.down.up=false")
+TURNS = ("--set", "bond.up.mode=round-robin")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> str:
+    path = tmp_path / "server.toml"
+    path.write_text(TEXT)
+    return str(path)
+
+
+@needs("iperf3")
+@pytest.mark.parametrize(("mode", "links"), [(("--set", "bond.up.mode=hash"), 1), (TURNS, 2)])
+def test_iperf3_gets_one_link_by_a_hash_and_both_in_turns(
+    cli: Cli, program: Program, server: str, mode: tuple[str, ...], links: int
+) -> None:
+    with up(cli, server, "--limit", "1 s", *mode), serving(program, server, "client", "iperf3", "-s", "-1"):
+        found = iperf3(program, server, "server", "iperf3 -J -t 3 -O 1 -c $ENGPASS_ADDRESS_CLIENT")
+        lines = sent(server)
+    got = found["sum_received"]["bits_per_second"]
+    assert got < links * 100e6
+    if links == 1:
+        # All frames have the same two addresses.
+        assert lines["one server"] == 0
+        assert lines["two server"] > 100
+    else:
+        assert abs(lines["one server"] - lines["two server"]) <= 1
+        # More than one link carries, however busy this machine is.
+        assert got > 100e6
+
+
+@needs("ping")
+@pytest.mark.alone
+@pytest.mark.parametrize(("mode", "least", "most"), [(BACKUP, 1, 6), (TURNS, 0, 1)], ids=["backup", "turns"])
+def test_pings_meet_a_member_that_fails(
+    cli: Cli, program: Program, server: str, mode: tuple[str, ...], least: int, most: int
+) -> None:
+    Path(server).write_text(TEXT + CUT)
+    ping = ["ping", "-n", "-i", "0.02", "-c", "250", "10.64.0.2"]
+    with up(cli, server, "--limit", "1 s", *mode):
+        said = program("exec", server, "server", "--", *ping).stdout
+        lines = sent(server)
+    answered = {int(number) for number in re.findall(r"icmp_seq=(\d+) ttl", said)}
+    lost = [number for number in range(1, 251) if number not in answered]
+    # 70 ms of one in 20 ms or a little more; in turns at most what was on its way.
+    assert least <= len(lost) <= most, lost
+    assert lines["two server"] > 20
