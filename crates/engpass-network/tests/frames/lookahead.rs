@@ -16,6 +16,9 @@ type Pair = (u8, u8, u8);
 
 const POLICIES: [&str; 3] = ["\"hash\"", "\"round-robin\"", "{ round-robin = { weights = {} } }"];
 
+/// Modes of bonds towards a router.
+const MODES: [&str; 2] = ["\"round-robin\"", "{ hash = { layers = \"layer-3+4\" } }"];
+
 /// A router at which segments are too long for the next link, while datagrams come from there.
 const EDGE: &str = r#"
 [router.edge]
@@ -67,7 +70,7 @@ fn network() -> impl Strategy<Value = String> {
                 text = text.replace("message = \"700 B\"", "message = \"700 B\"\nsizes = \"exponential\"");
             }
             if chance % 4 < 2 {
-                // Hosts with two links send on the first one, and receive on both.
+                // Hosts with two links send on the first one, or on both if they are a bond, and receive on both.
                 for (host, end) in [("a0", flows[0].1), ("b0", flows[0].2)] {
                     let router = usize::from(end) % routers.len();
                     write!(
@@ -75,6 +78,14 @@ fn network() -> impl Strategy<Value = String> {
                         "[link.second-{host}]\nends = [\"{host}\", \"r{router}\"]\nmedium = \"ethernet-100\"\ndelay = \"200 us\"\n"
                     )
                     .expect("a string takes everything");
+                    if let Some(mode) = MODES.get(usize::from(chance) / 4 % 4) {
+                        write!(
+                            text,
+                            "[bond.{host}]\nnode = \"{host}\"\nlinks = [\"{host}\", \"second-{host}\"]\nmode = {mode}\nmonitor = {{ interval = \"{} us\" }}\n",
+                            100 * u32::from(chance % 16),
+                        )
+                        .expect("a string takes everything");
+                    }
                 }
             }
             if chance % 4 == 1 {
@@ -105,10 +116,12 @@ fn network() -> impl Strategy<Value = String> {
                     3 => "a0".into(),
                     4 => "a0/a0".into(),
                     5 => "b0/b0".into(),
+                    6 if text.contains("[bond.a0]") => "second-a0".into(),
+                    7 if text.contains("[bond.b0]") => "b0/second-b0".into(),
                     _ => continue,
                 };
                 // The interfaces of hosts flap.
-                let every = if (4..6).contains(&(event % 8)) { 731 } else { 23_000 };
+                let every = if event % 8 > 3 { 731 } else { 23_000 };
                 let [down, up] = [3000 + 100 * u32::from(event), 3500 + 100 * u32::from(event) + 40 * u32::from(pair)];
                 let up = if every < up - down { down + 300 } else { up };
                 write!(

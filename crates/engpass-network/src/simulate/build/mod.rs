@@ -402,17 +402,17 @@ impl Builder<'_> {
         for (index, endpoint) in endpoints.iter_mut().enumerate() {
             let host = self.node_of(endpoint.nic as usize);
             endpoint.at_rest = free[host] == users[host];
-            // What an endpoint sends ahead of the clock must not come to a line of which an event decides.
-            let stays = frames
-                .port(endpoint.nic as usize)
-                .is_some_and(|line| frames.obeys(Lookahead::OwnLine, !line.may_change()));
+            // What an endpoint sends ahead of the clock must not come to a line of which an event decides, nor to a bond of which one does.
+            let own = frames.first_ports(endpoint.way(), endpoint.nic as usize);
+            let stays = own.into_iter().all(|port| {
+                let line = frames.port(port);
+                line.is_some_and(|line| frames.obeys(Lookahead::OwnLine, !line.may_change()))
+            });
             // Messages of routers come to the end that writes.
             let silent = index % 2 == 1 || self.topology.flows[endpoint.flow as usize].icmp.is_empty();
             let alone = frames.obeys(Lookahead::OneConnection, users[host] == 1)
                 && frames.obeys(Lookahead::NoMessages, silent);
-            // A bond is asked when a packet is handed over, and not before.
-            let asks = matches!(endpoint.way(), Way::Bond { .. });
-            if endpoint.at_rest && stays && alone && !asks {
+            if endpoint.at_rest && stays && alone {
                 // What comes to it is what the other end sends.
                 frames.tell_host(routes[index ^ 1]);
             }

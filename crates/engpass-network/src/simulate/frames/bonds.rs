@@ -84,6 +84,14 @@ impl Frames {
         self.ports[step.port as usize].port as usize
     }
 
+    /// The transmitters on which packets may leave their host by this way; `nic`, if no bond is asked for each.
+    pub(in crate::simulate) fn first_ports(&self, way: Way, nic: usize) -> Vec<usize> {
+        let Way::Bond { route } = way else { return vec![nic] };
+        let question = self.steps[self.routes[route as usize].first as usize].mtu;
+        let members = 0..self.choices.answers_to(question).len() as u32;
+        members.map(|member| self.first_port(route + 1 + member)).collect()
+    }
+
     /// The routes of the members among which packets of this route choose stand behind it.
     pub(super) fn put_member_routes(&mut self, route: u32) {
         if !self.begins_with_bond(route) {
