@@ -1,6 +1,7 @@
 //! The `limit` engine against published formulas and numbers, and its laws as properties.
 
 mod alike;
+mod bonds;
 mod bounds;
 mod choices;
 mod copies;
