@@ -172,8 +172,8 @@ impl Engine<'_> {
                     mechanisms.insert(match path.config.mode {
                         _ if path.node != *node => Mechanism::FollowsBond,
                         BondMode::Hash(_) => Mechanism::BondHash,
-                        BondMode::RoundRobin(_) => Mechanism::BondTurns,
                         BondMode::ActiveBackup(_) => Mechanism::Failover,
+                        _ => Mechanism::BondTurns,
                     });
                     if matches!(kind(&self.topology, path.node), NodeKind::Switch(_)) {
                         mechanisms.insert(Mechanism::SwitchBond);

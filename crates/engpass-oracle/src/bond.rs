@@ -56,7 +56,7 @@ impl BondState {
                 .primary
                 .as_ref()
                 .and_then(|primary| path.config.links.iter().position(|link| link == primary)),
-            BondMode::Hash(_) | BondMode::RoundRobin(_) => None,
+            _ => None,
         };
         Self {
             up: (0..path.links.len()).collect(),

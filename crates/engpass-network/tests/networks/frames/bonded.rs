@@ -1,7 +1,6 @@
 //! Bonds of hosts and Ethernet switches, with members that fail.
 
-use engpass_model::bond::active_backup::Reselect;
-use engpass_model::bond::{ActiveBackup, Bond, BondHash, BondMode, HashLayers, InTurn, Monitoring};
+use engpass_model::bond::{ActiveBackup, Bond, BondMode, Monitoring};
 use engpass_model::event::{Event, LinkState};
 use engpass_model::link::Link;
 use engpass_model::unit::Duration;
@@ -11,8 +10,10 @@ use proptest::collection::vec;
 use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
+use serde_json::json;
 
 use super::{Drawn, LinkDraw, frame_link, joined, link, mesh, plain, tunnelled};
+use crate::networks::of_kind::of_kind;
 use crate::networks::text::fits;
 
 /// A bond in place of a link.
@@ -48,15 +49,18 @@ struct FailureDraw {
     random: bool,
 }
 
+/// A mode of any kind, more often an active member with a backup.
 fn mode() -> impl Strategy<Value = BondMode> {
-    let layers =
-        select(vec![HashLayers::Layer2, HashLayers::Layer23, HashLayers::Layer34, HashLayers::Layer34]);
-    let reselect = select(vec![Reselect::Always, Reselect::Failure]);
-    prop_oneof![
-        2 => layers.prop_map(|layers| BondMode::Hash(BondHash { layers })),
-        2 => Just(BondMode::RoundRobin(InTurn {})),
-        4 => reselect.prop_map(|reselect| BondMode::ActiveBackup(ActiveBackup { primary: None, reselect })),
-    ]
+    let kind = prop_oneof![2 => Just("active-backup"), 8 => select(BondMode::KINDS)];
+    let layers = select(vec!["layer-2", "layer-2+3", "layer-3+4", "layer-3+4", "layer-3+4"]);
+    let reselect = select(vec!["always", "failure"]);
+    (kind, layers, reselect).prop_map(|(kind, layers, reselect)| {
+        of_kind("BondMode", kind, |key, _| match key {
+            "layers" => Some(json!(layers)),
+            "reselect" => Some(json!(reselect)),
+            _ => None,
+        })
+    })
 }
 
 fn failure() -> impl Strategy<Value = FailureDraw> {
