@@ -51,7 +51,7 @@ struct FailureDraw {
 
 /// A mode of any kind, more often an active member with a backup.
 fn mode() -> impl Strategy<Value = BondMode> {
-    let kind = prop_oneof![2 => Just("active-backup"), 8 => select(BondMode::KINDS)];
+    let kind = prop_oneof![4 => Just("active-backup"), 8 => select(BondMode::KINDS)];
     let layers = select(vec!["layer-2", "layer-2+3", "layer-3+4", "layer-3+4", "layer-3+4"]);
     let reselect = select(vec!["always", "failure"]);
     (kind, layers, reselect).prop_map(|(kind, layers, reselect)| {
