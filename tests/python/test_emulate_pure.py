@@ -160,7 +160,7 @@ def test_the_members_of_a_bond_stand_together() -> None:
     to = "b"
     message = "1 kB"
     """
-    for mode, rate in (("hash", 1_010_000_000), ("round-robin", 1_010_000_000), ("active-backup", 10**9)):
+    for mode, rate in (("hash", 1_010_000_000), ("round-robin", 20_000_000), ("active-backup", 10**9)):
         found = point_plan(loads(text.replace("{mode}", mode)).campaign, "base", [])
         plan = stations(found)
         (line,) = held(found, plan["a"], plan, 1500, 1, whole=False)

@@ -10,10 +10,13 @@ use engpass_testbed::topology::{BondPath, LinkEnds, NodeId};
 /// What a bond knows and does.
 #[derive(Clone, Debug)]
 pub(crate) struct BondState {
-    pub(crate) up: BTreeSet<usize>,
+    /// Members that are not given up. Those with a look that found otherwise are not up either.
+    pub(crate) kept: BTreeSet<usize>,
     /// By member, how many looks one after the other have found its carrier otherwise than it counts.
     pub(crate) otherwise: BTreeMap<usize, u64>,
-    pub(crate) active: usize,
+    pub(crate) active: Option<usize>,
+    /// The last member that was active.
+    pub(crate) last_active: usize,
     /// Packets that it has sent, by node.
     pub(crate) sent: BTreeMap<NodeId, u64>,
     /// When it looks next, if it will.
@@ -49,66 +52,90 @@ pub(crate) fn bond_of(bonds: &[BondPath], links: &[LinkEnds], node: NodeId, link
     own.or_else(|| bonds.iter().position(|path| of(path) && path.peer == node && is_single(path)))
 }
 
+/// The member that a bond prefers as the active one.
+fn primary(path: &BondPath) -> Option<usize> {
+    let BondMode::ActiveBackup(config) = &path.config.mode else { return None };
+    config.primary.as_ref().and_then(|name| path.config.links.iter().position(|link| link == name))
+}
+
 impl BondState {
     pub(crate) fn new(path: &BondPath) -> Self {
-        let active = match &path.config.mode {
-            BondMode::ActiveBackup(config) => config
-                .primary
-                .as_ref()
-                .and_then(|primary| path.config.links.iter().position(|link| link == primary)),
-            _ => None,
-        };
+        let active = primary(path).unwrap_or(0);
         Self {
-            up: (0..path.links.len()).collect(),
+            kept: (0..path.links.len()).collect(),
             otherwise: BTreeMap::new(),
-            active: active.unwrap_or(0),
+            active: Some(active),
+            last_active: active,
             sent: BTreeMap::new(),
             looks: None,
         }
     }
 
+    /// Whether a member is up.
+    pub(crate) fn is_up(&self, member: usize) -> bool {
+        self.kept.contains(&member) && !self.otherwise.contains_key(&member)
+    }
+
     /// A look at the carriers.
-    pub(crate) fn look(&mut self, carriers: &[bool], down_looks: u64, up_looks: u64) {
-        let mut none = self.up.is_empty();
-        for (member, carrier) in carriers.iter().enumerate() {
-            if *carrier == self.up.contains(&member) {
-                self.otherwise.remove(&member);
+    pub(crate) fn look(&mut self, path: &BondPath, carriers: &[bool]) {
+        let monitor = path.config.monitor;
+        let looks = |delay: u64| delay.checked_div(monitor.interval.0).unwrap_or(0);
+        let (down_looks, up_looks) = (looks(monitor.down_delay.0), looks(monitor.up_delay.0));
+        let mut at_once = match path.config.mode {
+            BondMode::ActiveBackup(_) => self.active.is_none(),
+            BondMode::Hash(_) => !(0..carriers.len()).any(|member| self.is_up(member) && carriers[member]),
+            BondMode::RoundRobin(_) => false,
+        };
+        let mut changes = BTreeSet::new();
+        for (member, &carrier) in carriers.iter().enumerate() {
+            if carrier == self.kept.contains(&member) {
+                let recovers = self.otherwise.remove(&member).is_some() && carrier;
+                changes.extend(recovers.then_some(member));
                 continue;
             }
             let seen = self.otherwise.entry(member).or_default();
             *seen += 1;
-            let enough = if *carrier { *seen > up_looks || none } else { *seen > down_looks };
-            if enough {
-                self.otherwise.remove(&member);
-                if *carrier {
-                    self.up.insert(member);
-                    none = false;
-                } else {
-                    self.up.remove(&member);
-                }
+            if carrier && (at_once || *seen > up_looks) {
+                at_once = false;
+                self.kept.insert(member);
+            } else if !carrier && *seen > down_looks {
+                self.kept.remove(&member);
+            } else {
+                continue;
             }
+            self.otherwise.remove(&member);
+            changes.insert(member);
         }
-        if self.up.is_empty() {
-            let longest =
-                self.otherwise.iter().max_by_key(|(member, seen)| (**seen, std::cmp::Reverse(**member)));
-            if let Some((&member, _)) = longest {
-                self.otherwise.remove(&member);
-                self.up.insert(member);
+        let concerns = |member: &usize| {
+            if self.is_up(*member) {
+                self.active.is_none() || primary(path) == Some(*member)
+            } else {
+                self.active == Some(*member)
             }
+        };
+        if changes.iter().any(concerns) {
+            self.choose(path);
         }
     }
 
-    /// Members have gone down or come up: which of them is active.
-    pub(crate) fn reselect(&mut self, path: &BondPath) {
-        let BondMode::ActiveBackup(config) = &path.config.mode else { return };
-        let primary =
-            config.primary.as_ref().and_then(|name| path.config.links.iter().position(|link| link == name));
-        let primary = primary.filter(|primary| self.up.contains(primary));
-        let stays = self.up.contains(&self.active);
-        match primary {
-            Some(primary) if !stays || config.reselect == Reselect::Always => self.active = primary,
-            _ if stays => {}
-            _ => self.active = self.up.first().copied().unwrap_or(self.active),
+    /// Which member is active.
+    fn choose(&mut self, path: &BondPath) {
+        let always = match &path.config.mode {
+            BondMode::ActiveBackup(config) => config.reselect == Reselect::Always,
+            _ => false,
+        };
+        let primary = primary(path).filter(|primary| self.is_up(*primary));
+        let stays = self.active.filter(|active| self.is_up(*active));
+        let first = (0..path.links.len()).find(|member| self.is_up(*member));
+        let chosen = if always { primary.or(stays) } else { stays.or(primary) }.or(first);
+        // Without one, that which has waited longest to be up again.
+        let waiting = self.otherwise.iter().filter(|(member, _)| !self.kept.contains(member));
+        let longest = waiting.max_by_key(|(member, seen)| (**seen, std::cmp::Reverse(**member)));
+        self.active = chosen.or(longest.map(|(member, _)| *member));
+        if let Some(active) = self.active {
+            self.last_active = active;
+            self.otherwise.remove(&active);
+            self.kept.insert(active);
         }
     }
 }

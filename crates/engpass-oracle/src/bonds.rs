@@ -47,20 +47,19 @@ impl Engine<'_> {
         turn: Option<u64>,
     ) -> Option<usize> {
         let (state, path) = (&self.bonds[bond], &self.topology.bonds[bond]);
-        let up: Vec<usize> = state.up.iter().copied().collect();
         let count = path.links.len() as u64;
+        let carries =
+            |member: &usize| state.is_up(*member) && self.outages.is_seen_up(self.own_line(bond, *member));
         let member = match &path.config.mode {
-            BondMode::ActiveBackup(_) => state.active,
+            BondMode::ActiveBackup(_) => state.last_active,
             BondMode::Hash(config) => {
                 let hash = config.layers.hash(view) as usize;
+                let up: Vec<usize> = (0..path.links.len()).filter(carries).collect();
                 if up.is_empty() { hash % path.links.len() } else { up[hash % up.len()] }
             }
             BondMode::RoundRobin(_) => {
                 // The first packet takes turn 1.
                 let turn = turn? + 1;
-                let carries = |member: &usize| {
-                    up.contains(member) && self.outages.is_seen_up(self.own_line(bond, *member))
-                };
                 let mut tried = (turn..turn + count).map(|turn| (turn % count) as usize);
                 tried.find(carries).unwrap_or((turn % count) as usize)
             }
@@ -150,19 +149,16 @@ impl Engine<'_> {
         let carriers: Vec<bool> = (0..path.links.len())
             .map(|member| self.outages.is_seen_up(self.own_line(bond, member)))
             .collect();
-        let monitor = path.config.monitor;
-        let looks = |delay: u64| delay.checked_div(monitor.interval.0).unwrap_or(0);
         let state = &mut self.bonds[bond];
-        let before = state.up.clone();
-        state.look(&carriers, looks(monitor.down_delay.0), looks(monitor.up_delay.0));
-        state.reselect(&path);
-        let (waits, changed) = (!state.otherwise.is_empty(), state.up != before);
+        let before = state.kept.clone();
+        state.look(&path, &carriers);
+        let (waits, changed) = (!state.otherwise.is_empty(), state.kept != before);
         state.looks = None;
         if changed {
             self.acted.note(Mechanism::BondMonitor);
         }
         if waits {
-            self.will_look(bond, now + monitor.interval.0);
+            self.will_look(bond, now + path.config.monitor.interval.0);
         }
     }
 

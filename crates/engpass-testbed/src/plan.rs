@@ -65,8 +65,8 @@ pub struct BondPlan {
     pub node: String,
     /// Its links.
     pub links: Vec<String>,
-    /// Whether one of them carries everything at a time.
-    pub single: bool,
+    /// What they carry together at most, from this node.
+    pub rate_bit_per_s: u64,
 }
 
 /// Times and seed of a run.
@@ -450,11 +450,13 @@ fn way(point: &Point, path: &FlowPath) -> WayPlan {
 }
 
 fn bond(topology: &Topology, path: &BondPath) -> BondPlan {
+    let rate = |link: &usize| topology.links[*link].lines[topology.links[*link].end_of(path.node)].rate;
+    let rates: Vec<u64> = path.links.iter().map(rate).collect();
     BondPlan {
         name: path.name.clone(),
         node: topology.nodes[path.node].clone(),
         links: path.config.links.clone(),
-        single: path.config.mode.config().is_single(),
+        rate_bit_per_s: path.config.mode.config().rate(&rates),
     }
 }
 

@@ -7,7 +7,7 @@ its socket. The model still decides when each packet leaves; this only keeps wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from engpass.netlab.layout import DEVICE, TAP, Station
@@ -52,9 +52,12 @@ def held(
     own_paces = {
         link.name: _own(link, station.name, mtu, counted) for link in links if link.framing != "cells"
     }
-    bonds = [bond for bond in numbers.bonds if bond.node == station.name and not bond.single]
-    frames = [*own_paces.values(), *(_together([own_paces[link] for link in bond.links]) for bond in bonds)]
-    nics = frames or list(circuits.values())
+    for bond in numbers.bonds:
+        if bond.node == station.name:
+            # Its members are alike but for their rates.
+            paces = [own_paces.pop(link) for link in bond.links]
+            own_paces[bond.links[0]] = replace(paces[0], rate_bit_per_s=bond.rate_bit_per_s)
+    nics = list(own_paces.values() or circuits.values())
     if not nics:
         return []
     own = max(nics, key=_rate)
@@ -81,11 +84,6 @@ def held(
             )
         ]
     return lines
-
-
-def _together(members: Sequence[Pace]) -> Pace:
-    """The pace of the members of a bond that carry packets side by side; they are alike but for the rate."""
-    return replace(members[0], rate_bit_per_s=sum(member.rate_bit_per_s for member in members))
 
 
 def _rate(pace: Pace) -> int:

@@ -360,8 +360,8 @@ class BondPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The node whose interface it is."""
     links: list[str]
     """Its links."""
-    single: bool
-    """Whether one of them carries everything at a time."""
+    rate_bit_per_s: int
+    """What they carry together at most, from this node."""
 
 
 class PointPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

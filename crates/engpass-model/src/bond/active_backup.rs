@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::BondModeConfig;
+use super::{BondModeConfig, Hurry, Preference};
 use crate::forward::{Answer, Forward, Keep, Member, View};
 
 /// One member carries everything, in both directions; when it fails, the first that is up takes its place (in Linux `active-backup`).
@@ -36,35 +36,24 @@ impl BondModeConfig for ActiveBackup {
         true
     }
 
-    fn build(&self, members: &[String]) -> Box<dyn Forward> {
+    fn rate(&self, members: &[u64]) -> u64 {
+        members.iter().copied().max().unwrap_or(0)
+    }
+
+    fn preference(&self, members: &[String]) -> Preference {
         let primary = self.primary.as_ref();
         let primary = primary.and_then(|primary| members.iter().position(|member| member == primary));
-        let reselect = self.reselect;
-        Box::new(State { primary, reselect, active: primary.unwrap_or(0) })
+        Preference { primary, always: self.reselect == Reselect::Always, hurry: Hurry::NoneActive }
+    }
+
+    fn build(&self, members: &[String]) -> Box<dyn Forward> {
+        Box::new(State { active: self.preference(members).primary.unwrap_or(0) })
     }
 }
 
 #[derive(Debug)]
 struct State {
-    primary: Option<usize>,
-    reselect: Reselect,
     active: usize,
-}
-
-impl State {
-    /// The member that is active next, as `bond_find_best_slave` of Linux finds it.
-    fn best(&self, members: &[Member]) -> usize {
-        let is_up = |member: &usize| members[*member].up;
-        let primary = self.primary.filter(is_up);
-        let active = Some(self.active).filter(is_up);
-        let best = match (primary, active) {
-            (Some(primary), Some(_)) if self.reselect == Reselect::Always => Some(primary),
-            (_, Some(active)) => Some(active),
-            (primary, None) => primary.or_else(|| (0..members.len()).find(is_up)),
-        };
-        // Where none is up, the line that is down drops the packet.
-        best.unwrap_or(self.active)
-    }
 }
 
 impl Forward for State {
@@ -77,7 +66,8 @@ impl Forward for State {
     }
 
     fn see(&mut self, members: &[Member]) {
-        self.active = self.best(members);
+        // Where none is active, the last one that was drops the packet: its line is down.
+        self.active = members.iter().position(|member| member.active).unwrap_or(self.active);
     }
 }
 
@@ -86,34 +76,19 @@ mod tests {
     use super::*;
     use crate::bond::tests::{VIEW, members};
 
-    /// The active member at first, and after each of these sets of three members is down.
-    fn active(config: &ActiveBackup, downs: &[&[usize]]) -> Vec<usize> {
+    #[test]
+    fn the_active_member_carries_everything() {
         let names = ["x", "y", "z"].map(String::from);
+        let config = ActiveBackup { primary: Some("y".into()), ..ActiveBackup::default() };
         let mut state = config.build(&names);
-        let mut all = vec![state.decide(&VIEW, &members(3, &[])).member];
-        for down in downs {
-            let members = members(3, down);
-            state.see(&members);
-            all.push(state.decide(&VIEW, &members).member);
-        }
-        all
-    }
-
-    #[test]
-    fn the_first_that_is_up_takes_its_place_and_keeps_it() {
-        let config = ActiveBackup::default();
-        assert_eq!(
-            active(&config, &[&[], &[0], &[], &[1], &[], &[0], &[0, 1, 2], &[0, 1]]),
-            [0, 0, 1, 1, 0, 0, 1, 1, 2]
-        );
-    }
-
-    #[test]
-    fn a_primary_comes_back_at_once_or_when_the_other_fails() {
-        let always = ActiveBackup { primary: Some("y".into()), ..ActiveBackup::default() };
-        let downs: [&[usize]; 4] = [&[1], &[], &[0, 1], &[0]];
-        assert_eq!(active(&always, &downs), [1, 0, 1, 2, 1]);
-        let failure = ActiveBackup { reselect: Reselect::Failure, ..always };
-        assert_eq!(active(&failure, &[&[1], &[], &[0], &[0]]), [1, 0, 0, 1, 1]);
+        assert_eq!(state.decide(&VIEW, &members(3, &[])).member, 1);
+        let mut told = members(3, &[]);
+        told[2].active = true;
+        state.see(&told);
+        assert_eq!(state.decide(&VIEW, &told).member, 2);
+        // None is.
+        state.see(&members(3, &[]));
+        assert_eq!(state.decide(&VIEW, &told).member, 2);
+        assert_eq!(ActiveBackup::default().build(&names).decide(&VIEW, &told).member, 0);
     }
 }

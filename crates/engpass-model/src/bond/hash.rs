@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::BondModeConfig;
+use super::{BondModeConfig, Hurry, Preference};
 use crate::forward::{Answer, Forward, Keep, Member, View};
 
 /// A hash of the headers chooses the member, so all packets of a flow take the same one (in Linux `balance-xor`, and `802.3ad` without its
@@ -58,6 +58,10 @@ impl HashLayers {
 }
 
 impl BondModeConfig for BondHash {
+    fn preference(&self, _: &[String]) -> Preference {
+        Preference { primary: None, always: true, hurry: Hurry::NoneUsable }
+    }
+
     fn build(&self, _: &[String]) -> Box<dyn Forward> {
         Box::new(State { layers: self.layers })
     }
@@ -70,7 +74,7 @@ struct State {
 
 impl Forward for State {
     fn decide(&mut self, view: &View<'_>, members: &[Member]) -> Answer {
-        let up: Vec<usize> = (0..members.len()).filter(|member| members[*member].up).collect();
+        let up: Vec<usize> = (0..members.len()).filter(|member| members[*member].carries()).collect();
         let hash = self.layers.hash(view) as usize;
         // Where none is up, the line that is down drops the packet.
         let member = if up.is_empty() { hash % members.len() } else { up[hash % up.len()] };

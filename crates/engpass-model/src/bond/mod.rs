@@ -9,7 +9,7 @@ pub mod round_robin;
 
 pub use active_backup::ActiveBackup;
 pub use hash::{BondHash, HashLayers};
-pub use monitor::{Monitor, Monitoring};
+pub use monitor::{Hurry, Monitor, Monitoring, Preference};
 pub use round_robin::InTurn;
 
 use schemars::JsonSchema;
@@ -39,6 +39,14 @@ pub trait BondModeConfig {
     fn is_single(&self) -> bool {
         false
     }
+
+    /// What members with these rates carry together at most.
+    fn rate(&self, members: &[u64]) -> u64 {
+        members.iter().sum()
+    }
+
+    /// Which of these members is to be active, and whether members that return wait.
+    fn preference(&self, members: &[String]) -> Preference;
 
     /// The state of a bond with these members.
     fn build(&self, members: &[String]) -> Box<dyn Forward>;
@@ -82,11 +90,17 @@ impl Bond {
     pub fn check(&self, complaints: &mut Complaints) {
         if !(2..=MOST_MEMBERS).contains(&self.links.len()) {
             let cause = "a bond joins several links";
-            complaints.add(&["links"], cause, format!("name 2 to {MOST_MEMBERS} links"));
+            let help = format!("name 2 to {MOST_MEMBERS} links; these are {}", self.links.len());
+            complaints.add(&["links"], cause, help);
         }
         let mut inner = Complaints::default();
         self.monitor.check(&mut inner);
         complaints.under(&["monitor"], inner);
+    }
+
+    /// The monitor of its members, all of which are up.
+    pub fn monitor(&self) -> Monitor {
+        Monitor::new(self.monitor, self.mode.config().preference(&self.links), self.links.len())
     }
 
     /// The state of its mode.

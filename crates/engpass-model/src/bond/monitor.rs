@@ -12,9 +12,9 @@ use crate::unit::Duration;
 pub struct Monitoring {
     /// Time from one look at the carriers to the next (in Linux `miimon`). With zero it sees every change at once.
     pub interval: Duration,
-    /// How long a member without a carrier counts as up, rounded down to whole intervals (in Linux `downdelay`).
+    /// How long a member without a carrier is not given up, rounded down to whole intervals (in Linux `downdelay`): the active one stays active.
     pub down_delay: Duration,
-    /// How long a member that has its carrier back counts as down, rounded down to whole intervals (in Linux `updelay`). Not where no member is up.
+    /// How long a member that has its carrier back counts as down, rounded down to whole intervals (in Linux `updelay`). Where no member is left, it does not wait with `hash` and `active-backup`.
     pub up_delay: Duration,
 }
 
@@ -55,18 +55,42 @@ impl Monitoring {
     }
 }
 
+/// What a bond prefers, and when members that return need not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preference {
+    /// The member that is active before others.
+    pub primary: Option<usize>,
+    /// The primary is active as soon as it is up, and not only when the active one fails.
+    pub always: bool,
+    /// When the up delay does not count.
+    pub hurry: Hurry,
+}
+
+/// When a member that returns does not wait for the up delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hurry {
+    /// No member is active.
+    NoneActive,
+    /// No member is up and has its carrier.
+    NoneUsable,
+    /// Each waits.
+    Never,
+}
+
 /// What a bond knows of its members.
 #[derive(Clone, Debug)]
 pub struct Monitor {
     config: Monitoring,
+    preference: Preference,
     links: Vec<Link>,
+    active: Option<usize>,
 }
 
 /// The state of one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Link {
     Up,
-    /// It has no carrier, and counts as up for so many looks.
+    /// It has no carrier, and is not given up for so many looks more.
     Failing(u64),
     Down,
     /// It has its carrier back, and counts as down for so many looks.
@@ -75,59 +99,83 @@ enum Link {
 
 impl Monitor {
     /// That of a bond whose members are all up.
-    pub fn new(config: Monitoring, members: usize) -> Self {
-        Self { config, links: vec![Link::Up; members] }
+    pub fn new(config: Monitoring, preference: Preference, members: usize) -> Self {
+        let active = Some(preference.primary.unwrap_or(0));
+        Self { config, preference, links: vec![Link::Up; members], active }
     }
 
-    /// Whether a member counts as up.
+    /// Whether a member counts as up: not while it waits to be given up, and not before it is back.
     pub fn is_up(&self, member: usize) -> bool {
-        matches!(self.links[member], Link::Up | Link::Failing(_))
+        self.links[member] == Link::Up
+    }
+
+    /// The active member. All modes have one, and only some send on it alone.
+    pub fn active(&self) -> Option<usize> {
+        self.active
     }
 
     /// Look at the carriers of all members. Returns whether another look may find something new while they stay as they are.
     pub fn look(&mut self, carriers: &[bool]) -> bool {
-        let mut waits = (0..self.links.len()).any(|member| self.is_up(member));
-        for (link, carrier) in self.links.iter_mut().zip(carriers) {
-            let left = match (*link, carrier) {
-                (Link::Up | Link::Failing(_), true) => {
-                    *link = Link::Up;
-                    continue;
-                }
-                (Link::Down | Link::Returning(_), false) => {
-                    *link = Link::Down;
+        let mut hurries = match self.preference.hurry {
+            Hurry::NoneActive => self.active.is_none(),
+            Hurry::NoneUsable => {
+                !self.links.iter().zip(carriers).any(|(link, carrier)| *link == Link::Up && *carrier)
+            }
+            Hurry::Never => false,
+        };
+        let mut selects = false;
+        for (member, carrier) in carriers.iter().enumerate() {
+            let before = self.links[member];
+            let left = match (before, carrier) {
+                (Link::Up, true) | (Link::Down, false) => continue,
+                (Link::Failing(_), true) => 0,
+                (Link::Returning(_), false) => {
+                    self.links[member] = Link::Down;
                     continue;
                 }
                 (Link::Up, false) => self.config.looks(self.config.down_delay),
                 (Link::Down, true) => self.config.looks(self.config.up_delay),
                 (Link::Failing(left) | Link::Returning(left), _) => left,
             };
-            // The first one that returns where none is up does not wait.
-            let left = if *carrier && !waits { 0 } else { left };
-            *link = match (carrier, left) {
+            let left = if *carrier && hurries { 0 } else { left };
+            self.links[member] = match (carrier, left) {
                 (false, 0) => Link::Down,
                 (false, left) => Link::Failing(left - 1),
-                (true, 0) => {
-                    waits = true;
-                    Link::Up
-                }
+                (true, 0) => Link::Up,
                 (true, left) => Link::Returning(left - 1),
             };
+            match self.links[member] {
+                Link::Up => {
+                    hurries &= matches!(before, Link::Failing(_));
+                    selects |= self.active.is_none() || self.preference.primary == Some(member);
+                }
+                Link::Down => selects |= self.active == Some(member),
+                Link::Failing(_) | Link::Returning(_) => {}
+            }
         }
-        if !(0..self.links.len()).any(|member| self.is_up(member)) {
-            self.hurry();
+        if selects {
+            self.select();
         }
         self.links.iter().any(|link| matches!(link, Link::Failing(_) | Link::Returning(_)))
     }
 
-    /// No member is up any more: of those that return, the one that has waited longest is up now.
-    fn hurry(&mut self) {
-        let left = |link: &&mut Link| match link {
-            Link::Returning(left) => Some(*left),
+    /// Which member is active, as `bond_find_best_slave` finds it: one that returns is up at once if none other is.
+    fn select(&mut self) {
+        let is_up = |member: &usize| self.links[*member] == Link::Up;
+        let (primary, active) = (self.preference.primary.filter(is_up), self.active.filter(is_up));
+        let best = match (primary, active) {
+            (Some(primary), Some(_)) if self.preference.always => Some(primary),
+            (_, Some(active)) => Some(active),
+            (primary, None) => primary.or_else(|| (0..self.links.len()).find(is_up)),
+        };
+        let left = |member: &usize| match self.links[*member] {
+            Link::Returning(left) => Some(left),
             _ => None,
         };
-        let returning = self.links.iter_mut().filter(|link| left(link).is_some());
-        if let Some(link) = returning.min_by_key(|link| left(link)) {
-            *link = Link::Up;
+        let returning = || (0..self.links.len()).filter(|member| left(member).is_some()).min_by_key(left);
+        self.active = best.or_else(returning);
+        if let Some(active) = self.active {
+            self.links[active] = Link::Up;
         }
     }
 }
@@ -146,14 +194,30 @@ mod tests {
         }
     }
 
-    /// What counts as up after each look at these carriers of two members.
-    fn looks(config: Monitoring, carriers: &[[bool; 2]]) -> Vec<[bool; 2]> {
-        let mut monitor = Monitor::new(config, 2);
+    const TURNS: Preference = Preference { primary: None, always: true, hurry: Hurry::Never };
+    const HASH: Preference = Preference { hurry: Hurry::NoneUsable, ..TURNS };
+    const BACKUP: Preference = Preference { hurry: Hurry::NoneActive, ..TURNS };
+
+    /// What counts as up after each look at these carriers of two members, and which of them is active.
+    fn told(
+        config: Monitoring,
+        preference: Preference,
+        carriers: &[[bool; 2]],
+    ) -> Vec<([bool; 2], Option<usize>)> {
+        let mut monitor = Monitor::new(config, preference, 2);
         let mut look = |carriers: &[bool; 2]| {
             monitor.look(carriers);
-            [0, 1].map(|member| monitor.is_up(member))
+            ([0, 1].map(|member| monitor.is_up(member)), monitor.active())
         };
         carriers.iter().map(&mut look).collect()
+    }
+
+    fn looks(config: Monitoring, preference: Preference, carriers: &[[bool; 2]]) -> Vec<[bool; 2]> {
+        told(config, preference, carriers).into_iter().map(|(up, _)| up).collect()
+    }
+
+    fn active(config: Monitoring, preference: Preference, carriers: &[[bool; 2]]) -> Vec<Option<usize>> {
+        told(config, preference, carriers).into_iter().map(|(_, active)| active).collect()
     }
 
     const BOTH: [bool; 2] = [true; 2];
@@ -164,31 +228,70 @@ mod tests {
     #[test]
     fn without_delays_each_look_counts() {
         let carriers = [BOTH, SECOND, BOTH, NONE, FIRST, BOTH];
-        assert_eq!(looks(monitoring(100, 0, 0), &carriers), carriers);
-        // Less than an interval is none.
-        assert_eq!(looks(monitoring(100, 99, 99), &carriers), carriers);
+        for preference in [TURNS, HASH, BACKUP] {
+            assert_eq!(looks(monitoring(100, 0, 0), preference, &carriers), carriers);
+            // Less than an interval is none.
+            assert_eq!(looks(monitoring(100, 99, 99), preference, &carriers), carriers);
+        }
     }
 
     #[test]
     fn delays_count_looks() {
         let config = monitoring(100, 250, 100);
-        // Two whole intervals down; one up.
+        // Two whole intervals until it is given up, in which it is not up either; one until it is back.
         let carriers = [SECOND, SECOND, SECOND, SECOND, BOTH, BOTH, BOTH];
-        assert_eq!(looks(config, &carriers), [BOTH, BOTH, SECOND, SECOND, SECOND, BOTH, BOTH]);
-        // A carrier that comes back in time was never away.
+        assert_eq!(looks(config, TURNS, &carriers), [SECOND, SECOND, SECOND, SECOND, SECOND, BOTH, BOTH]);
+        let zero = Some(0);
         assert_eq!(
-            looks(config, &[SECOND, SECOND, BOTH, SECOND, SECOND, SECOND]),
-            [BOTH, BOTH, BOTH, BOTH, BOTH, SECOND]
+            active(config, TURNS, &carriers),
+            [zero, zero, Some(1), Some(1), Some(1), Some(1), Some(1)]
         );
+        // A carrier that comes back in time is up with the next look, and nothing else has changed.
+        assert_eq!(looks(config, TURNS, &[SECOND, SECOND, BOTH, BOTH]), [SECOND, SECOND, BOTH, BOTH]);
+        assert_eq!(active(config, TURNS, &[SECOND, SECOND, BOTH, BOTH]), [zero; 4]);
     }
 
+    /// As seen on Linux 6.1.
     #[test]
-    fn where_none_is_up_nobody_waits() {
-        let config = monitoring(100, 0, 1000);
-        // Both return: the first one at once, the other one after its delay.
-        assert_eq!(looks(config, &[NONE, BOTH, BOTH]), [NONE, FIRST, FIRST]);
-        // One returns while the other one is up, which then fails.
-        assert_eq!(looks(config, &[SECOND, BOTH, FIRST]), [SECOND, SECOND, FIRST]);
+    fn up_delays_are_waited_for_where_the_mode_says_so() {
+        let config = monitoring(100, 0, 200);
+        // Both return: where nobody waits the first one is up at once, and the other one after its delay.
+        let carriers = [NONE, BOTH, BOTH, BOTH];
+        assert_eq!(looks(config, BACKUP, &carriers), [NONE, FIRST, FIRST, BOTH]);
+        assert_eq!(looks(config, HASH, &carriers), [NONE, FIRST, FIRST, BOTH]);
+        assert_eq!(looks(config, TURNS, &carriers), [NONE, NONE, NONE, BOTH]);
+        // One returns while the other one is up, which then fails: it takes its place in every mode.
+        for preference in [TURNS, HASH, BACKUP] {
+            assert_eq!(looks(config, preference, &[SECOND, BOTH, FIRST]), [SECOND, SECOND, FIRST]);
+        }
+        // The other one waits to be given up: for a hash it is of no use any more.
+        let patient = monitoring(100, 500, 200);
+        let carriers = [SECOND, SECOND, SECOND, SECOND, SECOND, SECOND, BOTH, FIRST];
+        assert_eq!(looks(patient, HASH, &carriers)[6..], [SECOND, FIRST]);
+        assert_eq!(looks(patient, BACKUP, &carriers)[6..], [SECOND, NONE]);
+    }
+
+    /// As seen on Linux 6.1.
+    #[test]
+    fn where_all_were_down_the_choice_begins_anew() {
+        let config = monitoring(100, 0, 0);
+        let (zero, one) = (Some(0), Some(1));
+        assert_eq!(active(config, BACKUP, &[BOTH, SECOND, BOTH, NONE, BOTH]), [zero, one, one, None, zero]);
+        let failure = Preference { primary: Some(1), always: false, ..BACKUP };
+        assert_eq!(active(config, failure, &[BOTH, FIRST, BOTH, NONE, BOTH]), [one, zero, zero, None, one]);
+        let always = Preference { always: true, ..failure };
+        assert_eq!(active(config, always, &[BOTH, FIRST, BOTH]), [one, zero, one]);
+        // A primary that returns takes over from one that waits to be given up.
+        let patient = monitoring(100, 1000, 0);
+        let mut monitor = Monitor::new(patient, failure, 2);
+        for _ in 0..11 {
+            monitor.look(&FIRST);
+        }
+        assert_eq!(monitor.active(), zero);
+        monitor.look(&NONE);
+        assert_eq!(monitor.active(), zero);
+        monitor.look(&SECOND);
+        assert_eq!(monitor.active(), one);
     }
 
     #[test]
@@ -200,8 +303,8 @@ mod tests {
         );
         assert_eq!(config.look_again(200 * MS), 300 * MS);
         assert_eq!(monitoring(0, 0, 0).next_look(7), 7);
-        let mut monitor = Monitor::new(monitoring(100, 100, 0), 2);
+        let mut monitor = Monitor::new(monitoring(100, 100, 0), TURNS, 2);
         assert!(monitor.look(&SECOND), "one more look finds it down");
-        assert!(!monitor.look(&SECOND) && !monitor.is_up(0));
+        assert!(!monitor.look(&SECOND) && monitor.active() == Some(1));
     }
 }

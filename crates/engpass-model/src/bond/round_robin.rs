@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::BondModeConfig;
+use super::{BondModeConfig, Hurry, Preference};
 use crate::forward::{Answer, Forward, Keep, Member, View};
 
 /// Packets take the members in turn, one by one, whatever their flow (in Linux `balance-rr`). One flow gets the rate of all members together, and
@@ -13,6 +13,15 @@ use crate::forward::{Answer, Forward, Keep, Member, View};
 pub struct InTurn {}
 
 impl BondModeConfig for InTurn {
+    /// The slowest one sets the pace of all: its turn comes as often as theirs.
+    fn rate(&self, members: &[u64]) -> u64 {
+        members.iter().min().map_or(0, |slowest| slowest * members.len() as u64)
+    }
+
+    fn preference(&self, _: &[String]) -> Preference {
+        Preference { primary: None, always: true, hurry: Hurry::Never }
+    }
+
     fn build(&self, _: &[String]) -> Box<dyn Forward> {
         Box::new(State { turn: FIRST })
     }

@@ -71,12 +71,14 @@ pub struct Member {
     pub up: bool,
     /// Whether the node sees the carrier of its interface.
     pub carrier: bool,
+    /// Whether it is the active member of a bond.
+    pub active: bool,
 }
 
 impl Member {
     /// One that is up.
     pub fn of_weight(weight: u32) -> Self {
-        Self { weight, up: true, carrier: true }
+        Self { weight, up: true, carrier: true, active: false }
     }
 
     /// Whether it counts as up and has its carrier.

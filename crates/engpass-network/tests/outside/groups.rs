@@ -158,6 +158,37 @@ fn circuits_have_a_packet_each() {
     assert_eq!(seen.iter().map(|line| line.sent).filter(|sent| *sent > 0).collect::<Vec<_>>(), [22, 11, 11]);
 }
 
+/// The host takes two links in turn, of which the first one in the file is dead from 1 us on.
+#[test]
+fn a_bond_chooses_for_a_packet_of_which_copies_are_made() {
+    let bond = "[link.second]\nends = [\"s\", \"one\"]\nmedium = \"ethernet-100\"\n\
+                [bond.b]\nnode = \"s\"\nlinks = [\"l0\", \"second\"]\nmode = \"round-robin\"\n";
+    let dead = "[event.cut]\ntarget = \"l0\"\nat = \"1 us\"\nchange = \"down\"\n";
+    for (events, carried) in [("", [2, 2]), (dead, [0, 4])] {
+        let mut network = outside(&(tree(FAST) + bond + events));
+        let group = group(&mut network);
+        network.begin_events(0);
+        network.begin_window(0, &mut |_| {});
+        for number in 0..4 {
+            let at = (number + 1) * 1_000_000_000;
+            network.inject_group(
+                at,
+                group,
+                packet(1400, 0),
+                &[0, 1, 2, 3].map(|member| 10 * number + member),
+            );
+        }
+        let told = all(&mut network, 10_000_000_000_000);
+        assert_eq!(delivered(&told).len(), 16);
+        let seen = network.seen();
+        let sent =
+            |name: &str| seen.iter().filter(|line| line.link == name).map(|line| line.sent).sum::<u64>();
+        assert_eq!(["l0", "second"].map(sent), carried);
+        assert_eq!(["l1", "l2", "l6"].map(sent), [4; 3]);
+        network.end_window(10_000_000_000_000, &mut |_| {}).expect("its books balance");
+    }
+}
+
 /// Switches and routers in a tree, and hosts at any of them, on lines of any pace.
 fn random_tree(between: &[(usize, bool)], homes: &[usize], paces: &[usize]) -> String {
     const MEDIA: [&str; 3] = [SLOW, FAST, "ethernet-1g"];

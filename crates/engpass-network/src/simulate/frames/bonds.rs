@@ -37,16 +37,13 @@ pub(in crate::simulate) struct Bonds {
 impl Bonds {
     /// Those of a testbed, all of whose links are up.
     pub(super) fn new(topology: &Topology) -> Self {
-        let bond = |path: &BondPath| {
-            let (config, count) = (path.config.monitor, path.links.len());
-            Bonded {
-                node: path.node,
-                links: path.links.clone(),
-                carriers: vec![true; count],
-                config,
-                monitor: Monitor::new(config, count),
-                looks: false,
-            }
+        let bond = |path: &BondPath| Bonded {
+            node: path.node,
+            links: path.links.clone(),
+            carriers: vec![true; path.links.len()],
+            config: path.config.monitor,
+            monitor: path.config.monitor(),
+            looks: false,
         };
         Self { all: topology.bonds.iter().map(bond).collect(), ..Self::default() }
     }
@@ -112,6 +109,7 @@ impl Choices {
         for group in self.groups.iter_mut().filter(|group| group.bond == Some(bond)) {
             for (place, member) in group.members.iter_mut().enumerate() {
                 (member.up, member.carrier) = (monitor.is_up(place), carriers[place]);
+                member.active = monitor.active() == Some(place);
             }
             group.policy.see(&group.members);
         }
@@ -138,7 +136,7 @@ impl Network {
             None => {
                 let fragment = self.fabric.datagrams[sending.datagram].fragments > 1;
                 let heads = self.frames.choices.heads[sender];
-                let chosen = self.choose_member(route, Some((&heads, fragment)));
+                let chosen = self.choose_member(route, &heads, fragment);
                 self.frames.bonds.chosen.insert(sender, chosen);
                 chosen
             }
@@ -154,14 +152,11 @@ impl Network {
         }
     }
 
-    /// The route of the member that a bond chooses for a packet with these headers, which is a fragment or not; the first one if nobody asks for its
-    /// headers.
-    pub(in crate::simulate) fn choose_member(&mut self, route: u32, shown: Option<(&Heads, bool)>) -> u32 {
+    /// The route of the member that a bond chooses for a packet with these headers, which is a fragment or not.
+    pub(in crate::simulate) fn choose_member(&mut self, route: u32, heads: &Heads, fragment: bool) -> u32 {
         let question = self.frames.steps[self.frames.routes[route as usize].first as usize].mtu;
-        let member = shown.map_or(0, |(heads, fragment)| {
-            let macs = self.frames.choices.macs_at(question);
-            self.frames.choices.member(question, &View { heads, fragment, macs })
-        });
+        let macs = self.frames.choices.macs_at(question);
+        let member = self.frames.choices.member(question, &View { heads, fragment, macs });
         route + 1 + member as u32
     }
 }

@@ -140,21 +140,24 @@ impl Network {
         }
     }
 
-    /// The packet of a root is at hand as `datagram`: the datagrams of the other members begin with it.
-    pub(super) fn begin_copies(&mut self, number: u64, datagram: u32, packet: &Packet) {
+    /// The packet of a root is at hand as `datagram`: the datagrams of the other members begin with it. If a bond has chosen for it, their routes are
+    /// those of the same member, so many behind the ones with the question.
+    pub(super) fn begin_copies(&mut self, number: u64, datagram: u32, packet: &Packet, member: u32) {
         let Some(Copies { group, root, tokens }) = self.groups.brought.remove(&number) else { return };
         let Group { ways, roots } = self.groups.all[group as usize].clone();
-        let (member, branches) = &roots[root];
+        let (own, branches) = &roots[root];
         if let Some(fates) = &mut self.fabric.fates {
             fates.take_first(datagram);
         }
-        let mut datagrams = BTreeMap::from([(*member, datagram)]);
+        let mut datagrams = BTreeMap::from([(*own, datagram)]);
         let whole = self.fabric.datagrams[datagram].clone();
         for branch in branches {
             let way = ways[branch.member];
             let sender = self.outsiders.sender(way);
-            let (Way::Frames { route } | Way::Bond { route }) = sender.way else {
-                unreachable!("only ways of frames are shared")
+            let route = match sender.way {
+                Way::Frames { route } => route,
+                Way::Bond { route } => route + member,
+                _ => unreachable!("only ways of frames are shared"),
             };
             // Held until it is handed over, and until it has come into being.
             let copy = Datagram { flow: sender.flow as u32, holds: 2, lost: false, ..whole.clone() };

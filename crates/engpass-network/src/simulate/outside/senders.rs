@@ -133,7 +133,7 @@ impl Network {
         if let Some(fates) = &mut self.fabric.fates {
             fates.count_in(1);
         }
-        let (nic, way) = self.way_of_packet(sender, &packet, copies > 0);
+        let (nic, way) = self.way_of_packet(sender, &packet);
         let queued = Queued { sender, way, packet, since: self.now, number, copies };
         if copies > 0 {
             self.count_copies_in(copies);
@@ -153,15 +153,14 @@ impl Network {
         }
     }
 
-    /// The NIC of a packet, and its way: of a bond, those of the member that carries it. One of which copies are made takes the first member.
+    /// The NIC of a packet, and its way: of a bond, those of the member that carries it.
     #[inline(always)]
-    fn way_of_packet(&mut self, sender: usize, packet: &Packet, copied: bool) -> (usize, Way) {
+    fn way_of_packet(&mut self, sender: usize, packet: &Packet) -> (usize, Way) {
         let Sender { nic, way, mtu, .. } = self.outsiders.senders[sender];
         let Way::Bond { route } = way else { return (nic, way) };
         let number = self.outsiders.number_of(sender as u32, packet.flow);
         let heads = self.frames.choices.heads_outside(self.outsiders.senders[sender].flow, number);
-        let shown = (&heads, u64::from(packet.bytes) > mtu);
-        let route = self.choose_member(route, (!copied).then_some(shown));
+        let route = self.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
         (self.frames.first_port(route), Way::Frames { route })
     }
 
@@ -205,7 +204,11 @@ impl Network {
         let cut = Fragments::of(payload, self.outsiders.senders[first.sender].mtu);
         let datagram = self.begin_outside(first, cut.count as u16, false);
         if first.copies > 0 {
-            self.begin_copies(first.copies, datagram, &first.packet);
+            let member = match (self.outsiders.senders[first.sender].way, first.way) {
+                (Way::Bond { route }, Way::Frames { route: chosen }) => chosen - route,
+                _ => 0,
+            };
+            self.begin_copies(first.copies, datagram, &first.packet, member);
         }
         self.outsiders.gates[nic].at_hand = Some((cut, 0, datagram));
     }

@@ -109,6 +109,50 @@ fn an_active_member_is_replaced_with_the_look_that_finds_it_down() {
 }
 
 #[test]
+fn a_hash_leaves_out_a_member_without_a_carrier_before_the_monitor_looks() {
+    let bond = "mode = \"hash\"\nmonitor = { interval = \"5 ms\", down_delay = \"10 ms\" }";
+    let blink = |link: &str| {
+        let events = event("d", link, "2900 us", "down") + &event("u", link, "6500 us", "up");
+        let seen = run(bond, &(events + &stream(TO, "13500 us")));
+        (spread(&seen, 0), lost(&seen))
+    };
+    // The hash takes `b`: addresses that end in 1 and 6. Its carrier is gone when three datagrams have left, and comes back when the look at 5 ms has doubted it: it counts
+    // from the look at 10 ms on, for the last four.
+    assert_eq!(blink("a"), ([0, 14], [0, 0]));
+    assert_eq!(blink("b"), ([7, 7], [0, 0]));
+}
+
+#[test]
+fn the_choice_begins_anew_where_no_member_was_active() {
+    // `b` replaces `a` at 5 ms, and fails, too: at 10 ms none is active. At 15 ms both are back, and the first one is taken.
+    let events = event("d", "a", "2900 us", "down")
+        + &event("e", "b", "6900 us", "down")
+        + &event("u", "a", "12 ms", "up")
+        + &event("v", "b", "12 ms", "up");
+    let bond = "mode = \"active-backup\"\nmonitor = { interval = \"5 ms\" }";
+    let seen = run(bond, &(events + &stream(TO, "18500 us")));
+    // On `a` those of 0, 1, 2, and 15 to 18 ms; on `b` those of 5 and 6. Lost on `a` 3 and 4; on `b` 7 to 11, and 12 to 14 go by it: its line is up.
+    assert_eq!((spread(&seen, 0), lost(&seen)), ([9, 10], [2, 5]));
+}
+
+#[test]
+fn turns_wait_for_the_up_delay_where_no_member_is_up_and_others_do_not() {
+    let events = event("d", "a", "1900 us", "down")
+        + &event("e", "b", "1900 us", "down")
+        + &event("u", "a", "6 ms", "up");
+    let lost = |mode: &str| {
+        let bond = format!("mode = \"{mode}\"\nmonitor = {{ interval = \"5 ms\", up_delay = \"10 ms\" }}");
+        lost(&run(&bond, &(events.clone() + &stream(TO, "14500 us")))).iter().sum::<u64>()
+    };
+    // Two datagrams leave. The hash takes `b` until `a` is up, with the look at 10 ms: those of 2 to 9 ms are lost.
+    assert_eq!(lost("hash"), 8);
+    // Turns go on as if both were up: on `b` those of 2, 4, and so on to 14 ms are lost, on `a` those of 3 and 5 ms.
+    assert_eq!(lost("round-robin"), 9);
+    // `a` was active, and its line loses those of 2 to 5 ms.
+    assert_eq!(lost("active-backup"), 4);
+}
+
+#[test]
 fn a_switch_follows_the_active_member_of_a_host() {
     let down = event("d", "a", "2900 us", "down");
     let bond = "mode = \"active-backup\"\nmonitor = { interval = \"5 ms\" }";
