@@ -162,7 +162,7 @@ def test_many_hosts_have_one_network_that_holds_them() -> None:
                 "link.again": '{ ends = ["gate", "far"], medium = "ethernet-100" }',
                 "router.gate.ecmp": "hash",
             },
-            "routers choose on which link packets come to `far` (`wan`, `again`)",
+            "packets may come to `far` on several links (`wan`, `again`)",
         ),
         (
             {

@@ -7,7 +7,13 @@ use engpass_model::wire::Framing;
 use crate::diagnostic::Diagnostic;
 use crate::links;
 use crate::resolve::Resolver;
-use crate::topology::{BondPath, NodeKind};
+use crate::topology::{BondPath, LinkEnds, NodeKind};
+
+/// The link of the member that is active at first.
+fn first_active(path: &BondPath) -> usize {
+    let preference = path.config.mode.config().preference(&path.config.links);
+    path.links[preference.primary.unwrap_or(0)]
+}
 
 impl Resolver<'_> {
     /// The bonds of the file that are up; `None` for those that are not in order.
@@ -109,19 +115,27 @@ impl Resolver<'_> {
             links.sort_unstable();
             links
         };
-        let own = |path: &BondPath| self.draft.bonds.get_index_of(&path.name);
-        let message = if sorted(path) != sorted(other) {
-            if own(other) < own(path) {
-                // It was reported there.
-                return false;
-            }
-            format!("bonds `{name}` and `{}` have some links in common, and not all", other.name)
+        let is_differing = is_single && first_active(path) != first_active(other);
+        let theirs = &other.name;
+        let (message, is_mutual) = if sorted(path) != sorted(other) {
+            (format!("bonds `{name}` and `{theirs}` have some links in common, and not all"), true)
         } else if is_single && !other.config.mode.config().is_single() {
-            format!("bond `{}` sends on all members, and bond `{name}` hears one of them alone", other.name)
+            (
+                format!("bond `{theirs}` sends on all members, and bond `{name}` hears one of them alone"),
+                false,
+            )
+        } else if is_differing {
+            let [one, two] = [path, other].map(|path| &self.links[first_active(path)].name);
+            (format!("bond `{name}` begins with link `{one}`, and bond `{theirs}` with link `{two}`"), true)
         } else {
             return true;
         };
-        let help = "let the bonds at both ends have the same links, and modes that go together, or take one out with `up = false`";
+        let index = |path: &BondPath| self.draft.bonds.get_index_of(&path.name);
+        if is_mutual && index(other) < index(path) {
+            // It was reported there.
+            return false;
+        }
+        let help = "let the bonds at both ends have the same links, and modes and a `primary` that go together, or take one out with `up = false`";
         self.checker.report(&["bond", &name], Diagnostic::error("wrong-bond", message).help(help));
         false
     }
@@ -131,6 +145,11 @@ impl Resolver<'_> {
         let BondPath { name, node, peer, .. } = path;
         if matches!(self.kind(*peer), NodeKind::Router(_)) {
             // Its `ecmp` chooses, and what it leaves out is reported as spare.
+            return;
+        }
+        let joins = |link: &LinkEnds| link.ends.contains(node) && link.ends.contains(peer);
+        if self.links.iter().position(joins).is_some_and(|first| !path.links.contains(&first)) {
+            // Neither direction takes the bond.
             return;
         }
         let (node, peer) = (&self.nodes[*node], &self.nodes[*peer]);

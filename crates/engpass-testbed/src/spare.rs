@@ -74,10 +74,28 @@ impl Resolver<'_> {
         let used =
             |link: usize| shown.taken.iter().any(|leg| matches!(leg, Leg::Link(hop) if hop.link == link));
         let idle = self.bonds.iter().flatten().filter(|bond| !bond.links.iter().any(|link| used(*link)));
-        for name in idle.map(|bond| bond.name.clone()).collect::<Vec<_>>() {
-            let message =
-                format!("bond `{name}` carries nothing: no traffic has a shortest way over its links");
-            let help = "let traffic cross its links, or take it out";
+        let found: Vec<(String, Option<Leg>)> = idle
+            .map(|bond| {
+                let is_own = |(node, leg): &(NodeId, Leg)| {
+                    *node == bond.node && matches!(leg, Leg::Link(hop) if bond.links.contains(&hop.link))
+                };
+                let first = shown.spare.iter().find(|(spare, _)| is_own(spare)).map(|(_, first)| *first);
+                (bond.name.clone(), first)
+            })
+            .collect();
+        for (name, first) in found {
+            let first = first.map(|leg| self.leg_name(leg));
+            let (reason, help) = match &first {
+                Some(first) => (
+                    format!("{first} is as short, and comes first"),
+                    format!("make {first} a member, or put the links of the bond before it"),
+                ),
+                None => (
+                    "no traffic has a shortest way over its links".into(),
+                    "let traffic cross its links, or take it out".into(),
+                ),
+            };
+            let message = format!("bond `{name}` carries nothing: {reason}");
             let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("");
             self.checker.report_key(&["bond", &name], found);
         }

@@ -69,8 +69,8 @@ def _routes_cannot(numbers: PointPlan) -> list[str]:
         if way.other_last_links:
             links = ", ".join(f"`{link}`" for link in (way.last_link, *way.other_last_links))
             reasons.append(
-                f"routers choose on which link packets come to `{way.to}` ({links}), and a real host has an"
-                " address at each"
+                f"packets may come to `{way.to}` on several links ({links}), and a real host has an address"
+                " at each"
             )
     return reasons
 
