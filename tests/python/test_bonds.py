@@ -97,6 +97,44 @@ def test_a_monitor_that_is_late_is_to_look_more_often() -> None:
     assert made.at.gap == pytest.approx(0.071, abs=1e-6)
 
 
+def test_a_host_that_hears_another_member_is_named() -> None:
+    text = """\
+name = "two hosts"
+[host.a]
+[host.b]
+[link.x]
+ends = ["a", "b"]
+medium = "ethernet-100"
+[link.y]
+ends = ["a", "b"]
+medium = "ethernet-100"
+[bond.a]
+node = "a"
+links = ["x", "y"]
+mode = "active-backup"
+[bond.b]
+node = "b"
+links = ["x", "y"]
+mode = "active-backup"
+[event.cut]
+target = "a/x"
+at = "10 ms"
+change = "down"
+[traffic.bulk]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+rate = "8 Mbit/s"
+[run]
+duration = "300 ms"
+"""
+    made = explained((), text)
+    assert made.finding.key == "drops: inactive member"
+    assert made.finding.bottleneck == "the line from `a` to `b`"
+    assert "because host `b` hears another member of its bond" in made.finding.evidence
+
+
 def test_a_drawing_names_bonds() -> None:
     testbed = engpass.loads(TEXT, name="server.toml")
     assert [(bond.name, bond.node, bond.to, bond.mode) for bond in testbed.topology.bonds] == [

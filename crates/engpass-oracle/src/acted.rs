@@ -72,6 +72,8 @@ pub enum Mechanism {
     FollowsBond,
     /// A bond has found that a member is down or up.
     BondMonitor,
+    /// A host throws away a frame from a member of its bond that is not active.
+    InactiveMember,
 }
 
 impl Mechanism {
@@ -107,6 +109,7 @@ impl Mechanism {
             Self::SwitchBond => "bond of a switch",
             Self::FollowsBond => "a switch followed a bond",
             Self::BondMonitor => "a bond saw a member change",
+            Self::InactiveMember => "a frame came by an inactive member",
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn bonds(testbed: &Testbed, links: &[LinkEnds], node: impl Fn(&str) -
 }
 
 /// Whether one member of a bond carries everything, in both directions.
-fn is_single(path: &BondPath) -> bool {
+pub(crate) fn is_single(path: &BondPath) -> bool {
     matches!(path.config.mode, BondMode::ActiveBackup(_))
 }
 

@@ -2,11 +2,11 @@
 
 use engpass_model::bond::BondMode;
 use engpass_model::forward::{Heads, View};
-use engpass_testbed::topology::{NodeId, NodeKind};
+use engpass_testbed::topology::{BondPath, NodeId, NodeKind};
 
 use crate::acted::Mechanism;
 use crate::agenda::{Event, Group, Sender};
-use crate::bond::bond_of;
+use crate::bond::{bond_of, is_single};
 use crate::cell::LineId;
 use crate::engine::Engine;
 use crate::packet::Out;
@@ -119,6 +119,14 @@ impl Engine<'_> {
         let own = self.topology.bonds.iter().position(|path| path.node == node && path.links.contains(&link));
         let LineId { link, end } = own.map_or(LineId { link, end }, |bond| self.own_line(bond, 0));
         (2 * link + end + 1) as u8
+    }
+
+    /// Whether a host hears another member of its bond than this link.
+    pub(crate) fn is_unheard(&self, host: NodeId, link: usize) -> bool {
+        let bonds = self.topology.bonds.iter().zip(&self.bonds);
+        let ours = bonds.filter(|(path, _)| path.node == host && is_single(path));
+        let member = |path: &BondPath| path.links.iter().position(|member| *member == link);
+        ours.into_iter().any(|(path, state)| member(path).is_some_and(|member| state.active != Some(member)))
     }
 
     /// Nodes see a carrier come or go: bonds there look at it, at once or later.

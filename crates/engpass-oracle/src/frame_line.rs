@@ -11,6 +11,7 @@ use engpass_model::wire::Framing;
 use engpass_testbed::topology::{LinkEnds, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
+use crate::acted::Mechanism;
 use crate::agenda::{Event, Flying, Group};
 use crate::cell::{LineId, after};
 use crate::engine::Engine;
@@ -327,6 +328,11 @@ impl Engine<'_> {
         }
         let node = self.topology.links[line.link].ends[1 - line.end];
         match kind(&self.topology, node) {
+            NodeKind::Host(_) if self.is_unheard(node, line.link) => {
+                let place = Place::Inactive { link: line.link, end: line.end };
+                self.acted.note(Mechanism::InactiveMember);
+                self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
+            }
             NodeKind::Host(_) => self.packet_complete(now, packet),
             NodeKind::Switch(_) => {
                 let Out::Line(next) = self.way_out(node, packet) else { unreachable!("switches have links") };

@@ -221,6 +221,13 @@ pub enum Place {
         /// Index of the end, 0 or 1.
         end: usize,
     },
+    /// The host behind this end of this link: it hears another member of its bond.
+    Inactive {
+        /// Index of the link.
+        link: usize,
+        /// Index of the end, 0 or 1.
+        end: usize,
+    },
     /// A router, with a time to live that had run out.
     TimeToLive {
         /// Index of the node.

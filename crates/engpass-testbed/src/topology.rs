@@ -101,6 +101,11 @@ impl Topology {
         at(node).or_else(|| at(self.links[link].ends[1 - self.links[link].end_of(node)]).filter(follows))
     }
 
+    /// Whether this node hears the active member of a bond alone, and this link is a member.
+    pub fn hears_active(&self, node: NodeId, link: usize) -> bool {
+        self.bonds.iter().any(|bond| bond.is_at(node, link) && bond.config.mode.config().is_single())
+    }
+
     /// The hardware address of the transmitter with this number, twice that of its link and its end: locally administered (IEEE 802 section 8.4).
     /// The members of a bond have that of its first one.
     pub fn hardware_address(&self, port: usize) -> [u8; 6] {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from engpass import above, say
 from engpass.explain.service import GOODPUT
-from engpass.explain.situation import DOWN, FULL, TOO_BIG, TWICE, Drop, Hop, Situation
+from engpass.explain.situation import DOWN, FULL, INACTIVE, TOO_BIG, TWICE, Drop, Hop, Situation
 from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
 from engpass.types.outcome import Bottleneck, SetBy
 
@@ -326,6 +326,8 @@ def _lost(at: Situation) -> Finding | None:
     if drop.cause == TOO_BIG:
         evidence += ", which are longer than the next MTU"
         return Finding(f"drops: {TOO_BIG}", f"router `{drop.place.node}`", evidence)
+    if drop.cause == INACTIVE:
+        evidence += f", because host `{drop.place.to}` hears another member of its bond"
     dead = at.share("lost datagrams")
     if dead >= 0.001 and at.tight is not None:
         evidence += f", and {say.percent(dead)} of link `{at.tight.link}` goes into parts of what is lost"
@@ -362,7 +364,7 @@ def where(drop: Drop, at: Situation) -> str:
     if end is None:
         kind = "router" if at.is_switch(start) else "host"
         return f"{drop.cause} at {kind} `{start}`"
-    if at.is_switch(start) and drop.cause not in (DAMAGED, DOWN):
+    if at.is_switch(start) and drop.cause not in (DAMAGED, DOWN, INACTIVE):
         thing = (
             "the policer"
             if drop.cause == "policer"

@@ -27,6 +27,9 @@ TWICE = 0.001
 DOWN = "line down"
 """The cause of losses on a line that has failed; with `idle: ` before it, its idle time."""
 
+INACTIVE = "inactive member"
+"""The cause of losses at a host that hears another member of its bond."""
+
 TOO_BIG = "too big"
 """The cause of losses of packets that a router may not cut."""
 

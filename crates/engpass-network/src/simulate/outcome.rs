@@ -417,6 +417,7 @@ impl Network {
             Place::Queue(port, cause) => transmitter(port, cause.text()),
             Place::Line(port) => transmitter(port, "damaged on the line"),
             Place::Down(port) => transmitter(port, "line down"),
+            Place::Inactive(port) => transmitter(port, "inactive member"),
             Place::Ttl(node) => inside(node, "time to live"),
             Place::TooBig(node) => inside(node, "too big"),
             Place::Reassembly(None) => host("reassembly"),

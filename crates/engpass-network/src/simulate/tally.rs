@@ -140,6 +140,8 @@ pub(super) enum Place {
     Line(usize),
     /// The line behind this port of frames, or the queue in front of it: it was down.
     Down(usize),
+    /// The host behind this port of frames: it hears another member of its bond.
+    Inactive(usize),
     /// This router, with a time to live that had run out.
     Ttl(usize),
     /// This router: the packet has the DF bit and is longer than the MTU of its next hop.

@@ -130,6 +130,7 @@ fn place(drop: &Drop, topology: &Topology) -> Place {
     };
     match drop.cause {
         "damaged on the line" => return Place::Line { link, end },
+        "inactive member" => return Place::Inactive { link, end },
         "line down" => return Place::Down { link, end },
         _ => {}
     }

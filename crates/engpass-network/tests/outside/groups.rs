@@ -189,6 +189,23 @@ fn a_bond_chooses_for_a_packet_of_which_copies_are_made() {
     }
 }
 
+/// A member of the group has two links to its switch, which follows to the second one when the first one is dead.
+#[test]
+fn a_copy_takes_the_active_member_of_a_host() {
+    let bond = "[link.second]\nends = [\"one\", \"near\"]\nmedium = \"ethernet-100\"\n\
+                [bond.b]\nnode = \"near\"\nlinks = [\"l1\", \"second\"]\nmode = \"active-backup\"\n\
+                [event.cut]\ntarget = \"l1\"\nat = \"1 us\"\nchange = \"down\"\n";
+    let mut network = outside(&(tree(FAST) + bond));
+    let group = group(&mut network);
+    network.begin_events(0);
+    for number in 0..4 {
+        let at = (number + 1) * 1_000_000_000_000;
+        network.inject_group(at, group, packet(1400, 0), &[0, 1, 2, 3].map(|member| 10 * number + member));
+    }
+    let told = all(&mut network, 10_000_000_000_000);
+    assert_eq!(delivered(&told).len(), 16);
+}
+
 /// Switches and routers in a tree, and hosts at any of them, on lines of any pace.
 fn random_tree(between: &[(usize, bool)], homes: &[usize], paces: &[usize]) -> String {
     const MEDIA: [&str; 3] = [SLOW, FAST, "ethernet-1g"];

@@ -37,12 +37,19 @@ impl Network {
     #[inline(always)]
     fn landed(&mut self, port: u32, landed: Flying) {
         if landed.damaged {
-            self.lose_damaged(port, landed.packet);
+            self.lose_on_line(port, landed.packet, Place::Line);
             return;
         }
-        if landed.sent.1 > 0 && self.frames.ports[port as usize].has_cut(&landed) {
-            self.lose_to_outage(port, landed.packet, self.now);
-            return;
+        if landed.sent.1 > 0 {
+            let line = &self.frames.ports[port as usize];
+            if line.has_cut(&landed) {
+                self.lose_to_outage(port, landed.packet, self.now);
+                return;
+            }
+            if self.frames.bonds.ignores(line.port) {
+                self.lose_on_line(port, landed.packet, Place::Inactive);
+                return;
+            }
         }
         if !self.groups.is_idle() {
             self.all_go_on(landed.packet);
@@ -51,9 +58,9 @@ impl Network {
         self.goes_on(landed.packet);
     }
 
-    /// A line has damaged a packet.
+    /// A packet is lost at the end of a line, for a reason that is a place there.
     #[inline(never)]
-    fn lose_damaged(&mut self, port: u32, packet: u32) {
+    fn lose_on_line(&mut self, port: u32, packet: u32, place: fn(usize) -> Place) {
         let line = &mut self.frames.ports[port as usize];
         let number = line.port as usize;
         if let Some(later) = &mut self.fabric.ledger.later {
@@ -62,7 +69,7 @@ impl Network {
         if self.fabric.window.holds(self.now) {
             line.count_lost();
         }
-        self.lose_packet(packet, Place::Line(number), self.now);
+        self.lose_packet(packet, place(number), self.now);
     }
 
     /// A packet, and the copies that are made of it: at the end of a tunnel, when it has left that.

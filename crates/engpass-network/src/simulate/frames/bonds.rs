@@ -1,6 +1,6 @@
 //! Bonds: what hosts and switches know of the members, and the choice of the one that carries a packet when its host hands it over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::bond::{Monitor, Monitoring};
 use engpass_model::forward::{Heads, View};
@@ -17,6 +17,8 @@ use crate::simulate::sending::{Sending, Way};
 pub(in crate::simulate) struct Bonded {
     node: NodeId,
     links: Vec<usize>,
+    /// By member, the transmitter at the other end, if the node hears the active member alone.
+    heard: Vec<u32>,
     carriers: Vec<bool>,
     config: Monitoring,
     monitor: Monitor,
@@ -30,6 +32,8 @@ pub(in crate::simulate) struct Bonds {
     all: Vec<Bonded>,
     /// By process or endpoint, the route of the member that was chosen for what it has ready.
     chosen: BTreeMap<usize, u32>,
+    /// Transmitters to members that are not active, at hosts that hear the active one alone.
+    ignored: BTreeSet<u32>,
     /// When the events of the file begin.
     pub(super) from: u64,
 }
@@ -37,15 +41,41 @@ pub(in crate::simulate) struct Bonds {
 impl Bonds {
     /// Those of a testbed, all of whose links are up.
     pub(super) fn new(topology: &Topology) -> Self {
+        let heard = |path: &BondPath| -> Vec<u32> {
+            let other_end = |link: &usize| 2 * *link + 1 - topology.links[*link].end_of(path.node);
+            let is_heard = |link: &&usize| topology.hears_active(path.node, **link);
+            path.links.iter().filter(is_heard).map(|link| other_end(link) as u32).collect()
+        };
         let bond = |path: &BondPath| Bonded {
             node: path.node,
             links: path.links.clone(),
+            heard: heard(path),
             carriers: vec![true; path.links.len()],
             config: path.config.monitor,
             monitor: path.config.monitor(),
             looks: false,
         };
-        Self { all: topology.bonds.iter().map(bond).collect(), ..Self::default() }
+        let mut bonds = Self { all: topology.bonds.iter().map(bond).collect(), ..Self::default() };
+        (0..bonds.all.len()).for_each(|bond| bonds.note_ignored(bond));
+        bonds
+    }
+
+    /// Whether the node behind this transmitter throws away what arrives.
+    #[inline]
+    pub(super) fn ignores(&self, transmitter: u32) -> bool {
+        self.ignored.contains(&transmitter)
+    }
+
+    /// The active member of a bond has changed.
+    fn note_ignored(&mut self, bond: usize) {
+        let Bonded { heard, monitor, .. } = &self.all[bond];
+        for (member, transmitter) in heard.iter().enumerate() {
+            if monitor.active() == Some(member) {
+                self.ignored.remove(transmitter);
+            } else {
+                self.ignored.insert(*transmitter);
+            }
+        }
     }
 
     /// A node sees the carrier of a link, or sees it no more. Returns the bond that the link is a member of there, and when that looks at it, if it
@@ -126,6 +156,7 @@ impl Network {
             self.events.push(this.config.look_again(self.now), 0, Event::Look(bond));
         }
         choices.tell_bond(bond as usize, bonds);
+        bonds.note_ignored(bond as usize);
     }
 
     /// What a process or an endpoint has ready, on the member of the bond that carries it.

@@ -59,7 +59,9 @@ impl Frames {
                     line: Stream::new(seed, Label::Line(&name, &node)),
                     queue: Box::new(move |outages| Stream::new(seed, Label::Queue(&name, &node, outages))),
                 };
-                let changes = topology.events.iter().any(|event| event.link == number as usize / 2);
+                let index = number as usize / 2;
+                let changes = topology.events.iter().any(|event| event.link == index)
+                    || topology.hears_active(to, index);
                 let mut port = FramePort::new(link, (number, end), latency, changes, draws);
                 if let Some(from) = window.from {
                     port.opens_at(from);

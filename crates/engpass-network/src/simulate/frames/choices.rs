@@ -88,6 +88,11 @@ impl Choices {
         self.asks[ask as usize].macs
     }
 
+    /// Whether a bond answers a question: all answers lead to the same node.
+    fn is_of_bond(&self, ask: u32) -> bool {
+        self.groups[self.asks[ask as usize].group as usize].bond.is_some()
+    }
+
     /// The place of the first answer to a question.
     fn first_answer(&self, ask: u32) -> u32 {
         self.answers[self.asks[ask as usize].first as usize]
@@ -152,7 +157,8 @@ impl Network {
             return;
         }
         let packet = *packet;
-        let place = if self.fabric.fates.as_ref().is_some_and(|fates| fates.takes_first(packet.datagram)) {
+        let takes_first = self.fabric.fates.as_ref().is_some_and(|fates| fates.takes_first(packet.datagram));
+        let place = if takes_first && !self.frames.choices.is_of_bond(step.mtu) {
             self.frames.choices.first_answer(step.mtu)
         } else {
             let fragment = self.fabric.datagrams[packet.datagram].fragments > 1;

@@ -172,6 +172,31 @@ fn a_failure_that_the_host_does_not_see_is_none_to_its_bond() {
     assert_eq!((spread(&seen, 0), lost(&seen)), ([10, 0], [7, 0]));
 }
 
+/// Two hosts have bonds of the same links, and only one of them sees that `a` is dead: the other one goes on to hear `a` alone.
+#[test]
+fn a_host_throws_away_what_comes_by_a_member_that_is_not_active() {
+    let hosts = SERVER.replace("[switch.s]\nkind = \"ethernet\"\n", "").replace("\"s\"]\n", "\"h1\"]\n");
+    let (hosts, _) = hosts.split_once("[link.out]").expect("there is a third link");
+    let bonds = ["h0", "h1"].map(|host| {
+        format!(
+            "[bond.{host}]\nnode = \"{host}\"\nlinks = [\"a\", \"b\"]\nmode = \"active-backup\"\nmonitor.interval = \"1 ms\"\n"
+        )
+    });
+    let text = hosts.to_owned()
+        + &bonds.concat()
+        + &event("d", "h0/a", "2900 us", "down")
+        + &stream(TO, "9500 us")
+        + "[run]\nduration = \"20 ms\"\n";
+    let testbed = testbed("hosts.toml", text);
+    assert_eq!(difference(&testbed, 1), Ok(()));
+    let mut engine = Engine::new(&testbed, 1);
+    engine.run_until(testbed.run.duration.0);
+    let seen = engine.snapshot(testbed.run.duration.0);
+    assert_eq!((spread(&seen, 0), lost(&seen)), ([3, 7], [0, 0]));
+    let unheard = seen.losses.iter().filter(|(key, _)| key.place == Place::Inactive { link: B, end: 0 });
+    assert_eq!(unheard.map(|(_, lost)| lost.datagrams).sum::<u64>(), 7);
+}
+
 /// Both senders have room for one packet at a NIC: each waits for the member that was chosen for it, and for no other.
 #[test]
 fn a_sender_waits_for_the_member_that_was_chosen() {
