@@ -55,8 +55,8 @@ def held(
     for bond in numbers.bonds:
         if bond.node == station.name:
             # Its members are alike but for their rates.
-            paces = [own_paces.pop(link) for link in bond.links]
-            own_paces[bond.links[0]] = replace(paces[0], rate_bit_per_s=bond.rate_bit_per_s)
+            members = [own_paces.pop(link) for link in bond.links]
+            own_paces[bond.links[0]] = replace(members[0], rate_bit_per_s=bond.rate_bit_per_s)
     nics = list(own_paces.values() or circuits.values())
     if not nics:
         return []
