@@ -317,6 +317,12 @@ impl Connection {
         self.decide(now).is_ok()
     }
 
+    /// Whether the receive window has room for a full segment: then it holds back nothing that is written later.
+    #[inline]
+    pub fn has_room_for_segment(&self) -> bool {
+        self.tx.usable_window(self.board.una()) >= self.window.mss()
+    }
+
     /// Why nothing is sent now.
     #[inline(never)]
     pub fn limited_by(&self, now: Time) -> LimitedBy {

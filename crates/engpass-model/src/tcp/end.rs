@@ -153,6 +153,14 @@ impl End {
         }
     }
 
+    /// See [`Connection::has_room_for_segment`]; an end that only reads sends none.
+    pub fn has_room_for_segment(&self) -> bool {
+        match &self.0 {
+            Kind::Whole(connection) => connection.has_room_for_segment(),
+            Kind::Reader(_) => true,
+        }
+    }
+
     /// See [`Connection::stats`].
     pub fn stats(&self) -> Stats {
         match &self.0 {

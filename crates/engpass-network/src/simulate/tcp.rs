@@ -451,8 +451,12 @@ impl Network {
         if this.application.is_none() {
             return Wait::of(limited);
         }
-        // A copy was made or refused since: that may be the reason, or is it no more.
-        let asked = matches!(limited, LimitedBy::Application | LimitedBy::SendBuffer | LimitedBy::Nagle);
+        // A copy was made or refused since: that may be the reason, or is it no more. A longer segment may be more than the receive window.
+        let asked = match limited {
+            LimitedBy::Application | LimitedBy::SendBuffer | LimitedBy::Nagle => true,
+            LimitedBy::CongestionWindow => !this.connection.has_room_for_segment(),
+            _ => false,
+        };
         this.waits_for(if asked { this.connection.limited_by(Time(self.now)) } else { limited })
     }
 

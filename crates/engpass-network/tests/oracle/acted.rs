@@ -120,3 +120,13 @@ fn connections_take_turns_at_the_members_of_a_bond() {
     let text = include_str!("parted/turns-at-members.toml");
     assert_eq!(difference(&testbed("turns-at-members.toml", text.into()), 4_148_889_989_085_126_119), Ok(()));
 }
+
+/// A write makes the next segment longer than what is left of the receive window: the fast engine kept the congestion window as the reason.
+#[test]
+fn a_longer_segment_waits_for_the_receive_window() {
+    let text = include_str!("parted/longer-than-the-window.toml");
+    assert_eq!(
+        difference(&testbed("longer-than-the-window.toml", text.into()), 17_200_984_129_630_987_219),
+        Ok(())
+    );
+}

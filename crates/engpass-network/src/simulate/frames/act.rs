@@ -129,8 +129,6 @@ impl Network {
         if states.is_some() {
             let wait = match act.limited {
                 None => Wait::Cpu,
-                // What nearly all wait for.
-                Some(LimitedBy::CongestionWindow) => Wait::CongestionWindow,
                 Some(limited) => self.wait_of(endpoint, limited),
             };
             self.fabric.ledger.waits_at(states, self.now, wait);
