@@ -8,7 +8,7 @@ use engpass_model::wire::cell::{CellHeader, FIRST_VCI};
 use engpass_model::wire::frame::{Macs, Tag, write_ethernet};
 use engpass_network::simulate::{Cell, Packet, Passing, Pdu, Unit};
 use engpass_testbed::Topology;
-use engpass_testbed::topology::{Hop, LinkEnds, NodeKind};
+use engpass_testbed::topology::{Hop, NodeKind};
 
 use super::bytes::{self, MadeUp, Packets};
 use super::pcapng::LinkType;
@@ -182,7 +182,7 @@ impl LinkBytes {
         let encapsulation = self.encapsulation(cell);
         let route = &self.topology.circuits[cell.circuit].route;
         let (first, last) = (route[0], route[route.len() - 1]);
-        let mac = |hop: &Hop| self.topology.hardware_address(port_of(&self.topology, hop));
+        let mac = |hop: &Hop| self.topology.hardware_address(self.topology.port_of(hop));
         let ends = [mac(&first), mac(&last.back())];
         let [source, destination] = if cell.forward { ends } else { [ends[1], ends[0]] };
         let macs = Macs { source, destination };
@@ -214,7 +214,7 @@ impl LinkBytes {
             let (mut node, mut at) = ends(port);
             while let NodeKind::Switch(_) = topology.kind(node) {
                 let hop = next_hop(topology, packet, node).expect("a switch on the way hands frames on");
-                (node, at) = ends(port_of(topology, &hop));
+                (node, at) = ends(topology.port_of(&hop));
             }
             Macs {
                 source: topology.hardware_address(packet.framed_at),
@@ -243,12 +243,6 @@ fn next_hop(topology: &Topology, packet: &Packet, node: usize) -> Option<Hop> {
 
 /// The VLAN of tagged links.
 const VLAN: u16 = 1;
-
-/// The transmitter of a hop.
-fn port_of(topology: &Topology, hop: &Hop) -> usize {
-    let LinkEnds { ends, .. } = &topology.links[hop.link];
-    hop.link * 2 + usize::from(ends[0] != hop.from)
-}
 
 /// The header of a cell. The circuits have the channels behind the reserved ones, the same on every link.
 fn header(cell: &Cell) -> CellHeader {

@@ -11,8 +11,7 @@ use crate::topology::{BondPath, LinkEnds, NodeKind};
 
 /// The link of the member that is active at first.
 fn first_active(path: &BondPath) -> usize {
-    let preference = path.config.mode.config().preference(&path.config.links);
-    path.links[preference.primary.unwrap_or(0)]
+    path.links[path.config.mode.config().preference(&path.config.links).first_active()]
 }
 
 impl Resolver<'_> {

@@ -65,7 +65,7 @@ pub struct BondPlan {
     pub node: String,
     /// Its links.
     pub links: Vec<String>,
-    /// What they carry together at most, from this node.
+    /// The most bits per second that its links carry together, from this node.
     pub rate_bit_per_s: u64,
 }
 

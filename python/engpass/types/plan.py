@@ -361,7 +361,7 @@ class BondPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     links: list[str]
     """Its links."""
     rate_bit_per_s: int
-    """What they carry together at most, from this node."""
+    """The most bits per second that its links carry together, from this node."""
 
 
 class PointPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -47,7 +47,7 @@ impl BondModeConfig for ActiveBackup {
     }
 
     fn build(&self, members: &[String]) -> Box<dyn Forward> {
-        Box::new(State { active: self.preference(members).primary.unwrap_or(0) })
+        Box::new(State { active: self.preference(members).first_active() })
     }
 }
 

@@ -14,7 +14,7 @@ pub struct Monitoring {
     pub interval: Duration,
     /// How long a member without a carrier is not given up, rounded down to whole intervals (in Linux `downdelay`): the active one stays active.
     pub down_delay: Duration,
-    /// How long a member that has its carrier back counts as down, rounded down to whole intervals (in Linux `updelay`). Where no member is left, it does not wait with `hash` and `active-backup`.
+    /// How long a member that has its carrier back counts as down, rounded down to whole intervals (in Linux `updelay`). `hash` and `active-backup` skip the delay while no other member can carry packets.
     pub up_delay: Duration,
 }
 
@@ -37,7 +37,7 @@ impl Monitoring {
         }
     }
 
-    /// When a bond looks next at carriers of which one has changed at `now`, in picoseconds.
+    /// The time of the next look after a carrier has changed at `now`, in picoseconds.
     pub fn next_look(&self, now: u64) -> u64 {
         match self.interval.0 {
             0 => now,
@@ -64,6 +64,13 @@ pub struct Preference {
     pub always: bool,
     /// When the up delay does not count.
     pub hurry: Hurry,
+}
+
+impl Preference {
+    /// The member that is active at first.
+    pub fn first_active(&self) -> usize {
+        self.primary.unwrap_or(0)
+    }
 }
 
 /// When a member that returns does not wait for the up delay.
@@ -98,9 +105,9 @@ enum Link {
 }
 
 impl Monitor {
-    /// That of a bond whose members are all up.
+    /// The monitor of a bond whose members are all up.
     pub fn new(config: Monitoring, preference: Preference, members: usize) -> Self {
-        let active = Some(preference.primary.unwrap_or(0));
+        let active = Some(preference.first_active());
         Self { config, preference, links: vec![Link::Up; members], active }
     }
 

@@ -114,7 +114,7 @@ impl Network {
         false
     }
 
-    /// The same on a member of the bond, if it leaves its host by one that is asked: the one that was chosen when it was ready.
+    /// A packet that leaves its host by a bond goes on the member that was chosen when it was ready.
     #[inline(always)]
     fn by_bond(&mut self, sender: usize, sending: Sending) -> Sending {
         match sending.way {

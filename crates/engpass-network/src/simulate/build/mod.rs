@@ -19,7 +19,7 @@ use engpass_model::tcp::Shared;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
-use engpass_testbed::topology::{Hop, Leg, Line, NodeKind};
+use engpass_testbed::topology::{Leg, Line, NodeKind};
 use engpass_testbed::{Testbed, Topology, changes_by_event, heads, icmp_heads};
 
 use crate::simulate::adapt::Adapting;
@@ -169,10 +169,6 @@ fn slots(topology: &Topology) -> Vec<Pace> {
 }
 
 impl Builder<'_> {
-    fn port_of(&self, hop: &Hop) -> usize {
-        hop.link * 2 + usize::from(self.topology.links[hop.link].ends[0] != hop.from)
-    }
-
     /// Whether a port is a switch's, and not where packets become cells.
     fn is_switch(&self, port: usize) -> bool {
         matches!(self.topology.kind(self.node_of(port)), NodeKind::Switch(_))
@@ -240,7 +236,8 @@ impl Builder<'_> {
     fn add_vcs(&mut self) {
         for (index, circuit) in self.topology.circuits.iter().enumerate() {
             for forward in [true, false] {
-                let mut hops: Vec<usize> = circuit.route.iter().map(|hop| self.port_of(hop)).collect();
+                let mut hops: Vec<usize> =
+                    circuit.route.iter().map(|hop| self.topology.port_of(hop)).collect();
                 if !forward {
                     // The other end of every link, the other way round.
                     hops = hops.iter().rev().map(|port| port ^ 1).collect();
@@ -347,12 +344,12 @@ impl Builder<'_> {
         let route = self.frames.route_of(flow, stream, back);
         if self.frames.begins_with_bond(route) {
             // Any member stands for the one that is chosen later.
-            return (self.port_of(&hop), Way::Bond { route });
+            return (self.topology.port_of(&hop), Way::Bond { route });
         }
         match self.frames.begins_with(route) {
             Some(entry) => {
                 let way = Way::Circuit { vc: ONWARD + route, encapsulation: entry.encapsulation };
-                (self.port_of(&hop), way)
+                (self.topology.port_of(&hop), way)
             }
             None => (self.frames.first_port(route), Way::Frames { route }),
         }

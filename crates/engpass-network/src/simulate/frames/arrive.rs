@@ -58,7 +58,7 @@ impl Network {
         self.goes_on(landed.packet);
     }
 
-    /// A packet is lost at the end of a line, for a reason that is a place there.
+    /// A packet is lost at the far end of a line: `place` makes the place and cause of the loss from the number of the transmitter.
     #[inline(never)]
     fn lose_on_line(&mut self, port: u32, packet: u32, place: fn(usize) -> Place) {
         let line = &mut self.frames.ports[port as usize];

@@ -1,6 +1,6 @@
 //! Bonds: what hosts and switches know of the members, and the choice of the one that carries a packet when its host hands it over.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use engpass_model::bond::{Monitor, Monitoring};
 use engpass_model::forward::{Heads, View};
@@ -32,14 +32,12 @@ pub(in crate::simulate) struct Bonds {
     all: Vec<Bonded>,
     /// By process or endpoint, the route of the member that was chosen for what it has ready.
     chosen: BTreeMap<usize, u32>,
-    /// Transmitters to members that are not active, at hosts that hear the active one alone.
-    ignored: BTreeSet<u32>,
     /// When the events of the file begin.
     pub(super) from: u64,
 }
 
 impl Bonds {
-    /// Those of a testbed, all of whose links are up.
+    /// The bonds of a testbed while all links are up.
     pub(super) fn new(topology: &Topology) -> Self {
         let heard = |path: &BondPath| -> Vec<u32> {
             let other_end = |link: &usize| 2 * *link + 1 - topology.links[*link].end_of(path.node);
@@ -55,27 +53,15 @@ impl Bonds {
             monitor: path.config.monitor(),
             looks: false,
         };
-        let mut bonds = Self { all: topology.bonds.iter().map(bond).collect(), ..Self::default() };
-        (0..bonds.all.len()).for_each(|bond| bonds.note_ignored(bond));
-        bonds
+        Self { all: topology.bonds.iter().map(bond).collect(), ..Self::default() }
     }
 
-    /// Whether the node behind this transmitter throws away what arrives.
-    #[inline]
+    /// Whether the host behind this transmitter throws away what arrives: it hears the active member of its bond alone, and that is another one.
     pub(super) fn ignores(&self, transmitter: u32) -> bool {
-        self.ignored.contains(&transmitter)
-    }
-
-    /// The active member of a bond has changed.
-    fn note_ignored(&mut self, bond: usize) {
-        let Bonded { heard, monitor, .. } = &self.all[bond];
-        for (member, transmitter) in heard.iter().enumerate() {
-            if monitor.active() == Some(member) {
-                self.ignored.remove(transmitter);
-            } else {
-                self.ignored.insert(*transmitter);
-            }
-        }
+        self.all.iter().any(|bond| {
+            let member = bond.heard.iter().position(|heard| *heard == transmitter);
+            member.is_some_and(|member| bond.monitor.active() != Some(member))
+        })
     }
 
     /// A node sees the carrier of a link, or sees it no more. Returns the bond that the link is a member of there, and when that looks at it, if it
@@ -156,7 +142,6 @@ impl Network {
             self.events.push(this.config.look_again(self.now), 0, Event::Look(bond));
         }
         choices.tell_bond(bond as usize, bonds);
-        bonds.note_ignored(bond as usize);
     }
 
     /// What a process or an endpoint has ready, on the member of the bond that carries it.

@@ -2,7 +2,7 @@
 
 use engpass_model::random::{Label, Stream};
 use engpass_model::switch::Switch;
-use engpass_testbed::topology::{Hop, Leg, LinkEnds, NodeKind};
+use engpass_testbed::topology::{Leg, LinkEnds, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
 use super::bonds::Bonds;
@@ -13,11 +13,6 @@ use super::tunnels::Tunnels;
 use super::{Asking, END, Engine, FramePort, Frames, Route, Rule, Step, Tells};
 use crate::simulate::SimError;
 use crate::simulate::tally::Window;
-
-/// Index of the transmitter of a hop.
-pub(super) fn port_of(topology: &Topology, hop: &Hop) -> usize {
-    hop.link * 2 + usize::from(topology.links[hop.link].ends[0] != hop.from)
-}
 
 impl Frames {
     /// Ports, routers and routes of a testbed at time zero.
@@ -183,7 +178,7 @@ impl Frames {
         let takes_time = self.routers.get(router as usize).is_some_and(|engine| engine.per_packet > 0);
         match leg {
             Leg::Link(hop) => {
-                let port = self.places[port_of(topology, hop)];
+                let port = self.places[topology.port_of(hop)];
                 Step { port, router, mtu, slot: 0, tells: Tells::Nobody, takes_time }
             }
             Leg::Circuit { circuit, forward } => {
@@ -209,7 +204,7 @@ impl Frames {
         let from = hops[0].from;
         let link = &topology.links[hops[0].link];
         let label = Label::CircuitQueue(&link.name, &topology.nodes[from], &topology.circuits[circuit].name);
-        let ports = hops.iter().map(|hop| port_of(topology, hop)).collect();
+        let ports = hops.iter().map(|hop| topology.port_of(hop)).collect();
         let queued = matches!(topology.kind(from), NodeKind::Router(_)).then(|| (link, link.end_of(from)));
         let random = Stream::new(self.seed, label);
         self.entries.push(Entry::new(&topology.circuits[circuit], vc, ports, queued, random));

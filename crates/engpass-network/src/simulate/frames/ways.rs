@@ -11,7 +11,6 @@ use engpass_testbed::{Choice, Testbed, Topology, choice, heads, icmp_heads, macs
 
 use engpass_model::wire::layers::Change;
 
-use super::build::port_of;
 use super::choices::{ASK, Ask, BRANCH, Group};
 use super::icmp::IcmpRoute;
 use super::lengths::Lengths;
@@ -236,7 +235,7 @@ impl Frames {
         for fan in topology.flows.iter().filter_map(|path| path.fans.as_ref()) {
             let legs = fan[0].legs().flat_map(|leg| topology.legs_within(leg));
             for hop in legs.flat_map(|leg| topology.hops(leg)) {
-                self.spared[port_of(topology, &hop)] = true;
+                self.spared[topology.port_of(&hop)] = true;
             }
         }
         Ok(())
