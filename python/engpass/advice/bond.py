@@ -9,7 +9,7 @@ from engpass.explain.situation import DOWN, FULL, TWICE, Bond, Situation
 from engpass.settings import join
 
 INTERVAL = "10 ms"
-"""Looks at the carriers of members so often that an outage is hardly longer than a round trip."""
+"""A tenth of the default interval."""
 
 _BY_PORTS = '{ hash = { layers = "layer-3+4" } }'
 
@@ -20,7 +20,7 @@ def propose(at: Situation) -> Iterator[Proposal]:
     for bond in _crossed(at):
         members = [hop for hop in at.hops if hop.start == bond.node and hop.link in bond.links]
         if crowded and any(at.spared(hop) for hop in members):
-            if bond.mode != "hash" or not _hashes_ports(at, bond):
+            if not _hashes_ports(at, bond):
                 yield _mode(
                     bond, _BY_PORTS, f"let bond `{bond.name}` choose by a hash of IP addresses and ports"
                 )

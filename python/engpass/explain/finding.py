@@ -269,9 +269,9 @@ def _spare(at: Situation) -> str | None:
         others = f" and {say.count(len(lines) - 1, 'other link')}" if len(lines) > 1 else ""
         bond = at.bond(hop)
         who, how = ("router", at.policy(hop.start)) if bond is None else ("bond", bond.mode)
-        router = f"{who} `{hop.start if bond is None else bond.name}` {does.get(how, 'chooses')}"
+        chooser = f"{who} `{hop.start if bond is None else bond.name}` {does.get(how, 'chooses')}"
         idle = f"idle {say.percent(lines[0].idle)} of the time"
-        return f"{router}, which leaves link `{lines[0].link}`{others} {idle}"
+        return f"{chooser}, which leaves link `{lines[0].link}`{others} {idle}"
     return None
 
 
