@@ -154,6 +154,7 @@ impl End {
     }
 
     /// See [`Connection::has_room_for_segment`]; an end that only reads sends none.
+    #[inline]
     pub fn has_room_for_segment(&self) -> bool {
         match &self.0 {
             Kind::Whole(connection) => connection.has_room_for_segment(),

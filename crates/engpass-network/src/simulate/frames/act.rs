@@ -129,6 +129,12 @@ impl Network {
         if states.is_some() {
             let wait = match act.limited {
                 None => Wait::Cpu,
+                // What nearly all wait for.
+                Some(LimitedBy::CongestionWindow)
+                    if self.endpoints[endpoint].connection.has_room_for_segment() =>
+                {
+                    Wait::CongestionWindow
+                }
                 Some(limited) => self.wait_of(endpoint, limited),
             };
             self.fabric.ledger.waits_at(states, self.now, wait);
