@@ -1,4 +1,4 @@
-"""Outcomes of the first version, as this version writes them."""
+"""Outcomes of earlier versions, as this version writes them."""
 
 from __future__ import annotations
 
@@ -87,10 +87,12 @@ _GAPS = (("mean", "mean"), ("sd", "sd"), ("mad", "mad"), ("p99", "p99"), ("p999"
 
 
 def upgrade(outcome: Json, topology: Drawing) -> Json:
-    """An outcome of the first version as this version has it; `topology` is that of its run.
+    """An outcome of an earlier version as this version has it; `topology` is that of its run.
 
     Raises `KeyError`, `TypeError` or `ValueError` for what that version did not write.
     """
+    if outcome.get("version") == 2:
+        return _with_receivers(outcome)
     names = _links_between(topology)
     emulated = outcome.get("emulated")
     found: Json = {
@@ -115,6 +117,14 @@ def upgrade(outcome: Json, topology: Drawing) -> Json:
         }
     _add_paths(found["flows"], topology, names)
     return found
+
+
+def _with_receivers(outcome: Json) -> Json:
+    """An outcome of version 2, where receivers of a group were among what real hosts tell of a flow."""
+    for flow in outcome["flows"].values():
+        if receivers := flow.get("real", {}).pop("receivers", None):
+            flow["receivers"] = receivers
+    return {**outcome, "version": VERSION}
 
 
 def _swept(value: float | str) -> Json:
@@ -156,7 +166,12 @@ def _flow(flow: Json, engine: str) -> Json:
         found["limit"] = _limit(flow, kinds)
     elif real := _real(flow):
         found["real"] = real
-    return found
+    return found | _receivers(flow)
+
+
+def _receivers(flow: Json) -> Json:
+    receivers = {host: _receiver(one) for host, one in flow.get("receivers", {}).items()}
+    return {"receivers": receivers} if receivers else {}
 
 
 def _bottleneck(title: str, kinds: Mapping[str, str]) -> Json:
@@ -212,8 +227,6 @@ def _real(flow: Json) -> Json:
             {"bottleneck": _bottleneck(one["name"], {}), "weight": one["weight"], "evidence": one["evidence"]}
             for one in findings
         ]
-    if receivers := flow.get("receivers"):
-        found["receivers"] = {host: _receiver(one) for host, one in receivers.items()}
     return found
 
 

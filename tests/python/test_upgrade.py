@@ -1,4 +1,4 @@
-"""Outcomes of the first version are read as this version writes them, or without what would be a guess."""
+"""Outcomes of earlier versions are read as this version writes them, or without what would be a guess."""
 
 from __future__ import annotations
 
@@ -131,6 +131,20 @@ def test_a_measured_outcome_keeps_all_its_figures() -> None:
     assert [finding.bottleneck.kind for finding in flow.real.findings] == ["loss-on-the-way"]
     assert flow.tcp is not None
     assert flow.tcp.min_rtt_s == 0.01
+
+
+def test_receivers_of_version_2_stood_among_what_real_hosts_tell() -> None:
+    now = msgspec.json.decode(outcomes.write(old()))
+    got = {
+        "goodput_bit_per_s": 1e6,
+        "offered_bit_per_s": 2e6,
+        "datagrams": {"sent": 2, "received": 1, "lost": 1},
+    }
+    now["version"] = 2
+    now["flows"]["stream"]["real"] = {"receivers": {"b": got}}
+    read = outcomes.read(json.dumps(now))
+    assert read.version == 3
+    assert read.flows["stream"].receivers["b"].goodput_bit_per_s == 1e6
 
 
 def test_an_old_store_opens(tmp_path: Path) -> None:

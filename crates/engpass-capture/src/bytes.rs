@@ -7,6 +7,7 @@ use engpass_model::wire::icmp;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, tcp, udp};
 use engpass_testbed::Topology;
+use engpass_testbed::topology::FlowPath;
 
 use engpass_network::simulate::{Content, Head, Outer, Packet};
 
@@ -19,7 +20,7 @@ pub trait Packets {
 /// Packets made up from what the model knows: addresses by host, ports by flow, payload that repeats.
 #[derive(Clone, Debug)]
 pub struct MadeUp {
-    /// By traffic table, its sender and its receiver.
+    /// By traffic table, its sender, and its receiver or group.
     hosts: Vec<(Ipv4Addr, Ipv4Addr)>,
     /// Number of hosts: routers have addresses behind theirs.
     count: usize,
@@ -43,10 +44,28 @@ pub fn address(host: usize) -> Ipv4Addr {
     Ipv4Addr::from(0x0a40_0001 + host as u32)
 }
 
+/// The address of a group: of one of IPv6 one of IPv4 in its place.
+fn group_address(group: IpAddr) -> Ipv4Addr {
+    match group {
+        IpAddr::V4(address) => address,
+        IpAddr::V6(address) => {
+            let [.., a, b, c] = address.octets();
+            Ipv4Addr::new(239, a, b, c)
+        }
+    }
+}
+
+/// The hardware address to which packets to a group go (RFC 1112 section 6.4).
+pub(super) fn group_mac(group: IpAddr) -> [u8; 6] {
+    let [_, a, b, c] = group_address(group).octets();
+    [0x01, 0x00, 0x5e, a & 0x7f, b, c]
+}
+
 impl MadeUp {
     /// For the flows of a testbed.
     pub fn new(topology: &Topology) -> Self {
-        let hosts = topology.flows.iter().map(|flow| (address(flow.from), address(flow.to)));
+        let to = |flow: &FlowPath| flow.group.map_or(address(flow.to), group_address);
+        let hosts = topology.flows.iter().map(|flow| (address(flow.from), to(flow)));
         Self { hosts: hosts.collect(), count: topology.hosts, datagram: None }
     }
 

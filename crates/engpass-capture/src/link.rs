@@ -1,6 +1,7 @@
 //! From what passes a line to the bytes of it, in the form of the capture.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use engpass_model::wire::Encapsulation;
 use engpass_model::wire::aal5::{self, CELL_HEADER_BYTES, CELL_PAYLOAD_BYTES, TRAILER_BYTES};
@@ -185,7 +186,11 @@ impl LinkBytes {
         let mac = |hop: &Hop| self.topology.hardware_address(self.topology.port_of(hop));
         let ends = [mac(&first), mac(&last.back())];
         let [source, destination] = if cell.forward { ends } else { [ends[1], ends[0]] };
-        let macs = Macs { source, destination };
+        let group = match &cell.pdu {
+            Pdu::Packet(packet) => group_of(&self.topology, packet).map(bytes::group_mac),
+            Pdu::Generated(_) => None,
+        };
+        let macs = Macs { source, destination: group.unwrap_or(destination) };
         match &cell.pdu {
             Pdu::Packet(packet) => {
                 self.write_ip(packet);
@@ -207,6 +212,10 @@ impl LinkBytes {
     /// The addresses of a packet's frame: switches leave them as they are, hosts and routers write their own.
     fn macs(&mut self, port: usize, packet: &Packet) -> Macs {
         let topology = &self.topology;
+        if let Some(group) = group_of(topology, packet) {
+            let source = topology.hardware_address(packet.framed_at);
+            return Macs { source, destination: bytes::group_mac(group) };
+        }
         let tunnel = packet.outer.last().map(|outer| (outer.tunnel, outer.forward));
         let key = (port, packet.framed_at, packet.flow, packet.back, tunnel);
         *self.macs.entry(key).or_insert_with(|| {
@@ -222,6 +231,11 @@ impl LinkBytes {
             }
         })
     }
+}
+
+/// The group that a packet goes to, unless it is in a tunnel.
+fn group_of(topology: &Topology, packet: &Packet) -> Option<IpAddr> {
+    topology.flows[packet.flow].group.filter(|_| packet.outer.is_empty())
 }
 
 /// Where the packets of a flow go on from a switch, which has no choice.

@@ -21,16 +21,26 @@ use super::bound::Span;
 use super::certain::Certain;
 use super::connection::{Connection, Window, connection};
 use super::need::{Demand, Resource, Resources, application, unnamed};
+use super::receivers::Apart;
 use super::way::Unit;
 
 /// The needs of every lane, in the order of the flows in the file.
-pub(super) fn demands<'a>(testbed: &'a Testbed, topology: &'a Topology) -> (Resources, Vec<Demand<'a>>) {
+/// If groups are taken `apart`, this is what they are then.
+pub(super) fn demands<'a>(
+    testbed: &'a Testbed,
+    topology: &'a Topology,
+    apart: Option<&'a Apart>,
+) -> (Resources, Vec<Demand<'a>>) {
     let (certain, sharing) = (Certain::new(testbed, topology), Sharing::new(testbed, topology));
     let mut builder = Builder { testbed, topology, resources: Resources::default(), certain, sharing };
     let mut demands = Vec::with_capacity(testbed.traffic.len());
     for flow in 0..testbed.traffic.len() {
         for lane in lanes(testbed, topology, flow) {
-            demands.push(builder.demand(demands.len(), flow, lane));
+            let is_group = matches!(testbed.traffic[flow], Traffic::Multicast(_));
+            let group = apart.map(|apart| apart.of[flow]).filter(|_| is_group);
+            let table = apart.map(|apart| apart.table(flow));
+            let demand = builder.demand(demands.len(), flow, lane, (group, table));
+            demands.push(demand);
         }
     }
     builder.resources.note_users(&demands);
@@ -59,15 +69,23 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn demand(&mut self, index: usize, flow: usize, lane: Lane) -> Demand<'a> {
+    fn demand(
+        &mut self,
+        index: usize,
+        flow: usize,
+        lane: Lane,
+        (group, table): (Option<usize>, Option<&'a str>),
+    ) -> Demand<'a> {
         let (name, traffic) = self.testbed.traffic.get_index(flow).expect("every flow is a traffic's");
         let path = &self.topology.flows[flow];
         let generator = matches!(traffic, Traffic::Cbr(_) | Traffic::OnOff(_));
         let mut demand = Demand {
             index,
             flow,
+            group,
             lane,
             name,
+            table: table.unwrap_or(name),
             traffic,
             path,
             generator,
@@ -214,7 +232,7 @@ impl<'a> Builder<'a> {
         let offered = self.resources.get(Resource::Application(demand.index), || bit_per_s);
         // The payload of a message: an empty one has no rate of payload.
         let (payload, at_most) = (demand.payload_bits, demand.span.rate(most));
-        let name = application(demand.name);
+        let name = application(demand.table);
         if let Some(limiter) = demand.add(name, &[(offered, payload)]) {
             limiter.at_most = Some(at_most);
         }

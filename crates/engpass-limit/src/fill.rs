@@ -62,12 +62,24 @@ pub(super) fn allocate(
         let members: Vec<usize> = (0..demands.len()).filter(|lane| demands[*lane].class == class).collect();
         let competitors: Vec<Competitor<'_>> = members
             .iter()
-            .map(|lane| Competitor { weight: demands[*lane].weight, needs: needs[*lane] })
+            .map(|lane| Competitor {
+                weight: demands[*lane].weight,
+                group: demands[*lane].group,
+                needs: needs[*lane],
+            })
             .collect();
         let filled = fill(&left, &competitors);
         for (place, lane) in members.iter().enumerate() {
             rates[*lane] = filled[place];
-            let take = |need: &Use| Use { amount: need.amount * filled[place], ..*need };
+            let before = |other: usize| {
+                filled[other] > filled[place] || filled[other] == filled[place] && other < place
+            };
+            // What receivers of a group share carries as much as the one that gets most.
+            let leads = |need: &Use| !competitors[place].shares(need.resource, &competitors, before);
+            let take = |need: &Use| {
+                let amount = if leads(need) { need.amount * filled[place] } else { 0.0 };
+                Use { amount, ..*need }
+            };
             taken[*lane] = needs[*lane].iter().map(take).collect();
         }
         // A class is of generators or of streams, see `class`.
@@ -113,7 +125,21 @@ fn up_to<'a>(resource: usize, competitors: &[Competitor<'a>]) -> Vec<Competitor<
 struct Competitor<'a> {
     /// Bits of cells or frames in a unit.
     weight: f64,
+    /// The group of which it is a receiver.
+    group: Option<usize>,
     needs: &'a [Use],
+}
+
+impl Competitor<'_> {
+    /// Whether another receiver of the same group needs a resource, too, of those among all that `counts` holds for.
+    fn shares(&self, resource: usize, all: &[Competitor<'_>], counts: impl Fn(usize) -> bool) -> bool {
+        let needs = |other: &Competitor<'_>| other.needs.iter().any(|need| need.resource == resource);
+        self.group.is_some()
+            && all
+                .iter()
+                .enumerate()
+                .any(|(place, other)| other.group == self.group && counts(place) && needs(other))
+    }
 }
 
 /// Units per second of each competitor.
@@ -126,8 +152,11 @@ fn fill(capacities: &[f64], competitors: &[Competitor<'_>]) -> Vec<f64> {
     while !active.is_empty() {
         let mut load = vec![0.0; capacities.len()];
         for one in &active {
+            let earlier = |other: usize| other < *one && active.contains(&other);
             for need in competitors[*one].needs {
-                load[need.resource] += need.amount / competitors[*one].weight;
+                if !competitors[*one].shares(need.resource, competitors, earlier) {
+                    load[need.resource] += need.amount / competitors[*one].weight;
+                }
             }
         }
         // The level at which a resource is used up; infinite where nobody active needs it.
@@ -138,9 +167,14 @@ fn fill(capacities: &[f64], competitors: &[Competitor<'_>]) -> Vec<f64> {
         let (stopped, going): (Vec<usize>, Vec<usize>) = active.into_iter().partition(|one| {
             competitors[*one].needs.iter().any(|need| full_at(need.resource) <= level * (1.0 + ROUNDING))
         });
-        for one in stopped {
+        for one in stopped.iter().copied() {
             rates[one] = level / competitors[one].weight;
+            let goes_on = |other: usize| going.contains(&other) || other < one && stopped.contains(&other);
             for need in competitors[one].needs {
+                // The last receiver of a group to stop takes what all of them share.
+                if competitors[one].shares(need.resource, competitors, goes_on) {
+                    continue;
+                }
                 left[need.resource] = (left[need.resource] - need.amount * rates[one]).max(0.0);
             }
         }
@@ -160,7 +194,8 @@ mod tests {
                 uses.iter().map(|(resource, amount)| Use { resource: *resource, amount: *amount }).collect()
             })
             .collect();
-        let competitors: Vec<_> = needs.iter().map(|needs| Competitor { weight: 1.0, needs }).collect();
+        let competitors: Vec<_> =
+            needs.iter().map(|needs| Competitor { weight: 1.0, group: None, needs }).collect();
         fill(capacities, &competitors)
     }
 
@@ -169,6 +204,18 @@ mod tests {
         // One flow over both links, one on each: the narrow link makes room on the wide one.
         let both = [(0, 1.0), (1, 1.0)];
         assert_eq!(rates(&[10.0, 100.0], &[&both, &[(0, 1.0)], &[(1, 1.0)]]), [5.0, 5.0, 95.0]);
+    }
+
+    #[test]
+    fn receivers_of_a_group_take_what_they_share_once() {
+        // A line for all, one for each receiver, and a flow of its own beside them on the first.
+        let needs = |own: usize| [Use { resource: 0, amount: 1.0 }, Use { resource: own, amount: 1.0 }];
+        let (slow, fast, other) = (needs(1), needs(2), [Use { resource: 0, amount: 1.0 }]);
+        let one = |group, needs| Competitor { weight: 1.0, group, needs };
+        let all = [one(Some(0), &slow[..]), one(Some(0), &fast[..]), one(None, &other[..])];
+        assert_eq!(fill(&[10.0, 2.0, 4.0], &all), [2.0, 4.0, 6.0]);
+        // Without an own line that is narrow both get half of what they share.
+        assert_eq!(fill(&[10.0, 8.0, 9.0], &all), [5.0, 5.0, 5.0]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod idle;
 mod need;
 mod outcome;
 mod piece;
+mod receivers;
 mod sentence;
 mod stages;
 mod way;
@@ -36,13 +37,25 @@ use demand::demands;
 use fill::{Allocation, allocate};
 use flow::{Alone, Bound, Flow, Row, alone, lanes_of, tightest};
 use need::{Demand, Limiter, Resources};
+use receivers::Apart;
 
 /// The limit of every flow, and what all of them at their limits take of every link.
 ///
 /// # Panics
 /// Where `engpass_network::unmodelled` says why there is none.
 pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
-    let (resources, demands) = demands(testbed, topology);
+    match Apart::new(testbed, topology) {
+        None => limit_of(testbed, topology, None),
+        Some(apart) => {
+            let answer = limit_of(&apart.testbed, &apart.topology, Some(&apart));
+            apart.fold(answer, testbed, topology)
+        }
+    }
+}
+
+/// The same of a testbed in which each receiver of a group has a traffic of its own.
+fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&Apart>) -> LimitOutcome {
+    let (resources, demands) = demands(testbed, topology, apart);
     let all = allocate(&resources.capacities, &demands, &BTreeMap::new());
     let lanes = lanes_of(&demands);
     let named = Named { testbed, topology, resources: &resources, demands: &demands, all: &all };
@@ -81,7 +94,10 @@ pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
 /// Every line, CPU and other resource by name, with its capacity and the amount that all flows at their fair shares use of it, per second.
 #[doc(hidden)]
 pub fn uses(testbed: &Testbed, topology: &Topology) -> Vec<(String, f64, f64)> {
-    let (resources, demands) = demands(testbed, topology);
+    let apart = Apart::new(testbed, topology);
+    let (testbed, topology) =
+        apart.as_ref().map_or((testbed, topology), |apart| (&apart.testbed, &apart.topology));
+    let (resources, demands) = demands(testbed, topology, apart.as_ref());
     let all = allocate(&resources.capacities, &demands, &BTreeMap::new());
     let used = |resource: usize| resources.users[resource].iter().map(|lane| all.of(*lane, resource)).sum();
     resources.named().map(|(name, place)| (name, resources.capacities[place], used(place))).collect()
@@ -158,6 +174,7 @@ fn flow_limit(named: &Named<'_, '_>, flow: &Flow<'_, '_>, rows: &[Row], answers:
         next: next.map(|next| next.limiter.bottleneck.clone()),
         summary: sentence::sentence(named, flow, &answers[bottleneck], next),
         stages: stages::stages(named, flow, answers),
+        receivers: Vec::new(),
         candidates: answers
             .iter()
             .zip(&bounds)

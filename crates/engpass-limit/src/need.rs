@@ -127,8 +127,12 @@ pub(super) struct Demand<'a> {
     pub(super) index: usize,
     /// Index of the flow.
     pub(super) flow: usize,
+    /// The group of which it is a receiver: what several receivers need they need once.
+    pub(super) group: Option<usize>,
     pub(super) lane: Lane,
     pub(super) name: &'a str,
+    /// Name of the traffic in the file: of a receiver's that of its group.
+    pub(super) table: &'a str,
     pub(super) traffic: &'a Traffic,
     pub(super) path: &'a FlowPath,
     /// Whether it sends cells whatever becomes of them. A class has only generators or none.

@@ -1,7 +1,8 @@
 //! What the `limit` engine answers. Rates are in bit/s; none is ever infinite or not a number.
 
 use engpass_outcome::{
-    Bottleneck, Bound, DirectionOutcome, FlowOutcome, LinkOutcome, Path, Results, Share, Stage, WindowLimit,
+    Bottleneck, Bound, DirectionOutcome, FlowOutcome, LinkOutcome, Path, Receiver, Results, Share, Stage,
+    WindowLimit,
 };
 use indexmap::IndexMap;
 
@@ -47,6 +48,8 @@ pub struct FlowLimit {
     pub summary: String,
     /// From the line rate of the link that limits most to the goodput: the rate left after each step.
     pub stages: Vec<Stage>,
+    /// Of a multicast traffic what each receiver could get, by host, in the order of the file: the flow has the answer of the one that could get least.
+    pub receivers: Vec<(String, f64)>,
     /// Everything that could limit the flow: links along its route, shaper, policer, token buckets, routers, hosts with their memories and buses, application, and
     /// for TCP the acknowledgements.
     pub candidates: Vec<Candidate>,
@@ -120,6 +123,7 @@ fn flow(flow: FlowLimit) -> FlowOutcome {
         delay_s: None,
         tcp: None,
         outage: None,
+        receivers: flow.receivers.into_iter().map(|(host, rate)| (host, Receiver::of(rate, rate))).collect(),
         bottleneck: Some(flow.bottleneck),
         next_bottleneck: flow.next,
         summary: Some(flow.summary),

@@ -361,7 +361,7 @@ impl<'a> Builder<'a> {
         let cells = demand.path.cells.map_or(0.0, rate);
         let offered = self.resources.get(Resource::Application(demand.index), || cells);
         // The application comes first in the order of needs: its offer is the load of the first line.
-        demand.add(application(demand.name), &[(offered, 1.0)]);
+        demand.add(application(demand.table), &[(offered, 1.0)]);
         let there = self.there(demand, Unit::Cell, 0);
         self.route(demand, Unit::Cell, &there);
         demand.limiters[0].at_most = Some(demand.span.rate(most * demand.payload_bits));

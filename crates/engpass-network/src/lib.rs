@@ -5,4 +5,5 @@ mod refusal;
 pub mod simulate;
 
 pub use memory::{Memory, memory};
+pub(crate) use refusal::refused_group;
 pub use refusal::{Engine, Modelled, left_out, modelled, unmodelled};

@@ -7,6 +7,7 @@ use engpass_model::source::Traffic;
 use engpass_model::time::SECOND;
 use engpass_model::unit::Share;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES};
+use engpass_testbed::topology::Leg;
 use engpass_testbed::{Testbed, Topology};
 use indexmap::IndexMap;
 
@@ -61,7 +62,10 @@ pub fn modelled<'a>(
         testbed.to_mut().traffic.retain(|name, _| !without.contains_key(name));
         topology.to_mut().flows.retain(|flow| !without.contains_key(&flow.name));
     }
-    Ok(Modelled { testbed, topology, without })
+    match refused_group(&testbed, &topology).filter(|_| engine == Engine::Simulate) {
+        Some(why) => Err(why),
+        None => Ok(Modelled { testbed, topology, without }),
+    }
 }
 
 fn refused(name: &str, traffic: &Traffic, cause: &str) -> String {
@@ -70,6 +74,39 @@ fn refused(name: &str, traffic: &Traffic, cause: &str) -> String {
          help: run it with `--engine measure` or `--engine emulate`, or take it out in a variant of its own",
         traffic.kind()
     )
+}
+
+/// Why packets to a group cannot be simulated, in a sentence with its cure; `None` where they can.
+pub(crate) fn refused_group(testbed: &Testbed, topology: &Topology) -> Option<String> {
+    let groups = topology.flows.iter().filter(|path| testbed.traffic.contains_key(&path.name));
+    groups.filter(|path| !path.branches.is_empty()).find_map(|path| {
+        let (name, host) = (&path.name, &topology.nodes[path.from]);
+        if path.branches.iter().filter(|branch| branch.of.is_none()).count() > 1 {
+            return Some(format!(
+                "the ways of traffic `{name}` to its receivers part at `{host}`, and a host sends to a group on one interface\n\
+                 help: join `{host}` by one link to a switch or router that leads to all receivers"
+            ));
+        }
+        let legs: Vec<Leg> =
+            path.branches.iter().flat_map(|branch| &branch.legs).flat_map(|leg| topology.legs_within(*leg)).collect();
+        let bond = legs.iter().find_map(|leg| topology.bond_at(topology.first_hop(*leg).from, *leg));
+        if let Some(bond) = bond {
+            return Some(format!(
+                "traffic `{name}` goes to a group, and on its way is bond `{}`, which `simulate` does not take for groups\n\
+                 help: give the bond `up = false` in a variant of its own, or run it with `--engine emulate`",
+                topology.bonds[bond].name
+            ));
+        }
+        let chooses = |leg: &&Leg| {
+            matches!(leg, Leg::Tunnel { tunnel, forward } if topology.tunnels[*tunnel].way(*forward).fan.has_choice())
+        };
+        let Some(Leg::Tunnel { tunnel, .. }) = legs.iter().find(chooses) else { return None };
+        Some(format!(
+            "traffic `{name}` goes to a group, and routers choose on the way of tunnel `{}`, which `simulate` does not take for groups\n\
+             help: give these routers `ecmp = \"first\"`, or run it with `--engine emulate`",
+            topology.tunnels[*tunnel].name
+        ))
+    })
 }
 
 /// Whether a traffic asks on a schedule, and takes next to nothing of the slowest line on its way.

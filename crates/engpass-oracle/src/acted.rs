@@ -40,6 +40,14 @@ pub enum Mechanism {
     Signalled,
     /// Such a message has been lost.
     MessageLost,
+    /// A router has made copies of a packet to a group.
+    CopiesAtRouter,
+    /// A switch has.
+    CopiesAtSwitch,
+    /// These were of a fragment.
+    FragmentsCopied,
+    /// A receiver got a datagram that another one has lost.
+    PartLost,
     /// A router has cut such a message.
     MessageCut,
     /// A router has lost a packet that is too long, and told nobody.
@@ -93,6 +101,10 @@ impl Mechanism {
             Self::Outage => "outage of a flow",
             Self::Signalled => "a router signalled",
             Self::MessageLost => "a message was lost",
+            Self::CopiesAtRouter => "a router made copies",
+            Self::CopiesAtSwitch => "a switch made copies",
+            Self::FragmentsCopied => "fragments were copied",
+            Self::PartLost => "a receiver got what another one lost",
             Self::MessageCut => "a message was cut",
             Self::BlackHole => "black hole",
             Self::ShrankTwice => "segments shrank twice",
@@ -191,6 +203,9 @@ impl Engine<'_> {
         }
         if self.ledger.has_lost_a_message() {
             mechanisms.insert(Mechanism::MessageLost);
+        }
+        if self.ledger.some_got_what_others_lost() {
+            mechanisms.insert(Mechanism::PartLost);
         }
         mechanisms
     }

@@ -139,7 +139,7 @@ impl Engine<'_> {
             }
             Item::Receive { datagram } => {
                 let this = self.ledger.datagram(datagram);
-                self.receive_buffers[this.flow] -= this.payload;
+                self.receive_buffers[this.receiver.unwrap_or(this.flow)] -= this.payload;
                 self.ledger.received(now, datagram, 0);
             }
             Item::Write { endpoint } => self.piece_copied(now, endpoint),

@@ -22,6 +22,7 @@ use crate::cpu::Cpu;
 use crate::entrance::{Entrance, entrances};
 use crate::frame_line::FrameLine;
 use crate::generator::Generator;
+use crate::group::{Receiver, receivers};
 use crate::host::Process;
 use crate::idle_reasons::LineReasons;
 use crate::ledger::Ledger;
@@ -112,8 +113,11 @@ pub struct Engine<'a> {
     pub(crate) sources: Vec<Source>,
     /// Two for every connection, the writing one first.
     pub(crate) endpoints: Vec<Endpoint>,
-    /// Bytes in use of the flow's receive buffer.
+    /// Bytes in use of the receive buffer of every flow, and behind them of every receiver of a group.
     pub(crate) receive_buffers: Vec<u64>,
+    pub(crate) receivers: Vec<Receiver>,
+    /// Parts of a datagram to a group that go on without the others, as which datagram.
+    pub(crate) apart: BTreeMap<(usize, Vec<usize>), usize>,
     /// Every packet that was ever handed over.
     pub(crate) packets: Vec<Packet>,
     /// The instant of the last event.
@@ -128,12 +132,15 @@ impl<'a> Engine<'a> {
         let topology = resolve(testbed);
         let vcs = vcs(&topology);
         let flows = topology.flows.len();
-        let ways = ways(&topology, &vcs);
+        let node =
+            |name: &str| topology.nodes.iter().position(|node| node == name).expect("a node of the testbed");
+        let receivers = receivers(testbed, node);
+        let ways = ways(&topology, &vcs, &receivers);
         let warmup = testbed.run.warmup.map_or(0, |warmup| warmup.0);
         let mut engine = Self {
             testbed,
             agenda: Agenda::default(),
-            ledger: Ledger::new(flows, warmup),
+            ledger: Ledger::new(flows + receivers.len(), warmup),
             books: Books::new(topology.links.len(), warmup),
             histories: Vec::new(),
             possible: Vec::new(),
@@ -164,7 +171,9 @@ impl<'a> Engine<'a> {
             cpus: testbed.hosts.values().map(|_| Cpu::default()).collect(),
             sources: Vec::new(),
             endpoints: Vec::new(),
-            receive_buffers: vec![0; flows],
+            receive_buffers: vec![0; flows + receivers.len()],
+            receivers,
+            apart: BTreeMap::new(),
             packets: Vec::new(),
             now: 0,
             warm: false,
@@ -182,9 +191,8 @@ impl<'a> Engine<'a> {
                 Traffic::Cbr(config) => Source::Generator(Generator::cbr(config, cells, random)),
                 Traffic::OnOff(config) => Source::Generator(Generator::on_off(config, cells, random)),
                 Traffic::TcpStream(_) => Source::Connections,
-                Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
-                    panic!("no engine of the model knows them")
-                }
+                Traffic::Multicast(config) => Source::Process(Process::group(config, random)),
+                Traffic::RequestResponse(_) => panic!("no engine of the model knows them"),
             });
             match (&engine.sources[flow], traffic) {
                 (Source::Process(_), _) => engine.process_begins(flow),
@@ -230,7 +238,7 @@ impl<'a> Engine<'a> {
             ..self.ledger.snapshot(at)
         };
         for (flow, of) in seen.flows.iter_mut().enumerate() {
-            of.tcp = self.connections(flow);
+            of.tcp = if flow < self.topology.flows.len() { self.connections(flow) } else { None };
             of.outage = self.outage_of(flow, at);
         }
         seen

@@ -335,8 +335,12 @@ impl Engine<'_> {
             }
             NodeKind::Host(_) => self.packet_complete(now, packet),
             NodeKind::Switch(_) => {
-                let Out::Line(next) = self.way_out(node, packet) else { unreachable!("switches have links") };
-                self.joins_queue(now, next, packet);
+                for packet in self.parted(node, packet) {
+                    let Out::Line(next) = self.way_out(node, packet) else {
+                        unreachable!("switches have links")
+                    };
+                    self.joins_queue(now, next, packet);
+                }
             }
             NodeKind::Router(router) => self.arrives_at_router(now, router, packet, line),
         }

@@ -2,7 +2,7 @@
 
 use engpass_model::host::Side;
 use engpass_model::random::Stream;
-use engpass_model::source::{Poisson, UdpOnOff, UdpStream};
+use engpass_model::source::{Multicast, Poisson, UdpOnOff, UdpStream};
 use engpass_model::time::Pace;
 use engpass_model::unit::{Duration, Share};
 use engpass_model::wire::ip::UDP_HEADER_BYTES;
@@ -61,6 +61,12 @@ impl Process {
     /// A `udp-on-off` source before its first message; on- and off-times come from a stream of their own.
     pub(crate) fn on_off(config: &UdpOnOff, random: Stream, times: Stream) -> Self {
         let due = Due::Drawn(Arrivals::OnOff(Bursts::new(config, times)));
+        Self::new((config.start, config.stop), due, random)
+    }
+
+    /// What sends to a group before its first message.
+    pub(crate) fn group(config: &Multicast, random: Stream) -> Self {
+        let due = Due::Stream(Some(Pace::of_bits(8, config.rate.0)), config.message.bytes());
         Self::new((config.start, config.stop), due, random)
     }
 
@@ -131,7 +137,12 @@ impl Engine<'_> {
     /// A process begins its next message.
     pub(crate) fn begin_message(&mut self, now: u64, flow: usize) {
         let bytes = self.process(flow).bytes;
-        let datagram = self.ledger.begin(now, Datagram::udp(flow, UDP_HEADER_BYTES, bytes));
+        let datagram = Datagram::udp(flow, UDP_HEADER_BYTES, bytes);
+        let receivers = self.receivers_of(flow);
+        let datagram = match receivers.is_empty() {
+            true => self.ledger.begin(now, datagram),
+            false => self.ledger.begin_for_group(now, &datagram, receivers.into_iter()),
+        };
         let process = self.process(flow);
         process.messages += 1;
         process.datagram = datagram;
@@ -184,7 +195,9 @@ impl Engine<'_> {
     /// All packets of a datagram are at its host; so many they were.
     pub(crate) fn datagram_complete(&mut self, now: u64, datagram: usize, packets: u64) {
         let (flow, bytes) = (self.ledger.datagram(datagram).flow, self.ledger.datagram(datagram).payload);
-        let host = self.topology.flows[flow].to;
+        let receiver = self.ledger.datagram(datagram).receiver;
+        let host = receiver.map_or(self.topology.flows[flow].to, |number| self.receiver(number).host);
+        let place = receiver.unwrap_or(flow);
         let receiver = &self.testbed.hosts[host];
         let traffic = &self.testbed.traffic[flow];
         let cost =
@@ -192,10 +205,10 @@ impl Engine<'_> {
         let buffer = traffic.receive_buffer().unwrap_or(receiver.receive_buffer).bytes();
         if cost == 0 {
             self.ledger.received(now, datagram, 0);
-        } else if self.receive_buffers[flow] + bytes > buffer {
+        } else if self.receive_buffers[place] + bytes > buffer {
             self.ledger.lose(now, Place::ReceiveBuffer, datagram);
         } else {
-            self.receive_buffers[flow] += bytes;
+            self.receive_buffers[place] += bytes;
             self.ask_cpu(now, host, cost, Item::Receive { datagram });
         }
     }

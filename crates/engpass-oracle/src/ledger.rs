@@ -33,6 +33,9 @@ pub(crate) struct Datagram {
     pub(crate) segment: Option<(Segment, usize)>,
     /// What a router says with it.
     pub(crate) message: Option<Message>,
+    /// The datagrams for the receivers of a group that go together as this one, each with the receiver's number.
+    pub(crate) parts: Vec<usize>,
+    pub(crate) receiver: Option<usize>,
     /// A packet of it was marked on its way.
     pub(crate) ce: bool,
     /// When its sender began with it.
@@ -58,6 +61,8 @@ impl Datagram {
             generated: false,
             segment: None,
             message: None,
+            parts: Vec::new(),
+            receiver: None,
             ce: false,
             begun: 0,
             arrived: (0, 0),
@@ -86,6 +91,11 @@ impl Datagram {
     pub(crate) fn message(flow: usize, message: Message, quoted: u64) -> Self {
         let message = Some(message);
         Self { back: true, number: None, message, ..Self::udp(flow, HEADER_BYTES, quoted) }
+    }
+
+    /// Where it is counted: at its receiver if that is one of a group, else at its flow.
+    fn counted_at(&self) -> usize {
+        self.receiver.unwrap_or(self.flow)
     }
 
     /// Bytes of IP payload.
@@ -128,6 +138,7 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// Nothing happened yet.
+    /// Of so many flows and receivers of groups, which are counted behind these.
     pub(crate) fn new(flows: usize, warmup: u64) -> Self {
         Self {
             warmup: (warmup > 0).then_some(warmup),
@@ -159,6 +170,32 @@ impl Ledger {
         self.datagrams.len() - 1
     }
 
+    /// A datagram to a group begins, whose receivers have these numbers; its place here.
+    pub(crate) fn begin_for_group(
+        &mut self,
+        now: u64,
+        datagram: &Datagram,
+        receivers: impl Iterator<Item = usize>,
+    ) -> usize {
+        let begun = Datagram { number: Some(self.numbers[datagram.flow]), begun: now, ..datagram.clone() };
+        let mut parts = Vec::new();
+        for receiver in receivers {
+            parts.push(self.datagrams.len());
+            self.datagrams.push(Datagram { receiver: Some(receiver), ..begun.clone() });
+        }
+        self.begin(now, Datagram { parts, ..datagram.clone() })
+    }
+
+    /// Some parts of a datagram to a group go on without the others; their place here.
+    pub(crate) fn goes_apart(&mut self, datagram: usize, parts: &[usize]) -> usize {
+        if let [only] = parts {
+            return *only;
+        }
+        let apart = Datagram { parts: parts.to_vec(), ..self.datagrams[datagram].clone() };
+        self.datagrams.push(apart);
+        self.datagrams.len() - 1
+    }
+
     /// A datagram.
     pub(crate) fn datagram(&self, datagram: usize) -> &Datagram {
         &self.datagrams[datagram]
@@ -167,11 +204,14 @@ impl Ledger {
     /// The last fragment of a datagram was handed over.
     pub(crate) fn sent(&mut self, now: u64, datagram: usize) {
         let unit = self.unit(now);
+        for part in self.datagrams[datagram].parts.clone() {
+            self.sent(now, part);
+        }
         let this = &mut self.datagrams[datagram];
-        this.sent = true;
+        this.sent = this.parts.is_empty();
         if this.number.is_some() {
-            self.flows[this.flow].sent += unit;
-            self.flows[this.flow].sent_bytes += unit * this.payload;
+            self.flows[this.counted_at()].sent += unit;
+            self.flows[this.counted_at()].sent_bytes += unit * this.payload;
         }
     }
 
@@ -200,13 +240,13 @@ impl Ledger {
         this.received = true;
         this.refused = refused;
         if let Some(number) = this.number {
-            let flow = &mut self.flows[this.flow];
+            let flow = &mut self.flows[this.counted_at()];
             flow.received += unit;
             flow.received_bytes += unit * (this.payload - refused);
             flow.receptions.add((!this.generated).then_some(number), now);
-            self.receptions[this.flow].push(now);
+            self.receptions[this.counted_at()].push(now);
             if unit == 1 && !this.generated {
-                self.delays[this.flow].push(now - this.begun);
+                self.delays[this.counted_at()].push(now - this.begun);
             }
         }
     }
@@ -229,11 +269,17 @@ impl Ledger {
     /// A datagram is lost, unless it is already. Of two places at one instant the first in the table of drops counts.
     pub(crate) fn lose(&mut self, now: u64, place: Place, datagram: usize) {
         let unit = self.unit(now);
+        for part in self.datagrams[datagram].parts.clone() {
+            self.lose(now, place, part);
+        }
         let this = &mut self.datagrams[datagram];
+        if !this.parts.is_empty() {
+            return;
+        }
         assert!(!this.received, "a datagram has one fate");
         let flow = this.flow;
         match this.lost {
-            None if this.number.is_some() => self.flows[flow].lost += unit,
+            None if this.number.is_some() => self.flows[this.counted_at()].lost += unit,
             None => {}
             Some((at, other)) if at == now && place < other => {
                 self.losses.entry(Losing { place: other, flow }).or_default().datagrams -= unit;
@@ -263,6 +309,22 @@ impl Ledger {
         OutageSeen { longest: longest.max(last), lost: lost.map(|(_, lost)| lost.datagrams).sum() }
     }
 
+    /// The same of what goes to a receiver of a group.
+    pub(crate) fn outage_at(&self, receiver: usize, start: u64, until: u64) -> OutageSeen {
+        let own = self.datagrams.iter().filter(|datagram| datagram.receiver == Some(receiver));
+        let lost = own
+            .filter(|datagram| matches!(datagram.lost, Some((at, Place::Down { .. })) if self.unit(at) == 1));
+        OutageSeen { lost: lost.count() as u64, ..self.outage(receiver, start, until) }
+    }
+
+    /// Whether a receiver of a group got a datagram that another one has lost.
+    pub(crate) fn some_got_what_others_lost(&self) -> bool {
+        let whole = self.datagrams.iter().filter(|datagram| !datagram.parts.is_empty());
+        let mut fates =
+            whole.map(|datagram| datagram.parts.iter().map(|part| self.fate(*part)).collect::<Vec<_>>());
+        fates.any(|fates| fates.contains(&Fate::Received) && fates.contains(&Fate::Lost))
+    }
+
     /// A cell has left a transmitter.
     pub(crate) fn departed(&mut self, now: u64, line: LineId, vc: &Vc, cell: &Cell) {
         let key = Departing { link: line.link, end: line.end, circuit: vc.circuit, forward: vc.forward };
@@ -285,6 +347,14 @@ impl Ledger {
     /// What has become of a datagram so far.
     pub(crate) fn fate(&self, datagram: usize) -> Fate {
         match &self.datagrams[datagram] {
+            Datagram { parts, .. } if !parts.is_empty() => {
+                let of = |fate: Fate| parts.iter().filter(|part| self.fate(**part) == fate).count();
+                match (of(Fate::Received), of(Fate::Lost)) {
+                    (0, lost) if lost == parts.len() => Fate::Lost,
+                    (0, _) => Fate::Open,
+                    _ => Fate::Received,
+                }
+            }
             Datagram { received: true, .. } => Fate::Received,
             Datagram { lost: Some(_), .. } => Fate::Lost,
             _ => Fate::Open,
@@ -296,7 +366,7 @@ impl Ledger {
         let mut flows = self.flows.clone();
         for datagram in &self.datagrams {
             let open = datagram.sent && !datagram.received && datagram.lost.is_none();
-            flows[datagram.flow].in_flight += u64::from(open && datagram.number.is_some());
+            flows[datagram.counted_at()].in_flight += u64::from(open && datagram.number.is_some());
         }
         let mut losses = self.losses.clone();
         losses.retain(|_, lost| *lost != Lost::default());

@@ -21,6 +21,7 @@ mod forwarding;
 mod fragments;
 mod frame_line;
 mod generator;
+mod group;
 mod host;
 mod icmp;
 mod idle_reasons;

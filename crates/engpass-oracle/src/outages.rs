@@ -137,8 +137,13 @@ impl Engine<'_> {
         self.reasons.entry(line).or_default().comes_up(idle);
     }
 
-    /// What outages did to a flow, in a run with events.
-    pub(crate) fn outage_of(&self, flow: usize, at: u64) -> Option<OutageSeen> {
+    /// What outages did to a flow, or to a receiver of a group, in a run with events.
+    pub(crate) fn outage_of(&self, counted_at: usize, at: u64) -> Option<OutageSeen> {
+        let is_receiver = counted_at >= self.topology.flows.len();
+        let flow = if is_receiver { self.receiver(counted_at).flow } else { counted_at };
+        if !is_receiver && !self.receivers_of(flow).is_empty() {
+            return None;
+        }
         let (start, stop) = match &self.testbed.traffic[flow] {
             Traffic::UdpStream(config) => (config.start, config.stop),
             Traffic::Poisson(config) => (config.start, config.stop),
@@ -146,12 +151,16 @@ impl Engine<'_> {
             Traffic::TcpStream(config) => (config.start, config.stop),
             Traffic::Cbr(config) => (config.start, config.stop),
             Traffic::OnOff(config) => (config.start, config.stop),
-            Traffic::RequestResponse(_) | Traffic::Multicast(_) => (None, None),
+            Traffic::Multicast(config) => (config.start, config.stop),
+            Traffic::RequestResponse(_) => (None, None),
         };
         let start = start.map_or(0, |start| start.0);
         let until = stop.map_or(at, |stop| stop.0.min(at));
         let noted = !self.topology.events.is_empty() && !self.generates(flow);
-        noted.then(|| self.ledger.outage(flow, start, until))
+        noted.then(|| match is_receiver {
+            true => self.ledger.outage_at(counted_at, start, until),
+            false => self.ledger.outage(flow, start, until),
+        })
     }
 
     /// A line that is down loses a packet, or one that was.

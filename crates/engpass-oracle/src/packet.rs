@@ -8,6 +8,7 @@ use engpass_testbed::topology::{Fan, Leg, NodeId};
 
 use crate::cell::{LineId, Vc, turned, vc_index};
 use crate::engine::Engine;
+use crate::group::{Receiver, ways_of};
 use crate::tunnel::Carries;
 
 /// An IP packet: a datagram or a fragment of one; an outer packet of a tunnel or a fragment of one. Or a generator's cell, which has no IP in it.
@@ -83,8 +84,8 @@ pub(crate) fn tunnel_index(tunnel: usize, forward: bool) -> usize {
     2 * tunnel + usize::from(!forward)
 }
 
-/// Both ways of every flow, behind them those of the messages of routers, and last those of both directions of every tunnel.
-pub(crate) fn ways(topology: &Topology, vcs: &[Vc]) -> Vec<Way> {
+/// Both ways of every flow, behind them those of the messages of routers, those to the receivers of groups, and last those of both directions of every tunnel.
+pub(crate) fn ways(topology: &Topology, vcs: &[Vc], receivers: &[Receiver]) -> Vec<Way> {
     let mut ways = Vec::new();
     let out = |leg: &Leg| Out::of(topology, *leg);
     let along = |outs: Vec<Out>| outs.into_iter().map(|out| (out.begins_at(topology, vcs), vec![out]));
@@ -111,6 +112,12 @@ pub(crate) fn ways(topology: &Topology, vcs: &[Vc]) -> Vec<Way> {
             None => along(way.legs.iter().map(out).collect()).collect(),
         };
         ways.push(Way { first: at[&way.router][0], at });
+    }
+    for receiver in receivers {
+        let to_all = ways_of(&topology.flows[receiver.flow].branches);
+        let (_, legs) = to_all.into_iter().find(|(to, _)| *to == receiver.host).expect("a way leads to it");
+        let at: BTreeMap<NodeId, Vec<Out>> = along(legs.iter().map(out).collect()).collect();
+        ways.push(Way { first: at[&topology.flows[receiver.flow].from][0], at });
     }
     for path in &topology.tunnels {
         for (from, way) in path.ends.iter().zip(&path.ways) {

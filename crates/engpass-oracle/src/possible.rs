@@ -58,10 +58,33 @@ struct Place {
 impl Engine<'_> {
     /// The lines that packets of every sender may take, by its number, and behind them those of the messages of routers.
     pub(crate) fn possible_ways(&self) -> Vec<Possible> {
-        let senders = self.senders().into_iter().map(|sender| self.stream_of(sender));
+        let senders = self.senders().into_iter().map(|sender| self.streams_of(sender));
         let messages =
-            self.messages().into_iter().enumerate().map(|(number, of)| self.messages_of(number, of));
-        senders.chain(messages).map(|stream| self.possible_of(&stream)).collect()
+            self.messages().into_iter().enumerate().map(|(number, of)| vec![self.messages_of(number, of)]);
+        let all = |streams: Vec<Stream>| {
+            let mut possible = Possible::default();
+            for to_one in streams.iter().map(|stream| self.possible_of(stream)) {
+                possible.lines.extend(to_one.lines);
+                possible.outs.extend(to_one.outs);
+                possible.avoidable.extend(to_one.avoidable);
+            }
+            possible
+        };
+        senders.chain(messages).map(all).collect()
+    }
+
+    /// What a sender sends: to a group a stream for each receiver.
+    fn streams_of(&self, sender: Sender) -> Vec<Stream> {
+        let Sender::Process(flow) = sender else { return vec![self.stream_of(sender)] };
+        let to = |number| Stream {
+            way: self.way_to(number),
+            to: self.receiver(number).host,
+            ..self.stream_of(sender)
+        };
+        match self.receivers_of(flow) {
+            one if one.is_empty() => vec![self.stream_of(sender)],
+            several => several.into_iter().map(to).collect(),
+        }
     }
 
     fn stream_of(&self, sender: Sender) -> Stream {
@@ -177,6 +200,7 @@ impl Engine<'_> {
             _ if back => return None,
             Traffic::UdpStream(config) => config.message,
             Traffic::UdpOnOff(config) => config.message,
+            Traffic::Multicast(config) => config.message,
             Traffic::Poisson(config) if config.sizes == Sizes::Fixed => config.message,
             _ => return None,
         };

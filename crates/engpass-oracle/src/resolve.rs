@@ -15,6 +15,7 @@ use engpass_testbed::topology::{
 use engpass_testbed::{Testbed, Topology};
 
 use crate::bond::bonds;
+use crate::group::tree;
 use crate::outer_ways::tunnels;
 use crate::rate;
 use crate::routing::Network;
@@ -102,9 +103,8 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             Traffic::TcpStream(config) => (config.circuit.as_ref(), None),
             Traffic::Poisson(config) => (config.circuit.as_ref(), None),
             Traffic::UdpOnOff(config) => (config.circuit.as_ref(), None),
-            Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
-                panic!("no engine of the model knows them")
-            }
+            Traffic::Multicast(_) => (None, None),
+            Traffic::RequestResponse(_) => panic!("no engine of the model knows them"),
             Traffic::Cbr(config) => {
                 (config.circuit.as_ref(), Some((config.rate, config.counts, Category::Cbr)))
             }
@@ -126,7 +126,8 @@ pub fn resolve(testbed: &Testbed) -> Topology {
                 None => {
                     let network = network(testbed, &links, &circuits, &tunnels, &bonds);
                     let ends = (node(from), node(to));
-                    let (legs, fans) = (network.path(ends.0, ends.1), network.fans(ends.0, ends.1));
+                    let fans = network.fans(ends.0, ends.1);
+                    let legs = network.path(ends.0, ends.1);
                     flows.push(over_legs(&network, name, legs, fans));
                     continue;
                 }
@@ -170,6 +171,8 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             icmp: Box::default(),
             first_source: 0,
             cells,
+            branches: Box::default(),
+            group: None,
         });
     }
     let network = network(testbed, &links, &circuits, &tunnels, &bonds);
@@ -177,6 +180,32 @@ pub fn resolve(testbed: &Testbed) -> Topology {
         if network.discovers(traffic, flow.from) {
             flow.discovers_mtu = true;
             flow.icmp = network.icmp_ways(flow);
+        }
+    }
+    for (flow, traffic) in flows.iter_mut().zip(testbed.traffic.values()) {
+        let Traffic::Multicast(config) = traffic else { continue };
+        // Packets to a group take the first of equally short ways.
+        flow.fans = None;
+        flow.group = Some(config.group.0);
+        if config.to.len() > 1 {
+            let way = |to: &String| {
+                let ends = [config.from.as_str(), to.as_str()];
+                let of_circuit = |(_, circuit): &(usize, &engpass_model::circuit::Circuit)| {
+                    let joined = [circuit.from.as_str(), circuit.to.as_str()];
+                    joined == ends || joined == [ends[1], ends[0]]
+                };
+                match testbed.circuits.values().enumerate().find(of_circuit) {
+                    Some((circuit, config)) => {
+                        vec![Leg::Circuit { circuit, forward: config.from == ends[0] }]
+                    }
+                    None => network.path(node(ends[0]), node(to)),
+                }
+            };
+            let ways: Vec<Vec<Leg>> = config.to.iter().map(way).collect();
+            flow.branches = tree(&ways, |leg| {
+                let hops = network.hops(leg);
+                hops[hops.len() - 1].to
+            });
         }
     }
     let mut first_source = 0;
@@ -261,6 +290,8 @@ fn over_legs(network: &Network<'_>, name: &str, legs: Vec<Leg>, fans: Option<Box
         icmp: Box::default(),
         first_source: 0,
         cells: None,
+        branches: Box::default(),
+        group: None,
         route,
     }
 }

@@ -58,6 +58,12 @@ impl Engine<'_> {
 
     /// A packet leaves a router by a leg that is chosen now, in pieces where it must.
     fn goes_on(&mut self, now: u64, router: usize, packet: usize) {
+        for copy in self.parted(self.router_node(router), packet) {
+            self.goes_on_alone(now, router, copy);
+        }
+    }
+
+    fn goes_on_alone(&mut self, now: u64, router: usize, packet: usize) {
         let node = self.router_node(router);
         let out = self.way_out(node, packet);
         let whole = self.packets[packet].clone();

@@ -1,11 +1,13 @@
 //! What became of one flow, over the run without its warm-up.
 
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::limit::FlowLimit;
 use crate::place::{Bottleneck, Path};
 use crate::real::RealFlow;
+use crate::receiver::Receiver;
 
 /// The outcome of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -36,6 +38,9 @@ pub struct FlowOutcome {
     /// What outages of lines did to it; only where the file has events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
+    /// Members of a multicast group by host, in the order of the file. The flow has the figures of the member that got least.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub receivers: IndexMap<String, Receiver>,
     /// What limits the flow most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Bottleneck>,

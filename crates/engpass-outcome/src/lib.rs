@@ -10,6 +10,7 @@ mod link;
 mod place;
 pub mod python;
 mod real;
+mod receiver;
 mod timeline;
 
 use indexmap::IndexMap;
@@ -24,12 +25,13 @@ pub use link::{CellCounts, DirectionOutcome, FrameCounts, Ledger, LinkOutcome, S
 pub use place::{Bottleneck, BottleneckKind, MOST_PATHS, Path, Place, Step};
 pub use real::{
     Emulated, Finding, GapDeviation, Gaps, Latency, MeasuredPoint, PointPrecision, Precision, RealFlow,
-    Receiver, Requests,
+    Requests,
 };
+pub use receiver::Receiver;
 pub use timeline::{FlowLine, QueueLine, TcpLine, Timeline};
 
 /// The version of this format. Outcomes of the first version have no `version`.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The outcome of one point by one engine.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::flow::{Datagrams, FlowOutcome};
+use crate::flow::FlowOutcome;
 use crate::place::Bottleneck;
 
 /// Figures of a flow between real hosts.
@@ -39,9 +39,6 @@ pub struct RealFlow {
     /// Everything that was found to hold the flow back, the heaviest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// Members of a multicast group by host. The flow has the figures of the member that got least.
-    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub receivers: IndexMap<String, Receiver>,
     /// The results of the agents by host, with the kernel's own names.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub ends: IndexMap<String, Value>,
@@ -171,36 +168,6 @@ pub struct Finding {
     pub weight: f64,
     /// What was seen.
     pub evidence: String,
-}
-
-/// A member of a multicast group.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub struct Receiver {
-    /// Payload received, in bit/s.
-    pub goodput_bit_per_s: f64,
-    /// Payload sent, in bit/s.
-    pub offered_bit_per_s: f64,
-    /// Datagrams.
-    pub datagrams: Datagrams,
-    /// Gaps between datagrams.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gap_s: Option<Gaps>,
-    /// Most datagrams that were received within a millisecond.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_datagrams_per_ms: Option<u64>,
-    /// From joining the group to its first datagram (RFC 3918 section 5), in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub join_delay_s: Option<f64>,
-    /// From leaving the group to its last datagram, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub leave_delay_s: Option<f64>,
-    /// Why the join delay is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub join_unknown: Option<String>,
-    /// Why the leave delay is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub leave_unknown: Option<String>,
 }
 
 /// Circumstances of a point with real hosts.

@@ -7,6 +7,7 @@
 
 mod amount;
 mod bonds;
+mod branches;
 mod campaign;
 mod catalogue;
 mod check;

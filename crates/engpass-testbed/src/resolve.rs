@@ -5,6 +5,7 @@ use engpass_model::source::{CellDemand, Traffic};
 use engpass_model::switch::Switch;
 use engpass_model::wire::{Encapsulation, Framing};
 
+use crate::branches::branches;
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::faulty::Faulty;
@@ -241,14 +242,16 @@ impl Resolver<'_> {
         }
         let (from, to) = traffic.ends();
         let (from, to) = (self.node(from), self.node(to));
-        if let Traffic::Multicast(config) = traffic {
-            // The first one's way stands for all; the others must at least have one.
-            for to in config.to.iter().skip(1).map(|to| self.node(to)).collect::<Vec<_>>() {
-                if let Some(way) = self.packets(name, traffic, from, to) {
-                    let fans = self.fans(&way);
-                    self.shown.note(&way.legs, fans.flatten().as_deref(), false);
-                }
-            }
+        let receivers = match traffic {
+            Traffic::Multicast(config) => config.to.iter().map(|to| self.node(to)).collect(),
+            _ => vec![to],
+        };
+        // The first one's way stands for all; the others must at least have one.
+        let others: Vec<Option<Way>> =
+            receivers.iter().skip(1).map(|to| self.packets(name, traffic, from, *to)).collect();
+        for way in others.iter().flatten() {
+            let fans = self.fans(way);
+            self.shown.note(&way.legs, fans.flatten().as_deref(), false);
         }
         let way = match traffic.cells() {
             None => self.packets(name, traffic, from, to),
@@ -277,6 +280,15 @@ impl Resolver<'_> {
             self.shown.note_spare(there);
             back.iter().filter(|_| answered).for_each(|back| self.shown.note_spare(back));
         }
+        let others: Option<Vec<Way>> = others.into_iter().collect();
+        let ways = [way.legs.clone()].into_iter().chain(others?.into_iter().map(|way| way.legs));
+        let ways: Vec<(NodeId, Vec<Leg>)> = receivers.into_iter().zip(ways).collect();
+        let tree = match &ways[..] {
+            [_] => Vec::new(),
+            several => branches(several, |leg| {
+                self.route(&[leg]).and_then(|hops| Some(hops.last()?.to)).expect("a way was found over it")
+            }),
+        };
         let legs = way.legs;
         let discovers_mtu = self.discovers_mtu(traffic, from);
         let icmp = if discovers_mtu {
@@ -298,11 +310,17 @@ impl Resolver<'_> {
             mtu: self.mtu(*legs.first()?)?,
             path_mtu: narrowest(&legs, fans.as_deref(), |leg| self.mtu(leg))?,
             legs,
-            fans,
+            // What goes to a group takes the first of equally short ways.
+            fans: fans.filter(|_| !matches!(traffic, Traffic::Multicast(_))),
             discovers_mtu,
             icmp,
             first_source,
             cells,
+            branches: tree.into(),
+            group: match traffic {
+                Traffic::Multicast(config) => Some(config.group.0),
+                _ => None,
+            },
         })
     }
 

@@ -1,5 +1,7 @@
 //! A testbed resolved: names are indices, circuits have routes, rates are paces.
 
+use std::net::IpAddr;
+
 use engpass_model::bond::Bond;
 use engpass_model::circuit::Category;
 use engpass_model::queue::Queue;
@@ -10,6 +12,8 @@ use engpass_model::unit::Share;
 use engpass_model::wire::layers::Wire;
 use engpass_model::wire::{Encapsulation, Framing, Medium, ethernet};
 use engpass_outcome::{Path, Step};
+
+pub use crate::branches::Branch;
 
 /// Index of a node: hosts first, in the order of the file, then switches, then routers.
 pub type NodeId = usize;
@@ -432,6 +436,10 @@ pub struct FlowPath {
     pub first_source: u64,
     /// Pace of the cells of a `cbr` or `on-off` source; `None` for other kinds and for a rate of zero.
     pub cells: Option<Pace>,
+    /// The tree of a multicast traffic with several receivers; empty for other traffic. The fields above are those of the way to the first receiver.
+    pub branches: Box<[Branch]>,
+    /// The address of the group that a multicast traffic goes to.
+    pub group: Option<IpAddr>,
 }
 
 /// The way of ICMP messages from a router to the sender of a traffic.

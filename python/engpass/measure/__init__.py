@@ -35,7 +35,6 @@ from engpass.types.outcome import (
     MeasuredPoint,
     Outcome,
     PointPrecision,
-    RealFlow,
 )
 from engpass.types.plan import PointPlan
 
@@ -263,9 +262,8 @@ class Session:
 
 def _with_delays(flow: FlowOutcome, receivers: Mapping[str, Waited]) -> FlowOutcome:
     """A flow to a group with how long its receivers waited for it."""
-    real = flow.real or RealFlow()
-    each = {host: replace(one, **asdict(receivers[host])) for host, one in real.receivers.items()}
-    return replace(flow, real=replace(real, receivers=each))
+    each = {host: replace(one, **asdict(receivers[host])) for host, one in flow.receivers.items()}
+    return replace(flow, receivers=each)
 
 
 def left_out(campaign: _engpass.Campaign, variant: str, sweep: Sequence[tuple[str, str]]) -> list[str]:

@@ -154,8 +154,8 @@ def _figures(flow: Flow, sender: End, receivers: Mapping[str, End]) -> tuple[Flo
         # Of the receiver that got least.
         least = min(each.values(), key=lambda one: one.goodput_bit_per_s)
         rates, counts = Rates(least.goodput_bit_per_s, least.offered_bit_per_s), least.datagrams
-        real = RealFlow(gap_s=least.gap_s, max_datagrams_per_ms=least.max_datagrams_per_ms, receivers=each)
-        return _outcome(flow, rates, datagrams=counts), real
+        real = RealFlow(gap_s=least.gap_s, max_datagrams_per_ms=least.max_datagrams_per_ms)
+        return replace(_outcome(flow, rates, datagrams=counts), receivers=each), real
     first = next(iter(receivers.values()))
     rates = _rates(flow, sender, first)
     if flow.kind == "tcp-stream":

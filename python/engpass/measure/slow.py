@@ -58,8 +58,8 @@ def scaled_back(flow: FlowOutcome, slow: int) -> FlowOutcome:
     """A flow between real hosts in the network's own time.
 
     Times are divided: `delay_s`; `longest_s` of the outage; `smoothed_rtt_s`, `min_rtt_s` and `rtt_s` of
-    `tcp`; and of `real` the gaps, the latency of requests, `interval_s` of the precision, and the gaps and
-    delays of receivers. Rates are multiplied: goodput and offered load, also of receivers, `per_s` of
+    `tcp`; gaps and delays of `receivers`; and of `real` the gaps, the latency of requests and `interval_s` of
+    the precision. Rates are multiplied: goodput and offered load, also of receivers, `per_s` of
     requests, and the mean rate of the precision with its half width.
 
     The rest stays as it came: counts and shares; CPU time for each GB, which is that of the hosts; datagrams
@@ -72,9 +72,10 @@ def scaled_back(flow: FlowOutcome, slow: int) -> FlowOutcome:
         flow,
         goodput_bit_per_s=flow.goodput_bit_per_s * slow,
         offered_bit_per_s=flow.offered_bit_per_s * slow,
-        delay_s=None if flow.delay_s is None else Delays(network=_times(flow.delay_s.network, slow)),
+        delay_s=None if flow.delay_s is None else _delays(flow.delay_s, slow),
         tcp=None if flow.tcp is None else _tcp(flow.tcp, slow),
         outage=None if flow.outage is None else _outage(flow.outage, slow),
+        receivers={host: _receiver(one, slow) for host, one in flow.receivers.items()},
         real=None if flow.real is None else _real(flow.real, slow),
     )
 
@@ -86,6 +87,10 @@ def _times(times: Times, slow: int) -> Times:
     """Quantiles and the like, of which every field is a time."""
     seconds: dict[str, float | None] = asdict(times)
     return replace(times, **{name: _time(value, slow) for name, value in seconds.items()})
+
+
+def _delays(delays: Delays, slow: int) -> Delays:
+    return Delays(network=_times(delays.network, slow))
 
 
 def _time(seconds: float | None, slow: int) -> float | None:
@@ -115,7 +120,6 @@ def _real(real: RealFlow, slow: int) -> RealFlow:
         gap_s=None if real.gap_s is None else _times(real.gap_s, slow),
         requests=None if real.requests is None else _requests(real.requests, slow),
         precision=None if real.precision is None else _precision(real.precision, slow),
-        receivers={host: _receiver(one, slow) for host, one in real.receivers.items()},
     )
 
 
@@ -142,6 +146,8 @@ def _receiver(receiver: Receiver, slow: int) -> Receiver:
         receiver,
         goodput_bit_per_s=receiver.goodput_bit_per_s * slow,
         offered_bit_per_s=receiver.offered_bit_per_s * slow,
+        delay_s=None if receiver.delay_s is None else _delays(receiver.delay_s, slow),
+        outage=None if receiver.outage is None else _outage(receiver.outage, slow),
         gap_s=None if receiver.gap_s is None else _times(receiver.gap_s, slow),
         join_delay_s=_time(receiver.join_delay_s, slow),
         leave_delay_s=_time(receiver.leave_delay_s, slow),

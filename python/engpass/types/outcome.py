@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-VERSION = 2
+VERSION = 3
 """The version of this format."""
 
 BottleneckKind: TypeAlias = Literal[
@@ -96,6 +96,9 @@ class FlowOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Counts of TCP."""
     outage: Outage | None = None
     """What outages of lines did to it; only where the file has events."""
+    receivers: dict[str, Receiver] = {}
+    """Members of a multicast group by host, in the order of the file. The flow has the figures of the
+    member that got least."""
     bottleneck: Bottleneck | None = None
     """What limits the flow most."""
     next_bottleneck: Bottleneck | None = None
@@ -207,6 +210,48 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Datagrams lost on lines that were down, or in front of them."""
 
 
+class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A member of a multicast group."""
+
+    goodput_bit_per_s: float
+    """Payload received, in bit/s."""
+    offered_bit_per_s: float
+    """Payload sent, in bit/s."""
+    datagrams: Datagrams | None = None
+    """Datagrams, as far as the engine counts them."""
+    delay_s: Delays | None = None
+    """One-way delays."""
+    outage: Outage | None = None
+    """What outages of lines did to what it receives; only where the file has events."""
+    gap_s: Gaps | None = None
+    """Gaps between datagrams."""
+    max_datagrams_per_ms: int | None = None
+    """Most datagrams that were received within a millisecond."""
+    join_delay_s: float | None = None
+    """From joining the group to its first datagram (RFC 3918 section 5), in seconds."""
+    leave_delay_s: float | None = None
+    """From leaving the group to its last datagram, in seconds."""
+    join_unknown: str | None = None
+    """Why the join delay is not known."""
+    leave_unknown: str | None = None
+    """Why the leave delay is not known."""
+
+
+class Gaps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Gaps between datagrams, in seconds."""
+
+    mean: float | None = None
+    """Mean."""
+    sd: float | None = None
+    """Standard deviation."""
+    mad: float | None = None
+    """Median absolute deviation."""
+    p99: float | None = None
+    """99th percentile."""
+    p99_9: float | None = None
+    """99.9th percentile."""
+
+
 class Bottleneck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What limits a flow."""
 
@@ -310,25 +355,8 @@ class RealFlow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How well the mean is known."""
     findings: list[Finding] = []
     """Everything that was found to hold the flow back, the heaviest first."""
-    receivers: dict[str, Receiver] = {}
-    """Members of a multicast group by host. The flow has the figures of the member that got least."""
     ends: dict[str, Any] = {}
     """The results of the agents by host, with the kernel's own names."""
-
-
-class Gaps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Gaps between datagrams, in seconds."""
-
-    mean: float | None = None
-    """Mean."""
-    sd: float | None = None
-    """Standard deviation."""
-    mad: float | None = None
-    """Median absolute deviation."""
-    p99: float | None = None
-    """99th percentile."""
-    p99_9: float | None = None
-    """99.9th percentile."""
 
 
 class Requests(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -410,29 +438,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """How near to its bound it was, or for which share of the time it held the sender: 0 to 1."""
     evidence: str
     """What was seen."""
-
-
-class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A member of a multicast group."""
-
-    goodput_bit_per_s: float
-    """Payload received, in bit/s."""
-    offered_bit_per_s: float
-    """Payload sent, in bit/s."""
-    datagrams: Datagrams
-    """Datagrams."""
-    gap_s: Gaps | None = None
-    """Gaps between datagrams."""
-    max_datagrams_per_ms: int | None = None
-    """Most datagrams that were received within a millisecond."""
-    join_delay_s: float | None = None
-    """From joining the group to its first datagram (RFC 3918 section 5), in seconds."""
-    leave_delay_s: float | None = None
-    """From leaving the group to its last datagram, in seconds."""
-    join_unknown: str | None = None
-    """Why the join delay is not known."""
-    leave_unknown: str | None = None
-    """Why the leave delay is not known."""
 
 
 class LinkOutcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -13,7 +13,8 @@ use crate::complaint::{Complaints, FASTEST};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
-/// UDP datagrams to an IP multicast group: what each receiver gets of them (RFC 3918). Only real hosts make it: `measure`, `emulate`.
+/// UDP datagrams to an IP multicast group: what each receiver gets of them (RFC 3918). Each link carries a datagram once; nodes make copies where the ways to
+/// the receivers part.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Multicast {
@@ -126,7 +127,7 @@ impl SourceConfig for Multicast {
     }
 
     fn sends(&self) -> Sends<'_> {
-        Sends::OnRealHosts("the model has no way that divides")
+        Sends::Datagrams { bytes: self.message.bytes(), rate: Some(self.rate) }
     }
 
     fn check(&self, complaints: &mut Complaints) {

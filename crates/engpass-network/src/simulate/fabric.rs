@@ -12,6 +12,7 @@ use super::outside::Fates;
 use super::source::Source;
 use super::tally::{Counter, Place, Tally, Window};
 use super::timeline::Trace;
+use super::trees::Trees;
 
 /// A frame on its way: an AAL5 PDU.
 #[derive(Clone, Debug)]
@@ -142,6 +143,8 @@ pub(super) struct Fabric {
     pub(super) trace: Option<Box<Trace>>,
     /// Where packets come from outside: what becomes of them.
     pub(super) fates: Option<Box<Fates>>,
+    /// Where traffic has several receivers: the datagrams that are copied on their way.
+    pub(super) trees: Option<Box<Trees>>,
 }
 
 /// The last cell of a frame has left a NIC's line.
@@ -282,6 +285,9 @@ impl Fabric {
     /// Nothing of a datagram is on the way, and all of it is booked.
     #[inline(never)]
     pub(super) fn end_datagram(&mut self, datagram: u32) {
+        if self.is_of_tree(datagram) {
+            return self.branch_ends(datagram);
+        }
         self.settle_books(datagram, false);
         self.ledger.forget_pieces(datagram);
         self.count_loss(datagram);

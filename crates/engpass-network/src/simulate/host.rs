@@ -43,6 +43,8 @@ pub(super) struct Process {
     pub(super) fragment: u64,
     pub(super) datagram: Option<u32>,
     pub(super) pausing: bool,
+    /// Nodes make copies of what it sends.
+    pub(super) parts: bool,
 }
 
 impl Process {
@@ -154,10 +156,11 @@ impl Network {
         }
         // The CPU takes no time for it, and nothing else happens before it is handed over.
         let (flow, host) = (this.flow, this.host);
-        let at_once = this.is_free
+        let (parts, is_free) = (this.parts, this.is_free);
+        let at_once = is_free
             && self.cpus[host].is_idle()
             && self.events.would_be_next(self.now, self.turn_of(index, flow), Event::Hand(process));
-        if at_once && self.send_message(index) {
+        if at_once && !parts && self.send_message(index) {
             return;
         }
         let this = &mut self.processes[index];
@@ -180,7 +183,7 @@ impl Network {
             written: match this.way {
                 Way::Circuit { .. } => true,
                 Way::Frames { route } | Way::Bond { route } => {
-                    this.fragments.count > 1 && self.frames.has_choices(route)
+                    this.parts || this.fragments.count > 1 && self.frames.has_choices(route)
                 }
             },
         };
@@ -317,12 +320,12 @@ impl Network {
         datagram.sent = true;
         if datagram.counted {
             let count = if datagram.train { datagram.fragments.into() } else { 1 };
+            let counts = self.fabric.window.holds(self.now);
             let tally = &mut self.fabric.flows[datagram.flow as usize];
-            tally.in_flight += count;
-            if self.fabric.window.holds(self.now) {
-                tally.sent += count;
-                tally.sent_bytes += count * u64::from(datagram.bytes);
-            }
+            tally.count_sent(count, datagram.bytes.into(), counts);
+        }
+        if self.fabric.parts(id) {
+            self.fabric.sent_to_group(id, self.now);
         }
         self.fabric.release_datagram(id);
     }
@@ -339,6 +342,13 @@ impl Network {
             self.delivered(datagram);
             return;
         }
+        self.receive_message(datagram);
+    }
+
+    /// A message is complete at its host, for its socket.
+    #[inline]
+    pub(super) fn receive_message(&mut self, datagram: u32) {
+        let this = &mut self.fabric.datagrams[datagram];
         let socket = self.sockets[this.flow as usize].as_mut().expect(HAS_SOCKET);
         let bytes = u64::from(this.bytes);
         if socket.cost.datagram(bytes, u64::from(this.fragments)) == 0 {

@@ -3,7 +3,7 @@
 use engpass_cells::{Cells, FrameId};
 
 use super::fabric::Fabric;
-use super::ledger::Trail;
+use super::ledger::{Fate, Trail};
 use super::tally::Place;
 
 impl Fabric {
@@ -57,16 +57,24 @@ impl Fabric {
     }
 
     /// When and where a datagram lost its first cell, if it has lost one.
-    fn loss_of(&self, datagram: u32) -> Option<(u64, Place)> {
+    pub(super) fn loss_of(&self, datagram: u32) -> Option<(u64, Place)> {
         self.datagrams[datagram].lost.then(|| self.losses[datagram as usize])
     }
 
     /// Count the losses of datagrams that are still on their way when the run is over.
     pub(super) fn count_open_losses(&mut self) {
+        self.lose_open_copies();
         for index in 0..self.datagrams.len() {
             if self.datagrams[index].holds > 0
                 || self.ledger.later.as_ref().is_some_and(|later| later.holds(index))
             {
+                if self.parts(index) {
+                    // Its receivers count what they have lost.
+                    let fate = self.open_fate(index);
+                    self.datagrams[index].lost = fate == Fate::Dead;
+                    self.settle_books(index, fate == Fate::InFlight);
+                    continue;
+                }
                 self.settle_books(index, true);
                 self.count_loss(index);
             }

@@ -27,6 +27,7 @@ mod tally;
 mod tap;
 mod tcp;
 mod timeline;
+mod trees;
 
 use engpass_model::time::{SECOND, Time};
 use engpass_testbed::{Testbed, Topology};

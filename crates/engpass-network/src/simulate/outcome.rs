@@ -1,6 +1,7 @@
 //! What a run came to.
 
 use engpass_cells::Generator;
+use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_outcome::{Path, Place as Located, Quantiles};
 use engpass_testbed::topology::{LinkEnds, NodeId};
@@ -9,7 +10,7 @@ use engpass_testbed::{Testbed, Topology};
 use super::frames::PortTally;
 use super::ledger::{Accounts, BookSeen};
 pub use super::tally::Receptions;
-use super::tally::{Counter, Place, Rare, Window};
+use super::tally::{Counter, Losses, Place, Rare, Window};
 use super::{Network, SimError};
 
 /// The outcome of one simulated run.
@@ -56,6 +57,42 @@ pub struct Flow {
     pub receptions: Receptions,
     /// What outages of lines did to it; `None` in a run without events.
     pub outage: Option<Outage>,
+    /// Of a multicast traffic with several receivers what each of them got, by host, in the order of the file. The flow has the figures of the
+    /// one that got least.
+    pub receivers: Vec<(String, Received)>,
+}
+
+/// What one receiver of a multicast traffic got.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Received {
+    /// Payload received, in bit/s.
+    pub goodput_bit_per_s: f64,
+    /// Datagrams received whole.
+    pub received_datagrams: u64,
+    /// Datagrams of which it did not get something.
+    pub lost_datagrams: u64,
+    /// Datagrams sent and neither received nor lost at the end of the run.
+    pub in_flight_datagrams: u64,
+    /// How long datagrams took.
+    pub delays: Option<Quantiles>,
+    /// When they were received.
+    pub receptions: Receptions,
+    /// What outages of lines did to it; `None` in a run without events.
+    pub outage: Option<Outage>,
+}
+
+impl Received {
+    fn of(flow: &Flow) -> Self {
+        Self {
+            goodput_bit_per_s: flow.goodput_bit_per_s,
+            received_datagrams: flow.received_datagrams,
+            lost_datagrams: flow.lost_datagrams,
+            in_flight_datagrams: flow.in_flight_datagrams,
+            delays: flow.delays,
+            receptions: flow.receptions,
+            outage: flow.outage,
+        }
+    }
 }
 
 /// What outages of lines did to a flow.
@@ -205,49 +242,32 @@ impl Network {
     pub fn outcome(&self, testbed: &Testbed, topology: &Topology) -> Result<SimOutcome, SimError> {
         let window = self.fabric.window;
         let measured = window.end - window.from.unwrap_or(0);
-        let seconds = measured as f64 / 1e12;
         let mut flows = Vec::with_capacity(testbed.traffic.len());
         let mut drops = Vec::new();
         for (index, (name, traffic)) in testbed.traffic.iter().enumerate() {
-            let tally = &self.fabric.flows[index];
-            let Rare { lost, marked, lost_ever, received_ever, mut places, .. } = tally.seen_rarely();
-            let generated = traffic.cells().is_some();
-            let (sent, ever) = if generated { self.generated(index, window) } else { (tally.sent, 0) };
-            let bits = |bytes: u64, cells: u64| {
-                (if generated { cells * engpass_model::wire::aal5::CELL_PAYLOAD_BYTES } else { bytes }) as f64
-                    * 8.0
-            };
-            flows.push((
-                name.clone(),
-                Flow {
-                    kind: traffic.kind(),
-                    paths: topology.paths(testbed, index),
-                    goodput_bit_per_s: bits(tally.received_bytes, tally.received) / seconds,
-                    offered_bit_per_s: bits(tally.sent_bytes, sent) / seconds,
-                    sent_datagrams: sent,
-                    received_datagrams: tally.received,
-                    lost_datagrams: lost,
-                    in_flight_datagrams: if generated {
-                        ever - received_ever - lost_ever
-                    } else {
-                        tally.in_flight
-                    },
-                    tcp: self.tcp_counts(index),
-                    efci_pdus: marked,
-                    delays: tally.delays.in_seconds(),
-                    round_trips: tally.round_trips.in_seconds(),
-                    receptions: tally.receptions(),
-                    outage: tally
-                        .longest_gap(traffic.window().1.map_or(u64::MAX, |stop| stop.0).min(window.end))
-                        .map(|longest| {
-                            let lost = places.iter().filter(|losses| matches!(losses.place, Place::Down(_)));
-                            Outage { longest, lost: lost.map(|losses| losses.datagrams).sum() }
-                        }),
-                },
-            ));
-            places.sort_by_key(|losses| losses.place);
-            drops.extend(places.iter().map(|losses| {
-                let (place, cause, port) = self.place_name(losses.place, topology, index);
+            let path = &topology.flows[index];
+            let trees = self.fabric.trees.as_ref();
+            let receivers = trees.map_or(&[][..], |trees| trees.receivers(index));
+            let mut tallies = vec![(path.to, index)];
+            tallies.extend(path.leaves().map(|leaf| path.branches[leaf].to).zip(receivers.iter().copied()));
+            let mut lost: Vec<(Losses, NodeId)> = Vec::new();
+            for (host, tally) in &tallies {
+                for losses in self.fabric.flows[*tally].seen_rarely().places {
+                    // Before ways part all lose at one place.
+                    match lost.iter_mut().find(|(known, at)| {
+                        known.place == losses.place && (*at == *host || !losses.place.is_at_receiver())
+                    }) {
+                        Some((known, _)) => {
+                            known.cells += losses.cells;
+                            known.datagrams += losses.datagrams;
+                        }
+                        None => lost.push((losses, *host)),
+                    }
+                }
+            }
+            lost.sort_by_key(|(losses, _)| losses.place);
+            drops.extend(lost.iter().map(|(losses, host)| {
+                let (place, cause, port) = self.place_name(losses.place, topology, *host);
                 Drop {
                     place,
                     cause,
@@ -257,9 +277,71 @@ impl Network {
                     port,
                 }
             }));
+            let mut flow = self.flow_of(index, index, (testbed, topology));
+            let received = tallies[1..].iter().map(|(host, tally)| {
+                (topology.nodes[*host].clone(), self.flow_of(index, *tally, (testbed, topology)))
+            });
+            let receivers: Vec<(String, Flow)> = received.collect();
+            // The flow has the figures of the one that got least.
+            if let Some((_, least)) = receivers.iter().min_by_key(|(_, flow)| flow.received_datagrams) {
+                let marked = receivers.iter().map(|(_, flow)| flow.efci_pdus).sum::<u64>();
+                flow = Flow {
+                    // On all branches.
+                    efci_pdus: flow.efci_pdus + marked,
+                    offered_bit_per_s: flow.offered_bit_per_s,
+                    sent_datagrams: flow.sent_datagrams,
+                    ..least.clone()
+                };
+            }
+            let only = (name.clone(), flow.clone());
+            // In the order of the file.
+            let received = |host: &String| {
+                let (_, flow) = receivers.iter().find(|(name, _)| name == host).unwrap_or(&only);
+                (host.clone(), Received::of(flow))
+            };
+            let receivers = match traffic {
+                Traffic::Multicast(config) => config.to.iter().map(received).collect(),
+                _ => Vec::new(),
+            };
+            flows.push((name.clone(), Flow { receivers, ..flow }));
         }
         let links = self.links(topology, measured)?;
         Ok(SimOutcome { flows, links, drops, events: self.handled })
+    }
+
+    /// What became of a flow, or of what one of its receivers got.
+    fn flow_of(&self, index: usize, counted: usize, (testbed, topology): (&Testbed, &Topology)) -> Flow {
+        let window = self.fabric.window;
+        let seconds = (window.end - window.from.unwrap_or(0)) as f64 / 1e12;
+        let (tally, traffic) = (&self.fabric.flows[counted], &testbed.traffic[index]);
+        let Rare { lost, marked, lost_ever, received_ever, places, .. } = tally.seen_rarely();
+        let generated = traffic.cells().is_some();
+        let (sent, ever) = if generated { self.generated(index, window) } else { (tally.sent, 0) };
+        let bits = |bytes: u64, cells: u64| {
+            (if generated { cells * engpass_model::wire::aal5::CELL_PAYLOAD_BYTES } else { bytes }) as f64
+                * 8.0
+        };
+        let until = traffic.window().1.map_or(u64::MAX, |stop| stop.0).min(window.end);
+        Flow {
+            kind: traffic.kind(),
+            paths: topology.paths(testbed, index),
+            goodput_bit_per_s: bits(tally.received_bytes, tally.received) / seconds,
+            offered_bit_per_s: bits(tally.sent_bytes, sent) / seconds,
+            sent_datagrams: sent,
+            received_datagrams: tally.received,
+            lost_datagrams: lost,
+            in_flight_datagrams: if generated { ever - received_ever - lost_ever } else { tally.in_flight },
+            tcp: self.tcp_counts(index),
+            efci_pdus: marked,
+            delays: tally.delays.in_seconds(),
+            round_trips: tally.round_trips.in_seconds(),
+            receptions: tally.receptions(),
+            outage: tally.longest_gap(until).map(|longest| {
+                let lost = places.iter().filter(|losses| matches!(losses.place, Place::Down(_)));
+                Outage { longest, lost: lost.map(|losses| losses.datagrams).sum() }
+            }),
+            receivers: Vec::new(),
+        }
     }
 
     fn links(&self, topology: &Topology, measured: u64) -> Result<Vec<(String, LinkUse)>, SimError> {
@@ -399,7 +481,7 @@ impl Network {
         &self,
         place: Place,
         topology: &Topology,
-        flow: usize,
+        receiver: NodeId,
     ) -> (Located, &'static str, Option<(usize, usize)>) {
         let transmitter = |port: usize, cause| {
             let (link, end) = (port / 2, port % 2);
@@ -410,7 +492,7 @@ impl Network {
         let inside = |node: NodeId, cause| {
             (Located { node: topology.nodes[node].clone(), link: None, to: None }, cause, None)
         };
-        let host = |cause| inside(topology.flows[flow].to, cause);
+        let host = |cause| inside(receiver, cause);
         match place {
             Place::Port(port, loss) => transmitter(port, loss.text()),
             Place::Policer(port) => transmitter(port, "policer"),

@@ -1,12 +1,12 @@
 //! An outcome of a simulation as it is stored.
 
 use engpass_outcome::{
-    CellCounts, Datagrams, Delays, DirectionOutcome, FlowOutcome, FrameCounts, Ledger, LinkOutcome, Results,
-    Tcp,
+    CellCounts, Datagrams, Delays, DirectionOutcome, FlowOutcome, FrameCounts, Ledger, LinkOutcome, Receiver,
+    Results, Tcp,
 };
 
 use super::ledger::Accounts;
-use super::outcome::{Carried, Direction, Drop, Flow, LinkUse, Outage, SimOutcome};
+use super::outcome::{Carried, Direction, Drop, Flow, LinkUse, Outage, Received, SimOutcome};
 
 impl SimOutcome {
     /// The outcome as it is stored: without what only tests compare.
@@ -49,15 +49,38 @@ fn flow(flow: Flow) -> FlowOutcome {
         efci_pdus: Some(flow.efci_pdus),
         delay_s: flow.delays.map(|network| Delays { network }),
         tcp,
-        outage: flow.outage.map(|Outage { longest, lost }| engpass_outcome::Outage {
-            longest_s: longest as f64 / 1e12,
-            lost,
-        }),
+        outage: flow.outage.map(outage),
+        receivers: flow
+            .receivers
+            .into_iter()
+            .map(|(host, one)| (host, receiver(one, flow.offered_bit_per_s, flow.sent_datagrams)))
+            .collect(),
         bottleneck: None,
         next_bottleneck: None,
         summary: None,
         limit: None,
         real: None,
+    }
+}
+
+fn outage(Outage { longest, lost }: Outage) -> engpass_outcome::Outage {
+    engpass_outcome::Outage { longest_s: longest as f64 / 1e12, lost }
+}
+
+/// What a receiver of a group got of so many datagrams, sent at this rate.
+fn receiver(received: Received, offered_bit_per_s: f64, sent: u64) -> Receiver {
+    Receiver {
+        datagrams: Some(Datagrams {
+            sent,
+            received: received.received_datagrams,
+            lost: received.lost_datagrams,
+            in_flight: Some(received.in_flight_datagrams),
+            duplicate: None,
+            reordered: None,
+        }),
+        delay_s: received.delays.map(|network| Delays { network }),
+        outage: received.outage.map(outage),
+        ..Receiver::of(received.goodput_bit_per_s, offered_bit_per_s)
     }
 }
 

@@ -155,6 +155,13 @@ pub(super) enum Place {
     ReceiveBuffer,
 }
 
+impl Place {
+    /// Whether it is the host that receives a flow, one of several perhaps.
+    pub(super) fn is_at_receiver(self) -> bool {
+        matches!(self, Self::Reassembly(None) | Self::ReceiveBuffer)
+    }
+}
+
 impl Rare {
     pub(super) fn losses(&mut self, place: Place) -> &mut Losses {
         let places = &mut self.places;
@@ -186,6 +193,15 @@ impl Tally {
     /// Bytes of datagrams received, the warm-up included: of a flow that does not count anew.
     pub(super) fn ever_bytes(&self) -> u64 {
         self.received_bytes + self.rare.as_ref().map_or(0, |rare| rare.bytes_before)
+    }
+
+    /// Datagrams of so many bytes each were sent, in the window or not.
+    pub(super) fn count_sent(&mut self, count: u64, bytes: u64, counts: bool) {
+        self.in_flight += count;
+        if counts {
+            self.sent += count;
+            self.sent_bytes += count * bytes;
+        }
     }
 
     /// Note the times without receptions from `begin` on.

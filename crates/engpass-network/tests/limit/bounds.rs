@@ -10,7 +10,9 @@ use engpass_testbed::topology::FlowPath;
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
-use crate::networks::{Drawn, bonds, frames, joined, narrow, network, network_with_tcp, port, tunnels};
+use crate::networks::{
+    Drawn, bonds, frames, groups, joined, narrow, network, network_with_tcp, port, tunnels,
+};
 use crate::resolve::resolve;
 
 fn simulated(testbed: &Testbed, topology: &Topology, seed: u64) -> SimOutcome {
@@ -71,9 +73,14 @@ fn backlog(
             seen.in_flight_datagrams as f64 * sender.mss as f64 + written + waiting
         }
         Traffic::Cbr(_) | Traffic::OnOff(_) => 48.0 * seen.in_flight_datagrams as f64,
-        Traffic::RequestResponse(_) | Traffic::Multicast(_) => {
-            unreachable!("no engine of the model knows them")
+        Traffic::Multicast(config) => {
+            let message = config.message.bytes();
+            let each = seen.receivers.iter().map(|(_, one)| one.received_datagrams + one.lost_datagrams);
+            let gone = each.min().expect("a group has a receiver");
+            let begun = due(Pace::of_bits(8 * message, config.rate.0)).max(seen.sent_datagrams + 1);
+            (begun - gone.min(begun)) as f64 * message as f64
         }
+        Traffic::RequestResponse(_) => unreachable!("no engine of the model knows them"),
     }
 }
 
@@ -154,6 +161,11 @@ proptest! {
 
     #[test]
     fn no_flow_over_bonds_exceeds_its_bound(Drawn(testbed) in bonds(), seed in any::<u64>()) {
+        obeys(&testbed, seed)?;
+    }
+
+    #[test]
+    fn no_flow_to_a_group_exceeds_its_bound(Drawn(testbed) in groups(), seed in any::<u64>()) {
         obeys(&testbed, seed)?;
     }
 

@@ -1,6 +1,7 @@
 //! Random networks of Ethernet and point-to-point links, Ethernet switches and routers.
 
 mod bonded;
+mod grouped;
 mod joined;
 mod mesh;
 mod narrow;
@@ -29,6 +30,7 @@ use proptest::sample::select;
 use super::assemble::{self, turn, two};
 use super::{Drawn, HostDraw, TcpDraw, TimesDraw, UdpDraw, tcp, udp};
 pub(crate) use bonded::bonds;
+pub(crate) use grouped::groups;
 pub(crate) use narrow::narrow;
 pub(crate) use port::port;
 pub(crate) use tunnelled::tunnels;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use crate::fast::{compared, difference};
-use crate::networks::{Drawn, bonds, joined, mesh, narrow, tunnels};
+use crate::networks::{Drawn, bonds, groups, joined, mesh, narrow, tunnels};
 use crate::replay::testbed;
 
 /// Networks of which each mechanism must act in a thousand.
@@ -98,6 +98,13 @@ fn bonds_are_equal() {
     use Mechanism::{BondHash, BondMonitor, BondTurns, Failover, FollowsBond, InactiveMember, SwitchBond};
     let mechanisms = [BondHash, BondTurns, BondMonitor, Failover, FollowsBond];
     are_equal("acted::bonds_are_equal", bonds(), &mechanisms, &[SwitchBond, InactiveMember]);
+}
+
+#[test]
+fn groups_are_equal() {
+    use Mechanism::{CopiesAtRouter, CopiesAtSwitch, FragmentsCopied, PartLost};
+    let mechanisms = [CopiesAtRouter, CopiesAtSwitch, FragmentsCopied, PartLost];
+    are_equal("acted::groups_are_equal", groups(), &mechanisms, &[]);
 }
 
 /// A tunnel remembers the places of fragments: the fast engine looked into places that it had given back when nothing was under way.

@@ -10,7 +10,7 @@ use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::unit::{FillLevel, Rate};
 use engpass_model::wire::Medium;
-use engpass_network::simulate::{BookSeen, Carried, Drop, Outage, SimOutcome, simulate};
+use engpass_network::simulate::{BookSeen, Carried, Drop, Flow, Outage, SimOutcome, simulate};
 use engpass_oracle::acted::Mechanism;
 use engpass_outcome::Quantiles;
 use engpass_testbed::{Testbed, Topology};
@@ -50,7 +50,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     // Rates are of whole bytes.
     let bytes = |rate: f64| (rate * (counted as f64 / 1e12) / 8.0).round() as u64;
     let ps = |seconds: f64| (seconds * 1e12).round() as u64;
-    let flows = outcome.flows.iter().map(|(_, flow)| FlowSeen {
+    let of_flow = |flow: &Flow| FlowSeen {
         sent: flow.sent_datagrams,
         received: flow.received_datagrams,
         lost: flow.lost_datagrams,
@@ -70,14 +70,47 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
             smoothed_rtt: tcp.smoothed_rtt_s.map(ps),
         }),
         outage: flow.outage.map(|Outage { longest, lost }| OutageSeen { longest, lost }),
+    };
+    let flows = outcome.flows.iter().map(|(_, flow)| match flow.receivers.len() {
+        0 | 1 => of_flow(flow),
+        // What became of it is counted at the receivers.
+        _ => FlowSeen {
+            sent: flow.sent_datagrams,
+            marked: flow.efci_pdus,
+            sent_bytes: bytes(flow.offered_bit_per_s),
+            ..FlowSeen::default()
+        },
     });
+    let receivers = || {
+        let groups = outcome.flows.iter().filter(|(_, flow)| flow.receivers.len() > 1);
+        groups.flat_map(|(_, flow)| flow.receivers.iter().map(move |(_, received)| (flow, received)))
+    };
+    let flows = flows.chain(receivers().map(|(flow, received)| FlowSeen {
+        sent: flow.sent_datagrams,
+        received: received.received_datagrams,
+        lost: received.lost_datagrams,
+        marked: 0,
+        in_flight: received.in_flight_datagrams,
+        sent_bytes: bytes(flow.offered_bit_per_s),
+        received_bytes: bytes(received.goodput_bit_per_s),
+        receptions: Receptions {
+            last: received.receptions.last,
+            times: received.receptions.times,
+            weighted: received.receptions.weighted,
+        },
+        tcp: None,
+        outage: received.outage.map(|Outage { longest, lost }| OutageSeen { longest, lost }),
+    }));
     let times = |all: Quantiles| Times {
         min: ps(all.min),
         quantiles: [all.p50, all.p90, all.p99, all.p99_9].map(ps),
         max: ps(all.max),
     };
-    let delays = outcome.flows.iter().map(|(_, flow)| flow.delays.map(times));
+    let delays =
+        outcome.flows.iter().map(|(_, flow)| flow.delays.filter(|_| flow.receivers.len() < 2).map(times));
+    let delays = delays.chain(receivers().map(|(_, received)| received.delays.map(times)));
     let round_trips = outcome.flows.iter().map(|(_, flow)| flow.round_trips.map(times));
+    let round_trips = round_trips.chain(receivers().map(|_| None));
     let (delays, round_trips) = (delays.collect(), round_trips.collect());
     let (mut departures, mut frames) = (BTreeMap::new(), BTreeMap::new());
     for (link, (_, used)) in outcome.links.iter().enumerate() {
@@ -99,7 +132,9 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     for drop in &outcome.drops {
         let flow = testbed.traffic.get_index_of(&drop.flow).expect("what is lost is a flow's");
         let place = place(drop, topology);
-        losses.insert(Losing { place, flow }, Lost { cells: drop.cells, datagrams: drop.datagrams });
+        // Receivers of one group may lose something in the same way.
+        let lost: &mut Lost = losses.entry(Losing { place, flow }).or_default();
+        (lost.cells, lost.datagrams) = (lost.cells + drop.cells, lost.datagrams + drop.datagrams);
     }
     let (idle, books, accounts) = books(outcome);
     let at = testbed.run.duration.0;

@@ -4,7 +4,7 @@ use engpass_testbed::{Source, Testbed, load};
 use proptest::prelude::*;
 
 use crate::networks::text::text;
-use crate::networks::{Drawn, bonds, frames, joined, mesh, network_with_tcp};
+use crate::networks::{Drawn, bonds, frames, groups, joined, mesh, network_with_tcp};
 use crate::resolve::resolve;
 
 fn is_what_its_file_says(testbed: &Testbed) -> Result<(), TestCaseError> {
@@ -37,6 +37,11 @@ proptest! {
 
     #[test]
     fn a_network_with_bonds_is_what_its_file_says(Drawn(testbed) in bonds()) {
+        is_what_its_file_says(&testbed)?;
+    }
+
+    #[test]
+    fn a_network_with_groups_is_what_its_file_says(Drawn(testbed) in groups()) {
         is_what_its_file_says(&testbed)?;
     }
 

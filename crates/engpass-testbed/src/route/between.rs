@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::iter::successors;
 
+use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 
 use super::{Passage, Ways, narrowest};
@@ -103,7 +104,8 @@ impl Topology {
             .with_bonds(&self.bonds);
         let mut known: BTreeMap<(NodeId, NodeId), Way> = BTreeMap::new();
         for (flow, traffic) in self.flows.iter().zip(testbed.traffic.values()) {
-            if traffic.cells().is_none() {
+            // What goes to a group has no choice, and other packets have.
+            if traffic.cells().is_none() && !matches!(traffic, Traffic::Multicast(_)) {
                 let way = || Way { legs: flow.legs.clone(), fans: flow.fans.clone() };
                 known.entry((flow.from, flow.to)).or_insert_with(way);
             }
@@ -152,6 +154,8 @@ impl Topology {
             icmp: Box::default(),
             first_source: 0,
             cells: None,
+            branches: Box::default(),
+            group: None,
         }
     }
 }

@@ -1,16 +1,20 @@
 //! The paths of a flow, for its outcome.
 
+use engpass_model::source::Traffic;
 use engpass_outcome::{MOST_PATHS, Path};
 
 use super::lanes::{Move, Spread, lanes};
 use crate::testbed::Testbed;
-use crate::topology::{Hop, Leg, Topology};
+use crate::topology::{FlowPath, Hop, Leg, Topology};
 
 impl Topology {
     /// The paths that packets of a flow take while everything is up, each with its share of them: the greatest share first, and of equal
     /// ones the path whose links come first in the file. At most [`MOST_PATHS`]. `testbed` is the one that this is the topology of.
     pub fn paths(&self, testbed: &Testbed, flow: usize) -> Vec<Path> {
         let path = &self.flows[flow];
+        if !path.branches.is_empty() {
+            return self.paths_to_receivers(&testbed.traffic[flow], path);
+        }
         if path.fans.is_none() {
             return vec![self.path(&path.route)];
         }
@@ -35,6 +39,17 @@ impl Topology {
             Path { share, ..self.path(&route) }
         };
         found.into_iter().map(path).collect()
+    }
+
+    /// The path to each receiver of a group, in the order of the file.
+    fn paths_to_receivers(&self, traffic: &Traffic, path: &FlowPath) -> Vec<Path> {
+        let Traffic::Multicast(config) = traffic else { unreachable!("only groups have several receivers") };
+        let to = |host: &String| {
+            let leaf = path.leaves().find(|leaf| self.nodes[path.branches[*leaf].to] == *host)?;
+            let route: Vec<Hop> = path.legs_to(leaf).iter().flat_map(|leg| self.hops(*leg)).collect();
+            Some(self.path(&route))
+        };
+        config.to.iter().filter_map(to).take(MOST_PATHS).collect()
     }
 }
 

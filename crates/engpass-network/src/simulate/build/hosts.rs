@@ -11,6 +11,7 @@ use super::Builder;
 use crate::simulate::application::{Application, Delays, NEVER};
 use crate::simulate::host::{Process, Socket};
 use crate::simulate::sending::{BONDED, Way};
+use crate::simulate::tally::Tally;
 use crate::simulate::tcp::{Endpoint, NOTHING, SegmentCost};
 
 impl Builder<'_> {
@@ -46,6 +47,7 @@ impl Builder<'_> {
             fragment: 0,
             datagram: None,
             pausing: false,
+            parts: !path.branches.is_empty(),
         })
     }
 
@@ -133,11 +135,39 @@ impl Builder<'_> {
         shared
     }
 
-    pub(super) fn socket(&self, flow: usize) -> Socket {
-        let to = self.topology.flows[flow].to;
+    /// The socket of a flow at a host that receives it.
+    pub(super) fn socket(&self, flow: usize, to: usize) -> Socket {
         let host = &self.testbed.hosts[to];
         let cost = host.occupation(Side::Receive, self.testbed.traffic[flow].data_path(Side::Receive));
         let buffer = self.testbed.traffic[flow].receive_buffer().unwrap_or(host.receive_buffer);
         Socket { host: to, is_free: cost.datagram(1, 1) == 0, cost, capacity: buffer.bytes(), used: 0 }
+    }
+
+    /// What flows have come to before anything has happened, and behind them the receivers of groups, whose sockets are put behind the others.
+    pub(super) fn tallies(&self, sockets: &mut Vec<Option<Box<Socket>>>) -> Vec<Tally> {
+        let mut all: Vec<Tally> = self.testbed.traffic.values().map(|traffic| self.tally(traffic)).collect();
+        for (flow, (path, traffic)) in
+            self.topology.flows.iter().zip(self.testbed.traffic.values()).enumerate()
+        {
+            for leaf in path.leaves() {
+                sockets.resize_with(all.len(), || None);
+                sockets.push(Some(Box::new(self.socket(flow, path.branches[leaf].to))));
+                all.push(self.tally(traffic));
+            }
+        }
+        all
+    }
+
+    /// What a flow has come to before anything has happened.
+    fn tally(&self, traffic: &Traffic) -> Tally {
+        // The books know the datagrams of a `udp-stream` alone as such that are all alike.
+        let varied = matches!(traffic, Traffic::Multicast(_)) || traffic.arrivals(self.seed, "").is_some();
+        let mut tally = Tally::new(varied);
+        // No event touches a link that carries the cells of generators.
+        if !self.topology.events.is_empty() && !self.outside && traffic.cells().is_none() {
+            let start = traffic.window().0.map_or(0, |start| start.0);
+            tally.note_gaps(self.window.from.unwrap_or(0).max(start));
+        }
+        tally
     }
 }

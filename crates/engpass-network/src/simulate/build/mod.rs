@@ -13,7 +13,7 @@ use engpass_model::random::{Label, Stream};
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::gcra::VirtualScheduling;
 use engpass_model::shape::{AdaptiveRate, PolicingAction};
-use engpass_model::source::{Sends, Traffic};
+use engpass_model::source::Sends;
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::tcp::Shared;
 use engpass_model::time::Pace;
@@ -36,8 +36,9 @@ use crate::simulate::outside::{Fates, Outsiders, Sender};
 use crate::simulate::pull::{Ring, Worklist};
 use crate::simulate::sending::{ONWARD, Way};
 use crate::simulate::source::Source;
-use crate::simulate::tally::{Counter, Tally, Window};
+use crate::simulate::tally::{Counter, Window};
 use crate::simulate::tcp::{Endpoint, SegmentCost};
+use crate::simulate::trees::Trees;
 use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
 
 /// The network while it is put together.
@@ -69,7 +70,7 @@ struct Builder<'a> {
 impl Network {
     /// The network of this testbed at time zero, for one seed.
     pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
-        if let Some(why) = crate::unmodelled(testbed) {
+        if let Some(why) = crate::unmodelled(testbed).or_else(|| crate::refused_group(testbed, topology)) {
             return Err(SimError::Unsupported(why));
         }
         Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Unknown, None))
@@ -296,17 +297,6 @@ impl Builder<'_> {
         }
     }
 
-    /// What a flow has come to before anything has happened.
-    fn tally(&self, traffic: &Traffic) -> Tally {
-        let mut tally = Tally::new(traffic.arrivals(self.seed, "").is_some());
-        // No event touches a link that carries the cells of generators.
-        if !self.topology.events.is_empty() && !self.outside && traffic.cells().is_none() {
-            let start = traffic.window().0.map_or(0, |start| start.0);
-            tally.note_gaps(self.window.from.unwrap_or(0).max(start));
-        }
-        tally
-    }
-
     /// The circuit direction that a flow takes, if it takes one.
     fn vc_of(&self, flow: usize) -> Option<VcId> {
         let path = &self.topology.flows[flow];
@@ -319,7 +309,8 @@ impl Builder<'_> {
         let tcp = matches!(self.testbed.traffic[flow].sends(), Sends::Writes(_));
         let fans = path.fans.iter().flat_map(|fans| fans.iter().enumerate());
         let chosen = fans.flat_map(|(back, fan)| fan.legs().map(move |leg| (leg, back == 1)));
-        let own = path.legs.iter().flat_map(|leg| [(*leg, false), (leg.back(), true)]);
+        let copies = path.branches.iter().flat_map(|branch| branch.legs.iter().map(|leg| (*leg, false)));
+        let own = path.legs.iter().flat_map(|leg| [(*leg, false), (leg.back(), true)]).chain(copies);
         let messages = path.icmp.iter().flat_map(|way| match &way.fan {
             Some(fan) => fan.legs().collect(),
             None => way.legs.clone(),
@@ -387,7 +378,8 @@ impl Builder<'_> {
         let mut users = vec![0; self.topology.hosts];
         for (path, traffic) in self.topology.flows.iter().zip(self.testbed.traffic.values()) {
             let streams = traffic.streams();
-            for host in [path.from, path.to] {
+            let receivers = path.leaves().map(|leaf| path.branches[leaf].to).filter(|host| *host != path.to);
+            for host in [path.from, path.to].into_iter().chain(receivers) {
                 users[host] += streams;
             }
         }
@@ -418,6 +410,9 @@ impl Builder<'_> {
         for (flow, path) in self.topology.flows.iter().enumerate() {
             let socket = sockets.get(flow).and_then(Option::as_ref);
             counts[path.to] &= socket.is_some_and(|socket| socket.is_free);
+            for leaf in path.leaves() {
+                counts[path.branches[leaf].to] = false;
+            }
         }
         for endpoint in endpoints {
             counts[self.node_of(endpoint.nic as usize)] = false;
@@ -440,7 +435,7 @@ impl Builder<'_> {
                 Sends::Datagrams { .. } if self.outside => senders.push(self.sender(flow)),
                 Sends::Datagrams { .. } => {
                     sockets.resize_with(flow, || None);
-                    sockets.push(Some(Box::new(self.socket(flow))));
+                    sockets.push(Some(Box::new(self.socket(flow, self.topology.flows[flow].to))));
                     if let Some(mut process) = self.process(flow, traffic) {
                         let first = process.next_message();
                         events.push(first, flow, Event::Ready(processes.len() as u32));
@@ -461,7 +456,7 @@ impl Builder<'_> {
             }
         }
         let from_hosts = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
-        let flows = self.testbed.traffic.values().map(|traffic| self.tally(traffic)).collect();
+        let flows = self.tallies(&mut sockets);
         let mut frames = std::mem::take(&mut self.frames);
         let changes = changes_by_event(self.testbed, self.topology, self.seed);
         let nic = |port: usize| {
@@ -484,6 +479,9 @@ impl Builder<'_> {
                 false => self.heads(&frames, &processes, &endpoints),
             };
         }
+        let first_lane = endpoints.len() + 2 * frames.icmp.ways.len();
+        let trees = (!frames.branches.is_empty())
+            .then(|| Box::new(Trees::new(self.topology, &frames.branches, first_lane)));
         let ledger = Ledger::open(&Opening {
             testbed: self.testbed,
             topology: self.topology,
@@ -534,6 +532,7 @@ impl Builder<'_> {
                 ledger,
                 trace: None,
                 fates: self.outside.then(Box::<Fates>::default),
+                trees,
             },
             frames,
             changes: changes.into_iter().map(Upcoming::new).collect(),

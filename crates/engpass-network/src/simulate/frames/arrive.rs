@@ -133,6 +133,10 @@ impl Network {
     #[inline(never)]
     pub(super) fn take_packet(&mut self, packet: u32) {
         let Packet { datagram, ecn, place, ttl, .. } = *self.fabric.datagrams.packet(packet);
+        if self.fabric.parts(datagram) {
+            self.comes_to_branches(packet);
+            return;
+        }
         let this = &mut self.fabric.datagrams[datagram];
         this.trail = self.frames.trail(place);
         this.arrived += 1;
@@ -156,6 +160,7 @@ impl Network {
         self.fabric.datagrams.release_packet(packet);
         if complete && !lost {
             match to {
+                Some(_) if self.fabric.is_of_tree(datagram) => self.receive_message(datagram),
                 Some(lane) if lane as usize >= self.endpoints.len() => self.take_message(datagram),
                 Some(endpoint) => self.receive_segment(datagram, endpoint),
                 None => self.receive(datagram),
@@ -175,7 +180,7 @@ impl Network {
 
     /// A packet has come to a router that takes its time: when its engine has done it, if that need not be waited for.
     #[inline(never)]
-    fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
+    pub(super) fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
         let engine = &mut self.frames.routers[step.router as usize];
         engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
         // Whatever goes out by the port comes from this engine, in order.

@@ -87,6 +87,7 @@ impl Frames {
                 });
             }
         }
+        frames.add_branches(topology);
         if topology.flows.iter().any(|flow| flow.discovers_mtu) {
             frames.icmp.keeps_whole = topology.flows.iter().map(|flow| flow.discovers_mtu).collect();
         }
@@ -133,6 +134,13 @@ impl Frames {
         for way in self.icmp.ways.iter().filter(|_| self.disobeyed != Some(Rule::NoMessages)) {
             // From the router itself.
             let first = self.steps[self.routes[way.route as usize].first as usize];
+            if let Some(before) = before.get_mut(first.port as usize) {
+                *before = Before::Several;
+            }
+        }
+        for route in &self.branches {
+            // From the node that copies.
+            let first = self.steps[self.routes[*route as usize].first as usize];
             if let Some(before) = before.get_mut(first.port as usize) {
                 *before = Before::Several;
             }
@@ -213,7 +221,7 @@ impl Frames {
 }
 
 /// The legs of the first ways in the tunnels of these legs, in the order in which packets come to them.
-fn first_within(topology: &Topology, legs: &[Leg]) -> Vec<Leg> {
+pub(super) fn first_within(topology: &Topology, legs: &[Leg]) -> Vec<Leg> {
     let mut within = Vec::new();
     for leg in legs {
         let Leg::Tunnel { tunnel, forward } = *leg else { continue };

@@ -309,6 +309,8 @@ impl Network {
         let step = self.frames.steps[place as usize];
         if step.port == super::choices::ASK {
             self.ask_way(packet, step);
+        } else if step.port == super::END {
+            self.copy_onward(packet);
         } else if step.is_unwrap() {
             self.leave_tunnel(packet, place);
         } else {

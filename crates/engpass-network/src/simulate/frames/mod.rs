@@ -8,6 +8,7 @@
 mod act;
 mod arrive;
 mod bonds;
+mod branches;
 mod build;
 mod choices;
 mod circuits;
@@ -96,6 +97,8 @@ pub(super) struct Frames {
     pub(super) icmp: Icmp,
     pub(super) tunnels: Tunnels,
     bonds: Bonds,
+    /// Routes of the branches of all trees, in their order.
+    pub(super) branches: Vec<u32>,
 }
 
 /// Where the packets of a flow go in one direction.

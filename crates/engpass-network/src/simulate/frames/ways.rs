@@ -451,12 +451,22 @@ impl Frames {
     }
 
     /// The lines on a route in the order of their slots, of packets that their sender has cut for `mtu`.
-    pub(in crate::simulate) fn lines_of(&self, route: u32, mtu: u64) -> Vec<WayLine> {
+    /// If these are copies, the routes `before` are those of the branches on which packets came.
+    pub(in crate::simulate) fn lines_of(&self, before: &[u32], route: u32, mtu: u64) -> Vec<WayLine> {
         let first = self.routes[route as usize].first;
         if let Some(lines) = self.trees.get(&first) {
             return lines.clone();
         }
-        let (mut lengths, mut lines) = (Lengths::new(mtu), Vec::new());
+        let mut lengths = Lengths::new(mtu);
+        before.iter().for_each(|route| self.follow(*route, &mut lengths, &mut Vec::new()));
+        let mut lines = Vec::new();
+        self.follow(route, &mut lengths, &mut lines);
+        lines
+    }
+
+    /// The lines of a route without questions, and what happens to the lengths of its packets.
+    fn follow(&self, route: u32, lengths: &mut Lengths, lines: &mut Vec<WayLine>) {
+        let first = self.routes[route as usize].first;
         for step in self.steps[first as usize..].iter().take_while(|step| step.port != END) {
             if step.is_unwrap() {
                 lengths.unwrap();
@@ -477,7 +487,6 @@ impl Frames {
                 avoidable: false,
             }));
         }
-        lines
     }
 
     /// The transmitters of a step: its line, or those of its circuit, with the direction of that.

@@ -138,7 +138,9 @@ impl Ledger {
     }
 
     fn first_sender(&self, line: &Line) -> Option<u32> {
-        line.books.iter().copied().find(|book| self.books[*book as usize].sender().is_some())
+        let with_sender =
+            line.books.iter().filter_map(|book| Some((self.books[*book as usize].sender()?, *book)));
+        with_sender.min_by_key(|(sender, _)| *sender).map(|(_, book)| book)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Books before anything is written in them.
 
 use std::collections::BTreeMap;
+use std::iter::successors;
 
 use engpass_model::source::Traffic;
 use engpass_model::time::Pace;
@@ -45,6 +46,8 @@ struct Lane<'a> {
     sender: Option<usize>,
     /// The route of its packets, where they are carried in frames, and the MTU for which their sender has cut them.
     route: u32,
+    /// Those of the branches before it, of a branch of a tree.
+    before: Vec<u32>,
     mtu: u64,
 }
 
@@ -98,7 +101,8 @@ impl Ledger {
             let sender = process.or(outside.map(|place| inside + place)).ok();
             let route = opening.frames.route_of(flow, 0, false);
             let mtu = topology.flows[flow].mtu;
-            let lane = Lane { flow, against: false, traffic: Some(traffic), sender, route, mtu };
+            let lane =
+                Lane { flow, against: false, traffic: Some(traffic), sender, route, before: Vec::new(), mtu };
             ledger.add_lane(opening, own.then_some(lane));
         }
         for (pair, ends) in opening.endpoints.chunks(2).enumerate() {
@@ -106,23 +110,64 @@ impl Ledger {
             let traffic = &opening.testbed.traffic[flow];
             let sender = opening.processes.len() + 2 * pair;
             let (route, mtu) = (ends[0].route(), topology.flows[flow].mtu);
-            let lane =
-                Lane { flow, against: false, traffic: Some(traffic), sender: Some(sender), route, mtu };
-            let back = Lane { flow, against: true, traffic: None, sender: None, route: ends[1].route(), mtu };
+            let lane = Lane {
+                flow,
+                against: false,
+                traffic: Some(traffic),
+                sender: Some(sender),
+                route,
+                before: Vec::new(),
+                mtu,
+            };
+            let back = Lane {
+                flow,
+                against: true,
+                traffic: None,
+                sender: None,
+                route: ends[1].route(),
+                before: Vec::new(),
+                mtu,
+            };
             ledger.add_lane(opening, Some(lane));
             ledger.add_lane(opening, Some(back));
         }
         let messages = &opening.frames.icmp.ways;
         for way in messages {
             let (flow, route, mtu) = (way.flow as usize, way.route, icmp::LONGEST);
-            let lane = Lane { flow, against: true, traffic: None, sender: None, route, mtu };
+            let lane =
+                Lane { flow, against: true, traffic: None, sender: None, route, before: Vec::new(), mtu };
             ledger.add_lane(opening, Some(lane));
             // Connections have two lanes.
             ledger.add_lane(opening, None);
         }
+        // The lanes of each tree, and the branches so far.
+        let (mut trees, mut number) = (Vec::new(), 0);
+        for (flow, path) in topology.flows.iter().enumerate() {
+            let routes = &opening.frames.branches[number..][..path.branches.len()];
+            number += path.branches.len();
+            let mut lanes = vec![flow];
+            for (branch, route) in path.branches.iter().zip(routes) {
+                // The first branch has the books of its flow.
+                let lane = branch.of.map(|_| {
+                    let traffic = Some(&opening.testbed.traffic[flow]);
+                    let sender = opening.processes.binary_search_by_key(&flow, |process| process.flow).ok();
+                    let mut before: Vec<u32> = successors(branch.of, |place| path.branches[*place].of)
+                        .map(|place| routes[place])
+                        .collect();
+                    before.reverse();
+                    Lane { flow, against: false, traffic, sender, route: *route, before, mtu: path.mtu }
+                });
+                lanes.push(ledger.first.len());
+                ledger.add_lane(opening, lane);
+                ledger.add_lane(opening, None);
+            }
+            if lanes.len() > 1 {
+                trees.push(lanes);
+            }
+        }
         ledger.books.shrink_to_fit();
         ledger.first.push(ledger.books.len() as u32);
-        ledger.find_users(topology);
+        ledger.find_users(topology, trees);
         let spared = ledger.lines.iter_mut().zip(&opening.frames.spared);
         for (line, _) in spared.filter(|(_, spared)| **spared) {
             line.user = if line.user == User::Nobody { User::Elsewhere } else { line.user };
@@ -130,7 +175,7 @@ impl Ledger {
         ledger.list_trails(&opening.frames.trails);
         let none = Load { cargo: Cargo::Control, header: 0, bytes: 0 };
         ledger.runs = vec![Run::of(none); ledger.first.len() - 1];
-        ledger.earlier = vec![Run::of(none); endpoints / 2 + messages.len()];
+        ledger.earlier = vec![Run::of(none); endpoints / 2 + messages.len() + number];
         ledger
     }
 
@@ -150,7 +195,7 @@ impl Ledger {
                 };
                 opening.vcs[vc as usize].hops.iter().map(line).collect()
             }
-            None => opening.frames.lines_of(lane.route, lane.mtu),
+            None => opening.frames.lines_of(&lane.before, lane.route, lane.mtu),
         };
         for WayLine { number, vc, changes, avoidable } in lines {
             let circuit = vc.map(|vc| &opening.topology.circuits[vc as usize / 2]);
@@ -221,8 +266,8 @@ impl Ledger {
         });
     }
 
-    /// Find out whose reasons the idle time of each line has.
-    fn find_users(&mut self, topology: &Topology) {
+    /// Find out whose reasons the idle time of each line has. The lanes of a tree are those of one sender.
+    fn find_users(&mut self, topology: &Topology, trees: Vec<Vec<usize>>) {
         for line in &mut self.lines {
             let books = || line.books.iter().map(|book| (*book, &self.books[*book as usize]));
             let mut senders = books().filter(|(_, book)| book.sender().is_some()).map(|(place, _)| place);
@@ -243,40 +288,59 @@ impl Ledger {
             };
             line.reasons = (line.user == User::Shared).then(Box::default);
         }
-        for lane in 0..self.first.len() - 1 {
-            let own = self.first[lane] as usize..self.first[lane + 1] as usize;
-            let shared = |book: &Book| self.lines[book.line as usize].user == User::Shared;
-            let stamped = self.books[own.clone()].iter().any(shared);
-            let parts = own.clone().any(|book| self.books[book].held_back == HeldBack::OtherWay);
-            // Where ways part, which line is the last differs from packet to packet.
-            let (mut last, mut doubled) = (!parts, false);
-            for book in own.clone().filter(|_| stamped).rev() {
-                let Some(sender) = self.books[book].sender() else { continue };
-                let place = self.place_of(sender).expect("who sends data has states");
-                self.senders[place].stamped = true;
-                let line = self.books[book].line;
-                if self.lines[line as usize].user == User::Shared {
-                    let same =
-                        own.clone().skip(book + 1 - own.start).find(|other| self.books[*other].line == line);
-                    doubled |= same.is_some();
-                    self.books[book].stamp = match same {
-                        Some(same) => self.books[same].stamp,
-                        None => self.packet_stamps.begin(),
-                    };
-                    self.books[book].last_shared = std::mem::take(&mut last);
-                }
+        let alone =
+            (0..self.first.len() - 1).filter(|lane| !trees.iter().flatten().any(|of_tree| of_tree == lane));
+        let alone: Vec<usize> = alone.collect();
+        for lane in alone {
+            self.find_stamps(&self.books_of(lane).collect::<Vec<_>>(), true);
+        }
+        for lanes in trees {
+            // Copies go on with the stamp of the packet.
+            let own: Vec<usize> = lanes.into_iter().flat_map(|lane| self.books_of(lane)).collect();
+            self.find_stamps(&own, false);
+        }
+    }
+
+    /// Places of the books of a lane.
+    fn books_of(&self, lane: usize) -> std::ops::Range<usize> {
+        self.first[lane] as usize..self.first[lane + 1] as usize
+    }
+
+    /// Find out what is to be known of the packets of a sender on lines that others use, too: these are its books. The last such line on the way of its packets
+    /// takes their stamp, if it `takes` any.
+    fn find_stamps(&mut self, own: &[usize], takes: bool) {
+        let shared = |book: &usize| self.lines[self.books[*book].line as usize].user == User::Shared;
+        if !own.iter().any(shared) {
+            return;
+        }
+        let parts = own.iter().any(|book| self.books[*book].held_back == HeldBack::OtherWay);
+        // Where ways part, which line is the last differs from packet to packet.
+        let (mut last, mut doubled) = (takes && !parts, false);
+        for (place, book) in own.iter().copied().enumerate().rev() {
+            let Some(sender) = self.books[book].sender() else { continue };
+            let states = self.place_of(sender).expect("who sends data has states");
+            self.senders[states].stamped = true;
+            let line = self.books[book].line;
+            if self.lines[line as usize].user == User::Shared {
+                let same = own[place + 1..].iter().find(|other| self.books[**other].line == line);
+                doubled |= same.is_some();
+                self.books[book].stamp = match same {
+                    Some(same) => self.books[*same].stamp,
+                    None => self.packet_stamps.begin(),
+                };
+                self.books[book].last_shared = std::mem::take(&mut last);
             }
-            if doubled {
-                // Books of one line share a stamp: none of them takes that of a packet.
-                self.books[own.clone()].iter_mut().for_each(|book| book.last_shared = false);
-                if self.first_on_line.is_empty() {
-                    self.first_on_line = (0..self.books.len() as u32).collect();
-                }
-                for book in own.clone() {
-                    let line = self.books[book].line;
-                    let first = own.clone().find(|other| self.books[*other].line == line);
-                    self.first_on_line[book] = first.map_or(book as u32, |first| first as u32);
-                }
+        }
+        if doubled {
+            // Books of one line share a stamp: none of them takes that of a packet.
+            own.iter().for_each(|book| self.books[*book].last_shared = false);
+            if self.first_on_line.is_empty() {
+                self.first_on_line = (0..self.books.len() as u32).collect();
+            }
+            for book in own {
+                let line = self.books[*book].line;
+                let first = own.iter().find(|other| self.books[**other].line == line);
+                self.first_on_line[*book] = first.map_or(*book as u32, |first| *first as u32);
             }
         }
     }

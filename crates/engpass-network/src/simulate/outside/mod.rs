@@ -356,7 +356,8 @@ impl Outside {
     /// Where a packet was lost: the transmitter (`switch -> host`) or the node, and why.
     pub fn place(&self, lost: LossPlace) -> (engpass_outcome::Place, &'static str) {
         let flow = self.topology.flows.len() - self.ways.len() + lost.way as usize;
-        let (place, cause, _) = self.network.place_name(lost.place, &self.topology, flow);
+        let (place, cause, _) =
+            self.network.place_name(lost.place, &self.topology, self.topology.flows[flow].to);
         (place, cause)
     }
 

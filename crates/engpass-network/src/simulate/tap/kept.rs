@@ -38,8 +38,10 @@ pub(in crate::simulate) struct Taps {
     /// By router the identification of its next message, and what messages on their way are about, by datagram.
     pub(super) next_of_routers: Vec<u16>,
     pub(super) quoted: BTreeMap<u32, Quoted>,
-    /// By traffic table.
+    /// By traffic table, and behind these by receiver of a group.
     pub(super) flows: Vec<FlowSeen>,
+    /// The destination of the first copies to receivers: behind endpoints and messages of routers.
+    pub(super) first_copy: u32,
     /// By TCP endpoint: what it announced in its SYN, and its clock.
     pub(super) scales: Vec<Option<u8>>,
     pub(super) ticks: Vec<Time>,
@@ -48,6 +50,8 @@ pub(in crate::simulate) struct Taps {
 /// What is known of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FlowSeen {
+    /// Its traffic table.
+    pub(super) table: usize,
     pub(super) ends: [usize; 2],
     /// Number of its first source or connection, and of its first endpoint.
     pub(super) source: u32,
@@ -113,11 +117,11 @@ impl Taps {
     ) -> Packet {
         let (datagrams, fates) = fabric;
         let datagram = &datagrams[id];
-        let flow = datagram.flow as usize;
-        let seen = &self.flows[flow];
+        let seen = &self.flows[datagram.flow as usize];
+        let flow = seen.table;
         let (back, number, content) = match (datagram.to.get(), fates) {
             (None, Some(fates)) => (false, 0, Content::Outside { token: fates.head(id).token }),
-            (None, None) => {
+            (to, None) if to.is_none_or(|to| to >= self.first_copy) => {
                 (false, 0, Content::Datagram { index: datagram.index, bytes: datagram.bytes.into() })
             }
             (Some(to), _) if to as usize >= self.scales.len() => {
@@ -132,7 +136,8 @@ impl Taps {
                 };
                 (true, (endpoint - seen.endpoint) / 2, content)
             }
-            (Some(to), _) => {
+            (to, _) => {
+                let to = to.expect("a segment goes to an endpoint");
                 // Endpoint `2k` writes to `2k + 1`.
                 let from = (to ^ 1) as usize;
                 let content = Content::Segment {

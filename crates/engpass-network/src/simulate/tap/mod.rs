@@ -75,9 +75,14 @@ impl Network {
             source += (mine as u32 / 2).max(1);
             endpoint += mine as u32;
             let (ttl, priority) = (traffic.ttl().unwrap_or(u8::MAX), traffic.priority());
-            FlowSeen { ends: [path.from, path.to], source: first, endpoint: begins, ttl, priority }
+            let ends = [path.from, path.to];
+            FlowSeen { table: flow, ends, source: first, endpoint: begins, ttl, priority }
         });
-        let flows = flows.collect();
+        let mut flows: Vec<FlowSeen> = flows.collect();
+        for flow in 0..flows.len() {
+            // A copy shows what its datagram showed.
+            flows.extend(topology.flows[flow].leaves().map(|_| flows[flow]).collect::<Vec<_>>());
+        }
         let cells = |port: &usize| self.frames.port(*port).is_none();
         if ports.iter().any(cells) {
             for port in &mut self.ports {
@@ -97,6 +102,7 @@ impl Network {
             next_id: vec![0; topology.hosts],
             next_of_routers: vec![0; testbed.routers.len()],
             flows,
+            first_copy: self.fabric.trees.as_ref().map_or(u32::MAX, |trees| trees.first_lane()),
             of_switches: (0..self.nics.len())
                 .map(|port| topology.links[port / 2].ends[port % 2])
                 .map(|node| matches!(topology.kind(node), NodeKind::Switch(_)))

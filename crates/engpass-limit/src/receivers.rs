@@ -1,0 +1,125 @@
+//! Traffic to groups: each receiver is answered as if the sender sent to it alone, but for what all of them share, which carries each datagram once.
+
+use std::collections::BTreeMap;
+
+use engpass_model::source::{Multicast, Traffic};
+use engpass_outcome::Share;
+use engpass_testbed::topology::FlowPath;
+use engpass_testbed::{Testbed, Topology};
+use indexmap::IndexMap;
+
+use crate::outcome::{FlowLimit, LimitOutcome};
+
+/// A testbed in which each receiver of a group has a traffic of its own.
+pub(crate) struct Apart {
+    pub(crate) testbed: Testbed,
+    pub(crate) topology: Topology,
+    /// By traffic of it, the index of that in the file.
+    pub(crate) of: Vec<usize>,
+    /// The names of the file's.
+    names: Vec<String>,
+}
+
+impl Apart {
+    /// `None` where no group has several receivers.
+    pub(crate) fn new(testbed: &Testbed, topology: &Topology) -> Option<Self> {
+        if topology.flows.iter().all(|path| path.branches.is_empty()) {
+            return None;
+        }
+        let (mut traffics, mut flows, mut of) = (IndexMap::new(), Vec::new(), Vec::new());
+        for (index, (path, (name, traffic))) in topology.flows.iter().zip(&testbed.traffic).enumerate() {
+            let Traffic::Multicast(config) = traffic else {
+                traffics.insert(name.clone(), traffic.clone());
+                flows.push(path.clone());
+                of.push(index);
+                continue;
+            };
+            for host in &config.to {
+                let only = Multicast { to: vec![host.clone()], ..config.clone() };
+                let mut name = format!("{name} to {host}");
+                while testbed.traffic.contains_key(&name) {
+                    name.push('*');
+                }
+                flows.push(FlowPath { name: name.clone(), ..to_one(topology, path, host) });
+                traffics.insert(name, Traffic::Multicast(only));
+                of.push(index);
+            }
+        }
+        let testbed = Testbed { traffic: traffics, ..testbed.clone() };
+        let names = topology.flows.iter().map(|path| path.name.clone()).collect();
+        Some(Self { testbed, topology: Topology { flows, ..topology.clone() }, of, names })
+    }
+
+    /// The name in the file of a traffic.
+    pub(crate) fn table(&self, flow: usize) -> &str {
+        &self.names[self.of[flow]]
+    }
+
+    /// The answer for the testbed of the file.
+    pub(crate) fn fold(&self, answer: LimitOutcome, testbed: &Testbed, topology: &Topology) -> LimitOutcome {
+        let mut each: BTreeMap<usize, Vec<FlowLimit>> = BTreeMap::new();
+        for (limit, of) in answer.flows.into_values().zip(&self.of) {
+            each.entry(*of).or_default().push(limit);
+        }
+        let flows = testbed.traffic.iter().enumerate().map(|(index, (name, traffic))| {
+            let all = each.remove(&index).expect("every traffic has an answer");
+            let Traffic::Multicast(config) = traffic else {
+                return (name.clone(), all.into_iter().next().expect("a traffic has an answer"));
+            };
+            let rates = all.iter().map(|limit| limit.goodput_bit_per_s);
+            let receivers = config.to.iter().cloned().zip(rates).collect();
+            let least = |key: fn(&FlowLimit) -> f64| {
+                all.iter()
+                    .min_by(|one, other| key(one).total_cmp(&key(other)))
+                    .expect("a group has a receiver")
+            };
+            let (limit, bound) = (least(|one| one.goodput_bit_per_s), least(|one| one.bound_bit_per_s));
+            let limit = FlowLimit {
+                paths: topology.paths(testbed, index),
+                // The one that gets least gets no more than any of them.
+                bound_bit_per_s: bound.bound_bit_per_s,
+                bound_bottleneck: bound.bound_bottleneck.clone(),
+                bound_summary: bound.bound_summary.clone(),
+                idle_delay_s: all.iter().filter_map(|one| one.idle_delay_s).reduce(f64::min),
+                receivers,
+                ..limit.clone()
+            };
+            (name.clone(), limit)
+        });
+        let flows = flows.collect();
+        let mut links = answer.links;
+        for direction in links.values_mut().flat_map(|link| &mut link.directions) {
+            direction.shares = self.shares(std::mem::take(&mut direction.shares), testbed);
+        }
+        LimitOutcome { flows, links }
+    }
+
+    /// The shares of a line, those of the receivers of a group together.
+    fn shares(&self, shares: Vec<Share>, testbed: &Testbed) -> Vec<Share> {
+        let mut all: Vec<Share> = Vec::new();
+        for share in shares {
+            let place = self.testbed.traffic.get_index_of(&share.flow).expect("a share is a traffic's");
+            let (name, _) = testbed.traffic.get_index(self.of[place]).expect("it is in the file");
+            match all.last_mut().filter(|last| last.flow == *name) {
+                Some(last) => last.share += share.share,
+                None => all.push(Share { flow: name.clone(), ..share }),
+            }
+        }
+        all
+    }
+}
+
+/// The way of the packets of a group to one of its receivers.
+fn to_one(topology: &Topology, path: &FlowPath, host: &str) -> FlowPath {
+    let is_it = |leaf: &usize| topology.nodes[path.branches[*leaf].to] == host;
+    let Some(leaf) = path.leaves().find(is_it) else { return path.clone() };
+    let legs = path.legs_to(leaf);
+    FlowPath {
+        to: path.branches[leaf].to,
+        route: legs.iter().flat_map(|leg| topology.hops(*leg)).collect(),
+        path_mtu: legs.iter().map(|leg| topology.mtu(*leg)).min().expect("a way has a leg"),
+        legs,
+        branches: Box::default(),
+        ..path.clone()
+    }
+}

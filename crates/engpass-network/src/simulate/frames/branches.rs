@@ -1,0 +1,83 @@
+//! Nodes that make copies of the packets of multicast traffic: routers when their engine has finished a packet, switches when it has arrived.
+
+use engpass_testbed::Topology;
+use engpass_testbed::topology::NodeKind;
+
+use super::build::first_within;
+use super::{Frames, Packet, Route, Step};
+use crate::simulate::Network;
+
+impl Frames {
+    /// The routes of the branches of all trees, in their order.
+    pub(super) fn add_branches(&mut self, topology: &Topology) {
+        for (flow, path) in topology.flows.iter().enumerate() {
+            let whole = self.routes[2 * flow];
+            for branch in &path.branches {
+                let first = self.steps.len() as u32;
+                self.put_run(topology, &branch.legs, &mut first_within(topology, &branch.legs).into_iter());
+                self.routes.push(Route { first, hops: 0, ..whole });
+                self.branches.push(self.routes.len() as u32 - 1);
+                if let NodeKind::Router(router) = topology.kind(branch.to) {
+                    self.routers[router].asks = true;
+                }
+            }
+            if let Some(first) = self.branches.len().checked_sub(path.branches.len())
+                && !path.branches.is_empty()
+            {
+                self.routes[2 * flow] = self.routes[self.branches[first] as usize];
+            }
+        }
+    }
+}
+
+impl Network {
+    /// A packet has come to the node at which its branch ends.
+    #[cold]
+    pub(super) fn comes_to_branches(&mut self, packet: u32) {
+        let datagram = self.fabric.datagrams.packet(packet).datagram;
+        let router =
+            self.fabric.trees.as_ref().and_then(|trees| trees.router_of(&self.fabric.datagrams[datagram]));
+        match router.map(|router| Step { router: router as u32, ..Step::MARK }) {
+            Some(step) if self.frames.routers[step.router as usize].per_packet > 0 => {
+                self.process(step, packet);
+            }
+            _ => self.copy_onward(packet),
+        }
+    }
+
+    /// A node makes the copies of a packet that go on by the branches that begin there.
+    pub(super) fn copy_onward(&mut self, id: u32) {
+        let whole = *self.fabric.datagrams.packet(id);
+        let router = self
+            .fabric
+            .trees
+            .as_ref()
+            .and_then(|trees| trees.router_of(&self.fabric.datagrams[whole.datagram]));
+        if let Some(router) = router
+            && whole.ttl <= 1
+        {
+            self.fabric.datagrams.packet_mut(id).ttl = 0;
+            self.stop(id, Step { router: router as u32, ..Step::MARK }, self.now);
+            return;
+        }
+        let stamp = self.fabric.ledger.stamp_of(id);
+        let mut copies = Vec::new();
+        for (datagram, route) in self.fabric.copies_of(whole.datagram) {
+            let place = self.frames.routes[route as usize].first;
+            let copy = self.fabric.datagrams.insert_packet(Packet { datagram, place, since: 0, ..whole });
+            self.fabric.datagrams[datagram].holds += 1;
+            self.fabric.ledger.inherits(copy, stamp.as_ref());
+            if let Some(trace) = &mut self.fabric.trace {
+                trace.copied(id, copy);
+            }
+            copies.push((copy, place));
+        }
+        self.fabric.datagrams[whole.datagram].arrived += 1;
+        self.note_lines(id);
+        self.fabric.datagrams.release_packet(id);
+        self.fabric.release_datagram(whole.datagram);
+        for (copy, place) in copies {
+            self.go(copy, place, self.now, true);
+        }
+    }
+}

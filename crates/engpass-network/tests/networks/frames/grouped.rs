@@ -1,0 +1,121 @@
+//! Networks in which hosts send to groups, and nodes make copies.
+
+use engpass_model::source::multicast::Group;
+use engpass_model::source::{Live, Multicast, Traffic};
+use engpass_model::time::SECOND;
+use engpass_model::unit::{Duration, Rate, Size};
+use engpass_network::{Engine, modelled};
+use engpass_testbed::{Source, Testbed, load};
+use proptest::collection::vec;
+use proptest::option::weighted;
+use proptest::prelude::*;
+
+use super::{AFFORDABLE, Drawn, joined, mesh, narrow, plain, tunnelled};
+use crate::networks::text::text;
+
+/// What a host sends to a group.
+#[derive(Clone, Debug)]
+struct GroupDraw {
+    /// The sender, and by how many places the receivers are turned round, modulo the number of hosts; how many receivers there are at most.
+    from: usize,
+    turned: usize,
+    most: usize,
+    message: u64,
+    /// How often the sender sends in the run.
+    times: u64,
+    ttl: u8,
+    priority: u8,
+    /// Start and stop in parts per 1000 of the run.
+    start: Option<u64>,
+    stop: Option<u64>,
+    /// Its place among the traffic.
+    place: usize,
+}
+
+fn group() -> impl Strategy<Value = GroupDraw> {
+    let message =
+        prop_oneof![2 => 12u64..=100, 4 => 100u64..=1500, 3 => 1500u64..=6_000, 1 => 6_000u64..=30_000];
+    let ttl = prop_oneof![9 => Just(64u8), 1 => 1u8..=4];
+    let window = (weighted(0.3, 0u64..=500), weighted(0.2, 501u64..=1200));
+    ((0usize..5, 0usize..5, 2usize..=4), message, 1u64..=60, (ttl, 0u8..=7), window, 0usize..5).prop_map(
+        |((from, turned, most), message, times, (ttl, priority), (start, stop), place)| GroupDraw {
+            from,
+            turned,
+            most,
+            message,
+            times,
+            ttl,
+            priority,
+            start,
+            stop,
+            place,
+        },
+    )
+}
+
+impl GroupDraw {
+    fn traffic(&self, testbed: &Testbed) -> Multicast {
+        let mut hosts: Vec<String> = testbed.hosts.keys().cloned().collect();
+        let from = hosts.remove(self.from % hosts.len());
+        let turned = self.turned % hosts.len();
+        hosts.rotate_left(turned);
+        hosts.truncate(self.most);
+        let run = testbed.run.duration.0;
+        let bytes = (self.times * self.message).min(AFFORDABLE);
+        let rate = u128::from(bytes) * 8 * u128::from(SECOND) / u128::from(run);
+        let part = |parts: u64| Duration(run / 1000 * parts);
+        Multicast {
+            from,
+            to: hosts,
+            group: Group::parse("239.255.0.1").expect("it is the address of a group"),
+            message: Size(self.message),
+            rate: Rate(rate.max(1) as u64),
+            receive_buffer: None,
+            live: Live::default(),
+            priority: self.priority,
+            ttl: self.ttl,
+            start: self.start.map(part),
+            stop: self.stop.map(part),
+        }
+    }
+}
+
+/// Whether the engine takes what a host sends to a group.
+fn is_carried(testbed: &Testbed) -> bool {
+    let source = Source { name: "random.toml".into(), text: text(testbed) };
+    let Ok(campaign) = load(&source, &[], None) else { return false };
+    let Ok(point) = campaign.point("base", &[]) else { return false };
+    modelled(&point.testbed, &point.topology, Engine::Simulate).is_ok()
+}
+
+/// The network with those of these groups that the engine takes.
+fn grouped(mut testbed: Testbed, draws: &[GroupDraw]) -> Testbed {
+    for (number, draw) in draws.iter().enumerate() {
+        let mut with = testbed.clone();
+        let place = draw.place % (with.traffic.len() + 1);
+        let traffic = Traffic::Multicast(draw.traffic(&testbed));
+        with.traffic.shift_insert(place, format!("m{number}"), traffic);
+        if is_carried(&with) {
+            testbed = with;
+        }
+    }
+    testbed
+}
+
+/// A random network in which hosts send to groups of several receivers.
+pub(crate) fn groups() -> impl Strategy<Value = Drawn> {
+    let networks = prop_oneof![
+        4 => plain().boxed(),
+        3 => mesh::mesh().boxed(),
+        2 => tunnelled::at_times(joined::joined()).boxed(),
+        1 => tunnelled::at_times(narrow::narrow()).boxed(),
+    ];
+    let networks = networks.prop_filter("it has several receivers", |Drawn(testbed)| testbed.hosts.len() > 2);
+    let grouped = (networks, vec(group(), 1..=3))
+        .prop_map(|(Drawn(testbed), draws)| Drawn(self::grouped(testbed, &draws)));
+    grouped.prop_filter("a group has several receivers", |Drawn(testbed)| {
+        let several =
+            |traffic: &Traffic| matches!(traffic, Traffic::Multicast(config) if config.to.len() > 1);
+        testbed.traffic.values().any(several)
+    })
+}

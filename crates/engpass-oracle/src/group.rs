@@ -1,0 +1,151 @@
+//! Traffic to the receivers of a group: nodes make copies where the ways to them part (docs/model.md, "Multicast").
+
+use engpass_model::source::Traffic;
+use engpass_testbed::Testbed;
+use engpass_testbed::topology::{Branch, Leg, NodeId, NodeKind};
+
+use crate::acted::Mechanism;
+use crate::engine::Engine;
+use crate::packet::{Out, Packet};
+use crate::resolve::kind;
+
+/// A receiver of a group: the traffic, and the host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Receiver {
+    pub(crate) flow: usize,
+    pub(crate) host: NodeId,
+}
+
+/// The receivers of all groups that have several, in the order of the file.
+pub(crate) fn receivers(testbed: &Testbed, node: impl Fn(&str) -> NodeId) -> Vec<Receiver> {
+    let mut all = Vec::new();
+    for (flow, traffic) in testbed.traffic.values().enumerate() {
+        if let Traffic::Multicast(config) = traffic
+            && config.to.len() > 1
+        {
+            all.extend(config.to.iter().map(|to| Receiver { flow, host: node(to) }));
+        }
+    }
+    all
+}
+
+/// The branches of the tree of these ways to receivers: a branch has the legs that the same receivers are behind.
+pub(crate) fn tree(ways: &[Vec<Leg>], end_of: impl Fn(Leg) -> NodeId) -> Box<[Branch]> {
+    let behind = |way: &[Leg]| -> Vec<usize> {
+        (0..ways.len()).filter(|receiver| ways[*receiver].starts_with(way)).collect()
+    };
+    let mut found: Vec<(Vec<usize>, Branch)> = Vec::new();
+    for way in ways {
+        let mut of = None;
+        for length in 1..=way.len() {
+            let receivers = behind(&way[..length]);
+            let leg = way[length - 1];
+            // Receivers that are together once they have parted are none.
+            let known = found.iter().position(|(known, _)| *known == receivers);
+            let place = known.unwrap_or_else(|| {
+                found.push((receivers, Branch { of, to: end_of(leg), legs: Vec::new() }));
+                found.len() - 1
+            });
+            let branch = &mut found[place].1;
+            if !branch.legs.contains(&leg) {
+                branch.legs.push(leg);
+                branch.to = end_of(leg);
+            }
+            of = Some(place);
+        }
+    }
+    // Behind a branch all that begin at its end, those first that lead to the first receiver.
+    let key = |place: usize| {
+        let mut firsts = vec![found[place].0[0]];
+        let mut at = found[place].1.of;
+        while let Some(before) = at {
+            firsts.insert(0, found[before].0[0]);
+            at = found[before].1.of;
+        }
+        firsts
+    };
+    let mut order: Vec<usize> = (0..found.len()).collect();
+    order.sort_by_key(|place| key(*place));
+    let new = |old: usize| order.iter().position(|place| *place == old).expect("all are in the order");
+    let branch = |place: &usize| {
+        let Branch { of, to, legs } = found[*place].1.clone();
+        Branch { of: of.map(new), to, legs }
+    };
+    order.iter().map(branch).collect()
+}
+
+/// The way to every receiver of a tree, in the order in which the tree has them: those to a branch first.
+pub(crate) fn ways_of(branches: &[Branch]) -> Vec<(NodeId, Vec<Leg>)> {
+    let is_last = |place: &usize| branches.iter().all(|other| other.of != Some(*place));
+    let way = |last: usize| {
+        let (mut legs, mut at) = (Vec::new(), Some(last));
+        while let Some(place) = at {
+            legs = [branches[place].legs.clone(), legs].concat();
+            at = branches[place].of;
+        }
+        (branches[last].to, legs)
+    };
+    (0..branches.len()).filter(is_last).map(way).collect()
+}
+
+impl Engine<'_> {
+    /// The numbers with which the receivers of a traffic are counted, behind all flows; none unless it has several.
+    pub(crate) fn receivers_of(&self, flow: usize) -> Vec<usize> {
+        let all = self.receivers.iter().enumerate().filter(|(_, receiver)| receiver.flow == flow);
+        all.map(|(place, _)| self.topology.flows.len() + place).collect()
+    }
+
+    /// The receiver with this number.
+    pub(crate) fn receiver(&self, number: usize) -> Receiver {
+        self.receivers[number - self.topology.flows.len()]
+    }
+
+    /// The way to a receiver with this number.
+    pub(crate) fn way_to(&self, number: usize) -> usize {
+        self.message_way(self.messages().len()) + number - self.topology.flows.len()
+    }
+
+    /// A packet is at a node, which makes copies of it if it goes to receivers on several legs: the packets that go on.
+    pub(crate) fn parted(&mut self, node: NodeId, packet: usize) -> Vec<usize> {
+        let whole = self.packets[packet].clone();
+        let parts = self.ledger.datagram(whole.datagram).parts.clone();
+        if whole.carries.is_some() || parts.is_empty() {
+            return vec![packet];
+        }
+        let mut legs: Vec<(Out, Vec<usize>)> = Vec::new();
+        for part in parts {
+            let out = self.group_at(self.way_of_part(part), node)[0];
+            match legs.iter_mut().find(|(known, _)| *known == out) {
+                Some((_, parts)) => parts.push(part),
+                None => legs.push((out, vec![part])),
+            }
+        }
+        if legs.len() == 1 {
+            return vec![packet];
+        }
+        let at_switch = matches!(kind(&self.topology, node), NodeKind::Switch(_));
+        self.acted.note(if at_switch { Mechanism::CopiesAtSwitch } else { Mechanism::CopiesAtRouter });
+        if self.is_fragment(packet) {
+            self.acted.note(Mechanism::FragmentsCopied);
+        }
+        let copy = |(_, parts): (Out, Vec<usize>)| {
+            let key = (whole.datagram, parts.clone());
+            let datagram = match self.apart.get(&key) {
+                Some(known) => *known,
+                None => {
+                    let datagram = self.ledger.goes_apart(whole.datagram, &parts);
+                    self.apart.insert(key, datagram);
+                    datagram
+                }
+            };
+            let way = self.way_of_part(parts[0]);
+            self.packets.push(Packet { datagram, way, ..whole.clone() });
+            self.packets.len() - 1
+        };
+        legs.into_iter().map(copy).collect()
+    }
+
+    fn way_of_part(&self, part: usize) -> usize {
+        self.way_to(self.ledger.datagram(part).receiver.expect("it goes to a receiver"))
+    }
+}

@@ -1,0 +1,97 @@
+//! The tree of a multicast traffic: one way, of whose packets nodes make copies where the ways to the receivers part.
+
+use crate::topology::{FlowPath, Leg, NodeId};
+
+/// A branch of the tree of a multicast traffic: from the sender, or from a node that copies packets, to the next such node or to a receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// The branch whose packets are copied where this one begins, by its place in the tree; `None` where it begins at the sender.
+    pub of: Option<usize>,
+    /// The node at which it ends: one that makes copies, or a receiver.
+    pub to: NodeId,
+    /// Its legs, one at least.
+    pub legs: Vec<Leg>,
+}
+
+impl FlowPath {
+    /// The branches that end at a receiver, by their places in the tree; none unless a traffic has several receivers.
+    pub fn leaves(&self) -> impl Iterator<Item = usize> {
+        let is_copied = |place: usize| self.branches.iter().any(|branch| branch.of == Some(place));
+        (0..self.branches.len()).filter(move |place| !is_copied(*place))
+    }
+
+    /// The legs from the sender to the end of a branch.
+    pub fn legs_to(&self, branch: usize) -> Vec<Leg> {
+        let mut behind: Vec<&[Leg]> = std::iter::successors(Some(branch), |place| self.branches[*place].of)
+            .map(|place| self.branches[place].legs.as_slice())
+            .collect();
+        behind.reverse();
+        behind.concat()
+    }
+}
+
+/// The tree of these ways from one sender, each with its receiver: a branch stands behind the one of which it has copies, and those of one
+/// node are in the order of the first receiver behind each.
+pub(crate) fn branches(ways: &[(NodeId, Vec<Leg>)], end_of: impl Fn(Leg) -> NodeId) -> Vec<Branch> {
+    let mut tree = Vec::new();
+    let ways: Vec<(NodeId, &[Leg])> = ways.iter().map(|(to, legs)| (*to, legs.as_slice())).collect();
+    grow(&ways, None, &end_of, &mut tree);
+    tree
+}
+
+/// Grow the branches of these ways that begin where the branch `of` ends.
+fn grow(
+    ways: &[(NodeId, &[Leg])],
+    of: Option<usize>,
+    end_of: &impl Fn(Leg) -> NodeId,
+    tree: &mut Vec<Branch>,
+) {
+    let mut firsts: Vec<Leg> = Vec::new();
+    for leg in ways.iter().filter_map(|(_, legs)| legs.first()) {
+        if !firsts.contains(leg) {
+            firsts.push(*leg);
+        }
+    }
+    for first in firsts {
+        let mut taken: Vec<(NodeId, &[Leg])> =
+            ways.iter().filter(|(_, legs)| legs.first() == Some(&first)).copied().collect();
+        let mut legs = Vec::new();
+        // As far as all of them go the same way.
+        while let Some(leg) = taken[0].1.first().copied()
+            && taken.iter().all(|(_, way)| way.first() == Some(&leg))
+        {
+            legs.push(leg);
+            taken.iter_mut().for_each(|(_, way)| *way = &way[1..]);
+        }
+        let place = tree.len();
+        tree.push(Branch { of, to: end_of(legs[legs.len() - 1]), legs });
+        grow(&taken, Some(place), end_of, tree);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::Hop;
+
+    fn way(nodes: &[NodeId]) -> (NodeId, Vec<Leg>) {
+        let hop =
+            |pair: &[NodeId]| Leg::Link(Hop { link: 10 * pair[0] + pair[1], from: pair[0], to: pair[1] });
+        (nodes[nodes.len() - 1], nodes.windows(2).map(hop).collect())
+    }
+
+    #[test]
+    fn ways_part_where_they_differ() {
+        let end_of = |leg: Leg| match leg {
+            Leg::Link(hop) => hop.to,
+            _ => unreachable!("there are links alone"),
+        };
+        let ways = [way(&[0, 5, 6, 1]), way(&[0, 5, 7, 2]), way(&[0, 5, 6, 3])];
+        let found: Vec<_> = branches(&ways, end_of)
+            .into_iter()
+            .map(|branch| (branch.of, branch.to, branch.legs.len()))
+            .collect();
+        let expected = [(None, 5, 1), (Some(0), 6, 1), (Some(1), 1, 1), (Some(1), 3, 1), (Some(0), 2, 2)];
+        assert_eq!(found, expected);
+    }
+}
