@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
+from engpass import receivers
 from engpass.campaign import Axis
 from engpass.outcomes import sweep
 from engpass.types.outcome import FlowOutcome, Outcome
@@ -99,7 +100,10 @@ class Columns:
         self._texts = [path for path, kind in swept.items() if kind == "text"]
 
     def rows(self, position: int | None, outcome: Outcome) -> Iterator[dict[str, object]]:
-        """The rows of an outcome, one for each flow; values in base units (bit/s, bytes, seconds)."""
+        """The rows of an outcome, one for each flow and each receiver of a group.
+
+        Values are in base units (bit/s, bytes, seconds).
+        """
         shared: dict[str, object] = {
             "point": position,
             "engine": outcome.engine,
@@ -114,7 +118,7 @@ class Columns:
             # An axis of text with a number among its values is text throughout.
             if path in shared:
                 shared[path] = str(shared[path])
-        for name, flow in outcome.flows.items():
+        for name, flow in receivers.rows(outcome):
             every = {column: _at(flow, place) for column, (_, place) in _ALWAYS.items()}
             some = {column: _at(flow, place) for column, place in _SOME.items()}
             values = {column: value for column, value in (every | some).items() if value is not None}

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 def rows(outcome: Outcome) -> Iterator[tuple[str, FlowOutcome]]:
     """All flows of an outcome by name, each with its receivers behind it where it has several.
 
-    A receiver is named `FLOW → HOST`, and has the figures of its flow but for those of its own.
+    A receiver is named `FLOW to HOST`, and has the figures of its flow but for those of its own.
     """
     for name, flow in outcome.flows.items():
         yield name, flow
         if len(flow.receivers) > 1:
             for host, receiver in flow.receivers.items():
-                yield f"{name} → {host}", _as_flow(flow, receiver)
+                yield f"{name} to {host}", _as_flow(flow, receiver)
 
 
 def _as_flow(flow: FlowOutcome, receiver: Receiver) -> FlowOutcome:

@@ -28,6 +28,7 @@ NAMES = [
     "backbone",
     "bond",
     "bufferbloat",
+    "copies",
     "ecmp",
     "failing-link",
     "gre",

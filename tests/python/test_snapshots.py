@@ -38,6 +38,7 @@ STUDIES: dict[str, dict[str, str]] = {
     "adsl": {"run.duration": "400 ms", "run.warmup": "200 ms"},
     "bond": {},
     "bufferbloat": {},
+    "copies": {},
     "ecmp": {},
     "failing-link": {},
     "gre": {},

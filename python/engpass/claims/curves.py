@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from engpass import receivers
 from engpass.campaign import Axis
 from engpass.claims.flows import TOGETHER
 from engpass.claims.links import LINK_UNITS, on_link
@@ -189,7 +190,7 @@ def _value(outcome: Outcome, flow: str, quantity: str) -> float:
         if value is None:
             raise NoDataError(f"the outcome has no {quantity}")
         return value
-    found = outcome.flows.get(flow)
+    found = dict(receivers.rows(outcome)).get(flow)
     if found is None:
         raise NoDataError(f"no flow {flow}")
     if quantity in _OF_FLOW:

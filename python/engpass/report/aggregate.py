@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from engpass import above
+from engpass import above, receivers
 from engpass.above import GENERATORS
 from engpass.losses import Losses
 from engpass.outcomes import swept
@@ -274,7 +274,7 @@ def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> li
         place = (clean(outcome.variant), clean(outcome.engine), tuple(at))
         shelf.add(place, outcome)
         chose = chose_otherwise(outcome)
-        for name, flow in outcome.flows.items():
+        for name, flow in receivers.rows(outcome):
             group = groups.setdefault((*place, clean(name)), _Repeats())
             group.flows.append(flow)
             group.chose_otherwise |= chose
