@@ -8,6 +8,7 @@
 mod bonds;
 mod choices;
 mod discard;
+mod groups;
 mod hosts;
 mod joined;
 mod path_mtu;
