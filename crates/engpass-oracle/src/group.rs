@@ -1,13 +1,8 @@
-//! Traffic to the receivers of a group: nodes make copies where the ways to them part (docs/model.md, "Multicast").
+//! Groups: their receivers, and the ways to these.
 
 use engpass_model::source::Traffic;
 use engpass_testbed::Testbed;
-use engpass_testbed::topology::{Branch, Leg, NodeId, NodeKind};
-
-use crate::acted::Mechanism;
-use crate::engine::Engine;
-use crate::packet::{Out, Packet};
-use crate::resolve::kind;
+use engpass_testbed::topology::{Branch, Leg, NodeId};
 
 /// A receiver of a group: the traffic, and the host.
 #[derive(Clone, Copy, Debug)]
@@ -86,66 +81,4 @@ pub(crate) fn ways_of(branches: &[Branch]) -> Vec<(NodeId, Vec<Leg>)> {
         (branches[last].to, legs)
     };
     (0..branches.len()).filter(is_last).map(way).collect()
-}
-
-impl Engine<'_> {
-    /// The numbers with which the receivers of a traffic are counted, behind all flows; none unless it has several.
-    pub(crate) fn receivers_of(&self, flow: usize) -> Vec<usize> {
-        let all = self.receivers.iter().enumerate().filter(|(_, receiver)| receiver.flow == flow);
-        all.map(|(place, _)| self.topology.flows.len() + place).collect()
-    }
-
-    /// The receiver with this number.
-    pub(crate) fn receiver(&self, number: usize) -> Receiver {
-        self.receivers[number - self.topology.flows.len()]
-    }
-
-    /// The way to a receiver with this number.
-    pub(crate) fn way_to(&self, number: usize) -> usize {
-        self.message_way(self.messages().len()) + number - self.topology.flows.len()
-    }
-
-    /// A packet is at a node, which makes copies of it if it goes to receivers on several legs: the packets that go on.
-    pub(crate) fn parted(&mut self, node: NodeId, packet: usize) -> Vec<usize> {
-        let whole = self.packets[packet].clone();
-        let parts = self.ledger.datagram(whole.datagram).parts.clone();
-        if whole.carries.is_some() || parts.is_empty() {
-            return vec![packet];
-        }
-        let mut legs: Vec<(Out, Vec<usize>)> = Vec::new();
-        for part in parts {
-            let out = self.group_at(self.way_of_part(part), node)[0];
-            match legs.iter_mut().find(|(known, _)| *known == out) {
-                Some((_, parts)) => parts.push(part),
-                None => legs.push((out, vec![part])),
-            }
-        }
-        if legs.len() == 1 {
-            return vec![packet];
-        }
-        let at_switch = matches!(kind(&self.topology, node), NodeKind::Switch(_));
-        self.acted.note(if at_switch { Mechanism::CopiesAtSwitch } else { Mechanism::CopiesAtRouter });
-        if self.is_fragment(packet) {
-            self.acted.note(Mechanism::FragmentsCopied);
-        }
-        let copy = |(_, parts): (Out, Vec<usize>)| {
-            let key = (whole.datagram, parts.clone());
-            let datagram = match self.apart.get(&key) {
-                Some(known) => *known,
-                None => {
-                    let datagram = self.ledger.goes_apart(whole.datagram, &parts);
-                    self.apart.insert(key, datagram);
-                    datagram
-                }
-            };
-            let way = self.way_of_part(parts[0]);
-            self.packets.push(Packet { datagram, way, ..whole.clone() });
-            self.packets.len() - 1
-        };
-        legs.into_iter().map(copy).collect()
-    }
-
-    fn way_of_part(&self, part: usize) -> usize {
-        self.way_to(self.ledger.datagram(part).receiver.expect("it goes to a receiver"))
-    }
 }

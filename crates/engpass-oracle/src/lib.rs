@@ -13,6 +13,7 @@ mod bonds;
 mod books;
 pub mod cell;
 mod check;
+mod copies;
 mod cost;
 mod cpu;
 pub mod engine;
