@@ -49,19 +49,7 @@ def test_six_files_fail_with_their_imports(tmp_path: Path) -> None:
     code, shown, wrong = cycles(tmp_path, ring(RING), "--edges")
     assert code == 1
     assert shown.splitlines()[:2] == ["small: 6 files import each other", "    a.rs -> b.rs"]
-    assert wrong == "small: 6 files are in cycles of more than 5, at most 0 may be\n" + HELP
-
-
-def test_a_crate_with_an_exception_may_not_grow(tmp_path: Path) -> None:
-    known = tuple(f"m{number}" for number in range(28))
-    assert cycles(tmp_path, ring(known), crate="engpass-oracle")[0] == 0
-    (tmp_path / "crates/engpass-oracle/src/m27.rs").write_text("use super::m28::Item;\npub struct Item;")
-    (tmp_path / "crates/engpass-oracle/src/m28.rs").write_text("use super::m0::Item;\npub struct Item;")
-    with (tmp_path / "crates/engpass-oracle/src/lib.rs").open("a") as root:
-        root.write("mod m28;\n")
-    code, _, wrong = run(tmp_path)
-    assert code == 1
-    assert wrong == "engpass-oracle: 29 files are in cycles of more than 5, at most 28 may be\n" + HELP
+    assert wrong == "small: 6 files are in cycles of more than 5\n" + HELP
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engpass_model::bond::BondMode;
-use engpass_model::forward::Ecmp;
-use engpass_testbed::topology::{NodeId, NodeKind};
+use engpass_testbed::topology::NodeId;
 
 use crate::cell::LineId;
-use crate::engine::Engine;
 use crate::packet::Out;
-use crate::resolve::kind;
 
 /// Something that a network may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,14 +125,14 @@ impl Mechanism {
 /// What has acted so far.
 #[derive(Debug, Default)]
 pub(crate) struct Acted {
-    mechanisms: BTreeSet<Mechanism>,
+    pub(crate) mechanisms: BTreeSet<Mechanism>,
     /// By router and group, the members that were chosen.
-    chosen: BTreeMap<(NodeId, Vec<Out>), BTreeSet<usize>>,
+    pub(crate) chosen: BTreeMap<(NodeId, Vec<Out>), BTreeSet<usize>>,
     /// By router and datagram, the legs on which fragments have left.
     fragments: BTreeMap<(NodeId, usize), BTreeSet<Out>>,
     /// The event that has taken down each link last, and each interface.
-    downed: BTreeMap<usize, usize>,
-    unseen: BTreeMap<LineId, usize>,
+    pub(crate) downed: BTreeMap<usize, usize>,
+    pub(crate) unseen: BTreeMap<LineId, usize>,
 }
 
 impl Acted {
@@ -166,80 +162,6 @@ impl Acted {
         legs.insert(out);
         if legs.len() > 1 {
             self.note(Mechanism::FragmentsApart);
-        }
-    }
-}
-
-impl Engine<'_> {
-    /// What has acted in the run so far.
-    pub fn acted(&self) -> BTreeSet<Mechanism> {
-        let mut mechanisms = self.acted.mechanisms.clone();
-        for ((node, group), _) in self.acted.chosen.iter().filter(|(_, members)| members.len() > 1) {
-            match (kind(&self.topology, *node), self.bond_on(group[0])) {
-                (NodeKind::Router(router), None) => {
-                    mechanisms.insert(match &self.testbed.routers[router].ecmp {
-                        Ecmp::Hash(_) => Mechanism::Hash,
-                        _ => Mechanism::RoundRobin,
-                    });
-                }
-                (_, Some(bond)) => {
-                    let path = &self.topology.bonds[bond];
-                    mechanisms.insert(match path.config.mode {
-                        _ if path.node != *node => Mechanism::FollowsBond,
-                        BondMode::Hash(_) => Mechanism::BondHash,
-                        BondMode::ActiveBackup(_) => Mechanism::Failover,
-                        _ => Mechanism::BondTurns,
-                    });
-                    if matches!(kind(&self.topology, path.node), NodeKind::Switch(_)) {
-                        mechanisms.insert(Mechanism::SwitchBond);
-                    }
-                }
-                _ => {}
-            }
-        }
-        let outages = (0..self.sources.len()).filter_map(|flow| self.outage_of(flow, self.end()));
-        if outages.into_iter().any(|outage| outage.lost > 0 && outage.longest > 0) {
-            mechanisms.insert(Mechanism::Outage);
-        }
-        if self.ledger.has_lost_a_message() {
-            mechanisms.insert(Mechanism::MessageLost);
-        }
-        if self.ledger.some_got_what_others_lost() {
-            mechanisms.insert(Mechanism::PartLost);
-        }
-        mechanisms
-    }
-
-    /// A policy chooses a member of a group at a router; with equal weights it would have chosen another one, or the same.
-    pub(crate) fn note_choice(
-        &mut self,
-        router: NodeId,
-        (group, up): (&[Out], &[bool]),
-        member: usize,
-        by_equal_weights: usize,
-    ) {
-        self.acted.chooses(router, group, member);
-        if member != by_equal_weights {
-            self.acted.note(Mechanism::Weights);
-        }
-        if up.contains(&true) {
-            let hidden = group.iter().zip(up).filter(|(_, up)| !**up).map(|(out, _)| self.first_line(*out));
-            for line in hidden.collect::<Vec<_>>() {
-                self.event_acts(self.acted.unseen[&line]);
-            }
-        }
-    }
-
-    /// An outage loses a packet on a link.
-    pub(crate) fn note_loss_to_outage(&mut self, link: usize) {
-        self.event_acts(self.acted.downed[&link]);
-    }
-
-    fn event_acts(&mut self, event: usize) {
-        let seen_by_both = self.topology.events[event].seen_by == [true; 2];
-        self.acted.note(if seen_by_both { Mechanism::LinkEvent } else { Mechanism::InterfaceEvent });
-        if self.testbed.events[event].mean_time_between_failures.is_some() {
-            self.acted.note(Mechanism::RandomFailure);
         }
     }
 }

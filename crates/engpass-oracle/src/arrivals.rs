@@ -45,7 +45,7 @@ impl Gaps {
         Self { random, mean_gap, mean_bytes, sizes: config.sizes, due: ps(config.start) }
     }
 
-    fn next(&mut self) -> (u64, u64) {
+    pub(crate) fn next(&mut self) -> (u64, u64) {
         self.due += self.random.exponential(self.mean_gap);
         let bytes = match self.sizes {
             Sizes::Fixed => self.mean_bytes,
@@ -93,14 +93,14 @@ impl Bursts {
         bursts
     }
 
-    fn draw(&mut self, mean: u64) -> u64 {
+    pub(crate) fn draw(&mut self, mean: u64) -> u64 {
         match self.lengths {
             Lengths::Fixed => mean,
             Lengths::Exponential => self.random.exponential(mean),
         }
     }
 
-    fn next(&mut self) -> (u64, u64) {
+    pub(crate) fn next(&mut self) -> (u64, u64) {
         loop {
             let offset = after(self.pace, self.sent);
             if offset < self.length {

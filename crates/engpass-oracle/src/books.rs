@@ -2,21 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use engpass_model::source::Traffic;
-
 use crate::cell::LineId;
-use crate::engine::Engine;
-use crate::ledger::Fate;
-use crate::outcome::{Booked, Booking};
-use crate::tunnel::Contents;
 
 /// What was booked so far.
 #[derive(Debug)]
 pub(crate) struct Books {
     /// What happens at or before it is not counted; `None`: everything is.
-    warmup: Option<u64>,
+    pub(crate) warmup: Option<u64>,
     /// Picoseconds by link and end.
-    idle: Vec<[u64; 2]>,
+    pub(crate) idle: Vec<[u64; 2]>,
     /// What a line carried of a datagram.
     pub(crate) carried: BTreeMap<(LineId, usize), Carried>,
     /// Cells or frames that a line has sent within the counted time, and the cells or bytes that these are.
@@ -79,120 +73,7 @@ impl Books {
         self.idle[line.link][line.end]
     }
 
-    fn counted(&self, since: u64, until: u64) -> u64 {
+    pub(crate) fn counted(&self, since: u64, until: u64) -> u64 {
         until.saturating_sub(since.max(self.from()))
-    }
-}
-
-impl Engine<'_> {
-    fn idle_since(&self, line: LineId) -> Option<u64> {
-        match self.lines.get(&line) {
-            Some(cells) => cells.idle_since(),
-            None => self.frame_lines[&line].idle_since(),
-        }
-    }
-
-    /// A cell joins a line, or a frame begins: it may have been idle until now.
-    pub(crate) fn book_idle(&mut self, now: u64, line: LineId) {
-        if let Some(since) = self.idle_since(line) {
-            self.books.idle[line.link][line.end] += self.books.counted(since, now);
-        }
-    }
-
-    /// A cell is about to leave a line.
-    pub(crate) fn book_cell(&mut self, now: u64, line: LineId) {
-        let (num, den) = self.line(line).pace().ratio();
-        let (base, before) = self.line(line).begun().expect("a cell that leaves has begun");
-        let cell = self.line(line).cells().next().expect("a cell leaves").clone();
-        let whole = self.is_whole(now, line, (num, den), Cut { base, units: (before, before + 1) });
-        if whole {
-            let sent = self.books.sent.entry(line).or_default();
-            *sent = (sent.0 + 1, sent.1 + 1);
-        }
-        let datagram = self.packets[cell.packet].datagram;
-        let Contents { tunnels, offset, bytes } = self.contents(cell.packet);
-        let carried = self.books.carried.entry((line, datagram)).or_default();
-        carried.units += u64::from(whole);
-        carried.partly |= !whole;
-        if cell.last {
-            carried.packets.push(CarriedPacket { tunnels, offset, bytes, vc: Some(cell.vc) });
-        }
-        self.data_leaves(line, (cell.packet, Some(cell.vc)), 1, cell.last);
-    }
-
-    /// A frame's time on a line is about to be over.
-    pub(crate) fn book_frame(&mut self, now: u64, line: LineId) {
-        let this = &self.frame_lines[&line];
-        let sending = this.sending.expect("a frame that ends has begun");
-        let (base, before) = this.begun().expect("a frame that ends has begun");
-        let pace = this.pace().ratio();
-        let physical = this.physical();
-        let whole = self.is_whole(now, line, pace, Cut { base, units: (before, before + sending.bytes) });
-        if whole {
-            let sent = self.books.sent.entry(line).or_default();
-            *sent = (sent.0 + 1, sent.1 + sending.bytes);
-        }
-        let datagram = self.packets[sending.packet].datagram;
-        let Contents { tunnels, offset, bytes } = self.contents(sending.packet);
-        let carried = self.books.carried.entry((line, datagram)).or_default();
-        carried.units += if whole { sending.bytes - physical } else { 0 };
-        carried.partly |= !whole;
-        carried.packets.push(CarriedPacket { tunnels, offset, bytes, vc: None });
-        self.data_leaves(line, (sending.packet, None), sending.bytes, true);
-    }
-
-    /// Whether a transmission that ends now began and ended in the counted time. One that only ended there is cut.
-    fn is_whole(&mut self, now: u64, line: LineId, (num, den): (u64, u64), cut: Cut) -> bool {
-        let Some(warmup) = self.books.warmup else { return true };
-        if now <= warmup {
-            return false;
-        }
-        // By its exact beginning, not a rounded one.
-        let begun = u128::from(cut.base) * u128::from(den) + u128::from(cut.units.0) * u128::from(num);
-        if begun < u128::from(warmup) * u128::from(den) {
-            self.books.cut.insert(line, cut);
-            return false;
-        }
-        true
-    }
-
-    /// Picoseconds in which every line was idle, up to `at`.
-    pub(crate) fn idle(&self, at: u64) -> Vec<[u64; 2]> {
-        let mut idle = self.books.idle.clone();
-        for (link, sums) in idle.iter_mut().enumerate() {
-            for (end, sum) in sums.iter_mut().enumerate() {
-                let since = self.idle_since(LineId { link, end });
-                *sum += since.map_or(0, |since| self.books.counted(since, at));
-            }
-        }
-        idle
-    }
-
-    /// Whether some of a datagram was not counted on a line. Its last frame may have arrived while its gap still goes on.
-    pub(crate) fn is_partly(&self, line: LineId, datagram: usize, carried: &Carried) -> bool {
-        let sending = self.frame_lines.get(&line).and_then(|line| line.sending);
-        carried.partly || sending.is_some_and(|sending| self.packets[sending.packet].datagram == datagram)
-    }
-
-    /// Cells, or bytes of frames, by what became of their datagrams so far.
-    pub(crate) fn booked(&self) -> BTreeMap<Booking, Booked> {
-        let mut booked: BTreeMap<Booking, Booked> = BTreeMap::new();
-        for (&(line, datagram), carried) in &self.books.carried {
-            let this = self.ledger.datagram(datagram);
-            let key = Booking { link: line.link, end: line.end, flow: this.flow, back: this.back };
-            let entry = booked.entry(key).or_default();
-            match self.ledger.fate(datagram) {
-                _ if this.generated => entry.generated += carried.units,
-                _ if this.controls() => entry.control += carried.units,
-                Fate::Received if !self.is_partly(line, datagram, carried) => {
-                    let stream = matches!(self.testbed.traffic[this.flow], Traffic::UdpStream(_));
-                    entry.whole += u64::from(stream);
-                }
-                Fate::Lost => entry.dead += carried.units,
-                _ => entry.in_flight += carried.units,
-            }
-        }
-        booked.retain(|_, booked| *booked != Booked::default());
-        booked
     }
 }

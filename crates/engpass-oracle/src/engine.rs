@@ -1,7 +1,32 @@
 //! The reference engine: every cell, and every beginning and end of a transmission, is an event.
 //!
 //! It is written from docs/model.md alone and does one thing after the other. What happens at hosts, NICs, switches and so on
-//! stands in the files of these names, each with its part of [`Engine`].
+//! stands in the files of these names below `engine/`, each with its part of [`Engine`]; what their state is, in those beside this one.
+
+mod accounts;
+mod acted;
+mod bonds;
+mod books;
+mod check;
+mod copies;
+mod cpu;
+mod entrance;
+pub(crate) mod forwarding;
+mod frame_line;
+mod generator;
+mod host;
+mod icmp;
+mod idle_reasons;
+mod nic;
+mod outages;
+mod packet;
+mod possible;
+mod reassembly;
+mod router;
+mod sender_state;
+mod switch;
+mod tcp;
+mod tunnel;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,31 +5,27 @@ use engpass_model::source::on_off::Lengths;
 use engpass_model::source::{Cbr, OnOff};
 use engpass_model::time::Pace;
 
-use crate::agenda::{Event, Group};
-use crate::cell::{Cell, after};
+use crate::cell::after;
 use crate::cost::ps;
-use crate::engine::{Engine, Source};
-use crate::ledger::Datagram;
-use crate::packet::{Packet, way_index};
 
 /// A `cbr` or `on-off` source: cells at a pace in on-times. A `cbr` source is in one on-time that has no end.
 #[derive(Debug)]
 pub(crate) struct Generator {
     random: Stream,
-    pace: Option<Pace>,
-    stop: Option<u64>,
+    pub(crate) pace: Option<Pace>,
+    pub(crate) stop: Option<u64>,
     /// Means of on- and off-times in picoseconds; `None` for `cbr`.
-    means: Option<(u64, u64, Lengths)>,
+    pub(crate) means: Option<(u64, u64, Lengths)>,
     /// When the on-time began.
-    begun: u64,
+    pub(crate) begun: u64,
     /// How long it lasts; `None`: for ever.
-    length: Option<u64>,
+    pub(crate) length: Option<u64>,
     /// Cells sent in it.
-    cells: u64,
+    pub(crate) cells: u64,
 }
 
 impl Generator {
-    fn draw(&mut self, mean: u64, lengths: Lengths) -> u64 {
+    pub(crate) fn draw(&mut self, mean: u64, lengths: Lengths) -> u64 {
         match lengths {
             Lengths::Fixed => mean,
             Lengths::Exponential => self.random.exponential(mean),
@@ -56,92 +52,10 @@ impl Generator {
     }
 
     /// When the next cell of this on-time reaches the line, `None` after the last one.
-    fn next(&self, end: u64) -> Option<u64> {
+    pub(crate) fn next(&self, end: u64) -> Option<u64> {
         let offset = after(self.pace?, self.cells);
         let at = self.begun + offset;
         let on = self.length.is_none_or(|length| offset < length);
         (on && self.stop.is_none_or(|stop| at < stop) && at <= end).then_some(at)
-    }
-}
-
-impl Engine<'_> {
-    /// A generator begins; at a rate of zero it does nothing.
-    pub(crate) fn generator_begins(&mut self, flow: usize) {
-        let generator = self.generator(flow);
-        let (begun, on_off) = (generator.begun, generator.means.is_some());
-        if generator.pace.is_some() && on_off {
-            self.agenda.put(begun, Group::CellReachesNic, self.place(flow), Event::OnTimeBegins { flow });
-        } else {
-            self.schedule_cell(flow);
-        }
-    }
-
-    /// Behind the shaper of the same direction of a circuit, in the order of the traffic tables.
-    fn place(&self, flow: usize) -> (usize, usize) {
-        (self.vc_of(flow), 1 + flow)
-    }
-
-    fn generator(&mut self, flow: usize) -> &mut Generator {
-        match &mut self.sources[flow] {
-            Source::Generator(generator) => generator,
-            _ => unreachable!("only cells have a generator"),
-        }
-    }
-
-    /// Put the generator's next cell on the agenda, if there is one in this on-time.
-    fn schedule_cell(&mut self, flow: usize) {
-        let end = self.end();
-        if let Some(at) = self.generator(flow).next(end) {
-            self.agenda.put(at, Group::CellReachesNic, self.place(flow), Event::GeneratorEmits { flow });
-        }
-    }
-
-    /// An `on-off` source turns on.
-    pub(crate) fn on_time_begins(&mut self, now: u64, flow: usize) {
-        let end = self.end();
-        let generator = self.generator(flow);
-        if now > end || generator.stop.is_some_and(|stop| now >= stop) {
-            return;
-        }
-        let (on, off, lengths) = generator.means.expect("only an `on-off` source turns on");
-        let length = generator.draw(on, lengths);
-        let silence = generator.draw(off, lengths);
-        generator.begun = now;
-        generator.length = Some(length);
-        generator.cells = 0;
-        let next = now + length + silence;
-        self.agenda.put(next, Group::CellReachesNic, self.place(flow), Event::OnTimeBegins { flow });
-        self.schedule_cell(flow);
-    }
-
-    /// A generator's cell, a frame of its own, reaches the line.
-    pub(crate) fn generator_emits(&mut self, now: u64, flow: usize) {
-        let datagram = self.ledger.begin(now, Datagram::cell(flow));
-        self.ledger.sent(now, datagram);
-        let packet = self.packets.len();
-        self.packets.push(Packet {
-            flow,
-            datagram,
-            offset: 0,
-            bytes: 0,
-            way: way_index(flow, false),
-            discipline_flow: 0,
-            carries: None,
-            ttl: 0,
-            priority: 0,
-            came_by: None,
-            framed_at: None,
-            ect: false,
-            ce: false,
-            cells: 1,
-            emitted: None,
-            room: 0,
-        });
-        let vc = self.vc_of(flow);
-        let clp = self.topology.circuits[self.vcs[vc].circuit].clp;
-        let cell = Cell { packet, number: 0, last: true, vc, hop: 0, clp, efci: false, order: 0 };
-        self.reaches_nic_line(now, cell);
-        self.generator(flow).cells += 1;
-        self.schedule_cell(flow);
     }
 }

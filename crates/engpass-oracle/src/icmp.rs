@@ -1,27 +1,16 @@
 //! Packets that routers make: messages to senders that discover the path MTU (docs/model.md, "Packets of routers").
 
-use engpass_model::forward::Heads;
 use engpass_model::source::Traffic;
-use engpass_model::time::Time;
-use engpass_model::wire::icmp::{PRIORITY, TTL, payload_bytes};
 use engpass_testbed::topology::{FlowPath, IcmpWay, NodeId};
 
-use crate::acted::Mechanism;
-use crate::agenda::{Event, Group, Sender};
-use crate::cell::LineId;
-use crate::engine::Engine;
-use crate::forwarding::FIRST_ADDRESS;
-use crate::ledger::Datagram;
-use crate::outcome::Place;
-use crate::packet::{Packet, way_index};
 use crate::routing::Network;
 
 /// A segment of an endpoint, from this sequence number on, is longer than an MTU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     pub(crate) endpoint: usize,
-    seq: u64,
-    mtu: u64,
+    pub(crate) seq: u64,
+    pub(crate) mtu: u64,
 }
 
 /// The messages of a router about a traffic.
@@ -58,102 +47,5 @@ impl Network<'_> {
             IcmpWay { router, legs: self.path(router, path.from), fan: chooses.then_some(fan) }
         };
         routers.into_iter().map(way).collect()
-    }
-}
-
-impl Engine<'_> {
-    /// All routers that may make messages, by traffic: as disciplines number their flows.
-    pub(crate) fn messages(&self) -> Vec<Messages> {
-        let flows = self.topology.flows.iter().enumerate();
-        flows
-            .flat_map(|(flow, path)| path.icmp.iter().map(move |way| Messages { flow, router: way.router }))
-            .collect()
-    }
-
-    /// The way of the messages with this number.
-    pub(crate) fn message_way(&self, number: usize) -> usize {
-        way_index(self.topology.flows.len(), false) + number
-    }
-
-    /// The address of a router: they come behind those of the hosts.
-    pub(crate) fn router_address(&self, router: NodeId) -> u32 {
-        FIRST_ADDRESS + (router - self.topology.switches) as u32
-    }
-
-    /// The headers of messages.
-    pub(crate) fn message_heads(&self, Messages { flow, router }: Messages) -> Heads {
-        let destination = FIRST_ADDRESS + self.topology.flows[flow].from as u32;
-        Heads { source: self.router_address(router), destination, protocol: 1, ports: [0, 0] }
-    }
-
-    /// The MTUs for which the two ends of a connection of a traffic form segments, the writing end first.
-    pub(crate) fn segment_mtus(&self, flow: usize) -> [u64; 2] {
-        let path = &self.topology.flows[flow];
-        match path.discovers_mtu {
-            true => [false, true].map(|back| self.mtu_of(self.ways[way_index(flow, back)].first)),
-            false => [path.path_mtu; 2],
-        }
-    }
-
-    /// Whether a packet carries the flag "don't fragment".
-    pub(crate) fn stays_whole(&self, packet: usize) -> bool {
-        let Packet { flow, datagram, carries, .. } = self.packets[packet];
-        // Segments with data of the sender have numbers. Outer packets have no flags of what they carry.
-        let datagram = self.ledger.datagram(datagram);
-        carries.is_none()
-            && self.topology.flows[flow].discovers_mtu
-            && datagram.segment.is_some()
-            && datagram.number.is_some()
-    }
-
-    /// A router loses a packet that is longer than the MTU of the leg that it is to take, and may not be cut. It tells the sender.
-    pub(crate) fn lose_too_big(&mut self, now: u64, router: usize, packet: usize, mtu: u64) {
-        let node = self.router_node(router);
-        let Packet { flow, datagram, came_by, .. } = self.packets[packet];
-        let bytes = self.packets[packet].ip();
-        self.ledger.lose_carrier(now, Place::TooBig { node }, datagram);
-        let mut all = self.messages().into_iter();
-        let Some(number) = all.position(|messages| messages.flow == flow && messages.router == node) else {
-            return self.acted.note(Mechanism::BlackHole);
-        };
-        self.acted.note(Mechanism::Signalled);
-        let (segment, to) = self.ledger.datagram(datagram).segment.expect("only segments stay whole");
-        let message = Message { endpoint: to ^ 1, seq: segment.seq, mtu };
-        let datagram = self.ledger.begin(now, Datagram::message(flow, message, payload_bytes(bytes)));
-        self.packets.push(Packet {
-            flow,
-            datagram,
-            offset: 0,
-            bytes: self.ledger.datagram(datagram).bytes(),
-            way: self.message_way(number),
-            discipline_flow: (self.senders().len() + number) as u32,
-            carries: None,
-            // The router itself takes nothing of it.
-            ttl: TTL + 1,
-            priority: PRIORITY,
-            ect: false,
-            ce: false,
-            cells: 0,
-            emitted: None,
-            room: 0,
-            came_by: None,
-            framed_at: None,
-        });
-        let position = came_by.map(LineId::position).expect("a line has brought it to the router");
-        let begins = Event::MessageBegins { router, packet: self.packets.len() - 1 };
-        self.agenda.put(now, Group::MessageBegins, position, begins);
-    }
-
-    /// A message has come whole to the host of the sender that it is for.
-    pub(crate) fn message_arrives(&mut self, now: u64, datagram: usize) {
-        let Message { endpoint, seq, mtu } = self.ledger.datagram(datagram).message.expect("it is a message");
-        self.ledger.received(now, datagram, 0);
-        let connection = &mut self.endpoints[endpoint].connection;
-        connection.on_too_big(Time(now), seq, mtu);
-        if connection.stats().path_mtu_signals > 1 {
-            self.acted.note(Mechanism::ShrankTwice);
-        }
-        self.history(Sender::Endpoint(endpoint)).stirs(now);
-        self.look_after(now, endpoint);
     }
 }

@@ -6,14 +6,10 @@ use engpass_model::shape::Adaptive;
 use engpass_model::time::Pace;
 use engpass_model::unit::Share;
 use engpass_model::wire::Framing;
-use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_testbed::{Testbed, Topology};
 
-use crate::agenda::{Event, Group, Sender};
-use crate::cell::{Cell, LineId, Vc, after};
-use crate::engine::{Engine, Source};
-use crate::packet::{Out, Packet};
-use crate::wire::cells;
+use crate::agenda::Sender;
+use crate::cell::{Cell, Vc, after};
 
 /// Memory of the NIC at a host's end of a link.
 #[derive(Debug, Default)]
@@ -21,32 +17,32 @@ pub(crate) struct Nic {
     /// Bytes of the packets that were handed over and have not left.
     pub(crate) occupied: u64,
     /// Who waits for room, the first to be served in front.
-    waiting: VecDeque<Sender>,
+    pub(crate) waiting: VecDeque<Sender>,
 }
 
 /// The shaper of one direction of a circuit.
 #[derive(Debug)]
 pub(crate) struct Shaper {
     pace: Pace,
-    base: u64,
+    pub(crate) base: u64,
     /// Emissions since `base`.
-    n: u64,
+    pub(crate) n: u64,
     /// Cells handed over and not emitted.
-    waiting: VecDeque<Cell>,
+    pub(crate) waiting: VecDeque<Cell>,
     /// If it adapts.
-    rate: Option<Rate>,
+    pub(crate) rate: Option<Rate>,
 }
 
 /// The rate of a shaper that adapts.
 #[derive(Debug)]
-struct Rate {
-    config: Adaptive,
+pub(crate) struct Rate {
+    pub(crate) config: Adaptive,
     /// Slot of the first link.
     slot: Pace,
     /// In parts of 10 000 of its cells.
-    parts: u64,
+    pub(crate) parts: u64,
     /// Frames begun since the last answer.
-    unanswered: u32,
+    pub(crate) unanswered: u32,
 }
 
 impl Rate {
@@ -55,14 +51,14 @@ impl Rate {
         parts(self.config.start.unwrap_or(self.config.min))
     }
 
-    fn lower(&mut self) {
+    pub(crate) fn lower(&mut self) {
         let left = self.parts * (1_000_000_000 - self.config.decrease.0) / 1_000_000_000;
         self.parts = left.max(parts(self.config.min));
     }
 }
 
 /// Parts of 10 000.
-fn parts(share: Share) -> u64 {
+pub(crate) fn parts(share: Share) -> u64 {
     share.0 / 100_000
 }
 
@@ -114,210 +110,5 @@ impl Shaper {
         rate.unanswered += 1;
         self.pace = rate.slot.stretched(10_000, rate.parts);
         (self.base, self.n) = (now, 0);
-    }
-}
-
-impl Engine<'_> {
-    /// A packet of a datagram with so many bytes of its IP payload, at the beginning of its way.
-    pub(crate) fn packet(&self, way: usize, datagram: usize, offset: u64, bytes: u64) -> Packet {
-        let this = self.ledger.datagram(datagram);
-        let processes = self.sources.iter().filter(|source| matches!(source, Source::Process(_)));
-        let sender = match &this.segment {
-            Some((_, to)) => processes.count() + (*to ^ 1),
-            None => {
-                let before = self.sources[..this.flow].iter();
-                before.filter(|source| matches!(source, Source::Process(_))).count()
-            }
-        };
-        let room = match self.ways[way].first {
-            Out::Circuit(vc) => self.sdu(vc, IP_HEADER_BYTES + bytes),
-            Out::Line(_) => IP_HEADER_BYTES + bytes,
-            Out::Tunnel(_) => unreachable!("tunnels begin at routers"),
-        };
-        Packet {
-            flow: this.flow,
-            datagram,
-            offset,
-            bytes,
-            way,
-            discipline_flow: sender as u32,
-            carries: None,
-            ttl: self.testbed.traffic[this.flow].ttl().expect("packets have a time to live"),
-            priority: self.testbed.traffic[this.flow].priority(),
-            ect: this.segment.is_some_and(|(segment, _)| segment.ect),
-            ce: false,
-            cells: 0,
-            emitted: None,
-            room,
-            came_by: None,
-            framed_at: None,
-        }
-    }
-
-    pub(crate) fn packet_in_work(&mut self, sender: Sender) -> Packet {
-        match sender {
-            Sender::Process(flow) => self.fragment_in_work(flow),
-            Sender::Endpoint(endpoint) => self.segment_in_work(endpoint),
-        }
-    }
-
-    /// A sender has a packet to hand over: at once if it has room, else it waits behind those who wait.
-    pub(crate) fn packet_handed(&mut self, now: u64, sender: Sender) {
-        let out = self.leaves_host(sender);
-        self.chosen.insert(self.sender_number(sender), out);
-        let nic = self.first_line(out);
-        self.nic(nic).waiting.push_back(sender);
-        if self.nic(nic).waiting.len() == 1 {
-            self.serve_waiting(now, nic);
-        }
-    }
-
-    fn nic(&mut self, nic: LineId) -> &mut Nic {
-        &mut self.nics[nic.link][nic.end]
-    }
-
-    /// Serve the first of those who wait, if its packet has room; the next one has its own place in the order.
-    pub(crate) fn serve_waiting(&mut self, now: u64, nic: LineId) {
-        let host = self.topology.links[nic.link].ends[nic.end];
-        let Some(&sender) = self.nic(nic).waiting.front() else { return };
-        let packet = self.packet_in_work(sender);
-        let occupied = self.nic(nic).occupied;
-        if occupied > 0 && occupied + packet.room > self.testbed.hosts[host].nic_buffer.bytes() {
-            return;
-        }
-        self.nic(nic).waiting.pop_front();
-        self.nic(nic).occupied += packet.room;
-        self.history(sender).enters_nic();
-        self.look_again(now, nic);
-        let number = self.packets.len();
-        let first = self.chosen[&self.sender_number(sender)];
-        self.packets.push(packet);
-        match first {
-            Out::Circuit(vc) => self.hand_to_shaper(now, vc, number),
-            Out::Line(line) => self.joins_queue(now, line, number),
-            Out::Tunnel(_) => unreachable!("tunnels begin at routers"),
-        }
-        match sender {
-            Sender::Process(flow) => self.process_goes_on(now, flow),
-            Sender::Endpoint(endpoint) => self.endpoint_goes_on(now, endpoint),
-        }
-    }
-
-    /// Who waits first gets another look at the room there is.
-    fn look_again(&mut self, now: u64, nic: LineId) {
-        if let Some(&sender) = self.nic(nic).waiting.front() {
-            self.agenda.put(now, Group::PacketHanded, self.place_of(sender), Event::RoomFreed(nic));
-        }
-    }
-
-    /// A packet has left the NIC: its memory is free.
-    pub(crate) fn frees_room(&mut self, now: u64, nic: LineId, packet: usize) {
-        let room = self.packets[packet].room;
-        self.nic(nic).occupied -= room;
-        self.look_again(now, nic);
-    }
-
-    /// A cell has left the NIC's line; with the last one of a packet its memory is free. Generators' occupy none.
-    pub(crate) fn left_the_nic(&mut self, now: u64, nic: LineId, cell: &Cell) {
-        if cell.last {
-            self.frees_room(now, nic, cell.packet);
-        }
-    }
-
-    /// All cells of a packet are handed to the shaper of their direction of the circuit.
-    pub(crate) fn hand_to_shaper(&mut self, now: u64, vc: usize, packet: usize) {
-        let cells = cells(self.sdu(vc, self.packets[packet].ip()));
-        self.packets[packet].cells = cells;
-        let clp = self.topology.circuits[self.vcs[vc].circuit].clp;
-        let shaper = &mut self.shapers[vc];
-        if shaper.waiting.is_empty() {
-            if now >= shaper.next() {
-                shaper.base = now;
-                shaper.n = 0;
-            }
-            self.agenda.put(shaper.next(), Group::CellReachesNic, (vc, 0), Event::ShaperEmits { vc });
-        }
-        for number in 0..cells {
-            let last = number + 1 == cells;
-            let cell = Cell { packet, number, last, vc, hop: 0, clp, efci: false, order: 0 };
-            shaper.waiting.push_back(cell);
-        }
-    }
-
-    /// A shaper emits its first cell, which reaches the line in the same instant.
-    pub(crate) fn shaper_emits(&mut self, now: u64, vc: usize) {
-        let at_host = self.at_host(self.vcs[vc].lines[0]);
-        let shaper = &mut self.shapers[vc];
-        let cell = shaper.waiting.pop_front().expect("a shaper emits what it was handed");
-        if cell.number == 0 && at_host {
-            shaper.begins_frame(now);
-        }
-        shaper.n += 1;
-        let more = !shaper.waiting.is_empty();
-        if cell.last && at_host {
-            self.packet_emitted(now, cell.packet, now + self.slot_of_nic(vc));
-        }
-        let shaper = &mut self.shapers[vc];
-        if more {
-            self.agenda.put(shaper.next(), Group::CellReachesNic, (vc, 0), Event::ShaperEmits { vc });
-        }
-        let last = cell.last;
-        self.reaches_nic_line(now, cell);
-        if last && !at_host {
-            self.last_cell_waits(now, vc);
-        }
-    }
-
-    /// Time of a cell on the line of the NIC, rounded down.
-    fn slot_of_nic(&self, vc: usize) -> u64 {
-        self.unit(self.vcs[vc].lines[0]).time(1)
-    }
-
-    /// Whether a sender waits for room in a NIC.
-    pub(crate) fn waits_for_nic(&self, nic: LineId, sender: Sender) -> bool {
-        self.nics[nic.link][nic.end].waiting.contains(&sender)
-    }
-
-    /// A NIC emits the last of a packet, until this instant.
-    pub(crate) fn packet_emitted(&mut self, now: u64, packet: usize, until: u64) {
-        let this = &mut self.packets[packet];
-        this.emitted = Some(until);
-        self.histories[this.discipline_flow as usize].emitted(now, until);
-    }
-
-    /// The end of a PDU is where its circuit ends: an answer goes to a shaper that adapts.
-    pub(crate) fn answer_pdu(&mut self, now: u64, vc: usize, marked: bool) {
-        if self.shapers[vc].rate.is_none() {
-            return;
-        }
-        let mut at = now;
-        for line in &self.vcs[vc].lines {
-            let link = &self.topology.links[line.link];
-            // It comes back against the direction of the cells.
-            let Framing::Cells { slot } = link.lines[1 - line.end].framing else {
-                panic!("the oracle knows ATM links only")
-            };
-            at += link.delay.ps() + after(slot, 1);
-        }
-        self.agenda.put(at, Group::Answer, (vc, 0), Event::Answer { vc, marked });
-    }
-
-    /// An answer is back at its shaper.
-    pub(crate) fn answer(&mut self, vc: usize, marked: bool) {
-        let rate = self.shapers[vc].rate.as_mut().expect("only a shaper that adapts is answered");
-        rate.unanswered = 0;
-        if marked {
-            rate.lower();
-        } else {
-            rate.parts = (rate.parts + parts(rate.config.increase)).min(parts(rate.config.max));
-        }
-    }
-
-    /// A cell reaches the line on which its circuit begins, whose queue has no bound.
-    pub(crate) fn reaches_nic_line(&mut self, now: u64, mut cell: Cell) {
-        cell.order = self.emitted[cell.vc];
-        self.emitted[cell.vc] += 1;
-        let line = self.vcs[cell.vc].lines[0];
-        self.join(now, line, cell, 0);
     }
 }

@@ -4,25 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::event::LinkState;
 use engpass_model::random::Stream;
-use engpass_model::source::Traffic;
-use engpass_testbed::Testbed;
 
-use crate::agenda::{Event, Group};
 use crate::cell::LineId;
-use crate::engine::Engine;
-use crate::outcome::{OutageSeen, Place};
 
 /// The states of links.
 #[derive(Debug, Default)]
 pub(crate) struct Outages {
     /// Since when links are down that are.
-    down: BTreeMap<usize, u64>,
+    pub(crate) down: BTreeMap<usize, u64>,
     /// From when to when links were down.
-    past: Vec<(usize, u64, u64)>,
+    pub(crate) past: Vec<(usize, u64, u64)>,
     /// Interfaces that their nodes see down.
-    seen_down: BTreeSet<LineId>,
+    pub(crate) seen_down: BTreeSet<LineId>,
     /// How many times links have gone down.
-    times: BTreeMap<usize, u64>,
+    pub(crate) times: BTreeMap<usize, u64>,
 }
 
 impl Outages {
@@ -47,7 +42,11 @@ impl Outages {
 }
 
 /// When an event of the file happens, and what, up to `end`.
-fn changes(config: &engpass_model::event::Event, mut random: Stream, end: u64) -> Vec<(u64, LinkState)> {
+pub(crate) fn changes(
+    config: &engpass_model::event::Event,
+    mut random: Stream,
+    end: u64,
+) -> Vec<(u64, LinkState)> {
     let mut at = config.at.map_or(0, |at| at.0);
     let mut changes = Vec::new();
     match (config.mean_time_between_failures, config.mean_time_to_repair) {
@@ -72,101 +71,4 @@ fn changes(config: &engpass_model::event::Event, mut random: Stream, end: u64) -
         }
     }
     changes
-}
-
-impl Engine<'_> {
-    /// Put all changes of a run on the agenda.
-    pub(crate) fn events_begin(&mut self, testbed: &Testbed, seed: u64) {
-        for (event, (name, config)) in testbed.events.iter().enumerate() {
-            let random = Stream::new(seed, format_args!("event.{name}"));
-            for (at, state) in changes(config, random, self.end()) {
-                let change = Event::LinkChanges { event, down: state == LinkState::Down };
-                self.agenda.put(at, Group::LinkChanges, (event, 0), change);
-            }
-        }
-    }
-
-    /// Whether an event may change what the node at the beginning of a line sees of it.
-    pub(crate) fn event_may_change_line(&self, line: LineId) -> bool {
-        self.topology.events.iter().any(|event| event.link == line.link && event.seen_by[line.end])
-    }
-
-    /// A link goes down or comes up.
-    pub(crate) fn link_changes(&mut self, now: u64, event: usize, down: bool) {
-        let link = self.topology.events[event].link;
-        let ends = [0, 1].map(|end| LineId { link, end });
-        let seen_by = self.topology.events[event].seen_by;
-        for line in ends.into_iter().filter(|line| seen_by[line.end]) {
-            if down {
-                self.outages.seen_down.insert(line);
-                self.acted.hides(line, event);
-            } else {
-                self.outages.seen_down.remove(&line);
-            }
-            self.bonds_see(now, line);
-        }
-        match (down, self.outages.down.get(&link).copied()) {
-            (true, None) => {
-                self.outages.down.insert(link, now);
-                self.acted.takes_down(link, event);
-                *self.outages.times.entry(link).or_default() += 1;
-                ends.into_iter().for_each(|line| self.line_goes_down(now, line));
-            }
-            (false, Some(since)) => {
-                self.outages.down.remove(&link);
-                self.outages.past.push((link, since, now));
-                ends.into_iter().for_each(|line| self.line_comes_up(now, line));
-            }
-            _ => {}
-        }
-    }
-
-    fn line_goes_down(&mut self, now: u64, line: LineId) {
-        let idle = self.idle(now)[line.link][line.end];
-        self.reasons.entry(line).or_default().goes_down(idle);
-        let times = self.outages.times[&line.link];
-        let waiting = self.begins_anew(now, line, times);
-        for packet in waiting {
-            *self.flushed.entry(line).or_default() += 1;
-            self.lose_to_outage(now, line, packet);
-        }
-    }
-
-    fn line_comes_up(&mut self, now: u64, line: LineId) {
-        let idle = self.idle(now)[line.link][line.end];
-        self.reasons.entry(line).or_default().comes_up(idle);
-    }
-
-    /// What outages did to a flow, or to a receiver of a group, in a run with events.
-    pub(crate) fn outage_of(&self, counted_at: usize, at: u64) -> Option<OutageSeen> {
-        let is_receiver = counted_at >= self.topology.flows.len();
-        let flow = if is_receiver { self.receiver(counted_at).flow } else { counted_at };
-        if !is_receiver && !self.receivers_of(flow).is_empty() {
-            return None;
-        }
-        let (start, stop) = match &self.testbed.traffic[flow] {
-            Traffic::UdpStream(config) => (config.start, config.stop),
-            Traffic::Poisson(config) => (config.start, config.stop),
-            Traffic::UdpOnOff(config) => (config.start, config.stop),
-            Traffic::TcpStream(config) => (config.start, config.stop),
-            Traffic::Cbr(config) => (config.start, config.stop),
-            Traffic::OnOff(config) => (config.start, config.stop),
-            Traffic::Multicast(config) => (config.start, config.stop),
-            Traffic::RequestResponse(_) => (None, None),
-        };
-        let start = start.map_or(0, |start| start.0);
-        let until = stop.map_or(at, |stop| stop.0.min(at));
-        let noted = !self.topology.events.is_empty() && !self.generates(flow);
-        noted.then(|| match is_receiver {
-            true => self.ledger.outage_at(counted_at, start, until),
-            false => self.ledger.outage(flow, start, until),
-        })
-    }
-
-    /// A line that is down loses a packet, or one that was.
-    pub(crate) fn lose_to_outage(&mut self, now: u64, line: LineId, packet: usize) {
-        let place = Place::Down { link: line.link, end: line.end };
-        self.note_loss_to_outage(line.link);
-        self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
-    }
 }

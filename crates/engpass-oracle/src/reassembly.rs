@@ -1,90 +1,13 @@
 //! Reassembly where circuits end, and reception at the host (docs/model.md, "Reassembly and reception", "Circuits that end at routers").
 
-use engpass_testbed::topology::NodeKind;
-
-use crate::acted::Mechanism;
-use crate::agenda::{Event, Group};
 use crate::cell::Cell;
-use crate::engine::Engine;
-use crate::ledger::Datagram;
-use crate::outcome::Place;
-use crate::packet::Packet;
-use crate::resolve::kind;
 
 /// Cells of one direction of a circuit since the last end of a PDU.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
-    cells: Vec<Cell>,
+    pub(crate) cells: Vec<Cell>,
     /// Order of the last cell that arrived.
-    last: Option<u64>,
+    pub(crate) last: Option<u64>,
     /// Cells that arrived.
-    count: u64,
-}
-
-impl Engine<'_> {
-    /// Cells of a direction of a circuit that arrived where it ends.
-    pub(crate) fn arrived(&self, vc: usize) -> u64 {
-        self.reassembly[vc].count
-    }
-
-    /// A cell is at the host or router that its circuit leads to.
-    pub(crate) fn leaves_circuit(&mut self, now: u64, cell: Cell) {
-        let reassembly = &mut self.reassembly[cell.vc];
-        assert!(reassembly.last < Some(cell.order), "cells of a circuit arrive in order");
-        reassembly.last = Some(cell.order);
-        reassembly.count += 1;
-        let (ends_pdu, efci, packet) = (cell.last, cell.efci, cell.packet);
-        let vc = cell.vc;
-        reassembly.cells.push(cell);
-        if !ends_pdu {
-            return;
-        }
-        // Generators do not pass the shaper.
-        if !self.generates(self.packets[packet].flow) {
-            self.answer_pdu(now, vc, efci);
-        }
-        let pdu = std::mem::take(&mut self.reassembly[vc].cells);
-        let first = pdu[0].packet;
-        let whole =
-            pdu.iter().enumerate().all(|(place, cell)| cell.packet == first && cell.number == place as u64);
-        let router = match kind(&self.topology, self.vcs[vc].to) {
-            NodeKind::Router(router) => Some(router),
-            _ => None,
-        };
-        if whole && pdu.len() as u64 == self.packets[first].cells {
-            if efci {
-                self.ledger.marked(now, self.packets[first].flow);
-            }
-            if let Some(router) = router {
-                self.acted.note(Mechanism::OutOfCircuit);
-                let last = self.vcs[vc].lines[self.vcs[vc].lines.len() - 1];
-                return self.arrives_at_router(now, router, first, last);
-            }
-            let position = (self.packets[first].flow, 0);
-            return self.agenda.put(
-                now,
-                Group::PacketComplete,
-                position,
-                Event::PacketComplete { packet: first },
-            );
-        }
-        let place = Place::Reassembly { router: router.map(|_| self.vcs[vc].to) };
-        for cell in pdu {
-            self.ledger.lose(now, place, self.packets[cell.packet].datagram);
-        }
-    }
-
-    /// A packet is at its host, good and whole, and with its last one a datagram.
-    pub(crate) fn packet_complete(&mut self, now: u64, packet: usize) {
-        let Packet { flow, datagram, bytes, ce, .. } = self.packets[packet];
-        if self.generates(flow) {
-            return self.ledger.received(now, datagram, 0);
-        }
-        let Some(packets) = self.ledger.arrives(datagram, bytes, ce) else { return };
-        match self.ledger.datagram(datagram) {
-            Datagram { message: Some(_), .. } => self.message_arrives(now, datagram),
-            Datagram { segment: Some(_), .. } => self.segment_arrives(now, datagram),
-            _ => self.datagram_complete(now, datagram, packets),
-        }
-    }
+    pub(crate) count: u64,
 }

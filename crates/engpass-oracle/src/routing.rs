@@ -37,7 +37,7 @@ struct Step {
 
 impl Step {
     /// The length of a way that begins with this step, and is so long behind it.
-    fn before(&self, (links, tunnels): Length) -> Length {
+    pub(crate) fn before(&self, (links, tunnels): Length) -> Length {
         (self.links.len() + links, tunnels - self.tunnels)
     }
 }

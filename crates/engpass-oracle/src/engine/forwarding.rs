@@ -4,9 +4,9 @@ use engpass_model::forward::hash::hash32;
 use engpass_model::forward::{Ecmp, Hash, HashFields, Heads, RoundRobin, View};
 use engpass_testbed::topology::{NodeId, NodeKind};
 
+use super::Engine;
 use crate::acted::Mechanism;
 use crate::agenda::Sender;
-use crate::engine::Engine;
 use crate::packet::Out;
 use crate::resolve::kind;
 

@@ -4,11 +4,11 @@ use engpass_model::bond::BondMode;
 use engpass_model::forward::{Heads, View};
 use engpass_testbed::topology::{BondPath, NodeId, NodeKind};
 
+use super::Engine;
 use crate::acted::Mechanism;
 use crate::agenda::{Event, Group, Sender};
 use crate::bond::{bond_of, is_single};
 use crate::cell::LineId;
-use crate::engine::Engine;
 use crate::packet::Out;
 use crate::resolve::kind;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engpass_model::switch::Switch;
 use engpass_testbed::topology::NodeKind;
 
-use crate::engine::Engine;
+use super::Engine;
 use crate::outcome::{Departing, Observed, Place};
 use crate::resolve::kind;
 

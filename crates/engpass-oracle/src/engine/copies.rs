@@ -2,8 +2,8 @@
 
 use engpass_testbed::topology::{NodeId, NodeKind};
 
+use super::Engine;
 use crate::acted::Mechanism;
-use crate::engine::Engine;
 use crate::group::Receiver;
 use crate::packet::{Out, Packet};
 use crate::resolve::kind;

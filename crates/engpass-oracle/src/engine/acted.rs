@@ -1,0 +1,86 @@
+//! Which mechanisms of forwarding have acted in a run, so that tests of random networks can say how often each has.
+//!
+//! What happens; the state stands in `acted.rs` beside the engine.
+
+use super::Engine;
+use crate::acted::Mechanism;
+use crate::packet::Out;
+use crate::resolve::kind;
+use engpass_model::bond::BondMode;
+use engpass_model::forward::Ecmp;
+use engpass_testbed::topology::{NodeId, NodeKind};
+use std::collections::BTreeSet;
+
+impl Engine<'_> {
+    /// What has acted in the run so far.
+    pub fn acted(&self) -> BTreeSet<Mechanism> {
+        let mut mechanisms = self.acted.mechanisms.clone();
+        for ((node, group), _) in self.acted.chosen.iter().filter(|(_, members)| members.len() > 1) {
+            match (kind(&self.topology, *node), self.bond_on(group[0])) {
+                (NodeKind::Router(router), None) => {
+                    mechanisms.insert(match &self.testbed.routers[router].ecmp {
+                        Ecmp::Hash(_) => Mechanism::Hash,
+                        _ => Mechanism::RoundRobin,
+                    });
+                }
+                (_, Some(bond)) => {
+                    let path = &self.topology.bonds[bond];
+                    mechanisms.insert(match path.config.mode {
+                        _ if path.node != *node => Mechanism::FollowsBond,
+                        BondMode::Hash(_) => Mechanism::BondHash,
+                        BondMode::ActiveBackup(_) => Mechanism::Failover,
+                        _ => Mechanism::BondTurns,
+                    });
+                    if matches!(kind(&self.topology, path.node), NodeKind::Switch(_)) {
+                        mechanisms.insert(Mechanism::SwitchBond);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let outages = (0..self.sources.len()).filter_map(|flow| self.outage_of(flow, self.end()));
+        if outages.into_iter().any(|outage| outage.lost > 0 && outage.longest > 0) {
+            mechanisms.insert(Mechanism::Outage);
+        }
+        if self.ledger.has_lost_a_message() {
+            mechanisms.insert(Mechanism::MessageLost);
+        }
+        if self.ledger.some_got_what_others_lost() {
+            mechanisms.insert(Mechanism::PartLost);
+        }
+        mechanisms
+    }
+
+    /// A policy chooses a member of a group at a router; with equal weights it would have chosen another one, or the same.
+    pub(crate) fn note_choice(
+        &mut self,
+        router: NodeId,
+        (group, up): (&[Out], &[bool]),
+        member: usize,
+        by_equal_weights: usize,
+    ) {
+        self.acted.chooses(router, group, member);
+        if member != by_equal_weights {
+            self.acted.note(Mechanism::Weights);
+        }
+        if up.contains(&true) {
+            let hidden = group.iter().zip(up).filter(|(_, up)| !**up).map(|(out, _)| self.first_line(*out));
+            for line in hidden.collect::<Vec<_>>() {
+                self.event_acts(self.acted.unseen[&line]);
+            }
+        }
+    }
+
+    /// An outage loses a packet on a link.
+    pub(crate) fn note_loss_to_outage(&mut self, link: usize) {
+        self.event_acts(self.acted.downed[&link]);
+    }
+
+    fn event_acts(&mut self, event: usize) {
+        let seen_by_both = self.topology.events[event].seen_by == [true; 2];
+        self.acted.note(if seen_by_both { Mechanism::LinkEvent } else { Mechanism::InterfaceEvent });
+        if self.testbed.events[event].mean_time_between_failures.is_some() {
+            self.acted.note(Mechanism::RandomFailure);
+        }
+    }
+}

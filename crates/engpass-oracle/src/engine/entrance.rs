@@ -1,0 +1,127 @@
+//! The queue in front of a circuit that begins at a router (docs/model.md, "Circuits that end at routers").
+//!
+//! What happens; the state stands in `entrance.rs` beside the engine.
+
+use super::Engine;
+use crate::acted::Mechanism;
+use crate::agenda::{Event, Group};
+use crate::cell::LineId;
+use crate::entrance::Entrance;
+use crate::outcome::Place;
+use crate::queue::{self, Discipline, Dropped, Length};
+
+impl Engine<'_> {
+    fn entrance(&mut self, vc: usize) -> &mut Entrance {
+        self.entrances.get_mut(&vc).expect("the circuit begins at a router")
+    }
+
+    /// A packet comes to the queue of a circuit.
+    pub(crate) fn joins_entrance(&mut self, now: u64, vc: usize, packet: usize) {
+        let this = &self.packets[packet];
+        let mut view = queue::Packet {
+            index: packet,
+            bytes: self.sdu(vc, this.ip()),
+            flow: this.discipline_flow,
+            priority: this.priority,
+            markable: this.ect,
+            marked: this.ce,
+            came: now,
+        };
+        let this = self.entrance(vc);
+        this.came += 1;
+        let mut dropped = Dropped::new();
+        let found = Length::of(&this.held);
+        let verdict = match &mut this.discipline {
+            Discipline::DropTail(config) => Some(queue::admits(config, found, &mut view)),
+            Discipline::Red(red) => Some(red.admits(now, found, this.idle_since, &mut view)),
+            Discipline::Scheduler(scheduler) => {
+                scheduler.put(now, view, &mut dropped);
+                None
+            }
+        };
+        match verdict {
+            Some(Ok(())) => {
+                this.held.push_back(view);
+                self.packets[packet].ce = view.marked;
+            }
+            Some(Err(cause)) => dropped.push((view, cause)),
+            None => {}
+        }
+        self.lose_at_entrance(now, vc, &dropped);
+        self.asks_at(now, vc);
+    }
+
+    fn lose_at_entrance(&mut self, now: u64, vc: usize, dropped: &Dropped) {
+        let LineId { link, end } = self.vcs[vc].lines[0];
+        self.entrance(vc).lost += dropped.len() as u64;
+        for (packet, cause) in dropped {
+            let place = Place::Queue { link, end, cause: *cause };
+            self.ledger.lose_carrier(now, place, self.packets[packet.index].datagram);
+        }
+    }
+
+    /// The queue will be asked for its next packet, if none is in work by then; once at an instant, when all has arrived that does.
+    fn asks_at(&mut self, at: u64, vc: usize) {
+        let position = self.vcs[vc].lines[0].position();
+        let this = self.entrance(vc);
+        if !this.works && this.asked != Some(at) {
+            this.asked = Some(at);
+            self.agenda.put(at, Group::PortTakes, position, Event::AsksForPacket { vc });
+        }
+    }
+
+    /// The queue is asked for its next packet.
+    pub(crate) fn asks_for_packet(&mut self, now: u64, vc: usize) {
+        let this = self.entrance(vc);
+        if this.works {
+            return;
+        }
+        this.asked = None;
+        let mut dropped = Dropped::new();
+        let (next, ready) = match &mut this.discipline {
+            Discipline::Scheduler(scheduler) => {
+                let taken = scheduler.take(now, &mut dropped);
+                let ready = scheduler.ready(now);
+                this.held.extend(taken);
+                (taken, ready.filter(|_| taken.is_none()))
+            }
+            _ => (this.held.front().copied(), None),
+        };
+        self.lose_at_entrance(now, vc, &dropped);
+        if let Some(ready) = ready {
+            self.asks_at(ready, vc);
+        }
+        let Some(next) = next else { return };
+        let this = self.entrance(vc);
+        this.works = true;
+        this.handed += 1;
+        self.packets[next.index].ce = next.marked;
+        self.acted.note(Mechanism::IntoCircuit);
+        // Not when its first cell is emitted: an answer may come before that.
+        self.shapers[vc].begins_frame(now);
+        if self.shapers[vc].has_adapted() {
+            self.acted.note(Mechanism::AdaptiveAtRouter);
+        }
+        self.hand_to_shaper(now, vc, next.index);
+    }
+
+    /// The last cell of the packet in work has come to the line: it is known when the line begins it.
+    pub(crate) fn last_cell_waits(&mut self, now: u64, vc: usize) {
+        let line = self.vcs[vc].lines[0];
+        let begins = self.line(line).all_left() - self.unit(line).time(1);
+        let adapts = self.shapers[vc].adapts().then(|| self.shapers[vc].next());
+        let at = begins.max(now + 1).max(adapts.unwrap_or(0));
+        self.agenda.put(at, Group::TransmissionEnds, line.position(), Event::LastCellBegins { vc });
+    }
+
+    /// The packet in work counts no more, and the queue is asked for the next one.
+    pub(crate) fn last_cell_begins(&mut self, now: u64, vc: usize) {
+        let this = self.entrance(vc);
+        this.works = false;
+        this.held.pop_front();
+        if this.held.is_empty() {
+            this.idle_since = now;
+        }
+        self.asks_at(now, vc);
+    }
+}

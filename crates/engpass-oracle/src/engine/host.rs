@@ -1,0 +1,138 @@
+//! Processes that send datagrams, and their sockets at the other end (docs/model.md, "Hosts that send UDP").
+//!
+//! What happens; the state stands in `host.rs` beside the engine.
+
+use super::{Engine, Source};
+use crate::agenda::{Event, Group, Position, Sender};
+use crate::cost::Costs;
+use crate::cpu::Item;
+use crate::fragments::fragments;
+use crate::host::Process;
+use crate::ledger::Datagram;
+use crate::outcome::Place;
+use crate::packet::way_index;
+use engpass_model::host::Side;
+use engpass_model::unit::Share;
+use engpass_model::wire::ip::UDP_HEADER_BYTES;
+
+impl Engine<'_> {
+    /// A sender's place among those of its group.
+    pub(crate) fn place_of(&self, sender: Sender) -> Position {
+        match sender {
+            Sender::Process(flow) => (flow, 0),
+            Sender::Endpoint(endpoint) => {
+                let this = &self.endpoints[endpoint];
+                (this.flow, this.place)
+            }
+        }
+    }
+
+    /// A process begins: its first message comes at `start`, or a gap later.
+    pub(crate) fn process_begins(&mut self, flow: usize) {
+        let at = self.process(flow).ready(0);
+        self.agenda.put(at, Group::ProcessReady, (flow, 0), Event::ProcessReady { flow });
+    }
+
+    fn process(&mut self, flow: usize) -> &mut Process {
+        match &mut self.sources[flow] {
+            Source::Process(process) => process,
+            _ => unreachable!("only datagrams have a process"),
+        }
+    }
+
+    /// A process is ready for its next message.
+    pub(crate) fn process_ready(&mut self, now: u64, flow: usize) {
+        let end = self.end();
+        let pauses = self.testbed.hosts[self.topology.flows[flow].from].pauses.clone();
+        let process = self.process(flow);
+        if now >= end || process.stop.is_some_and(|stop| now >= stop) {
+            return;
+        }
+        if let Some(pauses) = pauses
+            && process.random.below(Share::WHOLE) < pauses.share.0
+        {
+            let awake = now + process.random.exponential(pauses.mean.0);
+            return self.agenda.put(awake, Group::ProcessReady, (flow, 0), Event::PauseEnds { flow });
+        }
+        self.begin_message(now, flow);
+    }
+
+    /// A process begins its next message.
+    pub(crate) fn begin_message(&mut self, now: u64, flow: usize) {
+        let bytes = self.process(flow).bytes;
+        let datagram = Datagram::udp(flow, UDP_HEADER_BYTES, bytes);
+        let receivers = self.receivers_of(flow);
+        let datagram = match receivers.is_empty() {
+            true => self.ledger.begin(now, datagram),
+            false => self.ledger.begin_for_group(now, &datagram, receivers.into_iter()),
+        };
+        let process = self.process(flow);
+        process.messages += 1;
+        process.datagram = datagram;
+        process.fragment = 0;
+        self.ask_for_fragment(now, flow);
+    }
+
+    /// The fragments of the message that a process has in work.
+    fn fragments(&mut self, flow: usize) -> Vec<(u64, u64)> {
+        let mtu = self.topology.flows[flow].mtu;
+        fragments(self.process(flow).bytes + UDP_HEADER_BYTES, mtu)
+    }
+
+    fn ask_for_fragment(&mut self, now: u64, flow: usize) {
+        let host = self.topology.flows[flow].from;
+        let own = self.testbed.traffic[flow].data_path(Side::Send);
+        let cost = Costs::of(&self.testbed.hosts[host], Side::Send, own);
+        let fragment = self.process(flow).fragment;
+        let (_, ip_payload) = self.fragments(flow)[fragment];
+        let picoseconds = if fragment == 0 {
+            cost.datagram_start() + cost.fragment(ip_payload - UDP_HEADER_BYTES)
+        } else {
+            cost.fragment(ip_payload)
+        };
+        self.ask_cpu(now, host, picoseconds, Item::Send { flow });
+    }
+
+    /// The packet with the fragment that a process has in work.
+    pub(crate) fn fragment_in_work(&mut self, flow: usize) -> crate::packet::Packet {
+        let fragments = self.fragments(flow);
+        let process = self.process(flow);
+        let (datagram, fragment) = (process.datagram, process.fragment);
+        let (offset, bytes) = fragments[fragment];
+        self.packet(way_index(flow, false), datagram, offset, bytes)
+    }
+
+    /// The fragment in work has been handed to the NIC: the process goes on with the next, or the next message.
+    pub(crate) fn process_goes_on(&mut self, now: u64, flow: usize) {
+        let count = self.fragments(flow).len();
+        let process = self.process(flow);
+        process.fragment += 1;
+        if process.fragment < count {
+            return self.ask_for_fragment(now, flow);
+        }
+        let (datagram, at) = (process.datagram, process.ready(now));
+        self.ledger.sent(now, datagram);
+        self.agenda.put(at, Group::ProcessReady, (flow, 0), Event::ProcessReady { flow });
+    }
+
+    /// All packets of a datagram are at its host; so many they were.
+    pub(crate) fn datagram_complete(&mut self, now: u64, datagram: usize, packets: u64) {
+        let (flow, bytes) = (self.ledger.datagram(datagram).flow, self.ledger.datagram(datagram).payload);
+        let receiver = self.ledger.datagram(datagram).receiver;
+        let host = receiver.map_or(self.topology.flows[flow].to, |number| self.receiver(number).host);
+        let place = receiver.unwrap_or(flow);
+        let receiver = &self.testbed.hosts[host];
+        let traffic = &self.testbed.traffic[flow];
+        let cost =
+            Costs::of(receiver, Side::Receive, traffic.data_path(Side::Receive)).datagram(bytes, packets);
+        let buffer = traffic.receive_buffer().unwrap_or(receiver.receive_buffer).bytes();
+        if cost == 0 {
+            self.ledger.received(now, datagram, 0);
+        } else if self.receive_buffers[place] + bytes > buffer {
+            self.ledger.lose(now, Place::ReceiveBuffer, datagram);
+        } else {
+            self.receive_buffers[place] += bytes;
+            self.ask_cpu(now, host, cost, Item::Receive { datagram });
+        }
+    }
+}

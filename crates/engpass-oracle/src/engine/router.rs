@@ -1,0 +1,111 @@
+//! Routers (docs/model.md, "Ethernet switches" and "Routers").
+//!
+//! What happens; the state stands in `router.rs` beside the engine.
+
+use super::Engine;
+use crate::acted::Mechanism;
+use crate::agenda::{Event, Group};
+use crate::cell::LineId;
+use crate::fragments::fragments;
+use crate::outcome::Place;
+use crate::packet::{Out, Packet};
+use engpass_testbed::topology::NodeId;
+
+impl Engine<'_> {
+    /// A line has brought a packet to a router.
+    pub(crate) fn arrives_at_router(&mut self, now: u64, router: usize, packet: usize, line: LineId) {
+        self.packets[packet].came_by = Some(line);
+        self.comes_to_engine(now, router, packet);
+    }
+
+    /// A packet is at a router, which processes one after the other.
+    pub(crate) fn comes_to_engine(&mut self, now: u64, router: usize, packet: usize) {
+        self.routers[router].waiting.push_back(packet);
+        if self.testbed.routers[router].per_packet.0 == 0 {
+            self.router_done(now, router);
+        } else if self.routers[router].waiting.len() == 1 {
+            self.processes_next(now, router);
+        }
+    }
+
+    fn processes_next(&mut self, now: u64, router: usize) {
+        let at = now + self.testbed.routers[router].per_packet.0;
+        self.agenda.put(at, Group::RouterDone, (router, 0), Event::RouterDone { router });
+    }
+
+    /// A router has processed a packet: it goes on by a way that is chosen now, in pieces where it must.
+    pub(crate) fn router_done(&mut self, now: u64, router: usize) {
+        let packet = self.routers[router].waiting.pop_front().expect("a packet was processed");
+        if !self.routers[router].waiting.is_empty() {
+            self.processes_next(now, router);
+        }
+        let Some(packet) = self.leaves_tunnels(now, router, packet) else { return };
+        self.packets[packet].ttl -= 1;
+        if self.packets[packet].ttl == 0 {
+            let node = self.router_node(router);
+            let place = Place::TimeToLive { node };
+            return self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
+        }
+        self.goes_on(now, router, packet);
+    }
+
+    /// A packet leaves a router by a leg that is chosen now, in pieces where it must.
+    fn goes_on(&mut self, now: u64, router: usize, packet: usize) {
+        for copy in self.parted(self.router_node(router), packet) {
+            self.goes_on_alone(now, router, copy);
+        }
+    }
+
+    fn goes_on_alone(&mut self, now: u64, router: usize, packet: usize) {
+        let node = self.router_node(router);
+        let out = self.way_out(node, packet);
+        let whole = self.packets[packet].clone();
+        let mtu = self.mtu_of(out);
+        let cut = fragments(whole.bytes, mtu);
+        if cut.len() == 1 {
+            return self.goes_out(now, router, out, packet);
+        }
+        let (stays_whole, refused) = (self.stays_whole(packet), self.refuses(out));
+        if matches!(out, Out::Tunnel(_)) {
+            let refused = stays_whole || refused;
+            self.acted.note(if refused { Mechanism::TunnelRefused } else { Mechanism::InnerFragmented });
+        }
+        if stays_whole {
+            return self.lose_too_big(now, router, packet, mtu);
+        }
+        if refused {
+            return self.ledger.lose_carrier(now, Place::TooBig { node }, whole.datagram);
+        }
+        match whole.carries {
+            Some(of) => {
+                self.cut.insert(of);
+                self.acted.note(Mechanism::OuterFragmented);
+            }
+            None if self.ledger.datagram(whole.datagram).message.is_some() => {
+                self.acted.note(Mechanism::MessageCut);
+            }
+            None => {}
+        }
+        for (offset, bytes) in cut {
+            self.packets.push(Packet { offset: whole.offset + offset, bytes, ..whole });
+            self.goes_out(now, router, out, self.packets.len() - 1);
+        }
+    }
+
+    /// A packet comes to the queue of a leg, or enters a tunnel and goes on from here.
+    fn goes_out(&mut self, now: u64, router: usize, out: Out, packet: usize) {
+        match out {
+            Out::Line(line) => self.joins_queue(now, line, packet),
+            Out::Circuit(vc) => self.joins_entrance(now, vc, packet),
+            Out::Tunnel(tunnel) => {
+                let outer = self.enters_tunnel(tunnel, packet);
+                self.goes_on(now, router, outer);
+            }
+        }
+    }
+
+    /// The node of a router.
+    pub(crate) fn router_node(&self, router: usize) -> NodeId {
+        self.topology.hosts + self.topology.switches + router
+    }
+}

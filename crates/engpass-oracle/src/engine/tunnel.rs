@@ -1,0 +1,173 @@
+//! Tunnels while packets are in them: outer packets, and the ends that put fragments of them together (docs/model.md, "Tunnels").
+//!
+//! What happens; the state stands in `tunnel.rs` beside the engine.
+
+use super::Engine;
+use crate::acted::Mechanism;
+use crate::agenda::{Event, Group};
+use crate::ledger::Fate;
+use crate::outcome::Place;
+use crate::packet::{Out, Packet};
+use crate::tunnel::{Carries, Contents, Counts, Tunnel};
+use engpass_model::forward::Heads;
+use engpass_model::wire::ip::IP_HEADER_BYTES;
+
+impl Engine<'_> {
+    /// Whether a leg is a tunnel that loses what is too long for it.
+    pub(crate) fn refuses(&self, out: Out) -> bool {
+        matches!(out, Out::Tunnel(tunnel) if self.tunnels[tunnel].refuses)
+    }
+
+    /// Bytes of IP payload of an outer packet before it is cut.
+    fn outer_bytes(&self, of: Carries) -> u64 {
+        self.tunnels[of.tunnel].header + self.packets[of.packet].ip()
+    }
+
+    /// Whether a packet is a fragment of another one: of an outer packet if it is in a tunnel, else of a datagram.
+    pub(crate) fn is_fragment(&self, packet: usize) -> bool {
+        let Packet { bytes, carries, datagram, .. } = self.packets[packet];
+        bytes < carries.map_or(self.ledger.datagram(datagram).bytes(), |of| self.outer_bytes(of))
+    }
+
+    /// What is in a packet.
+    pub(crate) fn contents(&self, packet: usize) -> Contents {
+        let Packet { offset, bytes, carries, .. } = self.packets[packet];
+        let Some(of) = carries else { return Contents { tunnels: 0, offset, bytes } };
+        let inner = self.contents(of.packet);
+        // What the packet that entered has in front of the datagram's bytes comes before them here, too.
+        let before = self.tunnels[of.tunnel].header + IP_HEADER_BYTES + inner.tunnels;
+        let tunnels = before.min(offset + bytes) - before.min(offset);
+        Contents { tunnels, offset: inner.offset + offset.saturating_sub(before), bytes: bytes - tunnels }
+    }
+
+    /// The outer headers of packets in a tunnel.
+    pub(crate) fn outer_heads(&self, tunnel: usize) -> Heads {
+        let Tunnel { from, to, protocol, .. } = self.tunnels[tunnel];
+        let [source, destination] = [from, to].map(|router| self.router_address(router));
+        Heads { source, destination, protocol, ports: [0, 0] }
+    }
+
+    /// A packet gets the headers of a tunnel: the outer packet.
+    pub(crate) fn enters_tunnel(&mut self, tunnel: usize, packet: usize) -> usize {
+        let inner = self.packets[packet].clone();
+        if inner.carries.is_some() {
+            self.acted.note(Mechanism::NestedTunnel);
+        }
+        let carries = Carries { tunnel, packet };
+        let Tunnel { way, ttl, .. } = self.tunnels[tunnel];
+        let bytes = self.outer_bytes(carries);
+        self.packets.push(Packet { offset: 0, bytes, way, ttl, carries: Some(carries), ..inner });
+        self.packets.len() - 1
+    }
+
+    /// A router has processed a packet: what comes out if its tunnel ends here, and the next one in it perhaps. `None` if that waits or is lost.
+    pub(crate) fn leaves_tunnels(&mut self, now: u64, router: usize, packet: usize) -> Option<usize> {
+        let mut packet = packet;
+        while let Some(of) = self.packets[packet].carries
+            && self.tunnels[of.tunnel].to == self.router_node(router)
+        {
+            let Packet { mut ce, came_by, .. } = self.packets[packet];
+            if self.is_fragment(packet) {
+                ce = self.puts_together(now, router, packet)?;
+            }
+            let inner = &mut self.packets[of.packet];
+            inner.ce = ce;
+            inner.came_by = came_by;
+            packet = of.packet;
+        }
+        Some(packet)
+    }
+
+    /// A fragment of an outer packet is at the end of its tunnel. With the last one the outer packet is whole: whether it is marked.
+    fn puts_together(&mut self, now: u64, router: usize, fragment: usize) -> Option<bool> {
+        let node = self.router_node(router);
+        let Packet { datagram, carries, .. } = self.packets[fragment];
+        let of = carries.expect("it is in a tunnel");
+        let (ip, held) = (self.packets[fragment].ip(), self.held_at(of.tunnel));
+        let all = self.outer_bytes(of);
+        let Tunnel { timeout, memory, end, .. } = &mut self.tunnels[of.tunnel];
+        end.counts.came += 1;
+        if end.given_up.contains(&of.packet) {
+            end.counts.timed_out += 1;
+            self.ledger.lose_carrier(now, Place::ReassemblyTimeout { node }, datagram);
+            return None;
+        }
+        if held + ip > *memory {
+            end.counts.refused += 1;
+            self.acted.note(Mechanism::ReassemblyMemory);
+            self.ledger.lose_carrier(now, Place::ReassemblyMemory { node }, datagram);
+            return None;
+        }
+        let waiting = end.waiting.entry(of.packet).or_default();
+        waiting.push(fragment);
+        if waiting.len() == 1 {
+            let gives_up = Event::TunnelGivesUp { of };
+            self.agenda.put(now + *timeout, Group::TunnelGivesUp, (router, of.tunnel), gives_up);
+        }
+        let came: u64 = waiting.iter().map(|fragment| self.packets[*fragment].bytes).sum();
+        assert!(came <= all, "an outer packet is no longer than it was");
+        if came < all {
+            return None;
+        }
+        let fragments = end.waiting.remove(&of.packet).expect("its fragments wait");
+        end.counts.joined += fragments.len() as u64;
+        assert!(end.whole.insert(of.packet), "an outer packet becomes whole once");
+        Some(fragments.into_iter().any(|fragment| self.packets[fragment].ce))
+    }
+
+    /// Bytes of the fragments that wait at the end of a tunnel.
+    fn held_at(&self, tunnel: usize) -> u64 {
+        let waiting = self.tunnels[tunnel].end.waiting.values().flatten();
+        waiting.map(|fragment| self.packets[*fragment].ip()).sum()
+    }
+
+    /// The first fragment of an outer packet came a while ago: if others are missing, the packet is given up.
+    pub(crate) fn tunnel_gives_up(&mut self, now: u64, of: Carries) {
+        let Tunnel { to: node, end, .. } = &mut self.tunnels[of.tunnel];
+        let Some(fragments) = end.waiting.remove(&of.packet) else { return };
+        end.given_up.insert(of.packet);
+        end.counts.timed_out += fragments.len() as u64;
+        self.acted.note(Mechanism::ReassemblyTimeout);
+        for fragment in fragments {
+            let datagram = self.packets[fragment].datagram;
+            self.ledger.lose_carrier(now, Place::ReassemblyTimeout { node: *node }, datagram);
+        }
+    }
+
+    /// Every fragment that came to an end of a tunnel was put together with others, was lost there, or waits, and no more wait than there is memory. Every
+    /// outer packet that was cut is whole, was given up, or may still become whole; and those of a datagram that was received are whole.
+    ///
+    /// # Errors
+    /// The first end or outer packet of which that is not true.
+    pub(crate) fn tunnels_balance(&self) -> Result<(), String> {
+        for (tunnel, Tunnel { memory, end, .. }) in self.tunnels.iter().enumerate() {
+            let Counts { came, joined, refused, timed_out } = end.counts;
+            let waiting = end.waiting.values().map(|fragments| fragments.len() as u64).sum::<u64>();
+            if came != joined + refused + timed_out + waiting {
+                return Err(format!(
+                    "end of tunnel {tunnel}: {came} fragments came, {joined} were put together, {refused} found no memory, {timed_out} were late, {waiting} wait"
+                ));
+            }
+            let held = self.held_at(tunnel);
+            if held > *memory {
+                return Err(format!(
+                    "end of tunnel {tunnel}: {held} bytes wait, and there is room for {memory}"
+                ));
+            }
+        }
+        for &of in &self.cut {
+            let end = &self.tunnels[of.tunnel].end;
+            let (whole, given_up) = (end.whole.contains(&of.packet), end.given_up.contains(&of.packet));
+            let waits = end.waiting.contains_key(&of.packet);
+            let fate = self.ledger.fate(self.packets[of.packet].datagram);
+            let once = u8::from(whole) + u8::from(given_up) + u8::from(waits) <= 1;
+            let right = once && (whole || fate != Fate::Received) && (!given_up || fate == Fate::Lost);
+            if !right {
+                return Err(format!(
+                    "{of:?}: whole {whole}, given up {given_up}, waits {waits}, and the datagram is {fate:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
