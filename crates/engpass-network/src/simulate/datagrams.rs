@@ -8,7 +8,7 @@ use engpass_model::tcp::Segment;
 
 use super::arena::Arena;
 use super::frames::Packet;
-use super::ledger::{Cargo, Load, Trail};
+use super::ledger::{Cargo, Load, Trail, Whose};
 
 /// A datagram on its way.
 #[derive(Clone, Debug, Default)]
@@ -77,6 +77,12 @@ impl Datagram {
     #[inline(always)]
     pub(super) fn is_whole(&self, ecn: Ecn) -> bool {
         self.is_one() && ecn != Ecn::Marked
+    }
+
+    /// Whose it is.
+    #[inline(always)]
+    pub(super) fn whose(&self) -> Whose {
+        Whose { flow: self.flow, to: self.to.get(), counted: self.counted }
     }
 
     /// What it is to the books, if it is a segment.

@@ -249,6 +249,13 @@ impl Fabric {
         self.ledger.settle((this.flow, this.to.get()), fate, load, carried, this.refused);
     }
 
+    /// As [`Self::settle_books`], for each of the datagrams of a train.
+    fn settle_train(&mut self, datagram: u32, open: bool) {
+        let this = &self.datagrams[datagram];
+        let arrived = if open { this.arrived } else { this.fragments };
+        self.ledger.settle_train(this.flow, this.load(), datagram, this.fragments.into(), arrived.into());
+    }
+
     /// What a datagram is to the books.
     #[inline(always)]
     pub(super) fn load_of(&self, datagram: &Datagram) -> Load {
@@ -504,7 +511,7 @@ impl Behind<'_> {
             let datagram = (!cells.are_generated()).then(|| {
                 let Frame { datagram, slot: first, .. } = fabric.frames[cells.frame];
                 slot += first;
-                (datagram, &fabric.datagrams[datagram])
+                (datagram, fabric.datagrams[datagram].whose())
             });
             fabric.ledger.sends_later(self.port, (onward.counter, slot), *cells, datagram);
             self.hand_on(cells, onward.delay);
@@ -518,7 +525,7 @@ impl Behind<'_> {
                 Some(flow) => fabric.ledger.generated(flow, onward.hop, begun),
                 None => {
                     let Frame { datagram: id, slot, .. } = fabric.frames[cells.frame];
-                    let datagram = (id, &fabric.datagrams[id]);
+                    let datagram = (id, fabric.datagrams[id].whose());
                     fabric.ledger.carried(self.port, slot + onward.hop, datagram, cells, begun);
                 }
             }

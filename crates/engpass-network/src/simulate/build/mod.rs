@@ -1,5 +1,6 @@
 //! From a testbed to a network at rest: ports and circuits here, what reaches the ports in [`inputs`], the ends in [`hosts`].
 
+mod books;
 mod hosts;
 mod inputs;
 
@@ -30,7 +31,6 @@ use crate::simulate::event::{Event, Events};
 use crate::simulate::fabric::{Fabric, Onward, Vc};
 use crate::simulate::frames::{Asking, Frames, Rule as Lookahead, Upcoming};
 use crate::simulate::host::{Cpu, Process, Socket};
-use crate::simulate::ledger::{Ledger, Opening};
 use crate::simulate::nic::Nic;
 use crate::simulate::outside::{Fates, Outsiders, Sender};
 use crate::simulate::pull::{Ring, Worklist};
@@ -482,16 +482,7 @@ impl Builder<'_> {
         let first_lane = endpoints.len() + 2 * frames.icmp.ways.len();
         let trees = (!frames.branches.is_empty())
             .then(|| Box::new(Trees::new(self.topology, &frames.branches, first_lane)));
-        let ledger = Ledger::open(&Opening {
-            testbed: self.testbed,
-            topology: self.topology,
-            window: self.window,
-            vcs: &self.vcs,
-            frames: &frames,
-            processes: &processes,
-            endpoints: &endpoints,
-            outside: &senders,
-        });
+        let ledger = self.books(&frames, &processes, &endpoints, &senders);
         frames.watch(&ledger);
         self.tell_hosts(&mut frames, &mut endpoints, &sockets);
         let mut network = Network {

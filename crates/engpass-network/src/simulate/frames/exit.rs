@@ -128,7 +128,7 @@ impl<'a> Exit<'a> {
             Whose::Process(process) => fabric.ledger.sends_message(process, id, now, until),
         }
         if line.watched {
-            fabric.ledger.shares_line(self.slot, &fabric.datagrams[id], id, ip, line);
+            fabric.ledger.shares_line(self.slot, fabric.datagrams[id].whose(), id, ip, line);
         }
         if whole.counted {
             let tally = &mut fabric.flows[whole.flow as usize];

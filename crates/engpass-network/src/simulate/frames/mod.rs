@@ -281,7 +281,7 @@ impl Leaving {
         packet.place = self.place + 1;
         let Packet { datagram: id, ttl, ecn, .. } = *packet;
         if line.watched {
-            fabric.ledger.transmits(self.slot, (id, datagram), self.id, &{ sent.transmission }, line);
+            fabric.ledger.transmits(self.slot, (id, datagram.whose()), self.id, &{ sent.transmission }, line);
             if fabric.ledger.writes_pieces() {
                 let piece = tunnels.piece_on(self.id, packet, self.place);
                 fabric.ledger.write_piece(id, self.slot, piece);
@@ -392,7 +392,7 @@ impl Network {
                 fabric.datagrams.packet_mut(id).place = first + 1;
                 fabric.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
                 if line.watched {
-                    fabric.ledger.shares_line(step.slot, &fabric.datagrams[datagram], id, ip, line);
+                    fabric.ledger.shares_line(step.slot, fabric.datagrams[datagram].whose(), id, ip, line);
                 }
                 if at <= last {
                     self.go(id, first + 1, at, false);

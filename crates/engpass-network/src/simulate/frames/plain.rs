@@ -81,7 +81,7 @@ impl Network {
             };
             packet.ttl -= u8::from(step.is_routed());
             if line.watched {
-                ledger.shares_line(step.slot, datagram, id, packet.ip, line);
+                ledger.shares_line(step.slot, datagram.whose(), id, packet.ip, line);
             }
             if then <= last && step.tells == Tells::Port {
                 (place, at) = (place + 1, then);

@@ -15,6 +15,7 @@ use super::lottery::{Flying, Lottery};
 use super::outage::Served;
 use super::sent::{SentOff, TOLD};
 use super::told::{PortTally, Told, Transmission};
+use crate::simulate::ledger::Teller;
 use crate::simulate::tally::Window;
 use service::Service;
 
@@ -463,12 +464,6 @@ impl FramePort {
         self.clock.end
     }
 
-    /// Bytes that an IP packet of `ip` bytes takes of the line.
-    #[inline(always)]
-    pub(in crate::simulate) fn line_bytes(&self, ip: u32) -> u64 {
-        u64::from(self.queue_bytes(ip) + self.clock.physical)
-    }
-
     /// Put a frame of so many bytes, those around it apart, on the line, behind what is there.
     #[inline(always)]
     fn send(&mut self, now: u64, bytes: u32, window: &Window) -> OnLine {
@@ -518,14 +513,6 @@ impl FramePort {
             _ if self.alone == 0 => self.sent.backlog(at),
             _ if self.clock.left() > at => self.alone.into(),
             _ => 0,
-        }
-    }
-
-    /// What the line does at `at`, when all that began before has been told; a transmission that goes on tells itself.
-    pub(in crate::simulate) fn doing(&self, at: u64) -> Doing {
-        match at.checked_sub(self.clock.end) {
-            Some(idle) => Doing { idle, rounding: self.clock.rounding(), begun: 0 },
-            None => Doing::default(),
         }
     }
 
@@ -601,6 +588,30 @@ impl FramePort {
             }
             Some(lottery) => lottery.land(now),
         }
+    }
+}
+
+impl Teller for FramePort {
+    #[inline(always)]
+    fn number(&self) -> usize {
+        self.port as usize
+    }
+
+    #[inline(always)]
+    fn told(&self) -> Told {
+        self.told
+    }
+
+    fn doing(&self, at: u64) -> Doing {
+        match at.checked_sub(self.clock.end) {
+            Some(idle) => Doing { idle, rounding: self.clock.rounding(), begun: 0 },
+            None => Doing::default(),
+        }
+    }
+
+    #[inline]
+    fn line_bytes(&self, ip: u32) -> u64 {
+        u64::from(self.queue_bytes(ip) + self.clock.physical)
     }
 }
 

@@ -91,7 +91,7 @@ impl Network {
                         unreachable!("there is room for a whole train");
                     };
                     if line.watched {
-                        let datagram = (datagram, &fabric.datagrams[datagram]);
+                        let datagram = (datagram, fabric.datagrams[datagram].whose());
                         fabric.ledger.transmits(step.slot, datagram, id, &{ sent.transmission }, line);
                     }
                     (sent, bytes)

@@ -6,8 +6,8 @@ use engpass_model::wire::layers::Change;
 
 use super::waits::{Sums, parts_of};
 use super::{Ledger, Line, User, put};
-use crate::simulate::datagrams::Datagram;
-use crate::simulate::frames::{FramePort, Told, Transmission};
+use super::{Teller, Whose};
+use crate::simulate::frames::{Told, Transmission};
 use crate::simulate::tally::Window;
 
 impl Ledger {
@@ -21,25 +21,25 @@ impl Ledger {
     pub(in crate::simulate) fn transmits(
         &mut self,
         slot: u16,
-        (id, datagram): (u32, &Datagram),
+        (id, whose): (u32, Whose),
         packet: u32,
         sent: &Transmission,
-        from: &FramePort,
+        from: &impl Teller,
     ) {
         if self.later.is_some() {
-            self.transmits_later(slot, (id, datagram), packet, sent, from);
+            self.transmits_later(slot, (id, whose), packet, sent, from);
             return;
         }
-        let line = &mut self.lines[from.port as usize];
-        line.idle = from.told.idle;
+        let line = &mut self.lines[from.number()];
+        line.idle = from.told().idle;
         if sent.held > 0 {
             line.held(sent.held.min(sent.idle));
         }
-        self.book_outage(from.port as usize);
+        self.book_outage(from.number());
         // What leaves after the end says nothing.
-        if datagram.counted && sent.end <= self.window.end {
-            let book = self.book_of(datagram, slot);
-            self.packet_left(from.port as usize, book, packet, sent.bytes);
+        if whose.counted && sent.end <= self.window.end {
+            let book = self.book_of(whose, slot);
+            self.packet_left(from.number(), book, packet, sent.bytes);
         }
     }
 
@@ -48,15 +48,15 @@ impl Ledger {
     pub(in crate::simulate) fn shares_line(
         &mut self,
         slot: u16,
-        datagram: &Datagram,
+        whose: Whose,
         packet: u32,
         ip: u32,
-        from: &FramePort,
+        from: &impl Teller,
     ) {
-        let place = self.book_of(datagram, slot);
-        let line = &mut self.lines[from.port as usize];
-        line.idle = from.told.idle;
-        if !datagram.counted {
+        let place = self.book_of(whose, slot);
+        let line = &mut self.lines[from.number()];
+        line.idle = from.told().idle;
+        if !whose.counted {
             return;
         }
         let (book, stamps) = (&mut self.books[place as usize], &mut self.packet_stamps);
@@ -68,8 +68,8 @@ impl Ledger {
 
     /// The book of a datagram with this slot in its lane.
     #[inline]
-    pub(super) fn book_of(&self, datagram: &Datagram, slot: u16) -> u32 {
-        self.first[self.lane(datagram.flow, datagram.to.get())] + u32::from(slot)
+    pub(super) fn book_of(&self, whose: Whose, slot: u16) -> u32 {
+        self.first[self.lane(whose.flow, whose.to)] + u32::from(slot)
     }
 
     /// The discipline of a line that has told `idle` has held back what it sends now.
@@ -134,29 +134,29 @@ impl Ledger {
     }
 
     /// The window begins on a line that carries frames at `at`: what the edge cuts has told itself.
-    pub(in crate::simulate) fn opens_frames(&mut self, from: &FramePort, at: u64) {
-        let line = &mut self.lines[from.port as usize];
-        line.learn(from.told);
+    pub(in crate::simulate) fn opens_frames(&mut self, from: &impl Teller, at: u64) {
+        let line = &mut self.lines[from.number()];
+        line.learn(from.told());
         let begun = line.edges[0].begun;
         line.open(Doing { begun, ..from.doing(at) });
     }
 
     /// The window ends on a line that carries frames at `at`.
-    pub(in crate::simulate) fn closes_frames(&mut self, from: &FramePort, at: u64) {
-        let port = from.port as usize;
+    pub(in crate::simulate) fn closes_frames(&mut self, from: &impl Teller, at: u64) {
+        let port = from.number();
         let line = &mut self.lines[port];
-        line.learn(from.told);
+        line.learn(from.told());
         let begun = line.edges[1].begun;
         self.closes(port, Doing { begun, ..from.doing(at) });
     }
 
     /// A line that carries frames goes down or comes up: while it is down its idle time has that reason.
-    pub(in crate::simulate) fn line_changes(&mut self, from: &FramePort, at: u64, down: bool) {
+    pub(in crate::simulate) fn line_changes(&mut self, from: &impl Teller, at: u64, down: bool) {
         if !self.on {
             return;
         }
-        let idle = from.told.idle + from.doing(at).idle;
-        let port = from.port as usize;
+        let idle = from.told().idle + from.doing(at).idle;
+        let port = from.number();
         if down {
             self.down.entry(port).or_insert(idle);
         } else if let Some(since) = self.down.remove(&port) {

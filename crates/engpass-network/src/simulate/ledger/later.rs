@@ -12,9 +12,8 @@ use engpass_cells::{Cells, Doing, FrameId};
 use engpass_model::wire::ethernet::GAP_BYTES;
 
 use super::waits::Sums;
-use super::{Book, Ledger, Line, Run, User};
-use crate::simulate::datagrams::Datagram;
-use crate::simulate::frames::{FramePort, Transmission};
+use super::{Book, Ledger, Line, Run, Teller, User, Whose};
+use crate::simulate::frames::Transmission;
 use crate::simulate::tally::Window;
 
 /// What is to be booked.
@@ -170,15 +169,15 @@ impl Ledger {
     pub(super) fn transmits_later(
         &mut self,
         slot: u16,
-        (id, datagram): (u32, &Datagram),
+        (id, whose): (u32, Whose),
         packet: u32,
         sent: &Transmission,
-        from: &FramePort,
+        from: &impl Teller,
     ) {
-        let port = from.port as usize;
+        let port = from.number();
         let shows = self
-            .is_attributed(port, datagram)
-            .then(|| (self.book_of(datagram, slot), self.packet_stamps.of_packet(packet)));
+            .is_attributed(port, whose)
+            .then(|| (self.book_of(whose, slot), self.packet_stamps.of_packet(packet)));
         self.put_later(id, (slot, 1), sent, (sent.end, from), shows.is_some());
         if let (Some(later), Some(shows)) = (&mut self.later, shows) {
             later.lines[port].shown.push_back(shows);
@@ -192,7 +191,7 @@ impl Ledger {
         datagram: u32,
         count: u32,
         first: &Transmission,
-        (end, from): (u64, &FramePort),
+        (end, from): (u64, &impl Teller),
     ) {
         self.put_later(datagram, (0, count), first, (end, from), false);
     }
@@ -203,20 +202,21 @@ impl Ledger {
         datagram: u32,
         (slot, count): (u16, u32),
         sent: &Transmission,
-        (end, from): (u64, &FramePort),
+        (end, from): (u64, &impl Teller),
         shows: bool,
     ) {
         let Some(later) = &mut self.later else { return };
         later.hold(datagram, count);
         later.frames += count as usize;
-        later.lines[from.port as usize].frames.push_back(SentFrame {
+        let told = from.told();
+        later.lines[from.number()].frames.push_back(SentFrame {
             sent: *sent,
             count,
             end,
             datagram,
             slot,
-            idle: from.told.idle,
-            rounding: from.told.rounding,
+            idle: told.idle,
+            rounding: told.rounding,
             end_rounding: from.doing(end).rounding,
             shows,
         });
@@ -228,11 +228,11 @@ impl Ledger {
         port: usize,
         (counter, hop): (usize, u16),
         cells: Cells,
-        datagram: Option<(u32, &Datagram)>,
+        datagram: Option<(u32, Whose)>,
     ) {
-        let attributed = datagram.filter(|(_, datagram)| self.is_attributed(port, datagram));
+        let attributed = datagram.filter(|(_, whose)| self.is_attributed(port, *whose));
         let stamp = || cells.ends_frame().then(|| self.stamps[cells.frame as usize]);
-        let shows = attributed.map(|(_, datagram)| (self.book_of(datagram, hop), stamp()));
+        let shows = attributed.map(|(_, whose)| (self.book_of(whose, hop), stamp()));
         let datagram = datagram.map(|(id, _)| id);
         let Some(later) = &mut self.later else { return };
         datagram.into_iter().for_each(|datagram| later.hold(datagram, 1));
@@ -240,8 +240,8 @@ impl Ledger {
     }
 
     /// Whether what is sent of a datagram shows whose the idle time of the line was.
-    fn is_attributed(&self, port: usize, datagram: &Datagram) -> bool {
-        self.lines[port].user == User::Shared && datagram.counted
+    fn is_attributed(&self, port: usize, whose: Whose) -> bool {
+        self.lines[port].user == User::Shared && whose.counted
     }
 
     /// Book a frame whose end has come, or a train that lies in the window, or before it, as a whole.

@@ -12,10 +12,10 @@ mod later;
 mod load;
 mod open;
 mod parted;
-mod passed;
 mod stamps;
 #[cfg(test)]
 mod tests;
+mod told;
 mod trains;
 mod waits;
 
@@ -25,17 +25,17 @@ use engpass_cells::{Cells, Doing, FrameId};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::layers::{Change, Layer, Layers, Sum, Wire};
 
-use super::datagrams::Datagram;
 use super::tally::Window;
 pub use accounts::Accounts;
 use attribute::Reasons;
 pub use close::BookSeen;
 pub(super) use later::{Arrivals, Later};
 pub(super) use load::{Cargo, Load};
-pub(super) use open::Opening;
+pub(super) use open::{Lane, LaneLine, Opening};
 use parted::Parted;
 pub(in crate::simulate) use parted::{Piece, Trail};
 use stamps::{NO_STAMP, Stamps};
+pub(super) use told::{Teller, Whose};
 pub(in crate::simulate) use waits::Sums;
 pub(super) use waits::Wait;
 use waits::Waits;
@@ -324,17 +324,17 @@ impl Ledger {
         &mut self,
         port: usize,
         hop: u16,
-        (id, datagram): (u32, &Datagram),
+        (id, whose): (u32, Whose),
         cells: &Cells,
         count: u64,
     ) {
         self.carried[id as usize * self.stride + usize::from(hop)] += count as u32;
-        if self.lines[port].user == User::Shared && datagram.counted {
+        if self.lines[port].user == User::Shared && whose.counted {
             // A line knows ahead of the clock what it will send: what leaves after the end says nothing.
             let inside = cells.last <= self.window.end;
             let left = if inside { cells.count } else { self.window.with_warmup().count(cells, 0) };
             let stamp = (inside && cells.ends_frame()).then(|| self.stamps[cells.frame as usize]);
-            self.cells_left(port, self.book_of(datagram, hop), left, stamp.as_ref());
+            self.cells_left(port, self.book_of(whose, hop), left, stamp.as_ref());
         }
     }
 

@@ -1,67 +1,74 @@
 //! Books before anything is written in them.
 
 use std::collections::BTreeMap;
-use std::iter::successors;
 
 use engpass_model::source::Traffic;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
-use engpass_model::wire::icmp;
 use engpass_model::wire::ip::UDP_HEADER_BYTES;
 use engpass_model::wire::layers::{Change, Layer, Wire};
+use engpass_testbed::Topology;
 use engpass_testbed::topology::LinkEnds;
-use engpass_testbed::{Testbed, Topology};
 
 use super::waits::{Wait, Waits};
 use super::{
     Book, Cargo, Datagrams, Edge, Entry, Freight, HeldBack, Ledger, Line, Load, NO_SENDER, NO_STAMP, Parted,
     Run, Stamps, User, booked,
 };
-use crate::simulate::fabric::Vc;
-use crate::simulate::frames::{Frames, WayLine};
-use crate::simulate::host::Process;
-use crate::simulate::outside::Sender;
 use crate::simulate::tally::Window;
-use crate::simulate::tcp::Endpoint;
 
 /// What the books must know of a network that is put together.
 pub(in crate::simulate) struct Opening<'a> {
-    pub(in crate::simulate) testbed: &'a Testbed,
     pub(in crate::simulate) topology: &'a Topology,
     pub(in crate::simulate) window: Window,
-    pub(in crate::simulate) vcs: &'a [Vc],
-    pub(in crate::simulate) frames: &'a Frames,
-    pub(in crate::simulate) processes: &'a [Process],
-    pub(in crate::simulate) endpoints: &'a [Endpoint],
-    pub(in crate::simulate) outside: &'a [Sender],
+    /// Numbers of processes, of endpoints, and of senders outside.
+    pub(in crate::simulate) processes: usize,
+    pub(in crate::simulate) endpoints: usize,
+    pub(in crate::simulate) outside: usize,
+    /// Number of the lanes that are flows': the first ones.
+    pub(in crate::simulate) flows: usize,
+    /// Most lines of a lane.
+    pub(in crate::simulate) stride: usize,
+    /// The lanes of each tree.
+    pub(in crate::simulate) trees: Vec<Vec<usize>>,
+    /// By line: data of some flow could go this way, if nodes chose so.
+    pub(in crate::simulate) spared: &'a [bool],
+    /// Lists of the lines behind places of ways that part.
+    pub(in crate::simulate) trails: &'a [Box<[u16]>],
 }
 
 /// What a lane of books is for.
-struct Lane<'a> {
-    flow: usize,
-    against: bool,
+pub(in crate::simulate) struct Lane<'a> {
+    pub(in crate::simulate) flow: usize,
+    pub(in crate::simulate) against: bool,
     /// What it sends, if that is its own.
-    traffic: Option<&'a Traffic>,
+    pub(in crate::simulate) traffic: Option<&'a Traffic>,
     /// The process or endpoint that sends its data.
-    sender: Option<usize>,
-    /// The route of its packets, where they are carried in frames, and the MTU for which their sender has cut them.
-    route: u32,
-    /// Those of the branches before it, of a branch of a tree.
-    before: Vec<u32>,
-    mtu: u64,
+    pub(in crate::simulate) sender: Option<usize>,
+    /// The MTU for which the sender has cut its packets.
+    pub(in crate::simulate) mtu: u64,
+    pub(in crate::simulate) lines: Vec<LaneLine>,
+}
+
+/// A line of a lane.
+pub(in crate::simulate) struct LaneLine {
+    /// Number of its transmitter.
+    pub(in crate::simulate) number: usize,
+    pub(in crate::simulate) wire: Wire,
+    /// What happens to packets on the way to it.
+    pub(in crate::simulate) changes: Vec<Change>,
+    pub(in crate::simulate) held_back: HeldBack,
 }
 
 impl Ledger {
-    /// Books for every flow on every line that it crosses.
-    pub(in crate::simulate) fn open(opening: &Opening<'_>) -> Self {
-        let (topology, window) = (opening.topology, opening.window);
-        let (processes, endpoints) = (opening.processes.len(), opening.endpoints.len());
-        let inside = processes + endpoints;
-        let senders = processes + endpoints / 2 + opening.outside.len();
-        // Connections have lanes of their own.
-        let has_own = |traffic: &Traffic| !matches!(traffic, Traffic::TcpStream(_));
-        let flows = opening.testbed.traffic.values().rposition(has_own).map_or(0, |last| last + 1);
-        let hops = opening.vcs.iter().map(|vc| vc.hops.len());
+    /// Books for every lane on every line that it crosses. Those of flows come first; behind them each connection has two, and so has everything else, the
+    /// second of which may be nobody's.
+    pub(in crate::simulate) fn open<'l>(
+        opening: Opening<'_>,
+        lanes: impl Iterator<Item = Option<Lane<'l>>>,
+    ) -> Self {
+        let Opening { topology, window, processes, endpoints, flows, stride, .. } = opening;
+        let senders = processes + endpoints / 2 + opening.outside;
         let mut ledger = Self {
             on: true,
             window,
@@ -70,7 +77,7 @@ impl Ledger {
             entries: Vec::new(),
             first: Vec::new(),
             flows: flows as u32,
-            stride: hops.max().unwrap_or(0).max(opening.frames.most_lines()),
+            stride,
             carried: Vec::new(),
             runs: Vec::new(),
             alike: Vec::new(),
@@ -94,144 +101,32 @@ impl Ledger {
             ledger.lines.push(Line::new(&topology.links[port / 2], port % 2, window));
         }
         ledger.first.reserve_exact(flows + endpoints + 1);
-        for (flow, traffic) in opening.testbed.traffic.values().enumerate().take(flows) {
-            let own = has_own(traffic);
-            let process = opening.processes.binary_search_by_key(&flow, |process| process.flow);
-            let outside = opening.outside.binary_search_by_key(&flow, |sender| sender.flow);
-            let sender = process.or(outside.map(|place| inside + place)).ok();
-            let route = opening.frames.route_of(flow, 0, false);
-            let mtu = topology.flows[flow].mtu;
-            let lane =
-                Lane { flow, against: false, traffic: Some(traffic), sender, route, before: Vec::new(), mtu };
-            ledger.add_lane(opening, own.then_some(lane));
-        }
-        for (pair, ends) in opening.endpoints.chunks(2).enumerate() {
-            let flow = ends[0].flow as usize;
-            let traffic = &opening.testbed.traffic[flow];
-            let sender = opening.processes.len() + 2 * pair;
-            let (route, mtu) = (ends[0].route(), topology.flows[flow].mtu);
-            let lane = Lane {
-                flow,
-                against: false,
-                traffic: Some(traffic),
-                sender: Some(sender),
-                route,
-                before: Vec::new(),
-                mtu,
-            };
-            let back = Lane {
-                flow,
-                against: true,
-                traffic: None,
-                sender: None,
-                route: ends[1].route(),
-                before: Vec::new(),
-                mtu,
-            };
-            ledger.add_lane(opening, Some(lane));
-            ledger.add_lane(opening, Some(back));
-        }
-        let messages = &opening.frames.icmp.ways;
-        for way in messages {
-            let (flow, route, mtu) = (way.flow as usize, way.route, icmp::LONGEST);
-            let lane =
-                Lane { flow, against: true, traffic: None, sender: None, route, before: Vec::new(), mtu };
-            ledger.add_lane(opening, Some(lane));
-            // Connections have two lanes.
-            ledger.add_lane(opening, None);
-        }
-        // The lanes of each tree, and the branches so far.
-        let (mut trees, mut number) = (Vec::new(), 0);
-        for (flow, path) in topology.flows.iter().enumerate() {
-            let routes = &opening.frames.branches[number..][..path.branches.len()];
-            number += path.branches.len();
-            let mut lanes = vec![flow];
-            for (branch, route) in path.branches.iter().zip(routes) {
-                // The first branch has the books of its flow.
-                let lane = branch.of.map(|_| {
-                    let traffic = Some(&opening.testbed.traffic[flow]);
-                    let sender = opening.processes.binary_search_by_key(&flow, |process| process.flow).ok();
-                    let mut before: Vec<u32> = successors(branch.of, |place| path.branches[*place].of)
-                        .map(|place| routes[place])
-                        .collect();
-                    before.reverse();
-                    Lane { flow, against: false, traffic, sender, route: *route, before, mtu: path.mtu }
-                });
-                lanes.push(ledger.first.len());
-                ledger.add_lane(opening, lane);
-                ledger.add_lane(opening, None);
-            }
-            if lanes.len() > 1 {
-                trees.push(lanes);
+        for lane in lanes {
+            ledger.first.push(ledger.books.len() as u32);
+            for line in lane.iter().flat_map(|lane| &lane.lines) {
+                ledger.add_book(lane.as_ref().expect("the line is its own"), line);
             }
         }
+        let lanes = ledger.first.len();
         ledger.books.shrink_to_fit();
         ledger.first.push(ledger.books.len() as u32);
-        ledger.find_users(topology, trees);
-        let spared = ledger.lines.iter_mut().zip(&opening.frames.spared);
+        ledger.find_users(topology, opening.trees);
+        let spared = ledger.lines.iter_mut().zip(opening.spared);
         for (line, _) in spared.filter(|(_, spared)| **spared) {
             line.user = if line.user == User::Nobody { User::Elsewhere } else { line.user };
         }
-        ledger.list_trails(&opening.frames.trails);
+        ledger.list_trails(opening.trails);
         let none = Load { cargo: Cargo::Control, header: 0, bytes: 0 };
-        ledger.runs = vec![Run::of(none); ledger.first.len() - 1];
-        ledger.earlier = vec![Run::of(none); endpoints / 2 + messages.len() + number];
+        ledger.runs = vec![Run::of(none); lanes];
+        ledger.earlier = vec![Run::of(none); (lanes - flows) / 2];
         ledger
     }
 
-    /// The books of a lane, which has none if it is nobody's.
-    fn add_lane(&mut self, opening: &Opening<'_>, lane: Option<Lane<'_>>) {
-        self.first.push(self.books.len() as u32);
-        let Some(lane) = lane else { return };
-        let flow = &opening.topology.flows[lane.flow];
-        let lines = match flow.circuit {
-            Some(circuit) => {
-                let vc = 2 * circuit as u32 + u32::from(flow.forward == lane.against);
-                let line = |number: &usize| WayLine {
-                    number: *number,
-                    vc: Some(vc),
-                    changes: Vec::new(),
-                    avoidable: false,
-                };
-                opening.vcs[vc as usize].hops.iter().map(line).collect()
-            }
-            None => opening.frames.lines_of(&lane.before, lane.route, lane.mtu),
-        };
-        for WayLine { number, vc, changes, avoidable } in lines {
-            let circuit = vc.map(|vc| &opening.topology.circuits[vc as usize / 2]);
-            let encapsulation = circuit.map(|circuit| circuit.encapsulation).unwrap_or_default();
-            let wire = opening.topology.links[number / 2].wire(number % 2, encapsulation);
-            let shaped = vc.is_some_and(|vc| self.is_shaped(&opening.vcs[vc as usize], number));
-            let held_back = match (avoidable, shaped) {
-                (true, _) => HeldBack::OtherWay,
-                (false, true) => HeldBack::Shaper,
-                (false, false) => HeldBack::Upstream,
-            };
-            self.add_book(&lane, number, wire, (lane.mtu, &changes), held_back);
-        }
-    }
-
-    /// Whether a circuit is shaped below the line of this port.
-    fn is_shaped(&self, vc: &Vc, port: usize) -> bool {
-        let slower = |line: &Line| {
-            let (num, den) = vc.shaper.pace().ratio();
-            u128::from(num) * u128::from(line.ticks_per_ps) > u128::from(line.ticks) * u128::from(den)
-        };
-        // A NIC that sends at the pace of its own line has no shaper, however fast the next lines are.
-        let shapes = vc.hops.first().is_some_and(|&port| slower(&self.lines[port]));
-        vc.adapting.is_some() || (shapes && slower(&self.lines[port]))
-    }
-
-    /// The book of a lane on one line, before which its sender has cut its packets for its MTU, and these changes have happened to them.
-    fn add_book(
-        &mut self,
-        lane: &Lane<'_>,
-        port: usize,
-        wire: Wire,
-        before: (u64, &[Change]),
-        held_back: HeldBack,
-    ) {
-        let changes = || [Change::Cut(before.0)].into_iter().chain(before.1.iter().copied());
+    /// The book of a lane on one line.
+    fn add_book(&mut self, lane: &Lane<'_>, on: &LaneLine) {
+        let LaneLine { number: port, wire, ref changes, held_back } = *on;
+        let before = changes;
+        let changes = || [Change::Cut(lane.mtu)].into_iter().chain(before.iter().copied());
         // Most lines come after one like them.
         let alike = |known: &Entry| known.wire == wire && known.changes.iter().copied().eq(changes());
         let known = self.entries.iter().rev().take(2 * self.stride).position(alike);

@@ -1,19 +1,6 @@
 //! Books of trains: datagrams alike, of one packet each, that share what is written down of the lines that carry them.
 
-use super::{Book, Cargo, Fate, Ledger, Load, User, book_all, booked};
-use crate::simulate::datagrams::Datagram;
-use crate::simulate::fabric::Fabric;
-
-impl Fabric {
-    /// As [`Self::settle_books`], for each of the datagrams of a train.
-    pub(in crate::simulate) fn settle_train(&mut self, datagram: u32, open: bool) {
-        let Datagram { flow, counted, header, bytes, fragments, arrived, .. } = self.datagrams[datagram];
-        let cargo = if counted { Cargo::Segment } else { Cargo::Control };
-        let load = Load { cargo, header, bytes };
-        let arrived = if open { arrived } else { fragments };
-        self.ledger.settle_train(flow, load, datagram, fragments.into(), arrived.into());
-    }
-}
+use super::{Book, Fate, Ledger, Load, User, book_all, booked};
 
 impl Ledger {
     /// Whether several senders use the line of a port.
@@ -23,7 +10,14 @@ impl Ledger {
 
     /// The fate of datagrams of one packet each is known that share what is written down of each line: of so many packets, so many have arrived; those
     /// that have left a line are the first of them, and those that it has carried in the window the last of these.
-    fn settle_train(&mut self, flow: u32, load: Load, datagram: u32, packets: u32, arrived: u32) {
+    pub(in crate::simulate) fn settle_train(
+        &mut self,
+        flow: u32,
+        load: Load,
+        datagram: u32,
+        packets: u32,
+        arrived: u32,
+    ) {
         if !self.on {
             return;
         }

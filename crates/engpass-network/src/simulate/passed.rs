@@ -2,20 +2,22 @@
 
 use engpass_cells::{Cells, Channel, FrameId, Inputs, Loss, Outlet, Rule};
 
-use super::Ledger;
-use crate::simulate::Network;
-use crate::simulate::advance::Queue;
+use super::Network;
+use super::advance::Queue;
+use super::ledger::Ledger;
+use super::tally::Window;
 
 /// Writes the books of one generator's first line.
 struct Alone<'a> {
     ledger: &'a mut Ledger,
+    window: Window,
     port: usize,
     flow: usize,
 }
 
 impl Outlet for Alone<'_> {
     fn sent(&mut self, cells: Cells) {
-        let count = self.ledger.window.count(&cells, 0);
+        let count = self.window.count(&cells, 0);
         let begun = self.ledger.begun(self.port, &cells, count);
         self.ledger.generated(self.flow, 0, begun);
     }
@@ -41,7 +43,7 @@ impl Outlet for Alone<'_> {
 
 impl Network {
     /// Send what was not sent over the lines that were passed over, for the books: whole trains at once.
-    pub(in crate::simulate) fn run_passed_lines(&mut self) {
+    pub(super) fn run_passed_lines(&mut self) {
         let mut rules = vec![Rule::default(); self.fabric.vcs.len()];
         let window = self.fabric.window;
         for source in &self.sources {
@@ -61,7 +63,7 @@ impl Network {
             let Queue::Fifo(line) = &mut self.ports[port].queue else { continue };
             let mut channels = [Channel::generated(source.generator.clone())];
             for until in [window.from, Some(window.end)].into_iter().flatten() {
-                let mut alone = Alone { ledger, port, flow: source.flow };
+                let mut alone = Alone { ledger, window, port, flow: source.flow };
                 line.advance(until, Inputs::new(&mut channels), &mut rules, &mut alone);
                 if until == window.end {
                     ledger.closes(port, line.doing(until));

@@ -1,0 +1,66 @@
+//! What lines have sent ahead of the clock is booked when its time has come, and datagrams end that were held for it.
+
+use super::fabric::Fabric;
+use super::ledger::Arrivals;
+use super::tally::Place;
+
+impl Fabric {
+    /// Book what has ended at or before `until`.
+    pub(super) fn write_all(&mut self, until: u64) {
+        for port in 0..self.ledger.lines() {
+            self.write_frames(port, until);
+            self.write_cells(port, until);
+            self.write_arrivals(port, until);
+        }
+    }
+
+    /// Book frames that have ended at or before `until`, where there may be many of them.
+    #[inline]
+    pub(super) fn write_many(&mut self, until: u64) {
+        if !self.ledger.has_many() {
+            return;
+        }
+        for port in 0..self.ledger.lines() {
+            self.write_frames(port, until);
+        }
+        self.ledger.look_again();
+    }
+
+    /// Book frames of a line that have ended at or before `until`.
+    pub(super) fn write_frames(&mut self, port: usize, until: u64) {
+        while let Some((datagram, entries)) = self.ledger.write_frame(port, until) {
+            self.release_later(datagram, entries);
+        }
+    }
+
+    /// Book cells that a line has sent at or before `until`.
+    pub(super) fn write_cells(&mut self, port: usize, until: u64) {
+        while let Some(due) = self.ledger.next_cells(port, until) {
+            let (counter, cells) = due.cells();
+            let counted = self.count_sent(port, counter, cells);
+            self.ledger.write_cells(port, &due, counted);
+            if let Some(datagram) = due.releases() {
+                self.release_later(datagram, 1);
+            }
+        }
+    }
+
+    /// Count a generator's cells that have arrived at or before `until`.
+    fn write_arrivals(&mut self, port: usize, until: u64) {
+        while let Some(Arrivals { cells, flow, bad, cut }) = self.ledger.next_arrivals(port, until) {
+            if let Some((frame, count)) = cut {
+                self.lose_frame(frame, Place::Reassembly(None), cells.nth(0));
+                self.settle(frame, count);
+            }
+            self.receive_generated(flow, cells, 0, bad);
+        }
+    }
+
+    /// So many entries of the datagram are booked.
+    fn release_later(&mut self, datagram: u32, entries: u32) {
+        let Some(later) = &mut self.ledger.later else { return };
+        if later.release(datagram, entries) && self.datagrams[datagram].holds == 0 {
+            self.end_datagram(datagram);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What the books must know of the network: a lane for each flow, then two for each connection, for each router that tells senders, and for each branch of
+//! a tree.
+
+use std::iter::successors;
+
+use engpass_model::source::Traffic;
+use engpass_model::wire::icmp;
+use engpass_testbed::topology::FlowPath;
+
+use super::Builder;
+use crate::simulate::fabric::Vc;
+use crate::simulate::frames::{Frames, WayLine};
+use crate::simulate::host::Process;
+use crate::simulate::ledger::{HeldBack, Lane, LaneLine, Ledger, Opening};
+use crate::simulate::outside::Sender;
+use crate::simulate::tcp::Endpoint;
+
+/// Where the packets of a lane go, and who sends them.
+struct Sent<'a> {
+    flow: usize,
+    against: bool,
+    traffic: Option<&'a Traffic>,
+    sender: Option<usize>,
+    /// The route of its packets, where they are carried in frames; and of a branch those of the branches before it.
+    route: u32,
+    before: Vec<u32>,
+    mtu: u64,
+}
+
+impl<'a> Builder<'a> {
+    /// The books of the network before anything is written in them.
+    pub(super) fn books(
+        &self,
+        frames: &Frames,
+        processes: &[Process],
+        endpoints: &[Endpoint],
+        outside: &[Sender],
+    ) -> Ledger {
+        // Connections have lanes of their own.
+        let has_own = |traffic: &Traffic| !matches!(traffic, Traffic::TcpStream(_));
+        let traffics = || self.testbed.traffic.values().enumerate();
+        let flows = self.testbed.traffic.values().rposition(has_own).map_or(0, |last| last + 1);
+        let hops = self.vcs.iter().map(|vc| vc.hops.len());
+        let inside = processes.len() + endpoints.len();
+        let process = |flow: usize| processes.binary_search_by_key(&flow, |process| process.flow).ok();
+        let own = traffics().take(flows).map(|(flow, traffic)| {
+            has_own(traffic).then(|| {
+                let outside = outside.binary_search_by_key(&flow, |sender| sender.flow).ok();
+                let sender = process(flow).or(outside.map(|place| inside + place));
+                let route = frames.route_of(flow, 0, false);
+                self.lane(frames, self.sent(flow, Some(traffic), sender, route))
+            })
+        });
+        let connections = endpoints.chunks(2).enumerate().flat_map(|(pair, ends)| {
+            let flow = ends[0].flow as usize;
+            let sender = Some(processes.len() + 2 * pair);
+            let there = self.sent(flow, Some(&self.testbed.traffic[flow]), sender, ends[0].route());
+            let back = Sent { against: true, ..self.sent(flow, None, None, ends[1].route()) };
+            [there, back].map(|sent| Some(self.lane(frames, sent)))
+        });
+        let messages = frames.icmp.ways.iter().flat_map(|way| {
+            let sent = self.sent(way.flow as usize, None, None, way.route);
+            [Some(self.lane(frames, Sent { against: true, mtu: icmp::LONGEST, ..sent })), None]
+        });
+        let branches = self.branches(frames).flat_map(|(flow, path, place, routes)| {
+            // The first branch has the books of its flow.
+            let lane = path.branches[place].of.map(|of| {
+                let mut before: Vec<u32> = successors(Some(of), |place| path.branches[*place].of)
+                    .map(|place| routes[place])
+                    .collect();
+                before.reverse();
+                let sent = self.sent(flow, Some(&self.testbed.traffic[flow]), process(flow), routes[place]);
+                self.lane(frames, Sent { before, ..sent })
+            });
+            [lane, None]
+        });
+        let first_branch = flows + endpoints.len() + 2 * frames.icmp.ways.len();
+        let mut trees: Vec<Vec<usize>> = Vec::new();
+        for (number, (flow, _, place, _)) in self.branches(frames).enumerate() {
+            if place == 0 {
+                trees.push(vec![flow]);
+            }
+            trees.last_mut().expect("a tree has a first branch").push(first_branch + 2 * number);
+        }
+        let opening = Opening {
+            topology: self.topology,
+            window: self.window,
+            processes: processes.len(),
+            endpoints: endpoints.len(),
+            outside: outside.len(),
+            flows,
+            stride: hops.max().unwrap_or(0).max(frames.most_lines()),
+            trees,
+            spared: &frames.spared,
+            trails: &frames.trails,
+        };
+        Ledger::open(opening, own.chain(connections).chain(messages).chain(branches))
+    }
+
+    /// All branches of trees: the flow and its path, the place in the tree, and the routes of that.
+    fn branches<'f>(
+        &'f self,
+        frames: &'f Frames,
+    ) -> impl Iterator<Item = (usize, &'f FlowPath, usize, &'f [u32])> {
+        let mut begun = 0;
+        self.topology.flows.iter().enumerate().flat_map(move |(flow, path)| {
+            let routes = &frames.branches[begun..][..path.branches.len()];
+            begun += routes.len();
+            (0..routes.len()).map(move |place| (flow, path, place, routes))
+        })
+    }
+
+    /// What goes in the direction of a flow's data, cut for the MTU of its first leg.
+    fn sent(&self, flow: usize, traffic: Option<&'a Traffic>, sender: Option<usize>, route: u32) -> Sent<'a> {
+        let mtu = self.topology.flows[flow].mtu;
+        Sent { flow, against: false, traffic, sender, route, before: Vec::new(), mtu }
+    }
+
+    /// A lane with its lines.
+    fn lane(&self, frames: &Frames, sent: Sent<'a>) -> Lane<'a> {
+        let Sent { flow, against, traffic, sender, route, before, mtu } = sent;
+        let path = &self.topology.flows[flow];
+        let lines = match path.circuit {
+            Some(circuit) => {
+                let vc = 2 * circuit as u32 + u32::from(path.forward == against);
+                let line = |number: &usize| WayLine {
+                    number: *number,
+                    vc: Some(vc),
+                    changes: Vec::new(),
+                    avoidable: false,
+                };
+                self.vcs[vc as usize].hops.iter().map(line).collect()
+            }
+            None => frames.lines_of(&before, route, mtu),
+        };
+        let lines = lines.into_iter().map(|line| self.line(line)).collect();
+        Lane { flow, against, traffic, sender, mtu, lines }
+    }
+
+    fn line(&self, WayLine { number, vc, changes, avoidable }: WayLine) -> LaneLine {
+        let circuit = vc.map(|vc| &self.topology.circuits[vc as usize / 2]);
+        let encapsulation = circuit.map(|circuit| circuit.encapsulation).unwrap_or_default();
+        let wire = self.topology.links[number / 2].wire(number % 2, encapsulation);
+        let shaped = vc.is_some_and(|vc| self.is_shaped(&self.vcs[vc as usize], number));
+        let held_back = match (avoidable, shaped) {
+            (true, _) => HeldBack::OtherWay,
+            (false, true) => HeldBack::Shaper,
+            (false, false) => HeldBack::Upstream,
+        };
+        LaneLine { number, wire, changes, held_back }
+    }
+
+    /// Whether a circuit is shaped below the line of this port.
+    fn is_shaped(&self, vc: &Vc, port: usize) -> bool {
+        let slower = |port: usize| {
+            let ((num, den), (slot, per_ps)) = (vc.shaper.pace().ratio(), self.slots[port].ratio());
+            u128::from(num) * u128::from(per_ps) > u128::from(slot) * u128::from(den)
+        };
+        // A NIC that sends at the pace of its own line has no shaper, however fast the next lines are.
+        let shapes = vc.hops.first().is_some_and(|&first| slower(first));
+        vc.adapting.is_some() || (shapes && slower(port))
+    }
+}

@@ -1,0 +1,27 @@
+//! What the books ask of lines and of datagrams: they know neither.
+
+use engpass_cells::Doing;
+
+use crate::simulate::frames::Told;
+
+/// A line that carries frames.
+pub(in crate::simulate) trait Teller {
+    /// The number of its transmitter.
+    fn number(&self) -> usize;
+    /// What it has done so far.
+    fn told(&self) -> Told;
+    /// What it does at an instant, when all that began before has been told; a transmission that goes on tells itself.
+    fn doing(&self, at: u64) -> Doing;
+    /// Bytes that a packet of `ip` bytes takes of it.
+    fn line_bytes(&self, ip: u32) -> u64;
+}
+
+/// Whose a datagram is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::simulate) struct Whose {
+    pub(in crate::simulate) flow: u32,
+    /// Its destination, if that is no socket of its flow.
+    pub(in crate::simulate) to: Option<u32>,
+    /// It carries data of its sender.
+    pub(in crate::simulate) counted: bool,
+}
