@@ -8,29 +8,98 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
-    from engpass.types.outcome import FlowOutcome, Outcome, Receiver
+    from engpass.types.outcome import Drop, FlowOutcome, Outcome, Path, Place
 
 
 def rows(outcome: Outcome) -> Iterator[tuple[str, FlowOutcome]]:
     """All flows of an outcome by name, each with its receivers behind it where it has several.
 
-    A receiver is named `FLOW to HOST`, and has the figures of its flow but for those of its own.
+    A receiver is named as by `name`, and has the figures, bounds and path of its own.
     """
-    for name, flow in outcome.flows.items():
-        yield name, flow
-        if len(flow.receivers) > 1:
-            for host, receiver in flow.receivers.items():
-                yield f"{name} to {host}", _as_flow(flow, receiver)
+    for flow, found in outcome.flows.items():
+        yield flow, found
+        for host in several(found):
+            yield name(flow, host), _as_flow(found, host)
 
 
-def _as_flow(flow: FlowOutcome, receiver: Receiver) -> FlowOutcome:
+def several(flow: FlowOutcome) -> tuple[str, ...]:
+    """The receiving hosts of a flow if there are several, in the order of the file."""
+    return tuple(flow.receivers) if len(flow.receivers) > 1 else ()
+
+
+def each(flow: FlowOutcome) -> Iterator[tuple[str, FlowOutcome]]:
+    """The receivers of a flow by host, with the figures of each; where it has one, the flow with no host."""
+    hosts = several(flow)
+    yield from ((host, _as_flow(flow, host)) for host in hosts)
+    if not hosts:
+        yield "", flow
+
+
+def seen_by(outcome: Outcome, flow: str, host: str) -> Outcome:
+    """The outcome as one receiver of a group sees it; other receivers are flows behind all others.
+
+    `flow` has the figures and the path of the receiver `host`, and of its losses those that the receiver has:
+    its datagrams, but all cells and packets lost at the place. Without a host nothing but the rows is new.
+    """
+    # Flows keep their order, receivers stand behind them.
+    flows = dict(outcome.flows)
+    for row, found in rows(outcome):
+        flows.setdefault(row, found)
+    drops = outcome.drops
+    if host:
+        flows[flow] = flows.pop(name(flow, host))
+        group = outcome.flows[flow]
+        drops = [drop for drop in drops if drop.flow != flow] + _losses(outcome, group, host, flow)
+    return replace(outcome, flows=flows, drops=drops)
+
+
+def _losses(outcome: Outcome, group: FlowOutcome, host: str, flow: str) -> list[Drop]:
+    """What of the losses of a group one receiver has.
+
+    A place counts what it loses once for each receiver behind it. Behind a node there may be receivers whose
+    packets it does not lose: there the receiver has what it has not lost on lines.
+    """
+    own = group.paths[list(group.receivers).index(host)]
+    found = [drop for drop in outcome.drops if drop.flow == flow and _crosses(own, drop.place)]
+    lines: list[Drop] = []
+    nodes: list[Drop] = []
+    for drop in found:
+        behind = sum(_crosses(path, drop.place) for path in group.paths)
+        one = replace(drop, datagrams=drop.datagrams // behind)
+        (lines if drop.place.to is not None else nodes).append(one)
+    counted = group.receivers[host].datagrams
+    left = (counted.lost if counted is not None else 0) - sum(drop.datagrams for drop in lines)
+    if len(nodes) == 1:
+        nodes = [replace(nodes[0], datagrams=left)]
+    return [drop for drop in (*lines, *nodes) if drop.datagrams > 0]
+
+
+def _crosses(path: Path, place: Place) -> bool:
+    """Whether a path has the place of a loss: a transmitter, or a node."""
+    if place.to is None:
+        return any(place.node in (step.from_, step.to) for step in path.steps)
+    return any((step.link, step.from_, step.to) == (place.link, place.node, place.to) for step in path.steps)
+
+
+def name(flow: str, host: str) -> str:
+    """The name of a receiver in tables; no traffic of the file has it."""
+    return f"{flow} to {host}" if host else flow
+
+
+def _as_flow(flow: FlowOutcome, host: str) -> FlowOutcome:
+    receiver, place = flow.receivers[host], list(flow.receivers).index(host)
     return replace(
         flow,
+        # Outcomes of earlier versions have no path for each.
+        paths=flow.paths[place : place + 1] if len(flow.paths) == len(flow.receivers) else flow.paths,
         goodput_bit_per_s=receiver.goodput_bit_per_s,
         offered_bit_per_s=receiver.offered_bit_per_s,
         datagrams=receiver.datagrams,
         delay_s=receiver.delay_s,
         outage=receiver.outage,
         receivers={},
-        limit=None,
+        bottleneck=receiver.bottleneck,
+        next_bottleneck=receiver.next_bottleneck,
+        summary=receiver.summary,
+        limit=receiver.limit,
     )

@@ -171,6 +171,7 @@ def chosen(variant: str = "congested", message: str = "9 kB", **more: Any) -> Ch
         "outcomes": tuple(_renamed(outcome) for outcome in mine),
         "current": True,
         "selected_as_worst": False,
+        "receiver": "",
     }
     return Chosen(**{**values, **more})
 

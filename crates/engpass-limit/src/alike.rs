@@ -49,11 +49,14 @@ fn needs(resources: &Resources, demand: &Demand<'_>) -> Vec<u64> {
         u64::from(demand.generator),
         demand.weight.to_bits(),
         demand.payload_bits.to_bits(),
+        demand.group.map_or(0, |group| 1 + group as u64),
         demand.uses.len() as u64,
     ];
     for need in &demand.uses {
         all.extend(resource(need.resource));
-        all.push(need.amount.to_bits());
+        // What one receiver alone needs it needs for no matter which copy.
+        let copy = if resources.users[need.resource].len() > 1 { need.copy } else { 0 };
+        all.extend([need.amount.to_bits(), copy as u64]);
     }
     for limiter in &demand.limiters {
         all.extend([limiter.kind() as u64, limiter.resources.len() as u64]);

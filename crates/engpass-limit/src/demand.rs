@@ -37,9 +37,12 @@ pub(super) fn demands<'a>(
     for flow in 0..testbed.traffic.len() {
         for lane in lanes(testbed, topology, flow) {
             let is_group = matches!(testbed.traffic[flow], Traffic::Multicast(_));
-            let group = apart.map(|apart| apart.of[flow]).filter(|_| is_group);
-            let table = apart.map(|apart| apart.table(flow));
-            let demand = builder.demand(demands.len(), flow, lane, (group, table));
+            let mut demand = builder.new_demand(demands.len(), flow, lane);
+            if let Some(apart) = apart {
+                demand.group = Some(apart.of[flow]).filter(|_| is_group);
+                (demand.table, demand.copies) = (apart.table(flow), &apart.copies[flow]);
+            }
+            builder.fill(&mut demand);
             demands.push(demand);
         }
     }
@@ -69,23 +72,19 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn demand(
-        &mut self,
-        index: usize,
-        flow: usize,
-        lane: Lane,
-        (group, table): (Option<usize>, Option<&'a str>),
-    ) -> Demand<'a> {
+    /// A lane without needs.
+    fn new_demand(&self, index: usize, flow: usize, lane: Lane) -> Demand<'a> {
         let (name, traffic) = self.testbed.traffic.get_index(flow).expect("every flow is a traffic's");
         let path = &self.topology.flows[flow];
         let generator = matches!(traffic, Traffic::Cbr(_) | Traffic::OnOff(_));
-        let mut demand = Demand {
+        Demand {
             index,
             flow,
-            group,
+            group: None,
+            copies: &[],
             lane,
             name,
-            table: table.unwrap_or(name),
+            table: name,
             traffic,
             path,
             generator,
@@ -100,22 +99,26 @@ impl<'a> Builder<'a> {
             gates: Vec::new(),
             refused: Vec::new(),
             turns: BTreeMap::new(),
-        };
+        }
+    }
+
+    /// All that it needs.
+    fn fill(&mut self, demand: &mut Demand<'a>) {
+        let (traffic, path) = (demand.traffic, demand.path);
         match traffic {
-            Traffic::TcpStream(config) => self.segments(&mut demand, config),
+            Traffic::TcpStream(config) => self.segments(demand, config),
             Traffic::Cbr(_) => {
                 let cells = path.cells.map_or(0.0, |pace| demand.span.even(pace));
-                self.generator(&mut demand, Pace::per_second, cells)
+                self.generator(demand, Pace::per_second, cells)
             }
             Traffic::OnOff(config) => {
                 let times = [config.on.0, config.off.0];
                 let cells = path.cells.map_or(0.0, |pace| demand.span.bursts(pace, times, config.lengths));
-                self.generator(&mut demand, |pace| config.mean(pace), cells)
+                self.generator(demand, |pace| config.mean(pace), cells)
             }
-            _ if traffic.datagrams().is_some() => self.datagrams(&mut demand),
+            _ if traffic.datagrams().is_some() => self.datagrams(demand),
             _ => panic!("`unmodelled` refuses traffic that the model does not carry"),
         }
-        demand
     }
 
     fn datagrams(&mut self, demand: &mut Demand<'a>) {

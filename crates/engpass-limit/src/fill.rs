@@ -20,6 +20,8 @@ pub(super) struct Use {
     pub(super) resource: usize,
     /// How much, in the resource's unit; positive.
     pub(super) amount: f64,
+    /// Of a receiver of a group, for which copy of the packets: receivers behind the same copy need it once.
+    pub(super) copy: usize,
 }
 
 /// Who gets what. A competitor is a lane.
@@ -71,14 +73,9 @@ pub(super) fn allocate(
         let filled = fill(&left, &competitors);
         for (place, lane) in members.iter().enumerate() {
             rates[*lane] = filled[place];
-            let before = |other: usize| {
-                filled[other] > filled[place] || filled[other] == filled[place] && other < place
-            };
-            // What receivers of a group share carries as much as the one that gets most.
-            let leads = |need: &Use| !competitors[place].shares(need.resource, &competitors, before);
             let take = |need: &Use| {
-                let amount = if leads(need) { need.amount * filled[place] } else { 0.0 };
-                Use { amount, ..*need }
+                let takes = takes(place, need, &competitors, |other| Some(filled[other]));
+                Use { amount: if takes { need.amount * filled[place] } else { 0.0 }, ..*need }
             };
             taken[*lane] = needs[*lane].iter().map(take).collect();
         }
@@ -130,16 +127,20 @@ struct Competitor<'a> {
     needs: &'a [Use],
 }
 
-impl Competitor<'_> {
-    /// Whether another receiver of the same group needs a resource, too, of those among all that `counts` holds for.
-    fn shares(&self, resource: usize, all: &[Competitor<'_>], counts: impl Fn(usize) -> bool) -> bool {
-        let needs = |other: &Competitor<'_>| other.needs.iter().any(|need| need.resource == resource);
-        self.group.is_some()
-            && all
-                .iter()
-                .enumerate()
-                .any(|(place, other)| other.group == self.group && counts(place) && needs(other))
-    }
+/// Whether competitor `one` takes what it needs, and no other receiver that needs the same copy of its group does. A copy carries as much as the
+/// receiver behind it that gets most, so that one takes it, the first of equals. `rate` is `None` for who does not count.
+fn takes(one: usize, need: &Use, all: &[Competitor<'_>], rate: impl Fn(usize) -> Option<f64>) -> bool {
+    let Some(group) = all[one].group else { return true };
+    let own = rate(one);
+    let is_same = |other: &Use| (other.resource, other.copy) == (need.resource, need.copy);
+    let precedes = |other: usize| if other < one { rate(other) >= own } else { rate(other) > own };
+    !(0..all.len()).any(|other| {
+        all[other].group == Some(group)
+            && other != one
+            && rate(other).is_some()
+            && precedes(other)
+            && all[other].needs.iter().any(is_same)
+    })
 }
 
 /// Units per second of each competitor.
@@ -152,9 +153,10 @@ fn fill(capacities: &[f64], competitors: &[Competitor<'_>]) -> Vec<f64> {
     while !active.is_empty() {
         let mut load = vec![0.0; capacities.len()];
         for one in &active {
-            let earlier = |other: usize| other < *one && active.contains(&other);
+            // The rates of all that go on are equal.
+            let rate = |other: usize| active.contains(&other).then_some(level);
             for need in competitors[*one].needs {
-                if !competitors[*one].shares(need.resource, competitors, earlier) {
+                if takes(*one, need, competitors, rate) {
                     load[need.resource] += need.amount / competitors[*one].weight;
                 }
             }
@@ -169,13 +171,16 @@ fn fill(capacities: &[f64], competitors: &[Competitor<'_>]) -> Vec<f64> {
         });
         for one in stopped.iter().copied() {
             rates[one] = level / competitors[one].weight;
-            let goes_on = |other: usize| going.contains(&other) || other < one && stopped.contains(&other);
+            // Who goes on will get more.
+            let rate = |other: usize| match (going.contains(&other), stopped.contains(&other)) {
+                (true, _) => Some(f64::INFINITY),
+                (_, true) => Some(level),
+                _ => None,
+            };
             for need in competitors[one].needs {
-                // The last receiver of a group to stop takes what all of them share.
-                if competitors[one].shares(need.resource, competitors, goes_on) {
-                    continue;
+                if takes(one, need, competitors, rate) {
+                    left[need.resource] = (left[need.resource] - need.amount * rates[one]).max(0.0);
                 }
-                left[need.resource] = (left[need.resource] - need.amount * rates[one]).max(0.0);
             }
         }
         active = going;
@@ -187,11 +192,16 @@ fn fill(capacities: &[f64], competitors: &[Competitor<'_>]) -> Vec<f64> {
 mod tests {
     use super::*;
 
+    fn need(resource: usize, amount: f64) -> Use {
+        Use { resource, amount, copy: 0 }
+    }
+
     fn rates(capacities: &[f64], needs: &[&[(usize, f64)]]) -> Vec<f64> {
         let needs: Vec<Vec<Use>> = needs
             .iter()
             .map(|uses| {
-                uses.iter().map(|(resource, amount)| Use { resource: *resource, amount: *amount }).collect()
+                let need = |(resource, amount): &(usize, f64)| need(*resource, *amount);
+                uses.iter().map(need).collect()
             })
             .collect();
         let competitors: Vec<_> =
@@ -209,13 +219,23 @@ mod tests {
     #[test]
     fn receivers_of_a_group_take_what_they_share_once() {
         // A line for all, one for each receiver, and a flow of its own beside them on the first.
-        let needs = |own: usize| [Use { resource: 0, amount: 1.0 }, Use { resource: own, amount: 1.0 }];
-        let (slow, fast, other) = (needs(1), needs(2), [Use { resource: 0, amount: 1.0 }]);
+        let needs = |own: usize| [need(0, 1.0), need(own, 1.0)];
+        let (slow, fast, other) = (needs(1), needs(2), [need(0, 1.0)]);
         let one = |group, needs| Competitor { weight: 1.0, group, needs };
         let all = [one(Some(0), &slow[..]), one(Some(0), &fast[..]), one(None, &other[..])];
         assert_eq!(fill(&[10.0, 2.0, 4.0], &all), [2.0, 4.0, 6.0]);
         // Without an own line that is narrow both get half of what they share.
         assert_eq!(fill(&[10.0, 8.0, 9.0], &all), [5.0, 5.0, 5.0]);
+    }
+
+    #[test]
+    fn a_line_carries_each_copy_that_is_made_before_it() {
+        // Two receivers, each with a copy of its own on the line, and a flow beside them.
+        let copy = |copy| [Use { copy, ..need(0, 1.0) }];
+        let (first, second, other) = (copy(1), copy(2), [need(0, 1.0)]);
+        let one = |group, needs| Competitor { weight: 1.0, group, needs };
+        let all = [one(Some(0), &first[..]), one(Some(0), &second[..]), one(None, &other[..])];
+        assert_eq!(fill(&[9.0], &all), [3.0, 3.0, 3.0]);
     }
 
     #[test]

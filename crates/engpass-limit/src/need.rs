@@ -127,8 +127,10 @@ pub(super) struct Demand<'a> {
     pub(super) index: usize,
     /// Index of the flow.
     pub(super) flow: usize,
-    /// The group of which it is a receiver: what several receivers need they need once.
+    /// The group of which it is a receiver: what several receivers need for one copy they need once.
     pub(super) group: Option<usize>,
+    /// By links before it, the copy of its group's packets that crosses a link of its way.
+    pub(super) copies: &'a [usize],
     pub(super) lane: Lane,
     pub(super) name: &'a str,
     /// Name of the traffic in the file: of a receiver's that of its group.
@@ -167,14 +169,25 @@ impl Limiter {
 }
 
 impl Demand<'_> {
-    /// Adds a limiter over some resources, unless the flow needs none of them.
+    /// Adds a limiter over some resources at the ends, unless the flow needs none of them.
     pub(super) fn add(&mut self, bottleneck: Bottleneck, needs: &[(usize, f64)]) -> Option<&mut Limiter> {
+        self.add_at(None, bottleneck, needs)
+    }
+
+    fn add_at(
+        &mut self,
+        place: Option<Place>,
+        bottleneck: Bottleneck,
+        needs: &[(usize, f64)],
+    ) -> Option<&mut Limiter> {
         let needs: Vec<_> = needs.iter().filter(|(_, amount)| *amount > 0.0).copied().collect();
         // A need of zero limits nothing.
         if needs.is_empty() {
             return None;
         }
-        self.uses.extend(needs.iter().map(|(resource, amount)| Use { resource: *resource, amount: *amount }));
+        let copy = place.map_or(0, |place| self.copy(place));
+        let need = |(resource, amount): &(usize, f64)| Use { resource: *resource, amount: *amount, copy };
+        self.uses.extend(needs.iter().map(need));
         let resources = needs.iter().map(|(resource, _)| *resource).collect();
         let (at_most, in_the_long_run) = (None, f64::INFINITY);
         self.limiters.push(Limiter {
@@ -207,9 +220,16 @@ impl Demand<'_> {
         }
         let (most, ahead) = (self.span.rate(supply / need.least + need.ahead), self.span.rate(need.ahead));
         self.gates.extend(place.map(|place| Gate { place, most, ahead }));
-        let limiter = self.add(bottleneck, &[(resource, need.unit)])?;
+        let limiter = self.add_at(place, bottleneck, &[(resource, need.unit)])?;
         (limiter.at_most, limiter.ahead, limiter.place) = (Some(most), ahead, place);
         Some(limiter)
+    }
+
+    /// Which copy of its group's packets comes to a place of its way; 0 without a group.
+    pub(super) fn copy(&self, place: Place) -> usize {
+        // A router copies what has come to it: it has the packets of the link before.
+        let at_node = matches!(place.spot, Spot::Node(_));
+        self.copies.get(place.level - usize::from(at_node)).copied().unwrap_or(0)
     }
 
     /// Seconds that a unit occupies a resource if the flow has it alone.

@@ -48,8 +48,8 @@ pub struct FlowLimit {
     pub summary: String,
     /// From the line rate of the link that limits most to the goodput: the rate left after each step.
     pub stages: Vec<Stage>,
-    /// Of a multicast traffic what each receiver could get, by host, in the order of the file: the flow has the answer of the one that could get least.
-    pub receivers: Vec<(String, f64)>,
+    /// Of a multicast traffic the answer for each receiver, by host, in the order of the file: the flow has that of the one that could get least.
+    pub receivers: Vec<(String, FlowLimit)>,
     /// Everything that could limit the flow: links along its route, shaper, policer, token buckets, routers, hosts with their memories and buses, application, and
     /// for TCP the acknowledgements.
     pub candidates: Vec<Candidate>,
@@ -102,19 +102,11 @@ impl LimitOutcome {
 }
 
 fn flow(flow: FlowLimit) -> FlowOutcome {
-    let candidate =
-        |Candidate { bottleneck, goodput_bit_per_s, bound_bit_per_s }| engpass_outcome::Candidate {
-            bottleneck,
-            goodput_bit_per_s,
-            bound_bit_per_s: Some(bound_bit_per_s).filter(|rate| rate.is_finite()),
-        };
-    let bound = Bound {
-        bit_per_s: flow.bound_bit_per_s,
-        bottleneck: flow.bound_bottleneck,
-        summary: flow.bound_summary,
-    };
+    let receivers = flow.receivers.iter().map(|(host, one)| (host.clone(), receiver(one)));
     FlowOutcome {
         kind: flow.kind.to_owned(),
+        receivers: receivers.collect(),
+        limit: Some(Box::new(details(&flow))),
         paths: flow.paths,
         goodput_bit_per_s: flow.goodput_bit_per_s,
         offered_bit_per_s: flow.offered_bit_per_s,
@@ -123,19 +115,41 @@ fn flow(flow: FlowLimit) -> FlowOutcome {
         delay_s: None,
         tcp: None,
         outage: None,
-        receivers: flow.receivers.into_iter().map(|(host, rate)| (host, Receiver::of(rate, rate))).collect(),
         bottleneck: Some(flow.bottleneck),
         next_bottleneck: flow.next,
         summary: Some(flow.summary),
-        limit: Some(Box::new(engpass_outcome::FlowLimit {
-            bound: Some(bound),
-            window: flow.window,
-            idle_delay_s: flow.idle_delay_s,
-            ignored_events: flow.ignored_events,
-            stages: flow.stages,
-            candidates: flow.candidates.into_iter().map(candidate).collect(),
-        })),
         real: None,
+    }
+}
+
+fn receiver(one: &FlowLimit) -> Receiver {
+    Receiver {
+        bottleneck: Some(one.bottleneck.clone()),
+        next_bottleneck: one.next.clone(),
+        summary: Some(one.summary.clone()),
+        limit: Some(Box::new(details(one))),
+        ..Receiver::of(one.goodput_bit_per_s, one.offered_bit_per_s)
+    }
+}
+
+fn details(flow: &FlowLimit) -> engpass_outcome::FlowLimit {
+    let candidate = |one: &Candidate| engpass_outcome::Candidate {
+        bottleneck: one.bottleneck.clone(),
+        goodput_bit_per_s: one.goodput_bit_per_s,
+        bound_bit_per_s: Some(one.bound_bit_per_s).filter(|rate| rate.is_finite()),
+    };
+    let bound = Bound {
+        bit_per_s: flow.bound_bit_per_s,
+        bottleneck: flow.bound_bottleneck.clone(),
+        summary: flow.bound_summary.clone(),
+    };
+    engpass_outcome::FlowLimit {
+        bound: Some(bound),
+        window: flow.window.clone(),
+        idle_delay_s: flow.idle_delay_s,
+        ignored_events: flow.ignored_events.clone(),
+        stages: flow.stages.clone(),
+        candidates: flow.candidates.iter().map(candidate).collect(),
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Apart {
     pub(crate) topology: Topology,
     /// By traffic of it, the index of that in the file.
     pub(crate) of: Vec<usize>,
+    /// By traffic of it, and of a receiver by links before it, which copy of the packets crosses a link of its way.
+    pub(crate) copies: Vec<Vec<usize>>,
     /// The names of the file's.
     names: Vec<String>,
 }
@@ -26,12 +28,14 @@ impl Apart {
         if topology.flows.iter().all(|path| path.branches.is_empty()) {
             return None;
         }
-        let (mut traffics, mut flows, mut of) = (IndexMap::new(), Vec::new(), Vec::new());
+        let (mut traffics, mut flows) = (IndexMap::new(), Vec::new());
+        let (mut of, mut copies) = (Vec::new(), Vec::new());
         for (index, (path, (name, traffic))) in topology.flows.iter().zip(&testbed.traffic).enumerate() {
             let Traffic::Multicast(config) = traffic else {
                 traffics.insert(name.clone(), traffic.clone());
                 flows.push(path.clone());
                 of.push(index);
+                copies.push(Vec::new());
                 continue;
             };
             for host in &config.to {
@@ -40,14 +44,16 @@ impl Apart {
                 while testbed.traffic.contains_key(&name) {
                     name.push('*');
                 }
-                flows.push(FlowPath { name: name.clone(), ..to_one(topology, path, host) });
+                let (way, crossed) = to_one(topology, path, host);
+                flows.push(FlowPath { name: name.clone(), ..way });
+                copies.push(crossed);
                 traffics.insert(name, Traffic::Multicast(only));
                 of.push(index);
             }
         }
         let testbed = Testbed { traffic: traffics, ..testbed.clone() };
         let names = topology.flows.iter().map(|path| path.name.clone()).collect();
-        Some(Self { testbed, topology: Topology { flows, ..topology.clone() }, of, names })
+        Some(Self { testbed, topology: Topology { flows, ..topology.clone() }, of, copies, names })
     }
 
     /// The name in the file of a traffic.
@@ -66,23 +72,21 @@ impl Apart {
             let Traffic::Multicast(config) = traffic else {
                 return (name.clone(), all.into_iter().next().expect("a traffic has an answer"));
             };
-            let rates = all.iter().map(|limit| limit.goodput_bit_per_s);
-            let receivers = config.to.iter().cloned().zip(rates).collect();
             let least = |key: fn(&FlowLimit) -> f64| {
-                all.iter()
-                    .min_by(|one, other| key(one).total_cmp(&key(other)))
-                    .expect("a group has a receiver")
+                let least = all.iter().min_by(|one, other| key(one).total_cmp(&key(other)));
+                least.expect("a group has a receiver").clone()
             };
             let (limit, bound) = (least(|one| one.goodput_bit_per_s), least(|one| one.bound_bit_per_s));
             let limit = FlowLimit {
                 paths: topology.paths(testbed, index),
                 // The one that gets least gets no more than any of them.
                 bound_bit_per_s: bound.bound_bit_per_s,
-                bound_bottleneck: bound.bound_bottleneck.clone(),
-                bound_summary: bound.bound_summary.clone(),
+                bound_bottleneck: bound.bound_bottleneck,
+                bound_summary: bound.bound_summary,
+                // It is that of no receiver for sure: the one that gets least may be another one in a run.
                 idle_delay_s: all.iter().filter_map(|one| one.idle_delay_s).reduce(f64::min),
-                receivers,
-                ..limit.clone()
+                receivers: config.to.iter().cloned().zip(all).collect(),
+                ..limit
             };
             (name.clone(), limit)
         });
@@ -109,17 +113,27 @@ impl Apart {
     }
 }
 
-/// The way of the packets of a group to one of its receivers.
-fn to_one(topology: &Topology, path: &FlowPath, host: &str) -> FlowPath {
+/// The way of the packets of a group to one of its receivers, and by links before it which copy crosses a link: 1 and the place of its branch.
+fn to_one(topology: &Topology, path: &FlowPath, host: &str) -> (FlowPath, Vec<usize>) {
     let is_it = |leaf: &usize| topology.nodes[path.branches[*leaf].to] == host;
-    let Some(leaf) = path.leaves().find(is_it) else { return path.clone() };
+    let Some(leaf) = path.leaves().find(is_it) else {
+        assert!(path.branches.is_empty(), "a branch leads to each receiver");
+        return (path.clone(), Vec::new());
+    };
+    let branches = path.branches_to(leaf);
+    let links = |branch: &usize| {
+        let links = path.branches[*branch].legs.iter().map(|leg| topology.hops(*leg).len()).sum();
+        std::iter::repeat_n(1 + branch, links)
+    };
+    let copies = branches.iter().flat_map(links).collect();
     let legs = path.legs_to(leaf);
-    FlowPath {
+    let way = FlowPath {
         to: path.branches[leaf].to,
         route: legs.iter().flat_map(|leg| topology.hops(*leg)).collect(),
         path_mtu: legs.iter().map(|leg| topology.mtu(*leg)).min().expect("a way has a leg"),
         legs,
         branches: Box::default(),
         ..path.clone()
-    }
+    };
+    (way, copies)
 }

@@ -309,7 +309,10 @@ impl<'a> Builder<'a> {
                 }
             };
             let (spot, level) = (Spot::Node(node), piece.level + 1);
-            match needs.iter_mut().find(|(place, ..)| place.spot == spot) {
+            let here = Place { back, level, spot };
+            // Copies of a packet that come to it again are asked for again.
+            let is_same = |place: &Place| place.spot == spot && demand.copy(*place) == demand.copy(here);
+            match needs.iter_mut().find(|(place, ..)| is_same(place)) {
                 Some((place, _, known)) if back && !place.back => {
                     known.unit += need.unit;
                     (known.least, known.ahead) = (known.least + need.least, need.ahead);
@@ -318,7 +321,7 @@ impl<'a> Builder<'a> {
                     *share += piece.share;
                     (known.unit, known.least) = (known.unit + need.unit, known.least.min(need.least));
                 }
-                None => needs.push((Place { back, level, spot }, piece.share, need)),
+                None => needs.push((here, piece.share, need)),
             }
         }
         for (place, share, need) in needs {

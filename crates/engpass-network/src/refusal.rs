@@ -62,7 +62,7 @@ pub fn modelled<'a>(
         testbed.to_mut().traffic.retain(|name, _| !without.contains_key(name));
         topology.to_mut().flows.retain(|flow| !without.contains_key(&flow.name));
     }
-    match refused_group(&testbed, &topology).filter(|_| engine == Engine::Simulate) {
+    match refused_group(&testbed, &topology, engine) {
         Some(why) => Err(why),
         None => Ok(Modelled { testbed, topology, without }),
     }
@@ -77,22 +77,26 @@ fn refused(name: &str, traffic: &Traffic, cause: &str) -> String {
 }
 
 /// Why packets to a group cannot be simulated, in a sentence with its cure; `None` where they can.
-pub(crate) fn refused_group(testbed: &Testbed, topology: &Topology) -> Option<String> {
+pub(crate) fn refused_group(testbed: &Testbed, topology: &Topology, engine: Engine) -> Option<String> {
     let groups = topology.flows.iter().filter(|path| testbed.traffic.contains_key(&path.name));
-    groups.filter(|path| !path.branches.is_empty()).find_map(|path| {
+    groups.filter(|path| path.group.is_some()).find_map(|path| {
         let (name, host) = (&path.name, &topology.nodes[path.from]);
-        if path.branches.iter().filter(|branch| branch.of.is_none()).count() > 1 {
+        let from_host = path.branches.iter().filter(|branch| branch.of.is_none()).count();
+        if from_host > 1 && engine == Engine::Simulate {
             return Some(format!(
                 "the ways of traffic `{name}` to its receivers part at `{host}`, and a host sends to a group on one interface\n\
-                 help: join `{host}` by one link to a switch or router that leads to all receivers"
+                 help: join `{host}` by one link to a switch or router that leads to all receivers, or run it with `--engine emulate`"
             ));
         }
-        let legs: Vec<Leg> =
-            path.branches.iter().flat_map(|branch| &branch.legs).flat_map(|leg| topology.legs_within(*leg)).collect();
+        let ways: Vec<&[Leg]> = match &path.branches[..] {
+            [] => vec![&path.legs],
+            several => several.iter().map(|branch| &branch.legs[..]).collect(),
+        };
+        let legs: Vec<Leg> = ways.concat().into_iter().flat_map(|leg| topology.legs_within(leg)).collect();
         let bond = legs.iter().find_map(|leg| topology.bond_at(topology.first_hop(*leg).from, *leg));
         if let Some(bond) = bond {
             return Some(format!(
-                "traffic `{name}` goes to a group, and on its way is bond `{}`, which `simulate` does not take for groups\n\
+                "traffic `{name}` goes to a group, and on its way is bond `{}`, which the model does not take for groups\n\
                  help: give the bond `up = false` in a variant of its own, or run it with `--engine emulate`",
                 topology.bonds[bond].name
             ));
@@ -102,7 +106,7 @@ pub(crate) fn refused_group(testbed: &Testbed, topology: &Topology) -> Option<St
         };
         let Some(Leg::Tunnel { tunnel, .. }) = legs.iter().find(chooses) else { return None };
         Some(format!(
-            "traffic `{name}` goes to a group, and routers choose on the way of tunnel `{}`, which `simulate` does not take for groups\n\
+            "traffic `{name}` goes to a group, and routers choose on the way of tunnel `{}`, which the model does not take for groups\n\
              help: give these routers `ecmp = \"first\"`, or run it with `--engine emulate`",
             topology.tunnels[*tunnel].name
         ))

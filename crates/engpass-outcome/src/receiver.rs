@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::flow::{Datagrams, Delays, Outage};
+use crate::limit::FlowLimit;
+use crate::place::Bottleneck;
 use crate::real::Gaps;
 
 /// A member of a multicast group.
@@ -23,6 +25,18 @@ pub struct Receiver {
     /// What outages of lines did to what it receives; only where the file has events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
+    /// What limits what it receives most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bottleneck: Option<Bottleneck>,
+    /// What limits it once the bottleneck is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_bottleneck: Option<Bottleneck>,
+    /// The bottleneck, its reason and the next one in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// What `limit` knows besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Box<FlowLimit>>,
     /// Gaps between datagrams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_s: Option<Gaps>,
@@ -52,6 +66,10 @@ impl Receiver {
             datagrams: None,
             delay_s: None,
             outage: None,
+            bottleneck: None,
+            next_bottleneck: None,
+            summary: None,
+            limit: None,
             gap_s: None,
             max_datagrams_per_ms: None,
             join_delay_s: None,

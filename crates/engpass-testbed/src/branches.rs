@@ -20,13 +20,17 @@ impl FlowPath {
         (0..self.branches.len()).filter(move |place| !is_copied(*place))
     }
 
+    /// The branches from the sender to the end of a branch, by their places in the tree.
+    pub fn branches_to(&self, branch: usize) -> Vec<usize> {
+        let mut all: Vec<usize> =
+            std::iter::successors(Some(branch), |place| self.branches[*place].of).collect();
+        all.reverse();
+        all
+    }
+
     /// The legs from the sender to the end of a branch.
     pub fn legs_to(&self, branch: usize) -> Vec<Leg> {
-        let mut behind: Vec<&[Leg]> = std::iter::successors(Some(branch), |place| self.branches[*place].of)
-            .map(|place| self.branches[place].legs.as_slice())
-            .collect();
-        behind.reverse();
-        behind.concat()
+        self.branches_to(branch).into_iter().flat_map(|place| self.branches[place].legs.clone()).collect()
     }
 }
 

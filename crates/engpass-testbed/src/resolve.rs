@@ -242,10 +242,7 @@ impl Resolver<'_> {
         }
         let (from, to) = traffic.ends();
         let (from, to) = (self.node(from), self.node(to));
-        let receivers = match traffic {
-            Traffic::Multicast(config) => config.to.iter().map(|to| self.node(to)).collect(),
-            _ => vec![to],
-        };
+        let receivers: Vec<NodeId> = traffic.receivers().into_iter().map(|to| self.node(to)).collect();
         // The first one's way stands for all; the others must at least have one.
         let others: Vec<Option<Way>> =
             receivers.iter().skip(1).map(|to| self.packets(name, traffic, from, *to)).collect();
@@ -272,7 +269,8 @@ impl Resolver<'_> {
             }
         };
         let (way, route) = (way?, route?);
-        self.lives_long_enough(name, traffic, &way);
+        let ways = [&way].into_iter().chain(others.iter().flatten());
+        self.lives_long_enough(name, traffic, ways);
         let fans = self.fans(&way)?;
         let answered = is_answered(traffic);
         self.shown.note(&way.legs, fans.as_deref(), answered);
@@ -368,15 +366,22 @@ impl Resolver<'_> {
     }
 
     /// Every router takes one of the TTL and drops what has none left (RFC 1812 section 5.3.1).
-    fn lives_long_enough(&mut self, name: &str, traffic: &Traffic, way: &Way) {
+    fn lives_long_enough<'w>(&mut self, name: &str, traffic: &Traffic, ways: impl Iterator<Item = &'w Way>) {
         let Some(ttl) = traffic.ttl().filter(|ttl| *ttl > 0) else { return };
         let is_router = |node: NodeId| matches!(self.kind(node), NodeKind::Router(_));
-        let legs = way.reach.as_ref().map_or_else(|| way.legs.clone(), |(there, _)| there.longest(is_router));
-        let ends = legs.iter().filter_map(|leg| Some(self.route(&[*leg])?.last()?.to));
-        let routers: Vec<NodeId> = ends.filter(|node| is_router(*node)).collect();
+        let ways = ways.map(|way| {
+            let legs =
+                way.reach.as_ref().map_or_else(|| way.legs.clone(), |(there, _)| there.longest(is_router));
+            let ends = legs.iter().filter_map(|leg| Some(self.route(&[*leg])?.last()?.to));
+            let routers: Vec<NodeId> = ends.filter(|node| is_router(*node)).collect();
+            (routers, legs == way.legs)
+        });
+        // Of several receivers the one behind the most routers, the first of equals.
+        let longest = ways.reduce(|one, other| if other.0.len() > one.0.len() { other } else { one });
+        let Some((routers, is_only_way)) = longest else { return };
         let Some(last) = routers.get(usize::from(ttl) - 1) else { return };
         let (count, last) = (routers.len(), &self.nodes[*last]);
-        let who = if legs == way.legs { "packets" } else { "some packets" };
+        let who = if is_only_way && traffic.receivers().len() < 2 { "packets" } else { "some packets" };
         let message = format!("{who} of traffic `{name}` have a TTL of {ttl} and end at router `{last}`");
         let routers =
             if count == 1 { "there is 1 router".into() } else { format!("there are {count} routers") };

@@ -305,7 +305,7 @@ def _beats(score: float, other: float) -> bool:
 def _change(proposal: Proposal, step: Candidate, at: Situation, before: _Flows, after: _Flows) -> Change:
     own, *others = (
         Effect(
-            name,
+            at.title if name == at.flow else name,
             Needs.of(at.limits.flows.get(name)),
             *(Served.mean([one.get(name, Served(0.0)) for one in flows]) for flows in (before, after)),
         )

@@ -28,7 +28,7 @@ _NAMES, _COLUMN = 30, 26
 def show(made: Explanation, out: Console) -> None:
     """Print an explanation: waterfall, ledgers, losses, counts, changes and the sentence."""
     chosen, at = made.chosen, made.at
-    title = ", ".join([chosen.flow, *([chosen.place] if chosen.place else [])])
+    title = ", ".join([chosen.title, *([chosen.place] if chosen.place else [])])
     if chosen.selected_as_worst:
         out.print(f"{title} is served worst", markup=False, soft_wrap=True)
         out.print()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
-from engpass import above
+from engpass import above, receivers
 from engpass.cli import console, options
 
 
@@ -35,7 +33,13 @@ def command(
 
     out = console.tables()
     for name, outcome in outcomes.items():
-        for flow, result in islice(outcome.flows.items(), MOST_FLOWS):
+        # Of a group each receiver has an answer of its own.
+        every = [
+            (receivers.name(flow, host), seen)
+            for flow, found in outcome.flows.items()
+            for host, seen in receivers.each(found)
+        ]
+        for flow, result in every[:MOST_FLOWS]:
             known = result.limit
             if known is None:
                 raise AssertionError("every flow of the limit engine has a waterfall")
@@ -49,7 +53,5 @@ def command(
                 idle = duration(known.idle_delay_s)
                 out.print(f"idle delay: {what} takes {idle} one way if it meets nothing else")
             out.print()
-        if len(outcome.flows) > MOST_FLOWS:
-            out.print(
-                f"{MOST_FLOWS} of {len(outcome.flows):,} flows are shown; `--json` has all", markup=False
-            )
+        if len(every) > MOST_FLOWS:
+            out.print(f"{MOST_FLOWS} of {len(every):,} flows are shown; `--json` has all", markup=False)

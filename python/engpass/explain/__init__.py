@@ -54,7 +54,7 @@ class Explanation:
     def sentence(self) -> str:
         """The bottleneck, its evidence, and what to change, in one sentence."""
         at, found = self.at, self.finding
-        has = f"{found.bottleneck} {found.predicate} `{at.flow}`"
+        has = f"{found.bottleneck} {found.predicate} `{at.title}`"
         if found.verb != "limits":
             of = f" of its {at.limit_name} of {say.rate(at.limit)}" if at.limit else ""
             has += f"{' at' if found.verb == 'holds' else ', which gets'} {say.rate(at.goodput)}{of}"
@@ -151,6 +151,8 @@ def explain(
         chosen.variant,
         chosen.sweep,
         range(min(REPEATS, chosen.repeats)),
+        chosen.flow,
+        chosen.receiver,
     )
     # Each change is a run of its own.
     workers = (jobs or cores()) if advice else 1
@@ -164,7 +166,7 @@ def explain(
         timeline=with_timeline,
     )
     needed.check(max_memory)
-    kept = [one for one in chosen.outcomes if one.repeat in bench.repeats]
+    kept = [bench.seen(one) for one in chosen.outcomes if one.repeat in bench.repeats]
     outcomes: Sequence[Outcome] = kept if chosen.current else ()
     if len(outcomes) == len(bench.repeats):
         bench.remember(outcomes)
@@ -181,6 +183,7 @@ def explain(
 
 
 def situation(chosen: Chosen, bench: Bench, outcomes: Sequence[Outcome]) -> Situation:
-    """The facts about the chosen flow."""
+    """The facts about the chosen flow; the outcomes are as the bench sees them."""
     settings = Settings.at(chosen.text, chosen.variant, chosen.sweep, chosen.overrides)
-    return Situation(settings, chosen.topology, chosen.flow, tuple(outcomes), bench.limit())
+    limits = bench.limit()
+    return Situation(settings, chosen.topology, chosen.flow, tuple(outcomes), limits, chosen.receiver)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from engpass import _engpass, outcomes
+from engpass import _engpass, outcomes, receivers
 from engpass.error import EngpassError
 from engpass.explain.service import Served
 from engpass.settings import split
@@ -35,7 +35,10 @@ def interruptibly(interrupt: _engpass.Interrupt, work: Callable[[], T]) -> T:
 
 
 class Bench:
-    """A point of a testbed that can be simulated with changes; its calls may come from several threads."""
+    """A point of a testbed that can be simulated with changes; its calls may come from several threads.
+
+    Its outcomes are as the receiver sees them, if the flow is a group of several.
+    """
 
     def __init__(
         self,
@@ -45,10 +48,13 @@ class Bench:
         variant: str,
         sweep: Pairs,
         repeats: Sequence[int],
+        flow: str = "",
+        receiver: str = "",
     ) -> None:
         self._text, self._source, self._overrides = text, source, tuple(overrides)
         self._variant, self._sweep = variant, tuple(sweep)
         self.repeats = tuple(repeats)
+        self._flow, self._receiver = flow, receiver
         self.interrupt = _engpass.Interrupt()
         self.campaign = _engpass.load(text.encode(), source, list(self._overrides), None)
         self._lock = threading.Lock()
@@ -79,12 +85,17 @@ class Bench:
             return self._before
 
     def remember(self, stored: Sequence[Outcome]) -> None:
-        """Take stored outcomes of this build, one of each repeat, as those without a change."""
+        """Take stored outcomes of this build, one of each repeat and as seen, as those without a change."""
         by_repeat = {outcome.repeat: outcome for outcome in stored}
         self._before = [_served(by_repeat[repeat]) for repeat in self.repeats]
 
+    def seen(self, outcome: Outcome) -> Outcome:
+        """An outcome of this point as the receiver sees it."""
+        return receivers.seen_by(outcome, self._flow, self._receiver)
+
     def _run(self, engine: Engine, campaign: _engpass.Campaign, sweep: Pairs, repeat: int) -> Outcome:
-        return outcomes.read(campaign.run(engine, self._variant, list(sweep), repeat, self.interrupt))
+        text = campaign.run(engine, self._variant, list(sweep), repeat, self.interrupt)
+        return self.seen(outcomes.read(text))
 
     def _changed(self, changes: Pairs) -> tuple[_engpass.Campaign, Pairs]:
         """A change is a further value of the point, as a sweep's; what `--set` gave would be put over it."""
@@ -103,4 +114,6 @@ def _covers(path: tuple[str, ...], changed: set[tuple[str, ...]]) -> bool:
 
 
 def _served(outcome: Outcome) -> dict[str, Served]:
-    return {name: Served.of(flow) for name, flow in outcome.flows.items()}
+    # Of a group that is not explained, the receivers alone.
+    flows = outcome.flows.items()
+    return {name: Served.of(flow) for name, flow in flows if not receivers.several(flow)}

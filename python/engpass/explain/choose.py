@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engpass import _engpass, assignment, outcomes
+from engpass import _engpass, assignment, outcomes, receivers
 from engpass.above import GENERATORS
 from engpass.campaign import Axis, Plan, build
 from engpass.campaign import choose as choose_names
@@ -16,7 +16,7 @@ from engpass.explain.service import Needs, Served
 from engpass.jsondata import Json
 from engpass.memory import MOST, need
 from engpass.settings import Amount
-from engpass.types.outcome import Engine, Outcome
+from engpass.types.outcome import Engine, FlowOutcome, Outcome
 from engpass.types.plan import Drawing
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from engpass.testbed import Testbed
 
 Sweep = tuple[tuple[str, str], ...]
+
+_Who = tuple[str, str]
+"""A flow and one of its receivers: none where it has one, or where any of several is meant."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Chosen:
     variant: str
     sweep: Sweep
     flow: str
+    receiver: str
+    """The receiver of the flow, if it is a group of several."""
     repeats: int
     has_variants: bool
     outcomes: tuple[Outcome, ...] = field(repr=False)
@@ -47,6 +52,11 @@ class Chosen:
     """They are of this build of the core, so that a change can be compared with them."""
     selected_as_worst: bool
     """True if the point was chosen automatically because it is served worst."""
+
+    @property
+    def title(self) -> str:
+        """The flow, or one of several receivers, as tables name it."""
+        return receivers.name(self.flow, self.receiver)
 
     @property
     def place(self) -> str:
@@ -61,6 +71,7 @@ class Chosen:
             "variant": self.variant,
             "sweep": dict(self.sweep),
             "flow": self.flow,
+            **({"receiver": self.receiver} if self.receiver else {}),
             "selected_as_worst": self.selected_as_worst,
         }
 
@@ -87,7 +98,7 @@ def choose(
                 positions = plan.positions(engine, name, index)
                 for _, outcome in store.read_outcomes(record, [positions]):
                     points.add(name, index, outcome)
-    name, index, chosen_flow = points.worst(variants, wanted)
+    name, index, (chosen_flow, receiver) = points.worst(variants, wanted)
     return Chosen(
         run_id=record.id,
         name=record.name,
@@ -98,6 +109,7 @@ def choose(
         variant=name,
         sweep=plan.sweep(index),
         flow=chosen_flow,
+        receiver=receiver,
         repeats=plan.repeats,
         has_variants=plan.variants != ("base",),
         outcomes=_simulated(store, record, plan, name, index),
@@ -129,23 +141,27 @@ def choose_in(
     def run(engine: Engine, name: str, repeat: int) -> Outcome:
         return outcomes.read(testbed.campaign.run(engine, name, wanted, repeat, stop))
 
-    def run_all() -> list[tuple[float, str, str, tuple[Outcome, ...]]]:
+    def run_all() -> list[tuple[float, str, _Who, tuple[Outcome, ...]]]:
         found = []
         for name in variants:
             limit = run("limit", name, 0)
             simulated = tuple(run("simulate", name, repeat) for repeat in range(testbed.repeats))
             # A variant may leave out traffic that another one has.
-            for one in (one for one in flows if one in limit.flows):
-                served = [Served.of(outcome.flows[one]) for outcome in simulated]
-                score = Needs.of(limit.flows[one]).score(Served.mean(served))
-                found.append((score, name, one, simulated))
+            needs = {who: Needs.of(flow) for who, flow in _of(limit, flows)}
+            served: dict[_Who, list[Served]] = {}
+            for outcome in simulated:
+                for who, flow in _of(outcome, flows):
+                    served.setdefault(who, []).append(Served.of(flow))
+            for who, repeats in served.items():
+                found.append((needs[who].score(Served.mean(repeats)), name, who, simulated))
         return found
 
     found = interruptibly(stop, run_all)
     if not found:
-        names, lacks = (" or ".join(f"`{one}`" for one in all_) for all_ in (variants, flows))
+        titles = [receivers.name(*who) for who in flows]
+        names, lacks = (" or ".join(f"`{one}`" for one in all_) for all_ in (variants, titles))
         raise ChoiceError(f"there is no flow {lacks} in variant {names}", "name another one")
-    _, name, chosen_flow, simulated = min(found, key=lambda one: one[0])
+    _, name, (chosen_flow, receiver), simulated = min(found, key=lambda one: one[0])
     return Chosen(
         run_id="",
         name=testbed.name,
@@ -156,6 +172,7 @@ def choose_in(
         variant=name,
         sweep=tuple(wanted),
         flow=chosen_flow,
+        receiver=receiver,
         repeats=testbed.repeats,
         has_variants=testbed.has_variants,
         outcomes=simulated,
@@ -169,10 +186,24 @@ def _simulated(store: Store, record: RunRecord, plan: Plan, variant: str, index:
     return tuple(outcome for _, outcome in store.read_outcomes(record, [positions]))
 
 
-def _flows(topology: Drawing, flow: str | None) -> list[str]:
+def _of(outcome: Outcome, wanted: Iterable[_Who]) -> Iterator[tuple[_Who, FlowOutcome]]:
+    """The flows that are wanted, a group of several by its receivers: all of them if none is named."""
+    for name, host in wanted:
+        flow = outcome.flows.get(name)
+        for receiver, seen in receivers.each(flow) if flow is not None else ():
+            if host in ("", receiver):
+                yield (name, receiver), seen
+
+
+def _flows(topology: Drawing, flow: str | None) -> list[_Who]:
     kinds = {one.name: one.kind for one in topology.flows}
     names = [name for name, kind in kinds.items() if kind not in GENERATORS]
     if flow is not None:
+        hosts = [node.name for node in topology.nodes if node.kind == "host"]
+        groups = [name for name, kind in kinds.items() if kind == "multicast"]
+        for name, host in ((name, host) for name in groups for host in hosts):
+            if flow not in kinds and flow == receivers.name(name, host):
+                return [(name, host)]
         if flow not in kinds:
             raise ChoiceError(f"there is no flow `{flow}`", nearest(flow, kinds))
         if flow not in names:
@@ -180,10 +211,10 @@ def _flows(topology: Drawing, flow: str | None) -> list[str]:
                 f"`{flow}` is a generator: it sends what it sends and waits for nothing",
                 nearest(flow, names),
             )
-        return [flow]
+        return [(flow, "")]
     if not names:
         raise EngpassError("there are only generators in this testbed", "add a `udp-stream` or `tcp-stream`")
-    return names
+    return [(name, "") for name in names]
 
 
 def _wanted(axes: Sequence[Axis], point: Iterable[str]) -> dict[str, str]:
@@ -233,18 +264,15 @@ def _indices(plan: Plan, wanted: Mapping[str, str]) -> Iterable[int]:
 class _Points:
     """How well each flow is served, by point."""
 
-    def __init__(self, record: RunRecord, flows: Sequence[str]) -> None:
-        self._record, self._names = record, flows
-        self._served: dict[tuple[str, int, str], list[Served]] = {}
-        self._needs: dict[tuple[str, int, str], Needs] = {}
+    def __init__(self, record: RunRecord, flows: Sequence[_Who]) -> None:
+        self._record, self._flows = record, flows
+        self._served: dict[tuple[str, int, _Who], list[Served]] = {}
+        self._needs: dict[tuple[str, int, _Who], Needs] = {}
 
     def add(self, variant: str, index: int, outcome: Outcome) -> None:
         """An outcome of a point."""
-        for name in self._names:
-            flow = outcome.flows.get(name)
-            if flow is None:
-                continue
-            key = (variant, index, name)
+        for who, flow in _of(outcome, self._flows):
+            key = (variant, index, who)
             if outcome.engine == "simulate":
                 self._served.setdefault(key, []).append(Served.of(flow))
             elif outcome.engine == "limit" and flow.limit is not None and flow.limit.idle_delay_s is not None:
@@ -254,8 +282,14 @@ class _Points:
     def __len__(self) -> int:
         return len(self._served)
 
-    def worst(self, variants: Sequence[str], wanted: Mapping[str, str]) -> tuple[str, int, str]:
+    def worst(self, variants: Sequence[str], wanted: Mapping[str, str]) -> tuple[str, int, _Who]:
         """The point and flow with the least score, the first of equals in the order of the run."""
+        if not self._served and all(host for _, host in self._flows):
+            (flow, host), *_ = self._flows
+            raise ChoiceError(
+                f"there is no flow `{receivers.name(flow, host)}`",
+                f"`--flow {flow}` takes the worst served receiver",
+            )
         if not self._served:
             at = "".join(f" at {path} = {text}" for path, text in wanted.items())
             raise EngpassError(
@@ -265,12 +299,12 @@ class _Points:
         needs = self._needs if self._served.keys() <= self._needs.keys() else self._limits()
         order = {name: place for place, name in enumerate(variants)}
 
-        def rank(key: tuple[str, int, str]) -> tuple[float, int, int]:
+        def rank(key: tuple[str, int, _Who]) -> tuple[float, int, int]:
             return needs.get(key, Needs.of(None)).score(Served.mean(self._served[key])), order[key[0]], key[1]
 
         return min(self._served, key=rank)
 
-    def _limits(self) -> dict[tuple[str, int, str], Needs]:
+    def _limits(self) -> dict[tuple[str, int, _Who], Needs]:
         """The limits of a run that was made without them, or by an older build."""
         record, stop = self._record, _engpass.Interrupt()
         plan = record.plan
@@ -278,6 +312,6 @@ class _Points:
         found = {}
         for variant, index in {key[:2] for key in self._served}:
             text = campaign.run("limit", variant, list(plan.sweep(index)), 0, stop)
-            for name, flow in outcomes.read(text).flows.items():
-                found[variant, index, name] = Needs.of(flow)
+            for who, flow in _of(outcomes.read(text), self._flows):
+                found[variant, index, who] = Needs.of(flow)
         return found

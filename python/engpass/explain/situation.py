@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engpass import above, ledger, say
+from engpass import above, ledger, receivers, say
 from engpass.above import GENERATORS
 from engpass.explain.service import WAIT, Needs, Served, mean
 from engpass.ledger import Books, Direction
@@ -112,6 +112,8 @@ class Situation:
     outcomes: tuple[Outcome, ...]
     limits: Outcome
     """The outcome of the limit engine at this point."""
+    receiver: str = ""
+    """The receiver of a group of several as which the outcomes see the flow."""
 
     def __post_init__(self) -> None:
         if not self.outcomes:
@@ -128,11 +130,16 @@ class Situation:
         return self.kind == "tcp-stream"
 
     @property
+    def title(self) -> str:
+        """The flow, or one of several receivers, as tables name it."""
+        return receivers.name(self.flow, self.receiver)
+
+    @property
     def ends(self) -> tuple[str, str]:
         """Sending and receiving host."""
         for flow in self.topology.flows:
             if flow.name == self.flow:
-                return flow.from_, flow.to
+                return flow.from_, self.receiver or flow.to
         return "", ""
 
     @property
@@ -399,12 +406,16 @@ class Situation:
 
         Generators apart: they are no programs of a host.
         """
+        found = self.outcomes[0].flows
         return tuple(
             (flow.name, flow.kind, side)
             for flow in self.topology.flows
-            if flow.name != self.flow and flow.name in self.outcomes[0].flows and flow.kind not in GENERATORS
-            for end, side in ((flow.from_, "send"), (flow.to, "receive"))
-            if end == host
+            if flow.name != self.flow and flow.name in found and flow.kind not in GENERATORS
+            for ends, side in (
+                ((flow.from_,), "send"),
+                (receivers.several(found[flow.name]) or (flow.to,), "receive"),
+            )
+            if host in ends
         )
 
     def idle(self, reason: str) -> float:

@@ -25,13 +25,15 @@ _TIMELINE = "timeline"
 def figures(made: "Explanation") -> dict[str, Drawing]:
     """The figures about the point, by name."""
     found: dict[str, Drawing] = {}
-    tight, flow, place = made.at.tight, made.chosen.flow, made.chosen.place
+    tight, flow, place = made.at.tight, made.chosen.title, made.chosen.place
     if tight is not None and tight.books is not None:
         title = f"From line rate to what is delivered, {flow}"
         under = "; ".join(part for part in (f"link {tight.link}, {_arrow(tight)}", place) if part)
         found[_WATERFALL] = ledger_waterfall.chart(tight.books, tight.rate, title, under, made.at.own)
     if made.timeline is not None:
-        found[_TIMELINE] = timeline.draw(made.timeline, flow, f"Timeline of {flow}", place or "one repeat")
+        found[_TIMELINE] = timeline.draw(
+            made.timeline, made.chosen.flow, f"Timeline of {flow}", place or "one repeat"
+        )
     return found
 
 

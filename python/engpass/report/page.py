@@ -129,7 +129,7 @@ def render_explanation(made: "Explanation") -> str:
 
     chosen = made.chosen
     parts = [f"Run <code>{esc(chosen.run_id)}</code>"] if chosen.run_id else []
-    parts += [f"<code>{esc(chosen.source)}</code>", f"<code>{esc(chosen.flow)}</code>", esc(chosen.place)]
+    parts += [f"<code>{esc(chosen.source)}</code>", f"<code>{esc(chosen.title)}</code>", esc(chosen.place)]
     return _page(
         chosen.name,
         explanation.sections(made),

@@ -223,6 +223,14 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """One-way delays."""
     outage: Outage | None = None
     """What outages of lines did to what it receives; only where the file has events."""
+    bottleneck: Bottleneck | None = None
+    """What limits what it receives most."""
+    next_bottleneck: Bottleneck | None = None
+    """What limits it once the bottleneck is gone."""
+    summary: str | None = None
+    """The bottleneck, its reason and the next one in a sentence."""
+    limit: FlowLimit | None = None
+    """What `limit` knows besides."""
     gap_s: Gaps | None = None
     """Gaps between datagrams."""
     max_datagrams_per_ms: int | None = None
@@ -235,21 +243,6 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Why the join delay is not known."""
     leave_unknown: str | None = None
     """Why the leave delay is not known."""
-
-
-class Gaps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Gaps between datagrams, in seconds."""
-
-    mean: float | None = None
-    """Mean."""
-    sd: float | None = None
-    """Standard deviation."""
-    mad: float | None = None
-    """Median absolute deviation."""
-    p99: float | None = None
-    """99th percentile."""
-    p99_9: float | None = None
-    """99.9th percentile."""
 
 
 class Bottleneck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -332,6 +325,21 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The bound if nothing else limited this flow; none where a random source has no bound. Where packets
     may take one of several links side by side, it is the bound of all of these together, with what can
     come to each."""
+
+
+class Gaps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Gaps between datagrams, in seconds."""
+
+    mean: float | None = None
+    """Mean."""
+    sd: float | None = None
+    """Standard deviation."""
+    mad: float | None = None
+    """Median absolute deviation."""
+    p99: float | None = None
+    """99th percentile."""
+    p99_9: float | None = None
+    """99.9th percentile."""
 
 
 class RealFlow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

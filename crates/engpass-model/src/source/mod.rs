@@ -134,6 +134,14 @@ impl Traffic {
         self.config().common().ends
     }
 
+    /// The hosts that it goes to: several of a group.
+    pub fn receivers(&self) -> Vec<&str> {
+        match self {
+            Self::Multicast(config) => config.to.iter().map(String::as_str).collect(),
+            _ => vec![self.ends().1],
+        }
+    }
+
     /// The circuit that the table names.
     pub fn circuit(&self) -> Option<&str> {
         self.config().common().circuit

@@ -95,6 +95,10 @@ impl UdpOnOff {
     /// Its mean rate of payload, that of what begins in its on-times; 1 bit/s at least, for a rate below that is no rate.
     pub fn mean(&self) -> Rate {
         let bits = self.message.bytes() * 8;
+        if bits == 0 || self.rate.0 == 0 {
+            // `check` refuses them, and the traffic is asked before it is refused.
+            return Rate(1);
+        }
         let units = self.lengths.units_in(self.on.0, Pace::of_bits(bits, self.rate.0));
         let cycle = self.on.0 as f64 + self.off.0 as f64;
         Rate((units * bits as f64 * SECOND as f64 / cycle).round().max(1.0) as u64)

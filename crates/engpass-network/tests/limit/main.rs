@@ -7,6 +7,7 @@ mod choices;
 mod copies;
 mod costs;
 mod frames;
+mod groups;
 mod idle;
 mod laws;
 mod layers;

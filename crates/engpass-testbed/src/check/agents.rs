@@ -72,12 +72,8 @@ fn flows_per_host(checker: &mut Checker<'_>, testbed: &Testbed) {
         if traffic.live().is_none() || !is_measured(testbed, traffic) {
             continue;
         }
-        let (from, to) = traffic.ends();
-        let receivers = match traffic {
-            Traffic::Multicast(config) => config.to.iter().map(String::as_str).collect(),
-            _ => vec![to],
-        };
-        for host in receivers.into_iter().chain([from]) {
+        let (from, _) = traffic.ends();
+        for host in traffic.receivers().into_iter().chain([from]) {
             flows.entry(host).or_default().push(name);
         }
     }

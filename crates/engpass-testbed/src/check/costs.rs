@@ -60,9 +60,11 @@ fn parts<'a>(traffic: &'a Traffic, name: &str) -> Vec<Part<'a>> {
         // Generators are no programs of hosts, and what only real hosts make has their costs.
         Sends::OnRealHosts(_) | Sends::Cells(_) => return Vec::new(),
     };
-    let (from, to) = traffic.ends();
-    [(from, Side::Send), (to, Side::Receive)]
+    let (from, _) = traffic.ends();
+    let receivers = traffic.receivers().into_iter().map(|to| (to, Side::Receive));
+    [(from, Side::Send)]
         .into_iter()
+        .chain(receivers)
         .filter(|(end, _)| *end == name)
         .map(|(_, side)| Part { traffic, side, tcp })
         .collect()

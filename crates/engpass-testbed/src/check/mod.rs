@@ -4,6 +4,7 @@ pub(crate) mod agents;
 mod bonds;
 mod costs;
 pub(crate) mod events;
+mod groups;
 mod names;
 mod paths;
 mod policies;
@@ -26,6 +27,7 @@ pub(crate) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings, begin:
         draft.run = None;
     }
     references::check(draft, tree, found);
+    groups::check(draft, tree, found);
 }
 
 /// Finds places in the tree and collects what is wrong there.

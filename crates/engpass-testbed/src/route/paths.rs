@@ -41,7 +41,7 @@ impl Topology {
         found.into_iter().map(path).collect()
     }
 
-    /// The path to each receiver of a group, in the order of the file.
+    /// The path to each receiver of a group, in the order of the file, however many there are.
     fn paths_to_receivers(&self, traffic: &Traffic, path: &FlowPath) -> Vec<Path> {
         let Traffic::Multicast(config) = traffic else { unreachable!("only groups have several receivers") };
         let to = |host: &String| {
@@ -49,7 +49,7 @@ impl Topology {
             let route: Vec<Hop> = path.legs_to(leaf).iter().flat_map(|leg| self.hops(*leg)).collect();
             Some(self.path(&route))
         };
-        config.to.iter().filter_map(to).take(MOST_PATHS).collect()
+        config.to.iter().filter_map(to).collect()
     }
 }
 

@@ -70,7 +70,9 @@ struct Builder<'a> {
 impl Network {
     /// The network of this testbed at time zero, for one seed.
     pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
-        if let Some(why) = crate::unmodelled(testbed).or_else(|| crate::refused_group(testbed, topology)) {
+        if let Some(why) = crate::unmodelled(testbed)
+            .or_else(|| crate::refused_group(testbed, topology, crate::Engine::Simulate))
+        {
             return Err(SimError::Unsupported(why));
         }
         Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Unknown, None))

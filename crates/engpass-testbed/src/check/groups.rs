@@ -1,0 +1,47 @@
+//! Multicast traffic beside other traffic: names of receivers, and groups that mix on real hosts.
+
+use engpass_model::source::{Multicast, Traffic};
+
+use super::Checker;
+use crate::diagnostic::Diagnostic;
+use crate::findings::Findings;
+use crate::read::Draft;
+use crate::tree::Node;
+
+/// Tables name a receiver `FLOW to HOST`: no traffic may have that name. And what two traffics send to one group each receiver of it gets.
+pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings) {
+    let mut checker = Checker::new(tree, found);
+    let groups = draft.traffic.iter().filter_map(|(name, traffic)| match traffic {
+        Some(Traffic::Multicast(config)) => Some((name.as_str(), config)),
+        _ => None,
+    });
+    let groups: Vec<(&str, &Multicast)> = groups.collect();
+    for (place, (name, config)) in groups.iter().enumerate() {
+        for host in config.to.iter().filter(|_| config.to.len() > 1) {
+            let receiver = format!("{name} to {host}");
+            if draft.traffic.contains_key(&receiver) {
+                let message = format!("`{receiver}` is the name of a receiver of traffic `{name}`, too");
+                let help = "give this traffic another name: tables have a row for each receiver of a group";
+                let found = Diagnostic::error("duplicate-name", message).help(help);
+                checker.report_key(&["traffic", &receiver], found);
+            }
+        }
+        // Where both have the same receivers, these ask for both.
+        let differs = |(_, other): &&(&str, &Multicast)| {
+            let lacks =
+                |one: &Multicast, other: &Multicast| other.to.iter().any(|host| !one.to.contains(host));
+            other.group == config.group && (lacks(config, other) || lacks(other, config))
+        };
+        let before = groups[..place].iter().rev().find(differs);
+        if let Some((other, _)) = before {
+            let group = config.group;
+            let message = format!(
+                "`{other}` and `{name}` go to one group, `{group}`: on real hosts and in `emulate` the receivers of one get the datagrams of both"
+            );
+            let help =
+                format!("give `{name}` a `group` of its own; `simulate` and `limit` keep the two apart");
+            let found = Diagnostic::warning("shared-group", message).help(help);
+            checker.report(&["traffic", name, "group"], found);
+        }
+    }
+}

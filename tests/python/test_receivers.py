@@ -1,0 +1,92 @@
+"""Receivers of a group, one by one: in `explain`, `limit` and exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from conftest import Cli
+from engpass.error import ChoiceError
+from engpass.explain import choose_in, explain
+from engpass.testbed import loads
+
+# A tenth is lost before the ways part, and a fifth behind that on the way to the second receiver.
+LOSSY = """\
+name = "A group and two bad lines"
+host = { s = {}, near = {}, far = {} }
+switch.w = { kind = "ethernet" }
+link.up = { ends = ["s", "w"], medium = "ethernet-100", loss = "10 %" }
+link.one = { ends = ["w", "near"], medium = "ethernet-100" }
+link.two = { ends = ["w", "far"], medium = "ethernet-100", loss = "20 %" }
+traffic.v = { kind = "multicast", from = "s", to = ["near", "far"], message = "1 kB", rate = "20 Mbit/s" }
+run = { duration = "1 s" }
+"""
+
+
+def test_an_explanation_is_of_one_receiver() -> None:
+    testbed = loads(LOSSY)
+    chosen = choose_in(testbed, None, [], None)
+    assert (chosen.flow, chosen.receiver, chosen.selected_as_worst) == ("v", "far", True)
+    at = explain(chosen, advice=False).at
+    assert [hop.link for hop in at.hops] == ["up", "two"]
+    lost = {drop.place.link: drop.datagrams for drop in at.own_drops}
+    # What is lost before the ways part counts once here, and twice in the outcome.
+    (outcome,) = chosen.outcomes
+    seen = outcome.flows["v"].receivers
+    datagrams = seen["far"].datagrams
+    assert datagrams is not None
+    assert lost["up"] + lost["two"] == datagrams.lost
+    (both,) = (drop.datagrams for drop in outcome.drops if drop.place.link == "up")
+    assert both == 2 * lost["up"]
+
+
+def test_a_receiver_can_be_named() -> None:
+    testbed = loads(LOSSY)
+    made = explain(choose_in(testbed, None, [], "v to near"), advice=False)
+    assert made.at.goodput == made.chosen.outcomes[0].flows["v"].receivers["near"].goodput_bit_per_s
+    assert "`v to near`" in made.sentence
+    assert "the line from `s` to `w`" in made.sentence
+    assert made.to_json()["receiver"] == "near"
+    with pytest.raises(ChoiceError, match="there is no flow `v to s`"):
+        choose_in(testbed, None, [], "v to s")
+
+
+def test_a_change_tells_what_it_does_to_other_receivers() -> None:
+    made = explain(choose_in(loads(LOSSY), None, [], "v to far"))
+    assert made.advice is not None
+    (change,) = (one for one in made.advice.changes if "link `two`" in one.say)
+    assert change.own.flow == "v to far"
+    assert [other.flow for other in change.others] == ["v to near"]
+    assert change.own.after.loss < change.own.before.loss
+
+
+def test_limits_and_exports_have_each_receiver(cli: Cli, tmp_path: Path) -> None:
+    narrow = LOSSY.replace(
+        'ends = ["w", "far"], medium = "ethernet-100"', 'ends = ["w", "far"], medium = "ethernet-10"'
+    )
+    file = tmp_path / "narrow.toml"
+    file.write_text(narrow)
+    printed = cli("limit", str(file)).stdout
+    assert "application `v` limits `v to near`" in printed
+    assert "link `two` limits `v to far`" in printed
+    flow = json.loads(cli("limit", str(file), "--json").stdout)["flows"]["v"]
+    near, far = (flow["receivers"][host]["limit"] for host in ("near", "far"))
+    assert near["bound"]["bit_per_s"] > 2 * far["bound"]["bit_per_s"]
+    assert near["idle_delay_s"] < far["idle_delay_s"]
+    store = tmp_path / "engpass.db"
+    cli("run", str(file), "--store", str(store), "--engine", "limit", "--engine", "simulate")
+    out = tmp_path / "points.csv"
+    cli("export", "last", "--store", str(store), "-o", str(out))
+    rows = [row for row in csv.DictReader(io.StringIO(out.read_text())) if row["engine"] == "limit"]
+    assert [(row["flow"], row["receiver"]) for row in rows] == [
+        ("v", ""),
+        ("v to near", "near"),
+        ("v to far", "far"),
+    ]
+    assert [row["bottleneck"] for row in rows] == ["link `two`", "application `v`", "link `two`"]
+    # No receiver is above its bound: each has its own.
+    assert "above" not in cli("show", "last", "--store", str(store)).stdout
