@@ -18,6 +18,7 @@ mod inputs;
 mod overtaken;
 mod reassembly;
 mod shaper;
+mod window;
 
 pub use alone::Alone;
 pub use cells::{Cells, Piece, one_by_one};
@@ -29,6 +30,7 @@ pub use generator::Generator;
 pub use inputs::Inputs;
 pub use reassembly::{Pdu, Reassembly};
 pub use shaper::Shaper;
+pub use window::Window;
 
 use engpass_model::shape::gcra::VirtualScheduling;
 use engpass_model::time::{Pace, Time};

@@ -17,6 +17,7 @@ pub mod event;
 pub mod family;
 pub mod forward;
 pub mod host;
+pub mod line;
 pub mod link;
 pub mod queue;
 pub mod random;

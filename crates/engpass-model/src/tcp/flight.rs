@@ -82,7 +82,7 @@ impl Connection {
         self.window_size() + self.limited_transmit()
     }
 
-    /// Put the next segment of a flight into `segment`: what [`send_new`](Self::send_new) comes to for it.
+    /// Put the next segment of a flight into `segment`: what `send_new` comes to for it.
     #[inline(always)]
     pub fn next_of(&mut self, flight: &mut Flight, now: Time, segment: &mut Segment) {
         let (seq, mss) = (self.tx.next, flight.pattern.payload());

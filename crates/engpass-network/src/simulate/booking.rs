@@ -1,8 +1,8 @@
 //! What lines have sent ahead of the clock is booked when its time has come, and datagrams end that were held for it.
 
 use super::fabric::Fabric;
-use super::ledger::Arrivals;
 use super::tally::Place;
+use engpass_ledger::Arrivals;
 
 impl Fabric {
     /// Book what has ended at or before `until`.

@@ -8,7 +8,7 @@ use engpass_model::tcp::Segment;
 
 use super::arena::Arena;
 use super::frames::Packet;
-use super::ledger::{Cargo, Load, Trail, Whose};
+use engpass_ledger::{Cargo, Load, Trail, Whose};
 
 /// A datagram on its way.
 #[derive(Clone, Debug, Default)]

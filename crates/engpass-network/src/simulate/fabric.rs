@@ -7,12 +7,13 @@ use engpass_cells::{
 
 use super::arena::Arena;
 use super::datagrams::{Datagram, Datagrams};
-use super::ledger::{Arrivals, Cargo, Carried, Fate, Ledger, Load};
 use super::outside::Fates;
 use super::source::Source;
-use super::tally::{Counter, Place, Tally, Window};
+use super::tally::{Counter, Place, Tally};
 use super::timeline::Trace;
 use super::trees::Trees;
+use engpass_cells::Window;
+use engpass_ledger::{Arrivals, Cargo, Carried, Fate, Ledger, Load};
 
 /// A frame on its way: an AAL5 PDU.
 #[derive(Clone, Debug)]

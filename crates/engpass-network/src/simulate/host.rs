@@ -12,9 +12,9 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use super::Network;
 use super::datagrams::{Datagram, To};
 use super::event::Event;
-use super::ledger::{Trail, Wait};
 use super::sending::{Sending, Way};
 use super::tally::Place;
+use engpass_ledger::{Trail, Wait};
 
 /// A process that sends datagrams.
 pub(super) struct Process {

@@ -3,8 +3,8 @@
 use engpass_cells::{Cells, FrameId};
 
 use super::fabric::Fabric;
-use super::ledger::{Fate, Trail};
 use super::tally::Place;
+use engpass_ledger::{Fate, Trail};
 
 impl Fabric {
     /// A cell of a frame, or its PDU, is lost at `place`.

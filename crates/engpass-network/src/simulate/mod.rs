@@ -14,7 +14,6 @@ mod event;
 mod fabric;
 mod frames;
 mod host;
-mod ledger;
 mod losses;
 mod nic;
 mod outcome;
@@ -24,6 +23,8 @@ mod pull;
 mod sending;
 mod sketch;
 mod source;
+#[cfg(test)]
+mod spoiled;
 mod stored;
 mod tally;
 mod tap;
@@ -36,6 +37,7 @@ use engpass_testbed::{Testbed, Topology};
 
 use adapt::Adapting;
 use advance::Port;
+pub use engpass_ledger::{Accounts, BookSeen};
 use event::{Event, Events};
 use fabric::Fabric;
 #[doc(hidden)]
@@ -43,7 +45,6 @@ pub use frames::Rule;
 pub(crate) use frames::choices_are_known;
 use frames::{Frames, Upcoming};
 use host::{Cpu, Process, Socket};
-pub use ledger::{Accounts, BookSeen};
 use nic::Nic;
 pub use outcome::{
     Carried, Direction, Drop, Flow, LinkUse, Outage, Receptions, SimOutcome, TcpCounts, VcCount,
@@ -66,6 +67,12 @@ pub enum SimError {
     Unsupported(String),
     /// The books of a link do not balance, so that the outcome would be wrong: which one, what and by how much. It is our bug.
     Ledger(String),
+}
+
+impl From<engpass_ledger::Unbalanced> for SimError {
+    fn from(engpass_ledger::Unbalanced(what): engpass_ledger::Unbalanced) -> Self {
+        Self::Ledger(what)
+    }
 }
 
 /// Somebody outside who looks at a run now and then: every few thousand events, and every 10 ms of virtual time.

@@ -8,9 +8,9 @@ use engpass_model::wire::aal5;
 use super::Network;
 use super::event::Event;
 use super::fabric::Frame;
-use super::ledger::Wait;
 use super::sending::{ONWARD, Sending, Way};
 use super::tap::Carrier;
+use engpass_ledger::Wait;
 
 /// The memory of one NIC, and who waits for it; a NIC has the index of its line's port. What is in the memory of one that sends frames
 /// its line knows.

@@ -8,10 +8,11 @@ use engpass_testbed::topology::{LinkEnds, NodeId};
 use engpass_testbed::{Testbed, Topology};
 
 use super::frames::PortTally;
-use super::ledger::{Accounts, BookSeen};
 pub use super::tally::Receptions;
-use super::tally::{Counter, Losses, Place, Rare, Window};
+use super::tally::{Counter, Losses, Place, Rare};
 use super::{Network, SimError};
+use engpass_cells::Window;
+use engpass_ledger::{Accounts, BookSeen};
 
 /// The outcome of one simulated run.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,8 @@ use engpass_cells::{Cells, Channel, FrameId, Inputs, Loss, Outlet, Rule};
 
 use super::Network;
 use super::advance::Queue;
-use super::ledger::Ledger;
-use super::tally::Window;
+use engpass_cells::Window;
+use engpass_ledger::Ledger;
 
 /// Writes the books of one generator's first line.
 struct Alone<'a> {

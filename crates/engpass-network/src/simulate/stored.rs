@@ -5,8 +5,8 @@ use engpass_outcome::{
     Results, Tcp,
 };
 
-use super::ledger::Accounts;
 use super::outcome::{Carried, Direction, Drop, Flow, LinkUse, Outage, Received, SimOutcome};
+use engpass_ledger::Accounts;
 
 impl SimOutcome {
     /// The outcome as it is stored: without what only tests compare.

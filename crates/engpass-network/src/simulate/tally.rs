@@ -1,56 +1,9 @@
 //! What is counted: for every flow what became of it, within the part of a run that counts.
 
-use engpass_cells::{Cells, Loss, VcId};
+use engpass_cells::{Loss, VcId};
 use engpass_model::queue::Cause;
 
 use super::sketch::Sketch;
-
-/// The part of a run that counts: after `from` (everything when it is `None`), up to and including `end`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
-    pub(super) from: Option<u64>,
-    pub(super) end: u64,
-}
-
-impl Window {
-    #[inline]
-    pub(super) fn holds(&self, at: u64) -> bool {
-        self.from.is_none_or(|from| at > from) && at <= self.end
-    }
-
-    /// Whether all of what lasts from `begin` to `end` lies in it, as far as whole picoseconds say.
-    #[inline]
-    pub(super) fn holds_all(&self, begin: u64, end: u64) -> bool {
-        end <= self.end && self.from.is_none_or(|from| begin >= from)
-    }
-
-    /// The same with everything before it.
-    pub(super) fn with_warmup(self) -> Self {
-        Self { from: None, ..self }
-    }
-
-    /// How many of `cells` lie in the window when each is `shift` later.
-    #[inline]
-    pub(super) fn count(&self, cells: &Cells, shift: u64) -> u64 {
-        let last = cells.last + shift;
-        // They stand at their base or later.
-        if self.from.is_none_or(|from| cells.base + shift > from) && last <= self.end {
-            return cells.count;
-        }
-        if self.from.is_some_and(|from| last <= from) {
-            return 0;
-        }
-        self.count_cut(cells, shift)
-    }
-
-    fn count_cut(&self, cells: &Cells, shift: u64) -> u64 {
-        let after = |instant: u64| {
-            // Cells that stand later than `instant`.
-            cells.count - instant.checked_sub(shift).map_or(0, |instant| cells.count_until(instant))
-        };
-        self.from.map_or(cells.count, after) - after(self.end)
-    }
-}
 
 /// What became of a flow.
 #[derive(Clone, Debug, Default)]

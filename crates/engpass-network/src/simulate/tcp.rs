@@ -13,8 +13,8 @@ use super::datagrams::{Datagram, Datagrams, To};
 use super::event::{Event, Events};
 use super::fabric::Fabric;
 use super::host::Item;
-use super::ledger::{Load, Trail, Wait};
 use super::sending::{BONDED, ONWARD, Sending, Way};
+use engpass_ledger::{Load, Trail, Wait};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
 ///

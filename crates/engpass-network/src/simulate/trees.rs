@@ -3,6 +3,11 @@
 //! A tree has branches. Each carries a datagram of its own: packets end where a branch ends at a node, and the node makes a copy of each for every
 //! branch that begins there. So a branch has books, losses and fragments like the way of any datagram. What a branch has lost, the branches behind
 //! it have lost too; and what it has carried was delivered if any receiver behind it got the whole datagram.
+//!
+//! Books of a branch are settled behind those of all branches that begin at its end, when it is known whether a receiver got the datagram. So a datagram
+//! and its copies hold each other. A copy begins with one hold, by the datagram of which it is one: it ends when nothing of that is on its way, for then
+//! no packet can come any more ([`Fabric::end_branch`]). From there on each copy that is not gone holds the datagram; the last one to go lets it go, too
+//! ([`Fabric::branch_ends`], for the second time).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +16,7 @@ use engpass_testbed::topology::NodeKind;
 
 use super::datagrams::{Datagram, To};
 use super::fabric::Fabric;
-use super::ledger::Fate;
+use engpass_ledger::Fate;
 
 /// All trees of a testbed, and the datagrams on their way in them.
 #[derive(Debug, Default)]
@@ -86,7 +91,13 @@ impl Trees {
         self.first_lane
     }
 
-    /// What the receivers of a traffic count, by their numbers among what is counted.
+    /// The destination of datagrams on a branch. Destinations are endpoints, and endpoints come in pairs of which the second one receives.
+    fn lane(&self, branch: u32) -> usize {
+        (self.first_lane + 2 * branch + 1) as usize
+    }
+
+    /// What the receivers of a traffic count, by their numbers among what is counted: in the order of the branches that end at them. The outcome has
+    /// them in the order of the file.
     pub(super) fn receivers(&self, flow: usize) -> &[usize] {
         self.roots.get(&(flow as u32)).map_or(&[], |(_, receivers)| receivers)
     }
@@ -103,11 +114,6 @@ impl Trees {
     pub(super) fn parts(&self, datagram: &Datagram) -> bool {
         self.branch_of(datagram).is_some_and(|branch| !self.branches[branch as usize].onward.is_empty())
     }
-
-    /// The router that makes the copies of a datagram, if no switch does.
-    pub(super) fn router_of(&self, datagram: &Datagram) -> Option<usize> {
-        self.branches[self.branch_of(datagram)? as usize].router
-    }
 }
 
 impl Fabric {
@@ -119,6 +125,11 @@ impl Fabric {
     #[inline]
     pub(super) fn parts(&self, datagram: u32) -> bool {
         self.trees.as_ref().is_some_and(|trees| trees.parts(&self.datagrams[datagram]))
+    }
+
+    /// The router that makes the copies of a datagram, if no switch does.
+    pub(super) fn copying_router(&self, datagram: u32) -> Option<usize> {
+        self.trees.as_ref()?.branches[self.branch_of(datagram)].router
     }
 
     /// Whether a datagram is one of a tree.
@@ -158,15 +169,15 @@ impl Fabric {
         let mut copies = Vec::new();
         for next in self.trees_mut().branches[branch].onward.clone() {
             let trees = self.trees_mut();
-            let (flow, lane) = (trees.branches[next as usize].tally, trees.first_lane + 2 * next + 1);
+            let (flow, lane) = (trees.branches[next as usize].tally, trees.lane(next));
             let copy = Datagram {
                 flow,
-                to: To::endpoint(lane as usize),
+                to: To::endpoint(lane),
                 arrived: 0,
                 lost: false,
                 holds: 1,
                 written: true,
-                trail: super::ledger::Trail::default(),
+                trail: engpass_ledger::Trail::default(),
                 ..whole.clone()
             };
             let copy = self.begin_datagram(true, copy);

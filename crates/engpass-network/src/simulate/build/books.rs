@@ -11,9 +11,9 @@ use super::Builder;
 use crate::simulate::fabric::Vc;
 use crate::simulate::frames::{Frames, WayLine};
 use crate::simulate::host::Process;
-use crate::simulate::ledger::{HeldBack, Lane, LaneLine, Ledger, Opening};
 use crate::simulate::outside::Sender;
 use crate::simulate::tcp::Endpoint;
+use engpass_ledger::{HeldBack, Lane, LaneLine, Ledger, Opening};
 
 /// Where the packets of a lane go, and who sends them.
 struct Sent<'a> {

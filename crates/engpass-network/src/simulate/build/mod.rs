@@ -36,10 +36,11 @@ use crate::simulate::outside::{Fates, Outsiders, Sender};
 use crate::simulate::pull::{Ring, Worklist};
 use crate::simulate::sending::{ONWARD, Way};
 use crate::simulate::source::Source;
-use crate::simulate::tally::{Counter, Window};
+use crate::simulate::tally::Counter;
 use crate::simulate::tcp::{Endpoint, SegmentCost};
 use crate::simulate::trees::Trees;
 use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
+use engpass_cells::Window;
 
 /// The network while it is put together.
 struct Builder<'a> {

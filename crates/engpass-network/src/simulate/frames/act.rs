@@ -11,8 +11,8 @@ use crate::simulate::Network;
 use crate::simulate::datagrams::To;
 use crate::simulate::event::Events;
 use crate::simulate::fabric::Fabric;
-use crate::simulate::ledger::Wait;
 use crate::simulate::tcp::Endpoint;
+use engpass_ledger::Wait;
 
 /// Where an endpoint that writes is in its act.
 struct Act {

@@ -30,16 +30,19 @@ impl Frames {
     }
 }
 
+/// The step behind a router that copies packets: it leads to no line of its own.
+fn behind(router: usize) -> Step {
+    Step { router: router as u32, ..Step::MARK }
+}
+
 impl Network {
     /// A packet has come to the node at which its branch ends.
     #[cold]
     pub(super) fn comes_to_branches(&mut self, packet: u32) {
         let datagram = self.fabric.datagrams.packet(packet).datagram;
-        let router =
-            self.fabric.trees.as_ref().and_then(|trees| trees.router_of(&self.fabric.datagrams[datagram]));
-        match router.map(|router| Step { router: router as u32, ..Step::MARK }) {
-            Some(step) if self.frames.routers[step.router as usize].per_packet > 0 => {
-                self.process(step, packet);
+        match self.fabric.copying_router(datagram) {
+            Some(router) if self.frames.routers[router].per_packet > 0 => {
+                self.process(behind(router), packet);
             }
             _ => self.copy_onward(packet),
         }
@@ -48,16 +51,11 @@ impl Network {
     /// A node makes the copies of a packet that go on by the branches that begin there.
     pub(super) fn copy_onward(&mut self, id: u32) {
         let whole = *self.fabric.datagrams.packet(id);
-        let router = self
-            .fabric
-            .trees
-            .as_ref()
-            .and_then(|trees| trees.router_of(&self.fabric.datagrams[whole.datagram]));
-        if let Some(router) = router
+        if let Some(router) = self.fabric.copying_router(whole.datagram)
             && whole.ttl <= 1
         {
             self.fabric.datagrams.packet_mut(id).ttl = 0;
-            self.stop(id, Step { router: router as u32, ..Step::MARK }, self.now);
+            self.stop(id, behind(router), self.now);
             return;
         }
         let stamp = self.fabric.ledger.stamp_of(id);

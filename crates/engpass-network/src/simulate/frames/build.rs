@@ -12,7 +12,7 @@ use super::port::Draws;
 use super::tunnels::Tunnels;
 use super::{Asking, END, Engine, FramePort, Frames, Route, Rule, Step, Tells};
 use crate::simulate::SimError;
-use crate::simulate::tally::Window;
+use engpass_cells::Window;
 
 impl Frames {
     /// Ports, routers and routes of a testbed at time zero.

@@ -9,9 +9,9 @@ use crate::simulate::Network;
 use crate::simulate::datagrams::{Datagram, To};
 use crate::simulate::event::{Event, Events};
 use crate::simulate::fabric::Fabric;
-use crate::simulate::ledger::Trail;
 use crate::simulate::nic::Nic;
 use crate::simulate::sending::Way;
+use engpass_ledger::Trail;
 
 /// Where datagrams leave their host.
 pub(super) struct Exit<'a> {

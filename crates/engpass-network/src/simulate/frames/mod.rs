@@ -33,18 +33,19 @@ mod ways;
 
 use std::collections::BTreeMap;
 
+use engpass_model::line::Transmission;
 use engpass_model::queue::{self, Cause, Ecn};
 use engpass_testbed::topology::NodeId;
 
 use super::Network;
 use super::event::{Event, Events};
 use super::fabric::Fabric;
-use super::ledger::{Ledger, Trail};
 use super::sending::Sending;
 use super::tap::Carrier;
 use bonds::Bonds;
 use choices::{BRANCH, Choices};
 use circuits::Entry;
+use engpass_ledger::{Ledger, Trail};
 use icmp::Icmp;
 pub(super) use marks::tunnel_of;
 use marks::{ENTRY, UNWRAP, WRAP};
@@ -53,7 +54,7 @@ pub(super) use packet::Packet;
 pub(super) use port::FramePort;
 use port::{Joined, Limited, OnLine, Passed};
 pub use rules::Rule;
-pub(super) use told::{PortTally, Told, Transmission};
+pub(super) use told::PortTally;
 use tunnels::Tunnels;
 pub(super) use ways::WayLine;
 pub(crate) use ways::choices_are_known;

@@ -7,8 +7,8 @@ use super::{Frames, Packet, Tells};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::fabric::Fabric;
-use crate::simulate::ledger::{Carried, Fate, Load};
 use crate::simulate::tcp::Endpoint;
+use engpass_ledger::{Carried, Fate, Load};
 
 impl Network {
     /// Whether what is put on a line is neither captured nor booked later.

@@ -14,9 +14,10 @@ use super::clock::Clock;
 use super::lottery::{Flying, Lottery};
 use super::outage::Served;
 use super::sent::{SentOff, TOLD};
-use super::told::{PortTally, Told, Transmission};
-use crate::simulate::ledger::Teller;
-use crate::simulate::tally::Window;
+use super::told::PortTally;
+use engpass_cells::Window;
+use engpass_ledger::Teller;
+use engpass_model::line::{Told, Transmission};
 use service::Service;
 
 /// A transmitter with what waits for it and what is on its way behind it.

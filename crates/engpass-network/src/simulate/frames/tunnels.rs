@@ -17,8 +17,8 @@ use super::marks::WRAP;
 use super::{Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
-use crate::simulate::ledger::{Piece, Sums};
 use crate::simulate::tally::Place;
+use engpass_ledger::{Piece, Sums};
 
 /// Most tunnels that a packet is in.
 const MOST: usize = engpass_testbed::topology::MOST_TUNNELS;

@@ -7,8 +7,8 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use super::Packet;
 use crate::simulate::Network;
 use crate::simulate::datagrams::{Datagram, To};
-use crate::simulate::ledger::{Trail, Wait};
 use crate::simulate::sending::{Sending, Way};
+use engpass_ledger::{Trail, Wait};
 
 /// Most flows that disciplines are told apart; further ones share their numbers.
 const MOST_FLOWS: u32 = 4096;

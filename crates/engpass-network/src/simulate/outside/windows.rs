@@ -5,8 +5,9 @@ use serde::Serialize;
 use super::{FOREVER, Output, Outside};
 use crate::simulate::frames::FramePort;
 use crate::simulate::tally::Counter;
-use crate::simulate::tally::{Tally, Window};
+use crate::simulate::tally::Tally;
 use crate::simulate::{Flow, Network, SimError, SimOutcome};
+use engpass_cells::Window;
 
 /// The kind of the flows that come from outside, in an outcome.
 const KIND: &str = "outside";

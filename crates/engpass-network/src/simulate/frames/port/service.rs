@@ -5,7 +5,7 @@ use engpass_model::time::Time;
 
 use super::{FramePort, Joined, OnLine, Waiting};
 use crate::simulate::frames::outage::{Served, drain};
-use crate::simulate::tally::Window;
+use engpass_cells::Window;
 
 /// A discipline that decides when the line is free.
 pub(super) struct Service {

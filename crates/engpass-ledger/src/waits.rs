@@ -4,27 +4,35 @@ use engpass_model::tcp::LimitedBy;
 
 /// What a sender is doing at an instant: first what most senders do now and then, behind it what only some do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::simulate) enum Wait {
+pub enum Wait {
     /// Its application has nothing to send: it has not begun, has ended, pauses, or keeps to its rate.
     Application,
     /// It waits for room in the NIC.
     Nic,
+    /// The receiver's window has no room for a segment.
     ReceiveWindow,
+    /// The congestion window has no room for a segment.
     CongestionWindow,
+    /// Nothing but the expiry of the retransmission timer lets it go on.
     RetransmissionTimer,
+    /// The connection is not open yet.
     Handshake,
     /// Its NIC emits frames of it.
     Sending,
     /// The host's CPU works for it, or for others before it.
     Cpu,
+    /// The application waits for room in the send buffer.
     SendBuffer,
+    /// Nagle's rule holds a small segment back (RFC 1122 section 4.2.3.4).
     Nagle,
+    /// The window has room for a part of a segment only (RFC 1122 section 4.2.3.4).
     SillyWindow,
+    /// The next segment is not due yet.
     Pacing,
 }
 
 /// Picoseconds by [`Wait`].
-pub(in crate::simulate) type Sums = [u64; Wait::COUNT];
+pub type Sums = [u64; Wait::COUNT];
 
 /// Those of what most senders do, and of what others do.
 pub(super) type Usual = [u64; USUAL];
@@ -54,7 +62,7 @@ impl Wait {
     pub(super) const COUNT: usize = 12;
 
     /// What the connection's reason is in the ledger.
-    pub(in crate::simulate) fn of(limited: LimitedBy) -> Self {
+    pub fn of(limited: LimitedBy) -> Self {
         match limited {
             // A segment is ready and waits for the host.
             LimitedBy::Nothing => Self::Cpu,

@@ -2,7 +2,7 @@
 
 /// What a datagram is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::simulate) enum Cargo {
+pub enum Cargo {
     /// A message of a `udp-stream`.
     Datagram,
     /// A TCP segment with data, or a UDP datagram of any length.
@@ -13,8 +13,11 @@ pub(in crate::simulate) enum Cargo {
 
 /// What a datagram carries: bytes of the transport's header, and behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::simulate) struct Load {
-    pub(in crate::simulate) cargo: Cargo,
-    pub(in crate::simulate) header: u32,
-    pub(in crate::simulate) bytes: u32,
+pub struct Load {
+    /// What it is.
+    pub cargo: Cargo,
+    /// Bytes of the transport's header.
+    pub header: u32,
+    /// Bytes behind it.
+    pub bytes: u32,
 }

@@ -3,11 +3,11 @@
 use engpass_cells::Cells;
 
 use super::{Arrivals, FEW, Later, SentCells, split};
-use crate::simulate::ledger::Ledger;
+use crate::Ledger;
 
 /// Cells whose time has come, to be counted and then booked.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::simulate) struct Due {
+pub struct Due {
     sent: SentCells,
     /// All that the line has sent of the entry.
     is_all: bool,
@@ -15,30 +15,30 @@ pub(in crate::simulate) struct Due {
 
 impl Due {
     /// The cells, and the place of their counter at the port.
-    pub(in crate::simulate) fn cells(&self) -> (usize, &Cells) {
+    pub fn cells(&self) -> (usize, &Cells) {
         (self.sent.counter, &self.sent.cells)
     }
 
     /// The datagram of which the last entry is booked with them.
-    pub(in crate::simulate) fn releases(&self) -> Option<u32> {
+    pub fn releases(&self) -> Option<u32> {
         self.sent.datagram.filter(|_| self.is_all)
     }
 }
 
 impl Ledger {
     /// Number of lines.
-    pub(in crate::simulate) fn lines(&self) -> usize {
+    pub fn lines(&self) -> usize {
         self.lines.len()
     }
 
     /// Whether there may be many frames that have ended: soon enough that their datagrams are still in the CPU's caches.
     #[inline]
-    pub(in crate::simulate) fn has_many(&self) -> bool {
+    pub fn has_many(&self) -> bool {
         self.later.as_deref().is_some_and(|later| later.frames >= later.look)
     }
 
     /// All frames that have ended are booked.
-    pub(in crate::simulate) fn look_again(&mut self) {
+    pub fn look_again(&mut self) {
         if let Some(later) = &mut self.later {
             // Those that are left have not ended yet.
             later.look = 2 * later.frames + FEW;
@@ -47,7 +47,7 @@ impl Ledger {
 
     /// Book the first frame, or train of frames, of a line that has ended at or before `until`: its datagram, and how many entries of that these were.
     #[inline]
-    pub(in crate::simulate) fn write_frame(&mut self, port: usize, until: u64) -> Option<(u32, u32)> {
+    pub fn write_frame(&mut self, port: usize, until: u64) -> Option<(u32, u32)> {
         let window = self.window;
         let later = self.later.as_mut()?;
         let this = &mut later.lines[port];
@@ -72,7 +72,7 @@ impl Ledger {
     }
 
     /// The first cells of a line that it has sent at or before `until`.
-    pub(in crate::simulate) fn next_cells(&mut self, port: usize, until: u64) -> Option<Due> {
+    pub fn next_cells(&mut self, port: usize, until: u64) -> Option<Due> {
         let this = &mut self.later.as_mut()?.lines[port];
         let front = this.cells.front_mut()?;
         let (Some(ended), rest) = split(&front.cells, until) else { return None };
@@ -87,7 +87,7 @@ impl Ledger {
     }
 
     /// Book cells of which so many count.
-    pub(in crate::simulate) fn write_cells(&mut self, port: usize, due: &Due, counted: u64) {
+    pub fn write_cells(&mut self, port: usize, due: &Due, counted: u64) {
         let SentCells { cells, hop, datagram, shows, .. } = &due.sent;
         let begun = self.begun(port, cells, counted);
         let Some(datagram) = *datagram else {
@@ -103,7 +103,7 @@ impl Ledger {
     }
 
     /// The first cells of a generator that have arrived behind a line at or before `until`.
-    pub(in crate::simulate) fn next_arrivals(&mut self, port: usize, until: u64) -> Option<Arrivals> {
+    pub fn next_arrivals(&mut self, port: usize, until: u64) -> Option<Arrivals> {
         let this = &mut self.later.as_mut()?.lines[port];
         let front = this.arrivals.front_mut()?;
         let (Some(come), rest) = split(&front.cells, until) else { return None };
@@ -118,7 +118,7 @@ impl Ledger {
 
 impl Later {
     /// So many entries of a datagram are booked: whether these were the last.
-    pub(in crate::simulate) fn release(&mut self, datagram: u32, entries: u32) -> bool {
+    pub fn release(&mut self, datagram: u32, entries: u32) -> bool {
         let holds = &mut self.holds[datagram as usize];
         *holds -= entries;
         *holds == 0

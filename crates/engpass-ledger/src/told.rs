@@ -2,10 +2,10 @@
 
 use engpass_cells::Doing;
 
-use crate::simulate::frames::Told;
+use engpass_model::line::Told;
 
 /// A line that carries frames.
-pub(in crate::simulate) trait Teller {
+pub trait Teller {
     /// The number of its transmitter.
     fn number(&self) -> usize;
     /// What it has done so far.
@@ -18,10 +18,11 @@ pub(in crate::simulate) trait Teller {
 
 /// Whose a datagram is.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::simulate) struct Whose {
-    pub(in crate::simulate) flow: u32,
+pub struct Whose {
+    /// Index of the traffic.
+    pub flow: u32,
     /// Its destination, if that is no socket of its flow.
-    pub(in crate::simulate) to: Option<u32>,
+    pub to: Option<u32>,
     /// It carries data of its sender.
-    pub(in crate::simulate) counted: bool,
+    pub counted: bool,
 }

@@ -4,20 +4,13 @@ use super::{Book, Fate, Ledger, Load, User, book_all, booked};
 
 impl Ledger {
     /// Whether several senders use the line of a port.
-    pub(in crate::simulate) fn is_shared(&self, port: usize) -> bool {
+    pub fn is_shared(&self, port: usize) -> bool {
         self.lines[port].user == User::Shared
     }
 
     /// The fate of datagrams of one packet each is known that share what is written down of each line: of so many packets, so many have arrived; those
     /// that have left a line are the first of them, and those that it has carried in the window the last of these.
-    pub(in crate::simulate) fn settle_train(
-        &mut self,
-        flow: u32,
-        load: Load,
-        datagram: u32,
-        packets: u32,
-        arrived: u32,
-    ) {
+    pub fn settle_train(&mut self, flow: u32, load: Load, datagram: u32, packets: u32, arrived: u32) {
         if !self.on {
             return;
         }

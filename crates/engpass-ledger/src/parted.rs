@@ -8,19 +8,20 @@ use super::{Cargo, Fate, Ledger, Load, Run, book_all};
 ///
 /// Small numbers stand for the first lines of a lane whose packets have no choice; the others are places in a list of trails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::simulate) struct Trail(u32);
+pub struct Trail(u32);
 
 /// The number of the first trail in the list: a lane without choices has fewer lines.
 const LISTED: u32 = 1 << 16;
 
 /// A packet of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::simulate) struct Piece {
-    /// Where in the datagram's IP payload it begins, and how many bytes of that it has.
-    pub(in crate::simulate) offset: u16,
-    pub(in crate::simulate) bytes: u16,
+pub struct Piece {
+    /// Where in the datagram's IP payload it begins.
+    pub offset: u16,
+    /// How many bytes of that it has.
+    pub bytes: u16,
     /// Bytes of tunnels in it behind its IP header.
-    pub(in crate::simulate) added: u16,
+    pub added: u16,
 }
 
 /// What the ledger knows of ways that part.
@@ -37,13 +38,13 @@ pub(super) struct Parted {
 impl Trail {
     /// The first `lines` lines of a lane whose packets have no choice of ways.
     #[inline(always)]
-    pub(in crate::simulate) const fn along(lines: u16) -> Self {
+    pub const fn along(lines: u16) -> Self {
         Self(lines as u32)
     }
 
     /// The trail at this place of the list.
     #[inline(always)]
-    pub(in crate::simulate) const fn listed(place: u32) -> Self {
+    pub const fn listed(place: u32) -> Self {
         Self(LISTED + place)
     }
 
@@ -122,12 +123,12 @@ impl Ledger {
     }
 
     /// Whether what lines carry is written down packet by packet when it is sent: it is booked later, and some ways part.
-    pub(in crate::simulate) fn writes_pieces(&self) -> bool {
+    pub fn writes_pieces(&self) -> bool {
         self.later.is_some() && !self.parted.trails.is_empty()
     }
 
     /// The line whose book has this slot has carried a packet of a datagram that is written down.
-    pub(in crate::simulate) fn write_piece(&mut self, datagram: u32, slot: u16, piece: Piece) {
+    pub fn write_piece(&mut self, datagram: u32, slot: u16, piece: Piece) {
         if self.on {
             self.parted.pieces.entry((datagram, slot)).or_default().push(piece);
         }
@@ -140,7 +141,7 @@ impl Ledger {
     }
 
     /// Nothing of a datagram is on the way: forget what lines have carried of it.
-    pub(in crate::simulate) fn forget_pieces(&mut self, datagram: u32) {
+    pub fn forget_pieces(&mut self, datagram: u32) {
         while let Some((key, _)) = self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX)).next() {
             let key = *key;
             self.parted.pieces.remove(&key);

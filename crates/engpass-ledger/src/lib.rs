@@ -1,50 +1,51 @@
 //! The books of every line: where each bit-time of it went. `docs/ledger.md` is their contract.
 //!
-//! A [`Line`] is one direction of a link and measures its own idle time; a [`Book`] is what one flow, in one of its
+//! A `Line` is one direction of a link and measures its own idle time; a `Book` is what one flow, in one of its
 //! directions, has carried over one line. Cells are booked when a datagram's fate is known ([`Ledger::settle`]), idle time
-//! when a frame shows whose it was ([`Line`]); [`close`] sums up, and refuses books that do not balance.
+//! when a frame shows whose it was (`attribute.rs`); [`Ledger::close`] sums up, and refuses books that do not balance.
 
 mod accounts;
 mod attribute;
 mod close;
 mod frames;
 mod later;
+mod lines;
 mod load;
 mod open;
 mod parted;
+mod senders;
+mod spoil;
 mod stamps;
-#[cfg(test)]
-mod tests;
 mod told;
 mod trains;
 mod waits;
 
 use std::collections::BTreeMap;
 
-use engpass_cells::{Cells, Doing, FrameId};
+use engpass_cells::{Cells, Window};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::layers::{Change, Layer, Layers, Sum, Wire};
 
-use super::tally::Window;
 pub use accounts::Accounts;
 use attribute::Reasons;
-pub use close::BookSeen;
-pub(super) use later::{Arrivals, Later};
-pub(super) use load::{Cargo, Load};
-pub(super) use open::{Lane, LaneLine, Opening};
+pub use close::{BookSeen, Closed, Unbalanced};
+pub use later::{Arrivals, Later};
+pub use load::{Cargo, Load};
+pub use open::{Lane, LaneLine, Opening};
 use parted::Parted;
-pub(in crate::simulate) use parted::{Piece, Trail};
+pub use parted::{Piece, Trail};
+use senders::put;
+pub use spoil::Fault;
 use stamps::{NO_STAMP, Stamps};
-pub(super) use told::{Teller, Whose};
-pub(in crate::simulate) use waits::Sums;
-pub(super) use waits::Wait;
+pub use told::{Teller, Whose};
 use waits::Waits;
+pub use waits::{Sums, Wait};
 
 /// All books of a run.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub struct Ledger {
     /// Whether anything is booked: not when a benchmark asks what booking costs.
-    pub(super) on: bool,
+    pub on: bool,
     window: Window,
     /// One for every port.
     lines: Vec<Line>,
@@ -85,7 +86,7 @@ pub(super) struct Ledger {
     /// Lines that are down, by port: what their idle time was when they went down, or up to where it is booked.
     down: BTreeMap<usize, u64>,
     /// Where windows begin and end at any time: what is not booked yet.
-    pub(super) later: Option<Box<Later>>,
+    pub later: Option<Box<Later>>,
 }
 
 /// One direction of a link.
@@ -188,7 +189,7 @@ struct Book {
 
 /// What keeps a sender that sends from filling a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HeldBack {
+pub enum HeldBack {
     /// Something before the line.
     Upstream,
     /// The shaper of its circuit.
@@ -241,15 +242,18 @@ const _: () = assert!(size_of::<Run>() == 12);
 
 /// What became of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub enum Fate {
+    /// A receiver has got it.
     Delivered,
+    /// A part of it was lost.
     Dead,
+    /// Neither, when the run ended.
     InFlight,
 }
 
 /// What of a datagram the lines on its way have carried.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Carried {
+pub enum Carried {
     /// All of it, by the lines of this trail: it is one packet, or all its packets have arrived.
     Whole(Trail),
     /// What is written down for this datagram.
@@ -258,7 +262,7 @@ pub(super) enum Carried {
 
 impl Ledger {
     /// Write down from here on what is carried of a datagram, one of `places`: nothing of it stands there so far.
-    pub(super) fn write_down(&mut self, datagram: u32, places: u32) {
+    pub fn write_down(&mut self, datagram: u32, places: u32) {
         if !self.on {
             return;
         }
@@ -278,7 +282,7 @@ impl Ledger {
 
     /// Of the `count` cells that have left `port` in the window, those that began in it.
     #[inline]
-    pub(super) fn begun(&mut self, port: usize, cells: &Cells, count: u64) -> u64 {
+    pub fn begun(&mut self, port: usize, cells: &Cells, count: u64) -> u64 {
         if self.lines[port].started || count == 0 {
             return count;
         }
@@ -287,7 +291,7 @@ impl Ledger {
 
     /// Whether the first transmission of the window on the line of `port` was seen.
     #[inline]
-    pub(super) fn has_started(&self, port: usize) -> bool {
+    pub fn has_started(&self, port: usize) -> bool {
         self.lines[port].started || !self.on
     }
 
@@ -313,21 +317,14 @@ impl Ledger {
 
     /// Cells of a generator have left hop `hop` of its circuit.
     #[inline]
-    pub(super) fn generated(&mut self, flow: usize, hop: u16, count: u64) {
+    pub fn generated(&mut self, flow: usize, hop: u16, count: u64) {
         let book = self.first[flow] as usize + usize::from(hop);
         self.books[book].plain += count;
     }
 
     /// `count` cells of datagram `id` have left `port`, hop `hop` of its circuit, in the window.
     #[inline]
-    pub(super) fn carried(
-        &mut self,
-        port: usize,
-        hop: u16,
-        (id, whose): (u32, Whose),
-        cells: &Cells,
-        count: u64,
-    ) {
+    pub fn carried(&mut self, port: usize, hop: u16, (id, whose): (u32, Whose), cells: &Cells, count: u64) {
         self.carried[id as usize * self.stride + usize::from(hop)] += count as u32;
         if self.lines[port].user == User::Shared && whose.counted {
             // A line knows ahead of the clock what it will send: what leaves after the end says nothing.
@@ -340,7 +337,7 @@ impl Ledger {
 
     /// A segment was delivered, and all of it carried: book it if it is like those before, and say whether that is so.
     #[inline]
-    pub(super) fn settle_alike(&mut self, (flow, to): (u32, Option<u32>), load: Load) -> bool {
+    pub fn settle_alike(&mut self, (flow, to): (u32, Option<u32>), load: Load) -> bool {
         if !self.on {
             return true;
         }
@@ -373,7 +370,7 @@ impl Ledger {
 
     /// The fate of a datagram is known: book what of it was carried. The receiver did not want so many bytes of it.
     #[inline(never)]
-    pub(super) fn settle(
+    pub fn settle(
         &mut self,
         (flow, to): (u32, Option<u32>),
         fate: Fate,
@@ -470,7 +467,7 @@ impl Ledger {
     }
 
     /// Book what was not booked: the run is over.
-    pub(super) fn end_runs(&mut self) {
+    pub fn end_runs(&mut self) {
         for lane in 0..self.runs.len() {
             self.end_run(lane);
             if let Some(place) = self.earlier_of(lane) {
@@ -484,7 +481,7 @@ impl Ledger {
 
     /// A datagram is lost that is one packet, and that the lines of this trail have carried: book it.
     #[inline(always)]
-    pub(super) fn lose(&mut self, (flow, to): (u32, Option<u32>), load: Load, trail: Trail) {
+    pub fn lose(&mut self, (flow, to): (u32, Option<u32>), load: Load, trail: Trail) {
         if !self.on {
             return;
         }
@@ -518,169 +515,11 @@ impl Ledger {
         }
     }
 
-    /// Whether any flow crosses the line of `port`.
-    pub(super) fn carries(&self, port: usize) -> bool {
-        !self.lines[port].books.is_empty()
-    }
-
-    /// The line of `port` was idle for so long before what it sends next.
-    #[inline]
-    pub(super) fn idle(&mut self, port: usize, ps: u64, rounding: u64) {
-        if !self.on {
-            return;
-        }
-        let line = &mut self.lines[port];
-        line.idle += ps;
-        line.rounding += rounding;
-    }
-
-    /// The window begins on the line of `port`, if it carries cells.
-    pub(super) fn opens(&mut self, port: usize, doing: Doing) {
-        if self.lines[port].cells {
-            self.lines[port].open(doing);
-        }
-    }
-
-    /// The window ends on the line of `port`.
-    pub(super) fn closes(&mut self, port: usize, doing: Doing) {
-        let line = &mut self.lines[port];
-        line.edges[1] = line.edge(doing);
-        if let Some(since) = self.down.get_mut(&port) {
-            line.was_down(*since, line.edges[1].idle);
-            // A window may be followed by another one.
-            *since = line.edges[1].idle.max(*since);
-        }
-    }
-
     /// The warm-up is over.
-    pub(super) fn warm(&mut self, now: u64) {
+    pub fn warm(&mut self, now: u64) {
         for (before, sender) in self.before.iter_mut().zip(&self.senders) {
             *before = sender.sums_at(now);
         }
-    }
-
-    /// Where the states of a sender are kept; not those of an endpoint that only reads, which nobody asks for.
-    #[inline(always)]
-    fn place_of(&self, sender: usize) -> Option<usize> {
-        let Some(endpoint) = sender.checked_sub(self.processes) else { return Some(sender) };
-        match endpoint.checked_sub(self.endpoints) {
-            None => (endpoint % 2 == 0).then_some(self.processes + endpoint / 2),
-            Some(outside) => Some(self.processes + self.endpoints / 2 + outside),
-        }
-    }
-
-    /// The same, if they are kept at all.
-    #[inline(always)]
-    pub(super) fn states_of(&self, sender: usize) -> Option<usize> {
-        if self.on { self.place_of(sender) } else { None }
-    }
-
-    /// The same of an endpoint that writes.
-    #[inline(always)]
-    pub(super) fn states_of_writer(&self, endpoint: usize) -> Option<usize> {
-        let states = if self.on { Some(self.processes + endpoint / 2) } else { None };
-        debug_assert_eq!(states, self.states_of(self.processes + endpoint));
-        states
-    }
-
-    #[inline(always)]
-    fn sender(&mut self, sender: usize) -> Option<&mut Waits> {
-        self.states_of(sender).map(|place| &mut self.senders[place])
-    }
-
-    /// From `now` on this is what the sender does.
-    #[inline(always)]
-    pub(super) fn waits(&mut self, sender: usize, now: u64, wait: Wait) {
-        if let Some(sender) = self.sender(sender) {
-            sender.set(now, wait);
-        }
-    }
-
-    /// The same of a sender whose states are kept there.
-    #[inline(always)]
-    pub(super) fn waits_at(&mut self, states: Option<usize>, now: u64, wait: Wait) {
-        if let Some(place) = states {
-            self.senders[place].set(now, wait);
-        }
-    }
-
-    /// The sender's connection was spoken to.
-    #[inline(always)]
-    pub(super) fn stirs(&mut self, sender: usize, now: u64) {
-        if let Some(sender) = self.sender(sender) {
-            sender.stir(now);
-        }
-    }
-
-    /// The same of an endpoint that writes.
-    #[inline(always)]
-    pub(super) fn writer_stirs(&mut self, endpoint: usize, now: u64) {
-        if let Some(place) = self.states_of_writer(endpoint) {
-            self.senders[place].stir(now);
-        }
-    }
-
-    /// The sender's retransmission timer expired, and nothing had come in or gone out before.
-    pub(super) fn timed_out(&mut self, sender: usize, now: u64) {
-        if let Some(sender) = self.sender(sender) {
-            sender.timed_out(now);
-        }
-    }
-
-    /// A frame, `elastic` if it carries data of the sender, enters the NIC; its last cell leaves the line at `until` if nothing else is in its way.
-    #[inline]
-    pub(super) fn emitted(&mut self, sender: usize, frame: FrameId, elastic: bool, now: u64, until: u64) {
-        if let Some(place) = self.emit(sender, elastic, now, until) {
-            put(&mut self.stamps, frame, &self.senders[place].sums());
-        }
-    }
-
-    /// A frame of the sender waits in the NIC for its turn, until then at least.
-    pub(super) fn held_back(&mut self, sender: usize, now: u64, until: u64) {
-        if let Some(sender) = self.sender(sender) {
-            sender.emit(now, until);
-        }
-    }
-
-    /// The place of the sender, if the frame must carry its sums with it.
-    #[inline(always)]
-    fn emit(&mut self, sender: usize, elastic: bool, now: u64, until: u64) -> Option<usize> {
-        if !self.on {
-            return None;
-        }
-        let place = self.place_of(sender)?;
-        let waits = &mut self.senders[place];
-        waits.emit(now, until);
-        (elastic && waits.stamped).then_some(place)
-    }
-}
-
-/// A frame of cells is emitted.
-#[inline(always)]
-fn put(stamps: &mut Vec<Sums>, place: u32, stamp: &Sums) {
-    let place = place as usize;
-    if stamps.len() <= place {
-        make_room(stamps, place);
-    }
-    stamps[place] = *stamp;
-}
-
-#[cold]
-#[inline(never)]
-fn make_room(stamps: &mut Vec<Sums>, place: usize) {
-    stamps.resize(place + 1, [0; Wait::COUNT]);
-}
-
-impl Line {
-    fn open(&mut self, doing: Doing) {
-        self.edges[0] = self.edge(doing);
-        self.booked = self.edges[0].idle;
-        self.reasons.iter_mut().for_each(|reasons| **reasons = Reasons::default());
-    }
-
-    fn edge(&self, doing: Doing) -> Edge {
-        let Doing { idle, rounding, begun } = doing;
-        Edge { idle: self.idle + idle, rounding: self.rounding + rounding, begun }
     }
 }
 

@@ -15,58 +15,64 @@ use super::{
     Book, Cargo, Datagrams, Edge, Entry, Freight, HeldBack, Ledger, Line, Load, NO_SENDER, NO_STAMP, Parted,
     Run, Stamps, User, booked,
 };
-use crate::simulate::tally::Window;
+use engpass_cells::Window;
 
 /// What the books must know of a network that is put together.
-pub(in crate::simulate) struct Opening<'a> {
-    pub(in crate::simulate) topology: &'a Topology,
-    pub(in crate::simulate) window: Window,
-    /// Numbers of processes, of endpoints, and of senders outside.
-    pub(in crate::simulate) processes: usize,
-    pub(in crate::simulate) endpoints: usize,
-    pub(in crate::simulate) outside: usize,
+pub struct Opening<'a> {
+    /// The network's graph.
+    pub topology: &'a Topology,
+    /// The counted time.
+    pub window: Window,
+    /// Number of processes, the first senders.
+    pub processes: usize,
+    /// Number of endpoints: of each pair the first one writes and is a sender.
+    pub endpoints: usize,
+    /// Number of senders outside.
+    pub outside: usize,
     /// Number of the lanes that are flows': the first ones.
-    pub(in crate::simulate) flows: usize,
+    pub flows: usize,
     /// Most lines of a lane.
-    pub(in crate::simulate) stride: usize,
+    pub stride: usize,
     /// The lanes of each tree.
-    pub(in crate::simulate) trees: Vec<Vec<usize>>,
+    pub trees: Vec<Vec<usize>>,
     /// By line: data of some flow could go this way, if nodes chose so.
-    pub(in crate::simulate) spared: &'a [bool],
+    pub spared: &'a [bool],
     /// Lists of the lines behind places of ways that part.
-    pub(in crate::simulate) trails: &'a [Box<[u16]>],
+    pub trails: &'a [Box<[u16]>],
 }
 
 /// What a lane of books is for.
-pub(in crate::simulate) struct Lane<'a> {
-    pub(in crate::simulate) flow: usize,
-    pub(in crate::simulate) against: bool,
+pub struct Lane<'a> {
+    /// Index of the traffic.
+    pub flow: usize,
+    /// It carries what goes against the flow's data.
+    pub against: bool,
     /// What it sends, if that is its own.
-    pub(in crate::simulate) traffic: Option<&'a Traffic>,
+    pub traffic: Option<&'a Traffic>,
     /// The process or endpoint that sends its data.
-    pub(in crate::simulate) sender: Option<usize>,
+    pub sender: Option<usize>,
     /// The MTU for which the sender has cut its packets.
-    pub(in crate::simulate) mtu: u64,
-    pub(in crate::simulate) lines: Vec<LaneLine>,
+    pub mtu: u64,
+    /// The lines that it crosses, in the order of its hops.
+    pub lines: Vec<LaneLine>,
 }
 
 /// A line of a lane.
-pub(in crate::simulate) struct LaneLine {
+pub struct LaneLine {
     /// Number of its transmitter.
-    pub(in crate::simulate) number: usize,
-    pub(in crate::simulate) wire: Wire,
+    pub number: usize,
+    /// How packets stand on it.
+    pub wire: Wire,
     /// What happens to packets on the way to it.
-    pub(in crate::simulate) changes: Vec<Change>,
-    pub(in crate::simulate) held_back: HeldBack,
+    pub changes: Vec<Change>,
+    /// What keeps its sender from filling the line.
+    pub held_back: HeldBack,
 }
 
 impl Ledger {
     /// Books for every lane on every line that it crosses. Those of flows come first; behind them each connection has two, and so has everything else, the
     /// second of which may be nobody's.
-    pub(in crate::simulate) fn open<'l>(
-        opening: Opening<'_>,
-        lanes: impl Iterator<Item = Option<Lane<'l>>>,
-    ) -> Self {
+    pub fn open<'l>(opening: Opening<'_>, lanes: impl Iterator<Item = Option<Lane<'l>>>) -> Self {
         let Opening { topology, window, processes, endpoints, flows, stride, .. } = opening;
         let senders = processes + endpoints / 2 + opening.outside;
         let mut ledger = Self {

@@ -7,18 +7,18 @@ use engpass_model::wire::layers::Change;
 use super::waits::{Sums, parts_of};
 use super::{Ledger, Line, User, put};
 use super::{Teller, Whose};
-use crate::simulate::frames::{Told, Transmission};
-use crate::simulate::tally::Window;
+use engpass_cells::Window;
+use engpass_model::line::{Told, Transmission};
 
 impl Ledger {
     /// Whether the line of `port` is to tell of every transmission: several senders use it, or it is booked later.
-    pub(in crate::simulate) fn is_watched(&self, port: usize) -> bool {
+    pub fn is_watched(&self, port: usize) -> bool {
         self.on && (self.lines[port].user == User::Shared || self.later.is_some())
     }
 
     /// A watched line, whose book has this slot in the lane of a datagram, sends a packet of it behind all that it knows of.
     #[inline]
-    pub(in crate::simulate) fn transmits(
+    pub fn transmits(
         &mut self,
         slot: u16,
         (id, whose): (u32, Whose),
@@ -45,14 +45,7 @@ impl Ledger {
 
     /// The same of a line that several senders use, and that has held nothing back: it sends a packet of `ip` bytes.
     #[inline(always)]
-    pub(in crate::simulate) fn shares_line(
-        &mut self,
-        slot: u16,
-        whose: Whose,
-        packet: u32,
-        ip: u32,
-        from: &impl Teller,
-    ) {
+    pub fn shares_line(&mut self, slot: u16, whose: Whose, packet: u32, ip: u32, from: &impl Teller) {
         let place = self.book_of(whose, slot);
         let line = &mut self.lines[from.number()];
         line.idle = from.told().idle;
@@ -73,7 +66,7 @@ impl Ledger {
     }
 
     /// The discipline of a line that has told `idle` has held back what it sends now.
-    pub(in crate::simulate) fn held(&mut self, port: usize, sent: &Transmission, idle: u64) {
+    pub fn held(&mut self, port: usize, sent: &Transmission, idle: u64) {
         if !self.on {
             return;
         }
@@ -84,14 +77,14 @@ impl Ledger {
 
     /// A transmission does not lie in the window.
     #[cold]
-    pub(in crate::simulate) fn cut_off(&mut self, port: usize, sent: &Transmission) {
+    pub fn cut_off(&mut self, port: usize, sent: &Transmission) {
         if self.on {
             self.lines[port].cut_off(sent, self.window);
         }
     }
 
     /// So many bytes of a datagram, of those that are written down, were carried by the line whose book has this slot; or taken back.
-    pub(in crate::simulate) fn write(&mut self, datagram: u32, slot: u16, bytes: u32, back: bool) {
+    pub fn write(&mut self, datagram: u32, slot: u16, bytes: u32, back: bool) {
         if !self.on {
             return;
         }
@@ -101,7 +94,7 @@ impl Ledger {
     }
 
     /// What the sender of a lane makes of a datagram with so many bytes behind its IP header.
-    pub(in crate::simulate) fn cut_by_sender(&self, (flow, to): (u32, Option<u32>), bytes: u64) -> Fragments {
+    pub fn cut_by_sender(&self, (flow, to): (u32, Option<u32>), bytes: u64) -> Fragments {
         let book = &self.books[self.first[self.lane(flow, to)] as usize];
         match self.entries[book.entry as usize].changes[0] {
             Change::Cut(mtu) => Fragments::of(bytes, mtu),
@@ -111,13 +104,7 @@ impl Ledger {
 
     /// So many packets of a datagram that its sender cut, with so many bytes behind the IP header, have arrived before anything was written down
     /// of it: all lines have carried them.
-    pub(in crate::simulate) fn write_arrived(
-        &mut self,
-        datagram: u32,
-        (flow, to): (u32, Option<u32>),
-        bytes: u64,
-        arrived: u64,
-    ) {
+    pub fn write_arrived(&mut self, datagram: u32, (flow, to): (u32, Option<u32>), bytes: u64, arrived: u64) {
         if !self.on {
             return;
         }
@@ -134,7 +121,7 @@ impl Ledger {
     }
 
     /// The window begins on a line that carries frames at `at`: what the edge cuts has told itself.
-    pub(in crate::simulate) fn opens_frames(&mut self, from: &impl Teller, at: u64) {
+    pub fn opens_frames(&mut self, from: &impl Teller, at: u64) {
         let line = &mut self.lines[from.number()];
         line.learn(from.told());
         let begun = line.edges[0].begun;
@@ -142,7 +129,7 @@ impl Ledger {
     }
 
     /// The window ends on a line that carries frames at `at`.
-    pub(in crate::simulate) fn closes_frames(&mut self, from: &impl Teller, at: u64) {
+    pub fn closes_frames(&mut self, from: &impl Teller, at: u64) {
         let port = from.number();
         let line = &mut self.lines[port];
         line.learn(from.told());
@@ -151,7 +138,7 @@ impl Ledger {
     }
 
     /// A line that carries frames goes down or comes up: while it is down its idle time has that reason.
-    pub(in crate::simulate) fn line_changes(&mut self, from: &impl Teller, at: u64, down: bool) {
+    pub fn line_changes(&mut self, from: &impl Teller, at: u64, down: bool) {
         if !self.on {
             return;
         }
@@ -176,13 +163,7 @@ impl Ledger {
 
     /// A packet, `elastic` if it carries data of the sender, enters the NIC of a line that carries frames, and has left at `until` with all that is around it.
     #[inline]
-    pub(in crate::simulate) fn emitted_packet(
-        &mut self,
-        sender: usize,
-        (elastic, packet): (bool, u32),
-        now: u64,
-        until: u64,
-    ) {
+    pub fn emitted_packet(&mut self, sender: usize, (elastic, packet): (bool, u32), now: u64, until: u64) {
         if let Some(place) = self.emit(sender, elastic, now, until) {
             let waits = &self.senders[place];
             if waits.is_emitting_after(until) {
@@ -196,7 +177,7 @@ impl Ledger {
 
     /// The same, and its sender's connection was spoken to.
     #[inline(always)]
-    pub(in crate::simulate) fn sends_packet(
+    pub fn sends_packet(
         &mut self,
         states: Option<usize>,
         (elastic, packet): (bool, u32),
@@ -213,7 +194,7 @@ impl Ledger {
 
     /// The same of a process, whose application has nothing more to send then.
     #[inline(always)]
-    pub(in crate::simulate) fn sends_message(&mut self, process: usize, packet: u32, now: u64, until: u64) {
+    pub fn sends_message(&mut self, process: usize, packet: u32, now: u64, until: u64) {
         if !self.on {
             return;
         }
@@ -225,31 +206,31 @@ impl Ledger {
     }
 
     /// No packet is on its way, and those to come begin anew.
-    pub(in crate::simulate) fn forget_packets(&mut self) {
+    pub fn forget_packets(&mut self) {
         self.packet_stamps.forget_packets(self.books.iter_mut().map(|book| &mut book.stamp));
     }
 
     /// What the sender of a packet had done when it was emitted, for those that come into being of it.
-    pub(in crate::simulate) fn stamp_of(&self, packet: u32) -> Option<Sums> {
+    pub fn stamp_of(&self, packet: u32) -> Option<Sums> {
         self.packet_stamps.known(packet)
     }
 
     /// A packet becomes a frame of cells.
-    pub(in crate::simulate) fn frame_inherits(&mut self, frame: u32, packet: u32) {
+    pub fn frame_inherits(&mut self, frame: u32, packet: u32) {
         if let Some(stamp) = self.packet_stamps.known(packet) {
             put(&mut self.stamps, frame, &stamp);
         }
     }
 
     /// A frame of cells is a packet again.
-    pub(in crate::simulate) fn packet_inherits(&mut self, packet: u32, frame: u32) {
+    pub fn packet_inherits(&mut self, packet: u32, frame: u32) {
         if let Some(stamp) = self.stamps.get(frame as usize) {
             self.packet_stamps.put(packet, parts_of(stamp));
         }
     }
 
     /// A fragment or a copy of a packet with this stamp has come into being.
-    pub(in crate::simulate) fn inherits(&mut self, packet: u32, stamp: Option<&Sums>) {
+    pub fn inherits(&mut self, packet: u32, stamp: Option<&Sums>) {
         if let Some(stamp) = stamp {
             self.packet_stamps.put(packet, parts_of(stamp));
         }

@@ -7,19 +7,24 @@ use engpass_testbed::Topology;
 use super::accounts::{Accounts, CONTROL, DEAD, DELIVERED, DUPLICATE, IN_FLIGHT};
 use super::attribute::{REASONS, Reasons, account};
 use super::{Book, Datagrams, Freight, Ledger, Line, User};
-use crate::simulate::SimError;
+
+/// The books of a line do not balance: which line, and by how much. That is a fault of the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unbalanced(pub String);
 
 /// The closed books of one direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::simulate) struct Closed {
-    pub(in crate::simulate) accounts: Accounts,
+pub struct Closed {
+    /// Parts of the line by account.
+    pub accounts: Accounts,
     /// Parts of the line in the window.
-    pub(in crate::simulate) capacity: u128,
+    pub capacity: u128,
     /// Parts that make a bit.
-    pub(in crate::simulate) parts_per_bit: u64,
+    pub parts_per_bit: u64,
     /// Picoseconds in which the line was idle.
-    pub(in crate::simulate) idle: u64,
-    pub(in crate::simulate) books: Vec<BookSeen>,
+    pub idle: u64,
+    /// What each flow carried, in the order of the lanes.
+    pub books: Vec<BookSeen>,
 }
 
 /// What one flow has carried over one direction of a link, in one of its own: counts for another engine to agree with.
@@ -49,13 +54,13 @@ struct Wrong<'a> {
 
 impl Wrong<'_> {
     /// The two sides must be equal.
-    fn unless_equal(&self, what: &str, one: i128, other: i128) -> Result<(), SimError> {
+    fn unless_equal(&self, what: &str, one: i128, other: i128) -> Result<(), Unbalanced> {
         if one == other {
             return Ok(());
         }
         let link = &self.topology.links[self.port / 2];
         let ends = [self.port % 2, 1 - self.port % 2].map(|end| &self.topology.nodes[link.ends[end]]);
-        Err(SimError::Ledger(format!(
+        Err(Unbalanced(format!(
             "the books of link `{}` ({} -> {}) do not balance: {what} by {}",
             link.name,
             ends[0],
@@ -67,12 +72,7 @@ impl Wrong<'_> {
 
 impl Ledger {
     /// Close the books of a port; if it carries cells, it has sent so many in the window.
-    pub(in crate::simulate) fn close(
-        &self,
-        topology: &Topology,
-        port: usize,
-        cells: Option<u64>,
-    ) -> Result<Closed, SimError> {
+    pub fn close(&self, topology: &Topology, port: usize, cells: Option<u64>) -> Result<Closed, Unbalanced> {
         if !self.on {
             return Ok(Closed::default());
         }

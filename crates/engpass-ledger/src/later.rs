@@ -13,12 +13,12 @@ use engpass_model::wire::ethernet::GAP_BYTES;
 
 use super::waits::Sums;
 use super::{Book, Ledger, Line, Run, Teller, User, Whose};
-use crate::simulate::frames::Transmission;
-use crate::simulate::tally::Window;
+use engpass_cells::Window;
+use engpass_model::line::Transmission;
 
 /// What is to be booked.
 #[derive(Debug)]
-pub(in crate::simulate) struct Later {
+pub struct Later {
     lines: Vec<LineLater>,
     /// By datagram: entries that it is held for.
     holds: Vec<u32>,
@@ -32,13 +32,13 @@ const FEW: usize = 64;
 
 /// What a line has sent since the beginning, as far as it is booked.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::simulate) struct Totals {
+pub struct Totals {
     /// Cells or frames.
-    pub(in crate::simulate) sent: u64,
+    pub sent: u64,
     /// Bits of the line, physical framing of cells apart.
-    pub(in crate::simulate) bits: u64,
+    pub bits: u64,
     /// Cells or frames lost in front of it or on it.
-    pub(in crate::simulate) lost: u64,
+    pub lost: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -90,13 +90,15 @@ struct SentCells {
 
 /// Cells of a generator that arrive at a host.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::simulate) struct Arrivals {
-    pub(in crate::simulate) cells: Cells,
-    pub(in crate::simulate) flow: usize,
+pub struct Arrivals {
+    /// The cells.
+    pub cells: Cells,
+    /// Index of the generator's traffic.
+    pub flow: usize,
     /// The first of them ends a PDU that is not its own.
-    pub(in crate::simulate) bad: bool,
+    pub bad: bool,
     /// The frame that it cuts off, and how many cells of it.
-    pub(in crate::simulate) cut: Option<(FrameId, u32)>,
+    pub cut: Option<(FrameId, u32)>,
 }
 
 /// The first of these cells, those that stand at or before `until`, and the others.
@@ -124,7 +126,7 @@ impl Later {
     }
 
     /// Whether something of the datagram is not booked.
-    pub(in crate::simulate) fn holds(&self, datagram: u32) -> bool {
+    pub fn holds(&self, datagram: u32) -> bool {
         self.holds.get(datagram as usize).is_some_and(|holds| *holds > 0)
     }
 
@@ -138,29 +140,29 @@ impl Later {
     }
 
     /// A line has lost so much.
-    pub(in crate::simulate) fn lost(&mut self, port: usize, count: u64) {
+    pub fn lost(&mut self, port: usize, count: u64) {
         self.lines[port].totals.lost += count;
     }
 
     /// What a line has sent.
-    pub(in crate::simulate) fn totals(&self, port: usize) -> Totals {
+    pub fn totals(&self, port: usize) -> Totals {
         self.lines[port].totals
     }
 
     /// Frames that left a line in the window, and their bytes.
-    pub(in crate::simulate) fn left(&self, port: usize) -> (u64, u64) {
+    pub fn left(&self, port: usize) -> (u64, u64) {
         self.lines[port].left
     }
 
     /// Cells of a generator will arrive at the host behind a port.
-    pub(in crate::simulate) fn arrive(&mut self, port: usize, arrivals: Arrivals) {
+    pub fn arrive(&mut self, port: usize, arrivals: Arrivals) {
         self.lines[port].arrivals.push_back(arrivals);
     }
 }
 
 impl Ledger {
     /// From now on everything is booked when its time has come.
-    pub(in crate::simulate) fn book_later(&mut self) {
+    pub fn book_later(&mut self) {
         let lines = vec![LineLater::default(); self.lines.len()];
         self.later = Some(Box::new(Later { lines, holds: Vec::new(), frames: 0, look: FEW }));
     }
@@ -186,7 +188,7 @@ impl Ledger {
 
     /// A line has put so many frames alike behind what it sends, one right behind the other, of which this is the first: packets of one
     /// datagram, or of datagrams that share one. The last one ends then, and nobody else sends data on it.
-    pub(in crate::simulate) fn transmits_train(
+    pub fn transmits_train(
         &mut self,
         datagram: u32,
         count: u32,
@@ -223,7 +225,7 @@ impl Ledger {
     }
 
     /// A line sends cells: of a datagram, or of a generator.
-    pub(in crate::simulate) fn sends_later(
+    pub fn sends_later(
         &mut self,
         port: usize,
         (counter, hop): (usize, u16),
@@ -335,7 +337,7 @@ impl Ledger {
     }
 
     /// A window begins at `from`: nothing is in its books.
-    pub(in crate::simulate) fn begin_window(&mut self, from: u64) {
+    pub fn begin_window(&mut self, from: u64) {
         self.set_window(Window { from: Some(from), end: self.window.end });
         self.warm(from);
         self.carried.fill(0);
@@ -357,7 +359,7 @@ impl Ledger {
     }
 
     /// The window ends at `end`, up to which all is booked, on the line of a port of frames.
-    pub(in crate::simulate) fn closes_later(&mut self, port: usize, end: u64) {
+    pub fn closes_later(&mut self, port: usize, end: u64) {
         let next = self.later.as_ref().and_then(|later| later.lines[port].frames.front().copied());
         let doing = self.line_at(port, end);
         if let Some(next) = next.filter(|next| next.sent.begin.0 <= end) {
@@ -369,7 +371,8 @@ impl Ledger {
         self.closes(port, Doing { begun, ..doing });
     }
 
-    pub(in crate::simulate) fn set_window(&mut self, window: Window) {
+    /// Take another window for all that is booked from here on.
+    pub fn set_window(&mut self, window: Window) {
         self.window = window;
     }
 }

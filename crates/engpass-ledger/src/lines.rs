@@ -1,0 +1,55 @@
+//! What lines do, as they tell it: idle time, and where the window begins and ends on them.
+
+use engpass_cells::Doing;
+
+use super::attribute::Reasons;
+use super::{Edge, Ledger, Line};
+
+impl Ledger {
+    /// Whether any flow crosses the line of `port`.
+    pub fn carries(&self, port: usize) -> bool {
+        !self.lines[port].books.is_empty()
+    }
+
+    /// The line of `port` was idle for so long before what it sends next.
+    #[inline]
+    pub fn idle(&mut self, port: usize, ps: u64, rounding: u64) {
+        if !self.on {
+            return;
+        }
+        let line = &mut self.lines[port];
+        line.idle += ps;
+        line.rounding += rounding;
+    }
+
+    /// The window begins on the line of `port`, if it carries cells.
+    pub fn opens(&mut self, port: usize, doing: Doing) {
+        if self.lines[port].cells {
+            self.lines[port].open(doing);
+        }
+    }
+
+    /// The window ends on the line of `port`.
+    pub fn closes(&mut self, port: usize, doing: Doing) {
+        let line = &mut self.lines[port];
+        line.edges[1] = line.edge(doing);
+        if let Some(since) = self.down.get_mut(&port) {
+            line.was_down(*since, line.edges[1].idle);
+            // A window may be followed by another one.
+            *since = line.edges[1].idle.max(*since);
+        }
+    }
+}
+
+impl Line {
+    pub(super) fn open(&mut self, doing: Doing) {
+        self.edges[0] = self.edge(doing);
+        self.booked = self.edges[0].idle;
+        self.reasons.iter_mut().for_each(|reasons| **reasons = Reasons::default());
+    }
+
+    pub(super) fn edge(&self, doing: Doing) -> Edge {
+        let Doing { idle, rounding, begun } = doing;
+        Edge { idle: self.idle + idle, rounding: self.rounding + rounding, begun }
+    }
+}

@@ -1,0 +1,69 @@
+//! Books that are spoiled are refused.
+
+use engpass_ledger::Fault;
+use engpass_testbed::{Point, Source, load};
+
+use super::{Network, SimError};
+
+const KYOTO: &str = include_str!("../../../../gallery/kyoto-1997/testbed.toml");
+
+fn point() -> Point {
+    let source = Source { name: "kyoto.toml".into(), text: KYOTO.into() };
+    let overrides = [("run.duration", "100 ms"), ("run.warmup", "10 ms"), ("traffic.stream.message", "9 kB")];
+    let overrides = overrides.map(|(path, value)| (path.to_owned(), value.to_owned()));
+    let campaign = load(&source, &overrides, None).unwrap_or_else(|found| panic!("{}", found.render(false)));
+    campaign.point("congested", &[]).expect("it is a variant of the study")
+}
+
+/// What the books say with a fault.
+fn with(fault: Option<Fault>) -> Result<(), SimError> {
+    let point = point();
+    let mut network = Network::new(&point.testbed, &point.topology, 1)?;
+    network.run(&|| false)?;
+    fault.into_iter().for_each(|fault| network.fabric.ledger.spoil(fault));
+    network.outcome(&point.testbed, &point.topology).map(|_| ())
+}
+
+fn refused(fault: Fault) -> String {
+    match with(Some(fault)) {
+        Err(SimError::Ledger(what)) => what,
+        other => panic!("the books are wrong and were not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn honest_books_balance() {
+    assert_eq!(with(None), Ok(()));
+}
+
+#[test]
+fn a_cell_too_many_is_found() {
+    let what = refused(Fault::Dead);
+    assert!(
+        what.starts_with(
+            "the books of link `sender` (ss2 -> atomis5) do not balance: parts booked exceed parts sent by "
+        ),
+        "{what}"
+    );
+    refused(Fault::Whole);
+    refused(Fault::Plain);
+}
+
+#[test]
+fn a_picosecond_too_many_is_found() {
+    refused(Fault::Idle { at_end: true });
+    refused(Fault::Idle { at_end: false });
+    let what = refused(Fault::Rounding);
+    assert!(what.ends_with("time sent and time idle exceed the time, in ticks, by 1"), "{what}");
+}
+
+#[test]
+fn idle_time_without_a_reason_is_found() {
+    let what = refused(Fault::Reason);
+    assert!(what.contains("idle time by reason exceeds idle time, in ps, by 1"), "{what}");
+}
+
+#[test]
+fn a_cell_that_began_before_the_window_is_found() {
+    refused(Fault::Cut);
+}
