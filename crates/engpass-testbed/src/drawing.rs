@@ -110,10 +110,13 @@ pub struct DrawnFlow {
     pub from: String,
     /// Receiving host; of a multicast group the first.
     pub to: String,
+    /// Receiving hosts of a multicast group, if there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub receivers: Vec<String>,
     /// The nodes that it crosses; of a multicast group to the first receiver.
     #[serde(default)]
     pub route: Vec<String>,
-    /// Where routers or bonds choose among several ways, the links that its packets cross, each once.
+    /// Where routers or bonds choose among several ways, or there are several receivers, the links that its packets cross, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<DrawnStep>,
 }
@@ -193,8 +196,16 @@ pub fn drawing(point: &Point) -> Drawing {
                 kind: traffic.kind().to_owned(),
                 from: from.to_owned(),
                 to: to.to_owned(),
+                receivers: match &traffic.receivers()[..] {
+                    [_] => Vec::new(),
+                    several => several.iter().map(|host| (*host).to_owned()).collect(),
+                },
                 route: nodes_of(&path.route),
-                steps: if path.fans.is_some() { steps_of(flow) } else { Vec::new() },
+                steps: if path.fans.is_some() || !path.branches.is_empty() {
+                    steps_of(flow)
+                } else {
+                    Vec::new()
+                },
             }
         });
     Drawing {

@@ -18,6 +18,9 @@ MAX_NODES = 100
 MOST_FLOWS = 8
 """Nodes of a drawing and flows with a line in it at most."""
 
+_NAMED = 3
+"""Receivers of a group that are named, at most."""
+
 
 @dataclass(frozen=True)
 class Link:
@@ -104,6 +107,10 @@ def _part(topology: Drawing) -> tuple[Drawing, str]:
     drawn: set[str] = set()
     for flow in all_flows[:MOST_FLOWS]:
         passed = {*(flow.route or (flow.from_, flow.to)), *(one.from_ for one in flow.steps)}
+        # Of a group with too many receivers the first one is drawn.
+        every = passed | {one.to for one in flow.steps}
+        if len(drawn | every) <= MAX_NODES:
+            passed = every
         if len(drawn | passed) <= MAX_NODES:
             flows.append(flow)
             drawn |= passed
@@ -133,9 +140,20 @@ def _route(
     if any((min(a, b), max(a, b)) not in joined for a, b in pairwise(nodes)):
         nodes = ()
     drawn = raw.steps if isinstance(raw, DrawnFlow) and nodes else []
-    steps = tuple((index[one.from_], index[one.to], clean(one.link)) for one in drawn)
-    first, last = raw.ends if isinstance(raw, DrawnTunnel) else (raw.from_, raw.to)
+    steps = tuple(
+        (index[one.from_], index[one.to], clean(one.link))
+        for one in drawn
+        if one.from_ in index and one.to in index
+    )
+    first, last = raw.ends if isinstance(raw, DrawnTunnel) else (raw.from_, _receivers(raw))
     return Route(clean(raw.name), kind, nodes, (clean(first), clean(last)), steps)
+
+
+def _receivers(raw: DrawnCircuit | DrawnFlow) -> str:
+    """The receiving host in words; of a group with many receivers the first ones."""
+    named = raw.receivers if isinstance(raw, DrawnFlow) and raw.receivers else [raw.to]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more
 
 
 def layers(graph: Graph) -> list[list[int]]:

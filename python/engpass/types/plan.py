@@ -104,10 +104,13 @@ class DrawnFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Sending host."""
     to: str
     """Receiving host; of a multicast group the first."""
+    receivers: list[str] = []
+    """Receiving hosts of a multicast group, if there are several."""
     route: list[str] = []
     """The nodes that it crosses; of a multicast group to the first receiver."""
     steps: list[DrawnStep] = []
-    """Where routers or bonds choose among several ways, the links that its packets cross, each once."""
+    """Where routers or bonds choose among several ways, or there are several receivers, the links that
+    its packets cross, each once."""
 
 
 class DrawnStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
