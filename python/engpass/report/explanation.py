@@ -175,8 +175,6 @@ def _change(change: "Change") -> list[str]:
         name += f'<br><span class="muted">and {left:,} more flows</span>'
     sets = "<br>".join(f"<code>{esc(path)}={esc(value)}</code>" for path, value in change.set)
     lines = zip(*(effect_texts(effect) for effect in effects), strict=True)
-    # A line of one column stands beside that of another: none may wrap.
-    columns = (
-        "<br>".join(esc(text).replace(" ", "\N{NO-BREAK SPACE}") for text in column) for column in lines
-    )
-    return [name, sets, *columns]
+    flows, *figures = ("<br>".join(esc(text) for text in column) for column in lines)
+    # A flow stands beside its figures: no name may wrap.
+    return [name, sets, flows.replace(" ", "\N{NO-BREAK SPACE}"), *figures]
