@@ -118,18 +118,13 @@ class Columns:
             # An axis of text with a number among its values is text throughout.
             if path in shared:
                 shared[path] = str(shared[path])
-        hosts = {
-            receivers.name(name, host): host
-            for name, flow in outcome.flows.items()
-            for host in receivers.several(flow)
-        }
-        for name, flow in receivers.rows(outcome):
+        for name, host, flow in receivers.rows(outcome):
             every = {column: _at(flow, place) for column, (_, place) in _ALWAYS.items()}
             some = {column: _at(flow, place) for column, place in _SOME.items()}
             values = {column: value for column, value in (every | some).items() if value is not None}
-            if name in hosts:
+            if host:
                 # Beside the row of its flow, which has the figures of the receiver that got least.
-                values["receiver"] = hosts[name]
+                values["receiver"] = host
             yield {**shared, "flow": name, **values}
 
     def names(self, rows: Iterable[Mapping[str, object]]) -> list[str]:

@@ -11,15 +11,16 @@ if TYPE_CHECKING:
     from engpass.types.outcome import Drop, FlowOutcome, Outcome, Path, Place
 
 
-def rows(outcome: Outcome) -> Iterator[tuple[str, FlowOutcome]]:
+def rows(outcome: Outcome) -> Iterator[tuple[str, str, FlowOutcome]]:
     """All flows of an outcome by name, each with its receivers behind it where it has several.
 
-    A receiver is named as by `name`, and has the figures, bounds and path of its own.
+    A receiver is named as by `name`, has its host as the second item, and figures, bounds and path of its
+    own. A flow has no host there.
     """
     for flow, found in outcome.flows.items():
-        yield flow, found
+        yield flow, "", found
         for host in several(found):
-            yield name(flow, host), _as_flow(found, host)
+            yield name(flow, host), host, _as_flow(found, host)
 
 
 def several(flow: FlowOutcome) -> tuple[str, ...]:
@@ -42,9 +43,7 @@ def seen_by(outcome: Outcome, flow: str, host: str) -> Outcome:
     its datagrams, but all cells and packets lost at the place. Without a host nothing but the rows is new.
     """
     # Flows keep their order, receivers stand behind them.
-    flows = dict(outcome.flows)
-    for row, found in rows(outcome):
-        flows.setdefault(row, found)
+    flows = outcome.flows | {row: found for row, behind, found in rows(outcome) if behind}
     drops = outcome.drops
     if host:
         flows[flow] = flows.pop(name(flow, host))

@@ -18,7 +18,7 @@ impl Window {
         self.from.is_none_or(|from| at > from) && at <= self.end
     }
 
-    /// Whether all of what lasts from `begin` to `end` lies in it, as far as whole picoseconds say.
+    /// Whether a transmission from `begin` to `end` lies in it as a whole, to the picosecond.
     #[inline]
     pub fn holds_all(&self, begin: u64, end: u64) -> bool {
         end <= self.end && self.from.is_none_or(|from| begin >= from)

@@ -1,14 +1,12 @@
 //! Lines that carry frames: each transmission is known when it begins, or before.
 
-use engpass_cells::Doing;
+use engpass_cells::{Doing, Window};
+use engpass_model::line::{Told, Transmission};
 use engpass_model::wire::ip::Fragments;
 use engpass_model::wire::layers::Change;
 
 use super::waits::{Sums, parts_of};
-use super::{Ledger, Line, User, put};
-use super::{Teller, Whose};
-use engpass_cells::Window;
-use engpass_model::line::{Told, Transmission};
+use super::{Ledger, Line, Teller, User, Whose, put};
 
 impl Ledger {
     /// Whether the line of `port` is to tell of every transmission: several senders use it, or it is booked later.

@@ -8,13 +8,12 @@ mod write;
 
 use std::collections::VecDeque;
 
-use engpass_cells::{Cells, Doing, FrameId};
+use engpass_cells::{Cells, Doing, FrameId, Window};
+use engpass_model::line::Transmission;
 use engpass_model::wire::ethernet::GAP_BYTES;
 
 use super::waits::Sums;
 use super::{Book, Ledger, Line, Run, Teller, User, Whose};
-use engpass_cells::Window;
-use engpass_model::line::Transmission;
 
 /// What is to be booked.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! What lines do, as they tell it: idle time, and where the window begins and ends on them.
+//! Idle time of lines, and the edges of the window on them.
 
 use engpass_cells::Doing;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use engpass_cells::Window;
 use engpass_model::source::Traffic;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
@@ -15,7 +16,6 @@ use super::{
     Book, Cargo, Datagrams, Edge, Entry, Freight, HeldBack, Ledger, Line, Load, NO_SENDER, NO_STAMP, Parted,
     Run, Stamps, User, booked,
 };
-use engpass_cells::Window;
 
 /// What the books must know of a network that is put together.
 pub struct Opening<'a> {
@@ -47,7 +47,7 @@ pub struct Lane<'a> {
     pub flow: usize,
     /// It carries what goes against the flow's data.
     pub against: bool,
-    /// What it sends, if that is its own.
+    /// Traffic whose data it carries; `None` of acknowledgements and messages.
     pub traffic: Option<&'a Traffic>,
     /// The process or endpoint that sends its data.
     pub sender: Option<usize>,
@@ -70,8 +70,8 @@ pub struct LaneLine {
 }
 
 impl Ledger {
-    /// Books for every lane on every line that it crosses. Those of flows come first; behind them each connection has two, and so has everything else, the
-    /// second of which may be nobody's.
+    /// Books for every lane on every line that it crosses. The first lanes are those of flows. Behind them stand pairs: of a connection one for each
+    /// direction, of anything else one that is used and perhaps one that is not.
     pub fn open<'l>(opening: Opening<'_>, lanes: impl Iterator<Item = Option<Lane<'l>>>) -> Self {
         let Opening { topology, window, processes, endpoints, flows, stride, .. } = opening;
         let senders = processes + endpoints / 2 + opening.outside;

@@ -1,4 +1,4 @@
-//! What senders are doing, as they tell it: the states that idle time is booked by.
+//! States of senders, by which idle time is booked.
 
 use engpass_cells::FrameId;
 

@@ -6,7 +6,7 @@
 //!
 //! Rates are floats: they go into reports only, and sums, products and quotients of them are the same on every machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::need::Demand;
 
@@ -70,14 +70,16 @@ pub(super) fn allocate(
                 needs: needs[*lane],
             })
             .collect();
-        let filled = fill(&left, &competitors);
+        let shared = Shared::of(&competitors);
+        let filled = fill(&left, &competitors, &shared);
+        let met = shared.met_by_others(|one| Some(filled[one]));
         for (place, lane) in members.iter().enumerate() {
             rates[*lane] = filled[place];
-            let take = |need: &Use| {
-                let takes = takes(place, need, &competitors, |other| Some(filled[other]));
+            let take = |(number, need): (usize, &Use)| {
+                let takes = !met.contains(&(place, number));
                 Use { amount: if takes { need.amount * filled[place] } else { 0.0 }, ..*need }
             };
-            taken[*lane] = needs[*lane].iter().map(take).collect();
+            taken[*lane] = needs[*lane].iter().enumerate().map(take).collect();
         }
         // A class is of generators or of streams, see `class`.
         if members.first().is_some_and(|lane| demands[*lane].generator) {
@@ -86,7 +88,8 @@ pub(super) fn allocate(
                 if reaching.iter().zip(&competitors).all(|(one, all)| one.needs.len() == all.needs.len()) {
                     continue;
                 }
-                let reached = fill(&left, &reaching);
+                // Generators send to no group.
+                let reached = fill(&left, &reaching, &Shared(Vec::new()));
                 for (place, lane) in members.iter().enumerate() {
                     for (take, need) in taken[*lane].iter_mut().zip(needs[*lane]) {
                         if need.resource == resource {
@@ -127,36 +130,52 @@ struct Competitor<'a> {
     needs: &'a [Use],
 }
 
-/// Whether competitor `one` takes what it needs, and no other receiver that needs the same copy of its group does. A copy carries as much as the
-/// receiver behind it that gets most, so that one takes it, the first of equals. `rate` is `None` for who does not count.
-fn takes(one: usize, need: &Use, all: &[Competitor<'_>], rate: impl Fn(usize) -> Option<f64>) -> bool {
-    let Some(group) = all[one].group else { return true };
-    let own = rate(one);
-    let is_same = |other: &Use| (other.resource, other.copy) == (need.resource, need.copy);
-    let precedes = |other: usize| if other < one { rate(other) >= own } else { rate(other) > own };
-    !(0..all.len()).any(|other| {
-        all[other].group == Some(group)
-            && other != one
-            && rate(other).is_some()
-            && precedes(other)
-            && all[other].needs.iter().any(is_same)
-    })
+/// Needs of several receivers of a group for the same copy: each list has a competitor and the place among its needs.
+struct Shared(Vec<Vec<(usize, usize)>>);
+
+impl Shared {
+    fn of(competitors: &[Competitor<'_>]) -> Self {
+        let mut lists: BTreeMap<(usize, usize, usize), Vec<(usize, usize)>> = BTreeMap::new();
+        for (one, competitor) in competitors.iter().enumerate() {
+            let Some(group) = competitor.group else { continue };
+            for (place, need) in competitor.needs.iter().enumerate() {
+                lists.entry((group, need.resource, need.copy)).or_default().push((one, place));
+            }
+        }
+        Self(lists.into_values().filter(|list| list.len() > 1).collect())
+    }
+
+    /// The needs that another receiver takes care of: a copy carries as much as the receiver behind it that gets most, so that one takes what all
+    /// of them need, the first of equals. A rate is `None` for a receiver that does not count.
+    fn met_by_others(&self, rate: impl Fn(usize) -> Option<f64>) -> BTreeSet<(usize, usize)> {
+        let mut met = BTreeSet::new();
+        for list in &self.0 {
+            let counted = list.iter().filter_map(|(one, _)| Some((*one, rate(*one)?)));
+            let Some((most, _)) = counted.reduce(|one, other| if other.1 > one.1 { other } else { one })
+            else {
+                continue;
+            };
+            met.extend(list.iter().filter(|(one, _)| *one != most));
+        }
+        met
+    }
 }
 
 /// Units per second of each competitor.
-fn fill(capacities: &[f64], competitors: &[Competitor<'_>]) -> Vec<f64> {
+fn fill(capacities: &[f64], competitors: &[Competitor<'_>], shared: &Shared) -> Vec<f64> {
     let mut rates = vec![0.0; competitors.len()];
     let mut left = capacities.to_vec();
     let mut active: Vec<usize> =
         (0..competitors.len()).filter(|one| !competitors[*one].needs.is_empty()).collect();
+    let mut is_active = vec![true; competitors.len()];
     let mut level = 0.0_f64;
     while !active.is_empty() {
         let mut load = vec![0.0; capacities.len()];
+        // The rates of all that go on are equal.
+        let met = shared.met_by_others(|one| is_active[one].then_some(level));
         for one in &active {
-            // The rates of all that go on are equal.
-            let rate = |other: usize| active.contains(&other).then_some(level);
-            for need in competitors[*one].needs {
-                if takes(*one, need, competitors, rate) {
+            for (place, need) in competitors[*one].needs.iter().enumerate() {
+                if !met.contains(&(*one, place)) {
                     load[need.resource] += need.amount / competitors[*one].weight;
                 }
             }
@@ -169,16 +188,15 @@ fn fill(capacities: &[f64], competitors: &[Competitor<'_>]) -> Vec<f64> {
         let (stopped, going): (Vec<usize>, Vec<usize>) = active.into_iter().partition(|one| {
             competitors[*one].needs.iter().any(|need| full_at(need.resource) <= level * (1.0 + ROUNDING))
         });
-        for one in stopped.iter().copied() {
+        let was_active = is_active.clone();
+        stopped.iter().for_each(|one| is_active[*one] = false);
+        // Who goes on will get more.
+        let rate = |one: usize| was_active[one].then_some(if is_active[one] { f64::INFINITY } else { level });
+        let met = shared.met_by_others(rate);
+        for one in stopped {
             rates[one] = level / competitors[one].weight;
-            // Who goes on will get more.
-            let rate = |other: usize| match (going.contains(&other), stopped.contains(&other)) {
-                (true, _) => Some(f64::INFINITY),
-                (_, true) => Some(level),
-                _ => None,
-            };
-            for need in competitors[one].needs {
-                if takes(one, need, competitors, rate) {
+            for (place, need) in competitors[one].needs.iter().enumerate() {
+                if !met.contains(&(one, place)) {
                     left[need.resource] = (left[need.resource] - need.amount * rates[one]).max(0.0);
                 }
             }
@@ -206,7 +224,7 @@ mod tests {
             .collect();
         let competitors: Vec<_> =
             needs.iter().map(|needs| Competitor { weight: 1.0, group: None, needs }).collect();
-        fill(capacities, &competitors)
+        fill(capacities, &competitors, &Shared::of(&competitors))
     }
 
     #[test]
@@ -223,9 +241,9 @@ mod tests {
         let (slow, fast, other) = (needs(1), needs(2), [need(0, 1.0)]);
         let one = |group, needs| Competitor { weight: 1.0, group, needs };
         let all = [one(Some(0), &slow[..]), one(Some(0), &fast[..]), one(None, &other[..])];
-        assert_eq!(fill(&[10.0, 2.0, 4.0], &all), [2.0, 4.0, 6.0]);
+        assert_eq!(fill(&[10.0, 2.0, 4.0], &all, &Shared::of(&all)), [2.0, 4.0, 6.0]);
         // Without an own line that is narrow both get half of what they share.
-        assert_eq!(fill(&[10.0, 8.0, 9.0], &all), [5.0, 5.0, 5.0]);
+        assert_eq!(fill(&[10.0, 8.0, 9.0], &all, &Shared::of(&all)), [5.0, 5.0, 5.0]);
     }
 
     #[test]
@@ -235,7 +253,7 @@ mod tests {
         let (first, second, other) = (copy(1), copy(2), [need(0, 1.0)]);
         let one = |group, needs| Competitor { weight: 1.0, group, needs };
         let all = [one(Some(0), &first[..]), one(Some(0), &second[..]), one(None, &other[..])];
-        assert_eq!(fill(&[9.0], &all), [3.0, 3.0, 3.0]);
+        assert_eq!(fill(&[9.0], &all, &Shared::of(&all)), [3.0, 3.0, 3.0]);
     }
 
     #[test]

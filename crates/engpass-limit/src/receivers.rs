@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engpass_model::source::{Multicast, Traffic};
+use engpass_model::source::{Multicast, Traffic, multicast};
 use engpass_outcome::Share;
 use engpass_testbed::topology::FlowPath;
 use engpass_testbed::{Testbed, Topology};
@@ -31,20 +31,22 @@ impl Apart {
         let (mut traffics, mut flows) = (IndexMap::new(), Vec::new());
         let (mut of, mut copies) = (Vec::new(), Vec::new());
         for (index, (path, (name, traffic))) in topology.flows.iter().zip(&testbed.traffic).enumerate() {
-            let Traffic::Multicast(config) = traffic else {
-                traffics.insert(name.clone(), traffic.clone());
-                flows.push(path.clone());
-                of.push(index);
-                copies.push(Vec::new());
-                continue;
+            let config = match traffic {
+                Traffic::Multicast(config) if !path.branches.is_empty() => config,
+                _ => {
+                    traffics.insert(name.clone(), traffic.clone());
+                    flows.push(path.clone());
+                    of.push(index);
+                    copies.push(Vec::new());
+                    continue;
+                }
             };
+            let leaves = path.leaf_by_receiver();
             for host in &config.to {
                 let only = Multicast { to: vec![host.clone()], ..config.clone() };
-                let mut name = format!("{name} to {host}");
-                while testbed.traffic.contains_key(&name) {
-                    name.push('*');
-                }
-                let (way, crossed) = to_one(topology, path, host);
+                let node = topology.nodes.iter().position(|node| node == host).expect("a receiver is a node");
+                let (way, crossed) = to_one(topology, path, leaves[&node]);
+                let name = multicast::receiver_name(name, host);
                 flows.push(FlowPath { name: name.clone(), ..way });
                 copies.push(crossed);
                 traffics.insert(name, Traffic::Multicast(only));
@@ -113,13 +115,9 @@ impl Apart {
     }
 }
 
-/// The way of the packets of a group to one of its receivers, and by links before it which copy crosses a link: 1 and the place of its branch.
-fn to_one(topology: &Topology, path: &FlowPath, host: &str) -> (FlowPath, Vec<usize>) {
-    let is_it = |leaf: &usize| topology.nodes[path.branches[*leaf].to] == host;
-    let Some(leaf) = path.leaves().find(is_it) else {
-        assert!(path.branches.is_empty(), "a branch leads to each receiver");
-        return (path.clone(), Vec::new());
-    };
+/// The way of the packets of a group to the receiver at the end of a branch, and by links before it which copy crosses a link: 1 and the place of
+/// its branch.
+fn to_one(topology: &Topology, path: &FlowPath, leaf: usize) -> (FlowPath, Vec<usize>) {
     let branches = path.branches_to(leaf);
     let links = |branch: &usize| {
         let links = path.branches[*branch].legs.iter().map(|leg| topology.hops(*leg).len()).sum();

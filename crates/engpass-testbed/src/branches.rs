@@ -1,5 +1,7 @@
 //! The tree of a multicast traffic: one way, of whose packets nodes make copies where the ways to the receivers part.
 
+use std::collections::BTreeMap;
+
 use crate::topology::{FlowPath, Leg, NodeId};
 
 /// A branch of the tree of a multicast traffic: from the sender, or from a node that copies packets, to the next such node or to a receiver.
@@ -16,8 +18,16 @@ pub struct Branch {
 impl FlowPath {
     /// The branches that end at a receiver, by their places in the tree; none unless a traffic has several receivers.
     pub fn leaves(&self) -> impl Iterator<Item = usize> {
-        let is_copied = |place: usize| self.branches.iter().any(|branch| branch.of == Some(place));
-        (0..self.branches.len()).filter(move |place| !is_copied(*place))
+        let mut is_copied = vec![false; self.branches.len()];
+        for of in self.branches.iter().filter_map(|branch| branch.of) {
+            is_copied[of] = true;
+        }
+        (0..self.branches.len()).filter(move |place| !is_copied[*place])
+    }
+
+    /// The branches that end at a receiver, by that.
+    pub fn leaf_by_receiver(&self) -> BTreeMap<NodeId, usize> {
+        self.leaves().map(|leaf| (self.branches[leaf].to, leaf)).collect()
     }
 
     /// The branches from the sender to the end of a branch, by their places in the tree.

@@ -190,7 +190,7 @@ def _value(outcome: Outcome, flow: str, quantity: str) -> float:
         if value is None:
             raise NoDataError(f"the outcome has no {quantity}")
         return value
-    found = dict(receivers.rows(outcome)).get(flow)
+    found = next((one for name, _, one in receivers.rows(outcome) if name == flow), None)
     if found is None:
         raise NoDataError(f"no flow {flow}")
     if quantity in _OF_FLOW:

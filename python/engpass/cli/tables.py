@@ -190,7 +190,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
     remarks = Remarks()
     for position, outcome in store.read_outcomes(record, _ranges(sorted(wanted))):
         remarks.add(outcome)
-        for name, flow in receivers.rows(outcome):
+        for name, _, flow in receivers.rows(outcome):
             kinds[name] = flow.kind
             # The limit stands beside what every other engine found.
             for engine in engines if outcome.engine == "limit" and engines else [outcome.engine]:
@@ -298,7 +298,7 @@ def delays(store: Store, record: RunRecord, out: Console) -> None:
     found: dict[str, _Times] = {time: {} for time in _TIMES}
     for position, outcome in store.read_outcomes(record, _ranges(sorted(wanted))):
         if outcome.engine == "simulate":
-            for name, flow in receivers.rows(outcome):
+            for name, _, flow in receivers.rows(outcome):
                 _add_times(found, (*wanted[position], name), flow)
     if not any(found.values()):
         out.print(

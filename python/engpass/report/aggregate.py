@@ -69,6 +69,8 @@ class Point:
     """The longest time without a reception in seconds; `None` where the file has no events."""
     bound: float | None = None
     """The bound in bit/s; only of the limit engine, whose goodput is the fair share."""
+    has_receivers: bool = False
+    """It is a multicast group whose receivers have points of their own."""
     bottleneck: Bottleneck | None = None
     next: Bottleneck | None = None
     summary: str | None = None
@@ -274,7 +276,7 @@ def _fold(axes: Sequence[Axis], outcomes: Iterable[Outcome], shelf: Shelf) -> li
         place = (clean(outcome.variant), clean(outcome.engine), tuple(at))
         shelf.add(place, outcome)
         chose = chose_otherwise(outcome)
-        for name, flow in receivers.rows(outcome):
+        for name, _, flow in receivers.rows(outcome):
             group = groups.setdefault((*place, clean(name)), _Repeats())
             group.flows.append(flow)
             group.chose_otherwise |= chose
@@ -294,6 +296,7 @@ def _point(key: tuple[str, str, tuple[int, ...], str], repeats: _Repeats) -> Poi
         at=at,
         flow=flow,
         kind=clean(last.kind),
+        has_receivers=bool(receivers.several(last)),
         repeats=len(flows),
         goodput=Spread.of([one.goodput_bit_per_s for one in flows]),
         offered=Spread.of([one.offered_bit_per_s for one in flows]),

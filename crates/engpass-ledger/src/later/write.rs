@@ -1,4 +1,4 @@
-//! What stands in the books of later is written when its time has come.
+//! Entries that lines have made ahead of the clock are written when the clock has come to them.
 
 use engpass_cells::Cells;
 

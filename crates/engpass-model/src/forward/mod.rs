@@ -12,9 +12,10 @@ pub use first::First;
 pub use hash::{Hash, HashFields, hash32};
 pub use round_robin::RoundRobin;
 
+use indexmap::IndexMap;
+
 use crate::complaint::Complaints;
 use crate::family::family;
-use indexmap::IndexMap;
 
 family! {
     /// An ECMP policy, by its kind.

@@ -48,6 +48,11 @@ pub struct Multicast {
     pub stop: Option<Duration>,
 }
 
+/// The name of a receiver where each stands by itself: in tables, and in the sentences of `limit`. No traffic may have it.
+pub fn receiver_name(traffic: &str, host: &str) -> String {
+    format!("{traffic} to {host}")
+}
+
 /// The first address of the block for use within a site's own scope (RFC 2365 section 6.1).
 fn default_group() -> Group {
     Group(IpAddr::from([239, 255, 0, 1]))

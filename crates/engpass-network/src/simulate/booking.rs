@@ -1,8 +1,9 @@
 //! What lines have sent ahead of the clock is booked when its time has come, and datagrams end that were held for it.
 
+use engpass_ledger::Arrivals;
+
 use super::fabric::Fabric;
 use super::tally::Place;
-use engpass_ledger::Arrivals;
 
 impl Fabric {
     /// Book what has ended at or before `until`.

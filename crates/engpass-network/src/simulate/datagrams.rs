@@ -3,12 +3,12 @@
 use std::mem::offset_of;
 use std::ops::{Index, IndexMut};
 
+use engpass_ledger::{Cargo, Load, Trail, Whose};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::Segment;
 
 use super::arena::Arena;
 use super::frames::Packet;
-use engpass_ledger::{Cargo, Load, Trail, Whose};
 
 /// A datagram on its way.
 #[derive(Clone, Debug, Default)]

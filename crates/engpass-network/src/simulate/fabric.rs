@@ -1,9 +1,11 @@
 //! What all ports share: frames, circuits, channels, counters. It is where trains go when they leave a port.
 
+use engpass_cells::Window;
 use engpass_cells::{
     Alone, Cells, Channel, FrameId, Loss, Outlet, Pdu, Piece, Reassembly, Shaper, VcId, generator_of,
     one_by_one,
 };
+use engpass_ledger::{Arrivals, Cargo, Carried, Fate, Ledger, Load};
 
 use super::arena::Arena;
 use super::datagrams::{Datagram, Datagrams};
@@ -12,8 +14,6 @@ use super::source::Source;
 use super::tally::{Counter, Place, Tally};
 use super::timeline::Trace;
 use super::trees::Trees;
-use engpass_cells::Window;
-use engpass_ledger::{Arrivals, Cargo, Carried, Fate, Ledger, Load};
 
 /// A frame on its way: an AAL5 PDU.
 #[derive(Clone, Debug)]

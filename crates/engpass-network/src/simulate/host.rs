@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use engpass_ledger::{Trail, Wait};
 use engpass_model::host::{CpuCost, Pauses};
 use engpass_model::random::Stream;
 use engpass_model::source::Arrivals;
@@ -14,7 +15,6 @@ use super::datagrams::{Datagram, To};
 use super::event::Event;
 use super::sending::{Sending, Way};
 use super::tally::Place;
-use engpass_ledger::{Trail, Wait};
 
 /// A process that sends datagrams.
 pub(super) struct Process {

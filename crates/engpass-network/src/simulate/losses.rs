@@ -1,10 +1,10 @@
 //! Losses: of cells, frames and packets, and of the datagrams that lose them.
 
 use engpass_cells::{Cells, FrameId};
+use engpass_ledger::{Fate, Trail};
 
 use super::fabric::Fabric;
 use super::tally::Place;
-use engpass_ledger::{Fate, Trail};
 
 impl Fabric {
     /// A cell of a frame, or its PDU, is lost at `place`.

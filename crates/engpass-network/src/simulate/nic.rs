@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use engpass_cells::{Cells, FrameId};
+use engpass_ledger::Wait;
 use engpass_model::wire::aal5;
 
 use super::Network;
@@ -10,7 +11,6 @@ use super::event::Event;
 use super::fabric::Frame;
 use super::sending::{ONWARD, Sending, Way};
 use super::tap::Carrier;
-use engpass_ledger::Wait;
 
 /// The memory of one NIC, and who waits for it; a NIC has the index of its line's port. What is in the memory of one that sends frames
 /// its line knows.

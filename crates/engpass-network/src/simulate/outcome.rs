@@ -1,6 +1,7 @@
 //! What a run came to.
 
-use engpass_cells::Generator;
+use engpass_cells::{Generator, Window};
+use engpass_ledger::{Accounts, BookSeen};
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_outcome::{Path, Place as Located, Quantiles};
@@ -11,8 +12,6 @@ use super::frames::PortTally;
 pub use super::tally::Receptions;
 use super::tally::{Counter, Losses, Place, Rare};
 use super::{Network, SimError};
-use engpass_cells::Window;
-use engpass_ledger::{Accounts, BookSeen};
 
 /// The outcome of one simulated run.
 #[derive(Clone, Debug, PartialEq)]
@@ -278,10 +277,10 @@ impl Network {
                     port,
                 }
             }));
-            let mut flow = self.flow_of(index, index, (testbed, topology));
-            let received = tallies[1..].iter().map(|(host, tally)| {
-                (topology.nodes[*host].clone(), self.flow_of(index, *tally, (testbed, topology)))
-            });
+            let mut flow = self.flow_of(index, index, testbed);
+            let received = tallies[1..]
+                .iter()
+                .map(|(host, tally)| (topology.nodes[*host].clone(), self.flow_of(index, *tally, testbed)));
             let receivers: Vec<(String, Flow)> = received.collect();
             // The flow has the figures of the one that got least.
             if let Some((_, least)) = receivers.iter().min_by_key(|(_, flow)| flow.received_datagrams) {
@@ -304,14 +303,14 @@ impl Network {
                 Traffic::Multicast(config) => config.to.iter().map(received).collect(),
                 _ => Vec::new(),
             };
-            flows.push((name.clone(), Flow { receivers, ..flow }));
+            flows.push((name.clone(), Flow { paths: topology.paths(testbed, index), receivers, ..flow }));
         }
         let links = self.links(topology, measured)?;
         Ok(SimOutcome { flows, links, drops, events: self.handled })
     }
 
-    /// What became of a flow, or of what one of its receivers got.
-    fn flow_of(&self, index: usize, counted: usize, (testbed, topology): (&Testbed, &Topology)) -> Flow {
+    /// What became of a flow, or of what one of its receivers got; without paths and receivers.
+    fn flow_of(&self, index: usize, counted: usize, testbed: &Testbed) -> Flow {
         let window = self.fabric.window;
         let seconds = (window.end - window.from.unwrap_or(0)) as f64 / 1e12;
         let (tally, traffic) = (&self.fabric.flows[counted], &testbed.traffic[index]);
@@ -325,7 +324,7 @@ impl Network {
         let until = traffic.window().1.map_or(u64::MAX, |stop| stop.0).min(window.end);
         Flow {
             kind: traffic.kind(),
-            paths: topology.paths(testbed, index),
+            paths: Vec::new(),
             goodput_bit_per_s: bits(tally.received_bytes, tally.received) / seconds,
             offered_bit_per_s: bits(tally.sent_bytes, sent) / seconds,
             sent_datagrams: sent,

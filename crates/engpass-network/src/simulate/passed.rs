@@ -1,11 +1,10 @@
 //! Lines that were passed over: a generator alone, whose cells the next port draws at once.
 
-use engpass_cells::{Cells, Channel, FrameId, Inputs, Loss, Outlet, Rule};
+use engpass_cells::{Cells, Channel, FrameId, Inputs, Loss, Outlet, Rule, Window};
+use engpass_ledger::Ledger;
 
 use super::Network;
 use super::advance::Queue;
-use engpass_cells::Window;
-use engpass_ledger::Ledger;
 
 /// Writes the books of one generator's first line.
 struct Alone<'a> {

@@ -1,12 +1,12 @@
 //! An outcome of a simulation as it is stored.
 
+use engpass_ledger::Accounts;
 use engpass_outcome::{
     CellCounts, Datagrams, Delays, DirectionOutcome, FlowOutcome, FrameCounts, Ledger, LinkOutcome, Receiver,
     Results, Tcp,
 };
 
 use super::outcome::{Carried, Direction, Drop, Flow, LinkUse, Outage, Received, SimOutcome};
-use engpass_ledger::Accounts;
 
 impl SimOutcome {
     /// The outcome as it is stored: without what only tests compare.

@@ -1,5 +1,6 @@
 //! TCP connections at hosts: applications that write, CPUs that pay, NICs that hold back.
 
+use engpass_ledger::{Load, Trail, Wait};
 use engpass_model::host::{ByteTime, CpuCost};
 use engpass_model::tcp::{End, LimitedBy, Out, Stats};
 use engpass_model::time::Time;
@@ -14,7 +15,6 @@ use super::event::{Event, Events};
 use super::fabric::Fabric;
 use super::host::Item;
 use super::sending::{BONDED, ONWARD, Sending, Way};
-use engpass_ledger::{Load, Trail, Wait};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
 ///

@@ -11,12 +11,12 @@
 
 use std::collections::BTreeMap;
 
+use engpass_ledger::Fate;
 use engpass_testbed::Topology;
 use engpass_testbed::topology::NodeKind;
 
 use super::datagrams::{Datagram, To};
 use super::fabric::Fabric;
-use engpass_ledger::Fate;
 
 /// All trees of a testbed, and the datagrams on their way in them.
 #[derive(Debug, Default)]
@@ -222,7 +222,9 @@ impl Fabric {
         self.datagrams.release(datagram);
         let Some(of) = of else { return };
         if let Some(copied) = self.trees_mut().copied.get_mut(&of) {
-            copied.copies.retain(|copy| *copy != datagram);
+            // No packet is copied any more: their order has no meaning.
+            let place = copied.copies.iter().position(|copy| *copy == datagram);
+            copied.copies.swap_remove(place.expect("it is a copy of that"));
         }
         if was_received {
             self.note_received(of);

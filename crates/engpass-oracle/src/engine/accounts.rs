@@ -2,6 +2,12 @@
 //!
 //! What happens; the state stands in `accounts.rs` beside the engine.
 
+use std::collections::BTreeMap;
+
+use engpass_model::wire::Framing;
+use engpass_model::wire::ip::IP_HEADER_BYTES;
+use engpass_testbed::topology::LinkEnds;
+
 use super::Engine;
 use crate::accounts::{Accounts, Unit};
 use crate::books::{Carried, CarriedPacket, Cut};
@@ -9,10 +15,6 @@ use crate::cell::LineId;
 use crate::idle_reasons::by_largest_remainders;
 use crate::ledger::{Datagram, Fate};
 use crate::wire::{cells, ethernet_header, ethernet_padding};
-use engpass_model::wire::Framing;
-use engpass_model::wire::ip::IP_HEADER_BYTES;
-use engpass_testbed::topology::LinkEnds;
-use std::collections::BTreeMap;
 
 impl Engine<'_> {
     /// The accounts of every line, up to `at`, by link and end.

@@ -2,14 +2,16 @@
 //!
 //! What happens; the state stands in `acted.rs` beside the engine.
 
+use std::collections::BTreeSet;
+
+use engpass_model::bond::BondMode;
+use engpass_model::forward::Ecmp;
+use engpass_testbed::topology::{NodeId, NodeKind};
+
 use super::Engine;
 use crate::acted::Mechanism;
 use crate::packet::Out;
 use crate::resolve::kind;
-use engpass_model::bond::BondMode;
-use engpass_model::forward::Ecmp;
-use engpass_testbed::topology::{NodeId, NodeKind};
-use std::collections::BTreeSet;
 
 impl Engine<'_> {
     /// What has acted in the run so far.

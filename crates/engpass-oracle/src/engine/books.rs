@@ -1,6 +1,10 @@
-//! The oracle's own books of every line (docs/ledger.md): when it was idle, and whose cells or bytes it carried with what fate.
+//! The oracle's own books of every line (docs/ledger.md): its idle time, and the cells or bytes of each flow by their fate.
 //!
 //! What happens; the state stands in `books.rs` beside the engine.
+
+use std::collections::BTreeMap;
+
+use engpass_model::source::Traffic;
 
 use super::Engine;
 use crate::books::{Carried, CarriedPacket, Cut};
@@ -8,8 +12,6 @@ use crate::cell::LineId;
 use crate::ledger::Fate;
 use crate::outcome::{Booked, Booking};
 use crate::tunnel::Contents;
-use engpass_model::source::Traffic;
-use std::collections::BTreeMap;
 
 impl Engine<'_> {
     fn idle_since(&self, line: LineId) -> Option<u64> {

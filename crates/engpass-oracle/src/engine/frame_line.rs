@@ -2,6 +2,9 @@
 //!
 //! What happens; the state stands in `frame_line.rs` beside the engine.
 
+use engpass_model::random::Stream;
+use engpass_testbed::topology::NodeKind;
+
 use super::Engine;
 use crate::acted::Mechanism;
 use crate::agenda::{Event, Flying, Group};
@@ -12,8 +15,6 @@ use crate::packet::Out;
 use crate::queue::{self, Discipline, Dropped, Length};
 use crate::resolve::kind;
 use crate::wire::line_bytes;
-use engpass_model::random::Stream;
-use engpass_testbed::topology::NodeKind;
 
 impl Engine<'_> {
     /// The transmitter, which carries frames.

@@ -2,6 +2,10 @@
 //!
 //! What happens; the state stands in `host.rs` beside the engine.
 
+use engpass_model::host::Side;
+use engpass_model::unit::Share;
+use engpass_model::wire::ip::UDP_HEADER_BYTES;
+
 use super::{Engine, Source};
 use crate::agenda::{Event, Group, Position, Sender};
 use crate::cost::Costs;
@@ -11,9 +15,6 @@ use crate::host::Process;
 use crate::ledger::Datagram;
 use crate::outcome::Place;
 use crate::packet::way_index;
-use engpass_model::host::Side;
-use engpass_model::unit::Share;
-use engpass_model::wire::ip::UDP_HEADER_BYTES;
 
 impl Engine<'_> {
     /// A sender's place among those of its group.

@@ -2,6 +2,11 @@
 //!
 //! What happens; the state stands in `icmp.rs` beside the engine.
 
+use engpass_model::forward::Heads;
+use engpass_model::time::Time;
+use engpass_model::wire::icmp::{PRIORITY, TTL, payload_bytes};
+use engpass_testbed::topology::NodeId;
+
 use super::Engine;
 use crate::acted::Mechanism;
 use crate::agenda::{Event, Group, Sender};
@@ -11,10 +16,6 @@ use crate::icmp::{Message, Messages};
 use crate::ledger::Datagram;
 use crate::outcome::Place;
 use crate::packet::{Packet, way_index};
-use engpass_model::forward::Heads;
-use engpass_model::time::Time;
-use engpass_model::wire::icmp::{PRIORITY, TTL, payload_bytes};
-use engpass_testbed::topology::NodeId;
 
 impl Engine<'_> {
     /// All routers that may make messages, by traffic: as disciplines number their flows.

@@ -2,14 +2,15 @@
 //!
 //! What happens; the state stands in `nic.rs` beside the engine.
 
+use engpass_model::wire::Framing;
+use engpass_model::wire::ip::IP_HEADER_BYTES;
+
 use super::{Engine, Source};
 use crate::agenda::{Event, Group, Sender};
 use crate::cell::{Cell, LineId, after};
 use crate::nic::{Nic, parts};
 use crate::packet::{Out, Packet};
 use crate::wire::cells;
-use engpass_model::wire::Framing;
-use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 impl Engine<'_> {
     /// A packet of a datagram with so many bytes of its IP payload, at the beginning of its way.

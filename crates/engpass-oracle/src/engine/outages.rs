@@ -2,15 +2,16 @@
 //!
 //! What happens; the state stands in `outages.rs` beside the engine.
 
+use engpass_model::event::LinkState;
+use engpass_model::random::Stream;
+use engpass_model::source::Traffic;
+use engpass_testbed::Testbed;
+
 use super::Engine;
 use crate::agenda::{Event, Group};
 use crate::cell::LineId;
 use crate::outages::changes;
 use crate::outcome::{OutageSeen, Place};
-use engpass_model::event::LinkState;
-use engpass_model::random::Stream;
-use engpass_model::source::Traffic;
-use engpass_testbed::Testbed;
 
 impl Engine<'_> {
     /// Put all changes of a run on the agenda.

@@ -2,10 +2,11 @@
 //!
 //! What happens; the state stands in `packet.rs` beside the engine.
 
+use engpass_testbed::topology::NodeId;
+
 use super::Engine;
 use crate::cell::LineId;
 use crate::packet::Out;
-use engpass_testbed::topology::NodeId;
 
 impl Engine<'_> {
     /// The lines of a leg in their order; of a tunnel all those that outer packets may take.

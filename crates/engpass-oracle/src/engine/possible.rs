@@ -2,6 +2,15 @@
 //!
 //! What happens; the state stands in `possible.rs` beside the engine.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use engpass_model::forward::View;
+use engpass_model::source::Traffic;
+use engpass_model::source::poisson::Sizes;
+use engpass_model::wire::icmp::LONGEST;
+use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
+use engpass_testbed::topology::NodeKind;
+
 use super::Engine;
 use crate::agenda::Sender;
 use crate::cell::LineId;
@@ -9,13 +18,6 @@ use crate::icmp::Messages;
 use crate::packet::{Out, way_index};
 use crate::possible::{LONGEST_ACKNOWLEDGMENT, Place, Possible, Stream};
 use crate::resolve::kind;
-use engpass_model::forward::View;
-use engpass_model::source::Traffic;
-use engpass_model::source::poisson::Sizes;
-use engpass_model::wire::icmp::LONGEST;
-use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
-use engpass_testbed::topology::NodeKind;
-use std::collections::{BTreeMap, BTreeSet};
 
 impl Engine<'_> {
     /// The lines that packets of every sender may take, by its number, and behind them those of the messages of routers.

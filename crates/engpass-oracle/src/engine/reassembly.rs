@@ -2,6 +2,8 @@
 //!
 //! What happens; the state stands in `reassembly.rs` beside the engine.
 
+use engpass_testbed::topology::NodeKind;
+
 use super::Engine;
 use crate::acted::Mechanism;
 use crate::agenda::{Event, Group};
@@ -10,7 +12,6 @@ use crate::ledger::Datagram;
 use crate::outcome::Place;
 use crate::packet::Packet;
 use crate::resolve::kind;
-use engpass_testbed::topology::NodeKind;
 
 impl Engine<'_> {
     /// Cells of a direction of a circuit that arrived where it ends.

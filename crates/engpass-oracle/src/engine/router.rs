@@ -2,6 +2,8 @@
 //!
 //! What happens; the state stands in `router.rs` beside the engine.
 
+use engpass_testbed::topology::NodeId;
+
 use super::Engine;
 use crate::acted::Mechanism;
 use crate::agenda::{Event, Group};
@@ -9,7 +11,6 @@ use crate::cell::LineId;
 use crate::fragments::fragments;
 use crate::outcome::Place;
 use crate::packet::{Out, Packet};
-use engpass_testbed::topology::NodeId;
 
 impl Engine<'_> {
     /// A line has brought a packet to a router.

@@ -4,13 +4,14 @@
 //!
 //! What happens; the state stands in `sender_state.rs` beside the engine.
 
+use engpass_model::tcp::LimitedBy;
+use engpass_model::time::Time;
+
 use super::{Engine, Source};
 use crate::agenda::Sender;
 use crate::cpu::Item;
 use crate::packet::way_index;
 use crate::sender_state::{History, SenderState};
-use engpass_model::tcp::LimitedBy;
-use engpass_model::time::Time;
 
 impl Engine<'_> {
     /// The number of a sender: processes come first, then the ends of connections, as disciplines count their flows.

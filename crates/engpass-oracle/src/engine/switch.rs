@@ -2,15 +2,17 @@
 //!
 //! What happens; the state stands in `switch.rs` beside the engine.
 
-use super::Engine;
-use crate::cell::{Cell, LineId};
-use crate::outcome::{Cause, Place};
-use crate::switch::{Fate, cells, refuses};
+use std::collections::BTreeMap;
+
 use engpass_model::discard::Discard;
 use engpass_model::random::Stream;
 use engpass_model::shape::PolicingAction;
 use engpass_model::switch::{AtmSwitch, Switch};
-use std::collections::BTreeMap;
+
+use super::Engine;
+use crate::cell::{Cell, LineId};
+use crate::outcome::{Cause, Place};
+use crate::switch::{Fate, cells, refuses};
 
 impl Engine<'_> {
     /// A cell is at its output port in the instant it arrives.

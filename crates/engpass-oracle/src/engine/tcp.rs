@@ -2,6 +2,13 @@
 //!
 //! What happens; the state stands in `tcp.rs` beside the engine.
 
+use engpass_model::host::Side;
+use engpass_model::random::Stream;
+use engpass_model::source::TcpStream;
+use engpass_model::tcp::{Connection, Out, Role, Stats, TcpParameters};
+use engpass_model::time::{Pace, SECOND, Time};
+use engpass_model::unit::Share;
+
 use super::Engine;
 use crate::agenda::{Event, Group, Sender};
 use crate::cell::after;
@@ -11,12 +18,6 @@ use crate::ledger::Datagram;
 use crate::outcome::TcpSeen;
 use crate::packet::Packet;
 use crate::tcp::{Application, Endpoint};
-use engpass_model::host::Side;
-use engpass_model::random::Stream;
-use engpass_model::source::TcpStream;
-use engpass_model::tcp::{Connection, Out, Role, Stats, TcpParameters};
-use engpass_model::time::{Pace, SECOND, Time};
-use engpass_model::unit::Share;
 
 impl Engine<'_> {
     /// The two ends of every connection of a flow, in order.

@@ -2,6 +2,9 @@
 //!
 //! What happens; the state stands in `tunnel.rs` beside the engine.
 
+use engpass_model::forward::Heads;
+use engpass_model::wire::ip::IP_HEADER_BYTES;
+
 use super::Engine;
 use crate::acted::Mechanism;
 use crate::agenda::{Event, Group};
@@ -9,8 +12,6 @@ use crate::ledger::Fate;
 use crate::outcome::Place;
 use crate::packet::{Out, Packet};
 use crate::tunnel::{Carries, Contents, Counts, Tunnel};
-use engpass_model::forward::Heads;
-use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 impl Engine<'_> {
     /// Whether a leg is a tunnel that loses what is too long for it.

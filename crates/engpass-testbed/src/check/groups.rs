@@ -1,6 +1,6 @@
 //! Multicast traffic beside other traffic: names of receivers, and groups that mix on real hosts.
 
-use engpass_model::source::{Multicast, Traffic};
+use engpass_model::source::{Multicast, Traffic, multicast};
 
 use super::Checker;
 use crate::diagnostic::Diagnostic;
@@ -18,7 +18,7 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings) {
     let groups: Vec<(&str, &Multicast)> = groups.collect();
     for (place, (name, config)) in groups.iter().enumerate() {
         for host in config.to.iter().filter(|_| config.to.len() > 1) {
-            let receiver = format!("{name} to {host}");
+            let receiver = multicast::receiver_name(name, host);
             if draft.traffic.contains_key(&receiver) {
                 let message = format!("`{receiver}` is the name of a receiver of traffic `{name}`, too");
                 let help = "give this traffic another name: tables have a row for each receiver of a group";
@@ -26,7 +26,7 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings) {
                 checker.report_key(&["traffic", &receiver], found);
             }
         }
-        // Where both have the same receivers, these ask for both.
+        // Where both have the same receivers, nobody gets what it has not asked for.
         let differs = |(_, other): &&(&str, &Multicast)| {
             let lacks =
                 |one: &Multicast, other: &Multicast| other.to.iter().any(|host| !one.to.contains(host));

@@ -1,5 +1,7 @@
 //! The paths of a flow, for its outcome.
 
+use std::collections::BTreeMap;
+
 use engpass_model::source::Traffic;
 use engpass_outcome::{MOST_PATHS, Path};
 
@@ -43,13 +45,14 @@ impl Topology {
 
     /// The path to each receiver of a group, in the order of the file, however many there are.
     fn paths_to_receivers(&self, traffic: &Traffic, path: &FlowPath) -> Vec<Path> {
-        let Traffic::Multicast(config) = traffic else { unreachable!("only groups have several receivers") };
-        let to = |host: &String| {
-            let leaf = path.leaves().find(|leaf| self.nodes[path.branches[*leaf].to] == *host)?;
-            let route: Vec<Hop> = path.legs_to(leaf).iter().flat_map(|leg| self.hops(*leg)).collect();
-            Some(self.path(&route))
+        let leaves = path.leaf_by_receiver();
+        let leaves: BTreeMap<&str, usize> =
+            leaves.iter().map(|(node, leaf)| (self.nodes[*node].as_str(), *leaf)).collect();
+        let to = |host: &&str| {
+            let route: Vec<Hop> = path.legs_to(leaves[host]).iter().flat_map(|leg| self.hops(*leg)).collect();
+            self.path(&route)
         };
-        config.to.iter().filter_map(to).collect()
+        traffic.receivers().iter().map(to).collect()
     }
 }
 

@@ -94,13 +94,11 @@ def says(table: Table, _flow: str) -> str:
 def _points(table: Table) -> list[Point]:
     """The points of the first engine that measured; of a group with several receivers these alone."""
     engine = next(iter(table.measured), None)
-    points = [point for point in table.points if point.engine == engine and point.flow in table.flows]
-    several = {
-        point.flow
-        for point in points
-        if point.kind == "multicast" and any(one.flow.startswith(f"{point.flow} to ") for one in points)
-    }
-    return [point for point in points if point.flow not in several]
+    return [
+        point
+        for point in table.points
+        if point.engine == engine and point.flow in table.flows and not point.has_receivers
+    ]
 
 
 FIGURE = base.Figure("sharing", "What every flow gets", applies, draw, says, lambda _: "none")

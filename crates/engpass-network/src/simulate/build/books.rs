@@ -3,6 +3,7 @@
 
 use std::iter::successors;
 
+use engpass_ledger::{HeldBack, Lane, LaneLine, Ledger, Opening};
 use engpass_model::source::Traffic;
 use engpass_model::wire::icmp;
 use engpass_testbed::topology::FlowPath;
@@ -13,7 +14,6 @@ use crate::simulate::frames::{Frames, WayLine};
 use crate::simulate::host::Process;
 use crate::simulate::outside::Sender;
 use crate::simulate::tcp::Endpoint;
-use engpass_ledger::{HeldBack, Lane, LaneLine, Ledger, Opening};
 
 /// Where the packets of a lane go, and who sends them.
 struct Sent<'a> {

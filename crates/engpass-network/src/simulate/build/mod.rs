@@ -6,7 +6,7 @@ mod inputs;
 
 use std::collections::VecDeque;
 
-use engpass_cells::{Channel, Classes, Fifo, Gate, Reassembly, Rule, Shaper, VcId};
+use engpass_cells::{Channel, Classes, Fifo, Gate, Reassembly, Rule, Shaper, VcId, Window};
 use engpass_model::circuit::Category;
 use engpass_model::forward::Heads;
 use engpass_model::host::ps;
@@ -40,7 +40,6 @@ use crate::simulate::tally::Counter;
 use crate::simulate::tcp::{Endpoint, SegmentCost};
 use crate::simulate::trees::Trees;
 use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
-use engpass_cells::Window;
 
 /// The network while it is put together.
 struct Builder<'a> {

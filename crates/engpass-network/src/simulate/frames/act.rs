@@ -1,5 +1,6 @@
 //! What an endpoint sends and writes within one act, where that costs its host nothing and its packets go as frames that nobody watches.
 
+use engpass_ledger::Wait;
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::{LimitedBy, Segment};
 use engpass_model::time::Time;
@@ -12,7 +13,6 @@ use crate::simulate::datagrams::To;
 use crate::simulate::event::Events;
 use crate::simulate::fabric::Fabric;
 use crate::simulate::tcp::Endpoint;
-use engpass_ledger::Wait;
 
 /// Where an endpoint that writes is in its act.
 struct Act {
@@ -129,7 +129,7 @@ impl Network {
         if states.is_some() {
             let wait = match act.limited {
                 None => Wait::Cpu,
-                // What nearly all wait for.
+                // The most common reason needs none of the other questions of `wait_of`.
                 Some(LimitedBy::CongestionWindow)
                     if self.endpoints[endpoint].connection.has_room_for_segment() =>
                 {

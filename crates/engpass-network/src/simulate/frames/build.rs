@@ -1,5 +1,6 @@
 //! From a topology to ports and routes for frames.
 
+use engpass_cells::Window;
 use engpass_model::random::{Label, Stream};
 use engpass_model::switch::Switch;
 use engpass_testbed::topology::{Leg, LinkEnds, NodeKind};
@@ -12,7 +13,6 @@ use super::port::Draws;
 use super::tunnels::Tunnels;
 use super::{Asking, END, Engine, FramePort, Frames, Route, Rule, Step, Tells};
 use crate::simulate::SimError;
-use engpass_cells::Window;
 
 impl Frames {
     /// Ports, routers and routes of a testbed at time zero.

@@ -1,5 +1,6 @@
 //! Whole datagrams that leave their host at once: where that costs it nothing, nobody watches, and nothing is in their way.
 
+use engpass_ledger::Trail;
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
@@ -11,7 +12,6 @@ use crate::simulate::event::{Event, Events};
 use crate::simulate::fabric::Fabric;
 use crate::simulate::nic::Nic;
 use crate::simulate::sending::Way;
-use engpass_ledger::Trail;
 
 /// Where datagrams leave their host.
 pub(super) struct Exit<'a> {

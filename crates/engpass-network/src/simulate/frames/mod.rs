@@ -33,6 +33,7 @@ mod ways;
 
 use std::collections::BTreeMap;
 
+use engpass_ledger::{Ledger, Trail};
 use engpass_model::line::Transmission;
 use engpass_model::queue::{self, Cause, Ecn};
 use engpass_testbed::topology::NodeId;
@@ -45,7 +46,6 @@ use super::tap::Carrier;
 use bonds::Bonds;
 use choices::{BRANCH, Choices};
 use circuits::Entry;
-use engpass_ledger::{Ledger, Trail};
 use icmp::Icmp;
 pub(super) use marks::tunnel_of;
 use marks::{ENTRY, UNWRAP, WRAP};

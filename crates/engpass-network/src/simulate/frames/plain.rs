@@ -1,5 +1,6 @@
 //! The way of packets that nobody watches, over lines that know on arrival what becomes of them: nearly all of them.
 
+use engpass_ledger::{Carried, Fate, Load};
 use engpass_model::queue::{Cause, Ecn};
 
 use super::port::Passed;
@@ -8,7 +9,6 @@ use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::fabric::Fabric;
 use crate::simulate::tcp::Endpoint;
-use engpass_ledger::{Carried, Fate, Load};
 
 impl Network {
     /// Whether what is put on a line is neither captured nor booked later.

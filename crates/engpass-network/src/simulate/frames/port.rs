@@ -1,6 +1,8 @@
 //! The transmitter of one direction of a link that carries frames.
 
-use engpass_cells::Doing;
+use engpass_cells::{Doing, Window};
+use engpass_ledger::Teller;
+use engpass_model::line::{Told, Transmission};
 use engpass_model::queue::{self, Cause, Discipline};
 use engpass_model::random::Stream;
 use engpass_model::time::Pace;
@@ -15,9 +17,6 @@ use super::lottery::{Flying, Lottery};
 use super::outage::Served;
 use super::sent::{SentOff, TOLD};
 use super::told::PortTally;
-use engpass_cells::Window;
-use engpass_ledger::Teller;
-use engpass_model::line::{Told, Transmission};
 use service::Service;
 
 /// A transmitter with what waits for it and what is on its way behind it.

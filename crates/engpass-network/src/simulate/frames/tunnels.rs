@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engpass_ledger::{Piece, Sums};
 use engpass_model::forward::Heads;
 use engpass_model::queue::Ecn;
 use engpass_model::tunnel::Fragment;
@@ -18,7 +19,6 @@ use super::{Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
-use engpass_ledger::{Piece, Sums};
 
 /// Most tunnels that a packet is in.
 const MOST: usize = engpass_testbed::topology::MOST_TUNNELS;

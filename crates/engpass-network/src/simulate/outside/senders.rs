@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use engpass_ledger::{Trail, Wait};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
 use super::Packet;
 use crate::simulate::Network;
 use crate::simulate::datagrams::{Datagram, To};
 use crate::simulate::sending::{Sending, Way};
-use engpass_ledger::{Trail, Wait};
 
 /// Most flows that disciplines are told apart; further ones share their numbers.
 const MOST_FLOWS: u32 = 4096;

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
+use engpass_cells::Window;
+
 use super::{FOREVER, Output, Outside};
 use crate::simulate::frames::FramePort;
-use crate::simulate::tally::Counter;
-use crate::simulate::tally::Tally;
+use crate::simulate::tally::{Counter, Tally};
 use crate::simulate::{Flow, Network, SimError, SimOutcome};
-use engpass_cells::Window;
 
 /// The kind of the flows that come from outside, in an outcome.
 const KIND: &str = "outside";

@@ -1,11 +1,11 @@
 //! Ports whose discipline decides when the line is free.
 
+use engpass_cells::Window;
 use engpass_model::queue::{self, Cause, PortView, Scheduler, Verdict};
 use engpass_model::time::Time;
 
 use super::{FramePort, Joined, OnLine, Waiting};
 use crate::simulate::frames::outage::{Served, drain};
-use engpass_cells::Window;
 
 /// A discipline that decides when the line is free.
 pub(super) struct Service {
