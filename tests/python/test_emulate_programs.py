@@ -29,6 +29,7 @@ GALLERY = Path(__file__).parents[2] / "gallery"
 KYOTO = str(GALLERY / "kyoto-1997/testbed.toml")
 SATELLITE = str(GALLERY / "satellite/testbed.toml")
 BACKBONE = str(GALLERY / "backbone/testbed.toml")
+PATH_MTU = str(GALLERY / "path-mtu/testbed.toml")
 
 
 def needs(*tools: str) -> pytest.MarkDecorator:
@@ -232,3 +233,83 @@ def test_iperf3_fills_what_a_router_shapes(cli: Cli, program: Program) -> None:
     # Whatever is lost is lost by the router: the shaper leaves the video its cells.
     lost = {(link["from"], link["to"]) for link in links if link["lost"]}
     assert lost <= {("near", "west")}
+
+
+@needs("ping", "tshark")
+def test_a_kernel_learns_the_path_mtu_from_a_router(cli: Cli, program: Program) -> None:
+    captured = cli.directory / "left.pcapng"
+
+    def ping(*how: str, code: int, to: str = "10.64.0.2") -> str:
+        words = ("ping", "-c", "1", "-W", "2", *how, to)
+        said = program("exec", PATH_MTU, "a", "--", *words, code=code)
+        return said.stdout + said.stderr
+
+    def route() -> str:
+        return program("exec", PATH_MTU, "a", "--", "ip", "route", "get", "10.64.0.2").stdout
+
+    with up(cli, PATH_MTU, "--variant", "two-steps", "--limit", "1 s", "--capture", f"link.left={captured}"):
+        assert "mtu 1500" in route(), "that of its own link"
+        # Without the flag routers cut, and the receiver gets all of it.
+        assert "1480 bytes from 10.64.0.2" in ping("-M", "dont", "-s", "1472", code=0)
+        said = [ping("-M", "do", "-s", size, code=1) for size in ("1472", "1372")]
+        learned = route()
+        six = ping("-M", "do", "-s", "1452", code=1, to="fd65:6e67:7061:7373::2")
+    for answer, router, mtu in zip(said, ("10.64.0.3", "10.64.0.4"), (1400, 1300), strict=True):
+        assert f"From {router} icmp_seq=1 Frag needed and DF set (mtu = {mtu})" in answer
+    assert "mtu 1300" in learned
+    assert "From fd65:6e67:7061:7373::3 icmp_seq=1 Packet too big: mtu=1400" in six
+    fields = [
+        "-e",
+        "icmp.type",
+        "-e",
+        "icmp.mtu",
+        "-e",
+        "icmpv6.type",
+        "-e",
+        "icmpv6.mtu",
+        "-e",
+        "_ws.malformed",
+    ]
+    checks = ["-o", "ip.check_checksum:TRUE"]
+    read = subprocess.run(
+        ["tshark", "-n", "-r", captured, *checks, "-T", "fields", *fields, "-e", "icmp.checksum.status",
+         "-e", "icmpv6.checksum.status"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    lines = [line.split("\t") for line in read.stdout.splitlines()]
+    told = [line[:4] for line in lines if line[1] or line[3]]
+    assert told == [["3,8", "1400", "", ""], ["3,8", "1300", "", ""], ["", "", "2,128", "1400"]]
+    assert not any(line[4] for line in lines), "nothing is malformed"
+    assert {status for line in lines for status in ",".join(line[5:7]).split(",") if status} <= {"1", "2"}
+
+
+@needs("ping")
+def test_a_router_without_messages_is_a_black_hole(cli: Cli, program: Program) -> None:
+    serve = (
+        "import socket\n"
+        "with socket.create_server(('10.64.0.2', 80)) as door:\n"
+        "    with door.accept()[0] as one:\n"
+        "        one.recv(1)"
+    )
+    send = (
+        "import socket\n"
+        "with socket.socket() as one:\n"
+        "    assert one.connect_ex(('10.64.0.2', 80)) == 0\n"
+        "    one.settimeout(2)\n"
+        "    one.sendall(bytes(50_000))\n"
+        "    try:\n"
+        "        print('ended', one.recv(1))\n"
+        "    except TimeoutError:\n"
+        "        print('nothing')"
+    )
+    ping = ("ping", "-c", "1", "-W", "1", "-M", "do", "-s", "1472", "10.64.0.2")
+    with (
+        up(cli, PATH_MTU, "--variant", "black-hole", "--limit", "1 s"),
+        serving(program, PATH_MTU, "b", sys.executable, "-c", serve),
+    ):
+        said = tried(lambda: program("exec", PATH_MTU, "a", "--", sys.executable, "-c", send).stdout)
+        large = program("exec", PATH_MTU, "a", "--", *ping, code=1)
+    # The handshake is small, and all data too long.
+    assert said == "nothing\n"
+    assert "100% packet loss" in large.stdout
+    assert "From" not in large.stdout

@@ -138,7 +138,7 @@ def test_a_traffic_has_a_window_of_its_own() -> None:
 
 
 def test_what_a_socket_cannot_be_told_is_said() -> None:
-    (said,) = untold(numbers())
+    (said,) = untold(numbers(), "measure")
     assert said == "TCP of host `a` is the kernel's own: `rto_minimum` of `tcp` cannot be told to a socket"
 
 

@@ -1,6 +1,6 @@
 //! Books before anything is written in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_cells::Window;
 use engpass_model::source::Traffic;
@@ -51,6 +51,8 @@ pub struct Lane<'a> {
     pub traffic: Option<&'a Traffic>,
     /// The process or endpoint that sends its data.
     pub sender: Option<usize>,
+    /// So little of it comes that it is no user of the lines that it crosses.
+    pub rare: bool,
     /// The MTU for which the sender has cut its packets.
     pub mtu: u64,
     /// The lines that it crosses, in the order of its hops.
@@ -107,16 +109,21 @@ impl Ledger {
             ledger.lines.push(Line::new(&topology.links[port / 2], port % 2, window));
         }
         ledger.first.reserve_exact(flows + endpoints + 1);
+        let mut rare = BTreeSet::new();
         for lane in lanes {
             ledger.first.push(ledger.books.len() as u32);
             for line in lane.iter().flat_map(|lane| &lane.lines) {
-                ledger.add_book(lane.as_ref().expect("the line is its own"), line);
+                let lane = lane.as_ref().expect("the line is its own");
+                if lane.rare {
+                    rare.insert(ledger.books.len() as u32);
+                }
+                ledger.add_book(lane, line);
             }
         }
         let lanes = ledger.first.len();
         ledger.books.shrink_to_fit();
         ledger.first.push(ledger.books.len() as u32);
-        ledger.find_users(topology, opening.trees);
+        ledger.find_users(topology, opening.trees, &rare);
         let spared = ledger.lines.iter_mut().zip(opening.spared);
         for (line, _) in spared.filter(|(_, spared)| **spared) {
             line.user = if line.user == User::Nobody { User::Elsewhere } else { line.user };
@@ -167,10 +174,11 @@ impl Ledger {
         });
     }
 
-    /// Find out whose reasons the idle time of each line has. The lanes of a tree are those of one sender.
-    fn find_users(&mut self, topology: &Topology, trees: Vec<Vec<usize>>) {
+    /// Find out whose reasons the idle time of each line has, whatever `rare` books there are. The lanes of a tree are those of one sender.
+    fn find_users(&mut self, topology: &Topology, trees: Vec<Vec<usize>>, rare: &BTreeSet<u32>) {
         for line in &mut self.lines {
-            let books = || line.books.iter().map(|book| (*book, &self.books[*book as usize]));
+            let common = line.books.iter().filter(|book| !rare.contains(book));
+            let books = || common.clone().map(|book| (*book, &self.books[*book as usize]));
             let mut senders = books().filter(|(_, book)| book.sender().is_some()).map(|(place, _)| place);
             // A lane has a book for every way in which its packets may have been cut before the line.
             let lane = |book: &Book| (book.flow, book.against, book.sender);

@@ -25,7 +25,8 @@ pub struct Router {
     #[serde(default)]
     pub ecmp: Ecmp,
     /// Whether it tells the sender of a packet that it drops because that may not be cut and is longer than the MTU of the way out ("fragmentation
-    /// needed", RFC 1191 section 4). Without such messages a connection that discovers the path MTU meets a black hole.
+    /// needed", RFC 1191 section 4). Without such messages a connection that discovers the path MTU meets a black hole. In `emulate` also whether it tells
+    /// a host that the time to live of its packet is over.
     #[serde(default = "sends")]
     pub icmp: bool,
 }

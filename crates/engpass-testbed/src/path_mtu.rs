@@ -7,10 +7,18 @@ use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES};
 
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Resolver;
+use crate::route::Reach;
 use crate::topology::{Fan, IcmpWay, Leg, NodeId, NodeKind};
 
 /// Headers of IP and TCP without options, in bytes.
 const HEADERS: u64 = IP_HEADER_BYTES + TCP_HEADER_BYTES;
+
+impl IcmpWay {
+    /// The way of the messages of a router that reach their host so.
+    pub(crate) fn along(router: NodeId, reach: &Reach) -> Self {
+        Self { router, legs: reach.path(), fan: reach.has_choice().then(|| reach.fan()) }
+    }
+}
 
 impl Resolver<'_> {
     /// Whether the sender of a traffic discovers the path MTU.
@@ -48,9 +56,7 @@ impl Resolver<'_> {
         let mut ways = Vec::new();
         for (router, mtu) in narrow {
             if self.sends_icmp(router) {
-                let reach = self.reach(router, from)?;
-                let (legs, fan) = (reach.path(), reach.has_choice().then(|| reach.fan()));
-                ways.push(IcmpWay { router, legs, fan });
+                ways.push(IcmpWay::along(router, &self.reach(router, from)?));
             } else if mtu < longest {
                 self.black_hole(name, router, (longest, mtu));
             }

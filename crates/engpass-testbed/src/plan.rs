@@ -173,6 +173,10 @@ pub struct WayPlan {
     pub other_last_links: Vec<String>,
     /// Smallest MTU on the path.
     pub mtu_bytes: u64,
+    /// MTU of its first link.
+    pub first_mtu_bytes: u64,
+    /// Whether the sender discovers the smallest one, in some traffic on this path or in all that the host sends. Else it knows it.
+    pub discovers_mtu: bool,
     /// The circuit, where one leads from host to host.
     pub circuit: Option<CircuitPlan>,
 }
@@ -445,6 +449,12 @@ fn way(point: &Point, path: &FlowPath) -> WayPlan {
         last_link: last_link.clone(),
         other_last_links: others.into_iter().filter(|link| link != last_link).collect(),
         mtu_bytes: path.path_mtu,
+        first_mtu_bytes: path.mtu,
+        discovers_mtu: point.testbed.hosts[path.from].tcp.discovers_path_mtu()
+            || topology
+                .flows
+                .iter()
+                .any(|flow| (flow.from, flow.to, flow.discovers_mtu) == (path.from, path.to, true)),
         circuit,
     }
 }

@@ -429,8 +429,8 @@ pub struct FlowPath {
     pub fans: Option<Box<[Fan; 2]>>,
     /// Whether its sender discovers the path MTU (RFC 1191): routers may not cut packets with its data.
     pub discovers_mtu: bool,
-    /// The ways of the messages with which routers tell its sender of packets that are too long for the next leg; empty unless it discovers
-    /// the path MTU.
+    /// The ways of the messages with which routers tell its sender of packets that they drop: of traffic, of those that are too long for the next leg; empty
+    /// unless it discovers the path MTU.
     pub icmp: Box<[IcmpWay]>,
     /// Sources of packets and connections of the file before this traffic: the source port of its packets follows from it.
     pub first_source: u64,

@@ -114,24 +114,23 @@ def tell_left_out(
     """
     from engpass._engpass import InvalidTestbed
 
-    told: dict[str, None] = {}
+    told: dict[str, dict[str, None]] = {}
     engines = tuple(engines)
     if not set(engines) <= set(MODEL):
         console.tell_unmade(testbed)
-    modelled = " and ".join(name for name in engines if name in MODEL)
-    live = " and ".join(name for name in engines if name not in MODEL)
     for variant in variants:
-        with contextlib.suppress(InvalidTestbed):
-            if modelled:
-                found = testbed.campaign.left_out(variant, sweep)
-                told |= {f"{modelled}: {text}": None for text in found}
-            if live:
-                from engpass.measure import left_out
+        for engine in engines:
+            with contextlib.suppress(InvalidTestbed):
+                if engine in MODEL:
+                    found = testbed.campaign.left_out(variant, sweep)
+                else:
+                    from engpass.measure import left_out
 
-                found = left_out(testbed.campaign, variant, sweep)
-                told |= {f"{live}: {text}": None for text in found}
-    for text in told:
-        console.tell(f"note: {text}")
+                    found = left_out(testbed.campaign, variant, sweep, engine)
+                for text in found:
+                    told.setdefault(text, {})[engine] = None
+    for text, leaving in told.items():
+        console.tell(f"note: {' and '.join(leaving)}: {text}")
 
 
 def _shown(text: str) -> str:

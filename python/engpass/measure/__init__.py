@@ -122,7 +122,8 @@ class Session:
         counted = seen(hosts)
         limits = self._limits(point)
         kept = books(numbers, planned, collected.results, counted, limits)
-        notes = untold(numbers) + own_congestion(numbers, planned, collected.results) + kept.notes
+        notes = untold(numbers, self.engine)
+        notes += own_congestion(numbers, planned, collected.results) + kept.notes
         if self._lab is not None:
             notes += veth.notes(numbers)
         notes += unknown(groups)
@@ -266,6 +267,8 @@ def _with_delays(flow: FlowOutcome, receivers: Mapping[str, Waited]) -> FlowOutc
     return replace(flow, receivers=each)
 
 
-def left_out(campaign: _engpass.Campaign, variant: str, sweep: Sequence[tuple[str, str]]) -> list[str]:
-    """What of a point `measure` leaves out: a sentence for each. Raises `InvalidTestbed`."""
-    return untold(point_plan(campaign, variant, sweep))
+def left_out(
+    campaign: _engpass.Campaign, variant: str, sweep: Sequence[tuple[str, str]], engine: str
+) -> list[str]:
+    """What of a point `measure` or `emulate` leaves out: a sentence for each. Raises `InvalidTestbed`."""
+    return untold(point_plan(campaign, variant, sweep), engine)

@@ -212,7 +212,7 @@ class EmulatedSession(Session):
                 at=now(),
                 took_s=round(collected.seconds, 3),
                 carrier="model",
-                notes=untold(numbers) + others + emulated.notes(options) + self._unruled(point),
+                notes=untold(numbers, self.engine) + others + emulated.notes(options) + self._unruled(point),
             ),
             emulated=Emulated(
                 clock=options.clock,

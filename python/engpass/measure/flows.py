@@ -221,12 +221,13 @@ def _sockets(flow: FlowPlan, live: LivePlan, *, udp: bool) -> list[Socket]:
     ]
 
 
-def untold(numbers: PointPlan) -> list[str]:
-    """What of a testbed no real host can be told: a sentence for each key."""
+def untold(numbers: PointPlan, engine: str) -> list[str]:
+    """What of a testbed a real host cannot be told by this engine: a sentence for each end of a flow."""
+    by_routes = {"path_mtu"} if engine == "emulate" else set()
     found: dict[str, None] = {}
     for flow in numbers.flows:
         for host, tcp in zip((flow.from_, *flow.to[:1]), flow.tcp or (), strict=False):
-            keys = tcp.untold
+            keys = [key for key in tcp.untold if key not in by_routes]
             if keys:
                 words = ", ".join(f"`{key}`" for key in keys)
                 found[

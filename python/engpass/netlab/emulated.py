@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,8 @@ _END_SECONDS = 3.0
 _MOST_MTU_BYTES = 65_535
 _LEAST_MTU_BYTES = 68  # RFC 791
 _USUAL_MTU_BYTES = 1500
+# Headers of IP and TCP without options (RFC 791, RFC 8200, RFC 9293).
+_IPV4_TCP_BYTES, _IPV6_TCP_BYTES = 40, 60
 _QUEUE_PACKETS = 4096  # that wait in a device for the driver
 _TAIL_BYTES = 4000
 _LEAST_LIMIT_SECONDS = Decimal("1e-9")
@@ -404,10 +407,11 @@ def _join(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], options: Op
     device = TAP if options.tap else DEVICE
     groups = _groups(numbers)
     for name, station in plan.items():
-        mtus = {way.to: _mtu(way) for way in numbers.ways if way.from_ == name}
-        back = [_mtu(way) for way in numbers.ways if way.to == name]
+        there = {way.to: way for way in numbers.ways if way.from_ == name}
+        back = {way.from_: way for way in numbers.ways if way.to == name}
+        mtus = {other: _mtu(way) for other, way in there.items()}
         # Routes say what goes in one piece; a device with less than 1280 B would have no IPv6 at all.
-        largest = max([*mtus.values(), *back, _USUAL_MTU_BYTES])
+        largest = max([*map(_enters, (*there.values(), *back.values())), _USUAL_MTU_BYTES])
         lines = [
             # No addresses and no multicast of its own accord: that would be traffic that nobody declared.
             f"link set {device} addrgenmode none multicast off mtu {largest} txqueuelen {_QUEUE_PACKETS}",
@@ -416,9 +420,10 @@ def _join(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], options: Op
             f"link set {device} up",
         ]
         for other, mtu in mtus.items():
-            lines.append(f"route add {plan[other].address}/32 dev {device} mtu lock {mtu}")
+            how = partial(_route, there[other], back.get(other))
+            lines.append(f"route add {plan[other].address}/32 dev {device} {how(_IPV4_TCP_BYTES)}")
             if mtu >= LEAST_IPV6_BYTES:
-                lines.append(f"route add {plan[other].address6}/128 dev {device} mtu lock {mtu}")
+                lines.append(f"route add {plan[other].address6}/128 dev {device} {how(_IPV6_TCP_BYTES)}")
         for group, receivers in groups.items():
             mtu = min((mtus[one] for one in receivers if one in mtus), default=largest)
             if ":" not in group:
@@ -444,4 +449,24 @@ def _groups(numbers: PointPlan) -> dict[str, list[str]]:
 
 
 def _mtu(way: WayPlan) -> int:
-    return max(_LEAST_MTU_BYTES, min(int(way.mtu_bytes), _MOST_MTU_BYTES))
+    return _possible(way.mtu_bytes)
+
+
+def _enters(way: WayPlan) -> int:
+    """The longest packet that a host sends on a way, in bytes: that of its link, if it discovers more."""
+    return _possible(way.first_mtu_bytes if way.discovers_mtu else way.mtu_bytes)
+
+
+def _possible(mtu_bytes: int) -> int:
+    return max(_LEAST_MTU_BYTES, min(mtu_bytes, _MOST_MTU_BYTES))
+
+
+def _route(there: WayPlan, back: WayPlan | None, headers: int) -> str:
+    """What a route says of lengths.
+
+    A sender that knows the path's MTU never learns another one. One that discovers it is offered segments
+    that fill the receiver's link.
+    """
+    lock = "" if there.discovers_mtu else "lock "
+    offered = f" advmss {_enters(back) - headers}" if back is not None and back.discovers_mtu else ""
+    return f"mtu {lock}{_enters(there)}{offered}"

@@ -220,6 +220,11 @@ class WayPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Other links at which its packets may arrive, where policies choose among them."""
     mtu_bytes: int
     """Smallest MTU on the path."""
+    first_mtu_bytes: int
+    """MTU of its first link."""
+    discovers_mtu: bool
+    """Whether the sender discovers the smallest one, in some traffic on this path or in all that the host
+    sends. Else it knows it."""
     circuit: CircuitPlan | None = None
     """The circuit, where one leads from host to host."""
 

@@ -18,7 +18,7 @@ struct Real(BTreeMap<u64, Vec<u8>>);
 
 impl Packets for Real {
     fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) {
-        let Content::Outside { token } = packet.content else { panic!("all come from outside") };
+        let Content::Outside { token, .. } = packet.content else { panic!("all come from outside") };
         passing(&self.0[&token], &packet.head, out);
     }
 }

@@ -1,5 +1,6 @@
 //! Captures of real packets at link points of the network: `docs/capture.md`.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -13,6 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::EmulateError;
+use super::routers::Routers;
 use crate::CaptureFile;
 
 /// What is to be captured.
@@ -58,18 +60,22 @@ struct Bytes {
     until: u64,
 }
 
-/// Gives their bytes.
-struct Real(Rc<RefCell<Kept>>);
+/// Gives their bytes, and those of messages of routers about them.
+struct Real(Rc<RefCell<Kept>>, Routers);
 
 impl Packets for Real {
     fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) {
-        let Content::Outside { token } = packet.content else {
+        let Content::Outside { token, said } = packet.content else {
             unreachable!("all packets of such a network come from outside");
         };
         let kept = self.0.borrow();
-        match kept.packets.get(&token) {
-            Some(kept) => passing(&kept.bytes, &packet.head, out),
-            // A cell of a packet that was lost long ago: nobody can read it any more.
+        let bytes = kept.packets.get(&token).and_then(|kept| match said {
+            Some(said) => self.1.message(&said, kept.bytes.clone()).map(Cow::Owned),
+            None => Some(Cow::Borrowed(&kept.bytes[..])),
+        });
+        match bytes {
+            Some(bytes) => passing(&bytes, &packet.head, out),
+            // A cell of a packet that was lost long ago: nobody can read it any more. Or the router has no address.
             None => out.resize(out.len() + packet.head.bytes as usize, 0),
         }
     }
@@ -98,6 +104,7 @@ impl Capturing {
         config: &CaptureConfig,
         network: &mut Outside,
         about: &str,
+        routers: &Routers,
     ) -> Result<Option<Self>, EmulateError> {
         if config.files.is_empty() {
             return Ok(None);
@@ -112,7 +119,7 @@ impl Capturing {
         let mut files = Files(Vec::new());
         for (point, path) in &config.files {
             let point = Point::find(point, form, network.topology()).map_err(wrong)?;
-            let real = Box::new(Real(Rc::clone(&kept)));
+            let real = Box::new(Real(Rc::clone(&kept), routers.clone()));
             let file = CaptureFile::create(path)
                 .and_then(|out| File::begin(network.topology(), point, limit, real, about, out))
                 .map_err(|error| EmulateError::file("writing", path, &error))?;
@@ -140,14 +147,15 @@ impl Capturing {
         if self.over {
             return;
         }
-        let until = match output {
-            Output::Delivered { at, .. } => *at,
-            // Cells and fragments of it may still be on their way.
-            Output::Lost { at, .. } => at + LINGER,
+        let (until, ends) = match output {
+            Output::Delivered { at, .. } | Output::Message { at, .. } => (*at, 1),
+            // Cells and fragments of it may still be on their way, or a message about it.
+            Output::Lost { at, message, .. } => (at + LINGER, u32::from(!message)),
+            Output::MessageLost { at, .. } => (at + LINGER, 1),
         };
         let mut kept = self.kept.borrow_mut();
         let Some(this) = kept.packets.get_mut(&output.token()) else { return };
-        this.fates -= 1;
+        this.fates -= ends;
         this.until = this.until.max(until);
         if this.fates == 0 {
             let until = this.until;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::capture::CaptureConfig;
 use super::error::EmulateError;
 use super::pace::Clock;
+use super::routers::Routers;
 use crate::time::{MILLISECOND, nanoseconds};
 
 /// The whole of it.
@@ -20,7 +21,7 @@ pub(super) struct Config {
     /// Where nothing is said, the testbed's own.
     pub(super) seed: Option<u64>,
     pub(super) hosts: Vec<HostConfig>,
-    /// Addresses of routers by name: those that have one say when a packet's time to live is over.
+    /// Addresses of routers by name: those that have one tell senders why they drop packets.
     #[serde(default)]
     pub(super) routers: BTreeMap<String, Vec<IpAddr>>,
     #[serde(default)]
@@ -128,6 +129,20 @@ impl Config {
         }
         config.limit_ns()?;
         Ok(config)
+    }
+
+    /// The addresses of these routers.
+    pub(super) fn routers<'n>(
+        &self,
+        names: impl Iterator<Item = &'n String> + Clone,
+    ) -> Result<Routers, EmulateError> {
+        if let Some(other) = self.routers.keys().find(|router| !names.clone().any(|name| name == *router)) {
+            return Err(EmulateError::config(
+                format!("the testbed has no router `{other}`"),
+                "take it out of `routers`",
+            ));
+        }
+        Ok(Routers(names.map(|name| self.routers.get(name).cloned().unwrap_or_default()).collect()))
     }
 
     /// The limit in nanoseconds of the testbed's time.

@@ -70,7 +70,8 @@ mod tests {
         let address = |text: &str| text.parse::<IpAddr>().expect("an address");
         let hosts = [("10.0.0.1", 0), ("10.0.0.2", 1), ("fd00::2", 1), ("10.0.0.3", 2)];
         let hosts = hosts.map(|(text, host)| (address(text), host)).into_iter().collect();
-        let way = |from, to| Way { from, to, name: String::new(), mtu: 1500, hops: 0, group: None };
+        let way =
+            |from, to| Way { from, to, name: String::new(), mtu: 1500, longest: 1500, hops: 0, group: None };
         let directory = Directory::new(hosts, &[way(0, 1), way(1, 0)], 3);
         let find = |from, to| directory.find(from, address(to));
         assert_eq!((find(0, "10.0.0.2"), find(0, "fd00::2")), (Found::Way(0), Found::Way(0)));
@@ -89,6 +90,7 @@ mod tests {
             to: from,
             name: String::new(),
             mtu: 1500,
+            longest: 1500,
             hops: 0,
             group: Some(Group { address, members: 2 }),
         };

@@ -1,11 +1,8 @@
 //! One turn after the other: wait, let the network run up to now, write what has arrived, read what is sent.
 
-use std::collections::BTreeMap;
 use std::io::{self, IoSlice};
-use std::net::IpAddr;
 use std::ops::Range;
 
-use engpass_model::wire::icmp;
 use serde_json::Value;
 
 use super::counts::{Counts, Discard};
@@ -13,10 +10,11 @@ use super::directory::{Directory, Found};
 use super::ethernet::{self, Station, Taken};
 use super::late::Lateness;
 use super::log::{Log, Record};
-use super::network::{Fate, Input, Network, Output, Way};
+use super::network::{Fate, Input, Network, Output, Said, Way};
 use super::pace::Pace;
 use super::packet::offload::{self, Offload};
-use super::packet::{Change, HEAD, Packet};
+use super::packet::{Change, HEAD, Packet, forward};
+use super::routers::Routers;
 use super::run::{MOST, Run};
 use super::store::{Store, Token};
 use super::world::World;
@@ -96,8 +94,7 @@ pub(super) struct Driver<N, W> {
     pub(super) counts: Counts,
     pub(super) late: Lateness,
     pub(super) log: Option<Log>,
-    /// Addresses of routers, by name.
-    pub(super) routers: BTreeMap<String, Vec<IpAddr>>,
+    pub(super) routers: Routers,
 }
 
 impl<N: Network, W: World> Driver<N, W> {
@@ -134,7 +131,7 @@ impl<N: Network, W: World> Driver<N, W> {
             has_events: false,
             late,
             log,
-            routers: BTreeMap::new(),
+            routers: Routers::default(),
         }
     }
 
@@ -335,7 +332,7 @@ impl<N: Network, W: World> Driver<N, W> {
             Found::NotJoined => return count.discard(Discard::NotJoined, segments),
         };
         let seen = &self.ways[way as usize];
-        if packet.largest() > seen.mtu {
+        if packet.largest() > seen.longest {
             return count.discard(Discard::TooLong, segments);
         }
         self.send(way, packet, begin);
@@ -346,12 +343,12 @@ impl<N: Network, W: World> Driver<N, W> {
         let fates = self.ways[way as usize].group.map_or(1, |group| group.members);
         let slot = self.store.keep(packet, begin..begin + packet.length as usize, fates);
         let at = self.now();
-        let Packet { class, ttl, flow, headers, .. } = packet;
+        let Packet { class, ttl, flow, headers, whole, errors, .. } = packet;
         let header = headers.saturating_sub(20);
         let first = self.store.number(Token { slot, segment: 0 });
         let input = |segment: u32| {
             let (bytes, token) = (packet.segment(segment), first + u64::from(segment));
-            Input { at, way, bytes, header, class, ttl, flow, token }
+            Input { at, way, bytes, header, class, ttl, flow, whole, errors, token }
         };
         let (_, bytes) = self.store.get(slot);
         if let Some(log) = &mut self.log {
@@ -393,12 +390,17 @@ impl<N: Network, W: World> Driver<N, W> {
                     self.runs[place].ats.push(output.at);
                 }
                 (fate, _) => {
-                    if let Fate::Lost { place, .. } = fate {
-                        self.counts.lost[output.way as usize] += 1;
-                        self.world.until(self.clock.due(output.at));
-                        self.complain(from, slot, segment, place);
+                    match fate {
+                        Fate::Lost { .. } => self.counts.lost[output.way as usize] += 1,
+                        Fate::Message { said, hops } => {
+                            self.world.until(self.clock.due(output.at));
+                            self.tell(from, (slot, segment), &said, hops);
+                        }
+                        Fate::MessageLost | Fate::Delivered { .. } => {}
                     }
-                    self.store.release(slot, 1);
+                    if fate.is_last() {
+                        self.store.release(slot, 1);
+                    }
                 }
             }
         }
@@ -411,13 +413,12 @@ impl<N: Network, W: World> Driver<N, W> {
         self.outputs.clear();
     }
 
-    /// Tell a host of its packet that has been through too many routers, as the last one would.
-    fn complain(&mut self, from: usize, slot: u32, segment: u32, place: u32) {
-        let router = self.network.expired_at(place).and_then(|name| self.routers.get(name));
-        let (Some(routers), Some(place)) = (router, self.places.get(from).copied().flatten()) else { return };
+    /// Write what a router says about a packet to its sender, behind so many routers.
+    fn tell(&mut self, from: usize, (slot, segment): (u32, u32), said: &Said, hops: u8) {
+        let Some(place) = self.places.get(from).copied().flatten() else { return };
         let (packet, bytes) = self.store.get(slot);
-        let alone = packet.alone(bytes, segment);
-        let Some(message) = icmp::message(routers, &alone, icmp::Error::TimeExceeded) else { return };
+        let Some(mut message) = self.routers.message(said, packet.alone(bytes, segment)) else { return };
+        forward(&mut message, Change { ce: false, hops });
         let front = self.hosts[place].station.as_ref().map(|station| station.head(from, &message));
         let front = front.as_ref().map_or(&[][..], |front| &front[..]);
         let head = [&Offload::default().write()[..], front].concat();

@@ -10,10 +10,11 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use engpass_model::wire::icmp::{Error, Errors};
 use serde_json::{Value, json};
 use siphasher::sip::SipHasher13;
 
-use super::network::{Fate, Input, Output};
+use super::network::{Fate, Input, Output, Said};
 use crate::sys::signal;
 use crate::time::MILLISECOND;
 
@@ -53,6 +54,13 @@ const DELIVERED_CE: u8 = 3;
 const LOST: u8 = 4;
 const END: u8 = 5;
 const EVENTS: u8 = 6;
+const MESSAGE: u8 = 7;
+const MESSAGE_LOST: u8 = 8;
+
+/// Of an input: routers may not cut the packet, and the messages that they send about it.
+const WHOLE: u8 = 1;
+const TOLD_V4: u8 = 2;
+const TOLD_V6: u8 = 4;
 
 impl Record {
     pub(super) fn input(input: &Input, payload: &[u8]) -> Self {
@@ -82,20 +90,34 @@ impl Record {
                 long(16, hash);
                 long(24, u64::from(input.way) | u64::from(input.flow) << 32);
                 long(32, u64::from(input.bytes) | u64::from(input.header) << 32);
-                bytes[40..43].copy_from_slice(&[INPUT, input.class, input.ttl]);
+                let told = match input.errors {
+                    Errors::None => 0,
+                    Errors::V4 => TOLD_V4,
+                    Errors::V6 => TOLD_V6,
+                };
+                let flags = told | if input.whole { WHOLE } else { 0 };
+                bytes[40..44].copy_from_slice(&[INPUT, input.class, input.ttl, flags]);
             }
             Self::Output { output, hash } => {
                 long(0, output.at);
                 long(8, output.token);
                 long(16, hash);
-                let (kind, hops, place, lost_at) = match output.fate {
+                let (kind, byte, upper, last) = match output.fate {
                     Fate::Delivered { ce: false, hops } => (DELIVERED, hops, 0, 0),
                     Fate::Delivered { ce: true, hops } => (DELIVERED_CE, hops, 0, 0),
-                    Fate::Lost { lost_at, place } => (LOST, 0, place, lost_at),
+                    Fate::Lost { lost_at, place, message } => (LOST, message.into(), place, lost_at),
+                    Fate::Message { said: Said { router, error, passed }, hops } => {
+                        let mtu = match error {
+                            Error::TimeExceeded => 0,
+                            Error::TooBig { mtu } => mtu,
+                        };
+                        (MESSAGE, hops, u32::from(router) | u32::from(passed) << 16, mtu.into())
+                    }
+                    Fate::MessageLost => (MESSAGE_LOST, 0, 0, 0),
                 };
-                long(24, u64::from(output.way) | u64::from(place) << 32);
-                long(32, lost_at);
-                bytes[40..42].copy_from_slice(&[kind, hops]);
+                long(24, u64::from(output.way) | u64::from(upper) << 32);
+                long(32, last);
+                bytes[40..42].copy_from_slice(&[kind, byte]);
             }
             Self::Events { at } => {
                 long(0, at);
@@ -121,14 +143,29 @@ impl Record {
         let output = |fate| Some(Self::Output { output: Output { at, way, token, fate }, hash });
         match bytes[40] {
             INPUT => {
-                let (class, ttl) = (bytes[41], bytes[42]);
+                let (class, ttl, flags) = (bytes[41], bytes[42], bytes[43]);
+                let whole = flags & WHOLE != 0;
+                let errors = match flags & !WHOLE {
+                    TOLD_V4 => Errors::V4,
+                    TOLD_V6 => Errors::V6,
+                    _ => Errors::None,
+                };
                 let (bytes, header) = (long(32) as u32, (long(32) >> 32) as u16);
-                let input = Input { at, way, bytes, header, class, ttl, flow: upper, token };
+                let input = Input { at, way, bytes, header, class, ttl, flow: upper, whole, errors, token };
                 Some(Self::Input { input, hash })
             }
             DELIVERED => output(Fate::Delivered { ce: false, hops: bytes[41] }),
             DELIVERED_CE => output(Fate::Delivered { ce: true, hops: bytes[41] }),
-            LOST => output(Fate::Lost { lost_at: long(32), place: upper }),
+            LOST => output(Fate::Lost { lost_at: long(32), place: upper, message: bytes[41] != 0 }),
+            MESSAGE => {
+                let error = match long(32) as u32 {
+                    0 => Error::TimeExceeded,
+                    mtu => Error::TooBig { mtu },
+                };
+                let said = Said { router: upper as u16, error, passed: (upper >> 16) as u8 };
+                output(Fate::Message { said, hops: bytes[41] })
+            }
+            MESSAGE_LOST => output(Fate::MessageLost),
             EVENTS => Some(Self::Events { at }),
             END => Some(Self::End { at }),
             _ => None,
@@ -339,15 +376,34 @@ mod tests {
     #[test]
     fn records_are_read_as_they_were_written() {
         let (at, way, token) = (u64::MAX - 1, 70_000, 0x0123_4567_89ab_cdef);
-        let input = Input { at, way, bytes: 65_535, header: 40, class: 0xb9, ttl: 3, flow: u32::MAX, token };
+        let input = Input {
+            at,
+            way,
+            bytes: 65_535,
+            header: 40,
+            class: 0xb9,
+            ttl: 3,
+            flow: u32::MAX,
+            whole: true,
+            errors: Errors::V6,
+            token,
+        };
+        let said = |error| Said { router: u16::MAX, error, passed: 200 };
         let fates = [
             Fate::Delivered { ce: false, hops: 0 },
             Fate::Delivered { ce: true, hops: 255 },
-            Fate::Lost { lost_at: 12, place: 0xdead_beef },
+            Fate::Lost { lost_at: 12, place: 0xdead_beef, message: false },
+            Fate::Lost { lost_at: 12, place: 0xdead_beef, message: true },
+            Fate::Message { said: said(Error::TimeExceeded), hops: 3 },
+            Fate::Message { said: said(Error::TooBig { mtu: 1400 }), hops: 0 },
+            Fate::MessageLost,
         ];
         let outputs = fates.map(|fate| Record::output(&Output { at, way, token, fate }, b"abc"));
-        let others = [Record::input(&input, b"abc"), Record::events(4), Record::end(5)];
-        for record in others.into_iter().chain(outputs) {
+        let plain = Input { whole: false, errors: Errors::V4, ..input };
+        let silent = Input { errors: Errors::None, ..input };
+        let inputs = [input, plain, silent].map(|input| Record::input(&input, b"abc"));
+        let others = [Record::events(4), Record::end(5)].into_iter().chain(inputs);
+        for record in others.chain(outputs) {
             assert_eq!(Record::read(&record.write()), Some(record));
         }
         assert_eq!(Record::read(&[0; RECORD]), None);

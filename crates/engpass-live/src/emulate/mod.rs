@@ -27,6 +27,7 @@ mod network;
 mod pace;
 mod packet;
 mod replay;
+mod routers;
 mod run;
 mod status;
 mod store;
@@ -71,7 +72,7 @@ use crate::time::MILLISECOND;
 /// How long the timer is calibrated, in nanoseconds.
 const CALIBRATION: u64 = 40 * MILLISECOND;
 /// Version of the log's format.
-const LOG_VERSION: u64 = 2;
+const LOG_VERSION: u64 = 3;
 
 /// Carry what a configuration says, in this thread, until somebody sends `stop`, SIGTERM or SIGINT; the last status. `ready` is told once, when all
 /// is up. `docs/driver.md` has the formats.
@@ -88,7 +89,8 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     let segments: Vec<usize> = taps.map(|(_, place)| *place).collect();
     let mut network = Model::new(&point, seed, &segments)?;
     let about = format!("{}, seed {seed}, emulated by Engpass", point.testbed.name);
-    network.capture(&config.capture, &about)?;
+    let routers = config.routers(point.testbed.routers.keys())?;
+    network.capture(&config.capture, &about, &routers)?;
     let devices = devices::open(&config.hosts, &places, config.wire_true)?;
     let bell = Bell::new().map_err(|error| EmulateError::system("making an eventfd", &error))?;
     let bell = Arc::new(bell);
@@ -117,7 +119,7 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     let world = Real::new(pace, urgency, devices, bell);
     let late = Lateness::new(limit);
     let mut driver = Driver::new(network, world, config.slow, hosts, directory, late, log);
-    driver.routers = config.routers;
+    driver.routers = routers;
     if config.events == EventsBegin::AtOnce {
         driver.begin_events_at_once();
     }

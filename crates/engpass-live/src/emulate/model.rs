@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::capture::{CaptureConfig, Capturing};
 use super::error::EmulateError;
 use super::network::{Fate, Group, Input, Network, Output, Way};
+use super::routers::Routers;
 
 /// The network of a point of a testbed.
 pub(super) struct Model {
@@ -26,8 +27,6 @@ pub(super) struct Model {
     rates: BTreeMap<(String, String), u64>,
     /// Words for places of losses, by the number that stands for them.
     places: BTreeMap<u32, String>,
-    /// Routers at which packets are lost that have been through too many, likewise.
-    expired: BTreeMap<u32, String>,
     /// What was just told, kept for its memory.
     told: Vec<Told>,
     capturing: Option<Capturing>,
@@ -56,6 +55,7 @@ impl Model {
             to: way.to,
             name: way.name.clone(),
             mtu: u32::try_from(way.mtu).unwrap_or(u32::MAX),
+            longest: u32::try_from(way.first_mtu).unwrap_or(u32::MAX),
             hops: hops.get(&(way.from, way.to)).copied().unwrap_or(0),
             group: None,
         });
@@ -68,9 +68,9 @@ impl Model {
                 rates.insert((link.name.clone(), point.topology.nodes[from].clone()), most(line));
             }
         }
-        let (places, expired, told) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let (places, told) = (BTreeMap::new(), Vec::new());
         let has_events = !point.testbed.events.is_empty();
-        Ok(Self { network, ways, single, rates, places, expired, told, capturing: None, has_events })
+        Ok(Self { network, ways, single, rates, places, told, capturing: None, has_events })
     }
 }
 
@@ -120,7 +120,8 @@ fn groups(point: &Point, network: &mut Outside, ways: &[Way], segments: &[usize]
         let to = address.map_or_else(|| "its segment".to_owned(), |address| address.to_string());
         let name = format!("{} to {to}", hosts[from]);
         let group = Group { address, members: reached.len() as u32 };
-        found.push(Way { from, to: from, name, mtu, hops: 0, group: Some(group) });
+        // What goes to a group is cut for none of its members.
+        found.push(Way { from, to: from, name, mtu, longest: mtu, hops: 0, group: Some(group) });
     }
     found
 }
@@ -130,8 +131,13 @@ impl Model {
     ///
     /// # Errors
     /// Those of [`Capturing::begin`].
-    pub(super) fn capture(&mut self, config: &CaptureConfig, about: &str) -> Result<(), EmulateError> {
-        self.capturing = Capturing::begin(config, &mut self.network, about)?;
+    pub(super) fn capture(
+        &mut self,
+        config: &CaptureConfig,
+        about: &str,
+        routers: &Routers,
+    ) -> Result<(), EmulateError> {
+        self.capturing = Capturing::begin(config, &mut self.network, about, routers)?;
         Ok(())
     }
 
@@ -182,6 +188,8 @@ impl Network for Model {
             priority: input.class >> 5,
             ttl: input.ttl,
             flow: input.flow,
+            whole: input.whole,
+            errors: input.errors,
             token: input.token,
         };
         let at = match input.way.checked_sub(self.single) {
@@ -247,8 +255,11 @@ impl Network for Model {
         known.unwrap_or_else(|| format!("place {place:08x}"))
     }
 
-    fn expired_at(&self, place: u32) -> Option<&str> {
-        self.expired.get(&place).map(String::as_str)
+    fn router(&self, place: u16) -> String {
+        let topology = self.network.topology();
+        let node = topology.hosts + topology.switches + usize::from(place);
+        // A log may name any.
+        topology.nodes.get(node).cloned().unwrap_or_else(|| format!("router {place}"))
     }
 
     fn seen(&mut self) -> Value {
@@ -293,7 +304,7 @@ impl Model {
     /// Hand on what was told, with places as numbers.
     #[inline]
     fn hand_out(&mut self, out: &mut impl FnMut(Output)) {
-        let Self { network, told, places, expired, capturing, .. } = self;
+        let Self { network, told, places, capturing, .. } = self;
         if let Some(capturing) = capturing {
             told.iter().for_each(|output| capturing.ended(output));
         }
@@ -302,17 +313,17 @@ impl Model {
                 Told::Delivered { at, way, token, ce, routers: hops } => {
                     Output { at, way, token, fate: Fate::Delivered { ce, hops } }
                 }
-                Told::Lost { at, lost_at, way, token, place } => {
-                    let router = network.expired_at(place);
+                Told::Lost { at, lost_at, way, token, place, message } => {
                     let (place, cause) = network.place(place);
                     let words = format!("{place}, {cause}");
                     let place = number(&words);
-                    if let Some(router) = router {
-                        expired.entry(place).or_insert_with(|| router.to_owned());
-                    }
                     places.entry(place).or_insert(words);
-                    Output { at, way, token, fate: Fate::Lost { lost_at, place } }
+                    Output { at, way, token, fate: Fate::Lost { lost_at, place, message } }
                 }
+                Told::Message { at, way, token, said, routers: hops } => {
+                    Output { at, way, token, fate: Fate::Message { said, hops } }
+                }
+                Told::MessageLost { at, way, token } => Output { at, way, token, fate: Fate::MessageLost },
             });
         }
     }

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use engpass_model::wire::icmp::{Error, Errors};
+pub(super) use engpass_network::simulate::outside::Said;
 use serde_json::Value;
 
 /// A direction between two hosts that the topology joins.
@@ -10,8 +12,10 @@ pub(super) struct Way {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) name: String,
-    /// The longest IP packet that the whole way carries, in bytes.
+    /// The longest IP packet that the whole way carries whole, in bytes.
     pub(super) mtu: u32,
+    /// The longest that may enter it: behind its first line routers cut packets, or refuse them.
+    pub(super) longest: u32,
     /// Routers on it, on the first of equally short ways.
     pub(super) hops: u8,
     /// It leads to several hosts: `to` is none of them.
@@ -27,13 +31,25 @@ pub(super) struct Group {
     pub(super) members: u32,
 }
 
-/// What became of a packet.
+/// What became of a packet, or of a router's message about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It has arrived, marked CE or not, behind so many routers.
     Delivered { ce: bool, hops: u8 },
-    /// It lost something, then; where and why, as a number that is the same in every run: [`Network::place`] has the words.
-    Lost { lost_at: u64, place: u32 },
+    /// It lost something, then; where and why, as a number that is the same in every run: [`Network::place`] has the words. What becomes of a router's
+    /// message about it is told, too, if there is one.
+    Lost { lost_at: u64, place: u32, message: bool },
+    /// A router's message about it, which is lost, has come to its sender, behind so many routers.
+    Message { said: Said, hops: u8 },
+    /// A router's message about it was lost.
+    MessageLost,
+}
+
+impl Fate {
+    /// Whether nothing more of the packet is told.
+    pub(super) fn is_last(self) -> bool {
+        !matches!(self, Self::Lost { message: true, .. })
+    }
 }
 
 /// A packet that has come to an end, picoseconds since the network began.
@@ -59,6 +75,10 @@ pub(super) struct Input {
     pub(super) ttl: u8,
     /// The same for all packets of a flow.
     pub(super) flow: u32,
+    /// Routers may not cut it.
+    pub(super) whole: bool,
+    /// The error messages that routers send about it.
+    pub(super) errors: Errors,
     pub(super) token: u64,
 }
 
@@ -100,9 +120,18 @@ pub(super) trait Network {
     /// Where a packet was lost, and why, in words.
     fn place(&self, place: u32) -> String;
 
-    /// The router at which packets that are lost there have been through too many, by its name.
-    fn expired_at(&self, _place: u32) -> Option<&str> {
-        None
+    /// What a router has said, in words.
+    fn reason(&self, said: Said) -> String {
+        let router = self.router(said.router);
+        match said.error {
+            Error::TimeExceeded => format!("time exceeded, {router}"),
+            Error::TooBig { mtu } => format!("too big for {mtu} B, {router}"),
+        }
+    }
+
+    /// The name of a router.
+    fn router(&self, place: u16) -> String {
+        format!("router {place}")
     }
 
     /// What the links do, for a live view.

@@ -240,8 +240,8 @@ fn impossible(ways: &[Way], record: &Record) -> Option<String> {
     };
     let (Record::Input { input, .. }, Some(way)) = (record, way) else { return None };
     let Input { bytes, header, .. } = *input;
-    if bytes > way.mtu || bytes < IP_HEADER_BYTES + u32::from(header) {
-        let mtu = way.mtu;
+    if bytes > way.longest || bytes < IP_HEADER_BYTES + u32::from(header) {
+        let mtu = way.longest;
         return Some(format!(
             "its packet has {bytes} B, {header} B of it headers behind the first, on a way of {mtu} B"
         ));
@@ -259,9 +259,11 @@ impl Replayed {
                 Fate::Delivered { ce: false, .. } => json!("delivered"),
                 Fate::Delivered { ce: true, .. } => json!("delivered, marked CE"),
                 Fate::Lost { place, .. } => json!(format!("lost: {}", network.place(place))),
+                Fate::Message { said, .. } => json!(format!("its sender is told: {}", network.reason(said))),
+                Fate::MessageLost => json!("the message about it is lost"),
             };
             let mut words = json!({ "at_ps": output.at, "way": way, "token": output.token, "fate": fate });
-            if let Fate::Delivered { hops, .. } = output.fate {
+            if let Fate::Delivered { hops, .. } | Fate::Message { hops, .. } = output.fate {
                 words["routers"] = json!(hops);
             }
             words

@@ -11,6 +11,8 @@ pub const HEADER_BYTES: u64 = 8;
 pub const LONGEST: u64 = 576;
 /// The same over IPv6: the least MTU (RFC 4443 section 2.4).
 const LONGEST_V6: usize = 1280;
+/// Header of an IPv6 packet, in bytes (RFC 8200 section 3).
+const IPV6_HEADER_BYTES: u64 = 40;
 /// Time to live of messages (that of Linux).
 pub const TTL: u8 = 64;
 /// Priority of error messages: internetwork control (RFC 1812 section 4.3.2.5).
@@ -19,6 +21,7 @@ pub const PRIORITY: u8 = 6;
 /// Protocol numbers.
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
+const FRAGMENT: u8 = 44;
 
 /// What a router has to say about a packet that it has dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,17 @@ pub enum Error {
         /// That MTU.
         mtu: u32,
     },
+}
+
+/// What a router tells the sender of a packet that it has dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The router, by its place among the routers of the file.
+    pub router: u16,
+    /// Why the packet was dropped.
+    pub error: Error,
+    /// Routers that the packet had passed before.
+    pub passed: u8,
 }
 
 impl Error {
@@ -52,6 +66,66 @@ impl Error {
     }
 }
 
+/// The error messages that routers send about a packet: none about errors, groups, and fragments but the first (RFC 1812 section 4.3.2.7, RFC 4443
+/// section 2.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Errors {
+    /// None.
+    #[default]
+    None,
+    /// ICMP (RFC 792).
+    V4,
+    /// ICMPv6 (RFC 4443).
+    V6,
+}
+
+impl Errors {
+    /// Those about this packet, of which its IP header and the first byte behind that are enough.
+    pub fn about(packet: &[u8]) -> Self {
+        let silent = match packet.first().map(|byte| byte >> 4) {
+            Some(4) => is_silent_v4(packet),
+            Some(6) => is_silent_v6(packet),
+            _ => None,
+        };
+        match (silent, packet.first()) {
+            (Some(false), Some(0x40..=0x4f)) => Self::V4,
+            (Some(false), _) => Self::V6,
+            _ => Self::None,
+        }
+    }
+
+    /// Length of the IP packet with a message about a dropped one of `packet` bytes; `None` where there is no message.
+    pub fn bytes(self, packet: u64) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::V4 => Some(error_bytes(packet)),
+            Self::V6 => Some((packet + IPV6_HEADER_BYTES + HEADER_BYTES).min(LONGEST_V6 as u64)),
+        }
+    }
+}
+
+/// Whether routers send no error message about a packet; `None` where it has no whole header.
+fn is_silent_v4(packet: &[u8]) -> Option<bool> {
+    let header: &[u8; 20] = packet.first_chunk()?;
+    let head = usize::from(header[0] & 0xf) * 4;
+    let to = Ipv4Addr::new(header[16], header[17], header[18], header[19]);
+    let offset = u16::from_be_bytes([header[6], header[7]]) & 0x1fff;
+    // Echo, its reply and the like are no errors.
+    let is_error = header[9] == ICMP && packet.get(head).is_none_or(|kind| matches!(kind, 3..=5 | 11 | 12));
+    Some(offset != 0 || to.is_multicast() || to.is_broadcast() || is_error)
+}
+
+/// The same over IPv6.
+fn is_silent_v6(packet: &[u8]) -> Option<bool> {
+    let header: &[u8; 40] = packet.first_chunk()?;
+    let to: [u8; 16] = header[24..40].try_into().expect("sixteen bytes");
+    // Types below 128 are errors.
+    let is_error = header[6] == ICMPV6 && packet.get(40).is_none_or(|kind| *kind < 128);
+    let is_later = header[6] == FRAGMENT
+        && packet.get(42..44).is_none_or(|offset| u16::from_be_bytes([offset[0], offset[1]]) >> 3 != 0);
+    Some(Ipv6Addr::from(to).is_multicast() || is_error || is_later)
+}
+
 /// Bytes that a message carries of a dropped IP packet of `packet` bytes.
 pub fn payload_bytes(packet: u64) -> u64 {
     packet.min(LONGEST - IP_HEADER_BYTES - HEADER_BYTES)
@@ -62,34 +136,29 @@ pub fn error_bytes(packet: u64) -> u64 {
     IP_HEADER_BYTES + HEADER_BYTES + payload_bytes(packet)
 }
 
-/// The message, with its IP header, of a router with these addresses about a packet. `None` where routers are silent (RFC 1812 section 4.3.2.7,
-/// RFC 4443 section 2.4): about errors, groups, and fragments but the first; and where the router has no address of that kind.
+/// The message, with its IP header, of a router with these addresses about a packet. `None` where routers are silent ([`Errors::about`]), and
+/// where the router has no address of that kind.
 pub fn message(router: &[IpAddr], packet: &[u8], error: Error) -> Option<Vec<u8>> {
-    if packet.first()? >> 4 == 4 {
-        let own = router.iter().find_map(|address| match address {
-            IpAddr::V4(address) => Some(*address),
-            IpAddr::V6(_) => None,
-        });
-        message_v4(own?, packet, error)
-    } else {
-        let own = router.iter().find_map(|address| match address {
-            IpAddr::V6(address) => Some(*address),
-            IpAddr::V4(_) => None,
-        });
-        message_v6(own?, packet, error)
+    match Errors::about(packet) {
+        Errors::None => None,
+        Errors::V4 => {
+            let own = router.iter().find_map(|address| match address {
+                IpAddr::V4(address) => Some(*address),
+                IpAddr::V6(_) => None,
+            });
+            Some(message_v4(own?, packet, error))
+        }
+        Errors::V6 => {
+            let own = router.iter().find_map(|address| match address {
+                IpAddr::V6(address) => Some(*address),
+                IpAddr::V4(_) => None,
+            });
+            Some(message_v6(own?, packet, error))
+        }
     }
 }
 
-fn message_v4(own: Ipv4Addr, packet: &[u8], error: Error) -> Option<Vec<u8>> {
-    let header: &[u8; 20] = packet.first_chunk()?;
-    let head = usize::from(header[0] & 0xf) * 4;
-    let to = Ipv4Addr::new(header[16], header[17], header[18], header[19]);
-    let offset = u16::from_be_bytes([header[6], header[7]]) & 0x1fff;
-    // Echo, its reply and the like are no errors.
-    let is_error = header[9] == ICMP && packet.get(head).is_none_or(|kind| matches!(kind, 3..=5 | 11 | 12));
-    if offset != 0 || to.is_multicast() || to.is_broadcast() || is_error {
-        return None;
-    }
+fn message_v4(own: Ipv4Addr, packet: &[u8], error: Error) -> Vec<u8> {
     let quoted = &packet[..payload_bytes(packet.len() as u64) as usize];
     let (kind, code, word) = error.header();
     let mut body = vec![kind, code, 0, 0];
@@ -103,22 +172,15 @@ fn message_v4(own: Ipv4Addr, packet: &[u8], error: Error) -> Option<Vec<u8>> {
     message.extend(length.to_be_bytes());
     message.extend([0, 0, 0, 0, TTL, ICMP, 0, 0]);
     message.extend(own.octets());
-    message.extend(&header[12..16]);
+    message.extend(&packet[12..16]);
     let sum = checksum(&message);
     message[10..12].copy_from_slice(&sum.to_be_bytes());
     message.extend(body);
-    Some(message)
+    message
 }
 
-fn message_v6(own: Ipv6Addr, packet: &[u8], error: Error) -> Option<Vec<u8>> {
-    let header: &[u8; 40] = packet.first_chunk()?;
-    let address = |at: usize| <[u8; 16]>::try_from(&header[at..at + 16]).expect("sixteen bytes");
-    let (from, to) = (address(8), Ipv6Addr::from(address(24)));
-    // Types below 128 are errors.
-    let is_error = header[6] == ICMPV6 && packet.get(40).is_none_or(|kind| *kind < 128);
-    if to.is_multicast() || is_error {
-        return None;
-    }
+fn message_v6(own: Ipv6Addr, packet: &[u8], error: Error) -> Vec<u8> {
+    let from: [u8; 16] = packet[8..24].try_into().expect("sixteen bytes");
     let (kind, code, word) = error.header_v6();
     let mut body = vec![kind, code, 0, 0];
     body.extend(word.to_be_bytes());
@@ -131,7 +193,7 @@ fn message_v6(own: Ipv6Addr, packet: &[u8], error: Error) -> Option<Vec<u8>> {
     message.extend(own.octets());
     message.extend(from);
     message.extend(body);
-    Some(message)
+    message
 }
 
 #[cfg(test)]
@@ -199,6 +261,31 @@ mod tests {
         assert_eq!((icmp(8), icmp(3), icmp(11)), (true, false, false));
         assert_eq!(message(&[], &datagram(60), Error::TimeExceeded), None, "nobody has an address");
         assert_eq!(message(&router(), &[0x45], Error::TimeExceeded), None);
+    }
+
+    #[test]
+    fn the_length_of_a_message_is_known_before_it_is_made() {
+        let mut six = vec![0x60, 0, 0, 0, 0, 0, 17, 1];
+        six.resize(2000, 1);
+        for length in [60, 548, 549, 1240, 1500] {
+            for (packet, errors) in [(datagram(length), Errors::V4), (six[..length].to_vec(), Errors::V6)] {
+                let sent = message(&router(), &packet, Error::TimeExceeded).expect("it is told");
+                assert_eq!(
+                    (Errors::about(&packet), errors.bytes(length as u64)),
+                    (errors, Some(sent.len() as u64))
+                );
+            }
+        }
+        assert_eq!(
+            (Errors::about(&[]), Errors::about(&[0x60]), Errors::None.bytes(60)),
+            (Errors::None, Errors::None, None)
+        );
+        // A later fragment over IPv6 (RFC 8200 section 4.5), and the first one.
+        six[6] = FRAGMENT;
+        six[42..44].copy_from_slice(&[0, 9]);
+        assert_eq!(Errors::about(&six), Errors::None);
+        six[43] = 1;
+        assert_eq!(Errors::about(&six), Errors::V6);
     }
 
     #[test]

@@ -17,8 +17,9 @@ pub(super) fn stream() -> impl Strategy<Value = TcpDraw> {
     let streams = prop_oneof![3 => Just(1u32), 1 => 2u32..=3];
     // From one write to the next, in picoseconds: some faster than any line here.
     let gap = weighted(0.3, 1_000_000u64..=3_000_000_000);
-    let written =
-        (message, gap).prop_map(|(message, gap)| (message, gap.map(|gap| message * 8 * SECOND / gap)));
+    let most = 1_000_000_000_000;
+    let written = (message, gap)
+        .prop_map(move |(message, gap)| (message, gap.map(|gap| (message * 8 * SECOND / gap).min(most))));
     ((0usize..5, prop::bool::weighted(0.7)), written, streams, times()).prop_map(
         |(circuit, (message, rate), streams, times)| TcpDraw { circuit, message, rate, streams, times },
     )

@@ -4,6 +4,7 @@ mod choices;
 #[path = "../common/mod.rs"]
 mod common;
 mod groups;
+mod messages;
 
 use common::{TWO, point};
 use engpass_model::queue::Ecn;

@@ -1,6 +1,6 @@
 //! The ways of packets between all hosts, whether or not the file has traffic there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter::successors;
 
 use engpass_model::source::Traffic;
@@ -8,7 +8,7 @@ use engpass_model::switch::Switch;
 
 use super::{Passage, Ways, narrowest};
 use crate::testbed::Testbed;
-use crate::topology::{Fan, FlowPath, Leg, NodeId, NodeKind, Topology};
+use crate::topology::{Fan, FlowPath, IcmpWay, Leg, NodeId, NodeKind, Topology};
 
 /// The next hops of the packets that a node sends to one end of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,8 +86,8 @@ impl Topology {
     /// The way of packets from every host to every other that they can reach, by sender, then by receiver; each is named `FROM to TO`.
     ///
     /// It is the one that the first traffic between the two takes, its own direction before the other; where there is none, the first
-    /// circuit that joins them, and else the shortest way, with the choices that policies have. `testbed` is the one that this is the
-    /// topology of.
+    /// circuit that joins them, and else the shortest way, with the choices that policies have. Each has the ways of the messages that routers on it may send
+    /// about its packets, whether they discover the path MTU or not. `testbed` is the one that this is the topology of.
     pub fn between_hosts(&self, testbed: &Testbed) -> Vec<FlowPath> {
         let passage = |node| match self.kind(node) {
             NodeKind::Host(_) => Passage::None,
@@ -116,6 +116,7 @@ impl Topology {
             circuits.entry((from, to)).or_insert(Leg::Circuit { circuit, forward: true });
             circuits.entry((to, from)).or_insert(Leg::Circuit { circuit, forward: false });
         }
+        let mut messages = BTreeMap::new();
         let pairs = (0..self.hosts).flat_map(|from| (0..self.hosts).map(move |to| (from, to)));
         pairs
             .filter(|(from, to)| from != to)
@@ -128,9 +129,36 @@ impl Topology {
                         let fans = ways.reach_back(&reach).map(|back| Box::new([reach.fan(), back.fan()]));
                         Some(Way { legs: reach.path(), fans })
                     })?;
-                Some(self.flow_over(from, to, way))
+                let flow = self.flow_over(from, to, way);
+                let icmp = self.messages_about(testbed, &ways, &flow, &mut messages);
+                Some(FlowPath { icmp, ..flow })
             })
             .collect()
+    }
+
+    /// The ways of the messages about packets of a flow; those from a router to a host are found once.
+    fn messages_about(
+        &self,
+        testbed: &Testbed,
+        ways: &Ways,
+        flow: &FlowPath,
+        known: &mut BTreeMap<(NodeId, NodeId), Option<IcmpWay>>,
+    ) -> Box<[IcmpWay]> {
+        let chosen = flow.fans.iter().flat_map(|fans| fans[0].legs());
+        let nodes = flow.legs.iter().copied().chain(chosen).map(|leg| self.first_hop(leg).from);
+        let routers: BTreeSet<NodeId> = nodes
+            .filter(
+                |node| matches!(self.kind(*node), NodeKind::Router(router) if testbed.routers[router].icmp),
+            )
+            .collect();
+        let way = |router: NodeId| {
+            let found = known.entry((router, flow.from)).or_insert_with(|| {
+                let reach = ways.reach(router, flow.from)?;
+                Some(IcmpWay::along(router, &reach))
+            });
+            found.clone()
+        };
+        routers.into_iter().filter_map(way).collect()
     }
 
     fn flow_over(&self, from: NodeId, to: NodeId, Way { legs, fans }: Way) -> FlowPath {

@@ -48,7 +48,7 @@ impl Packet {
             let payload = self.payload_of(run.clone());
             offload = self.cut_header(header, cut, run, payload.len());
         }
-        mark(header, change);
+        forward(header, change);
         if let Some((start, _)) = &mut offload.checksum {
             *start += front.len() as u16;
         }
@@ -130,9 +130,9 @@ impl Packet {
     }
 }
 
-/// Set CE, and count hops.
+/// Set CE, and count hops, in the header of an IP packet.
 #[inline]
-fn mark(header: &mut [u8], change: Change) {
+pub(crate) fn forward(header: &mut [u8], change: Change) {
     if header[0] >> 4 == 4 {
         if change.ce {
             let word = u16::from_be_bytes([header[0], header[1]]) | u16::from(CE);

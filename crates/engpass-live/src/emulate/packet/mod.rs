@@ -13,7 +13,9 @@ mod tests;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
-pub(crate) use cut::{Change, HEAD};
+use engpass_model::wire::icmp::Errors;
+
+pub(crate) use cut::{Change, HEAD, forward};
 use offload::{Kind, Offload};
 
 /// Why a packet goes nowhere.
@@ -49,6 +51,10 @@ pub(crate) struct Packet {
     pub(crate) ttl: u8,
     /// Tells flows apart: made of addresses, protocol and ports.
     pub(crate) flow: u32,
+    /// Routers may not cut it: of IPv4 it says "don't fragment".
+    pub(crate) whole: bool,
+    /// The error messages that routers send about it.
+    pub(crate) errors: Errors,
     /// Bytes of all headers that are known: IP, and TCP, UDP or ICMP.
     pub(crate) headers: u16,
     /// Bytes that [`Self::write`] makes anew: of all headers of a super-packet, of the IP header of others.
@@ -61,6 +67,8 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
+/// The flag in the byte in which the place of a fragment begins (RFC 791 section 3.1).
+const DONT_FRAGMENT: u8 = 0x40;
 
 impl Packet {
     /// What the bytes from the first of the IP header on are. Bytes behind the packet's own length are padding.
@@ -100,6 +108,7 @@ impl Packet {
             (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
         });
         self.flow = (mixed >> 32) as u32;
+        self.errors = Errors::about(bytes);
         self
     }
 
@@ -117,6 +126,8 @@ impl Packet {
             class: header[1],
             ttl: header[8],
             flow: 0,
+            whole: header[6] & DONT_FRAGMENT != 0,
+            errors: Errors::None,
             headers: head,
             head,
             checksum: None,
@@ -138,6 +149,8 @@ impl Packet {
             class: header[0] << 4 | header[1] >> 4,
             ttl: header[7],
             flow: 0,
+            whole: true,
+            errors: Errors::None,
             headers: 40,
             head: 40,
             checksum: None,

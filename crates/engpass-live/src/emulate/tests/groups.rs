@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use super::super::ethernet::Station;
 use super::super::log::Log;
 use super::super::packet::offload::LENGTH;
+use super::super::routers::Routers;
 use super::law::{again, model_of};
 use super::world::Fake;
 use super::{datagrams, driver, numbers, path};
@@ -36,7 +37,7 @@ fn logged(name: &str, sends: Vec<(usize, Vec<u8>)>, segments: &[usize]) -> (Fake
     let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("a file");
     let mut driver = driver(model_of(TREE, segments), world, 1, Some(log));
     let router = ["10.0.0.9", "fd00::9"].map(|text| text.parse::<IpAddr>().expect("an address"));
-    driver.routers.insert("r".to_owned(), router.to_vec());
+    driver.routers = Routers(vec![router.to_vec()]);
     if !segments.is_empty() {
         driver.stations([1, 2, 3].map(|last| Some(Station { device: [2, 0, 0, 0, 0, last] })));
     }
@@ -92,6 +93,7 @@ fn a_router_tells_the_sender_of_a_life_that_is_over() {
     let [told, passed] = &world.written[..] else { panic!("one is told, one passes: {:?}", world.written) };
     assert_eq!((told.host, &told.bytes[9..10], &told.bytes[12..16]), (0, &[1][..], &[10, 0, 0, 9][..]));
     assert_eq!((told.bytes[20], &told.bytes[28 + 16..28 + 20]), (11, &there[..]));
+    assert_eq!((told.bytes[8], told.bytes[28 + 8]), (64, 1), "it was quoted as it came");
     assert_eq!((passed.host, passed.bytes[8]), (1, 1));
 }
 

@@ -14,6 +14,7 @@ use super::super::log::{Log, Reading};
 use super::super::model::Model;
 use super::super::network::{Fate, Network};
 use super::super::replay::{self, Replayed};
+use super::super::routers::Routers;
 use super::groups::{TREE, group_log};
 use super::world::{Fake, Line};
 use super::{datagrams, driver, path};
@@ -233,7 +234,7 @@ fn captures_have_the_packets_and_change_nothing() {
     let config =
         CaptureConfig { files: points.into_iter().zip(files.clone()).collect(), ..Default::default() };
     let mut network = model(FRAMES);
-    network.capture(&config, "a test").expect("the testbed has these links");
+    network.capture(&config, "a test", &Routers::default()).expect("the testbed has these links");
     let mut driver = driver(network, world(3, 1, 200), 1, None);
     let mut left = 200;
     while left > 0 {
@@ -250,7 +251,7 @@ fn captures_have_the_packets_and_change_nothing() {
         fs::remove_file(file).expect("it is there");
     }
     let wrong = CaptureConfig { files: vec![("link.d".into(), path("none"))], ..Default::default() };
-    let error = model(FRAMES).capture(&wrong, "").expect_err("there is no such link");
+    let error = model(FRAMES).capture(&wrong, "", &Routers::default()).expect_err("there is no such link");
     assert!(error.to_string().contains("help: it has `link.a`"), "{error}");
 }
 
@@ -258,7 +259,8 @@ fn captures_have_the_packets_and_change_nothing() {
 fn captured_by(files: Vec<(String, PathBuf)>, begun: impl FnOnce()) -> (Value, u64) {
     let last = files.last().expect("one at least").1.clone();
     let mut network = model(FRAMES);
-    network.capture(&CaptureConfig { files, ..Default::default() }, "a test").expect("there are such links");
+    let config = CaptureConfig { files, ..Default::default() };
+    network.capture(&config, "a test", &Routers::default()).expect("there are such links");
     begun();
     let mut world = world(3, 1, 200);
     // More than is gathered before it is written.

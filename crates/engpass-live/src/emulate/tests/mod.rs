@@ -2,6 +2,7 @@
 
 mod groups;
 mod law;
+mod messages;
 mod turns;
 mod world;
 

@@ -149,8 +149,15 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new(hosts: usize, pace: u64, delay: u64, room: usize, every: u64) -> Self {
         let pairs = (0..hosts).flat_map(|from| (0..hosts).map(move |to| (from, to)));
-        let way =
-            |(from, to)| Way { from, to, name: format!("{from} to {to}"), mtu: 1500, hops: 1, group: None };
+        let way = |(from, to)| Way {
+            from,
+            to,
+            name: format!("{from} to {to}"),
+            mtu: 1500,
+            longest: 1500,
+            hops: 1,
+            group: None,
+        };
         Self {
             ways: pairs.filter(|(from, to)| from != to).map(way).collect(),
             pace,
@@ -193,7 +200,7 @@ impl Network for Line {
             self.count += 1;
             let (at, Input { way, token, .. }) = (*free + self.delay, input);
             let fate = match self.count % (2 * self.every) {
-                0 => Fate::Lost { lost_at: input.at, place: 7 },
+                0 => Fate::Lost { lost_at: input.at, place: 7, message: false },
                 rest => Fate::Delivered { ce: rest == self.every, hops: 1 },
             };
             self.out.push(Output { at, way, token, fate });

@@ -21,6 +21,7 @@ struct Sent<'a> {
     against: bool,
     traffic: Option<&'a Traffic>,
     sender: Option<usize>,
+    rare: bool,
     /// The route of its packets, where they are carried in frames; and of a branch those of the branches before it.
     route: u32,
     before: Vec<u32>,
@@ -60,7 +61,9 @@ impl<'a> Builder<'a> {
         });
         let messages = frames.icmp.ways.iter().flat_map(|way| {
             let sent = self.sent(way.flow as usize, None, None, way.route);
-            [Some(self.lane(frames, Sent { against: true, mtu: icmp::LONGEST, ..sent })), None]
+            // To hosts outside any router may send one about any packet, and nearly none does.
+            let sent = Sent { against: true, rare: self.outside, mtu: icmp::LONGEST, ..sent };
+            [Some(self.lane(frames, sent)), None]
         });
         let branches = self.branches(frames).flat_map(|(flow, path, place, routes)| {
             // The first branch has the books of its flow.
@@ -113,12 +116,12 @@ impl<'a> Builder<'a> {
     /// What goes in the direction of a flow's data, cut for the MTU of its first leg.
     fn sent(&self, flow: usize, traffic: Option<&'a Traffic>, sender: Option<usize>, route: u32) -> Sent<'a> {
         let mtu = self.topology.flows[flow].mtu;
-        Sent { flow, against: false, traffic, sender, route, before: Vec::new(), mtu }
+        Sent { flow, against: false, traffic, sender, rare: false, route, before: Vec::new(), mtu }
     }
 
     /// A lane with its lines.
     fn lane(&self, frames: &Frames, sent: Sent<'a>) -> Lane<'a> {
-        let Sent { flow, against, traffic, sender, route, before, mtu } = sent;
+        let Sent { flow, against, traffic, sender, rare, route, before, mtu } = sent;
         let path = &self.topology.flows[flow];
         let lines = match path.circuit {
             Some(circuit) => {
@@ -134,7 +137,7 @@ impl<'a> Builder<'a> {
             None => frames.lines_of(&before, route, mtu),
         };
         let lines = lines.into_iter().map(|line| self.line(line)).collect();
-        Lane { flow, against, traffic, sender, mtu, lines }
+        Lane { flow, against, traffic, sender, rare, mtu, lines }
     }
 
     fn line(&self, WayLine { number, vc, changes, avoidable }: WayLine) -> LaneLine {

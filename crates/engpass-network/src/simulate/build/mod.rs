@@ -358,13 +358,14 @@ impl Builder<'_> {
                 all.push(if place % 2 == 0 { heads } else { heads.reversed() });
             }
         }
-        let messages = frames.icmp.ways.iter();
-        all.extend(
-            messages.map(|way| {
-                icmp_heads(self.topology, way.router, self.topology.flows[way.flow as usize].from)
-            }),
-        );
+        all.extend(self.message_heads(frames));
         all
+    }
+
+    /// The headers of what routers tell senders.
+    fn message_heads(&self, frames: &Frames) -> impl Iterator<Item = Heads> {
+        let to = |flow: u32| self.topology.flows[flow as usize].from;
+        frames.icmp.ways.iter().map(move |way| icmp_heads(self.topology, way.router, to(way.flow)))
     }
 
     /// The sender outside that a flow comes from.
@@ -477,6 +478,7 @@ impl Builder<'_> {
             frames.choices.heads = match self.outside {
                 true => (0..self.topology.flows.len())
                     .map(|flow| heads(self.testbed, self.topology, flow, 0))
+                    .chain(self.message_heads(&frames))
                     .collect(),
                 false => self.heads(&frames, &processes, &endpoints),
             };

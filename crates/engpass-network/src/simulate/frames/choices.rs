@@ -142,8 +142,12 @@ impl Network {
         if self.fabric.fates.is_none() {
             return heads[packet.sender as usize];
         }
-        let way = self.fabric.datagrams[packet.datagram].flow as usize;
-        self.frames.choices.heads_outside(way, packet.sender)
+        let this = &self.fabric.datagrams[packet.datagram];
+        match this.to.get() {
+            // Messages of routers stand at the end.
+            Some(lane) => heads[heads.len() - self.frames.icmp.ways.len() + lane as usize / 2],
+            None => self.frames.choices.heads_outside(this.flow as usize, packet.sender),
+        }
     }
 
     /// The engine of a router has finished a packet, or a switch has it, and it has come to a question: decide where it goes on. One whose time to live runs out

@@ -13,21 +13,28 @@ impl Network {
     pub(super) fn stop(&mut self, id: u32, step: Step, at: u64) {
         let Packet { datagram, ttl, place, .. } = *self.fabric.datagrams.packet(id);
         let in_tunnel = !self.frames.tunnels.at(place).is_empty();
-        if ttl > 0 && !in_tunnel && self.keeps_whole(datagram) {
-            self.lose_too_big(id, step, at);
-        } else if ttl > 0 && self.frames.refuses(step) {
-            let node = self.frames.routers[step.router as usize].node;
-            self.lose_packet(id, Place::TooBig(node), at);
-        } else if ttl > 0 && in_tunnel {
+        let node = self.frames.routers[step.router as usize].node;
+        if ttl == 0 {
+            self.lose_at_router(id, step, Place::Ttl(node), at);
+        } else if !in_tunnel && self.keeps_whole(datagram) || self.frames.refuses(step) {
+            self.lose_at_router(id, step, Place::TooBig(node), at);
+        } else if in_tunnel {
             // The headers of a tunnel let routers fragment them.
             self.cut_outer(id, step, at);
-        } else if ttl > 0 {
-            self.cut(id, step, at);
         } else {
-            let node = self.frames.routers[step.router as usize].node;
-            if !self.loses_later(id, Place::Ttl(node), at) {
-                self.lose_packet(id, Place::Ttl(node), at);
-            }
+            self.cut(id, step, at);
+        }
+    }
+
+    /// A router loses a packet for which `step` is the next one, and may tell its sender.
+    pub(super) fn lose_at_router(&mut self, id: u32, step: Step, place: Place, at: u64) {
+        if self.loses_later(id, place, at) {
+            return;
+        }
+        let message = self.message_about(id, step, place);
+        self.lose_packet(id, place, at);
+        if let Some(message) = message {
+            self.begin_message(message, at);
         }
     }
 

@@ -1,4 +1,5 @@
-//! Packets that routers make: ICMP messages to senders that discover the path MTU ("fragmentation needed", RFC 792, RFC 1191 section 4).
+//! Packets that routers make: ICMP messages to senders that discover the path MTU ("fragmentation needed", RFC 792, RFC 1191 section 4), and to hosts outside also
+//! "time exceeded".
 //!
 //! A message begins at the engine of its router like a packet that arrives, crosses lines like any other, and may be lost. For the books it has
 //! a lane of its own, behind those of all endpoints: the destination of its datagram is the number of that lane.
@@ -6,16 +7,18 @@
 use std::collections::BTreeMap;
 
 use engpass_model::queue::Ecn;
+use engpass_model::tcp::Segment;
 use engpass_model::time::Time;
-use engpass_model::wire::icmp;
+use engpass_model::wire::icmp::{self, Said};
+use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_testbed::topology::NodeId;
 
-use super::{Packet, Step};
+use super::{Engine, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::datagrams::{Datagram, To};
 use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
-use crate::simulate::tap::{Head, Quoted};
+use crate::simulate::tap::{Head, Quote, Quoted};
 
 /// ICMP messages of routers, and the routes that they take.
 #[derive(Debug, Default)]
@@ -40,12 +43,30 @@ pub(in crate::simulate) struct IcmpRoute {
     pub(in crate::simulate) route: u32,
 }
 
-/// Content of a message: the segment of this endpoint that begins at `seq` is longer than `mtu`, in bytes.
+/// What a message is about.
 #[derive(Clone, Copy, Debug)]
-struct Message {
-    endpoint: u32,
-    seq: u64,
-    mtu: u32,
+enum Message {
+    /// The segment of this endpoint that begins at `seq` is longer than `mtu`, in bytes.
+    Segment { endpoint: u32, seq: u64, mtu: u32 },
+    /// A packet from outside.
+    Outside(Said),
+}
+
+/// A message that a router is about to send, about a packet that is not lost yet.
+pub(super) struct Draft {
+    message: Message,
+    /// The number of its route, and the lane of the packet's flow.
+    number: usize,
+    route: u32,
+    flow: u32,
+    /// The datagram that is lost, its segment, and the way and token that it has outside.
+    segment: Segment,
+    outside: Option<(u32, u64)>,
+    /// Length of the message's packet.
+    bytes: u64,
+    /// The transmitter that has carried the packet to the router.
+    line: usize,
+    quoted: Option<Quoted>,
 }
 
 impl Icmp {
@@ -65,45 +86,104 @@ impl Network {
     /// Whether the packets of a datagram carry the DF bit: routers may not fragment them.
     pub(super) fn keeps_whole(&self, datagram: u32) -> bool {
         let this = &self.fabric.datagrams[datagram];
+        if let Some(fates) = &self.fabric.fates {
+            return fates.head(datagram).whole;
+        }
         // Data goes to the second endpoint of a connection.
         let is_data = this.to.get().is_some_and(|to| to % 2 == 1 && (to as usize) < self.endpoints.len());
         is_data && self.frames.icmp.keeps_whole.get(this.flow as usize) == Some(&true)
     }
 
-    /// A router drops a packet with the DF bit that is longer than the MTU of its next hop, and sends its sender a message.
+    /// What a router will tell the sender of a packet that it is about to lose at `place`, for which `step` is the next one; `None` where it says nothing.
     #[cold]
-    pub(super) fn lose_too_big(&mut self, id: u32, step: Step, at: u64) {
-        let Packet { datagram, ip, place, ttl, .. } = *self.fabric.datagrams.packet(id);
-        let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
-        let router = self.frames.routers[step.router as usize].node;
+    pub(super) fn message_about(&mut self, id: u32, step: Step, place: Place) -> Option<Draft> {
+        let Packet { datagram, ip, place: came_to, ttl, offset, .. } = *self.fabric.datagrams.packet(id);
         let this = &self.fabric.datagrams[datagram];
-        let (flow, to) = (this.flow, this.to.get().expect("only segments are kept whole"));
+        let (flow, to, was_lost) = (this.flow, this.to.get(), this.lost);
+        let in_tunnel = !self.frames.tunnels.at(came_to).is_empty();
+        let is_too_big = matches!(place, Place::TooBig(_));
+        if in_tunnel || is_too_big && !self.keeps_whole(datagram) {
+            return None;
+        }
+        let Engine { node, .. } = self.frames.routers[step.router as usize];
+        let (number, way) = self.frames.icmp.way(flow, node)?;
+        let route = way.route;
         let segment = *self.fabric.datagrams.segment(datagram);
-        let line = self.frames.last_line(place);
-        self.lose_packet(id, Place::TooBig(router), at);
-        let Some((number, way)) = self.frames.icmp.way(flow, router) else { return };
-        let (first, bytes) = (self.frames.routes[way.route as usize].first, icmp::error_bytes(ip.into()));
-        let lane = self.endpoints.len() + 2 * number + 1;
-        let message = self.fabric.begin_datagram(
-            false,
-            Datagram {
-                flow,
-                to: To::endpoint(lane),
-                header: icmp::HEADER_BYTES as u32,
-                bytes: icmp::payload_bytes(ip.into()) as u32,
-                fragments: 1,
-                holds: 1,
-                begun: at,
-                ..Datagram::default()
+        let (message, bytes, outside) = match &mut self.fabric.fates {
+            None if is_too_big => {
+                let endpoint = to.expect("only segments are kept whole") ^ 1;
+                (
+                    Message::Segment { endpoint, seq: segment.seq, mtu: step.mtu },
+                    icmp::error_bytes(ip.into()),
+                    None,
+                )
+            }
+            None => return None,
+            Some(_) if to.is_some() || was_lost || offset > 0 => return None,
+            Some(fates) => {
+                let bytes = fates.message_bytes(datagram, ip)?;
+                fates.awaits_message(datagram);
+                let error = if is_too_big {
+                    icmp::Error::TooBig { mtu: step.mtu }
+                } else {
+                    icmp::Error::TimeExceeded
+                };
+                // The router has subtracted one already, if there was one.
+                let passed = fates.head(datagram).ttl.saturating_sub(ttl + 1);
+                let router = u16::try_from(step.router).expect("a network has fewer routers");
+                (Message::Outside(Said { router, error, passed }), bytes, Some(fates.packet(datagram)))
+            }
+        };
+        let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
+        let quoted = head.map(|head| Quoted {
+            router: step.router as usize,
+            // The router has subtracted one already; the message quotes the packet as it arrived.
+            head: Head { ttl: ttl + 1, ..head },
+            about: match message {
+                Message::Segment { endpoint, mtu, .. } => Quote::Segment { endpoint, mtu },
+                Message::Outside(said) => Quote::Outside(said),
             },
-        );
+        });
+        let line = self.frames.last_line(came_to);
+        Some(Draft { message, number, route, flow, segment, outside, bytes, line, quoted })
+    }
+
+    /// A router sends a message.
+    pub(super) fn begin_message(&mut self, draft: Draft, at: u64) {
+        let Draft { message, number, route, flow, segment, outside, bytes, line, quoted } = draft;
+        let lane = self.endpoints.len() + 2 * number + 1;
+        let made = self.frames.icmp.made;
+        self.frames.icmp.made += 1;
+        let payload = bytes - IP_HEADER_BYTES - icmp::HEADER_BYTES;
+        let written = outside.is_some();
+        let datagram = Datagram {
+            flow,
+            index: u64::MAX - u64::from(made),
+            to: To::endpoint(lane),
+            header: icmp::HEADER_BYTES as u32,
+            bytes: payload as u32,
+            fragments: 1,
+            holds: 1,
+            begun: at,
+            written,
+            ..Datagram::default()
+        };
+        let datagram = self.fabric.begin_datagram(written, datagram);
         // A capture shows the segment that the message quotes.
-        *self.fabric.datagrams.segment_mut(message) = segment;
+        *self.fabric.datagrams.segment_mut(datagram) = segment;
+        let sender = match (&mut self.fabric.fates, outside) {
+            (Some(fates), Some(lost)) => {
+                let flow = self.outsiders.number_of_message(number);
+                fates.message_enters(datagram, lost, flow);
+                flow
+            }
+            _ => (self.processes.len() + self.endpoints.len() + number) as u32,
+        };
         let packet = self.fabric.datagrams.insert_packet(Packet {
-            datagram: message,
+            datagram,
             ip: bytes as u32,
-            sender: (self.processes.len() + self.endpoints.len() + number) as u32,
-            place: first,
+            sender,
+            place: self.frames.routes[route as usize].first,
             since: 0,
             offset: 0,
             // The engine of its router subtracts one, although the router does not forward it.
@@ -111,21 +191,13 @@ impl Network {
             priority: icmp::PRIORITY,
             ecn: Ecn::NotCapable,
         });
-        if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
-            // The router has subtracted one already; the message quotes the packet as it arrived.
-            let quoted = Quoted {
-                router: step.router as usize,
-                mtu: step.mtu,
-                head: Head { ttl: ttl + 1, ..head },
-                endpoint: to ^ 1,
-            };
+        if let (Some(trace), Some(quoted)) = (&mut self.fabric.trace, quoted) {
             trace.made(packet, bytes as u32, quoted);
         }
         let icmp = &mut self.frames.icmp;
-        icmp.messages.insert(message, Message { endpoint: to ^ 1, seq: segment.seq, mtu: step.mtu });
-        icmp.begun.insert(icmp.made, packet);
-        self.events.push(at, line, Event::Icmp(icmp.made));
-        icmp.made += 1;
+        icmp.messages.insert(datagram, message);
+        icmp.begun.insert(made, packet);
+        self.events.push(at, line, Event::Icmp(made));
     }
 
     /// The packet of a message enters the engine of the router that made it.
@@ -134,14 +206,21 @@ impl Network {
         self.goes_on(packet);
     }
 
-    /// A message arrives at the sender of the segment that it quotes.
+    /// A message arrives at the sender of the packet that it is about.
     pub(super) fn take_message(&mut self, datagram: u32) {
         let message = self.frames.icmp.messages.remove(&datagram);
-        let Message { endpoint, seq, mtu } = message.expect("a message that arrives was made");
-        let endpoint = endpoint as usize;
-        let connection = &mut self.endpoints[endpoint].connection;
-        connection.on_too_big(Time(self.now), seq, mtu.into());
-        self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
-        self.go_on(endpoint);
+        match message.expect("a message that arrives was made") {
+            Message::Segment { endpoint, seq, mtu } => {
+                let endpoint = endpoint as usize;
+                let connection = &mut self.endpoints[endpoint].connection;
+                connection.on_too_big(Time(self.now), seq, mtu.into());
+                self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
+                self.go_on(endpoint);
+            }
+            Message::Outside(said) => {
+                let fates = self.fabric.fates.as_mut().expect("there is an outside");
+                fates.message_arrives(datagram, self.now, said);
+            }
+        }
     }
 }

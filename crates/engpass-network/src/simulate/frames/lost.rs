@@ -44,7 +44,10 @@ impl Network {
             Place::Queue(number, cause) => {
                 self.refuse(self.frames.places[number], packet, cause, self.now);
             }
-            place => self.lose_packet(packet, place, self.now),
+            place => {
+                let step = self.frames.steps[self.fabric.datagrams.packet(packet).place as usize];
+                self.lose_at_router(packet, step, place, self.now);
+            }
         }
     }
 

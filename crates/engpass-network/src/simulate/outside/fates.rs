@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use engpass_model::queue::Ecn;
+use engpass_model::wire::icmp::{self, Errors};
 
-use super::{LossPlace, Output, Packet};
+use super::{LossPlace, Output, Packet, Said};
 use crate::simulate::Network;
 use crate::simulate::datagrams::Datagram;
 use crate::simulate::tally::Place;
@@ -48,6 +49,21 @@ pub(in crate::simulate) struct Head {
     counted: bool,
     /// Its loss was told when a packet of it was lost: cells of others may turn out to have been lost before.
     told: bool,
+    /// Routers may not cut it.
+    pub(in crate::simulate) whole: bool,
+    /// The error messages that routers send about it.
+    errors: Errors,
+    /// It is such a message itself, about the packet with its token; or there is one about it.
+    message: Message,
+}
+
+/// What a datagram has to do with messages of routers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Message {
+    #[default]
+    None,
+    Itself,
+    About,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,17 +71,55 @@ struct Loss {
     way: u32,
     token: u64,
     place: Place,
+    message: Message,
 }
 
 impl Fates {
     /// A packet enters as this datagram.
     pub(super) fn enters(&mut self, datagram: u32, way: u32, packet: &Packet, flow: u32) {
+        let Packet { token, ecn, priority, ttl, whole, errors, .. } = *packet;
+        let head = Head { way, token, ecn, priority, ttl, flow, whole, errors, ..Head::default() };
+        self.put(datagram, head);
+    }
+
+    fn put(&mut self, datagram: u32, head: Head) {
         let index = datagram as usize;
         if self.heads.len() <= index {
             self.heads.resize(index + 1, Head::default());
         }
-        let Packet { token, ecn, priority, ttl, .. } = *packet;
-        self.heads[index] = Head { way, token, ecn, priority, ttl, flow, ..Head::default() };
+        self.heads[index] = head;
+    }
+
+    /// Length of the message that a router sends about a packet of the datagram, of so many bytes: the first one of the datagram, of which nothing was lost
+    /// before. `None`: it sends none.
+    pub(in crate::simulate) fn message_bytes(&self, datagram: u32, ip: u32) -> Option<u64> {
+        self.heads[datagram as usize].errors.bytes(ip.into())
+    }
+
+    /// A router will send a message about the datagram, which is about to be lost.
+    pub(in crate::simulate) fn awaits_message(&mut self, datagram: u32) {
+        self.heads[datagram as usize].message = Message::About;
+    }
+
+    /// A router's message about the datagram `lost` enters as another one; disciplines know it as this flow.
+    pub(in crate::simulate) fn message_enters(&mut self, datagram: u32, lost: (u32, u64), flow: u32) {
+        let (way, token) = lost;
+        let (priority, ttl, message) = (icmp::PRIORITY, icmp::TTL, Message::Itself);
+        self.put(datagram, Head { way, token, priority, ttl, flow, message, ..Head::default() });
+        self.inside += 1;
+    }
+
+    /// A router's message has arrived at the sender of the packet that it is about.
+    pub(in crate::simulate) fn message_arrives(&mut self, datagram: u32, at: u64, said: Said) {
+        let Head { way, token, routers, .. } = *self.head(datagram);
+        self.told.push(Output::Message { at, way, token, said, routers });
+        self.inside -= 1;
+    }
+
+    /// The way and the token of a datagram.
+    pub(in crate::simulate) fn packet(&self, datagram: u32) -> (u32, u64) {
+        let Head { way, token, .. } = *self.head(datagram);
+        (way, token)
     }
 
     /// The datagram takes the first of equally short ways, whatever routers choose.
@@ -137,21 +191,26 @@ impl Fates {
         (at, place): (u64, Place),
         before: Option<(u64, Place)>,
     ) {
-        let Head { way, token, told, .. } = *self.head(datagram);
+        let Head { way, token, told, message, .. } = *self.head(datagram);
         match place {
             _ if told => {}
+            // What comes of the message is told behind it.
+            _ if message == Message::About => {
+                self.heads[datagram as usize].told = true;
+                self.tell_loss(at, at, Loss { way, token, place, message });
+            }
             // Cells are looked at when somebody asks, in no order: those of another fragment may have been lost before.
             _ if is_of_cells(place) || (self.has_cells && this.fragments > 1) => {
                 if let Some((later, _)) = before {
                     self.lost.remove(&(later, this.index));
                 }
-                self.lost.insert((at, this.index), Loss { way, token, place });
+                self.lost.insert((at, this.index), Loss { way, token, place, message });
             }
             // Packets are lost one after the other.
             _ if before.is_some() => {}
             _ => {
                 self.heads[datagram as usize].told = true;
-                self.tell_loss(at, at, Loss { way, token, place });
+                self.tell_loss(at, at, Loss { way, token, place, message });
             }
         }
     }
@@ -164,8 +223,14 @@ impl Fates {
         }
     }
 
-    fn tell_loss(&mut self, at: u64, lost_at: u64, Loss { way, token, place }: Loss) {
-        self.told.push(Output::Lost { at, lost_at, way, token, place: LossPlace { place, way } });
+    fn tell_loss(&mut self, at: u64, lost_at: u64, Loss { way, token, place, message }: Loss) {
+        self.told.push(match message {
+            Message::Itself => Output::MessageLost { at, way, token },
+            _ => {
+                let (place, message) = (LossPlace { place, way }, message == Message::About);
+                Output::Lost { at, lost_at, way, token, place, message }
+            }
+        });
         self.inside -= 1;
     }
 

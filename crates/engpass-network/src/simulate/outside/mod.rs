@@ -21,6 +21,7 @@ use engpass_testbed::topology::FlowPath;
 use engpass_testbed::{Testbed, Topology};
 
 pub use engpass_model::time::FOREVER;
+pub use engpass_model::wire::icmp::{Error, Errors, Said};
 pub(in crate::simulate) use fates::Fates;
 use groups::Group;
 pub(in crate::simulate) use groups::Groups;
@@ -47,6 +48,10 @@ pub struct Packet {
     pub ttl: u8,
     /// Tells the flows of one way apart, for disciplines that serve flows: any number, the same for all packets of a flow.
     pub flow: u32,
+    /// Routers may not cut it ("don't fragment", and all of IPv6).
+    pub whole: bool,
+    /// The error messages that routers send about it.
+    pub errors: Errors,
     /// Comes back with its fate.
     pub token: u64,
 }
@@ -54,11 +59,21 @@ pub struct Packet {
 impl Default for Packet {
     /// A packet of an IP header alone, with the time to live that hosts use.
     fn default() -> Self {
-        Self { bytes: 20, header: 0, ecn: Ecn::NotCapable, priority: 0, ttl: 64, flow: 0, token: 0 }
+        Self {
+            bytes: 20,
+            header: 0,
+            ecn: Ecn::NotCapable,
+            priority: 0,
+            ttl: 64,
+            flow: 0,
+            whole: false,
+            errors: Errors::None,
+            token: 0,
+        }
     }
 }
 
-/// What became of a packet.
+/// What became of a packet, or of a router's message about one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// All of it has arrived at its host.
@@ -86,6 +101,30 @@ pub enum Output {
         token: u64,
         /// Where: see [`Outside::place`].
         place: LossPlace,
+        /// A router sends a message about it, whose fate is told, too.
+        message: bool,
+    },
+    /// A router's message about a lost packet has arrived at the sender of that.
+    Message {
+        /// When, in picoseconds.
+        at: u64,
+        /// Index of the packet's way.
+        way: u32,
+        /// The packet's token.
+        token: u64,
+        /// What it says.
+        said: Said,
+        /// Routers that it has passed.
+        routers: u8,
+    },
+    /// A router's message about a lost packet was lost.
+    MessageLost {
+        /// When that is certain, in picoseconds.
+        at: u64,
+        /// Index of the packet's way.
+        way: u32,
+        /// The packet's token.
+        token: u64,
     },
 }
 
@@ -93,14 +132,20 @@ impl Output {
     /// When it is told, in picoseconds.
     pub fn at(&self) -> u64 {
         match *self {
-            Self::Delivered { at, .. } | Self::Lost { at, .. } => at,
+            Self::Delivered { at, .. }
+            | Self::Lost { at, .. }
+            | Self::Message { at, .. }
+            | Self::MessageLost { at, .. } => at,
         }
     }
 
     /// The token of its packet.
     pub fn token(&self) -> u64 {
         match *self {
-            Self::Delivered { token, .. } | Self::Lost { token, .. } => token,
+            Self::Delivered { token, .. }
+            | Self::Lost { token, .. }
+            | Self::Message { token, .. }
+            | Self::MessageLost { token, .. } => token,
         }
     }
 }
@@ -123,6 +168,8 @@ pub struct WaySeen {
     pub name: String,
     /// The largest IP packet that goes all the way whole, in bytes.
     pub mtu: u64,
+    /// The largest that leaves the sending host whole, in bytes.
+    pub first_mtu: u64,
 }
 
 /// Packets alike that were put in and whose time has not come.
@@ -176,8 +223,8 @@ impl Outside {
             while all.traffic.contains_key(&flow.name) {
                 flow.name.push('\'');
             }
-            let (from, to, mtu) = (flow.from, flow.to, flow.path_mtu);
-            ways.push(WaySeen { from, to, name: flow.name.clone(), mtu });
+            let (from, to, mtu, first_mtu) = (flow.from, flow.to, flow.path_mtu, flow.mtu);
+            ways.push(WaySeen { from, to, name: flow.name.clone(), mtu, first_mtu });
             all.traffic.insert(flow.name.clone(), stand_in(&flow, topology));
             flows.push(flow);
         }
@@ -297,7 +344,7 @@ impl Outside {
         at
     }
 
-    /// Packets that were put in and of which nothing was told.
+    /// Packets that were put in, and messages of routers, of which nothing was told.
     pub fn inside(&self) -> u64 {
         let fates = self.network.fabric.fates.as_ref();
         let waiting: u64 = self.inputs.iter().map(|input| u64::from(input.count)).sum();
@@ -359,14 +406,6 @@ impl Outside {
         let (place, cause, _) =
             self.network.place_name(lost.place, &self.topology, self.topology.flows[flow].to);
         (place, cause)
-    }
-
-    /// The router at which the time to live of a lost packet was over, by its name, if that is why it was lost.
-    pub fn expired_at(&self, lost: LossPlace) -> Option<&str> {
-        match lost.place {
-            Place::Ttl(node) => Some(&self.topology.nodes[node]),
-            _ => None,
-        }
     }
 }
 

@@ -117,6 +117,11 @@ impl Outsiders {
         }
     }
 
+    /// The number that disciplines know the messages of a router about a way by: they are numbered behind the senders.
+    pub(in crate::simulate) fn number_of_message(&mut self, number: usize) -> u32 {
+        self.find_number((self.senders.len() + number) as u32, 0)
+    }
+
     fn find_number(&mut self, sender: u32, flow: u32) -> u32 {
         let next = self.flows.len() as u32;
         if next < MOST_FLOWS {

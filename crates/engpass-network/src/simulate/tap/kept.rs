@@ -8,7 +8,7 @@ use engpass_cells::{Cells, FrameId, Generator};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::{Flags, Segment};
 use engpass_model::time::Time;
-use engpass_model::wire::icmp;
+use engpass_model::wire::icmp::{self, Said};
 
 use super::{Content, Head, Hidden, Packet};
 use crate::simulate::datagrams::{Datagram, Datagrams};
@@ -79,10 +79,17 @@ pub(super) enum Record {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::simulate) struct Quoted {
     pub(in crate::simulate) router: usize,
-    pub(in crate::simulate) mtu: u32,
     pub(in crate::simulate) head: Head,
-    /// Its sender.
-    pub(in crate::simulate) endpoint: u32,
+    pub(in crate::simulate) about: Quote,
+}
+
+/// Whose packet a message is about.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::simulate) enum Quote {
+    /// A segment of this endpoint, longer than an MTU.
+    Segment { endpoint: u32, mtu: u32 },
+    /// A packet from outside, and what is said about it.
+    Outside(Said),
 }
 
 impl Taps {
@@ -120,12 +127,21 @@ impl Taps {
         let seen = &self.flows[datagram.flow as usize];
         let flow = seen.table;
         let (back, number, content) = match (datagram.to.get(), fates) {
-            (None, Some(fates)) => (false, 0, Content::Outside { token: fates.head(id).token }),
+            (to, Some(fates)) => {
+                let said = to.and_then(|_| self.quoted.get(&id)).and_then(|quoted| match quoted.about {
+                    Quote::Outside(said) => Some(said),
+                    Quote::Segment { .. } => None,
+                });
+                (to.is_some(), 0, Content::Outside { token: fates.head(id).token, said })
+            }
             (to, None) if to.is_none_or(|to| to >= self.first_copy) => {
                 (false, 0, Content::Datagram { index: datagram.index, bytes: datagram.bytes.into() })
             }
-            (Some(to), _) if to as usize >= self.scales.len() => {
-                let Quoted { router, mtu, head, endpoint } = self.quoted[&id];
+            (Some(to), None) if to as usize >= self.scales.len() => {
+                let Quoted { router, head, about: Quote::Segment { endpoint, mtu } } = self.quoted[&id]
+                else {
+                    unreachable!("only packets from outside are quoted otherwise")
+                };
                 let content = Content::TooBig {
                     router,
                     mtu,
@@ -136,7 +152,7 @@ impl Taps {
                 };
                 (true, (endpoint - seen.endpoint) / 2, content)
             }
-            (to, _) => {
+            (to, None) => {
                 let to = to.expect("a segment goes to an endpoint");
                 // Endpoint `2k` writes to `2k + 1`.
                 let from = (to ^ 1) as usize;

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::Segment;
 use engpass_model::time::Time;
+use engpass_model::wire::icmp::Said;
 
 /// What passed a link point: the last bit of it left its transmitter.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,10 +110,12 @@ pub enum Content {
         /// Its sender's timestamp clock.
         tick: Time,
     },
-    /// A packet from outside: whoever has put it in has its bytes.
+    /// A packet from outside, or a message of a router about one: whoever has put it in has its bytes.
     Outside {
-        /// The number that it was given.
+        /// The number that the packet was given.
         token: u64,
+        /// What the message says.
+        said: Option<Said>,
     },
 }
 

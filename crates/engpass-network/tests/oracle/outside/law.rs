@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engpass_model::event::Event;
 use engpass_model::queue::Ecn;
 use engpass_network::simulate::SimOutcome;
-use engpass_network::simulate::outside::{Output, Outside, Packet};
+use engpass_network::simulate::outside::{Errors, Output, Outside, Packet};
 use engpass_testbed::{Source, Testbed, load};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -14,15 +14,18 @@ use super::choices::choices;
 use super::modelled::{SEED, plain, plan, topology, way};
 use crate::networks::{bonds, frames, joined, mesh, network};
 
-/// What somebody does: what before, the picoseconds that go by, and the packets alike that are put in then: their way, bytes, flow, ECN, and how many.
-type Step = (u8, u64, (usize, u32, u8, u8), u8);
+/// What somebody does: what before, the picoseconds that go by, and the packets alike that are put in then: their way, bytes, flow, ECN, whether they may
+/// be cut, the messages about them and their time to live, and how many.
+type Step = (u8, u64, (usize, u32, u8, u8, (bool, u8, u8)), u8);
 
 /// Steps, each with so many packets at most.
 fn steps(most: u8) -> impl Strategy<Value = Vec<Step>> {
     let gap = prop_oneof![Just(0), 1u64..=1_000, 1_000u64..=100_000_000, 100_000_000u64..=20_000_000_000];
     let bytes = prop_oneof![20u32..=60, 60u32..=1500, 1500u32..=20_000];
     let count = prop_oneof![4 => Just(1u8), 1 => 1..=most];
-    vec((0u8..9, gap, (0usize..64, bytes, 0u8..3, 0u8..3), count), 1..60)
+    let ttl = prop_oneof![4 => Just(64u8), 1 => 0u8..4];
+    let told = (any::<bool>(), 0u8..3, ttl);
+    vec((0u8..9, gap, (0usize..64, bytes, 0u8..3, 0u8..3, told), count), 1..60)
 }
 
 /// A line between two hosts, or several of them with switches or routers between, whose queues may be small.
@@ -30,7 +33,7 @@ fn line() -> impl Strategy<Value = Testbed> {
     let medium = || prop::sample::select(vec!["ethernet-10", "ethernet-1g", "ethernet-100g"]);
     let delay = prop::sample::select(vec!["", "delay = \"3 us\"", "delay = \"2 ms\"", "loss = \"3 %\""]);
     let queue = prop::sample::select(vec!["7 packets", "30 packets", "20 kB", "2 MB"]);
-    ((medium(), medium(), medium()), delay, 1u32..60, 0u8..3, queue).prop_map(
+    ((medium(), medium(), medium()), delay, 1u32..60, 0u8..4, queue).prop_map(
         |((first, second, third), delay, room, between, queue)| {
             let own = |limit: &str| format!("queue = {{ drop-tail = {{ limit = \"{limit}\" }} }}\n");
             let link = |name: &str, ends: [&str; 2], medium: &str, more: &str| {
@@ -43,7 +46,9 @@ fn line() -> impl Strategy<Value = Testbed> {
                     switch + &link("line", ["a", "s"], first, "") + &link("last", ["s", "b"], second, delay)
                 }
                 _ => {
-                    let routers = format!("[router.r]\n[router.t]\nper_packet = \"0 s\"\n{}", own(queue));
+                    // Where a router may send a message, packets come to it one by one.
+                    let icmp = format!("icmp = {}\n", between == 2);
+                    let routers = format!("[router.r]\n{icmp}[router.t]\n{icmp}{}", own(queue));
                     routers
                         + &link("line", ["a", "r"], first, "")
                         + &link("middle", ["r", "t"], second, delay)
@@ -68,9 +73,10 @@ fn outside(testbed: &Testbed) -> Outside {
 
 /// The packet that a step puts in.
 fn packet(step: &Step, token: u64) -> Packet {
-    let (_, _, (_, bytes, flow, ecn), _) = *step;
+    let (_, _, (_, bytes, flow, ecn, (whole, errors, ttl)), _) = *step;
     let ecn = [Ecn::NotCapable, Ecn::Capable, Ecn::Marked][usize::from(ecn)];
-    Packet { bytes, header: 8, flow: flow.into(), ecn, token, ..Packet::default() }
+    let errors = [Errors::None, Errors::V4, Errors::V6][usize::from(errors)];
+    Packet { bytes, header: 8, flow: flow.into(), ecn, token, whole, errors, ttl, ..Packet::default() }
 }
 
 /// A network that somebody played with.
@@ -129,8 +135,18 @@ fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
     }
     let end = now + 40_000_000_000;
     live.run_until(end, &mut |output| told.push(output));
-    assert_eq!(told.len() as u64 + live.inside(), log.len() as u64, "all are told or inside");
+    let put_in = log.len() + messages(&told);
+    assert_eq!(told.len() as u64 + live.inside(), put_in as u64, "all are told or inside");
     Played { log, end, events, told, outcomes }
+}
+
+/// Losses about which a router sends a message.
+fn messages(told: &[Output]) -> usize {
+    told.iter().filter(|output| matches!(output, Output::Lost { message: true, .. })).count()
+}
+
+fn is_of_message(output: &Output) -> bool {
+    matches!(output, Output::Message { .. } | Output::MessageLost { .. })
 }
 
 fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
@@ -140,8 +156,14 @@ fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
     prop_assert_eq!(&one_by_one.outcomes, &outcomes);
     let count = log.len();
     prop_assert!(told.is_sorted_by_key(Output::at), "in order of time: {:?}", told);
-    let tokens: BTreeSet<_> = told.iter().map(Output::token).collect();
+    let tokens: BTreeSet<_> = told.iter().map(|output| (output.token(), is_of_message(output))).collect();
     prop_assert_eq!(tokens.len(), told.len(), "each is told once");
+    let announced = |output: &Output| {
+        let is_loss = |other: &&Output| matches!(other, Output::Lost { message: true, token, .. } if *token == output.token());
+        told.iter().take_while(|other| *other != output).any(|other| is_loss(&other))
+    };
+    prop_assert!(told.iter().filter(|output| is_of_message(output)).all(announced), "{:?}", told);
+    let count = count + messages(&told);
     let (mut again, mut replayed) = (outside(testbed), Vec::new());
     if let Some(at) = events {
         prop_assert_eq!(again.begin_events(at), at);
@@ -156,11 +178,11 @@ fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
     if testbed.traffic.values().all(|traffic| traffic.cells().is_none())
         && !testbed.events.values().any(goes_on)
     {
-        let mut rest = 0;
+        let mut rest = Vec::new();
         while let Some(at) = again.next_wake() {
-            again.run_until(at, &mut |_| rest += 1);
+            again.run_until(at, &mut |output| rest.push(output));
         }
-        prop_assert_eq!((again.inside(), rest), (0, count - tokens.len()));
+        prop_assert_eq!((again.inside(), rest.len()), (0, count + messages(&rest) - tokens.len()));
     }
     Ok(())
 }

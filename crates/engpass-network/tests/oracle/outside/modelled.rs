@@ -231,7 +231,9 @@ fn equal(testbed: &Testbed, topology: &Topology, modelled: &SimOutcome) {
     outside.begin_window(from, &mut |output| told.push(output));
     let seen = outside.end_window(end, &mut |output| told.push(output)).expect("its books balance");
     let named = |output: Output| {
-        let (Output::Delivered { way, .. } | Output::Lost { way, .. }) = output;
+        let (Output::Delivered { way, .. } | Output::Lost { way, .. }) = output else {
+            panic!("nobody is told: {output:?}")
+        };
         (outside.ways()[way as usize].name.clone(), output)
     };
     let told: Vec<_> = told.into_iter().map(named).collect();

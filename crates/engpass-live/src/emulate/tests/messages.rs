@@ -1,0 +1,118 @@
+//! What routers tell hosts about packets that they drop.
+
+use std::fs;
+use std::net::IpAddr;
+
+use engpass_model::wire::packet::checksum;
+
+use super::super::capture::CaptureConfig;
+use super::super::log::Log;
+use super::super::packet::offload::LENGTH;
+use super::super::routers::Routers;
+use super::law::{again, model_of};
+use super::world::Fake;
+use super::{datagrams, driver, path};
+
+/// Two hosts with two routers between, and between these a line with a smaller MTU.
+const NARROW: &str = r#"
+name = "narrow"
+[host.a]
+[host.b]
+[router.near]
+[router.far]
+[link.in]
+ends = ["a", "near"]
+medium = "ethernet-100"
+[link.middle]
+ends = ["near", "far"]
+medium = "point-to-point"
+rate = "10 Mbit/s"
+mtu = "1000 B"
+[link.out]
+ends = ["far", "b"]
+medium = "ethernet-100"
+[traffic.any]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1 kB"
+rate = "1 Mbit/s"
+[run]
+duration = "1 s"
+"#;
+
+/// What hosts were written when the first one has sent these, how many were lost, and what the line to it was seen to carry.
+fn written(name: &str, sends: Vec<Vec<u8>>) -> (Fake, u64, Vec<u8>) {
+    let mut world = Fake::new(2, 4);
+    for (at, bytes) in sends.into_iter().enumerate() {
+        world.scripts[0].push_back((2_000_000 + at as u64 * 10_000_000, bytes));
+    }
+    let addresses = ["10.0.0.8", "10.0.0.9"].map(|text| vec![text.parse::<IpAddr>().expect("an address")]);
+    let routers = Routers(addresses.to_vec());
+    let file = path(&format!("{name}-captured"));
+    let files = vec![("link.in.near".to_owned(), file.clone())];
+    let mut network = model_of(NARROW, &[]);
+    let config = CaptureConfig { files, ..Default::default() };
+    network.capture(&config, "a test", &routers).expect("there is such a link");
+    let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("a file");
+    let mut driver = driver(network, world, 1, Some(log));
+    driver.routers = routers;
+    for _ in 0..4000 {
+        driver.turn();
+    }
+    assert!(driver.world.is_over() && driver.kept() == 0);
+    driver.end();
+    driver.network.end_capture().expect("it was asked for");
+    let captured = fs::read(&file).expect("it was written");
+    let bytes = fs::read(path(name)).expect("it was written");
+    fs::remove_file(file).expect("it is there");
+    fs::remove_file(path(name)).expect("it is there");
+    let found = again(&mut model_of(NARROW, &[]), &bytes);
+    assert_eq!((found.difference.as_ref(), found.whole, found.changed), (None, true, 0));
+    let lost = driver.counts.lost.iter().sum();
+    (driver.world, lost, captured)
+}
+
+/// Each segment of a super-packet is told of by itself, as it would have stood on the wire.
+#[test]
+fn packets_that_may_not_be_cut_are_told_the_mtu() {
+    let (world, lost, captured) = written("too-big", vec![datagrams(0, 1, 7, 3, 1400)]);
+    assert_eq!((lost, world.written.len()), (3, 3));
+    for (number, told) in world.written.iter().enumerate() {
+        let message = &told.bytes;
+        assert_eq!((told.host, message.len(), &message[12..20]), (0, 576, &[10, 0, 0, 8, 10, 0, 0, 1][..]));
+        assert_eq!((checksum(&message[..20]), checksum(&message[20..])), (0, 0));
+        // Fragmentation needed, and the MTU.
+        assert_eq!((&message[20..22], &message[26..28]), (&[3, 4][..], &1000_u16.to_be_bytes()[..]));
+        let quoted = &message[28..];
+        assert_eq!(quoted[8], 64);
+        assert_eq!(quoted[28..32], (7 + number as u32).to_be_bytes());
+        // The link to the host has carried it so.
+        assert!(captured.windows(message.len()).any(|window| window == &message[..]));
+    }
+}
+
+/// The flag is not set: the router cuts, and the receiver gets all of it. What is longer than the first line is no packet of this network.
+#[test]
+fn packets_that_may_be_cut_are_cut() {
+    let mut cut = datagrams(0, 1, 1, 1, 1400);
+    cut[LENGTH + 6] = 0;
+    let (world, lost, _) = written("cut", vec![cut, datagrams(0, 1, 2, 1, 1500)]);
+    let [got] = &world.written[..] else { panic!("one arrives: {:?}", world.written) };
+    assert_eq!((lost, got.host, got.bytes.len(), got.bytes[8]), (0, 1, 1428, 62));
+}
+
+/// The second router's message passes the first one, and its time to live and that of the packet in it say so.
+#[test]
+fn a_message_counts_the_routers_that_it_has_passed() {
+    let mut short = datagrams(0, 1, 1, 1, 100);
+    short[LENGTH + 8] = 2;
+    let missing = checksum(&short[LENGTH..LENGTH + 20]);
+    let (world, lost, captured) = written("passed", vec![short]);
+    let [told] = &world.written[..] else { panic!("one is told: {:?}", world.written) };
+    assert_eq!((lost, told.host, &told.bytes[12..16]), (1, 0, &[10, 0, 0, 9][..]));
+    assert_eq!((told.bytes[8], told.bytes[20], told.bytes[28 + 8]), (63, 11, 1));
+    // What the checksum of the packet was wrong by it still is.
+    assert_eq!((checksum(&told.bytes[..20]), checksum(&told.bytes[28..48])), (0, missing));
+    assert!(captured.windows(told.bytes.len()).any(|window| window == &told.bytes[..]));
+}

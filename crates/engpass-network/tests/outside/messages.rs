@@ -1,0 +1,278 @@
+//! What routers tell the senders of packets from outside: messages that cross lines, wait in queues and are lost like any other packet.
+
+use std::ops::ControlFlow;
+
+use engpass_model::time::SECOND;
+use engpass_network::simulate::outside::{Error, Errors, Output, Outside, Packet, Said};
+use engpass_network::simulate::{Capture, Content, Passing, Unit};
+
+use super::{all, outside, packet, way};
+
+/// Two routers between two hosts, and a narrow line between them, which is slow.
+const NARROW: &str = r#"
+    name = "a narrow line"
+    [host.a]
+    [host.b]
+    [router.near]
+    queue = { drop-tail = { limit = "3 packets" } }
+    [router.far]
+    per_packet = "5 us"
+    queue = { drop-tail = { limit = "3 packets" } }
+    [link.in]
+    ends = ["a", "near"]
+    medium = "ethernet-100"
+    delay = "1 us"
+    [link.middle]
+    ends = ["near", "far"]
+    medium = "point-to-point"
+    rate = "10 Mbit/s"
+    delay = "1 ms"
+    mtu = "1000 B"
+    [link.out]
+    ends = ["far", "b"]
+    medium = "ethernet-100"
+    delay = "1 us"
+    [traffic.any]
+    kind = "udp-stream"
+    from = "a"
+    to = "b"
+    message = "1 kB"
+    rate = "1 Mbit/s"
+    [run]
+    duration = "1 s"
+"#;
+
+/// Picoseconds of a byte at 100 and at 10 Mbit/s.
+const FAST: u64 = 80_000;
+const SLOW: u64 = 800_000;
+/// Bytes around an IP packet on Ethernet that have left before its last bit has: preamble, header and FCS.
+const AROUND: u64 = 26;
+const US: u64 = 1_000_000;
+
+/// Packets that may not be cut, and about which routers speak.
+fn whole(bytes: u32, token: u64) -> Packet {
+    Packet { whole: true, errors: Errors::V4, ..packet(bytes, token) }
+}
+
+fn told(network: &mut Outside) -> Vec<Output> {
+    all(network, u64::MAX)
+}
+
+/// The message of the first router: at once, since it takes no time for a packet.
+#[test]
+fn a_packet_that_is_too_long_is_told_its_sender_when_paper_says_so() {
+    let mut network = outside(NARROW);
+    let to = way(&network, "a to b");
+    assert_eq!((network.ways()[to as usize].mtu, network.ways()[to as usize].first_mtu), (1000, 1500));
+    network.inject(0, to, whole(1500, 7));
+    let lost_at = (1500 + AROUND) * FAST + US;
+    let at = lost_at + (576 + AROUND) * FAST + US;
+    let [Output::Lost { at: told_at, message: true, token: 7, .. }, message] = told(&mut network)[..] else {
+        panic!("it is lost, and its sender told")
+    };
+    assert_eq!(told_at, lost_at);
+    let said = Said { router: 0, error: Error::TooBig { mtu: 1000 }, passed: 0 };
+    assert_eq!(message, Output::Message { at, way: to, token: 7, said, routers: 0 });
+    assert_eq!(network.inside(), 0);
+    // A short packet is quoted whole, and ICMPv6 quotes more of a long one.
+    for (errors, bytes, length) in
+        [(Errors::V4, 1001, 576), (Errors::V6, 1500, 1280), (Errors::V6, 1100, 1148)]
+    {
+        let begin = network.next_wake().map_or(SECOND, |at| at + SECOND);
+        let at = network.inject(begin, to, Packet { errors, ..whole(bytes, 8) });
+        let arrives = at + (u64::from(bytes) + AROUND) * FAST + US + (length + AROUND) * FAST + US;
+        let found = told(&mut network);
+        assert!(matches!(found[1], Output::Message { at, .. } if at == arrives), "{found:?}");
+    }
+}
+
+/// The second router takes 5 us for the packet, and as long for its message, which crosses the line between them and passes the first one.
+#[test]
+fn a_time_to_live_that_is_over_is_told_across_the_way_back() {
+    let mut network = outside(NARROW);
+    let to = way(&network, "a to b");
+    network.inject(0, to, Packet { ttl: 2, ..whole(100, 1) });
+    let engine = 5 * US;
+    let there = (100 + AROUND) * FAST + US + 100 * SLOW + 1000 * US + engine;
+    let length = 128;
+    let at = there + engine + length * SLOW + 1000 * US + (length + AROUND) * FAST + US;
+    let found = told(&mut network);
+    let said = Said { router: 1, error: Error::TimeExceeded, passed: 1 };
+    assert!(matches!(found[0], Output::Lost { at, message: true, .. } if at == there), "{found:?}");
+    assert_eq!(found[1], Output::Message { at, way: to, token: 1, said, routers: 1 });
+}
+
+#[test]
+fn routers_are_silent_where_nobody_wants_to_hear_them() {
+    let silent = NARROW.replace("[router.near]", "[router.near]\nicmp = false");
+    for (text, packet) in [
+        (&silent, whole(1500, 3)),
+        (&silent, Packet { ttl: 1, ..whole(100, 3) }),
+        (&NARROW.to_owned(), Packet { errors: Errors::None, ..whole(1500, 3) }),
+        (&NARROW.to_owned(), Packet { ttl: 1, errors: Errors::None, ..whole(100, 3) }),
+    ] {
+        let mut network = outside(text);
+        let to = way(&network, "a to b");
+        network.inject(0, to, packet);
+        let found = told(&mut network);
+        assert!(matches!(found[..], [Output::Lost { message: false, .. }]), "{found:?}");
+    }
+    // What may be cut is cut, and nobody is told.
+    let mut network = outside(NARROW);
+    let to = way(&network, "a to b");
+    network.inject(0, to, Packet { whole: false, ..whole(1500, 3) });
+    assert!(matches!(told(&mut network)[..], [Output::Delivered { token: 3, .. }]));
+}
+
+/// Packets of the host behind it go the same way: a message waits for them, and finds no room among four.
+#[test]
+fn a_message_waits_in_queues_and_is_lost_where_they_are_full() {
+    let narrow = NARROW.replace("mtu = \"1000 B\"", "");
+    for (before, arrives) in [(0_u64, true), (2, true), (4, false)] {
+        let mut network = outside(&narrow);
+        let [to, back] = ["a to b", "b to a"].map(|name| way(&network, name));
+        network.begin_window(0, &mut |_| {});
+        // They come to the router one after the other, right before the message enters the queue.
+        let there = (100 + AROUND) * FAST + US + 100 * SLOW + 1000 * US + 5 * US;
+        for number in 0..before {
+            network.inject(there - 1000 * US + number, back, packet(1500, 100 + number));
+        }
+        network.inject(0, to, Packet { ttl: 2, ..whole(100, 1) });
+        let found = told(&mut network);
+        let message = found.iter().find(|told| told.token() == 1 && !matches!(told, Output::Lost { .. }));
+        let idle = there + 5 * US + 128 * SLOW + 1000 * US + (128 + AROUND) * FAST + US;
+        match message.expect("its fate is told") {
+            Output::Message { at, .. } => {
+                assert!(arrives);
+                assert!(if before == 0 { *at == idle } else { *at > idle + 1500 * SLOW }, "{at} {idle}");
+            }
+            lost => assert!(matches!(lost, Output::MessageLost { .. }) && !arrives, "{lost:?}"),
+        }
+        let outcome = network.end_window(SECOND, &mut |_| {}).expect("its books balance");
+        let middle = outcome.links.iter().find(|(link, _)| link.as_str() == "middle").expect("it is there");
+        let control = middle.1.directions[1].ledger.get("ACK and control");
+        assert_eq!(control, if arrives { 128 * 8 } else { 0 });
+        let own = outcome.drops.iter().filter(|drop| drop.flow == "a to b");
+        let lost: Vec<_> = own.map(|drop| drop.cause).collect();
+        assert_eq!(lost, if arrives { vec!["time to live"] } else { vec!["buffer full", "time to live"] });
+        assert_eq!(network.inside(), 0);
+    }
+}
+
+/// The circuit between two routers carries the message in cells; one whose cells find no room is lost.
+#[test]
+fn messages_cross_circuits() {
+    let text = r#"
+        name = "a circuit between routers"
+        [host.a]
+        [host.b]
+        [router.left]
+        [router.right]
+        [link.one]
+        ends = ["a", "left"]
+        medium = "ethernet-100"
+        [link.middle]
+        ends = ["left", "right"]
+        medium = "oc-3c"
+        delay = "1 ms"
+        [link.two]
+        ends = ["right", "b"]
+        medium = "ethernet-100"
+        [circuit.vc]
+        from = "left"
+        to = "right"
+        [traffic.near]
+        kind = "tcp-stream"
+        from = "a"
+        to = "b"
+        message = "9 kB"
+    "#;
+    let mut network = outside(text);
+    let to = way(&network, "a to b");
+    network.begin_window(0, &mut |_| {});
+    network.inject(0, to, Packet { ttl: 2, ..whole(1500, 5) });
+    let found = told(&mut network);
+    let Output::Message { at, said: Said { router: 1, passed: 1, .. }, routers: 1, .. } = found[1] else {
+        panic!("{found:?}")
+    };
+    // 1500 bytes in 32 cells there, 576 in 13 back.
+    let cell = (424.0 / 149.76e6 * 1e12) as u64;
+    let paper = (1500 + AROUND) * FAST + 32 * cell + 13 * cell + 2000 * US + (576 + AROUND) * FAST;
+    assert!(at.abs_diff(paper) < 11 * US, "{at} {paper}");
+    let outcome = network.end_window(SECOND, &mut |_| {}).expect("its books balance");
+    let middle = outcome.links.iter().find(|(link, _)| link.as_str() == "middle").expect("it is there");
+    let back = &middle.1.directions[1];
+    assert_eq!(back.carried.sent(), 13);
+    // All of their payloads, and nothing for anybody else.
+    let of_packets = [back.ledger.get("ACK and control"), back.ledger.get("cell headers")];
+    assert!(of_packets[0] * 5 == of_packets[1] * 48 && of_packets[0] > 0, "{of_packets:?}");
+}
+
+/// A host cuts what is too long for its line: about the first fragment there is a message, and about the others none.
+#[test]
+fn one_message_is_about_a_packet_however_often_it_was_cut() {
+    let mut network = outside(NARROW);
+    let to = way(&network, "a to b");
+    network.inject(0, to, Packet { ttl: 1, whole: false, ..whole(9000, 2) });
+    let found = told(&mut network);
+    assert_eq!(found.iter().filter(|told| matches!(told, Output::Message { .. })).count(), 1, "{found:?}");
+    assert_eq!(found.len(), 2);
+}
+
+/// The outer packet of a tunnel ends, and the host inside does not hear of it.
+#[test]
+fn the_inside_of_a_tunnel_is_silent() {
+    let tunnelled =
+        NARROW.replace("mtu = \"1000 B\"", "") + "[tunnel.gre]\nends = [\"near\", \"far\"]\nttl = 1\n";
+    for (packet, speaks) in
+        [(whole(1400, 1), false), (whole(1500, 1), true), (Packet { ttl: 1, ..whole(100, 1) }, true)]
+    {
+        let middle = tunnelled.replace("[router.far]", "[router.between]\n[router.far]").replace(
+            "[link.out]",
+            "[link.more]\nends = [\"between\", \"far\"]\nmedium = \"point-to-point\"\nrate = \"10 Mbit/s\"\n[link.out]",
+        );
+        let middle = middle
+            .replace("ends = [\"near\", \"far\"]\n    medium", "ends = [\"near\", \"between\"]\n    medium");
+        let mut network = outside(&middle);
+        let to = way(&network, "a to b");
+        network.inject(0, to, packet);
+        let found = told(&mut network);
+        let Output::Lost { message, place, .. } = found[0] else { panic!("{found:?}") };
+        assert_eq!(message, speaks, "{packet:?}: {}", network.place(place).0);
+        assert_eq!(found.len(), 1 + usize::from(speaks));
+    }
+}
+
+/// Tokens of what has passed, with what a message says.
+#[derive(Default)]
+struct Seen(Vec<(u64, Option<Said>, u32, u8)>);
+
+impl Capture for Seen {
+    fn passed(&mut self, passing: &Passing) -> ControlFlow<()> {
+        let Unit::Packet(packet) = &passing.unit else { panic!("there are no cells") };
+        let Content::Outside { token, said } = packet.content else { panic!("all come from outside") };
+        self.0.push((token, said, packet.head.bytes, packet.head.ttl));
+        ControlFlow::Continue(())
+    }
+
+    fn wants_more(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn captures_see_messages() {
+    let mut network = outside(NARROW);
+    // What `near` sends to `a`.
+    network.capture(&[1]);
+    let to = way(&network, "a to b");
+    network.inject(0, to, whole(1500, 9));
+    network.inject(SECOND, to, Packet { ttl: 2, ..whole(100, 10) });
+    told(&mut network);
+    network.run_until(2 * SECOND, &mut |_| {});
+    let mut seen = Seen::default();
+    network.end_capture(&mut seen).expect("it goes to the end");
+    let said = |router, error, passed| Some(Said { router, error, passed });
+    let big = (9, said(0, Error::TooBig { mtu: 1000 }, 0), 576, 64);
+    assert_eq!(seen.0, [big, (10, said(1, Error::TimeExceeded, 1), 128, 63)]);
+}
