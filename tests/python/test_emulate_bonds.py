@@ -6,6 +6,7 @@ Needs root and `/dev/net/tun`; skipped where a program is missing. What is asser
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,33 @@ def test_pings_meet_a_member_that_fails(
     # 70 ms of one in 20 ms or a little more; in turns at most what was on its way.
     assert least <= len(lost) <= most, lost
     assert lines["two server"] > 20
+
+
+def member_of_linux(source: int, destination: int, hosts: tuple[int, int], members: int) -> int:
+    """The member that `xmit_hash_policy=layer3+4` of Linux chooses for UDP over IPv4, by bytes of headers."""
+    ports = source.to_bytes(2, "big") + destination.to_bytes(2, "big")
+    addresses = [bytes((10, 64, 0, host)) for host in hosts]
+    mixed = int.from_bytes(ports, "little")
+    for address in addresses:
+        mixed ^= int.from_bytes(address, "little")
+    mixed ^= mixed >> 16
+    mixed ^= mixed >> 8
+    return (mixed >> 1) % members
+
+
+def test_a_bond_takes_the_member_that_linux_would(cli: Cli, program: Program, server: str) -> None:
+    ports = range(40_000, 40_032)
+    send = (
+        "import socket\n"
+        f"for port in range({ports.start}, {ports.stop}):\n"
+        "    with socket.socket(type=socket.SOCK_DGRAM) as one:\n"
+        "        one.bind(('', port))\n"
+        "        one.sendto(bytes(100), ('10.64.0.2', 9))"
+    )
+    mode = ("--set", 'bond.up.mode={ hash = { layers = "layer-3+4" } }')
+    with up(cli, server, "--limit", "1 s", *mode):
+        program("exec", server, "server", "--", sys.executable, "-c", send)
+        lines = sent(server)
+    wanted = [member_of_linux(port, 9, (1, 2), 2) for port in ports]
+    assert (lines["one server"], lines["two server"]) == (wanted.count(0), wanted.count(1))
+    assert 4 < wanted.count(0) < 28

@@ -343,12 +343,12 @@ impl<N: Network, W: World> Driver<N, W> {
         let fates = self.ways[way as usize].group.map_or(1, |group| group.members);
         let slot = self.store.keep(packet, begin..begin + packet.length as usize, fates);
         let at = self.now();
-        let Packet { class, ttl, flow, headers, whole, errors, .. } = packet;
+        let Packet { class, ttl, transport, headers, whole, errors, .. } = packet;
         let header = headers.saturating_sub(20);
         let first = self.store.number(Token { slot, segment: 0 });
         let input = |segment: u32| {
             let (bytes, token) = (packet.segment(segment), first + u64::from(segment));
-            Input { at, way, bytes, header, class, ttl, flow, whole, errors, token }
+            Input { at, way, bytes, header, class, ttl, transport, whole, errors, token }
         };
         let (_, bytes) = self.store.get(slot);
         if let Some(log) = &mut self.log {

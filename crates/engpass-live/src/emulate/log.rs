@@ -14,7 +14,7 @@ use engpass_model::wire::icmp::{Error, Errors};
 use serde_json::{Value, json};
 use siphasher::sip::SipHasher13;
 
-use super::network::{Fate, Input, Output, Said};
+use super::network::{Fate, Input, Output, Said, Transport};
 use crate::sys::signal;
 use crate::time::MILLISECOND;
 
@@ -88,7 +88,8 @@ impl Record {
                 long(0, input.at);
                 long(8, input.token);
                 long(16, hash);
-                long(24, u64::from(input.way) | u64::from(input.flow) << 32);
+                let Transport { protocol, ports: [from, to] } = input.transport;
+                long(24, u64::from(input.way) | u64::from(from) << 32 | u64::from(to) << 48);
                 long(32, u64::from(input.bytes) | u64::from(input.header) << 32);
                 let told = match input.errors {
                     Errors::None => 0,
@@ -96,7 +97,7 @@ impl Record {
                     Errors::V6 => TOLD_V6,
                 };
                 let flags = told | if input.whole { WHOLE } else { 0 };
-                bytes[40..44].copy_from_slice(&[INPUT, input.class, input.ttl, flags]);
+                bytes[40..45].copy_from_slice(&[INPUT, input.class, input.ttl, flags, protocol]);
             }
             Self::Output { output, hash } => {
                 long(0, output.at);
@@ -143,7 +144,8 @@ impl Record {
         let output = |fate| Some(Self::Output { output: Output { at, way, token, fate }, hash });
         match bytes[40] {
             INPUT => {
-                let (class, ttl, flags) = (bytes[41], bytes[42], bytes[43]);
+                let (class, ttl, flags, protocol) = (bytes[41], bytes[42], bytes[43], bytes[44]);
+                let transport = Transport { protocol, ports: [upper as u16, (upper >> 16) as u16] };
                 let whole = flags & WHOLE != 0;
                 let errors = match flags & !WHOLE {
                     TOLD_V4 => Errors::V4,
@@ -151,7 +153,7 @@ impl Record {
                     _ => Errors::None,
                 };
                 let (bytes, header) = (long(32) as u32, (long(32) >> 32) as u16);
-                let input = Input { at, way, bytes, header, class, ttl, flow: upper, whole, errors, token };
+                let input = Input { at, way, bytes, header, class, ttl, transport, whole, errors, token };
                 Some(Self::Input { input, hash })
             }
             DELIVERED => output(Fate::Delivered { ce: false, hops: bytes[41] }),
@@ -383,7 +385,7 @@ mod tests {
             header: 40,
             class: 0xb9,
             ttl: 3,
-            flow: u32::MAX,
+            transport: Transport { protocol: 17, ports: [u16::MAX, 1] },
             whole: true,
             errors: Errors::V6,
             token,

@@ -187,7 +187,7 @@ impl Network for Model {
             ecn,
             priority: input.class >> 5,
             ttl: input.ttl,
-            flow: input.flow,
+            transport: input.transport,
             whole: input.whole,
             errors: input.errors,
             token: input.token,

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use engpass_model::wire::icmp::{Error, Errors};
-pub(super) use engpass_network::simulate::outside::Said;
+pub(super) use engpass_network::simulate::outside::{Said, Transport};
 use serde_json::Value;
 
 /// A direction between two hosts that the topology joins.
@@ -73,8 +73,8 @@ pub(super) struct Input {
     /// The upper byte of its IP header: six bits of DSCP, two of ECN.
     pub(super) class: u8,
     pub(super) ttl: u8,
-    /// The same for all packets of a flow.
-    pub(super) flow: u32,
+    /// Protocol and ports, as far as its headers show any.
+    pub(super) transport: Transport,
     /// Routers may not cut it.
     pub(super) whole: bool,
     /// The error messages that routers send about it.

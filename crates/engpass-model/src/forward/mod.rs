@@ -39,7 +39,21 @@ pub struct Heads {
     pub ports: [u16; 2],
 }
 
+/// What the headers of a packet show of its transport.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Transport {
+    /// Its IP protocol number.
+    pub protocol: u8,
+    /// Source port and destination port; zero where there are none, and in a fragment.
+    pub ports: [u16; 2],
+}
+
 impl Heads {
+    /// What they show of the transport.
+    pub fn transport(&self) -> Transport {
+        Transport { protocol: self.protocol, ports: self.ports }
+    }
+
     /// The headers of the packets that go the other way.
     pub fn reversed(self) -> Self {
         let [source, destination] = self.ports;

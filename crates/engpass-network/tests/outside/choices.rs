@@ -1,7 +1,7 @@
 //! Routers that choose among equally short ways, and lines that go down and come back, for packets from outside.
 
 use engpass_model::time::SECOND;
-use engpass_network::simulate::outside::{Errors, Output, Outside, Packet};
+use engpass_network::simulate::outside::{Errors, Output, Outside, Packet, Transport};
 
 use super::{all, outside, packet, way};
 
@@ -74,11 +74,12 @@ fn packets_take_turns_and_flows_keep_their_way() {
     assert_eq!(carried(&mut sprayed, ["upper", "lower"]), [5, 5]);
     let mut hashed = outside(&joined(None, "\"hash\"", ""));
     let mut used = [0, 0];
-    for flow in 0..16 {
+    for flow in 0..16_u16 {
+        let transport = Transport { protocol: 6, ports: [49_152 + flow, 80] };
         let before = carried(&mut hashed, ["upper", "lower"]);
         let at = u64::from(flow + 1) * SECOND;
         for token in 0..4 {
-            hashed.inject(at, to, Packet { flow, ..packet(1000, u64::from(4 * flow) + token) });
+            hashed.inject(at, to, Packet { transport, ..packet(1000, u64::from(4 * flow) + token) });
         }
         assert_eq!(all(&mut hashed, at + SECOND / 2).len(), 4);
         let after = carried(&mut hashed, ["upper", "lower"]);

@@ -14,6 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
 use engpass_model::wire::icmp::Errors;
+use engpass_network::simulate::outside::Transport;
 
 pub(crate) use cut::{Change, HEAD, forward};
 use offload::{Kind, Offload};
@@ -49,8 +50,7 @@ pub(crate) struct Packet {
     pub(crate) class: u8,
     /// Hops that it may still make.
     pub(crate) ttl: u8,
-    /// Tells flows apart: made of addresses, protocol and ports.
-    pub(crate) flow: u32,
+    pub(crate) transport: Transport,
     /// Routers may not cut it: of IPv4 it says "don't fragment".
     pub(crate) whole: bool,
     /// The error messages that routers send about it.
@@ -89,8 +89,8 @@ impl Packet {
     /// With what its transport's header says, as far as it is there.
     fn inside(mut self, bytes: &[u8]) -> Self {
         let v4 = bytes[0] >> 4 == 4;
-        let (protocol, addresses) = if v4 { (bytes[9], &bytes[12..20]) } else { (bytes[6], &bytes[8..40]) };
-        // Fragments but the first have no such header, and the first is told apart from no other.
+        let protocol = if v4 { bytes[9] } else { bytes[6] };
+        // Fragments but the first have no such header, and the first shows no more.
         let is_fragment = v4 && u16::from_be_bytes([bytes[6], bytes[7]]) & 0x3fff != 0;
         let inner = if is_fragment { &[][..] } else { &bytes[usize::from(self.head)..] };
         let header = match protocol {
@@ -99,15 +99,13 @@ impl Packet {
             _ => 0,
         };
         self.headers += header.min(inner.len() as u16);
-        let ports = if matches!(protocol, TCP | UDP) { inner.get(..4).unwrap_or_default() } else { &[] };
-        // A product by an odd number mixes upwards, so the upper half is taken.
-        let protocol = [protocol];
-        let words = addresses.chunks(4).chain([ports, &protocol]);
-        let mixed = words.fold(0_u64, |mixed, word| {
-            let word = word.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-            (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
-        });
-        self.flow = (mixed >> 32) as u32;
+        let ports = match inner.first_chunk() {
+            Some([a, b, c, d]) if matches!(protocol, TCP | UDP) => {
+                [u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])]
+            }
+            _ => [0; 2],
+        };
+        self.transport = Transport { protocol, ports };
         self.errors = Errors::about(bytes);
         self
     }
@@ -125,7 +123,7 @@ impl Packet {
             length: length.into(),
             class: header[1],
             ttl: header[8],
-            flow: 0,
+            transport: Transport::default(),
             whole: header[6] & DONT_FRAGMENT != 0,
             errors: Errors::None,
             headers: head,
@@ -148,7 +146,7 @@ impl Packet {
             length,
             class: header[0] << 4 | header[1] >> 4,
             ttl: header[7],
-            flow: 0,
+            transport: Transport::default(),
             whole: true,
             errors: Errors::None,
             headers: 40,

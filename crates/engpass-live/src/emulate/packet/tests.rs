@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use proptest::prelude::*;
 
 use super::offload::{self, Kind, Offload};
-use super::{Change, HEAD, Malformed, Packet};
+use super::{Change, HEAD, ICMP, Malformed, Packet, TCP, Transport};
 
 /// A flow of one transport over one version of IP, from which packets are built.
 #[derive(Clone, Debug)]
@@ -387,22 +387,22 @@ fn other_packets_pass_as_they_are() {
 }
 
 #[test]
-fn flows_are_told_apart_by_ports_unless_they_are_fragments() {
-    let flow = |made: &Made, change: &dyn Fn(&mut Vec<u8>)| {
+fn packets_show_protocol_and_ports_unless_they_are_fragments() {
+    let shown = |made: &Made, change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = made.packet(0, &made.payload, true, Change::default());
         change(&mut bytes);
-        Packet::read(Offload::default(), &bytes).expect("it is well made").flow
+        Packet::read(Offload::default(), &bytes).expect("it is well made").transport
     };
     for v4 in [true, false] {
         let made = Made { v4, ..tcp() };
         let at = made.ip_head();
-        let same = flow(&made, &|_| {});
-        assert_eq!(same, flow(&Made { sequence: 5, ..made.clone() }, &|_| {}));
-        assert_ne!(same, flow(&made, &|bytes| bytes[at + 1] ^= 1));
-        assert_ne!(same, flow(&made, &|bytes| bytes[19] ^= 1));
+        let ports = |bytes: &mut Vec<u8>| bytes[at..at + 4].copy_from_slice(&[1, 2, 3, 4]);
+        assert_eq!(shown(&made, &ports), Transport { protocol: TCP, ports: [0x102, 0x304] });
     }
-    let fragment = |port: u8| flow(&tcp(), &|bytes| (bytes[6], bytes[21]) = (0x20, port));
-    assert_eq!(fragment(1), fragment(2));
+    let fragment = |bytes: &mut Vec<u8>| bytes[6] = 0x20;
+    assert_eq!(shown(&tcp(), &fragment), Transport { protocol: TCP, ports: [0, 0] });
+    let echo = |bytes: &mut Vec<u8>| bytes[9] = ICMP;
+    assert_eq!(shown(&tcp(), &echo), Transport { protocol: ICMP, ports: [0, 0] });
 }
 
 #[test]

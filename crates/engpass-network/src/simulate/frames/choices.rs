@@ -4,7 +4,7 @@
 //! other. Elsewhere the run ends with a question ([`ASK`]), asked when a packet has come to the router and its engine has finished it; every
 //! answer leads to a run of its own behind a mark ([`BRANCH`]) that names the question.
 
-use engpass_model::forward::{Forward, Heads, Member, View};
+use engpass_model::forward::{Forward, Heads, Member, Transport, View};
 use engpass_testbed::topology::{Leg, NodeId};
 
 use super::{END, Frames, Packet, Step};
@@ -22,8 +22,7 @@ pub(in crate::simulate) struct Choices {
     pub(super) asks: Vec<Ask>,
     /// By question the places of its answers' runs, one for every member of its group.
     pub(super) answers: Vec<u32>,
-    /// Headers by sender: processes, then endpoints. For packets from outside, by way, headers without the number that tells the flows of a
-    /// way apart: that is added to the source port.
+    /// Headers by sender: processes, then endpoints, then messages of routers. For packets from outside, by way, those of which they do not show their own.
     pub(in crate::simulate) heads: Vec<Heads>,
     /// Decisions so far, for tests that ask whether any were made.
     pub(in crate::simulate) decided: u64,
@@ -71,10 +70,9 @@ impl Choices {
         self.answers[first as usize + member]
     }
 
-    /// What a packet from outside shows of its headers, by its way and the number that tells the flows of that apart.
-    pub(in crate::simulate) fn heads_outside(&self, way: usize, number: u32) -> Heads {
-        let [source, destination] = self.heads[way].ports;
-        Heads { ports: [source.wrapping_add(number as u16), destination], ..self.heads[way] }
+    /// What a packet from outside shows of its headers, by its way and its transport.
+    pub(in crate::simulate) fn heads_outside(&self, way: usize, transport: Transport) -> Heads {
+        Heads { protocol: transport.protocol, ports: transport.ports, ..self.heads[way] }
     }
 
     /// The places of the answers to a question.
@@ -139,14 +137,15 @@ impl Network {
     /// What a packet shows of its headers.
     fn heads_of(&self, packet: &Packet) -> Heads {
         let heads = &self.frames.choices.heads;
-        if self.fabric.fates.is_none() {
-            return heads[packet.sender as usize];
-        }
+        let Some(fates) = &self.fabric.fates else { return heads[packet.sender as usize] };
         let this = &self.fabric.datagrams[packet.datagram];
         match this.to.get() {
             // Messages of routers stand at the end.
             Some(lane) => heads[heads.len() - self.frames.icmp.ways.len() + lane as usize / 2],
-            None => self.frames.choices.heads_outside(this.flow as usize, packet.sender),
+            None => {
+                let transport = fates.head(packet.datagram).transport;
+                self.frames.choices.heads_outside(this.flow as usize, transport)
+            }
         }
     }
 

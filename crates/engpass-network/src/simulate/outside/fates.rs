@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engpass_model::queue::Ecn;
 use engpass_model::wire::icmp::{self, Errors};
 
-use super::{LossPlace, Output, Packet, Said};
+use super::{LossPlace, Output, Packet, Said, Transport};
 use crate::simulate::Network;
 use crate::simulate::datagrams::Datagram;
 use crate::simulate::tally::Place;
@@ -39,6 +39,7 @@ pub(in crate::simulate) struct Head {
     pub(in crate::simulate) ttl: u8,
     /// Its flow, to a discipline.
     pub(in crate::simulate) flow: u32,
+    pub(in crate::simulate) transport: Transport,
     /// It takes the first of equally short ways, whatever routers choose.
     takes_first: bool,
     /// Routers that it has passed, or that fragment of it that has arrived last.
@@ -77,8 +78,8 @@ struct Loss {
 impl Fates {
     /// A packet enters as this datagram.
     pub(super) fn enters(&mut self, datagram: u32, way: u32, packet: &Packet, flow: u32) {
-        let Packet { token, ecn, priority, ttl, whole, errors, .. } = *packet;
-        let head = Head { way, token, ecn, priority, ttl, flow, whole, errors, ..Head::default() };
+        let Packet { token, ecn, priority, ttl, transport, whole, errors, .. } = *packet;
+        let head = Head { way, token, ecn, priority, ttl, flow, transport, whole, errors, ..Head::default() };
         self.put(datagram, head);
     }
 

@@ -162,7 +162,7 @@ impl Network {
             // Held until it is handed over, and until it has come into being.
             let copy = Datagram { flow: sender.flow as u32, holds: 2, lost: false, ..whole.clone() };
             let copy = self.fabric.begin_datagram(copy.written, copy);
-            let flow = self.outsiders.number_of(way, packet.flow);
+            let flow = self.outsiders.number_of(way, packet.transport);
             if let Some(fates) = &mut self.fabric.fates {
                 let packet = Packet { token: tokens[branch.member], ..*packet };
                 fates.enters(copy, way, &packet, flow);

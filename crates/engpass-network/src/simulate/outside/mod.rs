@@ -18,8 +18,9 @@ use engpass_model::source::poisson::Sizes;
 use engpass_model::source::{Live, Poisson, Traffic};
 use engpass_model::unit::{Rate, Size};
 use engpass_testbed::topology::FlowPath;
-use engpass_testbed::{Testbed, Topology};
+use engpass_testbed::{Testbed, Topology, heads};
 
+pub use engpass_model::forward::Transport;
 pub use engpass_model::time::FOREVER;
 pub use engpass_model::wire::icmp::{Error, Errors, Said};
 pub(in crate::simulate) use fates::Fates;
@@ -46,8 +47,8 @@ pub struct Packet {
     pub priority: u8,
     /// Its time to live: it passes one router fewer than this.
     pub ttl: u8,
-    /// Tells the flows of one way apart, for disciplines that serve flows: any number, the same for all packets of a flow.
-    pub flow: u32,
+    /// What its headers show of its transport. It tells the flows of one way apart, for disciplines that serve flows.
+    pub transport: Transport,
     /// Routers may not cut it ("don't fragment", and all of IPv6).
     pub whole: bool,
     /// The error messages that routers send about it.
@@ -65,7 +66,7 @@ impl Default for Packet {
             ecn: Ecn::NotCapable,
             priority: 0,
             ttl: 64,
-            flow: 0,
+            transport: Transport::default(),
             whole: false,
             errors: Errors::None,
             token: 0,
@@ -240,11 +241,12 @@ impl Outside {
         }
         network.frames.watch(&network.fabric.ledger);
         // Disciplines number flows in the order of the tables, and what comes besides behind them.
-        for (flow, traffic) in declared.flows.iter().zip(testbed.traffic.values()) {
+        for (place, (flow, traffic)) in declared.flows.iter().zip(testbed.traffic.values()).enumerate() {
             if traffic.cells().is_none()
                 && let Some(way) = ways.iter().position(|way| (way.from, way.to) == (flow.from, flow.to))
             {
-                network.outsiders.number_of(way as u32, 0);
+                let transport = heads(testbed, declared, place, 0).transport();
+                network.outsiders.number_of(way as u32, transport);
             }
         }
         network.next_sweep = if network.sources.is_empty() { u64::MAX } else { SWEEP };

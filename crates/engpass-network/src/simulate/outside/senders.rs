@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use engpass_ledger::{Trail, Wait};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
-use super::Packet;
+use super::{Packet, Transport};
 use crate::simulate::Network;
 use crate::simulate::datagrams::{Datagram, To};
 use crate::simulate::sending::{Sending, Way};
@@ -34,9 +34,9 @@ pub(in crate::simulate) struct Outsiders {
     gates: Vec<Gate>,
     /// By host: packets that wait.
     backlogs: Vec<usize>,
-    /// Flows by sender and by the number they have outside, and the last one that was asked for.
-    flows: BTreeMap<(u32, u32), u32>,
-    last: Option<((u32, u32), u32)>,
+    /// Flows by sender and transport, and the last one that was asked for.
+    flows: BTreeMap<(u32, Transport), u32>,
+    last: Option<((u32, Transport), u32)>,
 }
 
 /// What waits for a NIC: the first packet is at hand.
@@ -106,12 +106,12 @@ impl Outsiders {
 
     /// The number that disciplines know a flow by.
     #[inline]
-    pub(super) fn number_of(&mut self, sender: u32, flow: u32) -> u32 {
+    pub(super) fn number_of(&mut self, sender: u32, transport: Transport) -> u32 {
         match self.last {
-            Some((last, number)) if last == (sender, flow) => number,
+            Some((last, number)) if last == (sender, transport) => number,
             _ => {
-                let number = self.find_number(sender, flow);
-                self.last = Some(((sender, flow), number));
+                let number = self.find_number(sender, transport);
+                self.last = Some(((sender, transport), number));
                 number
             }
         }
@@ -119,16 +119,19 @@ impl Outsiders {
 
     /// The number that disciplines know the messages of a router about a way by: they are numbered behind the senders.
     pub(in crate::simulate) fn number_of_message(&mut self, number: usize) -> u32 {
-        self.find_number((self.senders.len() + number) as u32, 0)
+        self.find_number((self.senders.len() + number) as u32, Transport::default())
     }
 
-    fn find_number(&mut self, sender: u32, flow: u32) -> u32 {
+    fn find_number(&mut self, sender: u32, transport: Transport) -> u32 {
         let next = self.flows.len() as u32;
         if next < MOST_FLOWS {
-            return *self.flows.entry((sender, flow)).or_insert(next);
+            return *self.flows.entry((sender, transport)).or_insert(next);
         }
-        let spread = flow.wrapping_mul(0x9e37_79b1).wrapping_add(sender);
-        self.flows.get(&(sender, flow)).copied().unwrap_or(spread % MOST_FLOWS)
+        let Transport { protocol, ports: [from, to] } = transport;
+        let words = [u32::from(from) << 16 | u32::from(to), protocol.into(), sender];
+        let spread =
+            words.iter().fold(0, |hash: u32, word| (hash ^ word).wrapping_mul(0x9e37_79b1).rotate_left(15));
+        self.flows.get(&(sender, transport)).copied().unwrap_or(spread % MOST_FLOWS)
     }
 }
 
@@ -163,8 +166,7 @@ impl Network {
     fn way_of_packet(&mut self, sender: usize, packet: &Packet) -> (usize, Way) {
         let Sender { nic, way, mtu, .. } = self.outsiders.senders[sender];
         let Way::Bond { route } = way else { return (nic, way) };
-        let number = self.outsiders.number_of(sender as u32, packet.flow);
-        let heads = self.frames.choices.heads_outside(self.outsiders.senders[sender].flow, number);
+        let heads = self.frames.choices.heads_outside(self.outsiders.senders[sender].flow, packet.transport);
         let route = self.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
         (self.frames.first_port(route), Way::Frames { route })
     }
@@ -243,7 +245,7 @@ impl Network {
             written: true,
         };
         let datagram = self.fabric.begin_datagram(datagram.written, datagram);
-        let flow = self.outsiders.number_of(sender as u32, packet.flow);
+        let flow = self.outsiders.number_of(sender as u32, packet.transport);
         if let Some(fates) = &mut self.fabric.fates {
             fates.enters(datagram, sender as u32, &packet, flow);
         }

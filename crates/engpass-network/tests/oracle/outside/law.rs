@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engpass_model::event::Event;
 use engpass_model::queue::Ecn;
 use engpass_network::simulate::SimOutcome;
-use engpass_network::simulate::outside::{Errors, Output, Outside, Packet};
+use engpass_network::simulate::outside::{Errors, Output, Outside, Packet, Transport};
 use engpass_testbed::{Source, Testbed, load};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -76,7 +76,8 @@ fn packet(step: &Step, token: u64) -> Packet {
     let (_, _, (_, bytes, flow, ecn, (whole, errors, ttl)), _) = *step;
     let ecn = [Ecn::NotCapable, Ecn::Capable, Ecn::Marked][usize::from(ecn)];
     let errors = [Errors::None, Errors::V4, Errors::V6][usize::from(errors)];
-    Packet { bytes, header: 8, flow: flow.into(), ecn, token, whole, errors, ttl, ..Packet::default() }
+    let transport = Transport { protocol: 17, ports: [flow.into(), 9] };
+    Packet { bytes, header: 8, transport, ecn, token, whole, errors, ttl, ..Packet::default() }
 }
 
 /// A network that somebody played with.

@@ -9,7 +9,7 @@ use engpass_model::source::{Poisson, Traffic};
 use engpass_model::unit::{Duration, Rate, Size};
 use engpass_network::simulate::outside::{Output, Outside, Packet};
 use engpass_network::simulate::{Direction, Network, SimOutcome, simulate};
-use engpass_testbed::{Source, Testbed, Topology, load};
+use engpass_testbed::{Source, Testbed, Topology, heads, load};
 use proptest::prelude::*;
 
 use super::choices::choices;
@@ -72,8 +72,8 @@ pub(crate) fn plain(drawn: &Drawn) -> Testbed {
 
 /// What the processes of a testbed hand over, and when.
 pub(crate) fn plan(testbed: &Testbed) -> Vec<Planned> {
-    let mut planned = Vec::new();
-    for (name, traffic) in &testbed.traffic {
+    let (mut planned, topology) = (Vec::new(), topology(testbed));
+    for (flow, (name, traffic)) in testbed.traffic.iter().enumerate() {
         let Traffic::Poisson(config) = traffic else { continue };
         let stop = config.stop.map_or(u64::MAX, |stop| stop.0).min(testbed.run.duration.0);
         let mut due = ps(config.start);
@@ -84,7 +84,8 @@ pub(crate) fn plan(testbed: &Testbed) -> Vec<Planned> {
             }
             let Poisson { priority, ttl, .. } = *config;
             let (bytes, token) = (arrival.bytes as u32 + 28, token as u64);
-            let packet = Packet { bytes, header: 8, priority, ttl, token, ..Packet::default() };
+            let transport = heads(testbed, &topology, flow, 0).transport();
+            let packet = Packet { bytes, header: 8, priority, ttl, transport, token, ..Packet::default() };
             planned.push((due, (config.from.clone(), config.to.clone()), packet));
         }
     }
