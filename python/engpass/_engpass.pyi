@@ -119,6 +119,9 @@ class Campaign:
     def left_out(self, variant: str, sweep: Sequence[tuple[str, str]]) -> list[str]:
         """What `limit` and `simulate` leave out of a point: a sentence for each key."""
 
+    def refused(self, engine: str, variant: str, sweep: Sequence[tuple[str, str]]) -> str | None:
+        """Why `limit` or `simulate` has no answer for a point: a line, and its cure in a second one."""
+
     def run(
         self, engine: str, variant: str, sweep: Sequence[tuple[str, str]], repeat: int, interrupt: Interrupt
     ) -> str:

@@ -73,6 +73,49 @@ def test_check_reads_standard_input(cli: Cli) -> None:
     assert cli("check", "-", stdin=TESTBED.encode()).stdout.startswith("<stdin> is sound")
 
 
+def test_check_names_the_engines_that_have_no_answer(cli: Cli, testbed_file: Path) -> None:
+    testbed_file.write_text(
+        """
+        [host.server]
+        [host.client]
+        [switch.sw]
+        kind = "ethernet"
+        [link.one]
+        ends = ["server", "sw"]
+        medium = "ethernet-100"
+        [link.two]
+        ends = ["server", "sw"]
+        medium = "ethernet-100"
+        [link.last]
+        ends = ["sw", "client"]
+        medium = "ethernet-100"
+        [bond.up]
+        node = "server"
+        links = ["one", "two"]
+        [traffic.film]
+        kind = "multicast"
+        from = "server"
+        to = ["client"]
+        message = "1 kB"
+        rate = "1 Mbit/s"
+        [run]
+        duration = "1 s"
+        [variant.bond]
+        [variant.link]
+        "bond.up.up" = false
+        """
+    )
+    said = cli("check", testbed_file.name)
+    assert "is sound" in said.stdout
+    why = "on its way is bond `up`, which the model does not take for groups"
+    cause = f"traffic `film` goes to a group, and {why}"
+    assert f"note: limit and simulate cannot answer for `bond`: {cause}\nhelp: give the bond" in said.stderr
+    refused = json.loads(cli("check", testbed_file.name, "--json").stdout)["refused"]
+    found = [(one["engine"], one["variant"], one["cause"]) for one in refused]
+    assert found == [("limit", "bond", cause), ("simulate", "bond", cause)]
+    assert refused[0]["help"].startswith("give the bond")
+
+
 def test_check_of_a_broken_file(cli: Cli) -> None:
     shown = cli("check", "-", stdin=b"name = [", code=2)
     assert shown.stdout == ""

@@ -139,6 +139,23 @@ impl PyCampaign {
         Ok(engpass_network::left_out(&point.testbed))
     }
 
+    /// Why an engine of the model has no answer for a point, in a sentence with its cure; `None` where it has one.
+    fn refused(
+        &self,
+        py: Python<'_>,
+        engine: &str,
+        variant: &str,
+        sweep: Vec<(String, String)>,
+    ) -> PyResult<Option<String>> {
+        let point = self.point(py, variant, &sweep)?;
+        let engine = match engine {
+            "limit" => Engine::Limit,
+            "simulate" => Engine::Simulate,
+            other => return Err(no_engine(other)),
+        };
+        Ok(modelled(&point.testbed, &point.topology, engine).err())
+    }
+
     /// Run one point and return its outcome as JSON.
     #[pyo3(signature = (engine, variant, sweep, repeat, interrupt))]
     fn run(
@@ -168,9 +185,7 @@ impl PyCampaign {
                 let results = py.detach(|| run().map(SimOutcome::stored)).map_err(refused)?;
                 Ok(self.outcome(outcome::Engine::Simulate, at, seed, (results, &this.without)))
             }
-            other => Err(PyValueError::new_err(format!(
-                "no engine is called `{other}`: use `limit` or `simulate`"
-            ))),
+            other => Err(no_engine(other)),
         }
     }
 
@@ -240,6 +255,10 @@ impl PyCampaign {
         let timeline = serde_json::to_string(&timeline.map_err(refused)?);
         Ok(timeline.expect("a timeline is plain data"))
     }
+}
+
+fn no_engine(name: &str) -> PyErr {
+    PyValueError::new_err(format!("no engine is called `{name}`: use `limit` or `simulate`"))
 }
 
 fn refused(error: SimError) -> PyErr {

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from typing import TYPE_CHECKING
 
 import typer
 
 from engpass import _engpass
 from engpass.cli import console, options
+
+if TYPE_CHECKING:
+    from engpass.testbed import Testbed
 
 
 def command(
@@ -18,7 +23,7 @@ def command(
 ) -> None:
     """Check a testbed file: everything that is wrong with it, with line and cure.
 
-    Exit code 0 if it is sound, 2 if not.
+    Exit code 0 if it is sound, 2 if not. Engines of the model that have no answer for a variant are named.
     """
     from engpass.testbed import load
 
@@ -35,6 +40,7 @@ def command(
     # Without the types of drawings, whose library takes as long to load as the check itself.
     drawing: dict[str, list[object]] = json.loads(testbed.campaign.topology())
     points = testbed.plan().total if drawing["flows"] else 0
+    refusals = _refusals(testbed) if drawing["flows"] else {}
     if as_json:
         console.line(
             {
@@ -46,14 +52,41 @@ def command(
                 "axes": [{"path": axis.path, "values": len(axis.values)} for axis in testbed.axes],
                 "repeats": testbed.repeats,
                 "points": points,
+                "refused": [
+                    {"engine": engine, "variant": variant, "cause": cause, "help": cure}
+                    for why, where in refusals.items()
+                    for cause, _, cure in [why.partition("\nhelp: ")]
+                    for engine, variant in where
+                ],
             }
         )
         return
+    for why, where in refusals.items():
+        engines = " and ".join(dict.fromkeys(engine for engine, _ in where))
+        variants = dict.fromkeys(variant for _, variant in where)
+        them = " and ".join(f"`{variant}`" for variant in variants)
+        of = "" if len(variants) == len(testbed.variants) else f" for {them}"
+        console.tell(f"note: {engines} cannot answer{of}: {why}")
     nodes, flows = drawing["nodes"], drawing["flows"]
     parts = [_count(len(nodes), "node"), _count(len(flows), "flow"), _count(len(testbed.variants), "variant")]
     parts += [f"{_count(len(axis.values), 'value')} of `{axis.path}`" for axis in testbed.axes]
     parts.append(_count(testbed.repeats, "repeat"))
     console.out(f"{testbed.source} is sound: {', '.join(parts)}; {_count(points, 'point')} to run")
+
+
+def _refusals(testbed: Testbed) -> dict[str, list[tuple[str, str]]]:
+    """Why engines of the model have no answer at the file's values, each with the engines and variants."""
+    from engpass.campaign import MODEL
+
+    found: dict[str, list[tuple[str, str]]] = {}
+    for variant in testbed.variants:
+        # A variant that is wrong at the file's own values is right at those of the sweep.
+        with contextlib.suppress(_engpass.InvalidTestbed):
+            for engine in MODEL:
+                why = testbed.campaign.refused(engine, variant, ())
+                if why is not None:
+                    found.setdefault(why, []).append((engine, variant))
+    return found
 
 
 def _count(number: int, noun: str) -> str:
