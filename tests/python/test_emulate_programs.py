@@ -29,6 +29,7 @@ GALLERY = Path(__file__).parents[2] / "gallery"
 KYOTO = str(GALLERY / "kyoto-1997/testbed.toml")
 SATELLITE = str(GALLERY / "satellite/testbed.toml")
 BACKBONE = str(GALLERY / "backbone/testbed.toml")
+GRE = str(GALLERY / "gre/testbed.toml")
 PATH_MTU = str(GALLERY / "path-mtu/testbed.toml")
 
 
@@ -313,3 +314,20 @@ def test_a_router_without_messages_is_a_black_hole(cli: Cli, program: Program) -
     assert said == "nothing\n"
     assert "100% packet loss" in large.stdout
     assert "From" not in large.stdout
+
+
+@pytest.mark.alone
+def test_declared_datagrams_are_cut_as_in_the_model(cli: Cli) -> None:
+    """The stack of the sender discovers the path MTU, and nobody would tell it."""
+    change = {
+        "traffic.datagrams.rate": "20 Mbit/s",
+        "router.near.icmp": "false",
+        "run.duration": "1 s",
+        "run.warmup": "200 ms",
+    }
+    sets = [word for path, value in change.items() for word in ("--set", f"{path}={value}")]
+    how = ("--variant", "inner", "--repeats", "1", "--limit", "1 s", "--json", "--fresh")
+    (line,) = cli("run", GRE, "--engine", "emulate", *how, *sets).stdout.splitlines()
+    flow = json.loads(line)["flows"]["datagrams"]
+    assert flow["datagrams"]["lost"] == 0
+    assert flow["goodput_bit_per_s"] > 10e6

@@ -85,6 +85,32 @@ warmup = "100 ms"
 """
 
 
+TWO_MTUS = """
+[host.a]
+[host.b]
+[router.r]
+[link.in]
+ends = ["a", "r"]
+medium = "ethernet-100"
+[link.out]
+ends = ["r", "b"]
+medium = "ethernet-100"
+mtu = "1400 B"
+[traffic.there]
+kind = "udp-stream"
+from = "a"
+to = "b"
+message = "1472 B"
+rate = "1 Mbit/s"
+[traffic.back]
+kind = "udp-stream"
+from = "b"
+to = "a"
+message = "1472 B"
+rate = "1 Mbit/s"
+"""
+
+
 def numbers(change: Mapping[str, str] | None = None) -> PointPlan:
     return point_plan(loads(ATM, change).campaign, "base", [])
 
@@ -310,6 +336,19 @@ def test_sockets_are_told_the_congestion_control_of_the_model(monkeypatch: pytes
         " root may add that to `net.ipv4.tcp_allowed_congestion_control`"
     )
     assert others == [told]
+
+
+def test_datagrams_of_a_host_that_discovers_the_path_mtu_may_be_cut() -> None:
+    """The flag is not that of Linux, since those of the model have none; what a file says stays."""
+
+    def flags(change: list[tuple[str, str]]) -> list[bool | None]:
+        point = point_plan(loads(TWO_MTUS, change).campaign, "base", [])
+        return [known(flow.live).dont_fragment for flow in as_the_model(carried(point))[0].flows]
+
+    assert flags([]) == [None, None]
+    assert flags([("host.a.tcp.path_mtu", "discovered")]) == [False, None]
+    whole = ("traffic.there.live.dont_fragment", "true")
+    assert flags([("host.a.tcp.path_mtu", "discovered"), whole]) == [True, None]
 
 
 def test_losses_are_told_by_traffic_where_a_way_has_one() -> None:

@@ -20,7 +20,7 @@ from engpass.measure import Session
 from engpass.measure.agent import MeasureError
 from engpass.measure.answers import seen
 from engpass.measure.counters import thinned
-from engpass.measure.flows import Flow, flows, untold
+from engpass.measure.flows import DATAGRAMS, Flow, flows, untold
 from engpass.measure.kept import Kept
 from engpass.measure.outcome import outcome_flows, outcome_hosts
 from engpass.measure.point import Collected, Measurement
@@ -262,11 +262,14 @@ def carried(numbers: PointPlan) -> PointPlan:
 
 
 def as_the_model(numbers: PointPlan) -> tuple[PointPlan, list[str]]:
-    """The point with the congestion control of the model's hosts for sockets that are told none.
+    """The point with what the model's hosts do, for sockets that are told nothing else.
+
+    They have its congestion control, and routers may cut their datagrams.
 
     What a kernel has by default is its owner's choice, and not what the other engines answer for. Where a
     kernel refuses it, its own is taken: a sentence for each says so.
     """
+    discovered = {(way.from_, way.to) for way in numbers.ways if way.discovers_mtu}
     own = (_congestion("tcp_congestion_control") or ["?"])[0]
     known = _congestion("tcp_available_congestion_control" if kernels.privileged() else _ALLOWED)
     refused: dict[str, None] = {}
@@ -282,7 +285,12 @@ def as_the_model(numbers: PointPlan) -> tuple[PointPlan, list[str]]:
                 ] = None
                 wanted = None
             sides.append(replace(side, congestion=wanted))
-        found.append(replace(flow, tcp=sides) if sides else flow)
+        live = flow.live
+        learns = flow.kind in DATAGRAMS and not discovered.isdisjoint((flow.from_, to) for to in flow.to)
+        if live is not None and live.dont_fragment is None and learns:
+            # Linux sets the flag where a route locks no MTU.
+            live = replace(live, dont_fragment=False)
+        found.append(replace(flow, tcp=sides or flow.tcp, live=live))
     return replace(numbers, flows=found), list(refused)
 
 

@@ -21,7 +21,7 @@ _BEYOND_NS = 10 * _SECOND_NS
 _GIVEN_UP_NS = 100_000_000  # what is later than that when traffic ends leaves no more (docs/agent.md)
 _STANDING_NS = 20_000_000
 """What comes later than this after the window has stood in a queue, and not in a host that stumbled."""
-_DATAGRAMS = frozenset({"udp-stream", "poisson", "udp-on-off", "multicast"})
+DATAGRAMS = frozenset({"udp-stream", "poisson", "udp-on-off", "multicast"})
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Flow:
             # The receiver's window goes on when a sender ends before its time: what the send buffer held
             # comes after the last write.
             return max(self.duration_ns, span) if sender.ended == "stopped" else self.duration_ns
-        if self.kind not in _DATAGRAMS:
+        if self.kind not in DATAGRAMS:
             return self.duration_ns
         # What left late came late. A sender that is too late gives up, or is held back, and that is a queue.
         latest = sender.late.max_ns or 0
@@ -136,10 +136,10 @@ def rule(numbers: PointPlan, planned: Sequence[Flow]) -> Rule | None:
 
 def _flow(flow: FlowPlan, start: int, warmup: int, duration: int, seed: int, interval: int) -> Flow:
     kind = flow.kind
-    udp = kind in _DATAGRAMS or flow.transport == "udp"
+    udp = kind in DATAGRAMS or flow.transport == "udp"
     live = flow.live or LivePlan(send_cores=[], receive_cores=[])
     common = Prepare(
-        kind="udp-stream" if kind in _DATAGRAMS else kind,
+        kind="udp-stream" if kind in DATAGRAMS else kind,
         message_bytes=flow.message_bytes or 0,
         warmup_ns=warmup,
         duration_ns=duration,

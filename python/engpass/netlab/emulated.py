@@ -200,6 +200,8 @@ def build(lab: Lab) -> None:
                 "net/ipv4/conf/default/rp_filter": "0",
                 **kernels.INDEPENDENT,
             },
+            # Older kernels have it for all namespaces together.
+            where_there={"net/ipv4/route/min_pmtu": str(_LEAST_MTU_BYTES)},
         )
 
 

@@ -57,9 +57,11 @@ class Kernel:
         where = f" in `{namespace}`" if namespace is not None else ""
         raise LabError(f"`{tool} {line}` failed{where}: {said}", _cure(said))
 
-    def sets(self, namespace: str, values: dict[str, str]) -> None:
-        """Write files under `/proc/sys` in a namespace."""
+    def sets(self, namespace: str, values: dict[str, str], where_there: dict[str, str] | None = None) -> None:
+        """Write files under `/proc/sys` in a namespace, and those that not every kernel has."""
         script = "".join(f"echo {value} > /proc/sys/{path}\n" for path, value in values.items())
+        for path, value in (where_there or {}).items():
+            script += f"if [ -w /proc/sys/{path} ]; then echo {value} > /proc/sys/{path}; fi\n"
         done = self._run(self.inside(namespace, ["sh", "-e", "-c", script])[len(self.prefix) :], "")
         if done.returncode != 0:
             raise LabError(f"`{namespace}` cannot be set up: {' '.join(done.stderr.split())}")

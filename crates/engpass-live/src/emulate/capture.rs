@@ -70,7 +70,7 @@ impl Packets for Real {
         };
         let kept = self.0.borrow();
         let bytes = kept.packets.get(&token).and_then(|kept| match said {
-            Some(said) => self.1.message(&said, kept.bytes.clone()).map(Cow::Owned),
+            Some(said) => self.1.message(&said, &kept.bytes, token).map(Cow::Owned),
             None => Some(Cow::Borrowed(&kept.bytes[..])),
         });
         match bytes {

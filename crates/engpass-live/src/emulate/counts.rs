@@ -52,6 +52,13 @@ impl HostCounts {
         self.received_bytes += packet.bytes_of(first..first + packets);
     }
 
+    /// A router's message of so many bytes was written.
+    pub(super) fn wrote_message(&mut self, bytes: usize) {
+        self.writes += 1;
+        self.received_packets += 1;
+        self.received_bytes += bytes as u64;
+    }
+
     #[cold]
     pub(super) fn discard(&mut self, why: Discard, packets: u32) {
         self.discarded[why as usize] += u64::from(packets);

@@ -393,8 +393,7 @@ impl<N: Network, W: World> Driver<N, W> {
                     match fate {
                         Fate::Lost { .. } => self.counts.lost[output.way as usize] += 1,
                         Fate::Message { said, hops } => {
-                            self.world.until(self.clock.due(output.at));
-                            self.tell(from, (slot, segment), &said, hops);
+                            self.tell(from, output, &said, hops);
                         }
                         Fate::MessageLost | Fate::Delivered { .. } => {}
                     }
@@ -414,16 +413,23 @@ impl<N: Network, W: World> Driver<N, W> {
     }
 
     /// Write what a router says about a packet to its sender, behind so many routers.
-    fn tell(&mut self, from: usize, (slot, segment): (u32, u32), said: &Said, hops: u8) {
+    fn tell(&mut self, from: usize, output: &Output, said: &Said, hops: u8) {
         let Some(place) = self.places.get(from).copied().flatten() else { return };
+        // What came before it goes before it.
+        self.write(place);
+        let Token { slot, segment } = self.store.token(output.token);
         let (packet, bytes) = self.store.get(slot);
-        let Some(mut message) = self.routers.message(said, packet.alone(bytes, segment)) else { return };
+        let alone = packet.alone(bytes, segment);
+        let Some(mut message) = self.routers.message(said, &alone, output.token) else { return };
         forward(&mut message, Change { ce: false, hops });
+        let now = self.clock.at(self.world.until(self.clock.due(output.at)));
+        self.late.record(now.saturating_sub(output.at) / 1000);
         let front = self.hosts[place].station.as_ref().map(|station| station.head(from, &message));
         let front = front.as_ref().map_or(&[][..], |front| &front[..]);
         let head = [&Offload::default().write()[..], front].concat();
-        if let Err(error) = self.world.write(place, &[IoSlice::new(&head), IoSlice::new(&message)]) {
-            self.counts.failed(place, &error);
+        match self.world.write(place, &[IoSlice::new(&head), IoSlice::new(&message)]) {
+            Ok(()) => self.counts.hosts[place].wrote_message(message.len()),
+            Err(error) => self.counts.failed(place, &error),
         }
     }
 

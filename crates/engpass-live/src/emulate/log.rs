@@ -107,12 +107,14 @@ impl Record {
                     Fate::Delivered { ce: false, hops } => (DELIVERED, hops, 0, 0),
                     Fate::Delivered { ce: true, hops } => (DELIVERED_CE, hops, 0, 0),
                     Fate::Lost { lost_at, place, message } => (LOST, message.into(), place, lost_at),
-                    Fate::Message { said: Said { router, error, passed }, hops } => {
+                    Fate::Message { said: Said { router, error, passed, bytes, more, marked }, hops } => {
                         let mtu = match error {
                             Error::TimeExceeded => 0,
                             Error::TooBig { mtu } => mtu,
                         };
-                        (MESSAGE, hops, u32::from(router) | u32::from(passed) << 16, mtu.into())
+                        let flags = u32::from(more) | u32::from(marked) << 1;
+                        let upper = u32::from(router) | u32::from(passed) << 16 | flags << 24;
+                        (MESSAGE, hops, upper, u64::from(mtu) | u64::from(bytes) << 32)
                     }
                     Fate::MessageLost => (MESSAGE_LOST, 0, 0, 0),
                 };
@@ -164,7 +166,10 @@ impl Record {
                     0 => Error::TimeExceeded,
                     mtu => Error::TooBig { mtu },
                 };
-                let said = Said { router: upper as u16, error, passed: (upper >> 16) as u8 };
+                let (flags, length) = (upper >> 24, (long(32) >> 32) as u16);
+                let (more, marked) = (flags & 1 != 0, flags & 2 != 0);
+                let (router, passed) = (upper as u16, (upper >> 16) as u8);
+                let said = Said { router, error, passed, bytes: length, more, marked };
                 output(Fate::Message { said, hops: bytes[41] })
             }
             MESSAGE_LOST => output(Fate::MessageLost),
@@ -390,7 +395,8 @@ mod tests {
             errors: Errors::V6,
             token,
         };
-        let said = |error| Said { router: u16::MAX, error, passed: 200 };
+        let said =
+            |error| Said { router: u16::MAX, error, passed: 200, bytes: 1500, more: true, marked: false };
         let fates = [
             Fate::Delivered { ce: false, hops: 0 },
             Fate::Delivered { ce: true, hops: 255 },

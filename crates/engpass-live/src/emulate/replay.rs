@@ -258,7 +258,10 @@ impl Replayed {
             let fate = match output.fate {
                 Fate::Delivered { ce: false, .. } => json!("delivered"),
                 Fate::Delivered { ce: true, .. } => json!("delivered, marked CE"),
-                Fate::Lost { place, .. } => json!(format!("lost: {}", network.place(place))),
+                Fate::Lost { place, message, .. } => {
+                    let told = if message { ", and a router tells its sender" } else { "" };
+                    json!(format!("lost: {}{told}", network.place(place)))
+                }
                 Fate::Message { said, .. } => json!(format!("its sender is told: {}", network.reason(said))),
                 Fate::MessageLost => json!("the message about it is lost"),
             };

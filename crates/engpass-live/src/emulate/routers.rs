@@ -2,20 +2,35 @@
 
 use std::net::IpAddr;
 
+use engpass_capture::passing;
+use engpass_model::queue::Ecn;
 use engpass_model::wire::icmp;
+use engpass_network::simulate::Head;
 
 use super::network::Said;
-use super::packet::{Change, forward};
+use super::packet::identified;
 
 /// Addresses of the routers of the testbed, in the order of its file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Routers(pub(super) Vec<Vec<IpAddr>>);
 
 impl Routers {
-    /// The message about a packet, as its router sends it. `None` where that has no address.
-    pub(super) fn message(&self, said: &Said, mut packet: Vec<u8>) -> Option<Vec<u8>> {
+    /// The message about the packet with this token, as its router sends it. `None` where that has no address.
+    pub(super) fn message(&self, said: &Said, packet: &[u8], token: u64) -> Option<Vec<u8>> {
+        let ttl = if packet[0] >> 4 == 4 { packet[8] } else { packet[7] };
         // It is quoted as it came to the router.
-        forward(&mut packet, Change { ce: false, hops: said.passed });
-        icmp::message(self.0.get(usize::from(said.router))?, &packet, said.error)
+        let head = Head {
+            bytes: said.bytes.into(),
+            more: said.more,
+            ttl: ttl.saturating_sub(said.passed),
+            ecn: if said.marked { Ecn::Marked } else { Ecn::NotCapable },
+            ..Head::default()
+        };
+        let mut quoted = Vec::new();
+        passing(packet, &head, &mut quoted);
+        let mut message = icmp::message(self.0.get(usize::from(said.router))?, &quoted, said.error)?;
+        // Slots of the store and their use again differ, so fragments of two messages do.
+        identified(&mut message, (token ^ token >> 16 ^ token >> 40) as u16 | 1 << 15);
+        Some(message)
     }
 }

@@ -45,6 +45,12 @@ pub struct Said {
     pub error: Error,
     /// Routers that the packet had passed before.
     pub passed: u8,
+    /// Length of the packet that was dropped, in bytes.
+    pub bytes: u16,
+    /// A router had cut it: fragments follow the one that was dropped.
+    pub more: bool,
+    /// It had the mark of congestion.
+    pub marked: bool,
 }
 
 impl Error {

@@ -71,7 +71,8 @@ fn a_packet_that_is_too_long_is_told_its_sender_when_paper_says_so() {
         panic!("it is lost, and its sender told")
     };
     assert_eq!(told_at, lost_at);
-    let said = Said { router: 0, error: Error::TooBig { mtu: 1000 }, passed: 0 };
+    let error = Error::TooBig { mtu: 1000 };
+    let said = Said { router: 0, error, passed: 0, bytes: 1500, more: false, marked: false };
     assert_eq!(message, Output::Message { at, way: to, token: 7, said, routers: 0 });
     assert_eq!(network.inside(), 0);
     // A short packet is quoted whole, and ICMPv6 quotes more of a long one.
@@ -97,7 +98,8 @@ fn a_time_to_live_that_is_over_is_told_across_the_way_back() {
     let length = 128;
     let at = there + engine + length * SLOW + 1000 * US + (length + AROUND) * FAST + US;
     let found = told(&mut network);
-    let said = Said { router: 1, error: Error::TimeExceeded, passed: 1 };
+    let error = Error::TimeExceeded;
+    let said = Said { router: 1, error, passed: 1, bytes: 100, more: false, marked: false };
     assert!(matches!(found[0], Output::Lost { at, message: true, .. } if at == there), "{found:?}");
     assert_eq!(found[1], Output::Message { at, way: to, token: 1, said, routers: 1 });
 }
@@ -217,6 +219,15 @@ fn one_message_is_about_a_packet_however_often_it_was_cut() {
     let found = told(&mut network);
     assert_eq!(found.iter().filter(|told| matches!(told, Output::Message { .. })).count(), 1, "{found:?}");
     assert_eq!(found.len(), 2);
+    // A router has cut it: the first fragment is what the next one quotes.
+    network.inject(SECOND, to, Packet { ttl: 2, whole: false, ..whole(1500, 3) });
+    let found = told(&mut network);
+    let said = |told: &Output| match *told {
+        Output::Message { said, .. } => Some((said.bytes, said.more, said.passed)),
+        _ => None,
+    };
+    // 20 bytes of header and 976 behind it: a multiple of eight.
+    assert_eq!(found.iter().filter_map(said).collect::<Vec<_>>(), [(996, true, 1)]);
 }
 
 /// The outer packet of a tunnel ends, and the host inside does not hear of it.
@@ -272,7 +283,9 @@ fn captures_see_messages() {
     network.run_until(2 * SECOND, &mut |_| {});
     let mut seen = Seen::default();
     network.end_capture(&mut seen).expect("it goes to the end");
-    let said = |router, error, passed| Some(Said { router, error, passed });
-    let big = (9, said(0, Error::TooBig { mtu: 1000 }, 0), 576, 64);
-    assert_eq!(seen.0, [big, (10, said(1, Error::TimeExceeded, 1), 128, 63)]);
+    let said = |router, error, passed, bytes| {
+        Some(Said { router, error, passed, bytes, more: false, marked: false })
+    };
+    let big = (9, said(0, Error::TooBig { mtu: 1000 }, 0, 1500), 576, 64);
+    assert_eq!(seen.0, [big, (10, said(1, Error::TimeExceeded, 1, 100), 128, 63)]);
 }

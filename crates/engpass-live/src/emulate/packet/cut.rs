@@ -130,6 +130,13 @@ impl Packet {
     }
 }
 
+/// Set the identification of an IP packet, by which its fragments are put together (RFC 791 section 2.3); IPv6 has none.
+pub(crate) fn identified(header: &mut [u8], identification: u16) {
+    if header[0] >> 4 == 4 {
+        replace(header, 4, identification);
+    }
+}
+
 /// Set CE, and count hops, in the header of an IP packet.
 #[inline]
 pub(crate) fn forward(header: &mut [u8], change: Change) {

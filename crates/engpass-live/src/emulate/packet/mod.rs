@@ -16,7 +16,7 @@ use std::ops::Range;
 use engpass_model::wire::icmp::Errors;
 use engpass_network::simulate::outside::Transport;
 
-pub(crate) use cut::{Change, HEAD, forward};
+pub(crate) use cut::{Change, HEAD, forward, identified};
 use offload::{Kind, Offload};
 
 /// Why a packet goes nowhere.

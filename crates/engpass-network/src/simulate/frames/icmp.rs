@@ -97,9 +97,9 @@ impl Network {
     /// What a router will tell the sender of a packet that it is about to lose at `place`, for which `step` is the next one; `None` where it says nothing.
     #[cold]
     pub(super) fn message_about(&mut self, id: u32, step: Step, place: Place) -> Option<Draft> {
-        let Packet { datagram, ip, place: came_to, ttl, offset, .. } = *self.fabric.datagrams.packet(id);
+        let Packet { datagram, ip, place: came_to, ttl, offset, ecn, .. } = *self.fabric.datagrams.packet(id);
         let this = &self.fabric.datagrams[datagram];
-        let (flow, to, was_lost) = (this.flow, this.to.get(), this.lost);
+        let (flow, to, was_lost, more) = (this.flow, this.to.get(), this.lost, this.fragments > 1);
         let in_tunnel = !self.frames.tunnels.at(came_to).is_empty();
         let is_too_big = matches!(place, Place::TooBig(_));
         if in_tunnel || is_too_big && !self.keeps_whole(datagram) {
@@ -131,7 +131,9 @@ impl Network {
                 // The router has subtracted one already, if there was one.
                 let passed = fates.head(datagram).ttl.saturating_sub(ttl + 1);
                 let router = u16::try_from(step.router).expect("a network has fewer routers");
-                (Message::Outside(Said { router, error, passed }), bytes, Some(fates.packet(datagram)))
+                let marked = ecn == Ecn::Marked;
+                let said = Said { router, error, passed, bytes: ip as u16, more, marked };
+                (Message::Outside(said), bytes, Some(fates.packet(datagram)))
             }
         };
         let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
