@@ -9,7 +9,7 @@ use std::slice;
 
 use engpass_model::queue::Ecn;
 use engpass_model::random::Stream;
-use engpass_network::simulate::outside::{Output, Outside, Packet};
+use engpass_network::simulate::outside::{Errors, Output, Outside, Packet, Transport};
 use engpass_network::simulate::{SimError, SimOutcome, simulate};
 use engpass_network::{Engine, modelled};
 use engpass_outcome::Results;
@@ -131,10 +131,13 @@ fn from_outside(point: &Point, mut random: Stream) -> Answer {
         }
         let longest = [80, 1500, 1500, 9000, 40_000][random.below(5) as usize];
         let count = [1, 1, 1, 1 + random.below(50) as u32][random.below(4) as usize];
-        let (bytes, flow) = (20 + random.below(longest) as u32, random.below(3) as u32);
+        let (bytes, flow) = (20 + random.below(longest) as u32, random.below(3) as u16);
         let ecn = [Ecn::NotCapable, Ecn::Capable, Ecn::Marked][random.below(3) as usize];
         let (priority, ttl) = (random.below(8) as u8, [64, 64, 64, 2][random.below(4) as usize]);
-        let packet = Packet { bytes, header: 8, ecn, priority, ttl, flow, token };
+        let transport = Transport { protocol: 17, ports: [flow, 9] };
+        let errors = [Errors::None, Errors::V4, Errors::V6][random.below(3) as usize];
+        let whole = random.below(4) == 0;
+        let packet = Packet { bytes, header: 8, ecn, priority, ttl, transport, whole, errors, token };
         if let Some(group) = group.filter(|_| random.below(4) == 0) {
             let members = network.members(group);
             let tokens: Vec<u64> = (token..).take(members.len()).collect();
@@ -149,9 +152,13 @@ fn from_outside(point: &Point, mut random: Stream) -> Answer {
     for output in told {
         let line = match output {
             Output::Delivered { at, way, token, ce, .. } => format!("{token}, way {way}: delivered {at}, {ce}"),
-            Output::Lost { at, lost_at, way, token, place } => {
-                format!("{token}, way {way}: lost {lost_at}, told {at}, {:?}", network.place(place))
+            Output::Lost { at, lost_at, way, token, place, message } => {
+                format!("{token}, way {way}: lost {lost_at}, told {at}, {message}, {:?}", network.place(place))
             }
+            Output::Message { at, way, token, said, routers } => {
+                format!("{token}, way {way}: {said:?} {at}, {routers}")
+            }
+            Output::MessageLost { at, way, token } => format!("{token}, way {way}: message lost {at}"),
         };
         text += &(line + "\n");
     }

@@ -105,7 +105,7 @@ impl<'a> Exit<'a> {
         if nic.is_waited_for() || !line.has_memory(now, ip, nic.capacity) {
             return Passed::Odd;
         }
-        let Passed::On(at) = line.pass::<true>(now, ip, id, self.last, &fabric.window) else {
+        let Passed::On(at) = line.offer::<true>(now, ip, id, self.last, &fabric.window) else {
             return Passed::Odd;
         };
         let packet = Packet {

@@ -52,7 +52,7 @@ use marks::{ENTRY, UNWRAP, WRAP};
 pub(super) use outage::Upcoming;
 pub(super) use packet::Packet;
 pub(super) use port::FramePort;
-use port::{Joined, Limited, OnLine, Passed};
+use port::{Admitted, OnLine, Passed};
 pub use rules::Rule;
 pub(super) use told::PortTally;
 use tunnels::Tunnels;
@@ -383,13 +383,13 @@ impl Network {
         let (datagram, ip) = (sending.datagram, sending.ip as u32);
         let (first, elastic) =
             (self.frames.routes[route as usize].first, self.fabric.datagrams[datagram].counted);
-        let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;
+        let Self { frames: Frames { ports, steps, tunnels, lost, .. }, fabric, events, .. } = self;
         let step = steps[first as usize];
         let line = &mut ports[step.port as usize];
         if fabric.is_plain() {
             // As plainly as what an endpoint sends.
             let last = if step.tells_port() { self.end } else { 0 };
-            if let Passed::On(at) = line.pass::<true>(self.now, ip, id, last, &fabric.window) {
+            if let Passed::On(at) = line.offer::<true>(self.now, ip, id, last, &fabric.window) {
                 fabric.datagrams.packet_mut(id).place = first + 1;
                 fabric.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
                 if line.watched {
@@ -403,7 +403,11 @@ impl Network {
                 return;
             }
         }
-        let sent = line.take(self.now, ip, &fabric.window);
+        let Packet { sender: flow, priority, ecn, .. } = *fabric.datagrams.packet(id);
+        let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
+        let Admitted::Leaves(sent, _) = line.admit(self.now, view, lost, &fabric.window) else {
+            unreachable!("the line of a host takes all");
+        };
         fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
         let leaving = Leaving { place: first, slot: step.slot, port: step.port, id, bytes: ip };
         let tells = step.tells_port().then_some(self.end);
@@ -420,7 +424,7 @@ impl Network {
     #[inline(never)]
     fn go_watched(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
         loop {
-            let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;
+            let Self { frames: Frames { ports, steps, tunnels, lost, .. }, fabric, events, .. } = self;
             let step = steps[place as usize];
             let (packet, datagram) = fabric.datagrams.packet_of(id);
             if step.is_routed() {
@@ -431,49 +435,44 @@ impl Network {
                     return;
                 }
             }
-            let (Packet { ip, sender, priority, ecn, .. }, to) = (*packet, datagram.to);
+            let (Packet { ip, sender: flow, priority, ecn, .. }, to) = (*packet, datagram.to);
             let line = &mut ports[step.port as usize];
             fabric.see_before(line, at);
-            let bytes = line.queue_bytes(ip);
-            let onward = match line.join_limited(at, bytes, &fabric.window) {
-                Limited::Leaves(sent) => {
-                    let leaving = Leaving { place, slot: step.slot, port: step.port, id, bytes };
-                    let tells = if step.tells_port() {
-                        Some(self.end)
-                    } else if step.tells == Tells::Host
-                        && arrives
-                        && line.is_clear()
-                        && fabric.trace.is_none()
-                    {
-                        // Nothing happens at the host until then but what this line brings.
-                        let foreseen = to.get().map_or(u64::MAX, |to| self.endpoints[to as usize].foreseen());
-                        Some(foreseen.min(self.until))
-                    } else {
-                        None
-                    };
-                    let told = leaving.on(line, &sent, tells, (fabric, tunnels), events);
-                    if !sent.whole {
-                        self.cut_off(place, id, &{ sent.transmission });
+            let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
+            let sent = match line.admit(at, view, lost, &fabric.window) {
+                Admitted::Leaves(sent, mark) => {
+                    if mark {
+                        fabric.datagrams.packet_mut(id).ecn = Ecn::Marked;
                     }
-                    match told {
-                        Some(at) if step.tells == Tells::Host => {
-                            self.arrive_ahead(id, at);
-                            None
-                        }
-                        told => told.map(|at| (place + 1, at)),
-                    }
+                    sent
                 }
-                Limited::Lost => {
-                    self.refuse(step.port, id, Cause::Full, at);
-                    None
-                }
-                Limited::Undecided => {
-                    let view = queue::Packet { id, bytes, flow: sender, priority, ecn };
-                    self.join_discipline(place, step.port, view, at)
+                other => {
+                    self.stays(step.port, id, other, at);
+                    return;
                 }
             };
-            let Some(onward) = onward else { return };
-            (place, at) = onward;
+            let leaving = Leaving { place, slot: step.slot, port: step.port, id, bytes: view.bytes };
+            let tells = if step.tells_port() {
+                Some(self.end)
+            } else if step.tells == Tells::Host && arrives && line.is_clear() && fabric.trace.is_none() {
+                // Nothing happens at the host until then but what this line brings.
+                let foreseen = to.get().map_or(u64::MAX, |to| self.endpoints[to as usize].foreseen());
+                Some(foreseen.min(self.until))
+            } else {
+                None
+            };
+            let told = leaving.on(line, &sent, tells, (fabric, tunnels), events);
+            if !sent.whole {
+                self.cut_off(place, id, &{ sent.transmission });
+            }
+            match told {
+                Some(at) if step.tells == Tells::Host => {
+                    self.arrive_ahead(id, at);
+                    return;
+                }
+                Some(next) => (place, at) = (place + 1, next),
+                None => return,
+            }
         }
     }
 
@@ -558,35 +557,20 @@ impl Network {
         }
     }
 
-    /// A packet comes to a discipline.
+    /// A packet has come to a port and does not leave it now.
     #[inline(never)]
-    fn join_discipline(&mut self, place: u32, port: u32, view: queue::Packet, at: u64) -> Option<(u32, u64)> {
-        let line = &mut self.frames.ports[port as usize];
-        let mut mark = false;
-        match line.join(at, view, &mut self.frames.lost, &mut mark, &self.fabric.window) {
-            Joined::Leaves(sent) => {
-                if mark {
-                    self.fabric.datagrams.packet_mut(view.id).ecn = Ecn::Marked;
-                }
-                let slot = self.frames.steps[place as usize].slot;
-                let leaving = Leaving { place, slot, port, id: view.id, bytes: view.bytes };
-                self.depart(leaving, &sent)
-            }
-            Joined::Waits(due) => {
+    fn stays(&mut self, port: u32, id: u32, admitted: Admitted, at: u64) {
+        match admitted {
+            Admitted::Leaves(..) => unreachable!("it goes on"),
+            Admitted::Waits(due) => {
                 if let Some(due) = due {
-                    self.events.push(due, line.port as usize, Event::Serve(port));
+                    let number = self.frames.ports[port as usize].port as usize;
+                    self.events.push(due, number, Event::Serve(port));
                 }
                 self.lose_all(port);
-                None
             }
-            Joined::Lost(cause) => {
-                self.refuse(port, view.id, cause, at);
-                None
-            }
-            Joined::Down => {
-                self.lose_to_outage(port, view.id, at);
-                None
-            }
+            Admitted::Lost(cause) => self.refuse(port, id, cause, at),
+            Admitted::Down => self.lose_to_outage(port, id, at),
         }
     }
 

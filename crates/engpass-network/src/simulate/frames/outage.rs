@@ -14,7 +14,7 @@ use engpass_testbed::{Change, EventChanges};
 
 use super::Frames;
 use super::choices::Choices;
-use super::port::Joined;
+use super::port::Admitted;
 use super::sent::SentOff;
 use crate::simulate::Network;
 use crate::simulate::event::Event;
@@ -103,9 +103,9 @@ impl Served {
         sent: &SentOff,
         waits: Backlog,
         packet: &mut Packet,
-    ) -> Result<(), Joined> {
+    ) -> Result<(), Admitted> {
         if self.is_down {
-            return Err(Joined::Down);
+            return Err(Admitted::Down);
         }
         let Some(admission) = &mut self.admission else { return Ok(()) };
         let sending = sent.queue();
@@ -114,7 +114,7 @@ impl Served {
         let since = sent.idle_since().filter(|_| waits.packets == 0);
         let idle_since = since.map(|since| Time(since.max(self.emptied)));
         match admission.admit(Time(now), PortView { backlog, idle_since }, packet) {
-            Verdict::Drop(cause) => Err(Joined::Lost(cause)),
+            Verdict::Drop(cause) => Err(Admitted::Lost(cause)),
             Verdict::Accept { mark } => {
                 packet.ecn = if mark { Ecn::Marked } else { packet.ecn };
                 Ok(())

@@ -64,7 +64,7 @@ impl Network {
             // A router stops what has been through too many, and cuts what is too large.
             let stops = step.is_routed() && (packet.ttl <= 1 || packet.ip > step.mtu);
             let passed =
-                if stops { Passed::Odd } else { line.pass::<false>(at, packet.ip, id, last, window) };
+                if stops { Passed::Odd } else { line.offer::<false>(at, packet.ip, id, last, window) };
             let then = match passed {
                 Passed::On(then) => then,
                 Passed::Lost => {

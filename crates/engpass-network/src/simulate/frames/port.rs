@@ -108,17 +108,7 @@ impl OnLine {
     }
 }
 
-/// What became of a packet that came to a port, where the discipline need not be asked.
-pub(super) enum Limited {
-    /// It is on the line, or will be.
-    Leaves(OnLine),
-    /// There is no room.
-    Lost,
-    /// The discipline is to be asked.
-    Undecided,
-}
-
-/// What became of a packet that came to a port.
+/// What became of a packet that was offered to a port.
 pub(super) enum Passed {
     /// It is on the line, or will be, and comes to the next step then.
     On(u64),
@@ -128,10 +118,10 @@ pub(super) enum Passed {
     Odd,
 }
 
-/// What became of a packet that was handed to a port.
-pub(super) enum Joined {
-    /// It is on the line, or will be.
-    Leaves(OnLine),
+/// What became of a packet that came to a port.
+pub(super) enum Admitted {
+    /// It is on the line, or will be, and perhaps gets the mark of congestion.
+    Leaves(OnLine, bool),
     /// It waits; the discipline is to be asked at this instant, if that is not so already.
     Waits(Option<u64>),
     /// It is lost.
@@ -289,12 +279,6 @@ impl FramePort {
         ip.max(self.least.into()) + self.around - self.clock.physical
     }
 
-    /// A packet comes to the transmitter of a host, which takes everything.
-    #[inline(always)]
-    pub(super) fn take(&mut self, now: u64, ip: u32, window: &Window) -> OnLine {
-        self.send(now, self.queue_bytes(ip), window)
-    }
-
     /// Bytes of packets in the memory of a host's NIC, and when the first one leaves.
     #[inline(always)]
     pub(in crate::simulate) fn memory(&mut self, now: u64) -> (u64, Option<u64>) {
@@ -334,22 +318,38 @@ impl FramePort {
         }
     }
 
-    /// A packet of so many bytes comes to the transmitter: what becomes of it, if the discipline asks for nothing but room.
+    /// A packet comes to the transmitter, whatever is to be seen to. At a host it is taken.
     #[inline(always)]
-    pub(super) fn join_limited(&mut self, now: u64, bytes: u32, window: &Window) -> Limited {
-        let Waiting::Room(limit) = self.waiting else { return Limited::Undecided };
-        self.release(now);
-        if !self.sent.queue().has_room(limit, bytes) {
-            return Limited::Lost;
-        }
-        Limited::Leaves(self.send(now, bytes, window))
+    pub(super) fn admit(
+        &mut self,
+        now: u64,
+        packet: queue::Packet,
+        lost: &mut Vec<(queue::Packet, Cause)>,
+        window: &Window,
+    ) -> Admitted {
+        let mark = match &self.waiting {
+            Waiting::All => false,
+            Waiting::Room(limit) => {
+                let limit = *limit;
+                self.release(now);
+                if !self.sent.queue().has_room(limit, packet.bytes) {
+                    return Admitted::Lost(Cause::Full);
+                }
+                false
+            }
+            Waiting::Arrival(_) | Waiting::Service(_) => match self.ask(now, packet, lost) {
+                Ok(mark) => mark,
+                Err(other) => return other,
+            },
+        };
+        Admitted::Leaves(self.send(now, packet.bytes, window), mark)
     }
 
     /// A packet of `ip` bytes comes to the transmitter, and goes on as nearly all do: what becomes of it asks for nothing but room, and its
     /// transmission lies in the window. The next step is told of what comes not later than at `last`; what comes later is [awaited](Self::awaits).
     /// The memory of a host's `NIC` has room.
     #[inline(always)]
-    pub(super) fn pass<const NIC: bool>(
+    pub(super) fn offer<const NIC: bool>(
         &mut self,
         now: u64,
         ip: u32,
@@ -644,6 +644,10 @@ mod tests {
         FramePort::new(&link, (0, 0), 0, false, draws)
     }
 
+    fn view(id: u32, bytes: u32) -> queue::Packet {
+        queue::Packet { id, bytes, flow: 0, priority: 0, ecn: Ecn::NotCapable }
+    }
+
     #[test]
     fn what_is_alone_counts_as_what_has_a_place() {
         let mut random = Stream::new(5, "sent");
@@ -659,15 +663,16 @@ mod tests {
             if random.below(3) == 0 {
                 assert_eq!(places.memory(now), alone.memory(now));
             }
-            let passed = alone.pass::<false>(now, ip, packet, if told { u64::MAX } else { 0 }, &window);
+            let passed = alone.offer::<false>(now, ip, packet, if told { u64::MAX } else { 0 }, &window);
             found_free += u32::from(alone.alone > 0);
-            match (places.join_limited(now, places.queue_bytes(ip), &window), passed) {
-                (Limited::Leaves(sent), Passed::On(at)) => {
+            let view = view(packet, places.queue_bytes(ip));
+            match (places.admit(now, view, &mut Vec::new(), &window), passed) {
+                (Admitted::Leaves(sent, false), Passed::On(at)) => {
                     assert_eq!(sent.left + places.delay, at);
                     places.sent.push(sent.left, ip, if told { TOLD } else { packet });
                     awaited += u32::from(!told);
                 }
-                (Limited::Lost, Passed::Lost) => lost += 1,
+                (Admitted::Lost(Cause::Full), Passed::Lost) => lost += 1,
                 _ => panic!("what finds room in one finds room in the other"),
             }
             for at in [now, now + 500_000, places.clock.left() - 1] {
@@ -695,8 +700,8 @@ mod tests {
             let packets = 400_000;
             for id in 0..packets {
                 now += random.exponential(service * 100 / percent);
-                let view = queue::Packet { id, bytes: 1000, flow: 0, priority: 0, ecn: Ecn::NotCapable };
-                let Limited::Leaves(sent) = port.join_limited(now, view.bytes, &window) else {
+                let view = view(id, 1000);
+                let Admitted::Leaves(sent, false) = port.admit(now, view, &mut Vec::new(), &window) else {
                     panic!("there is room")
                 };
                 port.tell(sent.left, view.bytes);

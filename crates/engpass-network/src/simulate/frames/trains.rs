@@ -5,7 +5,9 @@
 //! and arrives. So they share a datagram and a packet, and on their first line an entry in the books; what is told and booked of each
 //! is what would be of packets that come one by one.
 
-use super::port::Limited;
+use engpass_model::queue;
+
+use super::port::Admitted;
 use super::{Packet, Route};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
@@ -74,28 +76,28 @@ impl Network {
             priority: head.priority,
             ecn: head.ecn,
         });
+        let view = queue::Packet { id, bytes: 0, flow: head.flow, priority: head.priority, ecn: head.ecn };
         let (mut until, mut begins) = (self.now, None);
         for _ in 0..count {
             let mut at = self.now;
             for (hop, step) in steps.iter().enumerate() {
                 let line = &mut frames.ports[step.port as usize];
-                let (sent, bytes) = if hop == 0 {
-                    let sent = line.take(at, ip, &fabric.window);
+                if hop > 0 {
+                    fabric.see_before(line, at);
+                }
+                let view = queue::Packet { bytes: line.queue_bytes(ip), ..view };
+                let Admitted::Leaves(sent, _) = line.admit(at, view, &mut frames.lost, &fabric.window) else {
+                    unreachable!("there is room for a whole train");
+                };
+                // A NIC holds packets, a queue frames.
+                let bytes = if hop == 0 { ip } else { view.bytes };
+                if hop == 0 {
                     until = sent.transmission.end;
                     begins.get_or_insert(sent.transmission);
-                    (sent, ip)
-                } else {
-                    fabric.see_before(line, at);
-                    let bytes = line.queue_bytes(ip);
-                    let Limited::Leaves(sent) = line.join_limited(at, bytes, &fabric.window) else {
-                        unreachable!("there is room for a whole train");
-                    };
-                    if line.watched {
-                        let datagram = (datagram, fabric.datagrams[datagram].whose());
-                        fabric.ledger.transmits(step.slot, datagram, id, &{ sent.transmission }, line);
-                    }
-                    (sent, bytes)
-                };
+                } else if line.watched {
+                    let datagram = (datagram, fabric.datagrams[datagram].whose());
+                    fabric.ledger.transmits(step.slot, datagram, id, &{ sent.transmission }, line);
+                }
                 if hop + 1 < steps.len() {
                     line.tell(sent.left, bytes);
                     at = sent.left + line.delay;

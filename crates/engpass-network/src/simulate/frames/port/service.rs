@@ -4,7 +4,7 @@ use engpass_cells::Window;
 use engpass_model::queue::{self, Cause, PortView, Scheduler, Verdict};
 use engpass_model::time::Time;
 
-use super::{FramePort, Joined, OnLine, Waiting};
+use super::{Admitted, FramePort, OnLine, Waiting};
 use crate::simulate::frames::outage::{Served, drain};
 
 /// A discipline that decides when the line is free.
@@ -30,36 +30,31 @@ impl Service {
 }
 
 impl FramePort {
-    /// A packet comes to the transmitter. `mark` says whether it gets the mark of congestion.
-    pub(in crate::simulate::frames) fn join(
+    /// The discipline is asked about a packet that comes: whether it leaves with the mark of congestion, or what else becomes of it.
+    #[inline(never)]
+    pub(super) fn ask(
         &mut self,
         now: u64,
-        packet: queue::Packet,
+        mut packet: queue::Packet,
         lost: &mut Vec<(queue::Packet, Cause)>,
-        mark: &mut bool,
-        window: &Window,
-    ) -> Joined {
+    ) -> Result<bool, Admitted> {
         let end = self.clock.end;
         match &mut self.waiting {
-            Waiting::All | Waiting::Room(_) => {}
+            Waiting::All | Waiting::Room(_) => Ok(false),
             Waiting::Arrival(admission) => {
                 // Nothing is alone where more than room is asked for.
                 self.sent.release(now);
                 let view =
                     PortView { backlog: self.sent.queue(), idle_since: self.sent.idle_since().map(Time) };
                 match admission.admit(Time(now), view, &packet) {
-                    Verdict::Drop(cause) => return Joined::Lost(cause),
-                    Verdict::Accept { mark: marked } => *mark = marked,
+                    Verdict::Drop(cause) => Err(Admitted::Lost(cause)),
+                    Verdict::Accept { mark } => Ok(mark),
                 }
             }
             Waiting::Service(service) => {
-                let mut packet = packet;
                 if let Some(served) = &mut service.served {
                     self.sent.release(now);
-                    match served.admits(now, &self.sent, service.scheduler.backlog(), &mut packet) {
-                        Ok(()) => {}
-                        Err(refused) => return refused,
-                    }
+                    served.admits(now, &self.sent, service.scheduler.backlog(), &mut packet)?;
                 }
                 let Service { scheduler, asked, .. } = &mut **service;
                 if *asked == u64::MAX && end < now && scheduler.backlog().packets == 0 {
@@ -72,10 +67,9 @@ impl FramePort {
                 if sooner {
                     *asked = due;
                 }
-                return Joined::Waits(sooner.then_some(due));
+                Err(Admitted::Waits(sooner.then_some(due)))
             }
         }
-        Joined::Leaves(self.send(now, packet.bytes, window))
     }
 
     /// The line may be free: the packet that is sent now, and when to ask again.
