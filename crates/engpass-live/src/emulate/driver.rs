@@ -412,10 +412,10 @@ impl<N: Network, W: World> Driver<N, W> {
         self.outputs.clear();
     }
 
-    /// Write what a router says about a packet to its sender, behind so many routers.
+    /// Write a router's message to the sender of the packet that was dropped. `hops` is the number of routers that the message has passed.
     fn tell(&mut self, from: usize, output: &Output, said: &Said, hops: u8) {
         let Some(place) = self.places.get(from).copied().flatten() else { return };
-        // What came before it goes before it.
+        // Packets that arrived before the message are written before it.
         self.write(place);
         let Token { slot, segment } = self.store.token(output.token);
         let (packet, bytes) = self.store.get(slot);

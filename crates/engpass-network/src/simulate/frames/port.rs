@@ -108,7 +108,7 @@ impl OnLine {
     }
 }
 
-/// What became of a packet that was offered to a port.
+/// The answer of a port to an offer.
 pub(super) enum Passed {
     /// It is on the line, or will be, and comes to the next step then.
     On(u64),
@@ -118,9 +118,9 @@ pub(super) enum Passed {
     Odd,
 }
 
-/// What became of a packet that came to a port.
+/// The answer of a port to a packet that comes.
 pub(super) enum Admitted {
-    /// It is on the line, or will be, and perhaps gets the mark of congestion.
+    /// The packet is on the line, or will be, and gets the mark of congestion or not.
     Leaves(OnLine, bool),
     /// It waits; the discipline is to be asked at this instant, if that is not so already.
     Waits(Option<u64>),
@@ -318,7 +318,7 @@ impl FramePort {
         }
     }
 
-    /// A packet comes to the transmitter, whatever is to be seen to. At a host it is taken.
+    /// A packet comes to the transmitter. Books and captures may ask for more than [`Self::offer`] tells. A host's transmitter takes every packet.
     #[inline(always)]
     pub(super) fn admit(
         &mut self,

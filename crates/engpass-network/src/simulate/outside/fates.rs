@@ -1,4 +1,4 @@
-//! What becomes of packets from outside: each is delivered or lost, and told once.
+//! The fates of packets from outside: each packet is delivered or lost, and its fate is told once.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use crate::simulate::Network;
 use crate::simulate::datagrams::Datagram;
 use crate::simulate::tally::Place;
 
-/// What is told, and what the network must know of packets beyond their length.
+/// Fates that are to be told, and the headers of packets.
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct Fates {
-    /// By datagram.
+    /// Headers by datagram.
     heads: Vec<Head>,
-    /// Why packets are lost that are on their way to where that happens.
+    /// Places of losses that are known before their time, by packet.
     later: BTreeMap<u32, Place>,
-    /// Losses of cells, by instant and number of the datagram, until no earlier one can be found.
+    /// Losses of cells, by instant and number of the datagram. They wait until all ports have looked at the cells before them.
     lost: BTreeMap<(u64, u64), Loss>,
-    /// What was not handed out yet, in order of time.
+    /// Fates that nobody has fetched yet, in order of time.
     told: Vec<Output>,
-    /// Packets that have entered and of which nothing was told.
+    /// Number of packets and messages in the network.
     inside: u64,
-    /// Losses that were known before their time.
+    /// Number of losses that were known before their time.
     known: usize,
-    /// Some circuits carry packets: what their cells lose may be found later than it happens.
+    /// Some circuits carry packets. A loss of their cells may be found later than it happens.
     pub(super) has_cells: bool,
 }
 
-/// A packet as far as the network asks.
+/// The header of a packet, and its state in the network.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::simulate) struct Head {
     way: u32,
@@ -37,28 +37,28 @@ pub(in crate::simulate) struct Head {
     pub(in crate::simulate) ecn: Ecn,
     pub(in crate::simulate) priority: u8,
     pub(in crate::simulate) ttl: u8,
-    /// Its flow, to a discipline.
+    /// The number by which disciplines know its flow.
     pub(in crate::simulate) flow: u32,
     pub(in crate::simulate) transport: Transport,
-    /// It takes the first of equally short ways, whatever routers choose.
+    /// Routers send it on the first of equally short ways, whatever their policy is.
     takes_first: bool,
-    /// Routers that it has passed, or that fragment of it that has arrived last.
+    /// Number of routers that the packet, or its last fragment to arrive, has passed.
     routers: u8,
-    /// It, or a fragment of it, has arrived with the mark of congestion.
+    /// The packet, or a fragment of it, has arrived with the mark of congestion.
     marked: bool,
-    /// Its loss was counted when a window ended.
+    /// The loss was counted when a window ended.
     counted: bool,
-    /// Its loss was told when a packet of it was lost: cells of others may turn out to have been lost before.
+    /// The loss was told. A cell may turn out to have been lost before.
     told: bool,
-    /// Routers may not cut it.
+    /// Routers may not cut the packet.
     pub(in crate::simulate) whole: bool,
-    /// The error messages that routers send about it.
+    /// The error messages that routers send about the packet.
     errors: Errors,
-    /// It is such a message itself, about the packet with its token; or there is one about it.
+    /// Whether the datagram is such a message, or there is one about it.
     message: Message,
 }
 
-/// What a datagram has to do with messages of routers.
+/// The relation of a datagram to messages of routers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Message {
     #[default]
@@ -76,7 +76,7 @@ struct Loss {
 }
 
 impl Fates {
-    /// A packet enters as this datagram.
+    /// A packet enters the network as this datagram.
     pub(super) fn enters(&mut self, datagram: u32, way: u32, packet: &Packet, flow: u32) {
         let Packet { token, ecn, priority, ttl, transport, whole, errors, .. } = *packet;
         let head = Head { way, token, ecn, priority, ttl, flow, transport, whole, errors, ..Head::default() };
@@ -91,18 +91,17 @@ impl Fates {
         self.heads[index] = head;
     }
 
-    /// Length of the message that a router sends about a packet of the datagram, of so many bytes: the first one of the datagram, of which nothing was lost
-    /// before. `None`: it sends none.
+    /// Length of the message that a router sends about the first packet of a datagram, which has `ip` bytes; `None` if it sends none. All lengths are in bytes.
     pub(in crate::simulate) fn message_bytes(&self, datagram: u32, ip: u32) -> Option<u64> {
         self.heads[datagram as usize].errors.bytes(ip.into())
     }
 
-    /// A router will send a message about the datagram, which is about to be lost.
+    /// A router is about to drop a packet of the datagram, and will send a message about it.
     pub(in crate::simulate) fn awaits_message(&mut self, datagram: u32) {
         self.heads[datagram as usize].message = Message::About;
     }
 
-    /// A router's message about the datagram `lost` enters as another one; disciplines know it as this flow.
+    /// A router's message enters the network as this datagram. `lost` is the way and the token of the dropped packet, `flow` the number of the message's flow.
     pub(in crate::simulate) fn message_enters(&mut self, datagram: u32, lost: (u32, u64), flow: u32) {
         let (way, token) = lost;
         let (priority, ttl, message) = (icmp::PRIORITY, icmp::TTL, Message::Itself);
@@ -123,22 +122,22 @@ impl Fates {
         (way, token)
     }
 
-    /// The datagram takes the first of equally short ways, whatever routers choose.
+    /// Routers send the datagram on the first of equally short ways, whatever their policy is.
     pub(super) fn take_first(&mut self, datagram: u32) {
         self.heads[datagram as usize].takes_first = true;
     }
 
-    /// Whether that is so.
+    /// Whether routers send the datagram on the first of equally short ways.
     pub(in crate::simulate) fn takes_first(&self, datagram: u32) -> bool {
         self.heads[datagram as usize].takes_first
     }
 
-    /// So many packets are inside from now on.
+    /// Packets have entered the network.
     pub(super) fn count_in(&mut self, packets: u32) {
         self.inside += u64::from(packets);
     }
 
-    /// The datagram stands for the packet behind the one it stood for.
+    /// The datagram of a train now stands for the next packet of it.
     #[inline]
     pub(in crate::simulate) fn next_token(&mut self, datagram: u32) {
         self.heads[datagram as usize].token += 1;
@@ -153,7 +152,7 @@ impl Fates {
         &self.heads[datagram as usize]
     }
 
-    /// A packet of the datagram has arrived with this time to live, and perhaps with the mark of congestion.
+    /// A packet of the datagram has arrived, with this time to live.
     #[inline]
     pub(in crate::simulate) fn arrives(&mut self, datagram: u32, ttl: u8, marked: bool) {
         let head = &mut self.heads[datagram as usize];
@@ -161,19 +160,19 @@ impl Fates {
         head.marked |= marked;
     }
 
-    /// The loss of the datagram is counted: whether it was before.
+    /// The loss of the datagram is counted. Returns whether it was counted before.
     pub(in crate::simulate) fn was_counted(&mut self, datagram: u32) -> bool {
         std::mem::replace(&mut self.heads[datagram as usize].counted, true)
     }
 
-    /// The packet will be lost there, and an event says when. Returns how many were known to be lost before it.
+    /// The packet will be lost at this place, at the instant of an event. Returns the number of such losses before it.
     pub(in crate::simulate) fn lost_later(&mut self, packet: u32, place: Place) -> usize {
         self.later.insert(packet, place);
         self.known += 1;
         self.known - 1
     }
 
-    /// Where a packet is lost whose time has come.
+    /// The place of a loss that was known before its time, which has come.
     pub(in crate::simulate) fn place_of(&mut self, packet: u32) -> Place {
         self.later.remove(&packet).expect("a loss that was put off has a place")
     }
@@ -184,7 +183,7 @@ impl Fates {
         self.inside -= 1;
     }
 
-    /// A datagram has lost something earlier than all that it had lost `before`.
+    /// A datagram has lost a packet or cell, earlier than all known losses of it; `before` is the earliest of those.
     pub(in crate::simulate) fn loses(
         &mut self,
         datagram: u32,
@@ -195,19 +194,19 @@ impl Fates {
         let Head { way, token, told, message, .. } = *self.head(datagram);
         match place {
             _ if told => {}
-            // What comes of the message is told behind it.
+            // The fate of the message comes behind that of the packet.
             _ if message == Message::About => {
                 self.heads[datagram as usize].told = true;
                 self.tell_loss(at, at, Loss { way, token, place, message });
             }
-            // Cells are looked at when somebody asks, in no order: those of another fragment may have been lost before.
+            // Ports look at cells in no common order: an earlier loss may be found later.
             _ if is_of_cells(place) || (self.has_cells && this.fragments > 1) => {
                 if let Some((later, _)) = before {
                     self.lost.remove(&(later, this.index));
                 }
                 self.lost.insert((at, this.index), Loss { way, token, place, message });
             }
-            // Packets are lost one after the other.
+            // Losses of packets are found in order of time.
             _ if before.is_some() => {}
             _ => {
                 self.heads[datagram as usize].told = true;
@@ -216,7 +215,7 @@ impl Fates {
         }
     }
 
-    /// All ports have looked at all cells before `at`: what was lost is certain.
+    /// All ports have looked at all cells before `at`: losses before it are certain.
     pub(super) fn settle_before(&mut self, at: u64) {
         while let Some(first) = self.lost.first_entry().filter(|first| first.key().0 < at) {
             let ((lost_at, _), loss) = first.remove_entry();
@@ -235,7 +234,7 @@ impl Fates {
         self.inside -= 1;
     }
 
-    /// Hand out what was told.
+    /// Hand out all fates.
     pub(super) fn hand_out(&mut self, each: &mut impl FnMut(Output)) {
         self.told.drain(..).for_each(each);
     }
@@ -247,7 +246,7 @@ fn is_of_cells(place: Place) -> bool {
 }
 
 impl Network {
-    /// A packet from outside is complete at its host.
+    /// A packet from outside has arrived whole at its host.
     pub(in crate::simulate) fn delivered(&mut self, datagram: u32) {
         if self.fabric.datagrams[datagram].counted {
             self.received(datagram);
