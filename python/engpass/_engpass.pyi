@@ -110,10 +110,10 @@ class Campaign:
         At one point of the sweep, or where none is given the most at some of them.
         """
 
-    def warnings(self) -> str:
-        """What is in order but probably not meant, as JSON."""
+    def warnings(self, variants: Sequence[str] | None = None) -> str:
+        """What is in order but probably not meant, as JSON; of these variants alone, if any are given."""
 
-    def rendered_warnings(self, color: bool) -> str:
+    def rendered_warnings(self, color: bool, variants: Sequence[str] | None = None) -> str:
         """The same as text with the lines of the file, empty if there is nothing; perhaps with colours."""
 
     def left_out(self, variant: str, sweep: Sequence[tuple[str, str]]) -> list[str]:

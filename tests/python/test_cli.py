@@ -116,6 +116,20 @@ def test_check_names_the_engines_that_have_no_answer(cli: Cli, testbed_file: Pat
     assert refused[0]["help"].startswith("give the bond")
 
 
+def test_warnings_are_about_the_variants_that_are_chosen(cli: Cli, testbed_file: Path) -> None:
+    text = testbed_file.read_text()
+    base, variants = text.split("[variant.", 1)
+    testbed_file.write_text(
+        base + "[variant." + variants + '\n[variant.dull]\n"host.a.send_path" = "zero-copy"\n'
+    )
+    warned = "`send_path` changes nothing"
+    first, *_ = json.loads(cli("check", testbed_file.name, "--json").stdout)["variants"]
+    assert warned in cli("check", testbed_file.name).stderr
+    assert warned in cli("limit", testbed_file.name, "--variant", "dull").stderr
+    assert warned in cli("limit", testbed_file.name).stderr
+    assert warned not in cli("limit", testbed_file.name, "--variant", first).stderr
+
+
 def test_check_of_a_broken_file(cli: Cli) -> None:
     shown = cli("check", "-", stdin=b"name = [", code=2)
     assert shown.stdout == ""

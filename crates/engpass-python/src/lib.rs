@@ -123,14 +123,25 @@ impl PyCampaign {
         py.detach(|| memory::estimated(&self.0, &variants, sweep)).to_string()
     }
 
-    /// What is in order but probably not meant, as JSON.
-    fn warnings(&self) -> String {
-        self.0.campaign.warnings().to_json().to_string()
+    /// What is in order but probably not meant, as JSON; of these variants alone, if any are given.
+    #[pyo3(signature = (variants=None))]
+    fn warnings(&self, variants: Option<Vec<String>>) -> String {
+        let campaign = &self.0.campaign;
+        match variants {
+            Some(variants) => campaign.warnings_of(&variants).to_json().to_string(),
+            None => campaign.warnings().to_json().to_string(),
+        }
     }
 
     /// The same as text with the lines of the file, empty if there is nothing; with colours for a terminal.
-    fn rendered_warnings(&self, color: bool) -> String {
-        self.0.campaign.warnings().render(color)
+    /// Of these variants alone, if any are given.
+    #[pyo3(signature = (color, variants=None))]
+    fn rendered_warnings(&self, color: bool, variants: Option<Vec<String>>) -> String {
+        let campaign = &self.0.campaign;
+        match variants {
+            Some(variants) => campaign.warnings_of(&variants).render(color),
+            None => campaign.warnings().render(color),
+        }
     }
 
     /// What the engines of the model leave out of a point: a sentence for each key.

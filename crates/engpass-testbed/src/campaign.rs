@@ -9,7 +9,7 @@ use crate::check;
 use crate::diagnostic::{Diagnostic, Diagnostics, Sameness, Severity};
 use crate::faulty::Faulty;
 use crate::findings::{Counts, Findings, MOST};
-use crate::origin::Origin;
+use crate::origin::{Giver, Origin};
 use crate::overrides::{self, Override};
 use crate::path;
 use crate::read::{self, Draft, bad_name, locate, wrong_type};
@@ -427,6 +427,13 @@ impl Campaign {
     /// What is in order but probably not meant.
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
+    }
+
+    /// The same without warnings about values that only other variants than these give.
+    pub fn warnings_of(&self, variants: &[String]) -> Diagnostics {
+        let others = self.variants().iter().filter(|name| !variants.contains(name));
+        let sources = others.filter_map(|name| Giver::Variant(name.as_str().into()).name());
+        self.warnings.without(&sources.collect::<Vec<_>>())
     }
 
     /// Estimate the bytes of memory that this campaign takes, within a factor of two.

@@ -212,6 +212,13 @@ impl Diagnostics {
         Self { list: kept, more, stopped, text: source.text.as_str().into() }
     }
 
+    /// Without findings about values that these sources give.
+    pub(crate) fn without(&self, sources: &[String]) -> Self {
+        let is_left_out = |found: &Diagnostic| found.source.as_ref().is_some_and(|one| sources.contains(one));
+        let list = self.list.iter().filter(|found| !is_left_out(found)).cloned().collect();
+        Self { list, more: self.more, stopped: self.stopped, text: Arc::clone(&self.text) }
+    }
+
     /// The findings.
     pub fn list(&self) -> &[Diagnostic] {
         &self.list

@@ -144,13 +144,16 @@ def tell_invalid(error: _engpass.InvalidTestbed, *, as_json: bool) -> None:
         tell(f"\n{error}")
 
 
-def tell_warnings(testbed: Testbed, *, as_json: bool = False) -> None:
-    """Print what a sound testbed has that is probably not meant, as errors are printed."""
+def tell_warnings(testbed: Testbed, variants: Sequence[str] | None = None, *, as_json: bool = False) -> None:
+    """Print what a sound testbed has that is probably not meant, as errors are printed.
+
+    Warnings about values of other variants than these, if any are given, are left out.
+    """
     if as_json:
-        for diagnostic in testbed.warnings:
+        for diagnostic in json.loads(testbed.campaign.warnings(variants)):
             tell(json.dumps(diagnostic, ensure_ascii=False))
-    elif testbed.warnings:
-        tell(testbed.campaign.rendered_warnings(_colour()))
+    elif told := testbed.campaign.rendered_warnings(_colour(), variants):
+        tell(told)
 
 
 def tell_unmade(testbed: Testbed) -> None:

@@ -19,7 +19,7 @@ def command(
     from engpass.testbed import load
 
     testbed = load(file, options.overrides(set_))
-    console.tell_warnings(testbed, as_json=as_json)
+    console.tell_warnings(testbed, variant, as_json=as_json)
     outcomes = testbed.limit(variant)
     options.tell_left_out(testbed, ["limit"], outcomes)
     if as_json:

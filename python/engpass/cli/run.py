@@ -77,7 +77,7 @@ def command(
     limit = options.max_points(yes)
     how = emulation.options(clock, slow, lateness, log, wire_true=wire_true, tap=tap, captures=captures)
     testbed = load(file, options.overrides(set_), max_points=limit)
-    console.tell_warnings(testbed, as_json=as_json)
+    console.tell_warnings(testbed, variant, as_json=as_json)
     engines = None if engine is None else [name.strip() for part in engine for name in part.split(",")]
     plan = testbed.plan(engines, variant, repeats)
     if captures is not None:

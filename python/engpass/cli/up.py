@@ -69,9 +69,9 @@ def command(
     files.apart([("the testbed", file), *logs, *options.named(captures)])
     how = emulation.options(clock, slow, limit, log, wire_true=wire_true, tap=tap, captures=captures)
     testbed = load(file, options.overrides(set_))
-    if [found["code"] for found in testbed.warnings] != ["no-traffic"]:
-        console.tell_warnings(testbed, as_json=as_json)
     wanted = choose("variant", [variant] if variant else testbed.variants[:1], testbed.variants)[0]
+    if [found["code"] for found in testbed.warnings] != ["no-traffic"]:
+        console.tell_warnings(testbed, [wanted], as_json=as_json)
     if captures is not None:
         check_points(captures, testbed.campaign, wanted, [])
     numbers = point_plan(testbed.campaign, wanted, [])
