@@ -119,8 +119,8 @@ class Campaign:
     def left_out(self, variant: str, sweep: Sequence[tuple[str, str]]) -> list[str]:
         """What `limit` and `simulate` leave out of a point: a sentence for each key."""
 
-    def refused(self, engine: str, variant: str, sweep: Sequence[tuple[str, str]]) -> str | None:
-        """Why `limit` or `simulate` has no answer for a point: a line, and its cure in a second one."""
+    def refusals(self, variant: str, sweep: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Engines of the model that have no answer for a point, with reason and cure in two lines."""
 
     def run(
         self, engine: str, variant: str, sweep: Sequence[tuple[str, str]], repeat: int, interrupt: Interrupt

@@ -318,7 +318,7 @@ def test_a_router_without_messages_is_a_black_hole(cli: Cli, program: Program) -
 
 @pytest.mark.alone
 def test_declared_datagrams_are_cut_as_in_the_model(cli: Cli) -> None:
-    """The stack of the sender discovers the path MTU, and nobody would tell it."""
+    """Routers send no messages, and the sender discovers the path MTU."""
     change = {
         "traffic.datagrams.rate": "20 Mbit/s",
         "router.near.icmp": "false",

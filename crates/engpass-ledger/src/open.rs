@@ -51,7 +51,7 @@ pub struct Lane<'a> {
     pub traffic: Option<&'a Traffic>,
     /// The process or endpoint that sends its data.
     pub sender: Option<usize>,
-    /// So little of it comes that it is no user of the lines that it crosses.
+    /// Its packets are rare. The lane does not count among the users of its lines (docs/ledger.md).
     pub rare: bool,
     /// The MTU for which the sender has cut its packets.
     pub mtu: u64,
@@ -174,7 +174,7 @@ impl Ledger {
         });
     }
 
-    /// Find out whose reasons the idle time of each line has, whatever `rare` books there are. The lanes of a tree are those of one sender.
+    /// Find the users of each line, whose reasons its idle time has. Books in `rare` are no users. The lanes of a tree are those of one sender.
     fn find_users(&mut self, topology: &Topology, trees: Vec<Vec<usize>>, rare: &BTreeSet<u32>) {
         for line in &mut self.lines {
             let common = line.books.iter().filter(|book| !rare.contains(book));

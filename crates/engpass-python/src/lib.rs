@@ -150,21 +150,17 @@ impl PyCampaign {
         Ok(engpass_network::left_out(&point.testbed))
     }
 
-    /// Why an engine of the model has no answer for a point, in a sentence with its cure; `None` where it has one.
-    fn refused(
+    /// Engines of the model that have no answer for a point, each with the reason and its cure.
+    fn refusals(
         &self,
         py: Python<'_>,
-        engine: &str,
         variant: &str,
         sweep: Vec<(String, String)>,
-    ) -> PyResult<Option<String>> {
+    ) -> PyResult<Vec<(&'static str, String)>> {
         let point = self.point(py, variant, &sweep)?;
-        let engine = match engine {
-            "limit" => Engine::Limit,
-            "simulate" => Engine::Simulate,
-            other => return Err(no_engine(other)),
-        };
-        Ok(modelled(&point.testbed, &point.topology, engine).err())
+        let engines = [("limit", Engine::Limit), ("simulate", Engine::Simulate)];
+        let refusal = |(name, engine)| Some((name, modelled(&point.testbed, &point.topology, engine).err()?));
+        Ok(engines.into_iter().filter_map(refusal).collect())
     }
 
     /// Run one point and return its outcome as JSON.
@@ -196,7 +192,9 @@ impl PyCampaign {
                 let results = py.detach(|| run().map(SimOutcome::stored)).map_err(refused)?;
                 Ok(self.outcome(outcome::Engine::Simulate, at, seed, (results, &this.without)))
             }
-            other => Err(no_engine(other)),
+            other => Err(PyValueError::new_err(format!(
+                "no engine is called `{other}`: use `limit` or `simulate`"
+            ))),
         }
     }
 
@@ -266,10 +264,6 @@ impl PyCampaign {
         let timeline = serde_json::to_string(&timeline.map_err(refused)?);
         Ok(timeline.expect("a timeline is plain data"))
     }
-}
-
-fn no_engine(name: &str) -> PyErr {
-    PyValueError::new_err(format!("no engine is called `{name}`: use `limit` or `simulate`"))
 }
 
 fn refused(error: SimError) -> PyErr {

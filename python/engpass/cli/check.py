@@ -75,17 +75,13 @@ def command(
 
 
 def _refusals(testbed: Testbed) -> dict[str, list[tuple[str, str]]]:
-    """Why engines of the model have no answer at the file's values, each with the engines and variants."""
-    from engpass.campaign import MODEL
-
+    """Reasons why engines of the model have no answer, each with the engines and variants."""
     found: dict[str, list[tuple[str, str]]] = {}
     for variant in testbed.variants:
         # A variant that is wrong at the file's own values is right at those of the sweep.
         with contextlib.suppress(_engpass.InvalidTestbed):
-            for engine in MODEL:
-                why = testbed.campaign.refused(engine, variant, ())
-                if why is not None:
-                    found.setdefault(why, []).append((engine, variant))
+            for engine, why in testbed.campaign.refusals(variant, ()):
+                found.setdefault(why, []).append((engine, variant))
     return found
 
 

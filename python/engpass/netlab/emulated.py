@@ -17,7 +17,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -413,7 +412,7 @@ def _join(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], options: Op
         back = {way.from_: way for way in numbers.ways if way.to == name}
         mtus = {other: _mtu(way) for other, way in there.items()}
         # Routes say what goes in one piece; a device with less than 1280 B would have no IPv6 at all.
-        largest = max([*map(_enters, (*there.values(), *back.values())), _USUAL_MTU_BYTES])
+        largest = max([*map(_route_mtu, (*there.values(), *back.values())), _USUAL_MTU_BYTES])
         lines = [
             # No addresses and no multicast of its own accord: that would be traffic that nobody declared.
             f"link set {device} addrgenmode none multicast off mtu {largest} txqueuelen {_QUEUE_PACKETS}",
@@ -422,10 +421,13 @@ def _join(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], options: Op
             f"link set {device} up",
         ]
         for other, mtu in mtus.items():
-            how = partial(_route, there[other], back.get(other))
-            lines.append(f"route add {plan[other].address}/32 dev {device} {how(_IPV4_TCP_BYTES)}")
+            both = there[other], back.get(other)
+            lines.append(
+                f"route add {plan[other].address}/32 dev {device} {_lengths(*both, _IPV4_TCP_BYTES)}"
+            )
             if mtu >= LEAST_IPV6_BYTES:
-                lines.append(f"route add {plan[other].address6}/128 dev {device} {how(_IPV6_TCP_BYTES)}")
+                how = _lengths(*both, _IPV6_TCP_BYTES)
+                lines.append(f"route add {plan[other].address6}/128 dev {device} {how}")
         for group, receivers in groups.items():
             mtu = min((mtus[one] for one in receivers if one in mtus), default=largest)
             if ":" not in group:
@@ -454,8 +456,8 @@ def _mtu(way: WayPlan) -> int:
     return _possible(way.mtu_bytes)
 
 
-def _enters(way: WayPlan) -> int:
-    """The longest packet that a host sends on a way, in bytes: that of its link, if it discovers more."""
+def _route_mtu(way: WayPlan) -> int:
+    """The MTU of a host's route in bytes: of its own link if it discovers the path MTU, else that."""
     return _possible(way.first_mtu_bytes if way.discovers_mtu else way.mtu_bytes)
 
 
@@ -463,12 +465,12 @@ def _possible(mtu_bytes: int) -> int:
     return max(_LEAST_MTU_BYTES, min(mtu_bytes, _MOST_MTU_BYTES))
 
 
-def _route(there: WayPlan, back: WayPlan | None, headers: int) -> str:
-    """What a route says of lengths.
+def _lengths(there: WayPlan, back: WayPlan | None, headers: int) -> str:
+    """MTU and offered MSS of a route.
 
-    A sender that knows the path's MTU never learns another one. One that discovers it is offered segments
-    that fill the receiver's link.
+    A locked MTU is never changed by a message of a router. The MSS lets a sender that discovers the path MTU
+    begin with segments that fill the receiver's link. `headers` are those of IP and TCP, in bytes.
     """
     lock = "" if there.discovers_mtu else "lock "
-    offered = f" advmss {_enters(back) - headers}" if back is not None and back.discovers_mtu else ""
-    return f"mtu {lock}{_enters(there)}{offered}"
+    offered = f" advmss {_route_mtu(back) - headers}" if back is not None and back.discovers_mtu else ""
+    return f"mtu {lock}{_route_mtu(there)}{offered}"

@@ -60,7 +60,7 @@ struct Bytes {
     until: u64,
 }
 
-/// Gives their bytes, and those of messages of routers about them.
+/// Bytes of packets, and of messages of routers about them.
 struct Real(Rc<RefCell<Kept>>, Routers);
 
 impl Packets for Real {
@@ -75,7 +75,7 @@ impl Packets for Real {
         });
         match bytes {
             Some(bytes) => passing(&bytes, &packet.head, out),
-            // A cell of a packet that was lost long ago: nobody can read it any more. Or the router has no address.
+            // The packet was lost long ago, or the router has no address.
             None => out.resize(out.len() + packet.head.bytes as usize, 0),
         }
     }

@@ -287,6 +287,16 @@ mod tests {
     }
 
     #[test]
+    fn routers_are_those_of_the_testbed() {
+        let config = config(|value| value["routers"] = json!({ "s": ["10.0.0.3"] })).expect("it is right");
+        let names = ["r", "s"].map(str::to_owned);
+        let address: IpAddr = "10.0.0.3".parse().expect("an address");
+        assert_eq!(config.routers(names.iter()).expect("it is there").0, [vec![], vec![address]]);
+        let error = config.routers(names[..1].iter()).expect_err("there is no `s`").to_string();
+        assert_eq!(error, "the testbed has no router `s`\nhelp: take it out of `routers`");
+    }
+
+    #[test]
     fn a_testbed_is_a_text_or_a_point() {
         let bed = |value: Value| serde_json::from_value::<Bed>(value).expect("it is right").point();
         assert!(matches!(bed(json!("name = 3")), Err(EmulateError::Testbed(_))));

@@ -120,7 +120,7 @@ fn groups(point: &Point, network: &mut Outside, ways: &[Way], segments: &[usize]
         let to = address.map_or_else(|| "its segment".to_owned(), |address| address.to_string());
         let name = format!("{} to {to}", hosts[from]);
         let group = Group { address, members: reached.len() as u32 };
-        // What goes to a group is cut for none of its members.
+        // No router cuts a packet to a group.
         found.push(Way { from, to: from, name, mtu, longest: mtu, hops: 0, group: Some(group) });
     }
     found

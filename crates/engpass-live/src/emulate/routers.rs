@@ -1,4 +1,4 @@
-//! What routers say: the bytes of their messages.
+//! Bytes of the messages of routers.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use engpass_model::wire::icmp;
 use engpass_network::simulate::Head;
 
 use super::network::Said;
-use super::packet::identified;
+use super::packet::set_identification;
 
 /// Addresses of the routers of the testbed, in the order of its file.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ impl Routers {
     /// The message about the packet with this token, as its router sends it. `None` where that has no address.
     pub(super) fn message(&self, said: &Said, packet: &[u8], token: u64) -> Option<Vec<u8>> {
         let ttl = if packet[0] >> 4 == 4 { packet[8] } else { packet[7] };
-        // It is quoted as it came to the router.
+        // The message quotes the packet as it came to the router.
         let head = Head {
             bytes: said.bytes.into(),
             more: said.more,
@@ -29,8 +29,8 @@ impl Routers {
         let mut quoted = Vec::new();
         passing(packet, &head, &mut quoted);
         let mut message = icmp::message(self.0.get(usize::from(said.router))?, &quoted, said.error)?;
-        // Slots of the store and their use again differ, so fragments of two messages do.
-        identified(&mut message, (token ^ token >> 16 ^ token >> 40) as u16 | 1 << 15);
+        // Tokens differ in slot, segment or generation, so fragments of different messages do, too.
+        set_identification(&mut message, (token ^ token >> 16 ^ token >> 40) as u16 | 1 << 15);
         Some(message)
     }
 }

@@ -21,6 +21,7 @@ pub const PRIORITY: u8 = 6;
 /// Protocol numbers.
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
+/// The header of an IPv6 fragment (RFC 8200 section 4.5).
 const FRAGMENT: u8 = 44;
 
 /// What a router has to say about a packet that it has dropped.
@@ -86,16 +87,11 @@ pub enum Errors {
 }
 
 impl Errors {
-    /// Those about this packet, of which its IP header and the first byte behind that are enough.
+    /// The error messages about this packet; the IP header and the first bytes behind it are enough.
     pub fn about(packet: &[u8]) -> Self {
-        let silent = match packet.first().map(|byte| byte >> 4) {
-            Some(4) => is_silent_v4(packet),
-            Some(6) => is_silent_v6(packet),
-            _ => None,
-        };
-        match (silent, packet.first()) {
-            (Some(false), Some(0x40..=0x4f)) => Self::V4,
-            (Some(false), _) => Self::V6,
+        match packet.first().map(|byte| byte >> 4) {
+            Some(4) if is_silent_v4(packet) == Some(false) => Self::V4,
+            Some(6) if is_silent_v6(packet) == Some(false) => Self::V6,
             _ => Self::None,
         }
     }

@@ -124,7 +124,7 @@ fn a_packet_tells_how_many_routers_it_has_passed() {
     assert_eq!(speakers(&told), [("upper-node", 0), ("near", 1), ("far", 2)]);
 }
 
-/// The routers whose messages have arrived, and what packets they are about.
+/// The routers of messages that have arrived, and the tokens of the packets that they quote.
 fn speakers(told: &[Output]) -> Vec<(&'static str, u64)> {
     let speaker = |told: &Output| match *told {
         Output::Message { said, token, .. } => {

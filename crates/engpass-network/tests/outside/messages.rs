@@ -6,7 +6,7 @@ use engpass_model::time::SECOND;
 use engpass_network::simulate::outside::{Error, Errors, Output, Outside, Packet, Said};
 use engpass_network::simulate::{Capture, Content, Passing, Unit};
 
-use super::{all, outside, packet, way};
+use super::{ROUTERS, all, outside, packet, way};
 
 /// Two routers between two hosts, and a narrow line between them, which is slow.
 const NARROW: &str = r#"
@@ -164,32 +164,7 @@ fn a_message_waits_in_queues_and_is_lost_where_they_are_full() {
 /// The circuit between two routers carries the message in cells; one whose cells find no room is lost.
 #[test]
 fn messages_cross_circuits() {
-    let text = r#"
-        name = "a circuit between routers"
-        [host.a]
-        [host.b]
-        [router.left]
-        [router.right]
-        [link.one]
-        ends = ["a", "left"]
-        medium = "ethernet-100"
-        [link.middle]
-        ends = ["left", "right"]
-        medium = "oc-3c"
-        delay = "1 ms"
-        [link.two]
-        ends = ["right", "b"]
-        medium = "ethernet-100"
-        [circuit.vc]
-        from = "left"
-        to = "right"
-        [traffic.near]
-        kind = "tcp-stream"
-        from = "a"
-        to = "b"
-        message = "9 kB"
-    "#;
-    let mut network = outside(text);
+    let mut network = outside(ROUTERS);
     let to = way(&network, "a to b");
     network.begin_window(0, &mut |_| {});
     network.inject(0, to, Packet { ttl: 2, ..whole(1500, 5) });
@@ -199,7 +174,7 @@ fn messages_cross_circuits() {
     };
     // 1500 bytes in 32 cells there, 576 in 13 back.
     let cell = (424.0 / 149.76e6 * 1e12) as u64;
-    let paper = (1500 + AROUND) * FAST + 32 * cell + 13 * cell + 2000 * US + (576 + AROUND) * FAST;
+    let paper = (1500 + AROUND) * FAST + 32 * cell + 13 * cell + (576 + AROUND) * FAST;
     assert!(at.abs_diff(paper) < 11 * US, "{at} {paper}");
     let outcome = network.end_window(SECOND, &mut |_| {}).expect("its books balance");
     let middle = outcome.links.iter().find(|(link, _)| link.as_str() == "middle").expect("it is there");

@@ -131,7 +131,7 @@ impl Packet {
 }
 
 /// Set the identification of an IP packet, by which its fragments are put together (RFC 791 section 2.3); IPv6 has none.
-pub(crate) fn identified(header: &mut [u8], identification: u16) {
+pub(crate) fn set_identification(header: &mut [u8], identification: u16) {
     if header[0] >> 4 == 4 {
         replace(header, 4, identification);
     }

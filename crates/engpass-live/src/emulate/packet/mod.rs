@@ -16,7 +16,7 @@ use std::ops::Range;
 use engpass_model::wire::icmp::Errors;
 use engpass_network::simulate::outside::Transport;
 
-pub(crate) use cut::{Change, HEAD, forward, identified};
+pub(crate) use cut::{Change, HEAD, forward, set_identification};
 use offload::{Kind, Offload};
 
 /// Why a packet goes nowhere.
@@ -50,6 +50,7 @@ pub(crate) struct Packet {
     pub(crate) class: u8,
     /// Hops that it may still make.
     pub(crate) ttl: u8,
+    /// Protocol and ports; no ports in a fragment.
     pub(crate) transport: Transport,
     /// Routers may not cut it: of IPv4 it says "don't fragment".
     pub(crate) whole: bool,
@@ -90,7 +91,7 @@ impl Packet {
     fn inside(mut self, bytes: &[u8]) -> Self {
         let v4 = bytes[0] >> 4 == 4;
         let protocol = if v4 { bytes[9] } else { bytes[6] };
-        // Fragments but the first have no such header, and the first shows no more.
+        // Fragments but the first have no transport header; that of the first is not read either.
         let is_fragment = v4 && u16::from_be_bytes([bytes[6], bytes[7]]) & 0x3fff != 0;
         let inner = if is_fragment { &[][..] } else { &bytes[usize::from(self.head)..] };
         let header = match protocol {

@@ -61,7 +61,7 @@ impl<'a> Builder<'a> {
         });
         let messages = frames.icmp.ways.iter().flat_map(|way| {
             let sent = self.sent(way.flow as usize, None, None, way.route);
-            // To hosts outside any router may send one about any packet, and nearly none does.
+            // Any router may send a message to a host outside, and few do.
             let sent = Sent { against: true, rare: self.outside, mtu: icmp::LONGEST, ..sent };
             [Some(self.lane(frames, sent)), None]
         });

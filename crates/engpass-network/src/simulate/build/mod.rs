@@ -362,7 +362,7 @@ impl Builder<'_> {
         all
     }
 
-    /// The headers of what routers tell senders.
+    /// Headers of the messages of routers.
     fn message_heads(&self, frames: &Frames) -> impl Iterator<Item = Heads> {
         let to = |flow: u32| self.topology.flows[flow as usize].from;
         frames.icmp.ways.iter().map(move |way| icmp_heads(self.topology, way.router, to(way.flow)))

@@ -18,7 +18,7 @@ use crate::simulate::Network;
 use crate::simulate::datagrams::{Datagram, To};
 use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
-use crate::simulate::tap::{Head, Quote, Quoted};
+use crate::simulate::tap::{Head, Quoted};
 
 /// ICMP messages of routers, and the routes that they take.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(in crate::simulate) struct Icmp {
     pub(super) keeps_whole: Vec<bool>,
     /// Sorted by flow, then by router.
     pub(in crate::simulate) ways: Vec<IcmpRoute>,
-    /// Messages that have not arrived, by datagram. A lost one stays until its datagram number is used again.
+    /// Messages to endpoints that have not arrived, by datagram. A lost one stays until its datagram number is used again.
     messages: BTreeMap<u32, Message>,
     /// Packets of messages that have not left their router, by message number.
     begun: BTreeMap<u32, u32>,
@@ -43,30 +43,36 @@ pub(in crate::simulate) struct IcmpRoute {
     pub(in crate::simulate) route: u32,
 }
 
-/// What a message is about.
+/// Content of a message: the segment of this endpoint that begins at `seq` is longer than `mtu`, in bytes.
 #[derive(Clone, Copy, Debug)]
-enum Message {
-    /// The segment of this endpoint that begins at `seq` is longer than `mtu`, in bytes.
-    Segment { endpoint: u32, seq: u64, mtu: u32 },
-    /// A packet from outside.
-    Outside(Said),
+struct Message {
+    endpoint: u32,
+    seq: u64,
+    mtu: u32,
 }
 
-/// A message that a router is about to send, about a packet that is not lost yet.
+/// The packet that a message is about.
+enum About {
+    Segment(Message),
+    /// A packet from outside: its way and token, and the text of the message.
+    Outside((u32, u64), Said),
+}
+
+/// A message that a router will send when it has lost a packet.
 pub(super) struct Draft {
-    message: Message,
-    /// The number of its route, and the lane of the packet's flow.
+    about: About,
+    flow: u32,
+    /// Number of the way of messages from this router about the flow, and its route.
     number: usize,
     route: u32,
-    flow: u32,
-    /// The datagram that is lost, its segment, and the way and token that it has outside.
     segment: Segment,
-    outside: Option<(u32, u64)>,
-    /// Length of the message's packet.
+    /// Length of the message's IP packet.
     bytes: u64,
     /// The transmitter that has carried the packet to the router.
     line: usize,
-    quoted: Option<Quoted>,
+    /// For captures: the router, and the header of the packet when it came there.
+    router: usize,
+    head: Option<Head>,
 }
 
 impl Icmp {
@@ -94,7 +100,7 @@ impl Network {
         is_data && self.frames.icmp.keeps_whole.get(this.flow as usize) == Some(&true)
     }
 
-    /// What a router will tell the sender of a packet that it is about to lose at `place`, for which `step` is the next one; `None` where it says nothing.
+    /// The message of a router about a packet that it is about to lose at `place`, in front of `step`; `None` if it sends none.
     #[cold]
     pub(super) fn message_about(&mut self, id: u32, step: Step, place: Place) -> Option<Draft> {
         let Packet { datagram, ip, place: came_to, ttl, offset, ecn, .. } = *self.fabric.datagrams.packet(id);
@@ -109,61 +115,49 @@ impl Network {
         let (number, way) = self.frames.icmp.way(flow, node)?;
         let route = way.route;
         let segment = *self.fabric.datagrams.segment(datagram);
-        let (message, bytes, outside) = match &mut self.fabric.fates {
+        let (about, bytes) = match &mut self.fabric.fates {
             None if is_too_big => {
                 let endpoint = to.expect("only segments are kept whole") ^ 1;
-                (
-                    Message::Segment { endpoint, seq: segment.seq, mtu: step.mtu },
-                    icmp::error_bytes(ip.into()),
-                    None,
-                )
+                let message = Message { endpoint, seq: segment.seq, mtu: step.mtu };
+                (About::Segment(message), icmp::error_bytes(ip.into()))
             }
             None => return None,
             Some(_) if to.is_some() || was_lost || offset > 0 => return None,
             Some(fates) => {
                 let bytes = fates.message_bytes(datagram, ip)?;
                 fates.awaits_message(datagram);
-                let error = if is_too_big {
-                    icmp::Error::TooBig { mtu: step.mtu }
-                } else {
-                    icmp::Error::TimeExceeded
+                let error = match is_too_big {
+                    true => icmp::Error::TooBig { mtu: step.mtu },
+                    false => icmp::Error::TimeExceeded,
                 };
                 // The router has subtracted one already, if there was one.
                 let passed = fates.head(datagram).ttl.saturating_sub(ttl + 1);
                 let router = u16::try_from(step.router).expect("a network has fewer routers");
                 let marked = ecn == Ecn::Marked;
                 let said = Said { router, error, passed, bytes: ip as u16, more, marked };
-                (Message::Outside(said), bytes, Some(fates.packet(datagram)))
+                (About::Outside(fates.packet(datagram), said), bytes)
             }
         };
         let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
-        let quoted = head.map(|head| Quoted {
-            router: step.router as usize,
-            // The router has subtracted one already; the message quotes the packet as it arrived.
-            head: Head { ttl: ttl + 1, ..head },
-            about: match message {
-                Message::Segment { endpoint, mtu, .. } => Quote::Segment { endpoint, mtu },
-                Message::Outside(said) => Quote::Outside(said),
-            },
-        });
-        let line = self.frames.last_line(came_to);
-        Some(Draft { message, number, route, flow, segment, outside, bytes, line, quoted })
+        // The router has subtracted one already; the message quotes the packet as it arrived.
+        let head = head.map(|head| Head { ttl: ttl + 1, ..head });
+        let (line, router) = (self.frames.last_line(came_to), step.router as usize);
+        Some(Draft { about, flow, number, route, segment, bytes, line, router, head })
     }
 
     /// A router sends a message.
     pub(super) fn begin_message(&mut self, draft: Draft, at: u64) {
-        let Draft { message, number, route, flow, segment, outside, bytes, line, quoted } = draft;
-        let lane = self.endpoints.len() + 2 * number + 1;
+        let Draft { about, flow, number, route, segment, bytes, line, router, head } = draft;
         let made = self.frames.icmp.made;
         self.frames.icmp.made += 1;
-        let payload = bytes - IP_HEADER_BYTES - icmp::HEADER_BYTES;
-        let written = outside.is_some();
+        let written = self.fabric.fates.is_some();
         let datagram = Datagram {
             flow,
+            // No datagram of the flow has it.
             index: u64::MAX - u64::from(made),
-            to: To::endpoint(lane),
+            to: To::endpoint(self.endpoints.len() + 2 * number + 1),
             header: icmp::HEADER_BYTES as u32,
-            bytes: payload as u32,
+            bytes: (bytes - IP_HEADER_BYTES - icmp::HEADER_BYTES) as u32,
             fragments: 1,
             holds: 1,
             begun: at,
@@ -173,13 +167,19 @@ impl Network {
         let datagram = self.fabric.begin_datagram(written, datagram);
         // A capture shows the segment that the message quotes.
         *self.fabric.datagrams.segment_mut(datagram) = segment;
-        let sender = match (&mut self.fabric.fates, outside) {
-            (Some(fates), Some(lost)) => {
-                let flow = self.outsiders.number_of_message(number);
-                fates.message_enters(datagram, lost, flow);
-                flow
+        let (sender, quoted) = match about {
+            About::Segment(message) => {
+                self.frames.icmp.messages.insert(datagram, message);
+                let Message { endpoint, mtu, .. } = message;
+                let quoted = head.map(|head| Quoted { mtu, head, endpoint });
+                ((self.processes.len() + self.endpoints.len() + number) as u32, quoted)
             }
-            _ => (self.processes.len() + self.endpoints.len() + number) as u32,
+            About::Outside(lost, said) => {
+                let flow = self.outsiders.number_of_message(number);
+                let fates = self.fabric.fates.as_mut().expect("the packet is from outside");
+                fates.message_enters(datagram, lost, said, flow);
+                (flow, None)
+            }
         };
         let packet = self.fabric.datagrams.insert_packet(Packet {
             datagram,
@@ -193,12 +193,10 @@ impl Network {
             priority: icmp::PRIORITY,
             ecn: Ecn::NotCapable,
         });
-        if let (Some(trace), Some(quoted)) = (&mut self.fabric.trace, quoted) {
-            trace.made(packet, bytes as u32, quoted);
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.made(packet, bytes as u32, router, quoted);
         }
-        let icmp = &mut self.frames.icmp;
-        icmp.messages.insert(datagram, message);
-        icmp.begun.insert(made, packet);
+        self.frames.icmp.begun.insert(made, packet);
         self.events.push(at, line, Event::Icmp(made));
     }
 
@@ -210,19 +208,16 @@ impl Network {
 
     /// A message arrives at the sender of the packet that it is about.
     pub(super) fn take_message(&mut self, datagram: u32) {
-        let message = self.frames.icmp.messages.remove(&datagram);
-        match message.expect("a message that arrives was made") {
-            Message::Segment { endpoint, seq, mtu } => {
-                let endpoint = endpoint as usize;
-                let connection = &mut self.endpoints[endpoint].connection;
-                connection.on_too_big(Time(self.now), seq, mtu.into());
-                self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
-                self.go_on(endpoint);
-            }
-            Message::Outside(said) => {
-                let fates = self.fabric.fates.as_mut().expect("there is an outside");
-                fates.message_arrives(datagram, self.now, said);
-            }
+        if let Some(fates) = &mut self.fabric.fates {
+            fates.message_arrives(datagram, self.now);
+            return;
         }
+        let message = self.frames.icmp.messages.remove(&datagram);
+        let Message { endpoint, seq, mtu } = message.expect("a message that arrives was made");
+        let endpoint = endpoint as usize;
+        let connection = &mut self.endpoints[endpoint].connection;
+        connection.on_too_big(Time(self.now), seq, mtu.into());
+        self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
+        self.go_on(endpoint);
     }
 }

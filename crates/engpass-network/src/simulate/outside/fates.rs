@@ -54,7 +54,7 @@ pub(in crate::simulate) struct Head {
     pub(in crate::simulate) whole: bool,
     /// The error messages that routers send about the packet.
     errors: Errors,
-    /// Whether the datagram is such a message, or there is one about it.
+    /// The relation of the datagram to such messages.
     message: Message,
 }
 
@@ -63,7 +63,9 @@ pub(in crate::simulate) struct Head {
 enum Message {
     #[default]
     None,
-    Itself,
+    /// The datagram is a message, which says this about the packet with its token.
+    Itself(Said),
+    /// A router sends a message about the datagram.
     About,
 }
 
@@ -102,18 +104,34 @@ impl Fates {
     }
 
     /// A router's message enters the network as this datagram. `lost` is the way and the token of the dropped packet, `flow` the number of the message's flow.
-    pub(in crate::simulate) fn message_enters(&mut self, datagram: u32, lost: (u32, u64), flow: u32) {
+    pub(in crate::simulate) fn message_enters(
+        &mut self,
+        datagram: u32,
+        lost: (u32, u64),
+        said: Said,
+        flow: u32,
+    ) {
         let (way, token) = lost;
-        let (priority, ttl, message) = (icmp::PRIORITY, icmp::TTL, Message::Itself);
+        let (priority, ttl, message) = (icmp::PRIORITY, icmp::TTL, Message::Itself(said));
         self.put(datagram, Head { way, token, priority, ttl, flow, message, ..Head::default() });
         self.inside += 1;
     }
 
     /// A router's message has arrived at the sender of the packet that it is about.
-    pub(in crate::simulate) fn message_arrives(&mut self, datagram: u32, at: u64, said: Said) {
-        let Head { way, token, routers, .. } = *self.head(datagram);
+    pub(in crate::simulate) fn message_arrives(&mut self, datagram: u32, at: u64) {
+        let Head { way, token, routers, message: Message::Itself(said), .. } = *self.head(datagram) else {
+            unreachable!("a message says something")
+        };
         self.told.push(Output::Message { at, way, token, said, routers });
         self.inside -= 1;
+    }
+
+    /// The text of a router's message, if the datagram is one.
+    pub(in crate::simulate) fn said(&self, datagram: u32) -> Option<Said> {
+        match self.head(datagram).message {
+            Message::Itself(said) => Some(said),
+            Message::None | Message::About => None,
+        }
     }
 
     /// The way and the token of a datagram.
@@ -225,7 +243,7 @@ impl Fates {
 
     fn tell_loss(&mut self, at: u64, lost_at: u64, Loss { way, token, place, message }: Loss) {
         self.told.push(match message {
-            Message::Itself => Output::MessageLost { at, way, token },
+            Message::Itself(_) => Output::MessageLost { at, way, token },
             _ => {
                 let (place, message) = (LossPlace { place, way }, message == Message::About);
                 Output::Lost { at, lost_at, way, token, place, message }

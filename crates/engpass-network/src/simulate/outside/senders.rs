@@ -34,7 +34,7 @@ pub(in crate::simulate) struct Outsiders {
     gates: Vec<Gate>,
     /// By host: packets that wait.
     backlogs: Vec<usize>,
-    /// Flows by sender and transport, and the last one that was asked for.
+    /// Numbers of flows by sender and transport; and the last one that was looked up.
     flows: BTreeMap<(u32, Transport), u32>,
     last: Option<((u32, Transport), u32)>,
 }
@@ -117,7 +117,7 @@ impl Outsiders {
         }
     }
 
-    /// The number that disciplines know the messages of a router about a way by: they are numbered behind the senders.
+    /// The number by which disciplines know the messages of a router about a way. Routers stand behind the senders.
     pub(in crate::simulate) fn number_of_message(&mut self, number: usize) -> u32 {
         self.find_number((self.senders.len() + number) as u32, Transport::default())
     }

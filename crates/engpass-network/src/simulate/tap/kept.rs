@@ -8,7 +8,7 @@ use engpass_cells::{Cells, FrameId, Generator};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::{Flags, Segment};
 use engpass_model::time::Time;
-use engpass_model::wire::icmp::{self, Said};
+use engpass_model::wire::icmp;
 
 use super::{Content, Head, Hidden, Packet};
 use crate::simulate::datagrams::{Datagram, Datagrams};
@@ -35,9 +35,9 @@ pub(in crate::simulate) struct Taps {
     /// Identification by datagram, and by host the next one.
     pub(super) ids: Vec<u16>,
     pub(super) next_id: Vec<u16>,
-    /// By router the identification of its next message, and what messages on their way are about, by datagram.
+    /// By router the identification of its next message; and by datagram of a message the router and the segment that it quotes.
     pub(super) next_of_routers: Vec<u16>,
-    pub(super) quoted: BTreeMap<u32, Quoted>,
+    pub(super) quoted: BTreeMap<u32, (usize, Quoted)>,
     /// By traffic table, and behind these by receiver of a group.
     pub(super) flows: Vec<FlowSeen>,
     /// The destination of the first copies to receivers: behind endpoints and messages of routers.
@@ -78,18 +78,10 @@ pub(super) enum Record {
 /// The packet that a message of a router is about.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::simulate) struct Quoted {
-    pub(in crate::simulate) router: usize,
+    pub(in crate::simulate) mtu: u32,
     pub(in crate::simulate) head: Head,
-    pub(in crate::simulate) about: Quote,
-}
-
-/// Whose packet a message is about.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::simulate) enum Quote {
-    /// A segment of this endpoint, longer than an MTU.
-    Segment { endpoint: u32, mtu: u32 },
-    /// A packet from outside, and what is said about it.
-    Outside(Said),
+    /// Its sender.
+    pub(in crate::simulate) endpoint: u32,
 }
 
 impl Taps {
@@ -128,20 +120,13 @@ impl Taps {
         let flow = seen.table;
         let (back, number, content) = match (datagram.to.get(), fates) {
             (to, Some(fates)) => {
-                let said = to.and_then(|_| self.quoted.get(&id)).and_then(|quoted| match quoted.about {
-                    Quote::Outside(said) => Some(said),
-                    Quote::Segment { .. } => None,
-                });
-                (to.is_some(), 0, Content::Outside { token: fates.head(id).token, said })
+                (to.is_some(), 0, Content::Outside { token: fates.head(id).token, said: fates.said(id) })
             }
             (to, None) if to.is_none_or(|to| to >= self.first_copy) => {
                 (false, 0, Content::Datagram { index: datagram.index, bytes: datagram.bytes.into() })
             }
             (Some(to), None) if to as usize >= self.scales.len() => {
-                let Quoted { router, head, about: Quote::Segment { endpoint, mtu } } = self.quoted[&id]
-                else {
-                    unreachable!("only packets from outside are quoted otherwise")
-                };
+                let (router, Quoted { mtu, head, endpoint }) = self.quoted[&id];
                 let content = Content::TooBig {
                     router,
                     mtu,
@@ -243,14 +228,22 @@ impl Trace {
         }
     }
 
-    /// A router has made a message, in this packet, about a packet of an endpoint that had these headers when it came.
-    pub(in crate::simulate) fn made(&mut self, message: u32, bytes: u32, quoted: Quoted) {
+    /// A router has made a message, in this packet; of one to an endpoint the segment that it quotes is kept.
+    pub(in crate::simulate) fn made(
+        &mut self,
+        message: u32,
+        bytes: u32,
+        router: usize,
+        quoted: Option<Quoted>,
+    ) {
         let Some(taps) = &mut self.taps else { return };
-        let next = &mut taps.next_of_routers[quoted.router];
+        let next = &mut taps.next_of_routers[router];
         let id = std::mem::replace(next, next.wrapping_add(1));
         let head = Head { id, bytes, ttl: icmp::TTL, priority: icmp::PRIORITY, ..Head::default() };
         taps.begins(message, head);
-        taps.quoted.insert(message, quoted);
+        if let Some(quoted) = quoted {
+            taps.quoted.insert(message, (router, quoted));
+        }
     }
 
     /// A router has cut a packet with this header: the fragment `part` has these bytes, from this place of it on.

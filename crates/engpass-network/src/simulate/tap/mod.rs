@@ -16,7 +16,7 @@ use super::advance::Queue;
 use super::sending::Sending;
 use super::timeline::Trace;
 use super::{Network, SWEEP, SimError, SimOutcome, Watch};
-pub(super) use kept::{Carrier, Quote, Quoted, Taps};
+pub(super) use kept::{Carrier, Quoted, Taps};
 use kept::{FlowSeen, Marks, Record};
 pub use seen::{Capture, Cell, Content, Head, Outer, Packet, Passing, Pdu, Unit};
 pub(super) use tunnels::Hidden;

@@ -46,7 +46,7 @@ fn line() -> impl Strategy<Value = Testbed> {
                     switch + &link("line", ["a", "s"], first, "") + &link("last", ["s", "b"], second, delay)
                 }
                 _ => {
-                    // Where a router may send a message, packets come to it one by one.
+                    // A router that may send messages ends lookahead, and with it trains.
                     let icmp = format!("icmp = {}\n", between == 2);
                     let routers = format!("[router.r]\n{icmp}[router.t]\n{icmp}{}", own(queue));
                     routers

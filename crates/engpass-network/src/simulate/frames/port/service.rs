@@ -30,7 +30,7 @@ impl Service {
 }
 
 impl FramePort {
-    /// The discipline is asked about a packet that comes: whether it leaves with the mark of congestion, or what else becomes of it.
+    /// Ask the discipline about a packet that comes. Returns whether the packet gets the mark of congestion, or why it does not leave now.
     #[inline(never)]
     pub(super) fn ask(
         &mut self,
@@ -40,7 +40,7 @@ impl FramePort {
     ) -> Result<bool, Admitted> {
         let end = self.clock.end;
         match &mut self.waiting {
-            Waiting::All | Waiting::Room(_) => Ok(false),
+            Waiting::All | Waiting::Room(_) => unreachable!("they have no discipline"),
             Waiting::Arrival(admission) => {
                 // Nothing is alone where more than room is asked for.
                 self.sent.release(now);
