@@ -9,6 +9,7 @@
 //! of packets, [`forward`] chooses among ways, a [`bond`] among links, an [`event`] takes one away, and a [`tunnel`] is a way
 //! with headers of its own; [`tcp`] is a transport protocol, an endpoint at a time.
 
+pub mod arp;
 pub mod bond;
 pub mod circuit;
 pub mod complaint;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::arp::Arp;
 use crate::complaint::{Complaints, LONGEST};
 use crate::forward::Ecmp;
 use crate::queue::Queue;
@@ -29,6 +30,9 @@ pub struct Router {
     /// a host that the time to live of its packet is over.
     #[serde(default = "sends")]
     pub icmp: bool,
+    /// How it finds the hardware addresses of its neighbours on Ethernet links. If not given it knows them, and sends no ARP packets.
+    #[serde(default)]
+    pub arp: Option<Arp>,
 }
 
 fn none() -> Duration {
@@ -45,5 +49,10 @@ impl Router {
         complaints.at_most(&["per_packet"], Some(self.per_packet), LONGEST);
         self.queue.check_below(complaints);
         self.ecmp.check_below(complaints);
+        if let Some(arp) = &self.arp {
+            let mut own = Complaints::default();
+            arp.check(&mut own);
+            complaints.under(&["arp"], own);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What stands on the wire: lengths at every layer, from a message down to bits of the line; and, for captures, the bytes themselves.
 
 pub mod aal5;
+pub mod arp;
 pub mod cell;
 pub mod encapsulation;
 pub mod ethernet;

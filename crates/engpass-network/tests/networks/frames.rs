@@ -233,7 +233,7 @@ impl Parts {
                 links.iter().filter(|(_, link)| link.ends.contains(&self.node(i))).map(|(name, _)| name);
             let own: Vec<_> = own.collect();
             let ecmp = self.mesh.as_ref().map_or(Ecmp::default(), |mesh| mesh.policy(i, &own));
-            (self.node(i), Router { per_packet, queue: draw.queue.clone(), ecmp, icmp: true })
+            (self.node(i), Router { per_packet, queue: draw.queue.clone(), ecmp, icmp: true, arp: None })
         });
         let all = self.hosts.iter().take(hosts).enumerate();
         let ends = links.iter().map(|(name, link)| (name.clone(), link.ends.clone())).collect();

@@ -254,7 +254,16 @@ impl Joined {
             let name = self.router(i);
             let own = links.iter().filter(|(_, link)| link.ends.contains(&name)).map(|(name, _)| name);
             let ecmp = policy_of(ecmp, &own.collect::<Vec<_>>());
-            (name, Router { per_packet: Duration(node.time), queue: node.queue.clone(), ecmp, icmp: true })
+            (
+                name,
+                Router {
+                    per_packet: Duration(node.time),
+                    queue: node.queue.clone(),
+                    ecmp,
+                    icmp: true,
+                    arp: None,
+                },
+            )
         });
         let routers = routers.collect();
         let mut packets = parts.traffic(self.hosts(), duration);
