@@ -110,6 +110,11 @@ pub enum Overdue<P> {
 }
 
 impl<P> Neighbour<P> {
+    /// Whether its address is known at `now`.
+    pub fn is_known(&self, now: u64) -> bool {
+        matches!(self, Self::Known { until } if now < *until)
+    }
+
     /// A packet for the neighbour has come at `now`.
     pub fn meets(&mut self, config: &Arp, now: u64, packet: P) -> Met<P> {
         let asks = match self {
@@ -130,11 +135,7 @@ impl<P> Neighbour<P> {
     /// The router has heard the neighbour's address at `now`, in a packet that was `addressed` to it or not: the packets that go on. One that is not
     /// addressed to it only refreshes what it knows or has asked for (RFC 826, "Packet Reception").
     pub fn is_heard(&mut self, config: &Arp, now: u64, addressed: bool) -> Vec<P> {
-        let is_in_table = match self {
-            Self::Unknown => false,
-            Self::Asked { .. } => true,
-            Self::Known { until } => now < *until,
-        };
+        let is_in_table = self.is_known(now) || matches!(self, Self::Asked { .. });
         if !addressed && !is_in_table {
             return Vec::new();
         }

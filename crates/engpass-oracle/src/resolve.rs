@@ -228,6 +228,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
         bonds,
         flows,
         events,
+        arp: Vec::new(),
     }
 }
 

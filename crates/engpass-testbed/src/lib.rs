@@ -6,6 +6,7 @@
 //! wrong on the way becomes a [`Diagnostic`] and the way goes on, so that one pass finds everything.
 
 mod amount;
+mod arp;
 mod bonds;
 mod branches;
 mod campaign;

@@ -69,6 +69,7 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
     let flows: Vec<Option<FlowPath>> = draft.traffic.iter().map(flow).collect();
     let events: Vec<Option<EventPath>> =
         draft.events.iter().map(|(name, event)| resolver.event(name, event.as_ref()?)).collect();
+    let arp = resolver.arp_interfaces();
     if !whole || !complete || resolver.checker.errors > 0 {
         return None;
     }
@@ -89,6 +90,7 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
         bonds,
         flows,
         events,
+        arp,
     })
 }
 

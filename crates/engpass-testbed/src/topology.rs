@@ -13,6 +13,7 @@ use engpass_model::wire::layers::Wire;
 use engpass_model::wire::{Encapsulation, Framing, Medium, ethernet};
 use engpass_outcome::{Path, Step};
 
+pub use crate::arp::ArpInterface;
 pub use crate::branches::Branch;
 
 /// Index of a node: hosts first, in the order of the file, then switches, then routers.
@@ -51,6 +52,8 @@ pub struct Topology {
     pub flows: Vec<FlowPath>,
     /// Events, in the order of the file.
     pub events: Vec<EventPath>,
+    /// Interfaces of routers that ask for hardware addresses, in the order of the routers, then of the links.
+    pub arp: Vec<ArpInterface>,
 }
 
 impl Topology {

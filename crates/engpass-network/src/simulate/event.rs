@@ -16,6 +16,8 @@ pub(super) enum Event {
     Icmp(u32),
     /// The time of a packet of which fragments wait at the end of this direction of a tunnel may be up.
     GiveUp(u32),
+    /// The request of a router for the address of this neighbour may not have been answered in time.
+    Arp(u32),
     /// The last cell of this frame may have reached its host.
     Frame(u32),
     /// This port is free, and its discipline chooses what it sends.
@@ -156,19 +158,20 @@ impl Events {
             Event::Forward(router) => (1, router | SECOND),
             Event::Icmp(number) => (2, number),
             Event::GiveUp(tunnel) => (2, tunnel | SECOND),
-            Event::Serve(port) => (3, port),
-            Event::Feed(entry) => (3, entry | SECOND),
+            Event::Arp(neighbour) => (3, neighbour),
+            Event::Serve(port) => (4, port),
+            Event::Feed(entry) => (4, entry | SECOND),
             // An answer comes before all PDUs: the acknowledgment of the very PDU may come with it, and let the next frame begin.
-            Event::Answer(shaper, marked) => (4, shaper | if marked { MARKED } else { 0 }),
-            Event::Frame(frame) => (5, frame),
-            Event::CpuDone(host) => (6, host),
-            Event::Ready(process) => (7, process),
-            Event::Wake(endpoint) => (7, endpoint | SECOND),
-            Event::Hand(sender) => (8, sender),
+            Event::Answer(shaper, marked) => (5, shaper | if marked { MARKED } else { 0 }),
+            Event::Frame(frame) => (6, frame),
+            Event::CpuDone(host) => (7, host),
+            Event::Ready(process) => (8, process),
+            Event::Wake(endpoint) => (8, endpoint | SECOND),
+            Event::Hand(sender) => (9, sender),
             // Whoever waits for room is handing, too, and takes its turn among the others.
-            Event::Room(nic) => (8, nic | SECOND),
-            Event::Begin(shaper) => (9, shaper),
-            Event::Lose(packet) => (9, packet | SECOND),
+            Event::Room(nic) => (9, nic | SECOND),
+            Event::Begin(shaper) => (10, shaper),
+            Event::Lose(packet) => (10, packet | SECOND),
         };
         let low = group << 60 | (position as u64 & 0x0fff_ffff) << 32 | u64::from(payload);
         u128::from(at) << 64 | u128::from(low)
@@ -291,15 +294,16 @@ impl Events {
             (1, _) => Event::Land(payload & !MARKED),
             (2, 0) => Event::Icmp(payload),
             (2, _) => Event::GiveUp(payload),
-            (3, SECOND) => Event::Feed(payload),
-            (3, _) => Event::Serve(payload),
-            (4, _) => Event::Answer(payload & !MARKED, payload & MARKED != 0),
-            (5, _) => Event::Frame(payload),
-            (9, SECOND) => Event::Lose(payload),
-            (9, _) => Event::Begin(payload),
-            (6, _) => Event::CpuDone(payload),
-            (7, SECOND) => Event::Wake(payload),
-            (7, _) => Event::Ready(payload),
+            (3, _) => Event::Arp(payload),
+            (4, SECOND) => Event::Feed(payload),
+            (4, _) => Event::Serve(payload),
+            (5, _) => Event::Answer(payload & !MARKED, payload & MARKED != 0),
+            (6, _) => Event::Frame(payload),
+            (10, SECOND) => Event::Lose(payload),
+            (10, _) => Event::Begin(payload),
+            (7, _) => Event::CpuDone(payload),
+            (8, SECOND) => Event::Wake(payload),
+            (8, _) => Event::Ready(payload),
             (_, SECOND) => Event::Room(payload),
             _ => Event::Hand(payload),
         };

@@ -229,6 +229,7 @@ impl Network {
             Event::Forward(router) => self.router_done(router),
             Event::Icmp(number) => self.send_icmp(number),
             Event::GiveUp(tunnel) => self.give_up(tunnel),
+            Event::Arp(neighbour) => self.arp_overdue(neighbour),
             Event::Serve(port) => self.serve_port(port),
             Event::Frame(frame) | Event::Land(frame) => self.frame_wake(frame),
             Event::CpuDone(host) => self.cpu_done(host),

@@ -502,6 +502,8 @@ impl Network {
             Place::Inactive(port) => transmitter(port, "inactive member"),
             Place::Ttl(node) => inside(node, "time to live"),
             Place::TooBig(node) => inside(node, "too big"),
+            Place::NoReply(node) => inside(node, "no ARP reply"),
+            Place::HoldFull(node) => inside(node, "ARP hold full"),
             Place::Reassembly(None) => host("reassembly"),
             Place::Reassembly(Some(router)) => inside(router as usize, "reassembly"),
             Place::Timeout(node) => inside(node, "reassembly timeout"),

@@ -99,6 +99,10 @@ pub(super) enum Place {
     Ttl(usize),
     /// This router: the packet has the DF bit and is longer than the MTU of its next hop.
     TooBig(usize),
+    /// This router, which has not heard the address of the next node.
+    NoReply(usize),
+    /// The same, before it could have: it holds no more packets for that.
+    HoldFull(usize),
     /// The reassembly of a host, or of this router.
     Reassembly(Option<u32>),
     /// This router, the end of a tunnel: the rest of the packet did not come in time.

@@ -1,5 +1,5 @@
-//! What the books must know of the network: a lane for each flow, then two for each connection, for each router that tells senders, and for each branch of
-//! a tree.
+//! What the books must know of the network: a lane for each flow, then two for each connection, for each router that tells senders, for each line
+//! that may carry ARP packets, and for each branch of a tree.
 
 use std::iter::successors;
 
@@ -65,6 +65,7 @@ impl<'a> Builder<'a> {
             let sent = Sent { against: true, rare: self.outside, mtu: icmp::LONGEST, ..sent };
             [Some(self.lane(frames, sent)), None]
         });
+        let resolution = frames.arp.open_lanes(self.topology);
         let branches = self.branches(frames).flat_map(|(flow, path, place, routes)| {
             // The first branch has the books of its flow.
             let lane = path.branches[place].of.map(|of| {
@@ -77,7 +78,7 @@ impl<'a> Builder<'a> {
             });
             [lane, None]
         });
-        let first_branch = flows + endpoints.len() + 2 * frames.icmp.ways.len();
+        let first_branch = flows + endpoints.len() + frames.control_lanes();
         let mut trees: Vec<Vec<usize>> = Vec::new();
         for (number, (flow, _, place, _)) in self.branches(frames).enumerate() {
             if place == 0 {
@@ -97,7 +98,7 @@ impl<'a> Builder<'a> {
             spared: &frames.spared,
             trails: &frames.trails,
         };
-        Ledger::open(opening, own.chain(connections).chain(messages).chain(branches))
+        Ledger::open(opening, own.chain(connections).chain(messages).chain(resolution).chain(branches))
     }
 
     /// All branches of trees: the flow and its path, the place in the tree, and the routes of that.

@@ -36,7 +36,7 @@ use crate::simulate::outside::{Fates, Outsiders, Sender};
 use crate::simulate::pull::{Ring, Worklist};
 use crate::simulate::sending::{ONWARD, Way};
 use crate::simulate::source::Source;
-use crate::simulate::tally::Counter;
+use crate::simulate::tally::{Counter, Tally};
 use crate::simulate::tcp::{Endpoint, SegmentCost};
 use crate::simulate::trees::Trees;
 use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
@@ -404,7 +404,8 @@ impl Builder<'_> {
             let silent = index % 2 == 1 || self.topology.flows[endpoint.flow as usize].icmp.is_empty();
             let alone = frames.obeys(Lookahead::OneConnection, users[host] == 1)
                 && frames.obeys(Lookahead::NoMessages, silent);
-            if endpoint.at_rest && stays && alone {
+            let asked = frames.obeys(Lookahead::NoMessages, !frames.arp.hosts().any(|asked| asked == host));
+            if endpoint.at_rest && stays && alone && asked {
                 // What comes to it is what the other end sends.
                 frames.tell_host(routes[index ^ 1]);
             }
@@ -459,8 +460,12 @@ impl Builder<'_> {
             }
         }
         let from_hosts = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
-        let flows = self.tallies(&mut sockets);
+        let mut flows = self.tallies(&mut sockets);
         let mut frames = std::mem::take(&mut self.frames);
+        frames.arp.tally = flows.len() as u32;
+        if !frames.arp.is_idle() {
+            flows.push(Tally::default());
+        }
         let changes = changes_by_event(self.testbed, self.topology, self.seed);
         let nic = |port: usize| {
             let host = self.testbed.hosts.get_index(self.node_of(port)).map(|(_, host)| host);
@@ -483,7 +488,7 @@ impl Builder<'_> {
                 false => self.heads(&frames, &processes, &endpoints),
             };
         }
-        let first_lane = endpoints.len() + 2 * frames.icmp.ways.len();
+        let first_lane = endpoints.len() + frames.control_lanes();
         let trees = (!frames.branches.is_empty())
             .then(|| Box::new(Trees::new(self.topology, &frames.branches, first_lane)));
         let ledger = self.books(&frames, &processes, &endpoints, &senders);

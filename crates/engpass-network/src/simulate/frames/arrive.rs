@@ -161,7 +161,7 @@ impl Network {
         if complete && !lost {
             match to {
                 Some(_) if self.fabric.is_of_tree(datagram) => self.receive_message(datagram),
-                Some(lane) if lane as usize >= self.endpoints.len() => self.take_message(datagram),
+                Some(lane) if lane as usize >= self.endpoints.len() => self.take_control(datagram, lane),
                 Some(endpoint) => self.receive_segment(datagram, endpoint),
                 None => self.receive(datagram),
             }

@@ -14,7 +14,7 @@ impl Frames {
             let whole = self.routes[2 * flow];
             for branch in &path.branches {
                 let first = self.steps.len() as u32;
-                self.put_run(topology, &branch.legs, &mut first_within(topology, &branch.legs).into_iter());
+                self.put_run(topology, &branch.legs, &first_within(topology, &branch.legs), false);
                 self.routes.push(Route { first, hops: 0, ..whole });
                 self.branches.push(self.routes.len() as u32 - 1);
                 if let NodeKind::Router(router) = topology.kind(branch.to) {

@@ -6,6 +6,7 @@ use engpass_model::switch::Switch;
 use engpass_testbed::topology::{Leg, LinkEnds, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
+use super::arp::Resolution;
 use super::bonds::Bonds;
 use super::circuits::Entry;
 use super::marks::{ENTRY, WRAP};
@@ -25,7 +26,8 @@ impl Frames {
     ) -> Result<Self, SimError> {
         let tunnels = Tunnels::new(topology);
         let bonds = Bonds::new(topology);
-        let mut frames = Self { asking, disobeyed, seed, tunnels, bonds, ..Self::default() };
+        let arp = Resolution::new(testbed, topology);
+        let mut frames = Self { asking, disobeyed, seed, tunnels, bonds, arp, ..Self::default() };
         let carries = |link: &&LinkEnds| !link.medium.is_atm();
         frames.ports.reserve_exact(2 * topology.links.iter().filter(carries).count());
         frames.places.reserve_exact(2 * topology.links.len());
@@ -74,14 +76,12 @@ impl Frames {
             for legs in [&flow.legs, &back] {
                 let first = frames.steps.len();
                 let own = if flow.circuit.is_none() { legs.as_slice() } else { &[] };
-                frames.put_run(topology, own, &mut first_within(topology, own).into_iter());
-                // Where circuits or tunnels are among the legs, the way has no hops that are steps one behind the other.
-                let lines = own.iter().all(|leg| matches!(leg, Leg::Link(_)));
-                let hops = if lines { own.len() } else { 0 };
+                frames.put_run(topology, own, &first_within(topology, own), flow.group.is_none());
+                let hops = frames.hops_from(first);
                 let first = frames.share_steps(first);
                 frames.routes.push(Route {
                     first: first as u32,
-                    hops: u16::try_from(hops).expect("a way has fewer lines than 65 536"),
+                    hops,
                     priority: traffic.priority(),
                     ttl: traffic.ttl().unwrap_or(u8::MAX),
                 });
@@ -91,10 +91,19 @@ impl Frames {
         if topology.flows.iter().any(|flow| flow.discovers_mtu) {
             frames.icmp.keeps_whole = topology.flows.iter().map(|flow| flow.discovers_mtu).collect();
         }
+        frames.add_arp_lines(topology);
         frames.add_ways(testbed, topology)?;
+        frames.sort_neighbours();
         frames.steps.shrink_to_fit();
         frames.find_told();
         Ok(frames)
+    }
+
+    /// How many lines a way without questions has; none if circuits, tunnels or holds are among its steps.
+    pub(super) fn hops_from(&self, first: usize) -> u16 {
+        let own = self.steps[first..].iter().take_while(|step| step.port != END);
+        let hops = if own.clone().all(Step::is_line) { own.count() } else { 0 };
+        u16::try_from(hops).expect("a way has fewer lines than 65 536")
     }
 
     /// Flows one behind the other often go the same way: the steps from `first` on are not kept if they are those of one of the
@@ -137,6 +146,9 @@ impl Frames {
             if let Some(before) = before.get_mut(first.port as usize) {
                 *before = Before::Several;
             }
+        }
+        for port in self.arp.ports().filter(|_| self.disobeyed != Some(Rule::NoMessages)) {
+            before[self.places[port] as usize] = Before::Several;
         }
         for route in &self.branches {
             // From the node that copies.

@@ -13,7 +13,7 @@ use engpass_model::wire::icmp::{self, Said};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_testbed::topology::NodeId;
 
-use super::{Engine, Packet, Step};
+use super::{Engine, Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::datagrams::{Datagram, To};
 use crate::simulate::event::Event;
@@ -85,6 +85,13 @@ impl Icmp {
     /// Number of messages so far.
     pub(in crate::simulate) fn made(&self) -> u32 {
         self.made
+    }
+}
+
+impl Frames {
+    /// Lanes of books for what nodes make, behind those of endpoints: for messages of routers, then for ARP packets.
+    pub(in crate::simulate) fn control_lanes(&self) -> usize {
+        2 * self.icmp.ways.len() + self.arp.lanes()
     }
 }
 
@@ -206,8 +213,18 @@ impl Network {
         self.goes_on(packet);
     }
 
+    /// A packet that a node has made arrives: a message of a router, or an ARP packet.
+    pub(super) fn take_control(&mut self, datagram: u32, lane: u32) {
+        let is_message = (lane as usize) < self.endpoints.len() + 2 * self.frames.icmp.ways.len();
+        if is_message {
+            self.take_message(datagram);
+        } else {
+            self.take_arp(datagram);
+        }
+    }
+
     /// A message arrives at the sender of the packet that it is about.
-    pub(super) fn take_message(&mut self, datagram: u32) {
+    fn take_message(&mut self, datagram: u32) {
         if let Some(fates) = &mut self.fabric.fates {
             fates.message_arrives(datagram, self.now);
             return;

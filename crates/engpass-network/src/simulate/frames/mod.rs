@@ -6,6 +6,7 @@
 //! however many packets are on it.
 
 mod act;
+mod arp;
 mod arrive;
 mod bonds;
 mod branches;
@@ -43,12 +44,13 @@ use super::event::{Event, Events};
 use super::fabric::Fabric;
 use super::sending::Sending;
 use super::tap::Carrier;
+use arp::Resolution;
 use bonds::Bonds;
 use choices::{BRANCH, Choices};
 use circuits::Entry;
 use icmp::Icmp;
 pub(super) use marks::tunnel_of;
-use marks::{ENTRY, UNWRAP, WRAP};
+use marks::{ENTRY, HOLD, UNWRAP, WRAP};
 pub(super) use outage::Upcoming;
 pub(super) use packet::Packet;
 pub(super) use port::FramePort;
@@ -96,6 +98,7 @@ pub(super) struct Frames {
     silent: bool,
     /// What routers say.
     pub(super) icmp: Icmp,
+    pub(super) arp: Resolution,
     pub(super) tunnels: Tunnels,
     bonds: Bonds,
     /// Routes of the branches of all trees, in their order.
@@ -170,7 +173,12 @@ impl Step {
 
     /// Whether packets leave a tunnel here.
     fn is_unwrap(&self) -> bool {
-        (UNWRAP..BRANCH).contains(&self.port)
+        (UNWRAP..HOLD).contains(&self.port)
+    }
+
+    /// Whether a router may hold packets here.
+    fn is_hold(&self) -> bool {
+        (HOLD..BRANCH).contains(&self.port)
     }
 
     /// Whether a router stands before the port.
@@ -383,7 +391,7 @@ impl Network {
         let (datagram, ip) = (sending.datagram, sending.ip as u32);
         let (first, elastic) =
             (self.frames.routes[route as usize].first, self.fabric.datagrams[datagram].counted);
-        let Self { frames: Frames { ports, steps, tunnels, lost, .. }, fabric, events, .. } = self;
+        let Self { frames: Frames { ports, steps, .. }, fabric, events, .. } = self;
         let step = steps[first as usize];
         let line = &mut ports[step.port as usize];
         if fabric.is_plain() {
@@ -403,12 +411,23 @@ impl Network {
                 return;
             }
         }
-        let Packet { sender: flow, priority, ecn, .. } = *fabric.datagrams.packet(id);
+        self.send_from_nic(id, Some((sender, elastic)));
+    }
+
+    /// A packet that is at the beginning of its way leaves its host's NIC, in the way of all packets. Its sender is this, and it is elastic or not; an
+    /// ARP packet has no sender.
+    fn send_from_nic(&mut self, id: u32, sender: Option<(usize, bool)>) {
+        let Self { frames: Frames { ports, steps, tunnels, lost, .. }, fabric, events, .. } = self;
+        let Packet { sender: flow, priority, ecn, ip, place: first, .. } = *fabric.datagrams.packet(id);
+        let step = steps[first as usize];
+        let line = &mut ports[step.port as usize];
         let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
         let Admitted::Leaves(sent, _) = line.admit(self.now, view, lost, &fabric.window) else {
             unreachable!("the line of a host takes all");
         };
-        fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
+        if let Some((sender, elastic)) = sender {
+            fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
+        }
         let leaving = Leaving { place: first, slot: step.slot, port: step.port, id, bytes: ip };
         let tells = step.tells_port().then_some(self.end);
         let told = leaving.on(line, &sent, tells, (fabric, tunnels), events);

@@ -219,6 +219,7 @@ impl Network {
                         self.events.push(at, 0, Event::Look(bond as u32));
                     }
                 }
+                self.arp_sees(node, link, down);
             }
         }
     }

@@ -26,6 +26,8 @@ impl Network {
             self.go_at_once(id, place, at, arrives);
         } else if step.is_wrap() {
             self.enter_tunnel(id, place);
+        } else if step.is_hold() {
+            self.meets_hold(id, place);
         } else {
             self.enter_circuit(id, place, at);
         }

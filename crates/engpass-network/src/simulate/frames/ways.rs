@@ -189,6 +189,15 @@ impl Lane<'_> {
         }
     }
 
+    /// The first node behind a leg that is no switch.
+    fn station(&self, front: &Front, leg: Leg) -> NodeId {
+        let mut node = self.topology.last_hop(leg).to;
+        while matches!(self.topology.kind(node), NodeKind::Switch(_)) {
+            node = self.topology.last_hop(self.fan_at(front).legs_at(node)[0]).to;
+        }
+        node
+    }
+
     /// Packets leave the tunnel that they are in.
     fn leave_tunnel(&self, front: &mut Front) {
         let (_, fragment) = front.inside.pop().expect("packets are in a tunnel");
@@ -299,15 +308,12 @@ impl Frames {
             return Ok(None);
         }
         let first = self.steps.len();
-        let lines = legs.iter().all(|leg| matches!(leg, Leg::Link(_)));
-        let hops = if ends && lines { legs.len() as u16 } else { 0 };
         let key = (lane.ends.0, lane.ends.1, if ends { legs.clone() } else { Vec::new() });
-        let within = &mut within.into_iter();
         let is_own = !ends && lane.is_own(self);
         let first = match known.get(&key).filter(|_| !is_own) {
             Some(first) => *first,
             None if ends => {
-                self.put_run(lane.topology, &legs, within);
+                self.put_run(lane.topology, &legs, &within, true);
                 known.insert(key, first as u32);
                 first as u32
             }
@@ -325,6 +331,7 @@ impl Frames {
             }
         };
         let place = self.routes.len() as u32;
+        let hops = if ends { self.hops_from(first as usize) } else { 0 };
         self.routes.push(Route { first, hops, ..route });
         self.put_member_routes(place);
         Ok(Some(place))
@@ -389,8 +396,12 @@ impl Frames {
 
     /// Lay out one leg.
     fn lay_leg(&mut self, lane: &Lane<'_>, front: &mut Front, leg: Leg, tree: &mut Tree) {
-        let step = self.step(lane.topology, &leg);
+        let mut step = self.step(lane.topology, &leg);
         let before = front.clone();
+        let station = || lane.station(&before, leg);
+        if let Some(hold) = self.hold_before(lane.topology, leg, station, &mut step) {
+            self.put(hold, &before);
+        }
         lane.goes_on(front, leg);
         if matches!(leg, Leg::Tunnel { .. }) {
             self.put(step, &before);
@@ -475,6 +486,9 @@ impl Frames {
             if step.is_routed() && !self.refuses(*step) {
                 lengths.cut(step.mtu.into());
             }
+            if step.is_hold() {
+                continue;
+            }
             if step.is_wrap() {
                 lengths.wrap(self.tunnels.directions[(step.port - WRAP) as usize].added.into());
                 continue;
@@ -497,51 +511,49 @@ impl Frames {
         }
     }
 
-    /// A way without questions: these legs, and in their tunnels those that come next `within`, all of them together.
-    pub(super) fn put_run(
-        &mut self,
-        topology: &Topology,
-        legs: &[Leg],
-        within: &mut dyn Iterator<Item = Leg>,
-    ) {
-        let mut slot = 0;
-        for leg in legs {
-            self.put_leg(topology, *leg, within, &mut slot, &mut Vec::new());
+    /// A way without questions: these legs, and in their tunnels those that come next `within`, all of them together. Routers ask for addresses where it
+    /// says so, and always within tunnels.
+    pub(super) fn put_run(&mut self, topology: &Topology, legs: &[Leg], within: &[Leg], asks: bool) {
+        let mut run = Run { topology, within, slot: 0, inside: Vec::new(), asks };
+        for (place, leg) in legs.iter().enumerate() {
+            self.put_leg(&mut run, *leg, &legs[place + 1..]);
         }
-        self.steps.push(Step { slot, ..Step::MARK });
+        self.steps.push(Step { slot: run.slot, ..Step::MARK });
         self.tunnels.in_stack(self.steps.len(), 0);
     }
 
-    /// A leg of a way without questions, behind so many lines, for packets that are in these tunnels.
-    fn put_leg(
-        &mut self,
-        topology: &Topology,
-        leg: Leg,
-        within: &mut dyn Iterator<Item = Leg>,
-        slot: &mut u16,
-        inside: &mut Vec<u32>,
-    ) {
-        let step = self.step(topology, &leg);
-        let stack = self.tunnels.stack(inside);
-        self.steps.push(Step { slot: *slot, ..step });
-        self.tunnels.in_stack(self.steps.len(), stack);
+    /// A leg of a way without questions, with those behind it.
+    fn put_leg(&mut self, run: &mut Run<'_>, leg: Leg, behind: &[Leg]) {
+        let mut step = self.step(run.topology, &leg);
+        if run.asks || !run.inside.is_empty() {
+            let station = || first_station(run.topology, leg, behind);
+            if let Some(hold) = self.hold_before(run.topology, leg, station, &mut step) {
+                self.put_step(run, hold);
+            }
+        }
+        self.put_step(run, step);
         let Leg::Tunnel { tunnel, forward } = leg else {
-            *slot += self.lines_in(step).len() as u16;
+            run.slot += self.lines_in(step).len() as u16;
             return;
         };
         let direction = step.port - WRAP;
-        inside.push(direction);
-        let [mut node, end] = topology.tunnels[tunnel].from_to(forward);
+        run.inside.push(direction);
+        let [mut node, end] = run.topology.tunnels[tunnel].from_to(forward);
         while node != end {
-            let leg = within.next().expect("a way leads to the end of the tunnel");
-            self.put_leg(topology, leg, within, slot, inside);
-            node = topology.last_hop(leg).to;
+            let (leg, behind) = run.within.split_first().expect("a way leads to the end of the tunnel");
+            run.within = behind;
+            self.put_leg(run, *leg, behind);
+            node = run.topology.last_hop(*leg).to;
         }
-        let stack = self.tunnels.stack(inside);
-        let step = self.unwrap_step(topology, direction);
-        self.steps.push(Step { slot: *slot, ..step });
+        let step = self.unwrap_step(run.topology, direction);
+        self.put_step(run, step);
+        run.inside.pop();
+    }
+
+    fn put_step(&mut self, run: &Run<'_>, step: Step) {
+        let stack = self.tunnels.stack(&run.inside);
+        self.steps.push(Step { slot: run.slot, ..step });
         self.tunnels.in_stack(self.steps.len(), stack);
-        inside.pop();
     }
 
     /// The step at which packets leave a tunnel.
@@ -558,6 +570,26 @@ impl Frames {
             ..Step::MARK
         }
     }
+}
+
+/// A way without questions while it is laid out.
+struct Run<'a> {
+    topology: &'a Topology,
+    /// Legs in tunnels to come.
+    within: &'a [Leg],
+    /// Lines so far.
+    slot: u16,
+    /// The directions of the tunnels that packets are in.
+    inside: Vec<u32>,
+    /// Routers ask for addresses of what is in no tunnel.
+    asks: bool,
+}
+
+/// The first node behind a leg that is no switch, where these legs come next.
+fn first_station(topology: &Topology, leg: Leg, behind: &[Leg]) -> NodeId {
+    let ends = [leg].into_iter().chain(behind.iter().copied()).map(|leg| topology.last_hop(leg).to);
+    let mut stations = ends.filter(|node| !matches!(topology.kind(*node), NodeKind::Switch(_)));
+    stations.next().expect("a way ends at no switch")
 }
 
 /// Whether what a node chooses is known of all packets of a sender of this traffic when the network is built.
