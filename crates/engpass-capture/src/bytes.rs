@@ -7,7 +7,7 @@ use engpass_model::wire::icmp;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, tcp, udp};
 use engpass_testbed::Topology;
-use engpass_testbed::topology::FlowPath;
+use engpass_testbed::topology::{FlowPath, NodeId};
 
 use engpass_network::simulate::{Content, Head, Outer, Packet};
 
@@ -42,6 +42,11 @@ const PERIOD: u64 = 251;
 pub fn address(host: usize) -> Ipv4Addr {
     // 10.64.0.1 and on, those that emulated hosts have; a testbed has fewer hosts than there are addresses.
     Ipv4Addr::from(0x0a40_0001 + host as u32)
+}
+
+/// The address of a host or router: routers have addresses behind those of the hosts.
+pub(super) fn address_of(topology: &Topology, node: NodeId) -> Ipv4Addr {
+    address(if node < topology.hosts { node } else { node - topology.switches })
 }
 
 /// The address of a group: of one of IPv6 one of IPv4 in its place.
@@ -159,15 +164,14 @@ impl Packets for MadeUp {
     }
 }
 
-/// A packet as it is in a tunnel: with its outer headers, or the fragment of that which they name. Routers have addresses behind those of the
-/// hosts.
+/// A packet as it is in a tunnel: with its outer headers, or the fragment of that which they name.
 pub(super) fn wrapped(topology: &Topology, outer: &Outer, packet: &[u8]) -> Vec<u8> {
     let path = &topology.tunnels[outer.tunnel];
     let header = path.config.header.config();
     let mut payload = Vec::with_capacity(packet.len() + header.bytes() as usize);
     header.write(packet, &mut payload);
     payload.extend_from_slice(packet);
-    let [from, to] = path.from_to(outer.forward).map(|router| address(router - topology.switches));
+    let [from, to] = path.from_to(outer.forward).map(|router| address_of(topology, router));
     // IPv6 in IPv4 has a number of its own (RFC 4213 section 3.5).
     let is_v6 = packet.first().is_some_and(|first| first >> 4 == 6);
     let protocol = if is_v6 && header.bytes() == 0 { 41 } else { header.protocol() };

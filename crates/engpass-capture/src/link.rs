@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use engpass_model::wire::Encapsulation;
 use engpass_model::wire::aal5::{self, CELL_HEADER_BYTES, CELL_PAYLOAD_BYTES, TRAILER_BYTES};
+use engpass_model::wire::arp::{Operation, write_arp};
 use engpass_model::wire::cell::{CellHeader, FIRST_VCI};
 use engpass_model::wire::frame::{Macs, Tag, write_ethernet};
 use engpass_network::simulate::{Cell, Packet, Passing, Pdu, Unit};
@@ -90,6 +91,21 @@ impl LinkBytes {
                 write_ethernet(macs, tag, &self.ip, out);
                 Written::Packet(LinkType::Ethernet)
             }
+            (Unit::Arp(seen), Form::Frames) => {
+                let link = &self.topology.links[passing.port / 2];
+                let tag = link.vlan.then_some(Tag { priority: 0, vlan: VLAN });
+                let [router, station] = [seen.router, seen.station].map(|(node, port)| {
+                    (self.topology.hardware_address(port), bytes::address_of(&self.topology, node))
+                });
+                let ends = match seen.operation {
+                    Operation::Request => (router, station),
+                    Operation::Reply => (station, router),
+                };
+                write_arp(seen.operation, ends, tag, out);
+                Written::Packet(LinkType::Ethernet)
+            }
+            // It is no IP packet.
+            (Unit::Arp(_), _) => Written::Nothing,
             (Unit::Packet(packet), _) => {
                 self.write_ip(packet);
                 out.extend_from_slice(&self.ip);

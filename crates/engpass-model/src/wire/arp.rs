@@ -2,39 +2,48 @@
 
 use std::net::Ipv4Addr;
 
+use etherparse::{ArpEthIpv4Packet, ArpOperation, ether_type};
+
+use super::frame::{Macs, Tag, write_payload};
+
 /// Bytes of an ARP packet, without the frame around it.
-pub const BYTES: u64 = 28;
-/// EtherType of ARP.
-pub const ETHER_TYPE: u16 = 0x0806;
+pub const BYTES: u64 = ArpEthIpv4Packet::LEN as u64;
+/// The address of frames for all stations.
+const BROADCAST: [u8; 6] = [0xff; 6];
 
 /// Asks for an address, or tells one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// "Who has this address?", to all.
     Request,
-    /// The answer, to the station that asked.
+    /// The answer, to the station that has asked.
     Reply,
 }
 
-/// A station: its hardware and its protocol address.
+/// A station: its hardware and its IP address.
 pub type Station = ([u8; 6], Ipv4Addr);
 
-/// The bytes of an ARP packet. A request does not know the target's hardware address, which is zero in it.
-pub fn packet(operation: Operation, sender: Station, target: Station) -> [u8; BYTES as usize] {
-    let mut bytes = [0; BYTES as usize];
-    // Ethernet, IPv4, and the lengths of their addresses.
-    bytes[..6].copy_from_slice(&[0, 1, 0x08, 0, 6, 4]);
-    bytes[7] = match operation {
-        Operation::Request => 1,
-        Operation::Reply => 2,
+/// Append the frame with which a station asks another one, or answers it; without preamble and FCS.
+pub fn write_arp(
+    operation: Operation,
+    (source, target): (Station, Station),
+    tag: Option<Tag>,
+    out: &mut Vec<u8>,
+) {
+    let (destination, number, target_mac) = match operation {
+        // That is what is asked for.
+        Operation::Request => (BROADCAST, ArpOperation::REQUEST, [0; 6]),
+        Operation::Reply => (target.0, ArpOperation::REPLY, target.0),
     };
-    bytes[8..14].copy_from_slice(&sender.0);
-    bytes[14..18].copy_from_slice(&sender.1.octets());
-    if operation == Operation::Reply {
-        bytes[18..24].copy_from_slice(&target.0);
-    }
-    bytes[24..].copy_from_slice(&target.1.octets());
-    bytes
+    let packet = ArpEthIpv4Packet {
+        operation: number,
+        sender_mac: source.0,
+        sender_ipv4: source.1.octets(),
+        target_mac,
+        target_ipv4: target.1.octets(),
+    };
+    let macs = Macs { source: source.0, destination };
+    write_payload(macs, tag, (ether_type::ARP, &packet.to_bytes()), out);
 }
 
 #[cfg(test)]
@@ -42,14 +51,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_stand_where_rfc_826_has_them() {
-        let sender = ([2, 0, 0, 0, 0, 1], Ipv4Addr::new(10, 0, 0, 1));
-        let target = ([2, 0, 0, 0, 0, 2], Ipv4Addr::new(10, 0, 0, 2));
-        let request = packet(Operation::Request, sender, target);
-        let expected = [0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2];
-        assert_eq!(request, expected);
-        let reply = packet(Operation::Reply, target, sender);
-        assert_eq!(reply[6..8], [0, 2]);
-        assert_eq!(reply[18..24], sender.0);
+    fn a_request_goes_to_all_and_a_reply_to_the_asker() {
+        let asker = ([2, 0, 0, 0, 0, 1], Ipv4Addr::new(10, 0, 0, 1));
+        let asked = ([2, 0, 0, 0, 0, 2], Ipv4Addr::new(10, 0, 0, 2));
+        let mut frame = Vec::new();
+        write_arp(Operation::Request, (asker, asked), None, &mut frame);
+        let header = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 8, 6];
+        let packet = [0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2];
+        assert_eq!((&frame[..14], &frame[14..42], frame.len()), (&header[..], &packet[..], 60));
+        let mut frame = Vec::new();
+        write_arp(Operation::Reply, (asked, asker), Some(Tag { priority: 0, vlan: 1 }), &mut frame);
+        assert_eq!(
+            (&frame[..6], frame[25], &frame[36..42], frame.len()),
+            (&asker.0[..], 2, &asker.0[..], 60)
+        );
     }
 }

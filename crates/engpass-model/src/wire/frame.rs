@@ -46,8 +46,17 @@ const BRIDGED: [u8; 10] = [0xaa, 0xaa, 0x03, 0x00, 0x80, 0xc2, 0x00, 0x07, 0x00,
 /// # Panics
 /// When a tag has a priority above 7 or a VLAN above 4095.
 pub fn write_ethernet(macs: Macs, tag: Option<Tag>, ip: &[u8], out: &mut Vec<u8>) {
+    write_payload(macs, tag, (type_of(ip), ip), out);
+}
+
+/// The same with a payload of this type.
+pub(super) fn write_payload(
+    macs: Macs,
+    tag: Option<Tag>,
+    (inner, payload): (EtherType, &[u8]),
+    out: &mut Vec<u8>,
+) {
     let tagged = tag.is_some();
-    let inner = type_of(ip);
     let ether_type = if tagged { ether_type::VLAN_TAGGED_FRAME } else { inner };
     out.extend(header(macs, ether_type).to_bytes());
     if let Some(tag) = tag {
@@ -61,8 +70,8 @@ pub fn write_ethernet(macs: Macs, tag: Option<Tag>, ip: &[u8], out: &mut Vec<u8>
         debug_assert_eq!(bytes.len() as u64, TAG_BYTES);
         out.extend(bytes);
     }
-    out.extend_from_slice(ip);
-    let padding = ethernet::padding(ip.len() as u64, tagged);
+    out.extend_from_slice(payload);
+    let padding = ethernet::padding(payload.len() as u64, tagged);
     out.resize(out.len() + padding as usize, 0);
 }
 

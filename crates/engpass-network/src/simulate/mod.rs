@@ -52,7 +52,7 @@ pub use outcome::{
 use outside::Outsiders;
 use pull::{Ring, Worklist};
 use source::Source;
-pub use tap::{Capture, Cell, Content, Head, Outer, Packet, Passing, Pdu, Unit, captured};
+pub use tap::{Arp, Capture, Cell, Content, Head, Outer, Packet, Passing, Pdu, Unit, captured};
 use tcp::{Counted, Endpoint, SegmentCost};
 #[doc(hidden)]
 pub use timeline::watched;

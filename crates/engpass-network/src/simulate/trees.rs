@@ -86,11 +86,6 @@ impl Trees {
         trees
     }
 
-    /// The destination of datagrams on the first branch.
-    pub(super) fn first_lane(&self) -> u32 {
-        self.first_lane
-    }
-
     /// The destination of datagrams on a branch. Destinations are endpoints, and endpoints come in pairs of which the second one receives.
     fn lane(&self, branch: u32) -> usize {
         (self.first_lane + 2 * branch + 1) as usize

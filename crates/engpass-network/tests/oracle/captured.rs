@@ -65,7 +65,7 @@ fn law(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
             prop_assert_eq!(window, direction.carried.sent(), "link {} end {}", link, end);
             let cell = |passing: &Passing| match &passing.unit {
                 Unit::Cell(cell) => Some((passing.at, cell.clone())),
-                Unit::Packet(_) => None,
+                Unit::Packet(_) | Unit::Arp(_) => None,
             };
             let cells: Vec<(u64, Cell)> = here.iter().filter_map(|passing| cell(passing)).collect();
             if let Carried::Cells { .. } = direction.carried {

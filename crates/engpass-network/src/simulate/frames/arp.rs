@@ -20,6 +20,7 @@ use crate::simulate::Network;
 use crate::simulate::datagrams::{Datagram, To};
 use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
+use crate::simulate::tap::Arp as Seen;
 
 /// The interfaces of routers that ask for addresses, their neighbours, and the ARP packets on their way.
 #[derive(Debug, Default)]
@@ -153,6 +154,17 @@ impl Resolution {
             };
             [Some(lane), None]
         })
+    }
+
+    /// An ARP packet as somebody who captures sees it.
+    fn seen(&self, said: &Said) -> Seen {
+        let Key { interface, station } = said.about;
+        let interface = &self.interfaces[interface];
+        Seen {
+            operation: said.operation,
+            router: (interface.router, interface.port()),
+            station: (station, interface.line_to(station).back().port),
+        }
     }
 
     fn is_switch(&self, node: NodeId) -> bool {
@@ -309,6 +321,7 @@ impl Network {
         let place = lines[&said.line.port];
         let is_host = said.line.from < kinds[0];
         let messages = self.frames.icmp.ways.len();
+        let written = self.fabric.fates.is_some();
         let datagram = Datagram {
             flow: *tally,
             to: To::endpoint(self.endpoints.len() + 2 * (messages + lane) + 1),
@@ -317,14 +330,23 @@ impl Network {
             fragments: 1,
             holds: 1,
             begun: self.now,
+            written,
             ..Datagram::default()
         };
-        let datagram = self.fabric.begin_datagram(false, datagram);
+        let datagram = self.fabric.begin_datagram(written, datagram);
         self.frames.arp.packets.insert(datagram, said);
+        if let Some(trace) = &mut self.fabric.trace {
+            trace.asks(datagram, self.frames.arp.seen(&said));
+        }
+        let mut sender = (self.processes.len() + self.endpoints.len() + messages) as u32;
+        if let Some(fates) = &mut self.fabric.fates {
+            sender = self.outsiders.number_of_control(messages);
+            fates.arp_begins(datagram, sender);
+        }
         let packet = self.fabric.datagrams.insert_packet(Packet {
             datagram,
             ip: BYTES as u32,
-            sender: (self.processes.len() + self.endpoints.len() + messages) as u32,
+            sender,
             place,
             since: 0,
             offset: 0,

@@ -182,7 +182,7 @@ impl Network {
                 ((self.processes.len() + self.endpoints.len() + number) as u32, quoted)
             }
             About::Outside(lost, said) => {
-                let flow = self.outsiders.number_of_message(number);
+                let flow = self.outsiders.number_of_control(number);
                 let fates = self.fabric.fates.as_mut().expect("the packet is from outside");
                 fates.message_enters(datagram, lost, said, flow);
                 (flow, None)

@@ -67,6 +67,8 @@ enum Message {
     Itself(Said),
     /// A router sends a message about the datagram.
     About,
+    /// The datagram is an ARP packet, of which nobody outside is told.
+    Arp,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +119,11 @@ impl Fates {
         self.inside += 1;
     }
 
+    /// An ARP packet begins as this datagram, in the flow with this number.
+    pub(in crate::simulate) fn arp_begins(&mut self, datagram: u32, flow: u32) {
+        self.put(datagram, Head { flow, ttl: u8::MAX, message: Message::Arp, ..Head::default() });
+    }
+
     /// A router's message has arrived at the sender of the packet that it is about.
     pub(in crate::simulate) fn message_arrives(&mut self, datagram: u32, at: u64) {
         let Head { way, token, routers, message: Message::Itself(said), .. } = *self.head(datagram) else {
@@ -130,7 +137,7 @@ impl Fates {
     pub(in crate::simulate) fn said(&self, datagram: u32) -> Option<Said> {
         match self.head(datagram).message {
             Message::Itself(said) => Some(said),
-            Message::None | Message::About => None,
+            Message::None | Message::About | Message::Arp => None,
         }
     }
 
@@ -211,7 +218,7 @@ impl Fates {
     ) {
         let Head { way, token, told, message, .. } = *self.head(datagram);
         match place {
-            _ if told => {}
+            _ if told || message == Message::Arp => {}
             // The fate of the message comes behind that of the packet.
             _ if message == Message::About => {
                 self.heads[datagram as usize].told = true;

@@ -117,8 +117,8 @@ impl Outsiders {
         }
     }
 
-    /// The number by which disciplines know the messages of a router about a way. Routers stand behind the senders.
-    pub(in crate::simulate) fn number_of_message(&mut self, number: usize) -> u32 {
+    /// The number by which disciplines know the messages of a router about a way, or ARP packets. Routers stand behind the senders, and ARP behind all routers.
+    pub(in crate::simulate) fn number_of_control(&mut self, number: usize) -> u32 {
         self.find_number((self.senders.len() + number) as u32, Transport::default())
     }
 

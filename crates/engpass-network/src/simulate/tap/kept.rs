@@ -10,7 +10,7 @@ use engpass_model::tcp::{Flags, Segment};
 use engpass_model::time::Time;
 use engpass_model::wire::icmp;
 
-use super::{Content, Head, Hidden, Packet};
+use super::{Arp, Content, Head, Hidden, Packet};
 use crate::simulate::datagrams::{Datagram, Datagrams};
 use crate::simulate::outside::Fates;
 use crate::simulate::sending::Sending;
@@ -40,8 +40,11 @@ pub(in crate::simulate) struct Taps {
     pub(super) quoted: BTreeMap<u32, (usize, Quoted)>,
     /// By traffic table, and behind these by receiver of a group.
     pub(super) flows: Vec<FlowSeen>,
-    /// The destination of the first copies to receivers: behind endpoints and messages of routers.
+    /// The destinations of ARP packets begin behind those of endpoints and messages of routers, and those of copies to receivers behind them.
+    pub(super) first_arp: u32,
     pub(super) first_copy: u32,
+    /// What ARP packets say, by datagram.
+    pub(super) arp: BTreeMap<u32, Arp>,
     /// By TCP endpoint: what it announced in its SYN, and its clock.
     pub(super) scales: Vec<Option<u8>>,
     pub(super) ticks: Vec<Time>,
@@ -71,6 +74,7 @@ pub(super) struct Marks {
 #[derive(Debug)]
 pub(super) enum Record {
     Packet(u64, Packet),
+    Arp(u64, Arp),
     /// Cells of one PDU, or of a generator.
     Cells(Cells, Option<Packet>),
 }
@@ -100,6 +104,12 @@ impl Taps {
         if !self.of_switches[port] {
             put(&mut self.framed_at, packet, port);
         }
+    }
+
+    /// What a datagram says, if it is an ARP packet.
+    pub(super) fn arp_in(&self, id: u32, datagram: &Datagram) -> Option<Arp> {
+        let is_arp = datagram.to.get().is_some_and(|to| (self.first_arp..self.first_copy).contains(&to));
+        is_arp.then(|| self.arp[&id])
     }
 
     /// The window scale of an endpoint, if both ends of its connection have offered one.
@@ -243,6 +253,13 @@ impl Trace {
         taps.begins(message, head);
         if let Some(quoted) = quoted {
             taps.quoted.insert(message, (router, quoted));
+        }
+    }
+
+    /// An ARP packet has come into being, as this datagram.
+    pub(in crate::simulate) fn asks(&mut self, datagram: u32, arp: Arp) {
+        if let Some(taps) = &mut self.taps {
+            taps.arp.insert(datagram, arp);
         }
     }
 

@@ -18,7 +18,7 @@ use super::timeline::Trace;
 use super::{Network, SWEEP, SimError, SimOutcome, Watch};
 pub(super) use kept::{Carrier, Quoted, Taps};
 use kept::{FlowSeen, Marks, Record};
-pub use seen::{Capture, Cell, Content, Head, Outer, Packet, Passing, Pdu, Unit};
+pub use seen::{Arp, Capture, Cell, Content, Head, Outer, Packet, Passing, Pdu, Unit};
 pub(super) use tunnels::Hidden;
 
 /// Simulate one run, and capture what passes these transmitters (`2 * link + end`).
@@ -102,7 +102,8 @@ impl Network {
             next_id: vec![0; topology.hosts],
             next_of_routers: vec![0; testbed.routers.len()],
             flows,
-            first_copy: self.fabric.trees.as_ref().map_or(u32::MAX, |trees| trees.first_lane()),
+            first_arp: (self.endpoints.len() + 2 * self.frames.icmp.ways.len()) as u32,
+            first_copy: (self.endpoints.len() + self.frames.control_lanes()) as u32,
             of_switches: (0..self.nics.len())
                 .map(|port| topology.links[port / 2].ends[port % 2])
                 .map(|node| matches!(topology.kind(node), NodeKind::Switch(_)))
@@ -151,7 +152,8 @@ impl Network {
             let mut later = Vec::new();
             for record in records.drain(..) {
                 match record {
-                    Record::Packet(at, _) if at > until => later.push(record),
+                    Record::Packet(at, _) | Record::Arp(at, _) if at > until => later.push(record),
+                    Record::Arp(at, arp) => all.push(Passing { at, port, unit: Unit::Arp(arp) }),
                     Record::Packet(at, packet) => all.push(Passing { at, port, unit: Unit::Packet(packet) }),
                     Record::Cells(cells, packet) => {
                         let vcs = &self.fabric.vcs;

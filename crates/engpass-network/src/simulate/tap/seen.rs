@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::Segment;
 use engpass_model::time::Time;
+use engpass_model::wire::arp::Operation;
 use engpass_model::wire::icmp::Said;
+use engpass_testbed::topology::NodeId;
 
 /// What passed a link point: the last bit of it left its transmitter.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +27,19 @@ pub enum Unit {
     Packet(Packet),
     /// A cell.
     Cell(Cell),
+    /// An ARP packet in its frame.
+    Arp(Arp),
+}
+
+/// An ARP packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arp {
+    /// It asks, or answers.
+    pub operation: Operation,
+    /// The router that asks, and its transmitter.
+    pub router: (NodeId, usize),
+    /// The station that is asked, and its transmitter.
+    pub station: (NodeId, usize),
 }
 
 /// An IP packet.

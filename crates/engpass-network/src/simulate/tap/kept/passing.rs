@@ -22,6 +22,10 @@ impl Fabric {
         if !taps.wants(port) {
             return;
         }
+        if let Some(arp) = taps.arp_in(datagram, &self.datagrams[datagram]) {
+            taps.ports[port].as_mut().expect("somebody captures there").push(Record::Arp(left, arp));
+            return;
+        }
         let head = Head { ttl, ecn, ..taps.packets[id as usize] };
         let this = (&self.datagrams, self.fates.as_deref());
         let packet = taps.packet(datagram, this, (head, taps.framed_at[id as usize]), taps.hidden.get(&id));
