@@ -25,6 +25,7 @@ from engpass.reproduce import prepare
 ROOT = Path(__file__).parents[2]
 NAMES = [
     "adsl",
+    "arp",
     "backbone",
     "bond",
     "bufferbloat",

@@ -36,6 +36,7 @@ MACHINE |= {"executor": "threads", "jobs": 1, "started": "2026-01-01T00:00:00.00
 # Short points: claims that need the full length do not hold there, which is shown.
 STUDIES: dict[str, dict[str, str]] = {
     "adsl": {"run.duration": "400 ms", "run.warmup": "200 ms"},
+    "arp": {},
     "bond": {},
     "bufferbloat": {},
     "copies": {},

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from engpass import _engpass, say
 from engpass.advice import (
+    arp,
     bond,
     buffer,
     congestion,
@@ -47,6 +48,7 @@ KINDS: tuple[Kind, ...] = (
     bond.propose,
     path_mtu.propose,
     tunnel.propose,
+    arp.propose,
     sockets.propose,
     recovery.propose,
     congestion.propose,

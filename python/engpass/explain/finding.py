@@ -8,7 +8,18 @@ from dataclasses import dataclass, replace
 
 from engpass import above, say
 from engpass.explain.service import GOODPUT
-from engpass.explain.situation import DOWN, FULL, INACTIVE, TOO_BIG, TWICE, Drop, Hop, Situation
+from engpass.explain.situation import (
+    DOWN,
+    FULL,
+    HOLD_FULL,
+    INACTIVE,
+    NO_REPLY,
+    TOO_BIG,
+    TWICE,
+    Drop,
+    Hop,
+    Situation,
+)
 from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
 from engpass.types.outcome import Bottleneck, SetBy
 
@@ -326,6 +337,9 @@ def _lost(at: Situation) -> Finding | None:
     if drop.cause == TOO_BIG:
         evidence += ", which are longer than the next MTU"
         return Finding(f"drops: {TOO_BIG}", f"router `{drop.place.node}`", evidence)
+    if drop.cause in (HOLD_FULL, NO_REPLY):
+        evidence += " while it does not know the hardware address of the next node"
+        return Finding(f"drops: {drop.cause}", f"router `{drop.place.node}`", evidence)
     if drop.cause == INACTIVE:
         evidence += f", because host `{drop.place.to}` hears another member of its bond"
     dead = at.share("lost datagrams")

@@ -33,6 +33,12 @@ INACTIVE = "inactive member"
 TOO_BIG = "too big"
 """The cause of losses of packets that a router may not cut."""
 
+HOLD_FULL = "ARP hold full"
+"""The cause of losses of packets for which a router that asks for an address has no place."""
+
+NO_REPLY = "no ARP reply"
+"""The cause of losses of packets that a router held for an address that nobody has told it."""
+
 NO_MEMORY = "reassembly memory"
 """The cause of losses of fragments for which the end of a tunnel has no memory."""
 
