@@ -230,3 +230,21 @@ def test_packets_are_the_same_on_ethernet_and_in_cells(cli: Cli, variant: str, p
     cut = [(row[0], length) for row in first for length in lengths]
     assert [row[:2] for row in cells] == cut[: len(cells)]
     assert [(*row[:2], *row[3:]) for row in last] == [(*row[:2], *row[3:]) for row in cells[: len(last)]]
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="there is no tshark")
+def test_requests_and_replies_stand_in_captures(cli: Cli) -> None:
+    """A request crosses the line of a station that nobody sends to; only the one that is asked answers."""
+    study = str(gallery.study("arp").testbed)
+    files = {link: cli.directory / f"{link}.pcapng" for link in ("segment", "other")}
+    captures = [f"--capture=link.{link}={file}" for link, file in files.items()]
+    cli("run", study, "--engine", "simulate", "--variant", "ageing", *captures)
+    fields = ("arp.opcode", "arp.src.proto_ipv4", "arp.dst.proto_ipv4", "frame.len", "_ws.malformed")
+    asked = [word for field in fields for word in ("-e", field)]
+    found = {}
+    for link, file in files.items():
+        command = ["tshark", "-n", "-r", str(file), "-Y", "arp", "-T", "fields", *asked]
+        read = subprocess.run(command, capture_output=True, text=True, check=True)
+        found[link] = [line.split("\t") for line in read.stdout.splitlines()]
+    request, reply = ["1", "10.64.0.5", "10.64.0.2", "60", ""], ["2", "10.64.0.2", "10.64.0.5", "60", ""]
+    assert found == {"segment": 10 * [request, reply], "other": 10 * [request]}
