@@ -70,10 +70,11 @@ impl Forward for State {
 /// The member whose part of the hash space holds `hash`, as `fib_rebalance` and `fib_select_multipath` of Linux choose it. Linux compares
 /// with the last value of each part; this compares with the first value after it.
 fn threshold(hash: u32, members: &[Member]) -> usize {
-    let total = u128::from(total_weight(members));
-    // In 31 bits, rounded to the nearest, halves up.
-    let end = |cumulative: u64| ((u128::from(cumulative) << 32) + total) / (2 * total);
-    choose(members, |cumulative| u128::from(hash >> 1) < end(cumulative))
+    let total = total_weight(members);
+    // A part ends at `((cumulative << 32) + total) / (2 * total)`: in 31 bits, rounded to the nearest, halves up. The products fit, because a
+    // node has fewer than 2^15 links, each of a weight below 2^16.
+    let before_end = 2 * total * (u64::from(hash >> 1) + 1);
+    choose(members, |cumulative| before_end <= (cumulative << 32) + total)
 }
 
 /// The hash of a packet's headers, with ports of 0 unless `ports`: the finaliser of SplitMix64 (Steele, Lea and Flood 2014) over two words.
