@@ -78,6 +78,22 @@ pub enum Mechanism {
     BondMonitor,
     /// A host throws away a frame from a member of its bond that is not active.
     InactiveMember,
+    /// A reply has let packets go that a router held.
+    Resolved,
+    /// A router has lost a packet that it had no place to hold.
+    HoldFull,
+    /// A router has given up because nobody answered.
+    NoReply,
+    /// A router has sent a request again.
+    AskedAgain,
+    /// A router has asked again for a neighbour that it had known.
+    Expired,
+    /// A request has made a neighbour known that was not.
+    LearnedFromRequest,
+    /// A switch has sent several copies of a request.
+    RequestCopied,
+    /// An event has made a router forget neighbours.
+    ForgottenOnDown,
 }
 
 impl Mechanism {
@@ -118,6 +134,14 @@ impl Mechanism {
             Self::FollowsBond => "a switch followed a bond",
             Self::BondMonitor => "a bond saw a member change",
             Self::InactiveMember => "a frame came by an inactive member",
+            Self::Resolved => "a reply let packets go",
+            Self::HoldFull => "ARP hold full",
+            Self::NoReply => "no ARP reply",
+            Self::AskedAgain => "a request was sent again",
+            Self::Expired => "a neighbour was asked for again",
+            Self::LearnedFromRequest => "a request made a neighbour known",
+            Self::RequestCopied => "a switch copied a request",
+            Self::ForgottenOnDown => "an event made neighbours unknown",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::arp::Key;
 use crate::cell::{Cell, LineId};
 use crate::tunnel::Carries;
 
@@ -22,6 +23,8 @@ pub(crate) enum Group {
     MessageBegins,
     /// Ends of tunnels give packets up, in the order of the routers, then of the directions of tunnels.
     TunnelGivesUp,
+    /// Requests of routers have not been answered in time, in the order of the routers' interfaces, then of the stations.
+    ArpRetry,
     /// Ports of switches and routers that are free take their next cell or packet.
     PortTakes,
     /// Answers reach shapers that adapt.
@@ -64,6 +67,8 @@ pub(crate) enum Event {
     MessageBegins { router: usize, packet: usize },
     /// The end of a tunnel gives a packet up, unless it has become whole.
     TunnelGivesUp { of: Carries },
+    /// A request for a neighbour is due again, or the router gives up, unless it has been answered.
+    ArpRetry { of: Key },
     /// A transmitter may take its next cell or packet.
     Takes(LineId),
     /// At a router the line on which a circuit begins starts the last cell of the packet in work.

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod acted;
+mod arp;
 mod bonds;
 mod books;
 mod check;
@@ -40,6 +41,7 @@ use engpass_testbed::{Testbed, Topology};
 
 use crate::acted::Acted;
 use crate::agenda::{Agenda, Event, Group, Sender};
+use crate::arp::Neighbours;
 use crate::bond::BondState;
 use crate::books::Books;
 use crate::cell::{Cell, LineId, Vc, vc_index, vcs};
@@ -115,6 +117,7 @@ pub struct Engine<'a> {
     /// By router and group, how many turns were taken.
     pub(crate) turns: BTreeMap<(NodeId, Vec<Out>), u64>,
     pub(crate) outages: Outages,
+    pub(crate) neighbours: Neighbours,
     pub(crate) bonds: Vec<BondState>,
     /// By sender, on what leg the packet leaves its host that it has ready.
     pub(crate) chosen: BTreeMap<usize, Out>,
@@ -182,6 +185,7 @@ impl<'a> Engine<'a> {
             flushed: BTreeMap::new(),
             turns: BTreeMap::new(),
             outages: Outages::default(),
+            neighbours: Neighbours::default(),
             bonds: topology.bonds.iter().map(BondState::new).collect(),
             chosen: BTreeMap::new(),
             acted: Acted::default(),
@@ -316,6 +320,7 @@ impl<'a> Engine<'a> {
             Event::RouterDone { router } => self.router_done(now, router),
             Event::MessageBegins { router, packet } => self.comes_to_engine(now, router, packet),
             Event::TunnelGivesUp { of } => self.tunnel_gives_up(now, of),
+            Event::ArpRetry { of } => self.arp_retry(now, of),
             Event::Takes(line) if self.lines.contains_key(&line) => self.takes(line),
             Event::Takes(line) => self.takes_packet(now, line),
             Event::LastCellBegins { vc } => self.last_cell_begins(now, vc),

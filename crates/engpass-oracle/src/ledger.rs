@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use engpass_model::tcp::Segment;
+use engpass_model::wire::arp::BYTES;
 use engpass_model::wire::icmp::HEADER_BYTES;
 
 use crate::cell::{Cell, LineId, Vc};
@@ -11,7 +12,7 @@ use crate::outcome::{
     Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, Observed, OutageSeen, Place, Times,
 };
 
-/// A datagram, a TCP segment, a message of a router, or a cell of a generator.
+/// A datagram, a TCP segment, a message of a router, a cell of a generator, or an ARP packet on one line.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     /// Traffic it belongs to.
@@ -33,6 +34,8 @@ pub(crate) struct Datagram {
     pub(crate) segment: Option<(Segment, usize)>,
     /// What a router says with it.
     pub(crate) message: Option<Message>,
+    /// It is an ARP packet, and nobody's traffic.
+    pub(crate) is_arp: bool,
     /// The datagrams for the receivers of a group that go together as this one, each with the receiver's number.
     pub(crate) parts: Vec<usize>,
     pub(crate) receiver: Option<usize>,
@@ -61,6 +64,7 @@ impl Datagram {
             generated: false,
             segment: None,
             message: None,
+            is_arp: false,
             parts: Vec::new(),
             receiver: None,
             ce: false,
@@ -93,6 +97,11 @@ impl Datagram {
         Self { back: true, number: None, message, ..Self::udp(flow, HEADER_BYTES, quoted) }
     }
 
+    /// An ARP packet, which is booked as this flow's.
+    pub(crate) fn arp(flow: usize) -> Self {
+        Self { back: true, number: None, is_arp: true, ..Self::udp(flow, 0, BYTES) }
+    }
+
     /// Where it is counted: at its receiver if that is one of a group, else at its flow.
     fn counted_at(&self) -> usize {
         self.receiver.unwrap_or(self.flow)
@@ -103,9 +112,9 @@ impl Datagram {
         self.header + self.payload
     }
 
-    /// A TCP segment without data, or a message of a router.
+    /// A TCP segment without data, a message of a router, or an ARP packet.
     pub(crate) fn controls(&self) -> bool {
-        self.segment.is_some() && self.payload == 0 || self.message.is_some()
+        self.segment.is_some() && self.payload == 0 || self.message.is_some() || self.is_arp
     }
 }
 
@@ -134,6 +143,8 @@ pub(crate) struct Ledger {
     departures: BTreeMap<Departing, Departed>,
     frames: BTreeMap<(usize, usize), FramesSeen>,
     losses: BTreeMap<Losing, Lost>,
+    /// ARP packets that were lost, which no table of drops has.
+    unlisted: BTreeMap<Place, u64>,
 }
 
 impl Ledger {
@@ -151,6 +162,7 @@ impl Ledger {
             departures: BTreeMap::new(),
             frames: BTreeMap::new(),
             losses: BTreeMap::new(),
+            unlisted: BTreeMap::new(),
         }
     }
 
@@ -162,7 +174,7 @@ impl Ledger {
     /// A datagram begins; its place here.
     pub(crate) fn begin(&mut self, now: u64, mut datagram: Datagram) -> usize {
         datagram.begun = now;
-        if datagram.segment.is_none() && datagram.message.is_none() {
+        if datagram.segment.is_none() && datagram.message.is_none() && !datagram.is_arp {
             datagram.number = Some(self.numbers[datagram.flow]);
             self.numbers[datagram.flow] += 1;
         }
@@ -261,7 +273,12 @@ impl Ledger {
     /// A cell or a packet is lost, and with it its datagram.
     pub(crate) fn lose_carrier(&mut self, now: u64, place: Place, datagram: usize) {
         let unit = self.unit(now);
-        let flow = self.datagrams[datagram].flow;
+        let Datagram { flow, is_arp, .. } = self.datagrams[datagram];
+        if is_arp {
+            *self.unlisted.entry(place).or_default() += unit;
+            self.datagrams[datagram].lost = Some((now, place));
+            return;
+        }
         self.losses.entry(Losing { place, flow }).or_default().cells += unit;
         self.lose(now, place, datagram);
     }
@@ -288,6 +305,11 @@ impl Ledger {
         }
         this.lost = Some((now, place));
         self.losses.entry(Losing { place, flow }).or_default().datagrams += unit;
+    }
+
+    /// ARP packets that were lost at such places.
+    pub(crate) fn unlisted(&self, is_such: impl Fn(&Place) -> bool) -> u64 {
+        self.unlisted.iter().filter(|(place, _)| is_such(place)).map(|(_, lost)| lost).sum()
     }
 
     /// Whether a message of a router was lost.
@@ -364,7 +386,7 @@ impl Ledger {
     /// What was seen until `at`, the books of lines and the counts of connections apart.
     pub(crate) fn snapshot(&self, at: u64) -> Observed {
         let mut flows = self.flows.clone();
-        for datagram in &self.datagrams {
+        for datagram in self.datagrams.iter().filter(|datagram| !datagram.is_arp) {
             let open = datagram.sent && !datagram.received && datagram.lost.is_none();
             flows[datagram.counted_at()].in_flight += u64::from(open && datagram.number.is_some());
         }

@@ -7,6 +7,7 @@
 mod accounts;
 pub mod acted;
 mod agenda;
+mod arp;
 mod arrivals;
 mod bond;
 mod books;

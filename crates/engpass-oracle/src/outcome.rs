@@ -149,7 +149,7 @@ pub struct Booking {
     pub link: usize,
     /// Index of the end that the transmitter stands at, 0 or 1.
     pub end: usize,
-    /// Index of the traffic.
+    /// Index of the traffic; of ARP packets the one behind all traffic and receivers of groups.
     pub flow: usize,
     /// Against the direction of its data.
     pub back: bool,
@@ -164,7 +164,7 @@ pub struct Booked {
     pub dead: u64,
     /// Of datagrams that are neither received nor lost, or were received and have parts that are not counted here.
     pub in_flight: u64,
-    /// Of segments without data.
+    /// Of segments without data, messages of routers, and ARP packets.
     pub control: u64,
     /// Cells of a generator.
     pub generated: u64,
@@ -235,6 +235,16 @@ pub enum Place {
     },
     /// A router, with a packet that is longer than the MTU of the way out and may not be cut.
     TooBig {
+        /// Index of the node.
+        node: usize,
+    },
+    /// A router that has asked for the address of a neighbour in vain.
+    NoReply {
+        /// Index of the node.
+        node: usize,
+    },
+    /// A router that asks for the address of a neighbour, and has no place to hold one more packet.
+    HoldFull {
         /// Index of the node.
         node: usize,
     },

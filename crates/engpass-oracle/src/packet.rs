@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use engpass_model::wire::arp::BYTES;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{Fan, Leg, NodeId};
 
+use crate::arp::ArpPacket;
 use crate::cell::{LineId, Vc, turned, vc_index};
 use crate::group::{Receiver, ways_of};
 use crate::tunnel::Carries;
 
-/// An IP packet: a datagram or a fragment of one; an outer packet of a tunnel or a fragment of one. Or a generator's cell, which has no IP in it.
+/// An IP packet: a datagram or a fragment of one; an outer packet of a tunnel or a fragment of one. Or a generator's cell, or an ARP packet, which have no IP in them.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     /// Traffic it belongs to.
@@ -44,12 +46,14 @@ pub(crate) struct Packet {
     pub(crate) came_by: Option<LineId>,
     /// The line on which the last host or router has sent it.
     pub(crate) framed_at: Option<LineId>,
+    /// It is no IP packet, but one of ARP.
+    pub(crate) arp: Option<ArpPacket>,
 }
 
 impl Packet {
-    /// Bytes of the IP packet.
+    /// Bytes of the IP packet, or of what is in its place.
     pub(crate) fn ip(&self) -> u64 {
-        IP_HEADER_BYTES + self.bytes
+        if self.arp.is_some() { BYTES } else { IP_HEADER_BYTES + self.bytes }
     }
 }
 

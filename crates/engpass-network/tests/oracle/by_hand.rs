@@ -5,6 +5,7 @@
 //! 9: 25 480 770. All links are OC-3c with a delay of 1 us = 1 000 000 ps. A message of 100 B is an IP packet of 128 B and with 8 B of
 //! trailer 3 cells; its AAL5 SDU (no headers on these circuits) is 128 B.
 
+mod arp;
 mod bonds;
 mod choices;
 mod discard;

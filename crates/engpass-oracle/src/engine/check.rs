@@ -62,16 +62,19 @@ impl Engine<'_> {
     }
 
     /// Every packet that came to a line of frames was lost there, is there, or has left; and no more are on the way than left. Likewise in front
-    /// of circuits at routers, and for fragments of outer packets where tunnels end.
+    /// of circuits at routers, for packets that wait for an address, and for fragments of outer packets where tunnels end.
     ///
     /// # Errors
     /// The first line or end of a tunnel where packets are missing, or too many.
     pub fn frames_balance(&self, seen: &Observed) -> Result<(), String> {
         for (&line, this) in &self.frame_lines {
-            let lost = seen.losses.iter().filter(|(key, _)| {
-                matches!(key.place, Place::Queue { link, end, .. } if (link, end) == line.position())
-            });
+            let is_here = |place: &Place| match *place {
+                Place::Queue { link, end, .. } => (link, end) == line.position(),
+                _ => false,
+            };
+            let lost = seen.losses.iter().filter(|(key, _)| is_here(&key.place));
             let lost: u64 = lost.map(|(_, lost)| lost.cells).sum();
+            let lost = lost + self.ledger.unlisted(is_here);
             let left = seen.frames.get(&line.position()).map_or(0, |seen| seen.frames);
             let entered = self.entered.get(&line).copied().unwrap_or(0);
             let flushed = self.flushed.get(&line).copied().unwrap_or(0);
@@ -94,6 +97,7 @@ impl Engine<'_> {
                 ));
             }
         }
+        self.holds_balance(seen.at)?;
         self.tunnels_balance()
     }
 

@@ -183,6 +183,9 @@ impl Engine<'_> {
         if self.outages.cuts(line, begun, left) {
             return self.lose_to_outage(now, line, packet);
         }
+        if self.packets[packet].arp.is_some() {
+            return self.arp_arrives(now, line, packet);
+        }
         let node = self.topology.links[line.link].ends[1 - line.end];
         match kind(&self.topology, node) {
             NodeKind::Host(_) if self.is_unheard(node, line.link) => {

@@ -76,6 +76,7 @@ impl Engine<'_> {
             priority: 0,
             came_by: None,
             framed_at: None,
+            arp: None,
             ect: false,
             ce: false,
             cells: 1,

@@ -94,6 +94,7 @@ impl Engine<'_> {
             room: 0,
             came_by: None,
             framed_at: None,
+            arp: None,
         });
         let position = came_by.map(LineId::position).expect("a line has brought it to the router");
         let begins = Event::MessageBegins { router, packet: self.packets.len() - 1 };

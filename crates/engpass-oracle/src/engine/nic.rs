@@ -46,6 +46,7 @@ impl Engine<'_> {
             room,
             came_by: None,
             framed_at: None,
+            arp: None,
         }
     }
 
@@ -177,6 +178,9 @@ impl Engine<'_> {
     pub(crate) fn packet_emitted(&mut self, now: u64, packet: usize, until: u64) {
         let this = &mut self.packets[packet];
         this.emitted = Some(until);
+        if this.arp.is_some() {
+            return;
+        }
         self.histories[this.discipline_flow as usize].emitted(now, until);
     }
 

@@ -35,9 +35,12 @@ impl Engine<'_> {
         let link = self.topology.events[event].link;
         let ends = [0, 1].map(|end| LineId { link, end });
         let seen_by = self.topology.events[event].seen_by;
+        let mut unseen = Vec::new();
         for line in ends.into_iter().filter(|line| seen_by[line.end]) {
             if down {
-                self.outages.seen_down.insert(line);
+                if self.outages.seen_down.insert(line) {
+                    unseen.push(line);
+                }
                 self.acted.hides(line, event);
             } else {
                 self.outages.seen_down.remove(&line);
@@ -58,6 +61,7 @@ impl Engine<'_> {
             }
             _ => {}
         }
+        unseen.into_iter().for_each(|line| self.forgets_neighbours(now, line));
     }
 
     fn line_goes_down(&mut self, now: u64, line: LineId) {

@@ -40,6 +40,9 @@ impl Engine<'_> {
         if !self.routers[router].waiting.is_empty() {
             self.processes_next(now, router);
         }
+        if self.packets[packet].arp.is_some() {
+            return self.arp_leaves_router(now, router, packet);
+        }
         let Some(packet) = self.leaves_tunnels(now, router, packet) else { return };
         self.packets[packet].ttl -= 1;
         if self.packets[packet].ttl == 0 {
@@ -93,10 +96,10 @@ impl Engine<'_> {
         }
     }
 
-    /// A packet comes to the queue of a leg, or enters a tunnel and goes on from here.
+    /// A packet comes to the queue of a leg, is held for it, or enters a tunnel and goes on from here.
     fn goes_out(&mut self, now: u64, router: usize, out: Out, packet: usize) {
         match out {
-            Out::Line(line) => self.joins_queue(now, line, packet),
+            Out::Line(line) => self.goes_to_neighbour(now, line, packet),
             Out::Circuit(vc) => self.joins_entrance(now, vc, packet),
             Out::Tunnel(tunnel) => {
                 let outer = self.enters_tunnel(tunnel, packet);

@@ -1,0 +1,86 @@
+//! Address resolution: what routers know of their neighbours, and the ways of requests (docs/model.md, "Address resolution").
+
+use std::collections::{BTreeMap, VecDeque};
+
+use engpass_model::arp::Neighbour;
+use engpass_model::wire::Framing;
+use engpass_testbed::Topology;
+use engpass_testbed::topology::{NodeId, NodeKind};
+
+use crate::cell::LineId;
+use crate::resolve::kind;
+
+/// A neighbour of a router: its own transmitter, and the station behind that.
+pub(crate) type Key = (LineId, NodeId);
+
+/// An ARP packet. Where it is tells what it does next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ArpPacket {
+    /// A request; else the reply to it.
+    pub(crate) asks: bool,
+    /// The transmitter of the router that asks.
+    pub(crate) interface: LineId,
+    /// The station that is asked.
+    pub(crate) station: NodeId,
+}
+
+/// All that routers know.
+#[derive(Debug, Default)]
+pub(crate) struct Neighbours {
+    /// Packets that are held are named by their places among all.
+    pub(crate) all: BTreeMap<Key, Neighbour<usize>>,
+    /// Packets that were held, that went on, and that were lost from there.
+    pub(crate) held: u64,
+    pub(crate) went_on: u64,
+    pub(crate) lost: u64,
+}
+
+impl Neighbours {
+    /// The neighbours on a line.
+    pub(crate) fn on(&self, line: LineId) -> Vec<Key> {
+        self.all.keys().filter(|(on, _)| *on == line).copied().collect()
+    }
+
+    /// Packets that are held.
+    pub(crate) fn waiting(&self) -> u64 {
+        let held = self.all.values().map(|neighbour| match neighbour {
+            Neighbour::Asked { held, .. } => held.len() as u64,
+            Neighbour::Unknown | Neighbour::Known { .. } => 0,
+        });
+        held.sum()
+    }
+}
+
+/// Whether an address is known.
+pub(crate) fn is_known(neighbour: &Neighbour<usize>, now: u64) -> bool {
+    matches!(neighbour, Neighbour::Known { until } if now < *until)
+}
+
+/// The node at the far end of a line.
+pub(crate) fn far_end(topology: &Topology, line: LineId) -> NodeId {
+    topology.links[line.link].ends[1 - line.end]
+}
+
+/// The lines that requests of an interface take, breadth first: its own, and those on which switches send copies.
+pub(crate) fn tree(topology: &Topology, interface: LineId) -> Vec<LineId> {
+    let mut lines = vec![interface];
+    // The router itself needs no copy.
+    let mut reached = vec![topology.links[interface.link].ends[interface.end], far_end(topology, interface)];
+    let mut come_to = VecDeque::from([far_end(topology, interface)]);
+    while let Some(node) = come_to.pop_front() {
+        if !matches!(kind(topology, node), NodeKind::Switch(_)) {
+            continue;
+        }
+        for (link, ends) in topology.links.iter().enumerate() {
+            let Some(end) = ends.ends.iter().position(|end| *end == node) else { continue };
+            let line = LineId { link, end };
+            let next = far_end(topology, line);
+            if ends.lines[0].framing == Framing::Ethernet && !reached.contains(&next) {
+                reached.push(next);
+                lines.push(line);
+                come_to.push_back(next);
+            }
+        }
+    }
+    lines
+}

@@ -1,0 +1,259 @@
+//! Address resolution: routers hold packets and ask for addresses, stations answer, and switches send copies (docs/model.md, "Address resolution").
+//!
+//! What happens; the state stands in `arp.rs` beside the engine.
+
+use engpass_model::arp::{Arp, Met, Neighbour, Overdue};
+use engpass_model::source::Traffic;
+use engpass_model::wire::Framing;
+use engpass_model::wire::arp::BYTES;
+use engpass_testbed::topology::{NodeId, NodeKind};
+
+use super::Engine;
+use crate::acted::Mechanism;
+use crate::agenda::{Event, Group};
+use crate::arp::{ArpPacket, Key, far_end, is_known, tree};
+use crate::cell::LineId;
+use crate::ledger::Datagram;
+use crate::outcome::Place;
+use crate::packet::Packet;
+use crate::resolve::kind;
+
+impl Engine<'_> {
+    /// How the router at the beginning of a line asks for addresses, if it does.
+    fn arp_of(&self, line: LineId) -> Option<Arp> {
+        match kind(&self.topology, self.topology.links[line.link].ends[line.end]) {
+            NodeKind::Router(router) => self.testbed.routers[router].arp.clone(),
+            _ => None,
+        }
+    }
+
+    /// The node to which a packet leaves a router by a line, behind all switches.
+    fn station(&self, line: LineId, packet: usize) -> NodeId {
+        let mut node = far_end(&self.topology, line);
+        while matches!(kind(&self.topology, node), NodeKind::Switch(_)) {
+            node = self.end_of(self.group_at(self.packets[packet].way, node)[0]);
+        }
+        node
+    }
+
+    /// Whether a packet goes to a group, and its address tells that of its frame.
+    fn needs_no_address(&self, packet: usize) -> bool {
+        let Packet { flow, carries, .. } = self.packets[packet];
+        // Outer packets go to a router, whatever they carry.
+        carries.is_none() && matches!(self.testbed.traffic[flow], Traffic::Multicast(_))
+    }
+
+    /// A packet leaves a router by a line, or is held until the router knows for whom.
+    pub(crate) fn goes_to_neighbour(&mut self, now: u64, line: LineId, packet: usize) {
+        let is_ethernet = self.topology.links[line.link].lines[0].framing == Framing::Ethernet;
+        let arp = self.arp_of(line).filter(|_| is_ethernet && !self.needs_no_address(packet));
+        let Some(arp) = arp else { return self.joins_queue(now, line, packet) };
+        let key = (line, self.station(line, packet));
+        let seen_up = self.outages.is_seen_up(line);
+        let neighbour = self.neighbours.all.entry(key).or_default();
+        if !seen_up && !is_known(neighbour, now) {
+            return self.joins_queue(now, line, packet);
+        }
+        let was_known = matches!(neighbour, Neighbour::Known { .. });
+        let Met::Held { lost, asks } = neighbour.meets(&arp, now, packet) else {
+            return self.joins_queue(now, line, packet);
+        };
+        self.neighbours.held += 1;
+        if let Some(lost) = lost {
+            self.acted.note(Mechanism::HoldFull);
+            let node = self.topology.links[line.link].ends[line.end];
+            self.lose_held(now, Place::HoldFull { node }, lost);
+        }
+        if asks {
+            if was_known {
+                self.acted.note(Mechanism::Expired);
+            }
+            self.asks(now, key);
+        }
+    }
+
+    fn lose_held(&mut self, now: u64, place: Place, packet: usize) {
+        self.neighbours.lost += 1;
+        self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
+    }
+
+    /// A request for a neighbour begins at the router, which looks again when it is due.
+    fn asks(&mut self, now: u64, key: Key) {
+        let (interface, station) = key;
+        let due = self.neighbours.all[&key].due().expect("it is asked for");
+        let place = (2 * interface.link + interface.end, station);
+        self.agenda.put(due, Group::ArpRetry, place, Event::ArpRetry { of: key });
+        let NodeKind::Router(router) =
+            kind(&self.topology, self.topology.links[interface.link].ends[interface.end])
+        else {
+            unreachable!("only routers ask")
+        };
+        let request = self.arp_packet(now, ArpPacket { asks: true, interface, station });
+        self.comes_to_engine(now, router, request);
+    }
+
+    /// A request may not have been answered in time.
+    pub(crate) fn arp_retry(&mut self, now: u64, key: Key) {
+        let (line, _) = key;
+        let arp = self.arp_of(line).expect("only routers that ask have neighbours");
+        let neighbour = self.neighbours.all.get_mut(&key).expect("it was asked for");
+        match neighbour.is_overdue(&arp, now) {
+            Overdue::Nothing => {}
+            Overdue::Asks => {
+                self.acted.note(Mechanism::AskedAgain);
+                self.asks(now, key);
+            }
+            Overdue::GivesUp(held) => {
+                self.acted.note(Mechanism::NoReply);
+                let node = self.topology.links[line.link].ends[line.end];
+                for packet in held {
+                    self.lose_held(now, Place::NoReply { node }, packet);
+                }
+            }
+        }
+    }
+
+    /// A new ARP packet, for one line.
+    fn arp_packet(&mut self, now: u64, arp: ArpPacket) -> usize {
+        // Nobody's traffic is numbered behind all flows and receivers.
+        let flow = self.topology.flows.len() + self.receivers.len();
+        let datagram = self.ledger.begin(now, Datagram::arp(flow));
+        self.packets.push(Packet {
+            flow,
+            datagram,
+            offset: 0,
+            bytes: 0,
+            // It follows the tree of its interface.
+            way: usize::MAX,
+            discipline_flow: (self.senders().len() + self.messages().len()) as u32,
+            carries: None,
+            ttl: 0,
+            priority: 0,
+            ect: false,
+            ce: false,
+            cells: 0,
+            emitted: None,
+            room: BYTES,
+            came_by: None,
+            framed_at: None,
+            arp: Some(arp),
+        });
+        self.packets.len() - 1
+    }
+
+    /// The line on which a reply leaves a node: that of the request, in the other direction.
+    fn line_back(&self, node: NodeId, interface: LineId) -> LineId {
+        let lines = tree(&self.topology, interface);
+        let came = lines.into_iter().find(|line| far_end(&self.topology, *line) == node);
+        let LineId { link, end } = came.expect("the request has come here");
+        LineId { link, end: 1 - end }
+    }
+
+    /// A router has processed an ARP packet that it sends.
+    pub(crate) fn arp_leaves_router(&mut self, now: u64, router: usize, packet: usize) {
+        let ArpPacket { asks, interface, .. } = self.packets[packet].arp.expect("it is an ARP packet");
+        let line = if asks { interface } else { self.line_back(self.router_node(router), interface) };
+        self.joins_queue(now, line, packet);
+    }
+
+    /// An ARP packet is at the far end of a line.
+    pub(crate) fn arp_arrives(&mut self, now: u64, line: LineId, packet: usize) {
+        let arp = self.packets[packet].arp.expect("it is an ARP packet");
+        self.ledger.received(now, self.packets[packet].datagram, 0);
+        let node = far_end(&self.topology, line);
+        match kind(&self.topology, node) {
+            NodeKind::Switch(_) => self.arp_at_switch(now, node, arp),
+            NodeKind::Router(router) => {
+                self.hears(now, line, arp);
+                if arp.asks && arp.station == node {
+                    let reply = self.arp_packet(now, ArpPacket { asks: false, ..arp });
+                    self.comes_to_engine(now, router, reply);
+                }
+            }
+            NodeKind::Host(_) if arp.asks && arp.station == node => {
+                let reply = self.arp_packet(now, ArpPacket { asks: false, ..arp });
+                let back = self.line_back(node, arp.interface);
+                self.nics[back.link][back.end].occupied += self.packets[reply].room;
+                self.joins_queue(now, back, reply);
+            }
+            NodeKind::Host(_) => {}
+        }
+    }
+
+    /// A switch sends copies of a request, or a reply back.
+    fn arp_at_switch(&mut self, now: u64, node: NodeId, arp: ArpPacket) {
+        let lines = if arp.asks {
+            let from_here = |line: &LineId| self.topology.links[line.link].ends[line.end] == node;
+            tree(&self.topology, arp.interface).into_iter().filter(from_here).collect()
+        } else {
+            vec![self.line_back(node, arp.interface)]
+        };
+        if lines.len() > 1 {
+            self.acted.note(Mechanism::RequestCopied);
+        }
+        for line in lines {
+            let copy = self.arp_packet(now, arp);
+            self.joins_queue(now, line, copy);
+        }
+    }
+
+    /// A line has brought an ARP packet to a router: it may know the station that sent it from now on.
+    fn hears(&mut self, now: u64, line: LineId, ArpPacket { asks, interface, station }: ArpPacket) {
+        let own = LineId { link: line.link, end: 1 - line.end };
+        let Some(arp) = self.arp_of(own) else { return };
+        let node = far_end(&self.topology, line);
+        let sender = if asks { self.topology.links[interface.link].ends[interface.end] } else { station };
+        let addressed = !asks || station == node;
+        let neighbour = self.neighbours.all.entry((own, sender)).or_default();
+        let was_known = is_known(neighbour, now);
+        let held = neighbour.is_heard(&arp, now, addressed);
+        if asks && !was_known && is_known(neighbour, now) {
+            self.acted.note(Mechanism::LearnedFromRequest);
+        }
+        if !asks && !held.is_empty() {
+            self.acted.note(Mechanism::Resolved);
+        }
+        for packet in held {
+            self.neighbours.went_on += 1;
+            self.joins_queue(now, own, packet);
+        }
+    }
+
+    /// A router sees that a line of it goes down, and knows nobody behind it any more.
+    pub(crate) fn forgets_neighbours(&mut self, now: u64, line: LineId) {
+        for key in self.neighbours.on(line) {
+            let neighbour = self.neighbours.all.get_mut(&key).expect("it is on the line");
+            if is_known(neighbour, now) || neighbour.due().is_some() {
+                self.acted.note(Mechanism::ForgottenOnDown);
+            }
+            for packet in neighbour.forget() {
+                self.neighbours.lost += 1;
+                self.lose_to_outage(now, line, packet);
+            }
+        }
+    }
+
+    /// Every packet that was held has gone on, was lost, or is held; none is held for longer than requests are sent, nor more than there are places.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(crate) fn holds_balance(&self, at: u64) -> Result<(), String> {
+        let all = &self.neighbours;
+        let waiting = all.waiting();
+        if all.held != all.went_on + all.lost + waiting {
+            return Err(format!(
+                "{} packets were held, {} went on, {} were lost, {waiting} wait",
+                all.held, all.went_on, all.lost
+            ));
+        }
+        for (&(line, station), neighbour) in &all.all {
+            let Neighbour::Asked { held, due, left } = neighbour else { continue };
+            let arp = self.arp_of(line).expect("only routers that ask have neighbours");
+            let places = held.len() as u64 <= arp.hold;
+            if *due <= at || *left >= arp.attempts || !places || !self.outages.is_seen_up(line) {
+                return Err(format!("{line:?} asks for {station} at {at}: {neighbour:?}"));
+            }
+        }
+        Ok(())
+    }
+}
