@@ -11,7 +11,7 @@ use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 
 use crate::networks::{
-    Drawn, bonds, frames, groups, joined, narrow, network, network_with_tcp, port, tunnels,
+    Drawn, asking, bonds, frames, groups, joined, narrow, network, network_with_tcp, port, tunnels,
 };
 use crate::resolve::resolve;
 
@@ -167,6 +167,14 @@ proptest! {
     #[test]
     fn no_flow_to_a_group_exceeds_its_bound(Drawn(testbed) in groups(), seed in any::<u64>()) {
         obeys(&testbed, seed)?;
+    }
+
+    #[test]
+    fn no_flow_exceeds_its_bound_where_routers_ask_for_addresses(Drawn(testbed) in asking(), seed in any::<u64>()) {
+        obeys(&testbed, seed)?;
+        let mut without = testbed.clone();
+        without.routers.values_mut().for_each(|router| router.arp = None);
+        prop_assert_eq!(limit(&testbed, &resolve(&testbed)), limit(&without, &resolve(&without)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Random networks of Ethernet and point-to-point links, Ethernet switches and routers.
 
+mod asking;
 mod bonded;
 mod grouped;
 mod joined;
@@ -7,6 +8,7 @@ mod mesh;
 mod narrow;
 mod port;
 mod queues;
+mod segment;
 mod tunnelled;
 
 use engpass_model::forward::Ecmp;
@@ -29,6 +31,7 @@ use proptest::sample::select;
 
 use super::assemble::{self, turn, two};
 use super::{Drawn, HostDraw, TcpDraw, TimesDraw, UdpDraw, tcp, udp};
+pub(crate) use asking::asking;
 pub(crate) use bonded::bonds;
 pub(crate) use grouped::groups;
 pub(crate) use narrow::narrow;

@@ -1,6 +1,7 @@
 //! What holds for the oracle on every network.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use engpass_model::discard::{Discard, EpdPpd, Fba, SelectiveDrop};
 use engpass_model::queue::Queue;
@@ -18,7 +19,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::cell::vc_index;
 use crate::engine::Engine;
-use crate::networks::{Drawn, bonds, frames, joined, mesh, network, network_with_tcp, port};
+use crate::networks::{Drawn, asking, bonds, frames, joined, mesh, network, network_with_tcp, port};
 use crate::outcome::{Departing, FlowSeen, Observed, Place, Times, compare};
 use crate::queue::Cause;
 use crate::resolve::resolve;
@@ -38,18 +39,34 @@ fn in_order(engine: &Engine<'_>, seen: &Observed) -> Result<(), TestCaseError> {
     engine.frames_balance(seen).map_err(TestCaseError::fail)
 }
 
-/// Every datagram has one fate; one that was lost before it was sent is lost and not sent.
-fn fates(seen: &Observed) -> Result<(), TestCaseError> {
-    for flow in &seen.flows {
-        let known = flow.received + flow.lost + flow.in_flight;
-        prop_assert!(known == flow.sent || known == flow.sent + 1, "{:?}", flow);
-        prop_assert!(flow.received_bytes <= flow.sent_bytes, "{:?}", flow);
-    }
-    // Segments without data are among the losses, and not among the flow's.
-    for (index, flow) in seen.flows.iter().enumerate() {
+/// Where each traffic is counted: at itself, or at the receivers of its group behind all traffic if they are several.
+fn counted(testbed: &Testbed) -> Vec<Range<usize>> {
+    let mut first = testbed.traffic.len();
+    let of = |(index, traffic): (usize, &Traffic)| match traffic {
+        Traffic::Multicast(config) if config.to.len() > 1 => {
+            first += config.to.len();
+            first - config.to.len()..first
+        }
+        _ => index..index + 1,
+    };
+    testbed.traffic.values().enumerate().map(of).collect()
+}
+
+/// Every datagram has one fate, at every receiver of a group; one that was lost before it was sent is lost and not sent.
+fn fates(testbed: &Testbed, seen: &Observed) -> Result<(), TestCaseError> {
+    for (index, at) in counted(testbed).into_iter().enumerate() {
+        let flows = &seen.flows[at];
+        for flow in flows {
+            let known = flow.received + flow.lost + flow.in_flight;
+            prop_assert!(known == flow.sent || known == flow.sent + 1, "{:?}", flow);
+            prop_assert!(flow.received_bytes <= flow.sent_bytes, "{:?}", flow);
+        }
+        // Segments without data are among the losses, and not among the flow's.
+        let lost = flows.iter().map(|flow| flow.lost).sum::<u64>();
         let here = seen.losses.iter().filter(|(key, _)| key.flow == index);
         let datagrams: u64 = here.map(|(_, lost)| lost.datagrams).sum();
-        prop_assert!(datagrams == flow.lost || (flow.tcp.is_some() && datagrams > flow.lost), "{:?}", flow);
+        let connects = seen.flows[index].tcp.is_some();
+        prop_assert!(datagrams == lost || (connects && datagrams > lost), "{:?}", flows);
     }
     Ok(())
 }
@@ -81,7 +98,7 @@ fn balances(mut testbed: Testbed, seed: u64) -> Result<(), TestCaseError> {
         let seen = engine.snapshot(at);
         in_order(&engine, &seen)?;
         engine.within_buffers().map_err(TestCaseError::fail)?;
-        fates(&seen)?;
+        fates(&testbed, &seen)?;
         books_balance(&topology, &seen)?;
     }
     // Sources have stopped; what is on its way comes to its end. But a segment that is always lost is sent again for ever.
@@ -90,7 +107,7 @@ fn balances(mut testbed: Testbed, seed: u64) -> Result<(), TestCaseError> {
     engine.run_until(late);
     let seen = engine.snapshot(late);
     in_order(&engine, &seen)?;
-    for flow in seen.flows.iter().filter(|_| !for_ever) {
+    for flow in counted(&testbed).into_iter().flat_map(|at| &seen.flows[at]).filter(|_| !for_ever) {
         prop_assert_eq!(flow.in_flight, 0);
         prop_assert_eq!(flow.sent, flow.received + flow.lost);
     }
@@ -122,6 +139,11 @@ proptest! {
 
     #[test]
     fn packets_balance_where_links_go_down(Drawn(testbed) in mesh(), seed in any::<u64>()) {
+        balances(testbed, seed)?;
+    }
+
+    #[test]
+    fn packets_balance_where_routers_ask_for_addresses(Drawn(testbed) in asking(), seed in any::<u64>()) {
         balances(testbed, seed)?;
     }
 

@@ -102,6 +102,16 @@ fn grouped(mut testbed: Testbed, draws: &[GroupDraw]) -> Testbed {
     testbed
 }
 
+/// A network in which hosts send to groups now and then.
+pub(super) fn at_times(networks: impl Strategy<Value = Drawn>) -> impl Strategy<Value = Drawn> {
+    (networks, weighted(0.2, vec(group(), 1..=2))).prop_map(|(Drawn(testbed), draws)| {
+        Drawn(match draws {
+            Some(draws) if testbed.hosts.len() > 2 => grouped(testbed, &draws),
+            _ => testbed,
+        })
+    })
+}
+
 /// A random network in which hosts send to groups of several receivers.
 pub(crate) fn groups() -> impl Strategy<Value = Drawn> {
     let networks = prop_oneof![

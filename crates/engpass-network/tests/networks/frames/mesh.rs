@@ -64,7 +64,7 @@ enum When {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct EventDraw {
+pub(super) struct EventDraw {
     /// A link, modulo their number, and the end whose interface it is.
     link: usize,
     end: Option<usize>,
@@ -92,41 +92,50 @@ impl Mesh {
 
     /// The events of a run of this length, for links with these ends.
     pub(super) fn events(&self, links: &IndexMap<String, [String; 2]>, run: u64) -> IndexMap<String, Event> {
-        let part = |parts: u64| Duration((u128::from(run) * u128::from(parts) / 1000) as u64);
-        // Every event is to be drawn often enough to matter, and not too often to be checked.
-        let some = |parts: u64| Duration(part(parts).0.max(run / 1000).max(1));
-        let event = |(index, draw): (usize, &EventDraw)| {
-            let (name, ends) = links.get_index(draw.link % links.len()).expect("there are links");
-            let target = match draw.end {
-                Some(end) => format!("{}/{name}", ends[end]),
-                None => name.clone(),
-            };
-            let none = Event {
-                target,
-                at: None,
-                change: None,
-                every: None,
-                mean_time_between_failures: None,
-                mean_time_to_repair: None,
-            };
-            let event = match draw.when {
-                When::At { at, down, every } => Event {
-                    at: Some(part(at)),
-                    change: Some(if down { LinkState::Down } else { LinkState::Up }),
-                    every: every.map(some),
-                    ..none
-                },
-                When::Random { at, up, down } => Event {
-                    at: at.map(part),
-                    mean_time_between_failures: Some(some(up)),
-                    mean_time_to_repair: Some(some(down)),
-                    ..none
-                },
-            };
-            (format!("e{index}"), event)
-        };
-        self.events.iter().enumerate().map(event).collect()
+        events_of(&self.events, links, run)
     }
+}
+
+/// The same, as they were drawn.
+pub(super) fn events_of(
+    draws: &[EventDraw],
+    links: &IndexMap<String, [String; 2]>,
+    run: u64,
+) -> IndexMap<String, Event> {
+    let part = |parts: u64| Duration((u128::from(run) * u128::from(parts) / 1000) as u64);
+    // Every event is to be drawn often enough to matter, and not too often to be checked.
+    let some = |parts: u64| Duration(part(parts).0.max(run / 1000).max(1));
+    let event = |(index, draw): (usize, &EventDraw)| {
+        let (name, ends) = links.get_index(draw.link % links.len()).expect("there are links");
+        let target = match draw.end {
+            Some(end) => format!("{}/{name}", ends[end]),
+            None => name.clone(),
+        };
+        let none = Event {
+            target,
+            at: None,
+            change: None,
+            every: None,
+            mean_time_between_failures: None,
+            mean_time_to_repair: None,
+        };
+        let event = match draw.when {
+            When::At { at, down, every } => Event {
+                at: Some(part(at)),
+                change: Some(if down { LinkState::Down } else { LinkState::Up }),
+                every: every.map(some),
+                ..none
+            },
+            When::Random { at, up, down } => Event {
+                at: at.map(part),
+                mean_time_between_failures: Some(some(up)),
+                mean_time_to_repair: Some(some(down)),
+                ..none
+            },
+        };
+        (format!("e{index}"), event)
+    };
+    draws.iter().enumerate().map(event).collect()
 }
 
 /// The policy of a router on these links.
@@ -159,7 +168,7 @@ pub(super) fn policy() -> impl Strategy<Value = EcmpDraw> {
         .prop_map(|(kind, layer_3, seed, weights)| EcmpDraw { kind, layer_3, seed, weights })
 }
 
-fn event() -> impl Strategy<Value = EventDraw> {
+pub(super) fn event() -> impl Strategy<Value = EventDraw> {
     let at = (0u64..=1000, prop::bool::weighted(0.6), weighted(0.4, 1u64..=400));
     let random = (weighted(0.3, 0u64..=500), 1u64..=500, 1u64..=300);
     let when = prop_oneof![

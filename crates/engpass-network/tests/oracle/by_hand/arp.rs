@@ -162,6 +162,21 @@ fn requests_are_sent_again_and_given_up() {
     assert_eq!((losses(&seen), frames(&seen, MID, 0)), (vec![(no_reply, 0, 1, 1), (no_reply, 1, 1, 1)], 6));
 }
 
+/// Datagrams for `h2` and `h1` come at one instant, and the first requests are lost. The next ones are due at one instant, that for `h1` first.
+#[test]
+fn retries_come_in_the_order_of_stations() {
+    let text = house("arp = { retry = \"1 ms\" }").replace("[host.h1]", "[host.h1]\n[host.h2]\n[host.h3]")
+        + &link("beside", ["h3", "r"])
+        + &link("other", ["s", "h2"])
+        + &event("d", "s/mid", 0, "down")
+        + &event("u", "s/mid", 500 * US, "up")
+        + &one("u", ["h0", "h2"], 0)
+        + &one("v", ["h3", "h1"], 0);
+    let seen = run(&text, 3000 * US);
+    let first = ANSWERED + 1000 * US + ON;
+    assert_eq!([0, 1].map(|flow| last(&seen, flow)), [Some(first + 1066 * 80_000), Some(first)]);
+}
+
 /// A reply that comes when the next request is due is in time.
 #[test]
 fn a_reply_is_in_time_when_the_next_request_is_due() {
