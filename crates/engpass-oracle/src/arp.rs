@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use engpass_model::arp::Neighbour;
 use engpass_model::wire::Framing;
-use engpass_testbed::Topology;
-use engpass_testbed::topology::{NodeId, NodeKind};
+use engpass_testbed::topology::{ArpInterface, Hop, NodeId, NodeKind};
+use engpass_testbed::{Testbed, Topology};
 
 use crate::cell::LineId;
 use crate::resolve::kind;
@@ -83,4 +83,24 @@ pub(crate) fn tree(topology: &Topology, interface: LineId) -> Vec<LineId> {
         }
     }
     lines
+}
+
+/// The interfaces of all routers that ask, in the order of the routers, then of the links.
+pub(crate) fn interfaces(testbed: &Testbed, topology: &Topology) -> Vec<ArpInterface> {
+    let mut found = Vec::new();
+    for (place, router) in testbed.routers.values().enumerate() {
+        let node = topology.hosts + topology.switches + place;
+        for (link, ends) in topology.links.iter().enumerate().filter(|_| router.arp.is_some()) {
+            let Some(end) = ends.ends.iter().position(|end| *end == node) else { continue };
+            if ends.lines[0].framing == Framing::Ethernet {
+                let hop = |line: LineId| {
+                    let ends = topology.links[line.link].ends;
+                    Hop { link: line.link, from: ends[line.end], to: ends[1 - line.end] }
+                };
+                let tree = tree(topology, LineId { link, end }).into_iter().map(hop).collect();
+                found.push(ArpInterface { router: node, link, tree });
+            }
+        }
+    }
+    found
 }

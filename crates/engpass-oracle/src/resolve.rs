@@ -14,6 +14,7 @@ use engpass_testbed::topology::{
 };
 use engpass_testbed::{Testbed, Topology};
 
+use crate::arp::interfaces;
 use crate::bond::bonds;
 use crate::group::tree;
 use crate::outer_ways::tunnels;
@@ -218,7 +219,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
     }
     let events = testbed.events.iter().map(|(name, config)| event(&links, &nodes, name, &config.target));
     let events = events.collect();
-    Topology {
+    let topology = Topology {
         hosts,
         switches: testbed.switches.len(),
         nodes,
@@ -229,7 +230,9 @@ pub fn resolve(testbed: &Testbed) -> Topology {
         flows,
         events,
         arp: Vec::new(),
-    }
+    };
+    let arp = interfaces(testbed, &topology);
+    Topology { arp, ..topology }
 }
 
 /// What an event changes: a link that both ends see, or `NODE/LINK`, an interface.

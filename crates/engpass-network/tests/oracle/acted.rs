@@ -1,15 +1,13 @@
 //! Random networks in which both engines must see the same, and how often each mechanism of forwarding acts in them.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use engpass_oracle::acted::Mechanism;
-use engpass_testbed::Testbed;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use crate::engine::Engine;
-use crate::fast::{RESOLVES_ADDRESSES, compared, difference};
+use crate::fast::{compared, difference};
 use crate::networks::{Drawn, asking, bonds, groups, joined, mesh, narrow, tunnels};
 use crate::replay::testbed;
 
@@ -21,20 +19,19 @@ fn enough(networks: u32) -> u64 {
     u64::from(if networks >= MANY { networks / 10 } else { (networks / 20).max(1) })
 }
 
-/// Each of these mechanisms acts in enough networks, or is `rare`; `sees` tells what acts in one.
-fn act(
+/// Both engines see the same of every network, and each of these mechanisms acts in enough of them, or is `rare`.
+fn are_equal(
     name: &'static str,
     networks: impl Strategy<Value = Drawn>,
     mechanisms: &[Mechanism],
     rare: &[Mechanism],
-    sees: impl Fn(&Testbed, u64) -> Result<BTreeSet<Mechanism>, String>,
 ) {
     let config =
         ProptestConfig { test_name: Some(name), source_file: Some(file!()), ..engpass_cases::cases(1000) };
     let cases = config.cases;
     let counts: RefCell<BTreeMap<Mechanism, u64>> = RefCell::default();
     let run = TestRunner::new(config).run(&(networks, any::<u64>()), |(Drawn(testbed), seed)| {
-        let acted = sees(&testbed, seed).map_err(TestCaseError::fail)?;
+        let acted = compared(&testbed, seed).map_err(TestCaseError::fail)?;
         for mechanism in acted {
             *counts.borrow_mut().entry(mechanism).or_default() += 1;
         }
@@ -52,28 +49,6 @@ fn act(
         let (times, least) = (times(mechanism), enough(cases));
         assert!(times >= least, "{}: only {times} of {cases} networks, not {least}", mechanism.text());
     }
-}
-
-/// Both engines see the same of every network, and each of these mechanisms acts in enough of them, or is `rare`.
-fn are_equal(
-    name: &'static str,
-    networks: impl Strategy<Value = Drawn>,
-    mechanisms: &[Mechanism],
-    rare: &[Mechanism],
-) {
-    act(name, networks, mechanisms, rare, compared);
-}
-
-/// What has acted in a network of which the oracle sees that all is in order.
-fn alone(testbed: &Testbed, seed: u64) -> Result<BTreeSet<Mechanism>, String> {
-    let mut oracle = Engine::new(testbed, seed);
-    let end = testbed.run.duration.0;
-    oracle.run_until(end);
-    let seen = oracle.snapshot(end);
-    if testbed.run.warmup.is_none() {
-        oracle.frames_balance(&seen)?;
-    }
-    Ok(oracle.acted())
 }
 
 #[test]
@@ -147,8 +122,7 @@ fn address_resolution_is_equal() {
         RequestCopied,
         ForgottenOnDown,
     ];
-    let sees = if RESOLVES_ADDRESSES { compared } else { alone };
-    act("acted::address_resolution_is_equal", asking(), &mechanisms, &[], sees);
+    are_equal("acted::address_resolution_is_equal", asking(), &mechanisms, &[]);
 }
 
 /// A tunnel remembers the places of fragments: the fast engine looked into places that it had given back when nothing was under way.

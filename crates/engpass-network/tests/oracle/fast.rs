@@ -263,9 +263,6 @@ fn a_port_goes_by_the_rate_of_its_own_direction() {
     assert_eq!(lost, [true, false]);
 }
 
-/// Whether the fast engine resolves addresses as the oracle does. Until then the oracle is alone in what is about that.
-pub(crate) const RESOLVES_ADDRESSES: bool = false;
-
 /// What the two engines see differently.
 pub(crate) fn difference(testbed: &Testbed, seed: u64) -> Result<(), String> {
     compared(testbed, seed).map(|_| ())
