@@ -88,6 +88,11 @@ fn network() -> impl Strategy<Value = String> {
                     }
                 }
             }
+            if chance % 4 == 2 {
+                // One router asks for the addresses of its neighbours, again and again.
+                let head = "[router.r0]\n";
+                text = text.replace(head, &format!("{head}arp = {{ lifetime = \"1 ms\", retry = \"3 ms\" }}\n"));
+            }
             if chance % 4 == 1 {
                 // A router that has one line in, and messages of its own.
                 text += EDGE;

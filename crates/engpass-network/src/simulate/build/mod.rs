@@ -404,7 +404,7 @@ impl Builder<'_> {
             let silent = index % 2 == 1 || self.topology.flows[endpoint.flow as usize].icmp.is_empty();
             let alone = frames.obeys(Lookahead::OneConnection, users[host] == 1)
                 && frames.obeys(Lookahead::NoMessages, silent);
-            let asked = frames.obeys(Lookahead::NoMessages, !frames.arp.hosts().any(|asked| asked == host));
+            let asked = frames.obeys(Lookahead::NoRequests, !frames.arp.hosts().any(|asked| asked == host));
             if endpoint.at_rest && stays && alone && asked {
                 // What comes to it is what the other end sends.
                 frames.tell_host(routes[index ^ 1]);

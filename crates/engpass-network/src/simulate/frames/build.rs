@@ -147,7 +147,7 @@ impl Frames {
                 *before = Before::Several;
             }
         }
-        for port in self.arp.ports().filter(|_| self.disobeyed != Some(Rule::NoMessages)) {
+        for port in self.arp.ports().filter(|_| self.disobeyed != Some(Rule::NoRequests)) {
             before[self.places[port] as usize] = Before::Several;
         }
         for route in &self.branches {

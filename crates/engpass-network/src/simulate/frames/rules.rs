@@ -21,11 +21,13 @@ pub enum Rule {
     OwnLine,
     /// No router sends messages of its own by the port, or to the host.
     NoMessages,
+    /// No ARP packets go by the port, or to the host.
+    NoRequests,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::OneFeeder,
         Self::Order,
         Self::DecidesOnArrival,
@@ -35,5 +37,6 @@ impl Rule {
         Self::OneConnection,
         Self::OwnLine,
         Self::NoMessages,
+        Self::NoRequests,
     ];
 }
