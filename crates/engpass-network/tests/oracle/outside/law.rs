@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::choices::choices;
 use super::modelled::{SEED, plain, plan, topology, way};
-use crate::networks::{bonds, frames, joined, mesh, network};
+use crate::networks::{asking, bonds, frames, joined, mesh, network};
 
 /// What somebody does: what before, the picoseconds that go by, and the packets alike that are put in then: their way, bytes, flow, ECN, whether they may
 /// be cut, the messages about them and their time to live, and how many.
@@ -294,6 +294,11 @@ proptest! {
         obeys(&drawn.0, &steps)?;
     }
 
+    #[test]
+    fn routers_that_ask_for_addresses_obey_the_replay_law(drawn in asking(), steps in steps(3)) {
+        obeys(&plain(&drawn), &steps)?;
+    }
+
     /// Here packets alike share what is done for them.
     #[test]
     fn trains_obey_the_replay_law(line in line(), steps in steps(50)) {
@@ -346,6 +351,11 @@ proptest! {
 
     #[test]
     fn windows_of_bonds_add_up(drawn in bonds(), parts in vec(1u64..1000, 1..5)) {
+        adds_up(&plain(&drawn), &parts)?;
+    }
+
+    #[test]
+    fn windows_where_routers_ask_for_addresses_add_up(drawn in asking(), parts in vec(1u64..1000, 1..5)) {
         adds_up(&plain(&drawn), &parts)?;
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engpass_model::arp::Arp;
 use engpass_model::forward::{Ecmp, HashFields};
 use engpass_model::host::{Cost, ps};
 use engpass_model::source::poisson::Sizes;
@@ -260,9 +261,12 @@ proptest! {
 
     /// Packets from outside are asked for their way wherever there is a choice, so modelled ones are here, too.
     #[test]
-    fn choices_and_outages_from_outside_are_what_modelled_ones_meet(drawn in choices()) {
+    fn choices_and_outages_from_outside_are_what_modelled_ones_meet(drawn in choices(), hold in prop::option::of(0u64..4)) {
         let mut testbed = plain(&drawn);
         for router in testbed.routers.values_mut() {
+            // Routers may ask for addresses, too.
+            let (lifetime, retry) = (Duration(3_000_000_000), Duration(1_000_000_000));
+            router.arp = hold.map(|hold| Arp { lifetime, hold, retry, attempts: 2 });
             // Real flows have ports of their own.
             if let Ecmp::Hash(hash) = &mut router.ecmp {
                 hash.fields = HashFields::Layer3;
