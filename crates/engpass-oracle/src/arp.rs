@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use engpass_model::arp::Neighbour;
 use engpass_model::wire::Framing;
-use engpass_testbed::topology::{ArpInterface, Hop, NodeId, NodeKind};
+use engpass_testbed::topology::{ArpInterface, Hop, NodeId};
 use engpass_testbed::{Testbed, Topology};
 
 use crate::cell::LineId;
-use crate::resolve::kind;
 
 /// A neighbour of a router: its own transmitter, and the station behind that.
 pub(crate) type Key = (LineId, NodeId);
@@ -68,7 +67,7 @@ pub(crate) fn tree(topology: &Topology, interface: LineId) -> Vec<LineId> {
     let mut reached = vec![topology.links[interface.link].ends[interface.end], far_end(topology, interface)];
     let mut come_to = VecDeque::from([far_end(topology, interface)]);
     while let Some(node) = come_to.pop_front() {
-        if !matches!(kind(topology, node), NodeKind::Switch(_)) {
+        if !(topology.hosts..topology.hosts + topology.switches).contains(&node) {
             continue;
         }
         for (link, ends) in topology.links.iter().enumerate() {

@@ -31,6 +31,7 @@ mod read;
 mod resolve;
 mod route;
 mod schema;
+mod segments;
 mod shape;
 mod source;
 mod spare;

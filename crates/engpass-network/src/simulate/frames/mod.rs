@@ -26,6 +26,7 @@ mod packet;
 mod plain;
 mod port;
 mod rules;
+mod runs;
 mod sent;
 mod told;
 mod trains;

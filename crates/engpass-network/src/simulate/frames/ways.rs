@@ -14,7 +14,7 @@ use engpass_model::wire::layers::Change;
 use super::choices::{ASK, Ask, BRANCH, Group};
 use super::icmp::IcmpRoute;
 use super::lengths::Lengths;
-use super::marks::{UNWRAP, WRAP, tunnel_of};
+use super::marks::{WRAP, tunnel_of};
 use super::{Asking, END, Frames, Route, Step};
 use crate::simulate::SimError;
 
@@ -504,92 +504,12 @@ impl Frames {
     }
 
     /// The transmitters of a step: its line, or those of its circuit, with the direction of that.
-    fn lines_in(&self, step: Step) -> Vec<(usize, Option<u32>)> {
+    pub(super) fn lines_in(&self, step: Step) -> Vec<(usize, Option<u32>)> {
         match self.entry(step) {
             Some(entry) => entry.ports.iter().map(|port| (*port, Some(entry.vc))).collect(),
             None => vec![(self.ports[step.port as usize].port as usize, None)],
         }
     }
-
-    /// A way without questions: these legs, and in their tunnels those that come next `within`, all of them together. Routers ask for addresses where it
-    /// says so, and always within tunnels.
-    pub(super) fn put_run(&mut self, topology: &Topology, legs: &[Leg], within: &[Leg], asks: bool) {
-        let mut run = Run { topology, within, slot: 0, inside: Vec::new(), asks };
-        for (place, leg) in legs.iter().enumerate() {
-            self.put_leg(&mut run, *leg, &legs[place + 1..]);
-        }
-        self.steps.push(Step { slot: run.slot, ..Step::MARK });
-        self.tunnels.in_stack(self.steps.len(), 0);
-    }
-
-    /// A leg of a way without questions, with those behind it.
-    fn put_leg(&mut self, run: &mut Run<'_>, leg: Leg, behind: &[Leg]) {
-        let mut step = self.step(run.topology, &leg);
-        if run.asks || !run.inside.is_empty() {
-            let station = || first_station(run.topology, leg, behind);
-            if let Some(hold) = self.hold_before(run.topology, leg, station, &mut step) {
-                self.put_step(run, hold);
-            }
-        }
-        self.put_step(run, step);
-        let Leg::Tunnel { tunnel, forward } = leg else {
-            run.slot += self.lines_in(step).len() as u16;
-            return;
-        };
-        let direction = step.port - WRAP;
-        run.inside.push(direction);
-        let [mut node, end] = run.topology.tunnels[tunnel].from_to(forward);
-        while node != end {
-            let (leg, behind) = run.within.split_first().expect("a way leads to the end of the tunnel");
-            run.within = behind;
-            self.put_leg(run, *leg, behind);
-            node = run.topology.last_hop(*leg).to;
-        }
-        let step = self.unwrap_step(run.topology, direction);
-        self.put_step(run, step);
-        run.inside.pop();
-    }
-
-    fn put_step(&mut self, run: &Run<'_>, step: Step) {
-        let stack = self.tunnels.stack(&run.inside);
-        self.steps.push(Step { slot: run.slot, ..step });
-        self.tunnels.in_stack(self.steps.len(), stack);
-    }
-
-    /// The step at which packets leave a tunnel.
-    fn unwrap_step(&mut self, topology: &Topology, direction: u32) -> Step {
-        let (tunnel, forward) = tunnel_of(direction);
-        let end = topology.tunnels[tunnel].from_to(forward)[1];
-        let NodeKind::Router(router) = topology.kind(end) else { unreachable!("a tunnel ends at routers") };
-        self.routers[router].asks = true;
-        Step {
-            port: UNWRAP + direction,
-            router: router as u32,
-            mtu: u32::MAX,
-            takes_time: true,
-            ..Step::MARK
-        }
-    }
-}
-
-/// A way without questions while it is laid out.
-struct Run<'a> {
-    topology: &'a Topology,
-    /// Legs in tunnels to come.
-    within: &'a [Leg],
-    /// Lines so far.
-    slot: u16,
-    /// The directions of the tunnels that packets are in.
-    inside: Vec<u32>,
-    /// Routers ask for addresses of what is in no tunnel.
-    asks: bool,
-}
-
-/// The first node behind a leg that is no switch, where these legs come next.
-fn first_station(topology: &Topology, leg: Leg, behind: &[Leg]) -> NodeId {
-    let ends = [leg].into_iter().chain(behind.iter().copied()).map(|leg| topology.last_hop(leg).to);
-    let mut stations = ends.filter(|node| !matches!(topology.kind(*node), NodeKind::Switch(_)));
-    stations.next().expect("a way ends at no switch")
 }
 
 /// Whether what a node chooses is known of all packets of a sender of this traffic when the network is built.
