@@ -91,7 +91,7 @@ impl Network {
         if step.port == END {
             self.packet_arrived(packet);
         } else if !step.takes_time {
-            self.go_at_once(packet, place, self.now, true);
+            self.hop(packet, place, self.now, true);
         } else if !step.is_line()
             && self.frames.routers.get(step.router as usize).is_none_or(|engine| engine.per_packet == 0)
         {

@@ -16,6 +16,7 @@ mod circuits;
 mod clock;
 mod cut;
 mod exit;
+mod hop;
 mod icmp;
 mod lengths;
 mod lost;
@@ -41,10 +42,8 @@ use engpass_model::queue::{self, Cause, Ecn};
 use engpass_testbed::topology::NodeId;
 
 use super::Network;
-use super::event::{Event, Events};
 use super::fabric::Fabric;
 use super::sending::Sending;
-use super::tap::Carrier;
 use arp::Resolution;
 use bonds::Bonds;
 use choices::{BRANCH, Choices};
@@ -55,7 +54,6 @@ use marks::{ENTRY, HOLD, UNWRAP, WRAP};
 pub(super) use outage::Upcoming;
 pub(super) use packet::Packet;
 pub(super) use port::FramePort;
-use port::{Admitted, OnLine, Passed};
 pub use rules::Rule;
 pub(super) use told::PortTally;
 use tunnels::Tunnels;
@@ -266,56 +264,6 @@ impl Frames {
     }
 }
 
-/// A packet that leaves the port of the step at `place`, where it takes so many bytes until then.
-#[derive(Clone, Copy)]
-struct Leaving {
-    place: u32,
-    slot: u16,
-    port: u32,
-    id: u32,
-    bytes: u32,
-}
-
-impl Leaving {
-    /// It is on the line. Returns when it comes to the next step, if that is told, of what comes not later than at `tells`.
-    #[inline(always)]
-    fn on(
-        self,
-        line: &mut FramePort,
-        sent: &OnLine,
-        tells: Option<u64>,
-        (fabric, tunnels): (&mut Fabric, &Tunnels),
-        events: &mut Events,
-    ) -> Option<u64> {
-        let (packet, datagram) = fabric.datagrams.packet_of(self.id);
-        packet.place = self.place + 1;
-        let Packet { datagram: id, ttl, ecn, .. } = *packet;
-        if line.watched {
-            fabric.ledger.transmits(self.slot, (id, datagram.whose()), self.id, &{ sent.transmission }, line);
-            if fabric.ledger.writes_pieces() {
-                let piece = tunnels.piece_on(self.id, packet, self.place);
-                fabric.ledger.write_piece(id, self.slot, piece);
-            }
-        }
-        if fabric.trace.is_some() {
-            fabric.tap_packet(line.port as usize, sent.left, self.id, id, (ttl, ecn));
-        }
-        if !line.is_in_order() {
-            fabric.follow_fragments(id);
-        }
-        let at = sent.left + line.delay;
-        // What would come after the end does not.
-        if tells.is_some_and(|last| at <= last) {
-            line.tell(sent.left, self.bytes);
-            return Some(at);
-        }
-        if let Some(at) = line.fly(sent, self.bytes, self.id) {
-            events.push(at, line.port as usize, Event::Arrive(self.port));
-        }
-        None
-    }
-}
-
 impl Fabric {
     /// Something comes to a line at `at`: what is to be seen of it before.
     #[inline(always)]
@@ -382,135 +330,6 @@ impl Network {
         self.fabric.datagrams.insert_packet(packet)
     }
 
-    /// A packet of a host enters its NIC.
-    #[inline(always)]
-    pub(super) fn emit_frame(&mut self, sender: usize, sending: &Sending, route: u32) {
-        let id = self.packet_of(sender, sending, route);
-        if self.fabric.trace.is_some() {
-            self.tap_emitted(Carrier::Packet(id), sender, sending);
-        }
-        let (datagram, ip) = (sending.datagram, sending.ip as u32);
-        let (first, elastic) =
-            (self.frames.routes[route as usize].first, self.fabric.datagrams[datagram].counted);
-        let Self { frames: Frames { ports, steps, .. }, fabric, events, .. } = self;
-        let step = steps[first as usize];
-        let line = &mut ports[step.port as usize];
-        if fabric.is_plain() {
-            // As plainly as what an endpoint sends.
-            let last = if step.tells_port() { self.end } else { 0 };
-            if let Passed::On(at) = line.offer::<true>(self.now, ip, id, last, &fabric.window) {
-                fabric.datagrams.packet_mut(id).place = first + 1;
-                fabric.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
-                if line.watched {
-                    fabric.ledger.shares_line(step.slot, fabric.datagrams[datagram].whose(), id, ip, line);
-                }
-                if at <= last {
-                    self.go(id, first + 1, at, false);
-                } else if line.awaits(at) {
-                    events.push(at, line.port as usize, Event::Arrive(step.port));
-                }
-                return;
-            }
-        }
-        self.send_from_nic(id, Some((sender, elastic)));
-    }
-
-    /// A packet that is at the beginning of its way leaves its host's NIC, in the way of all packets. Its sender is this, and it is elastic or not; an
-    /// ARP packet has no sender.
-    fn send_from_nic(&mut self, id: u32, sender: Option<(usize, bool)>) {
-        let Self { frames: Frames { ports, steps, tunnels, lost, .. }, fabric, events, .. } = self;
-        let Packet { sender: flow, priority, ecn, ip, place: first, .. } = *fabric.datagrams.packet(id);
-        let step = steps[first as usize];
-        let line = &mut ports[step.port as usize];
-        let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
-        let Admitted::Leaves(sent, _) = line.admit(self.now, view, lost, &fabric.window) else {
-            unreachable!("the line of a host takes all");
-        };
-        if let Some((sender, elastic)) = sender {
-            fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
-        }
-        let leaving = Leaving { place: first, slot: step.slot, port: step.port, id, bytes: ip };
-        let tells = step.tells_port().then_some(self.end);
-        let told = leaving.on(line, &sent, tells, (fabric, tunnels), events);
-        if !sent.whole {
-            self.cut_off(first, id, &{ sent.transmission });
-        }
-        if let Some(at) = told {
-            self.go(id, first + 1, at, false);
-        }
-    }
-
-    /// As [`Self::go`], whatever is to be seen to.
-    #[inline(never)]
-    fn go_watched(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
-        loop {
-            let Self { frames: Frames { ports, steps, tunnels, lost, .. }, fabric, events, .. } = self;
-            let step = steps[place as usize];
-            let (packet, datagram) = fabric.datagrams.packet_of(id);
-            if step.is_routed() {
-                // Hosts may send what has no life from the beginning.
-                packet.ttl = packet.ttl.saturating_sub(1);
-                if packet.ttl == 0 || packet.ip > step.mtu {
-                    self.stop(id, step, at);
-                    return;
-                }
-            }
-            let (Packet { ip, sender: flow, priority, ecn, .. }, to) = (*packet, datagram.to);
-            let line = &mut ports[step.port as usize];
-            fabric.see_before(line, at);
-            let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
-            let sent = match line.admit(at, view, lost, &fabric.window) {
-                Admitted::Leaves(sent, mark) => {
-                    if mark {
-                        fabric.datagrams.packet_mut(id).ecn = Ecn::Marked;
-                    }
-                    sent
-                }
-                other => {
-                    self.stays(step.port, id, other, at);
-                    return;
-                }
-            };
-            let leaving = Leaving { place, slot: step.slot, port: step.port, id, bytes: view.bytes };
-            let tells = if step.tells_port() {
-                Some(self.end)
-            } else if step.tells == Tells::Host && arrives && line.is_clear() && fabric.trace.is_none() {
-                // Nothing happens at the host until then but what this line brings.
-                let foreseen = to.get().map_or(u64::MAX, |to| self.endpoints[to as usize].foreseen());
-                Some(foreseen.min(self.until))
-            } else {
-                None
-            };
-            let told = leaving.on(line, &sent, tells, (fabric, tunnels), events);
-            if !sent.whole {
-                self.cut_off(place, id, &{ sent.transmission });
-            }
-            match told {
-                Some(at) if step.tells == Tells::Host => {
-                    self.arrive_ahead(id, at);
-                    return;
-                }
-                Some(next) => (place, at) = (place + 1, next),
-                None => return,
-            }
-        }
-    }
-
-    /// A packet leaves the port of the step at `place`, where it takes so many bytes until then. Returns the step to which it comes
-    /// next and when, if it goes on at once.
-    fn depart(&mut self, leaving: Leaving, sent: &OnLine) -> Option<(u32, u64)> {
-        let Leaving { place, port, id, .. } = leaving;
-        let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;
-        let step = steps[place as usize];
-        let line = &mut ports[port as usize];
-        let tells = step.tells_port().then_some(self.end);
-        let told = leaving.on(line, sent, tells, (fabric, tunnels), events);
-        if !sent.whole {
-            self.cut_off(place, id, &sent.transmission);
-        }
-        told.map(|at| (place + 1, at))
-    }
-
     /// A transmission on the line of the step at `place` does not lie in the window: it does not count as carried.
     #[cold]
     #[inline(never)]
@@ -575,45 +394,5 @@ impl Network {
                 self.note_lines(id);
             }
         }
-    }
-
-    /// A packet has come to a port and does not leave it now.
-    #[inline(never)]
-    fn stays(&mut self, port: u32, id: u32, admitted: Admitted, at: u64) {
-        match admitted {
-            Admitted::Leaves(..) => unreachable!("it goes on"),
-            Admitted::Waits(due) => {
-                if let Some(due) = due {
-                    let number = self.frames.ports[port as usize].port as usize;
-                    self.events.push(due, number, Event::Serve(port));
-                }
-                self.lose_all(port);
-            }
-            Admitted::Lost(cause) => self.refuse(port, id, cause, at),
-            Admitted::Down => self.lose_to_outage(port, id, at),
-        }
-    }
-
-    /// The discipline of a port chooses what is sent next.
-    pub(super) fn serve_port(&mut self, port: u32) {
-        let this = &mut self.frames.ports[port as usize];
-        let (next, again) = this.serve(self.now, &mut self.frames.lost, &self.fabric.window);
-        if let Some(again) = again {
-            self.events.push(again, this.port as usize, Event::Serve(port));
-        }
-        if let Some((chosen, sent)) = next {
-            if sent.transmission.held > 0 && !this.watched {
-                self.fabric.ledger.held(this.port as usize, &sent.transmission, this.told.idle);
-            }
-            let packet = self.fabric.datagrams.packet_mut(chosen.id);
-            packet.ecn = chosen.ecn;
-            let place = packet.place;
-            let slot = self.frames.steps[place as usize].slot;
-            let leaving = Leaving { place, slot, port, id: chosen.id, bytes: chosen.bytes };
-            if let Some((place, at)) = self.depart(leaving, &sent) {
-                self.go(chosen.id, place, at, true);
-            }
-        }
-        self.lose_all(port);
     }
 }

@@ -1,13 +1,9 @@
-//! The way of packets that nobody watches, over lines that know on arrival what becomes of them: nearly all of them.
+//! What hosts take that nobody watches: whole datagrams that cost nothing, nearly all of them.
 
 use engpass_ledger::{Carried, Fate, Load};
-use engpass_model::queue::{Cause, Ecn};
+use engpass_model::queue::Ecn;
 
-use super::port::Passed;
-use super::{Frames, Packet, Tells};
 use crate::simulate::Network;
-use crate::simulate::event::Event;
-use crate::simulate::fabric::Fabric;
 use crate::simulate::tcp::Endpoint;
 
 impl Network {
@@ -15,106 +11,6 @@ impl Network {
     #[inline(always)]
     pub(in crate::simulate) fn is_plain(&self) -> bool {
         self.fabric.is_plain()
-    }
-
-    /// A packet comes to the node before the port of the step at `place`, and goes on to where something else may come between: to
-    /// its host at most, if it `arrives` there ahead of the clock.
-    #[inline(never)]
-    pub(super) fn go(&mut self, id: u32, place: u32, at: u64, arrives: bool) {
-        let step = self.frames.steps[place as usize];
-        if step.is_line() {
-            self.go_at_once(id, place, at, arrives);
-        } else if step.is_wrap() {
-            self.enter_tunnel(id, place);
-        } else if step.is_hold() {
-            self.meets_hold(id, place);
-        } else {
-            self.enter_circuit(id, place, at);
-        }
-    }
-
-    /// The same, for where nearly all come by.
-    #[inline(always)]
-    pub(super) fn go_at_once(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
-        if !self.is_plain() {
-            self.go_watched(id, place, at, arrives);
-            return;
-        }
-        let Self { frames: Frames { ports, steps, .. }, fabric, events, endpoints, .. } = self;
-        let Fabric { datagrams, ledger, window, .. } = fabric;
-        let (packet, datagram) = datagrams.packet_of(id);
-        loop {
-            let step = &steps[place as usize];
-            let line = &mut ports[step.port as usize];
-            let mut host = None;
-            let last = match step.tells {
-                Tells::Nobody => 0,
-                Tells::Port => self.end,
-                // Nothing happens at the host until then but what this line brings.
-                Tells::Host if arrives && line.is_clear() => match datagram.to.get() {
-                    Some(to) => {
-                        let this = &mut endpoints[to as usize];
-                        let until = this.foreseen().min(self.until);
-                        host = Some((this, to as usize));
-                        until
-                    }
-                    // A socket only counts.
-                    None => self.until,
-                },
-                Tells::Host => 0,
-            };
-            // A router stops what has been through too many, and cuts what is too large.
-            let stops = step.is_routed() && (packet.ttl <= 1 || packet.ip > step.mtu);
-            let passed =
-                if stops { Passed::Odd } else { line.offer::<false>(at, packet.ip, id, last, window) };
-            let then = match passed {
-                Passed::On(then) => then,
-                Passed::Lost => {
-                    packet.place = place;
-                    let port = step.port;
-                    self.refuse(port, id, Cause::Full, at);
-                    return;
-                }
-                Passed::Odd => {
-                    packet.place = place;
-                    self.go_watched(id, place, at, arrives);
-                    return;
-                }
-            };
-            packet.ttl -= u8::from(step.is_routed());
-            if line.watched {
-                ledger.shares_line(step.slot, datagram.whose(), id, packet.ip, line);
-            }
-            if then <= last && step.tells == Tells::Port {
-                (place, at) = (place + 1, then);
-                continue;
-            }
-            packet.place = place + 1;
-            if then > last {
-                if line.awaits(then) {
-                    events.push(then, line.port as usize, Event::Arrive(step.port));
-                }
-                return;
-            }
-            let Packet { datagram: whole, ecn, .. } = *packet;
-            let now = std::mem::replace(&mut self.now, then);
-            let taken = match host {
-                Some((this, to)) => {
-                    this.ahead = then;
-                    let plain = whole == id && datagram.is_whole(ecn) && this.is_free();
-                    if plain {
-                        self.take_whole(id, to);
-                    }
-                    plain
-                }
-                None => self.take_plainly(id, whole, ecn),
-            };
-            if !taken {
-                self.take_packet(id);
-            }
-            self.now = now;
-            return;
-        }
     }
 
     /// Take a packet at its host that carries a whole datagram, if that costs nothing and nobody else holds the datagram.

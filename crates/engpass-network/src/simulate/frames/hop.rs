@@ -1,0 +1,290 @@
+//! Packets from node to node: what a line does with one, and how it comes there.
+//!
+//! Nearly all packets ask for nothing but room: [`FramePort::offer`](super::FramePort::offer) takes them, and [`Network::hop`] goes on as long as lines tell the next
+//! port. What is watched, marked, held or lost takes the same hop in the way of all packets ([`Network::cross`]).
+
+use engpass_model::queue::{self, Cause, Ecn};
+
+use super::port::{Admitted, OnLine, Passed};
+use super::{Frames, Packet, Step, Tells};
+use crate::simulate::Network;
+use crate::simulate::event::Event;
+use crate::simulate::fabric::Fabric;
+use crate::simulate::sending::Sending;
+use crate::simulate::tap::Carrier;
+
+impl Network {
+    /// A packet comes to the step at `place`, and goes on to where something else may come between: to its host at most, if it `arrives` there ahead of
+    /// the clock.
+    #[inline(never)]
+    pub(super) fn go(&mut self, id: u32, place: u32, at: u64, arrives: bool) {
+        let step = self.frames.steps[place as usize];
+        if step.is_line() {
+            self.hop(id, place, at, arrives);
+        } else if step.is_wrap() {
+            self.enter_tunnel(id, place);
+        } else if step.is_hold() {
+            self.meets_hold(id, place);
+        } else {
+            self.enter_circuit(id, place, at);
+        }
+    }
+
+    /// The same for a step that is a line.
+    #[inline(always)]
+    pub(super) fn hop(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
+        let plain = self.is_plain();
+        loop {
+            let Self { frames: Frames { ports, steps, .. }, fabric, events, endpoints, .. } = self;
+            let Fabric { datagrams, ledger, window, trace, .. } = fabric;
+            let (packet, datagram) = datagrams.packet_of(id);
+            let (then, tells) = loop {
+                let step = &steps[place as usize];
+                let line = &mut ports[step.port as usize];
+                let mut host = None;
+                let last = match step.tells {
+                    Tells::Nobody => 0,
+                    Tells::Port => self.end,
+                    // Nothing happens at the host until then but what this line brings.
+                    Tells::Host if arrives && line.is_clear() && trace.is_none() => match datagram.to.get() {
+                        Some(to) => {
+                            let this = &mut endpoints[to as usize];
+                            let until = this.foreseen().min(self.until);
+                            host = Some((this, to as usize));
+                            until
+                        }
+                        // A socket only counts.
+                        None => self.until,
+                    },
+                    Tells::Host => 0,
+                };
+                // A router stops what has been through too many, and cuts what is too large.
+                let stops = step.is_routed() && (packet.ttl <= 1 || packet.ip > step.mtu);
+                let passed = match plain && !stops {
+                    true => line.offer::<false>(at, packet.ip, id, last, window),
+                    false => Passed::Odd,
+                };
+                let then = match passed {
+                    Passed::On(then) => then,
+                    Passed::Lost => {
+                        packet.place = place;
+                        let port = step.port;
+                        self.refuse(port, id, Cause::Full, at);
+                        return;
+                    }
+                    Passed::Odd => {
+                        packet.place = place;
+                        let tells = step.tells;
+                        match self.cross(id, place, at, last) {
+                            Some(then) => break (then, tells),
+                            None => return,
+                        }
+                    }
+                };
+                packet.ttl -= u8::from(step.is_routed());
+                if line.watched {
+                    ledger.shares_line(step.slot, datagram.whose(), id, packet.ip, line);
+                }
+                if then <= last && step.tells == Tells::Port {
+                    (place, at) = (place + 1, then);
+                    continue;
+                }
+                packet.place = place + 1;
+                if then > last {
+                    if line.awaits(then) {
+                        events.push(then, line.port as usize, Event::Arrive(step.port));
+                    }
+                    return;
+                }
+                let Packet { datagram: whole, ecn, .. } = *packet;
+                let now = std::mem::replace(&mut self.now, then);
+                let taken = match host {
+                    Some((this, to)) => {
+                        this.ahead = then;
+                        let plain = whole == id && datagram.is_whole(ecn) && this.is_free();
+                        if plain {
+                            self.take_whole(id, to);
+                        }
+                        plain
+                    }
+                    None => self.take_plainly(id, whole, ecn),
+                };
+                if !taken {
+                    self.take_packet(id);
+                }
+                self.now = now;
+                return;
+            };
+            if tells == Tells::Host {
+                self.arrive_ahead(id, then);
+                return;
+            }
+            (place, at) = (place + 1, then);
+        }
+    }
+
+    /// One hop in the way of all packets. Returns when the packet comes to the next step, if it goes on at once: not later than at `last`.
+    #[inline(never)]
+    fn cross(&mut self, id: u32, place: u32, at: u64, last: u64) -> Option<u64> {
+        let Self { frames: Frames { ports, steps, lost, .. }, fabric, .. } = self;
+        let step = steps[place as usize];
+        let packet = fabric.datagrams.packet_mut(id);
+        if step.is_routed() {
+            // Hosts may send what has no life from the beginning.
+            packet.ttl = packet.ttl.saturating_sub(1);
+            if packet.ttl == 0 || packet.ip > step.mtu {
+                self.stop(id, step, at);
+                return None;
+            }
+        }
+        let Packet { ip, sender: flow, priority, ecn, .. } = *packet;
+        let line = &mut ports[step.port as usize];
+        fabric.see_before(line, at);
+        let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
+        match line.admit(at, view, lost, &fabric.window) {
+            Admitted::Leaves(sent, mark) => {
+                if mark {
+                    fabric.datagrams.packet_mut(id).ecn = Ecn::Marked;
+                }
+                self.departs((id, view.bytes), place, &sent, last)
+            }
+            other => {
+                self.stays(step.port, id, other, at);
+                None
+            }
+        }
+    }
+
+    /// A packet leaves the port of the step at `place`, where it takes so many bytes until then. Returns when it comes to the next step, if that is
+    /// told, of what comes not later than at `last`.
+    #[inline(always)]
+    fn departs(&mut self, (id, bytes): (u32, u32), place: u32, sent: &OnLine, last: u64) -> Option<u64> {
+        let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;
+        let Step { port, slot, .. } = steps[place as usize];
+        let line = &mut ports[port as usize];
+        let (packet, datagram) = fabric.datagrams.packet_of(id);
+        packet.place = place + 1;
+        let Packet { datagram: whole, ttl, ecn, .. } = *packet;
+        if line.watched {
+            fabric.ledger.transmits(slot, (whole, datagram.whose()), id, &{ sent.transmission }, line);
+            if fabric.ledger.writes_pieces() {
+                let piece = tunnels.piece_on(id, packet, place);
+                fabric.ledger.write_piece(whole, slot, piece);
+            }
+        }
+        if fabric.trace.is_some() {
+            fabric.tap_packet(line.port as usize, sent.left, id, whole, (ttl, ecn));
+        }
+        if !line.is_in_order() {
+            fabric.follow_fragments(whole);
+        }
+        let at = sent.left + line.delay;
+        // What would come after the end does not.
+        let told = at <= last;
+        if told {
+            line.tell(sent.left, bytes);
+        } else if let Some(at) = line.fly(sent, bytes, id) {
+            events.push(at, line.port as usize, Event::Arrive(port));
+        }
+        if !sent.whole {
+            self.cut_off(place, id, &sent.transmission);
+        }
+        told.then_some(at)
+    }
+
+    /// Until when the step at `place` tells the next port.
+    #[inline(always)]
+    fn tells_until(&self, place: u32) -> u64 {
+        if self.frames.steps[place as usize].tells_port() { self.end } else { 0 }
+    }
+
+    /// A packet of a host enters its NIC.
+    #[inline(always)]
+    pub(in crate::simulate) fn emit_frame(&mut self, sender: usize, sending: &Sending, route: u32) {
+        let id = self.packet_of(sender, sending, route);
+        if self.fabric.trace.is_some() {
+            self.tap_emitted(Carrier::Packet(id), sender, sending);
+        }
+        let (datagram, ip) = (sending.datagram, sending.ip as u32);
+        let (first, elastic) =
+            (self.frames.routes[route as usize].first, self.fabric.datagrams[datagram].counted);
+        let Self { frames: Frames { ports, steps, .. }, fabric, events, .. } = self;
+        let step = steps[first as usize];
+        let line = &mut ports[step.port as usize];
+        if fabric.is_plain() {
+            // As plainly as what an endpoint sends.
+            let last = if step.tells_port() { self.end } else { 0 };
+            if let Passed::On(at) = line.offer::<true>(self.now, ip, id, last, &fabric.window) {
+                fabric.datagrams.packet_mut(id).place = first + 1;
+                fabric.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
+                if line.watched {
+                    fabric.ledger.shares_line(step.slot, fabric.datagrams[datagram].whose(), id, ip, line);
+                }
+                if at <= last {
+                    self.go(id, first + 1, at, false);
+                } else if line.awaits(at) {
+                    events.push(at, line.port as usize, Event::Arrive(step.port));
+                }
+                return;
+            }
+        }
+        self.send_from_nic(id, Some((sender, elastic)));
+    }
+
+    /// A packet at the beginning of its way leaves its host's NIC, in the way of all packets. Its sender is this, and it is elastic or not; an ARP packet has no
+    /// sender.
+    pub(super) fn send_from_nic(&mut self, id: u32, sender: Option<(usize, bool)>) {
+        let Self { frames: Frames { ports, steps, lost, .. }, fabric, .. } = self;
+        let Packet { sender: flow, priority, ecn, ip, place, .. } = *fabric.datagrams.packet(id);
+        let line = &mut ports[steps[place as usize].port as usize];
+        let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
+        let Admitted::Leaves(sent, _) = line.admit(self.now, view, lost, &fabric.window) else {
+            unreachable!("the line of a host takes all");
+        };
+        if let Some((sender, elastic)) = sender {
+            fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
+        }
+        if let Some(at) = self.departs((id, ip), place, &sent, self.tells_until(place)) {
+            self.go(id, place + 1, at, false);
+        }
+    }
+
+    /// A packet has come to a port and does not leave it now.
+    #[inline(never)]
+    fn stays(&mut self, port: u32, id: u32, admitted: Admitted, at: u64) {
+        match admitted {
+            Admitted::Leaves(..) => unreachable!("it goes on"),
+            Admitted::Waits(due) => {
+                if let Some(due) = due {
+                    let number = self.frames.ports[port as usize].port as usize;
+                    self.events.push(due, number, Event::Serve(port));
+                }
+                self.lose_all(port);
+            }
+            Admitted::Lost(cause) => self.refuse(port, id, cause, at),
+            Admitted::Down => self.lose_to_outage(port, id, at),
+        }
+    }
+
+    /// The discipline of a port chooses what is sent next.
+    pub(in crate::simulate) fn serve_port(&mut self, port: u32) {
+        let this = &mut self.frames.ports[port as usize];
+        let (next, again) = this.serve(self.now, &mut self.frames.lost, &self.fabric.window);
+        if let Some(again) = again {
+            self.events.push(again, this.port as usize, Event::Serve(port));
+        }
+        if let Some((chosen, sent)) = next {
+            if sent.transmission.held > 0 && !this.watched {
+                self.fabric.ledger.held(this.port as usize, &sent.transmission, this.told.idle);
+            }
+            let packet = self.fabric.datagrams.packet_mut(chosen.id);
+            packet.ecn = chosen.ecn;
+            let place = packet.place;
+            let last = self.tells_until(place);
+            if let Some(at) = self.departs((chosen.id, chosen.bytes), place, &sent, last) {
+                self.go(chosen.id, place + 1, at, true);
+            }
+        }
+        self.lose_all(port);
+    }
+}
