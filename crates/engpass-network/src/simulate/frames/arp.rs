@@ -302,8 +302,7 @@ impl Network {
         let Resolution { interfaces, neighbours, .. } = &mut self.frames.arp;
         let own = |interface: &Interface| (interface.router, interface.link) == (router, link);
         let Some(number) = interfaces.iter().position(own) else { return };
-        interfaces[number].is_down = down;
-        if !down {
+        if std::mem::replace(&mut interfaces[number].is_down, down) || !down {
             return;
         }
         let port = self.frames.places[interfaces[number].port()];
