@@ -7,7 +7,8 @@ use crate::arp::Arp;
 use crate::complaint::{Complaints, LONGEST};
 use crate::forward::Ecmp;
 use crate::queue::Queue;
-use crate::unit::Duration;
+use crate::unit::{Duration, QueueLimit};
+use crate::wire::ip::MAX_PACKET_BYTES;
 
 /// A router: it joins links of any medium and ends of circuits, lowers the TTL of every packet by one (RFC 1812
 /// section 5.3.1) and cuts a packet that is larger than the MTU of the way out (RFC 791 section 3.2).
@@ -18,6 +19,10 @@ pub struct Router {
     /// first served. None if not given: it forwards as fast as its links.
     #[serde(default = "none")]
     pub per_packet: Duration,
+    /// Room for packets that its engine has not finished, the one in work included: packets, bytes of IP packets, or both. A packet that finds none is
+    /// lost. Without a bound if not given. (Linux: `net.core.netdev_max_backlog`, 1000 packets; a Cisco interface: `hold-queue in`, 75 packets.)
+    #[serde(default)]
+    pub input_queue: Option<QueueLimit>,
     /// What every output port keeps, loses and sends next. A link's own `queue` comes before it.
     #[serde(default)]
     pub queue: Queue,
@@ -47,6 +52,12 @@ impl Router {
     /// What is wrong with the values.
     pub fn check(&self, complaints: &mut Complaints) {
         complaints.at_most(&["per_packet"], Some(self.per_packet), LONGEST);
+        if let Some(limit) = self.input_queue
+            && (limit.packets == 0 || limit.bytes < MAX_PACKET_BYTES)
+        {
+            let help = format!("give 1 packet or more, or {MAX_PACKET_BYTES} B or more");
+            complaints.add(&["input_queue"], "the longest packet finds no room", help);
+        }
         self.queue.check_below(complaints);
         self.ecmp.check_below(complaints);
         if let Some(arp) = &self.arp {

@@ -82,6 +82,8 @@ pub enum Mechanism {
     Resolved,
     /// A router has lost a packet that it had no place to hold.
     HoldFull,
+    /// The queue in front of a router's engine has had no room for a packet.
+    InputFull,
     /// A router has given up because nobody answered.
     NoReply,
     /// A router has sent a request again.
@@ -136,6 +138,7 @@ impl Mechanism {
             Self::InactiveMember => "a frame came by an inactive member",
             Self::Resolved => "a reply let packets go",
             Self::HoldFull => "ARP hold full",
+            Self::InputFull => "input queue full",
             Self::NoReply => "no ARP reply",
             Self::AskedAgain => "a request was sent again",
             Self::Expired => "a neighbour was asked for again",

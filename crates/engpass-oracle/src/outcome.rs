@@ -248,6 +248,11 @@ pub enum Place {
         /// Index of the node.
         node: usize,
     },
+    /// A router, with a packet for which the queue in front of its engine has no room.
+    InputFull {
+        /// Index of the node.
+        node: usize,
+    },
     /// The reassembly at a host, or at the router where a circuit ends.
     Reassembly {
         /// Index of the router's node; `None` at hosts.

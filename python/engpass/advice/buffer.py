@@ -7,14 +7,18 @@ from collections.abc import Iterator
 
 from engpass.advice import ports
 from engpass.advice.base import DOUBLINGS, Candidate, Cost, Proposal, doubling
-from engpass.explain.situation import Situation
+from engpass.explain.situation import INPUT_FULL, Situation
 from engpass.settings import join
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Double the buffer of each port that loses; in a steady overload a larger one only fills later."""
+    """Double the buffer of each port, and of each router in front of its engine, that loses; in a steady overload a larger one only fills later."""
     if at.overload:
         return
+    for node in dict.fromkeys(drop.place.node for drop in at.lost_at(INPUT_FULL)):
+        path = ("router", node, "input_queue")
+        words = f"raise the input queue of router `{node}` to {{}}"
+        yield from doubling("buffer", Cost.SETTING, path, at.settings.amount(*path), words)
     for node, end in ports.losing(at, ports.ROOM):
         if ports.is_atm(at, node):
             amount = at.settings.amount("switch", node, "output_buffer")

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from engpass.advice.base import Candidate, Cost, Proposal, doubling
 from engpass.explain.finding import DAMAGED
-from engpass.explain.situation import Hop, Situation
+from engpass.explain.situation import INPUT_FULL, Hop, Situation
 from engpass.settings import Path, join
 
 _LEAST = 0.005
@@ -27,7 +27,8 @@ def propose(at: Situation) -> Iterator[Proposal]:
             step = Candidate(f"make link `{hop.link}` free of errors", ((path, "0 %"),))
             yield Proposal("line", Cost.HARDWARE, (step,))
     for node in at.settings.names("router"):
-        if at.idle("upstream") >= _LEAST and any(hop.start == node for hop in at.hops):
+        full = any(drop.place.node == node for drop in at.lost_at(INPUT_FULL))
+        if full or (at.idle("upstream") >= _LEAST and any(hop.start == node for hop in at.hops)):
             amount = at.settings.amount("router", node, "per_packet")
             words = f"let router `{node}` forward a packet in {{}}"
             half = Decimal("0.5")

@@ -13,6 +13,7 @@ from engpass.explain.situation import (
     FULL,
     HOLD_FULL,
     INACTIVE,
+    INPUT_FULL,
     NO_REPLY,
     TOO_BIG,
     TWICE,
@@ -339,6 +340,9 @@ def _lost(at: Situation) -> Finding | None:
         return Finding(f"drops: {TOO_BIG}", f"router `{drop.place.node}`", evidence)
     if drop.cause in (HOLD_FULL, NO_REPLY):
         evidence += " while it does not know the hardware address of the next node"
+        return Finding(f"drops: {drop.cause}", f"router `{drop.place.node}`", evidence)
+    if drop.cause == INPUT_FULL:
+        evidence += " in front of its engine"
         return Finding(f"drops: {drop.cause}", f"router `{drop.place.node}`", evidence)
     if drop.cause == INACTIVE:
         evidence += f", because host `{drop.place.to}` hears another member of its bond"

@@ -33,6 +33,9 @@ INACTIVE = "inactive member"
 TOO_BIG = "too big"
 """The cause of losses of packets that a router may not cut."""
 
+INPUT_FULL = "input queue full"
+"""The cause of losses of packets that find no room in front of a router's engine."""
+
 HOLD_FULL = "ARP hold full"
 """The cause of losses of packets for which a router that asks for an address has no place."""
 

@@ -504,6 +504,7 @@ impl Network {
             Place::TooBig(node) => inside(node, "too big"),
             Place::NoReply(node) => inside(node, "no ARP reply"),
             Place::HoldFull(node) => inside(node, "ARP hold full"),
+            Place::InputFull(node) => inside(node, "input queue full"),
             Place::Reassembly(None) => host("reassembly"),
             Place::Reassembly(Some(router)) => inside(router as usize, "reassembly"),
             Place::Timeout(node) => inside(node, "reassembly timeout"),

@@ -103,6 +103,8 @@ pub(super) enum Place {
     NoReply(usize),
     /// The same, before it could have: it holds no more packets for that.
     HoldFull(usize),
+    /// The queue of this router in front of its engine.
+    InputFull(usize),
     /// The reassembly of a host, or of this router.
     Reassembly(Option<u32>),
     /// This router, the end of a tunnel: the rest of the packet did not come in time.

@@ -20,7 +20,7 @@ use engpass_model::source::poisson::Sizes;
 use engpass_model::source::{Live, Poisson, Traffic, UdpOnOff, UdpStream};
 use engpass_model::switch::{EthernetSwitch, Switch};
 use engpass_model::time::{Pace, SECOND};
-use engpass_model::unit::{Duration, Rate, Share, Size};
+use engpass_model::unit::{Duration, QueueLimit, Rate, Share, Size};
 use engpass_model::wire::Medium;
 use engpass_testbed::{Run, Testbed};
 use indexmap::IndexMap;
@@ -48,6 +48,8 @@ struct NodeDraw {
     switch: bool,
     /// Latency of a switch, time that a router takes for a packet; in picoseconds.
     time: u64,
+    /// Room of a router for packets in front of its engine.
+    input: Option<QueueLimit>,
     queue: Queue,
 }
 
@@ -116,7 +118,16 @@ fn queue() -> impl Strategy<Value = Queue> {
 
 fn node() -> impl Strategy<Value = NodeDraw> {
     let time = prop_oneof![2 => Just(0u64), 1 => 1u64..=1_000_000, 2 => 1_000_000u64..=500_000_000];
-    (any::<bool>(), time, queue()).prop_map(|(switch, time, queue)| NodeDraw { switch, time, queue })
+    let limit = prop_oneof![
+        3 => (1u64..=6).prop_map(QueueLimit::packets),
+        1 => (65_535u64..=70_000).prop_map(QueueLimit::bytes),
+    ];
+    (any::<bool>(), time, weighted(0.3, limit), queue()).prop_map(|(switch, time, input, queue)| NodeDraw {
+        switch,
+        time,
+        input,
+        queue,
+    })
 }
 
 fn link() -> impl Strategy<Value = LinkDraw> {
@@ -236,7 +247,17 @@ impl Parts {
                 links.iter().filter(|(_, link)| link.ends.contains(&self.node(i))).map(|(name, _)| name);
             let own: Vec<_> = own.collect();
             let ecmp = self.mesh.as_ref().map_or(Ecmp::default(), |mesh| mesh.policy(i, &own));
-            (self.node(i), Router { per_packet, queue: draw.queue.clone(), ecmp, icmp: true, arp: None })
+            (
+                self.node(i),
+                Router {
+                    per_packet,
+                    input_queue: draw.input,
+                    queue: draw.queue.clone(),
+                    ecmp,
+                    icmp: true,
+                    arp: None,
+                },
+            )
         });
         let all = self.hosts.iter().take(hosts).enumerate();
         let ends = links.iter().map(|(name, link)| (name.clone(), link.ends.clone())).collect();

@@ -54,10 +54,20 @@ fn are_equal(
 #[test]
 fn frames_with_choices_and_events_are_equal() {
     use Mechanism::{
-        FragmentsApart, Hash, InterfaceEvent, LinkEvent, Outage, RandomFailure, RoundRobin, Weights,
+        FragmentsApart, Hash, InputFull, InterfaceEvent, LinkEvent, Outage, RandomFailure, RoundRobin,
+        Weights,
     };
-    let mechanisms =
-        [Hash, RoundRobin, Weights, LinkEvent, InterfaceEvent, RandomFailure, FragmentsApart, Outage];
+    let mechanisms = [
+        Hash,
+        RoundRobin,
+        Weights,
+        LinkEvent,
+        InterfaceEvent,
+        RandomFailure,
+        FragmentsApart,
+        Outage,
+        InputFull,
+    ];
     are_equal("acted::frames_with_choices_and_events_are_equal", mesh(), &mechanisms, &[]);
 }
 

@@ -14,6 +14,7 @@ mod hosts;
 mod joined;
 mod path_mtu;
 mod ports;
+mod routers;
 
 use engpass_testbed::Testbed;
 

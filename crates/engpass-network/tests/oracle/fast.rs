@@ -160,6 +160,7 @@ fn place(drop: &Drop, topology: &Topology) -> Place {
             "too big" => Place::TooBig { node: node() },
             "no ARP reply" => Place::NoReply { node: node() },
             "ARP hold full" => Place::HoldFull { node: node() },
+            "input queue full" => Place::InputFull { node: node() },
             "reassembly timeout" => Place::ReassemblyTimeout { node: node() },
             "reassembly memory" => Place::ReassemblyMemory { node: node() },
             other => panic!("no cause: {other}"),

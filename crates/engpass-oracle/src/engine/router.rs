@@ -21,6 +21,16 @@ impl Engine<'_> {
 
     /// A packet is at a router, which processes one after the other.
     pub(crate) fn comes_to_engine(&mut self, now: u64, router: usize, packet: usize) {
+        let waiting = &self.routers[router].waiting;
+        let bytes = |packet: usize| self.packets[packet].ip();
+        let held: u64 = waiting.iter().map(|packet| bytes(*packet)).sum();
+        let room = self.testbed.routers[router].input_queue;
+        if room.is_some_and(|room| waiting.len() as u64 >= room.packets || held + bytes(packet) > room.bytes)
+        {
+            self.acted.note(Mechanism::InputFull);
+            let place = Place::InputFull { node: self.router_node(router) };
+            return self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
+        }
         self.routers[router].waiting.push_back(packet);
         if self.testbed.routers[router].per_packet.0 == 0 {
             self.router_done(now, router);

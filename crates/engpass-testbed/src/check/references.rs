@@ -154,6 +154,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
         astray.insert(("bond", name.to_owned()));
     }
     super::policies::weights(&mut checker, draft, &links);
+    super::policies::input_queues(&mut checker, draft);
     for name in draft.events.keys() {
         if super::events::target(&mut checker, draft, name, &links, &nodes).is_none() {
             astray.insert(("event", name.clone()));

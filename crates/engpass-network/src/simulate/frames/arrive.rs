@@ -181,7 +181,13 @@ impl Network {
     /// A packet has come to a router that takes its time: when its engine has done it, if that need not be waited for.
     #[inline(never)]
     pub(super) fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
+        let ip = self.fabric.datagrams.packet(packet).ip;
         let engine = &mut self.frames.routers[step.router as usize];
+        if !engine.has_room(ip) {
+            let node = engine.node;
+            self.lose_packet(packet, Place::InputFull(node), self.now);
+            return None;
+        }
         engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
         // Whatever goes out by the port comes from this engine, in order.
         let decides =
@@ -190,6 +196,7 @@ impl Network {
         if ahead && engine.free <= self.end && !self.frames.silent && decides(step) {
             return Some(engine.free);
         }
+        engine.bytes += u64::from(ip);
         engine.busy.push_back((engine.free, packet));
         if engine.busy.len() == 1 {
             self.events.push(engine.free, engine.node, Event::Forward(step.router));
@@ -201,6 +208,7 @@ impl Network {
     pub(in crate::simulate) fn router_done(&mut self, router: u32) {
         let engine = &mut self.frames.routers[router as usize];
         let (_, packet) = engine.busy.pop_front().expect("a router that is done had a packet");
+        engine.bytes -= u64::from(self.fabric.datagrams.packet(packet).ip);
         if let Some(&(at, _)) = engine.busy.front() {
             self.events.push(at, engine.node, Event::Forward(router));
         }

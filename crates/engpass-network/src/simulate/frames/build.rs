@@ -69,7 +69,8 @@ impl Frames {
         }
         for (index, router) in testbed.routers.values().enumerate() {
             let node = topology.hosts + topology.switches + index;
-            frames.routers.push(Engine { node, per_packet: router.per_packet.0, ..Engine::default() });
+            let (per_packet, room) = (router.per_packet.0, router.input_queue);
+            frames.routers.push(Engine { node, per_packet, room, asks: room.is_some(), ..Engine::default() });
         }
         for (flow, traffic) in topology.flows.iter().zip(testbed.traffic.values()) {
             let back: Vec<Leg> = flow.legs.iter().rev().map(|leg| leg.back()).collect();

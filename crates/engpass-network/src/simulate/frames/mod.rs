@@ -38,7 +38,8 @@ use std::collections::BTreeMap;
 
 use engpass_ledger::{Ledger, Trail};
 use engpass_model::line::Transmission;
-use engpass_model::queue::{self, Cause, Ecn};
+use engpass_model::queue::{self, Backlog, Cause, Ecn};
+use engpass_model::unit::QueueLimit;
 use engpass_testbed::topology::NodeId;
 
 use super::Network;
@@ -284,11 +285,22 @@ impl Fabric {
 pub(super) struct Engine {
     pub(super) node: usize,
     pub(super) per_packet: u64,
+    /// Room for packets that it has not finished, and the bytes of those, where there is a bound.
+    room: Option<QueueLimit>,
+    bytes: u64,
     free: u64,
-    /// Some of its packets are asked for their way: none goes on ahead of the clock.
+    /// Some of its packets are asked for their way, or its room is bounded: none goes on ahead of the clock.
     asks: bool,
     /// What it forwards, and when.
     busy: std::collections::VecDeque<(u64, u32)>,
+}
+
+impl Engine {
+    /// Whether a packet of `ip` bytes finds room.
+    fn has_room(&self, ip: u32) -> bool {
+        let held = Backlog { bytes: self.bytes, packets: self.busy.len() as u64 };
+        self.room.is_none_or(|room| held.has_room(room, ip))
+    }
 }
 
 impl Network {

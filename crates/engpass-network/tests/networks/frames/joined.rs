@@ -258,6 +258,7 @@ impl Joined {
                 name,
                 Router {
                     per_packet: Duration(node.time),
+                    input_queue: node.input,
                     queue: node.queue.clone(),
                     ecmp,
                     icmp: true,

@@ -40,6 +40,7 @@ pub(crate) fn port() -> impl Strategy<Value = Drawn> {
         let node = (any::<bool>(), queue(amount, 400, target)).prop_map(|(switch, queue)| NodeDraw {
             switch,
             time: 0,
+            input: None,
             queue,
         });
         let run = (500u64..=1000, weighted(0.2, 0u64..=900));
