@@ -12,7 +12,7 @@ from engpass.settings import join
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """Double the buffer of each port, and of each router in front of its engine, that loses; in a steady overload a larger one only fills later."""
+    """Double the buffer of each port or router that loses; in a steady overload it only fills later."""
     if at.overload:
         return
     for node in dict.fromkeys(drop.place.node for drop in at.lost_at(INPUT_FULL)):

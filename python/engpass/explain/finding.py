@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from engpass import above, say
 from engpass.explain.service import GOODPUT
@@ -164,16 +165,29 @@ def _late(at: Situation) -> str | None:
 
 
 def _queue(at: Situation) -> str:
-    """The queue in which the flow waits: in front of the fullest line, or in the host that limits it."""
+    """The queue in which the flow waits: in front of the fullest line, or in the node that limits it."""
     fullest = min(at.queues, key=lambda hop: hop.idle, default=None)
-    if fullest is not None and (fullest.idle < FULL or at.own_drops):
+    at_ports = [drop for drop in at.own_drops if drop.place.link is not None]
+    if fullest is not None and (fullest.idle < FULL or at_ports):
         return _buffer(fullest)
     if at.hops and at.hops[0].idle < FULL:
         return f"the NIC of host `{at.hops[0].start}`"
     if limits_sender(at.limited) or limits_receiver(at.limited):
         return _limiter(at).title
+    if (router := _slowest_router(at)) is not None:
+        return f"the queue in front of router `{router}`"
     start, end = at.ends
     return _buffer(fullest) if fullest is not None else f"a queue of host `{start}` or `{end}`"
+
+
+def _slowest_router(at: Situation) -> str | None:
+    """The router on the way that takes longest for a packet, if one takes any time."""
+    times: dict[str, Decimal] = {}
+    for node in (hop.start for hop in at.hops):
+        taken = at.settings.amount("router", node, "per_packet")
+        if node in at.settings.names("router") and taken is not None and taken.number:
+            times[node] = taken.in_base()[0]
+    return max(times, key=lambda node: times[node], default=None)
 
 
 def _buffer(hop: Hop) -> str:
