@@ -12,11 +12,12 @@ use crate::unit::Duration;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arp {
-    /// How long an address is known after the neighbour was last heard (RFC 1122 section 2.3.2.1: about a minute).
+    /// How long an address is known after an ARP packet of the neighbour (RFC 1122 section 2.3.2.1: about a minute). Traffic does not extend it: then packets are
+    /// held again. Linux and others ask in time and go on meanwhile; a long lifetime stands for them.
     #[serde(default = "lifetime")]
     pub lifetime: Duration,
-    /// Most packets that are held for one neighbour; one more pushes out the oldest. As many full-sized packets as Linux holds if not given. None: the
-    /// packets that ask are lost.
+    /// Most packets that are held for one neighbour; one more pushes out the oldest. If not given, as many full-sized packets as Linux holds. With 0 all are
+    /// lost until the answer.
     #[serde(default = "hold")]
     pub hold: u64,
     /// Time between two requests for one address (RFC 1122 section 2.3.2.1: at most one in a second).
@@ -58,7 +59,8 @@ impl Arp {
         complaints.positive(&["lifetime"], self.lifetime, LONGEST);
         complaints.between(&["hold"], self.hold, (0, MOST_HELD), "packets", "a router has no such memory");
         complaints.positive(&["retry"], self.retry, LONGEST);
-        complaints.between(&["attempts"], self.attempts, (1, 1000), "requests", "it asks once at least");
+        let cause = if self.attempts == 0 { "it asks once at least" } else { "nobody asks so often" };
+        complaints.between(&["attempts"], self.attempts, (1, 1000), "requests", cause);
     }
 }
 

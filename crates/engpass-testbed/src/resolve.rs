@@ -76,7 +76,7 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
     let flows = flows.into_iter().collect::<Option<_>>()?;
     let events: Vec<EventPath> = events.into_iter().collect::<Option<_>>()?;
     if sound {
-        resolver.warn_of_spare(&events);
+        resolver.warn_of_spare(&events, &arp);
     }
     let tunnels = std::mem::take(&mut resolver.tunnels).into_iter().collect::<Option<_>>()?;
     let circuits = std::mem::take(&mut resolver.circuits).into_iter().collect::<Option<_>>()?;

@@ -47,7 +47,7 @@ impl Resolver<'_> {
                     );
                     let error = Diagnostic::error("wrong-bond", message).help(help);
                     self.checker.report_key(&["router", name, "arp"], error);
-                    return Vec::new();
+                    break;
                 }
                 found.push(ArpInterface { router: node, link, tree });
             }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_model::source::Traffic;
 
+use crate::arp::ArpInterface;
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Resolver;
 use crate::route::{Passage, Reach};
@@ -45,7 +46,7 @@ impl Shown {
 
 impl Resolver<'_> {
     /// Warn about what changes nothing. The ways of all traffic are known.
-    pub(crate) fn warn_of_spare(&mut self, events: &[EventPath]) {
+    pub(crate) fn warn_of_spare(&mut self, events: &[EventPath], arp: &[ArpInterface]) {
         // Without traffic the hosts are for programs, and those may use every way.
         if self.draft.traffic.is_empty() {
             return;
@@ -67,7 +68,7 @@ impl Resolver<'_> {
             }
         }
         self.bonds_without_traffic(&shown);
-        self.events_without_effect(events, &shown);
+        self.events_without_effect(events, &shown, arp);
     }
 
     fn bonds_without_traffic(&mut self, shown: &Shown) {
@@ -165,12 +166,14 @@ impl Resolver<'_> {
         self.checker.report_key(&["router", router, "ecmp"], found);
     }
 
-    fn events_without_effect(&mut self, events: &[EventPath], shown: &Shown) {
+    fn events_without_effect(&mut self, events: &[EventPath], shown: &Shown, arp: &[ArpInterface]) {
         let link = |leg: &Leg| match leg {
             Leg::Link(hop) => Some(hop.link),
             Leg::Circuit { .. } | Leg::Tunnel { .. } => None,
         };
-        let crossed: BTreeSet<usize> = shown.taken.iter().filter_map(link).collect();
+        let mut crossed: BTreeSet<usize> = shown.taken.iter().filter_map(link).collect();
+        // Requests and replies may take other links than data.
+        crossed.extend(arp.iter().flat_map(|interface| &interface.tree).map(|hop| hop.link));
         let pairs = || self.draft.events.values().flatten().zip(events);
         let downs: BTreeSet<usize> =
             pairs().filter(|(config, _)| config.takes_down()).map(|(_, event)| event.link).collect();

@@ -1,25 +1,26 @@
-"""Address resolution: routers that hold more packets, know addresses for longer, or ask more often."""
+"""Address resolution: routers that hold more packets, know addresses for longer, or ask at other times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 from engpass.advice.base import Candidate, Cost, Proposal
 from engpass.explain.situation import HOLD_FULL, NO_REPLY, Situation
-from engpass.settings import join
+from engpass.settings import Amount, join
 
 HOLDS = (3, 101, 1000)
 """Packets that a router holds for a neighbour: as Linux did before 3.3, as it does today, and more."""
 
-LIFETIME = "240 min"
+LIFETIME = Amount(Decimal(240), "min")
 """For how long routers of Cisco know an address."""
 
-RETRY = "100 ms"
+RETRY = Amount(Decimal(100), "ms")
 """Ten times as often as RFC 1122 wants: at most one request in a second."""
 
 
 def propose(at: Situation) -> Iterator[Proposal]:
-    """A larger hold and a longer lifetime where it is full; requests in shorter turns where they are lost."""
+    """A larger hold and a longer lifetime where packets are lost; another retry where none is answered."""
     full = [drop.place.node for drop in at.lost_at(HOLD_FULL)]
     unanswered = [drop.place.node for drop in at.lost_at(NO_REPLY)]
     for router in dict.fromkeys((*full, *unanswered)):
@@ -30,13 +31,26 @@ def propose(at: Situation) -> Iterator[Proposal]:
             path = join(("router", router, "arp", "hold"))
             steps = tuple(Candidate(words.format(router, size), ((path, str(size)),)) for size in more)
             yield Proposal("arp", Cost.SETTING, steps)
-        words = f"let router `{router}` know addresses for {LIFETIME}"
-        yield _set(router, "lifetime", LIFETIME, words)
+        if _is_less(at, router, "lifetime", LIFETIME):
+            yield _set(router, "lifetime", LIFETIME, f"let router `{router}` know addresses for {LIFETIME}")
         if router in unanswered:
-            words = f"let router `{router}` repeat its requests after {RETRY}"
-            yield _set(router, "retry", RETRY, words)
+            # Too seldom for a station that comes back, or too soon for an answer that is on its way.
+            retry = at.settings.amount("router", router, "arp", "retry")
+            if _is_less(at, router, "retry", RETRY) and retry is not None:
+                retry = retry.times(10)
+            elif retry != RETRY:
+                retry = RETRY
+            if retry is not None:
+                words = f"let router `{router}` repeat its requests after {retry}"
+                yield _set(router, "retry", retry, words)
 
 
-def _set(router: str, key: str, value: str, words: str) -> Proposal:
-    sets = ((join(("router", router, "arp", key)), value),)
+def _is_less(at: Situation, router: str, key: str, than: Amount) -> bool:
+    """Whether a time of a router is shorter."""
+    now = at.settings.amount("router", router, "arp", key)
+    return now is None or now.in_base()[0] < than.in_base()[0]
+
+
+def _set(router: str, key: str, value: Amount, words: str) -> Proposal:
+    sets = ((join(("router", router, "arp", key)), str(value)),)
     return Proposal("arp", Cost.SETTING, (Candidate(words, sets),))

@@ -353,7 +353,11 @@ def _lost(at: Situation) -> Finding | None:
         evidence += ", which are longer than the next MTU"
         return Finding(f"drops: {TOO_BIG}", f"router `{drop.place.node}`", evidence)
     if drop.cause in (HOLD_FULL, NO_REPLY):
-        evidence += " while it does not know the hardware address of the next node"
+        # Both happen while nobody answers.
+        there = [other for other in at.own_drops if other.place == drop.place]
+        asked = [other for other in there if other.cause in (HOLD_FULL, NO_REPLY)]
+        whole = replace(drop, datagrams=math.fsum(other.datagrams for other in asked))
+        evidence = f"it loses {what(whole, at)} while it does not know the hardware address of the next node"
         return Finding(f"drops: {drop.cause}", f"router `{drop.place.node}`", evidence)
     if drop.cause == INPUT_FULL:
         evidence += " in front of its engine"

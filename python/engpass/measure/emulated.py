@@ -71,7 +71,7 @@ class EmulatedSession(Session):
     def _found(self, point: Point, seed: int, numbers: PointPlan) -> Outcome:
         alike, others = as_the_model(carried(numbers))
         planned = flows(slowed(alike, self._options.slow), seed)
-        network = self._network_of(point, seed, numbers)
+        network = self._network_of(point, seed)
         self._lab = emulated.start(self._put_up(numbers), numbers, network)
         try:
             registry.write(self._lab)
@@ -94,13 +94,12 @@ class EmulatedSession(Session):
 
     def _made(self, variant: str, numbers: PointPlan, planned: list[Flow]) -> Collected:
         seed = numbers.run.seed
-        network = self._network_of(Point(0, self.engine, variant, (), 0), seed, numbers)
+        network = self._network_of(Point(0, self.engine, variant, (), 0), seed)
         self._lab = emulated.start(self._put_up(numbers), numbers, network)
         try:
             registry.write(self._lab)
             with Control(self._lab.socket) as control:
-                if numbers.events:
-                    control.ask("events")
+                control.ask("events")
                 control.ask("window")
                 collected = super()._made(variant, numbers, planned)
                 collected.valid = Closed.of(control.ask("end-window")).lateness.valid
@@ -109,7 +108,7 @@ class EmulatedSession(Session):
             self._lab = emulated.stop(self._lab)
             registry.write(self._lab)
 
-    def _network_of(self, point: Point, seed: int, numbers: PointPlan) -> Network:
+    def _network_of(self, point: Point, seed: int) -> Network:
         options = self._options
         if options.log is not None:
             directory = log_directory(options.log)
@@ -123,7 +122,7 @@ class EmulatedSession(Session):
             point.sweep,
             options,
             # They count from when the senders begin.
-            asked_for_events=bool(numbers.events),
+            asked_for_events=True,
         )
 
     def _files(self) -> Files:
@@ -143,7 +142,6 @@ class EmulatedSession(Session):
             lab,
             run.warmup_ns * self._options.slow / 1e9,
             run.duration_ns * self._options.slow / 1e9,
-            events=bool(numbers.events),
         )
 
         def stopped() -> bool:

@@ -63,9 +63,9 @@ class _Status(msgspec.Struct, frozen=True, kw_only=True):
 class Window:
     """Opens and closes the books in a thread of its own: the controller of the agents may be busy."""
 
-    def __init__(self, lab: Lab, opens: float, closes: float, *, events: bool) -> None:
+    def __init__(self, lab: Lab, opens: float, closes: float) -> None:
         """Both in seconds after the senders begin; with them begin the `events` of the testbed."""
-        self._lab, self._opens, self._closes, self._events = lab, opens, closes, events
+        self._lab, self._opens, self._closes = lab, opens, closes
         self._given_up = threading.Event()
         self._thread: threading.Thread | None = None
         self._closed: Closed | None = None
@@ -79,7 +79,7 @@ class Window:
     def _work(self, at: float) -> None:
         try:
             with Control(self._lab.socket) as control:
-                if self._events and self._waited(at):
+                if self._waited(at):
                     control.ask("events")
                 if self._waited(at + self._opens):
                     control.ask("window")

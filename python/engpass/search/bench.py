@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engpass.measure import Session
     from engpass.types.outcome import FlowOutcome
 
-STREAMS = frozenset({"udp-stream", "poisson", "udp-on-off"})
+STREAMS = frozenset({"multicast", "udp-stream", "poisson", "udp-on-off"})
 """Kinds of traffic whose load a search can set."""
 
 

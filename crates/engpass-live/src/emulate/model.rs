@@ -30,7 +30,7 @@ pub(super) struct Model {
     /// What was just told, kept for its memory.
     told: Vec<Told>,
     capturing: Option<Capturing>,
-    /// The testbed has events.
+    /// Something begins with the events of the testbed: these, or what routers forget.
     has_events: bool,
 }
 
@@ -69,7 +69,7 @@ impl Model {
             }
         }
         let (places, told) = (BTreeMap::new(), Vec::new());
-        let has_events = !point.testbed.events.is_empty();
+        let has_events = !point.testbed.events.is_empty() || !point.topology.arp.is_empty();
         Ok(Self { network, ways, single, rates, places, told, capturing: None, has_events })
     }
 }

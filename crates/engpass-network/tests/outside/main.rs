@@ -1,5 +1,6 @@
 //! Networks whose packets come from outside.
 
+mod arp;
 mod choices;
 #[path = "../common/mod.rs"]
 mod common;

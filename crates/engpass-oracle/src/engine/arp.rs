@@ -49,7 +49,7 @@ impl Engine<'_> {
         let arp = self.arp_of(line).filter(|_| is_ethernet && !self.needs_no_address(packet));
         let Some(arp) = arp else { return self.joins_queue(now, line, packet) };
         let key = (line, self.station(line, packet));
-        let seen_up = self.outages.is_seen_up(line);
+        let seen_up = self.outages.is_seen_up(line) || !self.outages.is_down(line);
         let neighbour = self.neighbours.all.entry(key).or_default();
         if !seen_up && !is_known(neighbour, now) {
             return self.joins_queue(now, line, packet);

@@ -38,6 +38,9 @@ pub(in crate::simulate) struct Resolution {
     pub(in crate::simulate) tally: u32,
 }
 
+/// In place of the number of a neighbour: all are forgotten that are known.
+pub(super) const FORGET: u32 = u32::MAX >> 1;
+
 /// A neighbour: the number of its interface, and the station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
@@ -241,8 +244,10 @@ impl Network {
         let number = (step.port - HOLD) as usize;
         let Resolution { interfaces, neighbours, .. } = &mut self.frames.arp;
         let (key, neighbour) = &mut neighbours[number];
-        let Interface { config, router, is_down, .. } = &interfaces[key.interface];
-        if *is_down && !neighbour.is_known(self.now) {
+        let interface = &interfaces[key.interface];
+        let Interface { config, router, is_down, .. } = interface;
+        let line = &self.frames.ports[self.frames.places[interface.port()] as usize];
+        if *is_down && line.is_down() && !neighbour.is_known(self.now) {
             // The line loses it.
             self.leaves_hold(id);
             return;
@@ -283,6 +288,11 @@ impl Network {
     /// A request may not have been answered in time.
     pub(in crate::simulate) fn arp_overdue(&mut self, number: u32) {
         let Resolution { interfaces, neighbours, .. } = &mut self.frames.arp;
+        if number == FORGET {
+            let known = neighbours.iter_mut().filter(|(_, neighbour)| neighbour.is_known(self.now));
+            known.for_each(|(_, neighbour)| *neighbour = Neighbour::Unknown);
+            return;
+        }
         let (key, neighbour) = &mut neighbours[number as usize];
         let Interface { config, router, .. } = &interfaces[key.interface];
         let router = *router;
@@ -337,11 +347,14 @@ impl Network {
         if let Some(trace) = &mut self.fabric.trace {
             trace.asks(datagram, self.frames.arp.seen(&said));
         }
-        let mut sender = (self.processes.len() + self.endpoints.len() + messages) as u32;
-        if let Some(fates) = &mut self.fabric.fates {
-            sender = self.outsiders.number_of_control(messages);
-            fates.arp_begins(datagram, sender);
-        }
+        let sender = match &mut self.fabric.fates {
+            None => (self.processes.len() + self.endpoints.len() + messages) as u32,
+            Some(fates) => {
+                let number = self.outsiders.number_of_control(messages);
+                fates.arp_begins(datagram, number);
+                number
+            }
+        };
         let packet = self.fabric.datagrams.insert_packet(Packet {
             datagram,
             ip: BYTES as u32,

@@ -13,6 +13,7 @@ use engpass_testbed::topology::{Leg, NodeId};
 use engpass_testbed::{Change, EventChanges};
 
 use super::Frames;
+use super::arp::FORGET;
 use super::choices::Choices;
 use super::port::Admitted;
 use super::sent::SentOff;
@@ -169,12 +170,15 @@ impl Choices {
 }
 
 impl Network {
-    /// The events of the file begin at `from`.
+    /// The events of the file begin at `from`. Where packets come from outside, routers forget then what they have heard.
     pub(in crate::simulate) fn begin_events(&mut self, from: u64) {
         self.frames.bonds.from = from;
         for event in 0..self.changes.len() {
             self.changes[event].from = from;
             self.await_change(event);
+        }
+        if self.fabric.fates.is_some() && !self.frames.arp.is_idle() {
+            self.events.push(from, 0, Event::Arp(FORGET));
         }
     }
 

@@ -475,3 +475,16 @@ fn messages_of_routers_wait() {
     assert_eq!(sent(leaves), FramesSeen { frames: 4, bytes: 3 * 84 + 614 });
     assert_eq!(losses(&run(&text, leaves)), [(Place::TooBig { node: 2 }, 0, 1, 1)]);
 }
+
+/// The router sees its link down, and the line is up: whoever else has brought it up.
+#[test]
+fn a_router_that_sees_its_link_down_asks_where_the_line_is_up() {
+    let text = house("arp = {}")
+        + &event("d", "r/mid", 0, "down")
+        + &event("u", "s/mid", 10 * US, "up")
+        + &one("t", TO, 20 * US);
+    let seen = run(&text, 10_000 * US);
+    assert_eq!(fates(&seen.flows[0]), [1, 1, 0, 0]);
+    // A request and the datagram there, and a reply back.
+    assert_eq!([frames(&seen, MID, 0), frames(&seen, MID, 1)], [2, 1]);
+}
