@@ -49,6 +49,33 @@ live = pytest.mark.skipif(
 )
 
 
+GROUP = """\
+name = "group"
+[host.a]
+[host.b]
+[host.c]
+[switch.s]
+kind = "ethernet"
+queue = { drop-tail = { limit = "30 kB" } }
+[link.a]
+ends = ["a", "s"]
+medium = "ethernet-100"
+[link.b]
+ends = ["s", "b"]
+medium = "ethernet-100"
+[link.c]
+ends = ["s", "c"]
+medium = "ethernet-10"
+[traffic.video]
+kind = "multicast"
+from = "a"
+to = ["b", "c"]
+group = "239.1.1.1"
+message = "1000 B"
+rate = "1 Mbit/s"
+"""
+
+
 def search(cli: Cli, *args: str, code: int = 0, text: str = NARROW) -> list[dict[str, Any]]:
     (cli.directory / "narrow.toml").write_text(text)
     said = cli("search", "narrow.toml", "--json", *args, code=code)
@@ -101,6 +128,13 @@ def test_frame_sizes_stand_in_one_table(cli: Cli) -> None:
     assert "8,127 frames/s" in said.stdout
     assert "not conforming: trials last 1 s" in said.stdout
     assert cli("runs").stdout.count("rfc2544") == 2
+
+
+def test_of_a_group_the_slowest_receiver_counts(cli: Cli) -> None:
+    args = ("--engine", "simulate", "--method", "rfc2544", "--width", "0.5 %")
+    *_, last = search(cli, *args, text=GROUP)
+    # 1000 of 1066 bytes of a line of 10 Mbit/s; its queue takes in what is too much for some milliseconds.
+    assert last["result"]["throughput_bit_per_s"] == pytest.approx(1e7 * 1000 / 1066, rel=0.01)
 
 
 def test_a_search_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
