@@ -133,7 +133,7 @@ def test_frame_sizes_stand_in_one_table(cli: Cli) -> None:
 def test_of_a_group_the_slowest_receiver_counts(cli: Cli) -> None:
     args = ("--engine", "simulate", "--method", "rfc2544", "--width", "0.5 %")
     *_, last = search(cli, *args, text=GROUP)
-    # 1000 of 1066 bytes of a line of 10 Mbit/s; its queue takes in what is too much for some milliseconds.
+    # 1000 of 1066 bytes of a line of 10 Mbit/s; its queue holds the excess of some milliseconds.
     assert last["result"]["throughput_bit_per_s"] == pytest.approx(1e7 * 1000 / 1066, rel=0.01)
 
 

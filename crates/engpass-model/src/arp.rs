@@ -47,12 +47,6 @@ fn attempts() -> u64 {
 /// Most packets that a router may hold for a neighbour.
 const MOST_HELD: u64 = 1_000_000;
 
-impl Default for Arp {
-    fn default() -> Self {
-        Self { lifetime: lifetime(), hold: hold(), retry: retry(), attempts: attempts() }
-    }
-}
-
 impl Arp {
     /// What is wrong with the values.
     pub fn check(&self, complaints: &mut Complaints) {
@@ -100,7 +94,7 @@ pub enum Met<P> {
     },
 }
 
-/// What is to be done when a request was not answered in time.
+/// What a router does at the time at which a request should have been answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Overdue<P> {
     /// Nothing: it was answered, or is not due.
@@ -119,8 +113,10 @@ impl<P> Neighbour<P> {
 
     /// A packet for the neighbour has come at `now`.
     pub fn meets(&mut self, config: &Arp, now: u64, packet: P) -> Met<P> {
+        if self.is_known(now) {
+            return Met::GoesOn;
+        }
         let asks = match self {
-            Self::Known { until } if now < *until => return Met::GoesOn,
             Self::Asked { .. } => false,
             Self::Known { .. } | Self::Unknown => {
                 let due = now.saturating_add(config.retry.0);
@@ -136,18 +132,17 @@ impl<P> Neighbour<P> {
 
     /// The router has heard the neighbour's address at `now`, in a packet that was `addressed` to it or not: the packets that go on. One that is not
     /// addressed to it only refreshes what it knows or has asked for (RFC 826, "Packet Reception").
-    pub fn is_heard(&mut self, config: &Arp, now: u64, addressed: bool) -> Vec<P> {
+    pub fn learns(&mut self, config: &Arp, now: u64, addressed: bool) -> Vec<P> {
         let is_in_table = self.is_known(now) || matches!(self, Self::Asked { .. });
         if !addressed && !is_in_table {
             return Vec::new();
         }
-        match std::mem::replace(self, Self::Known { until: now.saturating_add(config.lifetime.0) }) {
-            Self::Asked { held, .. } => held.into(),
-            Self::Unknown | Self::Known { .. } => Vec::new(),
-        }
+        let held = self.forget();
+        *self = Self::Known { until: now.saturating_add(config.lifetime.0) };
+        held
     }
 
-    /// When a request is to be answered.
+    /// When the request that is out should have been answered. Nothing if none is.
     pub fn due(&self) -> Option<u64> {
         match self {
             Self::Asked { due, .. } => Some(*due),
@@ -155,8 +150,8 @@ impl<P> Neighbour<P> {
         }
     }
 
-    /// A request may be overdue at `now`.
-    pub fn is_overdue(&mut self, config: &Arp, now: u64) -> Overdue<P> {
+    /// The time of an event for a request has come: what is due at `now`.
+    pub fn times_out(&mut self, config: &Arp, now: u64) -> Overdue<P> {
         match self {
             Self::Asked { due, left, .. } if *due == now && *left > 0 => {
                 (*due, *left) = (now.saturating_add(config.retry.0), *left - 1);
@@ -194,7 +189,7 @@ mod tests {
         assert_eq!(neighbour.meets(&config, 0, 1), held(None, true));
         assert_eq!(neighbour.meets(&config, 1, 2), held(None, false));
         assert_eq!(neighbour.meets(&config, 2, 3), held(Some(1), false));
-        assert_eq!(neighbour.is_heard(&config, 3, true), [2, 3]);
+        assert_eq!(neighbour.learns(&config, 3, true), [2, 3]);
         assert_eq!(neighbour.meets(&config, 102, 4), Met::GoesOn);
         // Its lifetime is over.
         assert_eq!(neighbour.meets(&config, 103, 5), held(None, true));
@@ -204,7 +199,7 @@ mod tests {
     fn a_hold_without_places_loses_the_packet_that_asks() {
         let (mut neighbour, config) = (Neighbour::default(), Arp { hold: 0, ..config() });
         assert_eq!(neighbour.meets(&config, 0, 1), held(Some(1), true));
-        assert_eq!(neighbour.is_heard(&config, 5, true), [] as [u32; 0]);
+        assert_eq!(neighbour.learns(&config, 5, true), [] as [u32; 0]);
         assert_eq!(neighbour.meets(&config, 6, 2), Met::GoesOn);
     }
 
@@ -212,10 +207,10 @@ mod tests {
     fn requests_are_repeated_and_given_up() {
         let (mut neighbour, config) = (Neighbour::default(), config());
         neighbour.meets(&config, 0, 1);
-        assert_eq!((neighbour.due(), neighbour.is_overdue(&config, 9)), (Some(10), Overdue::Nothing));
-        assert_eq!(neighbour.is_overdue(&config, 10), Overdue::Asks);
+        assert_eq!((neighbour.due(), neighbour.times_out(&config, 9)), (Some(10), Overdue::Nothing));
+        assert_eq!(neighbour.times_out(&config, 10), Overdue::Asks);
         assert_eq!(neighbour.due(), Some(20));
-        assert_eq!(neighbour.is_overdue(&config, 20), Overdue::GivesUp(vec![1]));
+        assert_eq!(neighbour.times_out(&config, 20), Overdue::GivesUp(vec![1]));
         assert_eq!(neighbour, Neighbour::Unknown);
         assert_eq!(neighbour.meets(&config, 20, 2), held(None, true));
     }
@@ -223,14 +218,14 @@ mod tests {
     #[test]
     fn what_is_addressed_to_others_only_refreshes() {
         let (mut neighbour, config) = (Neighbour::<u32>::default(), config());
-        neighbour.is_heard(&config, 0, false);
+        neighbour.learns(&config, 0, false);
         assert_eq!(neighbour, Neighbour::Unknown);
-        neighbour.is_heard(&config, 0, true);
-        neighbour.is_heard(&config, 99, false);
+        neighbour.learns(&config, 0, true);
+        neighbour.learns(&config, 99, false);
         assert_eq!(neighbour, Neighbour::Known { until: 199 });
-        neighbour.is_heard(&config, 199, false);
+        neighbour.learns(&config, 199, false);
         assert_eq!(neighbour, Neighbour::Known { until: 199 });
         assert_eq!(neighbour.meets(&config, 200, 1), held(None, true));
-        assert_eq!(neighbour.is_heard(&config, 201, false), [1]);
+        assert_eq!(neighbour.learns(&config, 201, false), [1]);
     }
 }

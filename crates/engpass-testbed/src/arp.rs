@@ -9,7 +9,7 @@ pub struct ArpInterface {
     pub router: NodeId,
     /// Index of its link.
     pub link: usize,
-    /// The lines that carry a request, each behind the one that brings it to where it begins: breadth first. The first one is the router's.
+    /// The lines that carry a request, breadth first: a line stands after the one through which the request comes to its node. The first one is the router's.
     pub tree: Vec<Hop>,
 }
 

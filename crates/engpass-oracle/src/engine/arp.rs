@@ -97,7 +97,7 @@ impl Engine<'_> {
         let (line, _) = key;
         let arp = self.arp_of(line).expect("only routers that ask have neighbours");
         let neighbour = self.neighbours.all.get_mut(&key).expect("it was asked for");
-        match neighbour.is_overdue(&arp, now) {
+        match neighbour.times_out(&arp, now) {
             Overdue::Nothing => {}
             Overdue::Asks => {
                 self.acted.note(Mechanism::AskedAgain);
@@ -206,7 +206,7 @@ impl Engine<'_> {
         let addressed = !asks || station == node;
         let neighbour = self.neighbours.all.entry((own, sender)).or_default();
         let was_known = is_known(neighbour, now);
-        let held = neighbour.is_heard(&arp, now, addressed);
+        let held = neighbour.learns(&arp, now, addressed);
         if asks && !was_known && is_known(neighbour, now) {
             self.acted.note(Mechanism::LearnedFromRequest);
         }

@@ -234,25 +234,21 @@ impl Network {
     #[cold]
     pub(super) fn meets_hold(&mut self, id: u32, place: u32) {
         let step = self.frames.steps[place as usize];
-        let packet = self.fabric.datagrams.packet_mut(id);
-        packet.place = place;
-        packet.ttl = packet.ttl.saturating_sub(1);
-        if packet.ttl == 0 || packet.ip > step.mtu {
-            self.stop(id, step, self.now);
+        self.fabric.datagrams.packet_mut(id).place = place;
+        if !self.passes_router(id, step, self.now) {
             return;
         }
         let number = (step.port - HOLD) as usize;
         let Resolution { interfaces, neighbours, .. } = &mut self.frames.arp;
         let (key, neighbour) = &mut neighbours[number];
         let interface = &interfaces[key.interface];
-        let Interface { config, router, is_down, .. } = interface;
+        let (config, router) = (&interface.config, interface.router);
         let line = &self.frames.ports[self.frames.places[interface.port()] as usize];
-        if *is_down && line.is_down() && !neighbour.is_known(self.now) {
+        if interface.is_down && line.is_down() && !neighbour.is_known(self.now) {
             // The line loses it.
             self.leaves_hold(id);
             return;
         }
-        let router = *router;
         match neighbour.meets(config, self.now, id) {
             Met::GoesOn => self.leaves_hold(id),
             Met::Held { lost, asks } => {
@@ -296,7 +292,7 @@ impl Network {
         let (key, neighbour) = &mut neighbours[number as usize];
         let Interface { config, router, .. } = &interfaces[key.interface];
         let router = *router;
-        match neighbour.is_overdue(config, self.now) {
+        match neighbour.times_out(config, self.now) {
             Overdue::Nothing => {}
             Overdue::Asks => self.ask_address(number as usize),
             Overdue::GivesUp(packets) => {
@@ -407,7 +403,7 @@ impl Network {
         };
         let Some(place) = arp.place_of(Key { interface, station }) else { return };
         let config = &arp.interfaces[interface].config;
-        for packet in arp.neighbours[place].1.is_heard(config, self.now, is_addressed) {
+        for packet in arp.neighbours[place].1.learns(config, self.now, is_addressed) {
             self.leaves_hold(packet);
         }
     }

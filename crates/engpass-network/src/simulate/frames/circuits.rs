@@ -136,11 +136,8 @@ impl Network {
     pub(super) fn enter_circuit(&mut self, id: u32, place: u32, at: u64) {
         debug_assert_eq!(at, self.now, "nothing is known of a circuit ahead of the clock");
         let step = self.frames.steps[place as usize];
-        let packet = self.fabric.datagrams.packet_mut(id);
-        packet.place = place;
-        packet.ttl = packet.ttl.saturating_sub(1);
-        if packet.ttl == 0 || packet.ip > step.mtu {
-            self.stop(id, step, at);
+        self.fabric.datagrams.packet_mut(id).place = place;
+        if !self.passes_router(id, step, at) {
             return;
         }
         let number = step.port ^ ENTRY;

@@ -8,6 +8,19 @@ use crate::simulate::Network;
 use crate::simulate::tally::Place;
 
 impl Network {
+    /// A router takes one from the TTL of a packet for which `step` is the next one. Returns whether the packet goes on: one whose TTL is over, or that is too
+    /// large, does not.
+    pub(super) fn passes_router(&mut self, id: u32, step: Step, at: u64) -> bool {
+        let packet = self.fabric.datagrams.packet_mut(id);
+        // Hosts may send packets with a TTL of 0.
+        packet.ttl = packet.ttl.saturating_sub(1);
+        let stops = packet.ttl == 0 || packet.ip > step.mtu;
+        if stops {
+            self.stop(id, step, at);
+        }
+        !stops
+    }
+
     /// A router loses a packet that has been through too many, and cuts one that is too large, or loses it if it may not be cut.
     #[cold]
     pub(super) fn stop(&mut self, id: u32, step: Step, at: u64) {

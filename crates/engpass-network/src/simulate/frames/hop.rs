@@ -126,18 +126,12 @@ impl Network {
     /// One hop in the way of all packets. Returns when the packet comes to the next step, if it goes on at once: not later than at `last`.
     #[inline(never)]
     fn cross(&mut self, id: u32, place: u32, at: u64, last: u64) -> Option<u64> {
-        let Self { frames: Frames { ports, steps, lost, .. }, fabric, .. } = self;
-        let step = steps[place as usize];
-        let packet = fabric.datagrams.packet_mut(id);
-        if step.is_routed() {
-            // Hosts may send what has no life from the beginning.
-            packet.ttl = packet.ttl.saturating_sub(1);
-            if packet.ttl == 0 || packet.ip > step.mtu {
-                self.stop(id, step, at);
-                return None;
-            }
+        let step = self.frames.steps[place as usize];
+        if step.is_routed() && !self.passes_router(id, step, at) {
+            return None;
         }
-        let Packet { ip, sender: flow, priority, ecn, .. } = *packet;
+        let Self { frames: Frames { ports, lost, .. }, fabric, .. } = self;
+        let Packet { ip, sender: flow, priority, ecn, .. } = *fabric.datagrams.packet(id);
         let line = &mut ports[step.port as usize];
         fabric.see_before(line, at);
         let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };

@@ -289,7 +289,7 @@ pub(super) struct Engine {
     room: Option<QueueLimit>,
     bytes: u64,
     free: u64,
-    /// Some of its packets are asked for their way, or its room is bounded: none goes on ahead of the clock.
+    /// It makes choices for some of its packets, or its queue is bounded: then no packet goes on ahead of the clock.
     asks: bool,
     /// What it forwards, and when.
     busy: std::collections::VecDeque<(u64, u32)>,

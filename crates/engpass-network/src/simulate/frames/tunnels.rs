@@ -214,13 +214,11 @@ impl Network {
     /// A packet comes to a mark at which it enters a tunnel.
     pub(super) fn enter_tunnel(&mut self, id: u32, place: u32) {
         let step = self.frames.steps[place as usize];
-        let packet = self.fabric.datagrams.packet_mut(id);
-        packet.place = place;
-        packet.ttl = packet.ttl.saturating_sub(1);
-        if packet.ttl == 0 || packet.ip > step.mtu {
-            self.stop(id, step, self.now);
+        self.fabric.datagrams.packet_mut(id).place = place;
+        if !self.passes_router(id, step, self.now) {
             return;
         }
+        let packet = self.fabric.datagrams.packet_mut(id);
         let tunnels = &mut self.frames.tunnels;
         let depth = tunnels.at(place).len();
         let hidden = tunnels.hide(id);
