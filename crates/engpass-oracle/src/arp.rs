@@ -50,11 +50,6 @@ impl Neighbours {
     }
 }
 
-/// Whether an address is known.
-pub(crate) fn is_known(neighbour: &Neighbour<usize>, now: u64) -> bool {
-    matches!(neighbour, Neighbour::Known { until } if now < *until)
-}
-
 /// The node at the far end of a line.
 pub(crate) fn far_end(topology: &Topology, line: LineId) -> NodeId {
     topology.links[line.link].ends[1 - line.end]

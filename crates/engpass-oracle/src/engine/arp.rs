@@ -11,7 +11,7 @@ use engpass_testbed::topology::{NodeId, NodeKind};
 use super::Engine;
 use crate::acted::Mechanism;
 use crate::agenda::{Event, Group};
-use crate::arp::{ArpPacket, Key, far_end, is_known, tree};
+use crate::arp::{ArpPacket, Key, far_end, tree};
 use crate::cell::LineId;
 use crate::ledger::Datagram;
 use crate::outcome::Place;
@@ -51,7 +51,7 @@ impl Engine<'_> {
         let key = (line, self.station(line, packet));
         let seen_up = self.outages.is_seen_up(line) || !self.outages.is_down(line);
         let neighbour = self.neighbours.all.entry(key).or_default();
-        if !seen_up && !is_known(neighbour, now) {
+        if !seen_up && !neighbour.is_known(now) {
             return self.joins_queue(now, line, packet);
         }
         let was_known = matches!(neighbour, Neighbour::Known { .. });
@@ -205,9 +205,9 @@ impl Engine<'_> {
         let sender = if asks { self.topology.links[interface.link].ends[interface.end] } else { station };
         let addressed = !asks || station == node;
         let neighbour = self.neighbours.all.entry((own, sender)).or_default();
-        let was_known = is_known(neighbour, now);
+        let was_known = neighbour.is_known(now);
         let held = neighbour.learns(&arp, now, addressed);
-        if asks && !was_known && is_known(neighbour, now) {
+        if asks && !was_known && neighbour.is_known(now) {
             self.acted.note(Mechanism::LearnedFromRequest);
         }
         if !asks && !held.is_empty() {
@@ -223,7 +223,7 @@ impl Engine<'_> {
     pub(crate) fn forgets_neighbours(&mut self, now: u64, line: LineId) {
         for key in self.neighbours.on(line) {
             let neighbour = self.neighbours.all.get_mut(&key).expect("it is on the line");
-            if is_known(neighbour, now) || neighbour.due().is_some() {
+            if neighbour.is_known(now) || neighbour.due().is_some() {
                 self.acted.note(Mechanism::ForgottenOnDown);
             }
             for packet in neighbour.forget() {
