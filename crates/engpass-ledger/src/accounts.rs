@@ -1,4 +1,4 @@
-//! What a line was used for: parts of it by account.
+//! The accounts of a line: its parts by use.
 
 use std::ops::AddAssign;
 
@@ -6,19 +6,20 @@ use engpass_model::wire::layers::Layer;
 
 use super::attribute::REASONS;
 
-/// The first accounts are those of the [`Layer`]s of what was delivered; behind its payload stands what else became of packets.
+/// The first accounts are the [`Layer`]s of delivered packets. Behind `delivered`, their payload, follow the other packets.
 pub(super) const DELIVERED: usize = Layer::Payload as usize;
 pub(super) const DUPLICATE: usize = DELIVERED + 1;
 pub(super) const DEAD: usize = DELIVERED + 2;
 pub(super) const IN_FLIGHT: usize = DELIVERED + 3;
 pub(super) const CONTROL: usize = DELIVERED + 4;
-/// What packets from outside leave of a line: their host sent nothing, and it alone knows whether that was its application, or
-/// what held back its TCP.
+/// Idle time of a line whose sender is an emulated path: its real host sent nothing. Only the host knows whether its application had
+/// nothing to send, or what held back its TCP.
 pub(super) const HOST: usize = CONTROL + 1;
-/// The first of the accounts of idle time by reason.
+/// The first account of idle time by reason.
 pub(super) const IDLE: usize = HOST + 1;
 
-/// Overheads from the outside to the inside, packets by fate, idle time by reason. What generators sent is shown before [`HOST`].
+/// Overheads from the outermost layer inwards, packets by delivery status, idle time by reason. Accounts of generators are shown before
+/// [`HOST`].
 const NAMES: [&str; IDLE + REASONS] = [
     "physical framing",
     "cell headers",
@@ -53,16 +54,16 @@ const NAMES: [&str; IDLE + REASONS] = [
     "idle: no sender",
 ];
 
-/// Parts of a line by account, in the order in which they are shown; those without anything are left out.
+/// Parts of a line by account, in the order of display.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounts {
     pub(super) named: [u128; NAMES.len()],
-    /// One for every generator.
+    /// Account name and parts of each generator.
     generated: Vec<(String, u128)>,
 }
 
 impl Accounts {
-    /// Accounts that have anything, by name.
+    /// Returns the names and parts of all accounts that are not zero.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u128)> {
         let named = NAMES.into_iter().zip(self.named);
         let generated = self.generated.iter().map(|(name, parts)| (name.as_str(), *parts));
@@ -70,25 +71,25 @@ impl Accounts {
         all.filter(|(_, parts)| *parts > 0)
     }
 
-    /// What the account of this name has.
+    /// Returns the parts of the account `name`, or 0 if there is no such account.
     pub fn get(&self, name: &str) -> u128 {
         self.iter().find(|(account, _)| *account == name).map_or(0, |(_, parts)| parts)
     }
 
-    /// All accounts together.
+    /// Returns the sum of all accounts.
     pub fn total(&self) -> u128 {
         let generated = self.generated.iter().map(|(_, parts)| parts);
         self.named.iter().chain(generated).sum()
     }
 
-    /// So many parts are the cells of a generator that has not had any.
+    /// Adds an account for a generator that has none yet.
     pub(super) fn put_generated(&mut self, generator: &str, parts: u128) {
         self.generated.push((format!("generator: {generator}"), parts));
     }
 }
 
 impl AddAssign<&Self> for Accounts {
-    /// Those of another direction of the link: no generator uses both.
+    /// Adds the accounts of the other direction of the link. A generator uses only one of the two.
     fn add_assign(&mut self, other: &Self) {
         self.named.iter_mut().zip(other.named).for_each(|(sum, parts)| *sum += parts);
         self.generated.extend_from_slice(&other.generated);

@@ -1,15 +1,15 @@
-//! Idle time by reason: whose sender could have used a line, and what it did instead.
+//! Idle time by reason: which sender could have used a line, and what it did instead.
 
 use super::accounts::{HOST, IDLE};
 use super::waits::{Sums, USUAL, Usual, Wait};
 use super::{Book, HeldBack, Ledger, Line, NO_SENDER, Stamps, User};
 
-/// Picoseconds by reason: the waits of a sender in the order of their accounts, and behind them what is not its own doing.
+/// Picoseconds by reason: the sender states in the order of their accounts, then the causes outside of the sender.
 pub(super) type Reasons = [u64; REASONS];
 
 pub(super) const REASONS: usize = Wait::COUNT + 4;
 
-/// The waits in the order of their accounts.
+/// The sender states in the order of their accounts.
 const WAITS: [Wait; Wait::COUNT] = [
     Wait::Application,
     Wait::Cpu,
@@ -25,16 +25,16 @@ const WAITS: [Wait; Wait::COUNT] = [
     Wait::Sending,
 ];
 
-/// The accounts of all of them, and of what most senders do.
+/// Positions in `WAITS` of all sender states, and of the common ones only.
 const ALL: [usize; Wait::COUNT] = accounts();
 const USUALLY: [usize; USUAL] = accounts();
 
-/// The accounts of the first waits, in their order.
+/// Returns the positions in `WAITS` of the first `N` sender states, in ascending order.
 const fn accounts<const N: usize>() -> [usize; N] {
     let (mut accounts, mut found, mut account) = ([0; N], 0, 0);
     while account < Wait::COUNT {
         if (WAITS[account] as usize) < N {
-            // They stand in the order of their accounts.
+            // The common states are declared in the order of their accounts.
             assert!(N == Wait::COUNT || WAITS[account] as usize == found);
             accounts[found] = account;
             found += 1;
@@ -46,24 +46,24 @@ const fn accounts<const N: usize>() -> [usize; N] {
 
 const APPLICATION: usize = 0;
 const SENDING: usize = Wait::COUNT - 1;
-/// The circuit is shaped below the line. Takes the place of a sender that sends, which leaves no line idle by itself.
+/// The circuit's shaper is slower than the line. Has the index of the state "sending", which by itself leaves no line idle.
 const SHAPER: usize = SENDING;
-/// The sender was sending, and something before this line holds it back.
+/// The sender was sending, and a bottleneck before this line held its packets back.
 const UPSTREAM: usize = Wait::COUNT;
-/// The sender was sending, and a node before this line chose other ways.
+/// The sender was sending, and a node before this line chose other paths.
 const OTHER_WAY: usize = Wait::COUNT + 1;
 /// The line was down.
 const DOWN: usize = Wait::COUNT + 2;
-/// No flow could send this way.
+/// No flow could send over this line.
 const NOBODY: usize = Wait::COUNT + 3;
 
-/// The account of a reason, on a line that packets from outside can use or not.
+/// Returns the account of a reason. `outside` is true if injected packets can use the line.
 pub(super) fn account(reason: usize, outside: bool) -> usize {
     if outside && reason == APPLICATION { HOST } else { IDLE + reason }
 }
 
 impl Ledger {
-    /// The idle time of a line by reason, at the end of the window.
+    /// Returns the idle time of a line by reason, at the end of the window.
     pub(super) fn reasons(&self, port: usize) -> Reasons {
         let end = self.window.end;
         let line = &self.lines[port];
@@ -80,7 +80,7 @@ impl Ledger {
                 let before = self.before.get(place).copied().unwrap_or_default();
                 let sums = since(&self.senders[place].sums_at(end), &before);
                 let measured = end - self.window.from.unwrap_or(0);
-                // All that it sent is its own.
+                // The line has sent for this sender only.
                 share(&mut reasons, idle, (sums, &ALL), measured - idle.min(measured), book.held_back);
             }
             User::Shared => {
@@ -103,8 +103,8 @@ impl Ledger {
         reasons
     }
 
-    /// The last cell of an elastic frame, emitted when its sender had come to `stamp`, leaves a line that its sender shares with
-    /// others: what the line was idle since the last one goes by what the sender did since its own last one here. Since then so many grains of it have left.
+    /// Posts that the last cell of a PDU with data, emitted with the snapshot `stamp`, leaves a shared line. The sender's states since its
+    /// last PDU left here divide the idle time of the line that is not assigned yet. `own` grains of the sender have left since then.
     pub(super) fn frame_left(&mut self, port: usize, place: u32, stamp: &Sums, own: u64) {
         self.book_outage(port);
         let (line, book) = (&mut self.lines[port], &self.books[place as usize]);
@@ -112,7 +112,7 @@ impl Ledger {
         self.packet_stamps.take(book.stamp, stamp);
     }
 
-    /// Cells of a sender leave a line that it shares with others: the last ones of a frame, if there is a `stamp`.
+    /// Posts that `count` cells of a sender leave a shared line. They end a PDU if there is a `stamp`.
     pub(super) fn cells_left(&mut self, port: usize, place: u32, count: u64, stamp: Option<&Sums>) {
         if self.cells_since.is_empty() {
             self.cells_since.resize(self.books.len(), 0);
@@ -126,7 +126,7 @@ impl Ledger {
         }
     }
 
-    /// The same of a packet.
+    /// As [`Self::frame_left`], for a packet that takes `bytes` of the line.
     #[inline(always)]
     pub(super) fn packet_left(&mut self, port: usize, place: u32, packet: u32, bytes: u64) {
         let (line, book) = (&mut self.lines[port], &mut self.books[place as usize]);
@@ -145,7 +145,7 @@ impl Ledger {
 }
 
 impl HeldBack {
-    /// The reason why a line is idle although its sender sends.
+    /// Returns the idle reason for a line whose sender is sending.
     #[inline(always)]
     const fn reason(self) -> usize {
         match self {
@@ -157,14 +157,14 @@ impl HeldBack {
 }
 
 impl Book {
-    /// Who sends, if it is a process or endpoint with data.
+    /// Returns the sender, if it is a process or an endpoint with data.
     pub(super) fn sender(&self) -> Option<usize> {
         (self.sender != NO_SENDER).then_some(self.sender as usize)
     }
 }
 
 impl Line {
-    /// An elastic packet of this book has left. A line that was busy before only notes who has used it.
+    /// Notes that a packet with data of this book has left. If the line was not idle before, nothing else is to be done.
     #[inline(always)]
     pub(super) fn left_by(&mut self, book: &mut Book, place: u32, packet: u32, stamps: &mut Stamps) {
         self.last = Some(place);
@@ -175,7 +175,8 @@ impl Line {
         }
     }
 
-    /// An elastic frame of this book leaves, emitted when its sender had come to `stamp`.
+    /// Divides the idle time before a PDU or packet with data of this book, which was emitted with the snapshot `stamp`. `own` grains of
+    /// its sender have left the line since the one before.
     #[inline(never)]
     fn user_left(&mut self, book: &Book, place: u32, (stamp, own): (&Sums, u64), stamps: &Stamps) {
         let idle = self.idle - self.booked;
@@ -187,7 +188,7 @@ impl Line {
         (self.booked, self.last) = (self.idle, Some(place));
     }
 
-    /// The same of a packet that takes so many bytes of the line, where that was idle before.
+    /// As [`Self::user_left`], for a packet that takes `bytes` of a line that was idle before it.
     #[inline(never)]
     pub(super) fn user_left_by(
         &mut self,
@@ -205,7 +206,7 @@ impl Line {
         let reasons = self.reasons.get_or_insert_default();
         let ([application, others @ .., sending], [from, as_before @ .., sent]) = (now, then);
         if others.iter().zip(as_before).fold(0, |changed, (now, then)| changed | now ^ then) == 0 {
-            // It had nothing to send, or sent: all that a process does mostly.
+            // It had nothing to send, or was sending. A process is hardly ever in another state.
             let (application, sending) = (application.saturating_sub(*from), sending.saturating_sub(*sent));
             share_simply(reasons, idle, application, sending.saturating_sub(own), book.held_back);
         } else {
@@ -213,43 +214,43 @@ impl Line {
         }
     }
 
-    /// A copy of all sums is out of the way of those who need none.
+    /// A function of its own: the common case needs no copy of all state times.
     #[inline(never)]
     fn user_left_oddly(&mut self, book: &Book, place: u32, (packet, bytes): (u32, u64), stamps: &Stamps) {
         self.user_left(book, place, (&stamps.of_packet(packet), bytes), stamps);
     }
 
-    /// It was idle for so long just now because its discipline held back what waited: it shapes.
+    /// Assigns the last `ps` of idle time to the shaper, because the queue discipline held back its packets.
     pub(super) fn held(&mut self, ps: u64) {
-        // Not what lies before the window.
+        // Without the time before the window.
         let held = ps.min(self.idle - self.booked);
         self.reasons.get_or_insert_default()[SHAPER] += held;
         self.booked += held;
     }
 
-    /// It was down from when its idle time was `since` to when it was `until`: book that as far as it lies in the window.
+    /// Assigns the idle time between `since` and `until` to "line down", as far as it lies in the window. Both are values of the idle time.
     pub(super) fn was_down(&mut self, since: u64, until: u64) {
         let ps = until.saturating_sub(since.max(self.edges[0].idle));
         self.reasons.get_or_insert_default()[DOWN] += ps;
         self.booked += ps;
     }
 
-    /// Time that so many grains take, rounded down.
+    /// Returns the picoseconds that the grains take, rounded down.
     fn ps_of(&self, grains: u64) -> u64 {
         if self.ticks_per_ps == 1 {
-            // No longer than the line has been there.
+            // Cannot overflow: the time is not longer than the run.
             return grains * self.ticks;
         }
         part_of(grains, self.ticks, self.ticks_per_ps).0
     }
 }
 
-/// What sums have grown by, in the order of the accounts.
+/// Returns the growth of each state time, in the order of the accounts.
 fn since(now: &Sums, then: &Sums) -> [u64; Wait::COUNT] {
     WAITS.map(|wait| now[wait as usize].saturating_sub(then[wait as usize]))
 }
 
-/// As [`share`] of what most senders do, between two stamps.
+/// As [`share`], for two snapshots with common states only.
 #[inline(never)]
 fn share_usually(
     reasons: &mut Reasons,
@@ -262,7 +263,7 @@ fn share_usually(
     share(reasons, idle, (sums, &USUALLY), own, held_back);
 }
 
-/// The part of `idle` that is to it as `sum` to `total`, rounded down, and whether it is rounded.
+/// Returns `idle * sum / total`, rounded down, and whether it was rounded.
 #[inline(always)]
 fn part_of(idle: u64, sum: u64, total: u64) -> (u64, bool) {
     match idle.checked_mul(sum) {
@@ -271,7 +272,7 @@ fn part_of(idle: u64, sum: u64, total: u64) -> (u64, bool) {
     }
 }
 
-/// The same of hours.
+/// As [`part_of`], for products of more than 64 bits (hours of idle time).
 #[cold]
 #[inline(never)]
 fn long_part_of(idle: u128, sum: u128, total: u128) -> (u64, bool) {
@@ -279,8 +280,8 @@ fn long_part_of(idle: u128, sum: u128, total: u128) -> (u64, bool) {
     ((product / total) as u64, !product.is_multiple_of(total))
 }
 
-/// As [`share`] of a sender that only waited for its application and sent, for so long besides its own cells: with one division, which leaves one picosecond or
-/// none.
+/// As [`share`], for a sender with two states only: application, and sending without its own transmissions. Takes one division, which
+/// leaves at most one picosecond over.
 #[inline(always)]
 fn share_simply(reasons: &mut Reasons, idle: u64, application: u64, sending: u64, held_back: HeldBack) {
     let total = application + sending;
@@ -294,8 +295,8 @@ fn share_simply(reasons: &mut Reasons, idle: u64, application: u64, sending: u64
     reasons[held_back.reason()] += idle - part;
 }
 
-/// Divide `idle` among the reasons in proportion to `sums`, those of these accounts in their order, exactly. The sender's own cells took `own` of the time
-/// it was sending, which is the last of them; what is left of that is time in which it was held back.
+/// Divides `idle` exactly among the reasons in proportion to the state times `sums`, which belong to `accounts`. The last one is the time
+/// of sending. The sender's own transmissions, `own`, are taken off it; the rest is time in which the sender was held back.
 #[inline(always)]
 fn share<const N: usize>(
     reasons: &mut Reasons,
@@ -316,7 +317,7 @@ fn share<const N: usize>(
             largest = wait;
         }
     }
-    // What the divisions left, a few picoseconds; or all, where nothing is known.
+    // The longest state gets the remainder: a few picoseconds, or all of `idle` if every state time is zero.
     reasons[place(largest)] += rest;
 }
 
@@ -324,7 +325,7 @@ fn share<const N: usize>(
 mod tests {
     use super::*;
 
-    /// Two states are divided in one step as they are among all.
+    /// `share_simply` gives the same result as `share`.
     #[test]
     fn what_is_shared_simply_is_shared() {
         let times = [0, 1, 2, 3, 7, 1000, 999_999_937, 12_000_000_000_001, u64::MAX >> 2];

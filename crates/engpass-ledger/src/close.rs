@@ -1,4 +1,4 @@
-//! The books are closed: every bit-time of every line is in one account, and the accounts balance.
+//! Closes the ledger of a line: every bit-time is in one account, and the accounts balance.
 
 use engpass_model::time::SECOND;
 use engpass_model::wire::layers::{Layer, Wire};
@@ -8,11 +8,11 @@ use super::accounts::{Accounts, CONTROL, DEAD, DELIVERED, DUPLICATE, IN_FLIGHT};
 use super::attribute::{REASONS, Reasons, account};
 use super::{Book, Datagrams, Freight, Ledger, Line, User};
 
-/// The books of a line do not balance: which line, and by how much. That is a fault of the program.
+/// The ledger of a line does not balance: names the link, the quantity and the difference. This is a bug of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unbalanced(pub String);
 
-/// The closed books of one direction of a link.
+/// The closed ledger of one direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Closed {
     /// Parts of the line by account.
@@ -23,37 +23,37 @@ pub struct Closed {
     pub parts_per_bit: u64,
     /// Picoseconds in which the line was idle.
     pub idle: u64,
-    /// What each flow carried, in the order of the lanes.
+    /// Counts of each flow direction, in their order.
     pub books: Vec<BookSeen>,
 }
 
-/// What one flow has carried over one direction of a link, in one of its own: counts for another engine to agree with.
+/// Counts of what one flow direction has carried over one direction of a link. Another engine must find the same counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BookSeen {
     /// Index of the traffic.
     pub flow: usize,
-    /// Against the direction of its data: acknowledgments.
+    /// The packets flow against the data, as acknowledgments do.
     pub against: bool,
-    /// Datagrams of a `udp-stream` whose cells were all carried in the window, and which were delivered.
+    /// Delivered datagrams of a `udp-stream` that the line carried completely in the window.
     pub whole: u64,
-    /// Cells of datagrams that were lost; where frames are carried, their bytes without the physical framing, here and below.
+    /// Cells of lost datagrams. Here and below, a frame line counts bytes without the physical framing instead of cells.
     pub dead: u64,
-    /// Cells of datagrams that were delivered with cells outside of the window, or neither delivered nor lost.
+    /// Cells of datagrams that were delivered but partly carried outside of the window, or neither delivered nor lost.
     pub in_flight: u64,
-    /// Cells of segments without data.
+    /// Cells of segments and other packets without data.
     pub control: u64,
     /// Cells of a generator.
     pub generated: u64,
 }
 
-/// Where the books of a line go wrong.
+/// Names the line in an error.
 struct Wrong<'a> {
     topology: &'a Topology,
     port: usize,
 }
 
 impl Wrong<'_> {
-    /// The two sides must be equal.
+    /// Fails with a message and the difference if the two sides are not equal.
     fn unless_equal(&self, what: &str, one: i128, other: i128) -> Result<(), Unbalanced> {
         if one == other {
             return Ok(());
@@ -71,7 +71,8 @@ impl Wrong<'_> {
 }
 
 impl Ledger {
-    /// Close the books of a port; if it carries cells, it has sent so many in the window.
+    /// Closes the ledger of a port and returns its accounts. For a cell line, `cells` is the number of cells that left in the window. Fails
+    /// if the accounts do not balance.
     pub fn close(&self, topology: &Topology, port: usize, cells: Option<u64>) -> Result<Closed, Unbalanced> {
         if !self.on {
             return Ok(Closed::default());
@@ -83,7 +84,7 @@ impl Ledger {
         let (idle, by_reason) = (end.idle - from.idle, reasons.iter().sum::<u64>());
         wrong.unless_equal("idle time by reason exceeds idle time, in ps,", by_reason.into(), idle.into())?;
 
-        // Time first: what was sent and what was idle, both measured, are the window.
+        // Time first: sent and idle time, both measured, must add up to the window.
         let sent = line.sent(cells);
         let measured = self.window.end - self.window.from.unwrap_or(0);
         let (cut_off, told) = (line.ticks_cut_off(), line.ticks_idle());
@@ -93,7 +94,7 @@ impl Ledger {
             i128::from(measured) * i128::from(line.ticks_per_ps),
         )?;
 
-        // Idle time in parts is what is left of the line, and what was measured, but for a part that rounding takes.
+        // The capacity that is not used must be the measured idle time, except for the parts lost by rounding.
         let capacity = u128::from(measured) * line.rate / u128::from(SECOND);
         let (cut_off, told) = (line.parts(cut_off), line.parts(told));
         let carried = u128::from(sent.grains) * u128::from(line.grain);
@@ -103,7 +104,7 @@ impl Ledger {
         }
         let left = left.unsigned_abs();
 
-        // Then bits: what was booked by fate is what was sent.
+        // Then bits: the parts posted by delivery status must be the parts sent.
         let mut accounts = self.carried_over(line, topology);
         let [physical, header] =
             [line.physical, line.header].map(|parts| u128::from(sent.carriers) * u128::from(parts));
@@ -129,7 +130,7 @@ impl Ledger {
         Ok(Closed { books: seen.collect(), accounts, capacity, parts_per_bit: line.parts_per_bit, idle })
     }
 
-    /// What was carried over a line, all of it in the window, but for what is around each cell or frame.
+    /// Sums up the books of a line: all that it carried completely in the window, without physical framing and cell headers.
     fn carried_over(&self, line: &Line, topology: &Topology) -> Accounts {
         let mut accounts = Accounts::default();
         let unit = u128::from(line.unit);
@@ -154,17 +155,17 @@ impl Ledger {
     }
 }
 
-/// What a line sent whole in the window.
+/// Cells or frames, and grains, that a line sent completely in the window.
 struct Sent {
     carriers: u64,
     grains: u64,
 }
 
 impl Line {
-    /// What it sent, given the cells that left in the window if it carries cells.
+    /// Returns what the line sent completely. `cells` have left in the window if it carries cells.
     fn sent(&self, cells: Option<u64>) -> Sent {
         match cells {
-            // The first may have begun before.
+            // The first one may have begun before the window.
             Some(cells) => {
                 let counted = cells - u64::from(self.cut.is_some()).min(cells);
                 Sent { carriers: counted, grains: counted }
@@ -173,28 +174,28 @@ impl Line {
         }
     }
 
-    /// Ticks in which it was idle.
+    /// Returns the ticks of idle time in the window.
     fn ticks_idle(&self) -> i128 {
         let [from, end] = self.edges;
         let ps = i128::from(end.idle) - i128::from(from.idle);
         ps * i128::from(self.ticks_per_ps) + i128::from(end.rounding) - i128::from(from.rounding)
     }
 
-    /// Ticks of the transmissions that the edges of the window cut, as far as they lie in it.
+    /// Returns the ticks within the window of the transmissions that cross its edges.
     fn ticks_cut_off(&self) -> i128 {
         let [from, end] = self.edges;
-        // One that has not ended is longer than the window, and goes on at both edges.
+        // A transmission that is longer than the window is in progress at both edges.
         self.cut.unwrap_or(0) as i128 + end.begun as i128 - from.begun as i128
     }
 
-    /// Parts of the line that go by in so many ticks, rounded down.
+    /// Returns the parts that go by in `ticks`, rounded down.
     fn parts(&self, ticks: i128) -> u128 {
         (ticks * i128::from(self.grain) / i128::from(self.ticks)).unsigned_abs()
     }
 }
 
 impl Freight {
-    /// Parts of a layer of all that was delivered and carried wholly.
+    /// Returns the parts of a layer in all datagrams that were delivered and carried completely.
     fn parts(&self, layer: Layer, wire: &Wire) -> u128 {
         let of_stream =
             |stream: &Datagrams| u128::from(stream.whole) * u128::from(stream.layers.parts(layer));
@@ -221,12 +222,12 @@ impl Book {
     }
 }
 
-/// Divide `whole` in proportion to `weights`, by the largest remainders: the parts add up to it.
+/// Divides `whole` in proportion to `weights` by the largest remainders. The results add up to `whole`.
 fn divide(whole: u128, weights: &Reasons) -> [u128; REASONS] {
     let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     let mut parts = [0; REASONS];
     if total == 0 {
-        // Nothing idle but what rounding leaves.
+        // The line was never idle: only the rest from rounding.
         parts[REASONS - 1] = whole;
         return parts;
     }

@@ -1,8 +1,9 @@
-//! The books of every line: where each bit-time of it went. `docs/ledger.md` is their contract.
+//! The ledger of every line: an account of each bit-time. `docs/ledger.md` is its specification.
 //!
-//! A `Line` is one direction of a link and measures its own idle time; a `Book` is what one flow, in one of its
-//! directions, has carried over one line. Cells are booked when a datagram's fate is known ([`Ledger::settle`]), idle time
-//! when a frame shows whose it was (`attribute.rs`); [`Ledger::close`] sums up, and refuses books that do not balance.
+//! A `Line` is one direction of a link and measures its idle time. A `Book` counts what one flow direction has carried over one line. Cells
+//! and bytes are posted when the delivery status of their datagram is known ([`Ledger::settle`]). Idle time is posted when a packet leaves
+//! and shows which sender could have used it (`attribute.rs`). [`Ledger::close`] sums up the accounts of a line and fails if they do not
+//! balance.
 
 mod accounts;
 mod attribute;
@@ -41,97 +42,97 @@ pub use told::{Teller, Whose};
 use waits::Waits;
 pub use waits::{Sums, Wait};
 
-/// All books of a run.
+/// The ledgers of all lines in one run.
 #[derive(Debug)]
 pub struct Ledger {
-    /// Whether anything is booked: not when a benchmark asks what booking costs.
+    /// False disables all postings, so that a benchmark can measure their cost.
     pub on: bool,
     window: Window,
-    /// One for every port.
+    /// By port.
     lines: Vec<Line>,
-    /// For every lane and direction the books of its lines, in the order of the hops.
+    /// Line usage of every flow direction, one after the other, each in the order of its hops.
     books: Vec<Book>,
-    /// How packets come onto the lines of their books.
+    /// Packet formats on the lines, shared by books with equal formats.
     entries: Vec<Entry>,
-    /// Place of the first book of every lane, and the number of all books behind them. The first lanes are the flows', as far as the last of
-    /// them that has books of its own, and behind them every TCP connection has two: that of its flow's data, and the one against it.
+    /// By flow direction: index of its first book; at the end the number of all books. Entries below `flows` belong to flows, up to the
+    /// last one that has books of its own. Behind them every TCP connection has two: the data of its flow, then the acknowledgments.
     first: Vec<u32>,
     flows: u32,
-    /// Most hops of a way.
+    /// Largest number of books that a flow direction has.
     stride: usize,
-    /// What of a datagram has been carried, by hop: `stride` places for each that is written down.
+    /// Units carried in the window, by hop, of the datagrams that are tracked per hop: `stride` entries for each.
     carried: Vec<u32>,
-    /// By lane: datagrams of one kind that were carried in one way, not yet booked. Behind them, how those were carried that are
-    /// written down, once there are any.
+    /// By flow direction: the current run of identical delivered datagrams, not yet posted. `alike` holds the per-hop records of these
+    /// runs, `stride` entries for each; it is empty until there are any.
     runs: Vec<Run>,
     alike: Vec<u32>,
-    /// By TCP connection: the run before that of the lane against its flow. Acknowledgments alternate between lengths while losses are repaired.
+    /// By TCP connection: the previous run of its second direction. Acknowledgments alternate between lengths while losses are repaired.
     earlier: Vec<Run>,
-    /// Processes, endpoints: the senders are these and who sends from outside, in this order.
+    /// Number of processes and of TCP endpoints. Senders are numbered in this order: processes, endpoints, sources of injected packets.
     processes: usize,
     endpoints: usize,
-    /// One for every sender but the endpoints that only read.
+    /// State times of all senders except receive-only endpoints.
     senders: Vec<Waits>,
-    /// Their sums when the window began, if it did not at the beginning.
+    /// State times at the begin of the window; empty if the window begins with the run.
     before: Vec<Sums>,
-    /// By frame of cells and by packet: the sender's sums when it had been emitted.
+    /// Sender snapshots by AAL5 PDU and by packet: the state times of the sender when it had emitted the PDU or packet.
     stamps: Vec<Sums>,
     packet_stamps: Stamps,
-    /// By book: cells of the sender that have left since its last frame, once any have left a line that others use, too.
+    /// By book: cells of the sender that have left since its last complete PDU. Empty until cells leave a shared line.
     cells_since: Vec<u32>,
-    /// By book the first one of its lane on its line; empty if no lane has several books on a shared line.
+    /// By book: the first book of its flow direction on the same line. Empty if no flow direction has several books on a shared line.
     first_on_line: Vec<u32>,
-    /// Ways that part.
+    /// State for flows with several paths.
     parted: Parted,
-    /// Lines that are down, by port: what their idle time was when they went down, or up to where it is booked.
+    /// By port, for lines that are down: idle time when the line went down, or up to which it is already posted as down.
     down: BTreeMap<usize, u64>,
-    /// Where windows begin and end at any time: what is not booked yet.
+    /// Deferred postings, for runs whose windows may begin and end at any time.
     pub later: Option<Box<Later>>,
 }
 
 /// One direction of a link.
 #[derive(Debug)]
 struct Line {
-    /// It carries cells, not frames.
+    /// True for cells, false for frames.
     cells: bool,
-    /// Parts of the line per second, and how many make a bit.
+    /// Parts per second, and parts per bit.
     rate: u128,
     parts_per_bit: u64,
-    /// What a grain, a cell or a byte, takes: parts, and the time in ticks, of which so many make a picosecond.
+    /// Size of a grain, which is one cell or one byte: its parts, its time in ticks, and the ticks per picosecond.
     grain: u64,
     ticks: u64,
     ticks_per_ps: u64,
-    /// Parts of a carrier, a cell or a frame: physical framing and header of a cell.
+    /// Overhead of each cell or frame in parts: physical framing, and cell header.
     physical: u64,
     header: u64,
-    /// Parts of a unit of the books: the payload of a cell, or a byte of a frame, physical framing apart.
+    /// Parts per unit. A unit is the payload of a cell, or a byte of a frame without its physical framing.
     unit: u64,
-    /// The medium frames idle time, too.
+    /// The physical framing also covers idle time (SDH, SONET, PDH).
     framed: bool,
-    /// Frames, and their bytes, that were begun and ended in the window; cells are counted where they leave.
+    /// Frames, and their bytes, that lie completely in the window. Departing cells are counted elsewhere.
     frames: u64,
     bytes: u64,
-    /// Idle time since the beginning as it was told, in picoseconds and the ticks that ends were rounded up by.
+    /// Reported idle time since the start of the run: picoseconds, and the ticks by which ends of busy periods were rounded up.
     idle: u64,
     rounding: u64,
-    /// What it was when the window began and when it ended.
+    /// State at the begin and at the end of the window.
     edges: [Edge; 2],
-    /// The first transmission of the window was seen.
+    /// The first transmission of the window has been seen.
     started: bool,
-    /// Ticks of the transmission that ended in the window and had begun before: it is not counted.
+    /// Ticks of the transmission that began before the window and ended in it. It is not counted as a cell or frame.
     cut: Option<u128>,
     user: User,
-    /// Idle time of the window by reason, as far as it had one.
+    /// Idle time in the window that has been assigned, by reason.
     reasons: Option<Box<Reasons>>,
-    /// Idle time that has a reason, since the beginning.
+    /// Idle time since the start of the run that has been assigned to a reason.
     booked: u64,
-    /// The book whose sender used the line last.
+    /// The book whose packet left last.
     last: Option<u32>,
-    /// Its books.
+    /// Books of this line.
     books: Vec<u32>,
 }
 
-/// A line's idle time up to an instant, and for how long the transmission has lasted that goes on at it.
+/// Idle time of a line up to a window edge, and the ticks for which the transmission that crosses the edge has lasted by then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Edge {
     idle: u64,
@@ -139,95 +140,95 @@ struct Edge {
     begun: u128,
 }
 
-/// Who could have used a line when it was idle.
+/// Senders that could have used a line while it was idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum User {
-    /// No flow sends its data this way.
+    /// No flow sends data over this line.
     Nobody,
-    /// The same, but some flow could have: nodes chose other ways for it.
+    /// As `Nobody`, but some flow could send data over this line if nodes chose other paths for it.
     Elsewhere,
-    /// Only generators do, or streams of rate zero.
+    /// Only generators send data over it, or streams of rate zero.
     Application,
-    /// Only the sender of this book's flow, and nobody else uses it: its states are the line's, sum for sum.
+    /// A single sender, that of this book's flow. The line is idle exactly when this sender does something else.
     Sole(u32),
-    /// A sender among others: frame by frame.
+    /// Several users. Each departing packet divides the idle time before it.
     Shared,
 }
 
-/// How packets of a flow come onto a line: most books have one that others have, too.
+/// Format in which packets of a flow arrive at a line. Most books share theirs with others.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
     wire: Wire,
-    /// What happens to packets at the sender and on their way to this line: first, the sender cuts them.
+    /// Changes at the sender and on the way to this line. The first is the fragmentation by the sender.
     changes: Box<[Change]>,
 }
 
-/// What a flow has carried over a line in one direction.
+/// What one flow direction has carried over one line.
 #[derive(Debug)]
 struct Book {
     flow: u32,
     line: u32,
-    /// Place among the [`Entry`]s.
+    /// Index of the [`Entry`].
     entry: u32,
-    /// Who sends, if it is a process or endpoint with data; else [`NO_SENDER`].
+    /// The sender, if it is a process or an endpoint with data; otherwise [`NO_SENDER`].
     sender: u32,
-    /// The other way than the flow's data.
+    /// The packets flow against the data, as acknowledgments do.
     against: bool,
-    /// What keeps a sender that sends from filling this line.
+    /// Why this line is idle while its sender is sending.
     held_back: HeldBack,
-    /// It is a generator's.
+    /// The flow is a cell generator.
     generates: bool,
-    /// Units of datagrams without data; cells of a generator.
+    /// Units of datagrams without data, or cells of a generator.
     plain: u64,
-    /// What else it has carried, once there is anything.
+    /// Datagrams with data; allocated with the first posting.
     freight: Option<Box<Freight>>,
-    /// It is the last line on the way of its packets that others use, too.
+    /// This is the last shared line on the path of its packets.
     last_shared: bool,
-    /// Place of the sender's sums when the last frame here had been emitted, where others use the line, too; else [`NO_STAMP`].
+    /// On a shared line: index of the sender snapshot of the last packet that left here. Otherwise [`NO_STAMP`].
     stamp: u32,
 }
 
-/// What keeps a sender that sends from filling a line.
+/// Why a line is idle while its sender is sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldBack {
-    /// Something before the line.
+    /// A bottleneck before the line.
     Upstream,
-    /// The shaper of its circuit.
+    /// The shaper of the circuit.
     Shaper,
-    /// A node that chooses other ways for some of its packets.
+    /// A node that sends some packets over other paths.
     OtherWay,
 }
 
-/// What a book has of data: those that go against a flow have none.
+/// Datagrams with data that one flow direction has carried over one line.
 #[derive(Debug, Default)]
 struct Freight {
-    /// All segments that were delivered and carried wholly, and what of their payload the receiver did not want, in parts.
+    /// Delivered segments that the line carried completely in the window, and their payload, in parts, that the receiver already had or did
+    /// not want.
     segments: Sum,
     duplicate: u64,
-    /// Units of datagrams that were not delivered, or not wholly in the window.
+    /// Units of lost datagrams, and units of datagrams that were neither delivered nor lost or that lay partly outside of the window.
     dead: u64,
     in_flight: u64,
-    /// Of a `udp-stream`.
+    /// Datagrams of a `udp-stream`.
     stream: Option<Box<Datagrams>>,
 }
 
-/// The datagrams of a `udp-stream`, which are alike.
+/// Count of the datagrams of a `udp-stream`, which all have one length.
 #[derive(Debug)]
 struct Datagrams {
-    /// One of them, and its units.
+    /// Layers and units of one datagram.
     layers: Layers,
     units: u32,
-    /// How many were delivered and carried wholly in the window.
+    /// Delivered datagrams that the line carried completely in the window.
     whole: u64,
-    /// The same of which the line may have carried only some packets: these stand among the segments.
+    /// Delivered datagrams of which this line may have carried only some packets. Their parts are posted in `Freight::segments`.
     parted: u64,
 }
 
-/// No sender.
+/// Marks a book without a sender.
 const NO_SENDER: u32 = u32::MAX;
 
-/// Datagrams one after the other that were delivered, with the same load, and of which each line carried the same: all of it, or
-/// what is written down.
+/// Consecutive delivered datagrams with equal load that every line has carried equally: completely, or as one record per hop says.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     bytes: u32,
@@ -237,31 +238,31 @@ struct Run {
     written: bool,
 }
 
-// Every connection has three.
+// A connection has three of them.
 const _: () = assert!(size_of::<Run>() == 12);
 
-/// What became of a datagram.
+/// The delivery status of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// A receiver has got it.
+    /// A receiver has received it.
     Delivered,
-    /// A part of it was lost.
+    /// At least one part of it was lost.
     Dead,
-    /// Neither, when the run ended.
+    /// Neither delivered nor lost at the end of the run.
     InFlight,
 }
 
-/// What of a datagram the lines on its way have carried.
+/// How much of a datagram the lines on its path have carried.
 #[derive(Clone, Copy, Debug)]
 pub enum Carried {
-    /// All of it, by the lines of this trail: it is one packet, or all its packets have arrived.
+    /// All of it, over the lines of this trail: the datagram is one packet, or all its packets have arrived.
     Whole(Trail),
-    /// What is written down for this datagram.
+    /// The per-hop record of the datagram with this number.
     Written(u32),
 }
 
 impl Ledger {
-    /// Write down from here on what is carried of a datagram, one of `places`: nothing of it stands there so far.
+    /// Starts the per-hop record of `datagram`, with every hop at zero. `places` is the number of records to make room for.
     pub fn write_down(&mut self, datagram: u32, places: u32) {
         if !self.on {
             return;
@@ -273,14 +274,14 @@ impl Ledger {
         self.carried[from..][..self.stride].fill(0);
     }
 
-    /// The lane of datagrams of `flow`, if they carry segments of those to this endpoint: its place in `first`.
+    /// Returns the flow direction, an index of `first`, of datagrams of `flow`, or of TCP segments sent to endpoint `to`.
     #[inline]
     fn lane(&self, flow: u32, to: Option<u32>) -> usize {
-        // Segments for the end that writes, an even one, go against their flow, in the second lane.
+        // Even endpoints write the data. Segments to them are acknowledgments and use the second direction.
         to.map_or(flow, |to| self.flows + (to ^ 1)) as usize
     }
 
-    /// Of the `count` cells that have left `port` in the window, those that began in it.
+    /// Returns how many of the `count` cells that have left `port` in the window also began in it.
     #[inline]
     pub fn begun(&mut self, port: usize, cells: &Cells, count: u64) -> u64 {
         if self.lines[port].started || count == 0 {
@@ -289,7 +290,7 @@ impl Ledger {
         self.first_of_window(port, cells, count)
     }
 
-    /// Whether the first transmission of the window on the line of `port` was seen.
+    /// Returns whether the first transmission of the window on the line of `port` has been seen.
     #[inline]
     pub fn has_started(&self, port: usize) -> bool {
         self.lines[port].started || !self.on
@@ -299,7 +300,7 @@ impl Ledger {
         let line = &mut self.lines[port];
         line.started = true;
         let Some(from) = self.window.from else { return count };
-        // The first of them to end after `from`.
+        // The first cell that ends after `from`.
         let earlier = cells.count_until(from);
         let end = cells.base + cells.pace.after(cells.n + earlier);
         let (num, den) = cells.pace.ratio();
@@ -308,26 +309,26 @@ impl Ledger {
                 + u128::from(cells.n + earlier).saturating_sub(1) * u128::from(num);
             begin < u128::from(from) * u128::from(den)
         } else {
-            // Each found the line free.
+            // Cells at another pace than the line's are not back to back: each found the line free.
             end - line.ticks.div_ceil(line.ticks_per_ps) < from
         };
         line.cut = cut.then_some(u128::from(line.ticks));
         count - u64::from(cut)
     }
 
-    /// Cells of a generator have left hop `hop` of its circuit.
+    /// Posts `count` cells of a generator that have left hop `hop` of its circuit.
     #[inline]
     pub fn generated(&mut self, flow: usize, hop: u16, count: u64) {
         let book = self.first[flow] as usize + usize::from(hop);
         self.books[book].plain += count;
     }
 
-    /// `count` cells of datagram `id` have left `port`, hop `hop` of its circuit, in the window.
+    /// Posts `count` cells of datagram `id` that have left `port`, hop `hop` of its circuit, in the window.
     #[inline]
     pub fn carried(&mut self, port: usize, hop: u16, (id, whose): (u32, Whose), cells: &Cells, count: u64) {
         self.carried[id as usize * self.stride + usize::from(hop)] += count as u32;
         if self.lines[port].user == User::Shared && whose.counted {
-            // A line knows ahead of the clock what it will send: what leaves after the end says nothing.
+            // The lookahead also reports cells that leave after the end of the window. They show nothing about idle time.
             let inside = cells.last <= self.window.end;
             let left = if inside { cells.count } else { self.window.with_warmup().count(cells, 0) };
             let stamp = (inside && cells.ends_frame()).then(|| self.stamps[cells.frame as usize]);
@@ -335,7 +336,7 @@ impl Ledger {
         }
     }
 
-    /// A segment was delivered, and all of it carried: book it if it is like those before, and say whether that is so.
+    /// Posts a delivered and completely carried segment if it continues the current run of identical datagrams. Returns whether it does.
     #[inline]
     pub fn settle_alike(&mut self, (flow, to): (u32, Option<u32>), load: Load) -> bool {
         if !self.on {
@@ -348,7 +349,7 @@ impl Ledger {
         alike
     }
 
-    /// The same, if it is like those of the run before: that goes on.
+    /// Posts a datagram if it continues the previous run, and makes that run the current one. Returns whether it does.
     #[inline]
     fn settle_as_earlier(&mut self, lane: usize, load: Load) -> bool {
         let Some(place) = self.earlier_of(lane) else { return false };
@@ -361,14 +362,15 @@ impl Ledger {
         true
     }
 
-    /// Place of the run before that of a lane, if it is kept. What is written down is never in it.
+    /// Returns the index of the previous run of a flow direction, if one is kept. A previous run never has a per-hop record.
     #[inline]
     fn earlier_of(&self, lane: usize) -> Option<usize> {
         let place = lane.checked_sub(self.flows as usize)?;
         (place % 2 == 1).then_some(place / 2)
     }
 
-    /// The fate of a datagram is known: book what of it was carried. The receiver did not want so many bytes of it.
+    /// Posts a datagram whose delivery status is known. The receiver refused `refused` bytes of its payload: it already had them or did not
+    /// want them.
     #[inline(never)]
     pub fn settle(
         &mut self,
@@ -423,12 +425,12 @@ impl Ledger {
         }
     }
 
-    /// Whether nothing of a datagram was carried in the window, of those that are written down.
+    /// Returns whether the per-hop record of `datagram` is zero at every hop: nothing of it was carried in the window.
     fn is_nothing(&self, datagram: u32) -> bool {
         self.carried[datagram as usize * self.stride..][..self.stride].iter().all(|units| *units == 0)
     }
 
-    /// What is delivered now is not like what was delivered before.
+    /// Ends the current run and begins a new one with this datagram.
     #[inline(never)]
     fn begin_run(&mut self, lane: usize, load: Load, carried: Carried) {
         if !self.runs[lane].written
@@ -452,7 +454,7 @@ impl Ledger {
         self.runs[lane] = Run { written, count: 1, ..Run::of(load) };
     }
 
-    /// Book a run.
+    /// Posts the current run of a flow direction.
     fn end_run(&mut self, lane: usize) {
         let Run { written, count, .. } = self.runs[lane];
         if count == 0 {
@@ -466,7 +468,7 @@ impl Ledger {
         self.runs[lane].count = 0;
     }
 
-    /// Book what was not booked: the run is over.
+    /// Posts all open runs of identical datagrams, at the end of a window or of the simulation.
     pub fn end_runs(&mut self) {
         for lane in 0..self.runs.len() {
             self.end_run(lane);
@@ -479,7 +481,7 @@ impl Ledger {
         self.end_listed_runs();
     }
 
-    /// A datagram is lost that is one packet, and that the lines of this trail have carried: book it.
+    /// Posts a lost datagram of one packet that the lines of `trail` have carried.
     #[inline(always)]
     pub fn lose(&mut self, (flow, to): (u32, Option<u32>), load: Load, trail: Trail) {
         if !self.on {
@@ -497,7 +499,7 @@ impl Ledger {
         }
     }
 
-    /// Book what was carried of one datagram.
+    /// Posts what was carried of one datagram.
     #[inline(never)]
     fn book(&mut self, lane: usize, fate: Fate, load: Load, carried: Carried, refused: u32) {
         let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
@@ -515,7 +517,7 @@ impl Ledger {
         }
     }
 
-    /// The warm-up is over.
+    /// Ends the warm-up: saves the state times of all senders.
     pub fn warm(&mut self, now: u64) {
         for (before, sender) in self.before.iter_mut().zip(&self.senders) {
             *before = sender.sums_at(now);
@@ -524,7 +526,7 @@ impl Ledger {
 }
 
 impl Run {
-    /// None so far.
+    /// Returns an empty run of datagrams with this load.
     fn of(load: Load) -> Self {
         let Load { cargo, header, bytes } = load;
         let header = u16::try_from(header).expect("what has a longer header makes no run");
@@ -536,16 +538,16 @@ impl Run {
         Load { cargo: self.cargo, header: self.header.into(), bytes: self.bytes }
     }
 
-    /// Whether there is one that has room for more.
+    /// Returns whether the run is not empty and its counter can still grow.
     #[inline(always)]
     fn goes_on(&self) -> bool {
-        // Neither 0 nor the greatest number.
+        // False for 0 and for `u32::MAX`.
         self.count.wrapping_sub(1) < u32::MAX - 1
     }
 }
 
 impl Book {
-    /// `count` datagrams, of each of which `units` were carried.
+    /// Posts `count` datagrams, with `units` carried of each.
     fn settle(
         &mut self,
         (units, count): (u64, u64),
@@ -578,7 +580,7 @@ impl Book {
         }
     }
 
-    /// So many units were carried of what is lost, or has no data.
+    /// Posts `units` of a lost datagram or of one without data.
     #[inline(always)]
     fn lose(&mut self, units: u64, cargo: Cargo) {
         match cargo {
@@ -587,7 +589,7 @@ impl Book {
         }
     }
 
-    /// Nothing was carried so far.
+    /// Sets all counts to zero.
     fn clear(&mut self) {
         self.plain = 0;
         if let Some(freight) = &mut self.freight {
@@ -598,7 +600,7 @@ impl Book {
     }
 }
 
-/// Book `count` datagrams alike: on each line what is written down, or all.
+/// Posts `count` identical datagrams to `books`: per hop the units in `written`, or all of each datagram if that is `None`.
 fn book_all(
     books: &mut [Book],
     (lines, entries): (&[Line], &[Entry]),
@@ -633,7 +635,7 @@ fn book_all(
 }
 
 impl Entry {
-    /// A packet of so many bytes on the line.
+    /// Returns the layers on the line of a packet with `transport` header bytes and `payload` bytes.
     fn layers(&self, transport: u64, payload: u64) -> Layers {
         if self.is_changed(transport + payload) {
             self.wire.changed(transport, payload, &self.changes)
@@ -642,7 +644,7 @@ impl Entry {
         }
     }
 
-    /// Its units.
+    /// Returns the units of a packet on the line.
     #[inline]
     fn units(&self, load: Load) -> u64 {
         let bytes = u64::from(load.header) + u64::from(load.bytes);
@@ -653,7 +655,7 @@ impl Entry {
         }
     }
 
-    /// Whether anything happens on the way to a packet with so many bytes behind its IP header.
+    /// Returns whether a packet with `bytes` behind its IP header is fragmented or encapsulated on the way.
     #[inline]
     fn is_changed(&self, bytes: u64) -> bool {
         self.changes.iter().any(|change| match change {
@@ -662,7 +664,7 @@ impl Entry {
         })
     }
 
-    /// Bytes that tunnels add to a packet that is not cut on its way.
+    /// Returns the bytes that tunnels add to a packet that is not fragmented on the way.
     fn added(&self) -> u64 {
         let added = self.changes.iter().map(|change| match change {
             Change::Cut(_) => 0,
@@ -672,7 +674,7 @@ impl Entry {
     }
 }
 
-/// Parts that are booked by fate: all but what every carrier has around it.
+/// Returns the parts that are posted by delivery status: all except the physical framing and the cell headers.
 fn booked(layers: &Layers) -> u64 {
     layers.line() - layers.parts(Layer::Physical) - layers.parts(Layer::CellHeader)
 }

@@ -1,4 +1,4 @@
-//! Idle time of lines, and the edges of the window on them.
+//! Idle time of lines, and the edges of the measurement window.
 
 use engpass_cells::Doing;
 
@@ -6,12 +6,13 @@ use super::attribute::Reasons;
 use super::{Edge, Ledger, Line};
 
 impl Ledger {
-    /// Whether any flow crosses the line of `port`.
+    /// Returns whether any flow crosses the line of `port`.
     pub fn carries(&self, port: usize) -> bool {
         !self.lines[port].books.is_empty()
     }
 
-    /// The line of `port` was idle for so long before what it sends next.
+    /// Adds the idle time of the line of `port` before its next transmission: picoseconds, and the ticks by which the end before was
+    /// rounded up.
     #[inline]
     pub fn idle(&mut self, port: usize, ps: u64, rounding: u64) {
         if !self.on {
@@ -22,20 +23,20 @@ impl Ledger {
         line.rounding += rounding;
     }
 
-    /// The window begins on the line of `port`, if it carries cells.
+    /// Begins the window on the line of `port`, if it carries cells.
     pub fn opens(&mut self, port: usize, doing: Doing) {
         if self.lines[port].cells {
             self.lines[port].open(doing);
         }
     }
 
-    /// The window ends on the line of `port`.
+    /// Ends the window on the line of `port`.
     pub fn closes(&mut self, port: usize, doing: Doing) {
         let line = &mut self.lines[port];
         line.edges[1] = line.edge(doing);
         if let Some(since) = self.down.get_mut(&port) {
             line.was_down(*since, line.edges[1].idle);
-            // A window may be followed by another one.
+            // Another window may follow.
             *since = line.edges[1].idle.max(*since);
         }
     }

@@ -1,23 +1,23 @@
-//! What datagrams carry.
+//! Class and size of datagrams.
 
-/// What a datagram is.
+/// The class of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cargo {
     /// A message of a `udp-stream`.
     Datagram,
     /// A TCP segment with data, or a UDP datagram of any length.
     Segment,
-    /// A TCP segment without.
+    /// A TCP segment without data, or another packet that counts as ACK and control.
     Control,
 }
 
-/// What a datagram carries: bytes of the transport's header, and behind it.
+/// Class and size of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// What it is.
+    /// The class.
     pub cargo: Cargo,
     /// Bytes of the transport's header.
     pub header: u32,
-    /// Bytes behind it.
+    /// Bytes behind the transport header.
     pub bytes: u32,
 }

@@ -1,4 +1,4 @@
-//! States of senders, by which idle time is booked.
+//! Sender states, by which idle time is assigned.
 
 use engpass_cells::FrameId;
 
@@ -6,7 +6,7 @@ use super::Ledger;
 use super::waits::{Sums, Wait, Waits};
 
 impl Ledger {
-    /// Where the states of a sender are kept; not those of an endpoint that only reads, which nobody asks for.
+    /// Returns the index in `senders` of a sender's states. Endpoints that do not write data have none.
     #[inline(always)]
     pub(super) fn place_of(&self, sender: usize) -> Option<usize> {
         let Some(endpoint) = sender.checked_sub(self.processes) else { return Some(sender) };
@@ -16,13 +16,13 @@ impl Ledger {
         }
     }
 
-    /// The same, if they are kept at all.
+    /// As `place_of`; `None` if the ledger is off.
     #[inline(always)]
     pub fn states_of(&self, sender: usize) -> Option<usize> {
         if self.on { self.place_of(sender) } else { None }
     }
 
-    /// The same of an endpoint that writes.
+    /// As [`Self::states_of`], for an endpoint that writes data.
     #[inline(always)]
     pub fn states_of_writer(&self, endpoint: usize) -> Option<usize> {
         let states = if self.on { Some(self.processes + endpoint / 2) } else { None };
@@ -35,7 +35,7 @@ impl Ledger {
         self.states_of(sender).map(|place| &mut self.senders[place])
     }
 
-    /// From `now` on this is what the sender does.
+    /// Sets the state of the sender from `now` on.
     #[inline(always)]
     pub fn waits(&mut self, sender: usize, now: u64, wait: Wait) {
         if let Some(sender) = self.sender(sender) {
@@ -43,7 +43,7 @@ impl Ledger {
         }
     }
 
-    /// The same of a sender whose states are kept there.
+    /// As [`Self::waits`], for the states at this index.
     #[inline(always)]
     pub fn waits_at(&mut self, states: Option<usize>, now: u64, wait: Wait) {
         if let Some(place) = states {
@@ -51,7 +51,7 @@ impl Ledger {
         }
     }
 
-    /// The sender's connection was spoken to.
+    /// Notes that the sender's connection has sent a segment, or received one or a router's message.
     #[inline(always)]
     pub fn stirs(&mut self, sender: usize, now: u64) {
         if let Some(sender) = self.sender(sender) {
@@ -59,7 +59,7 @@ impl Ledger {
         }
     }
 
-    /// The same of an endpoint that writes.
+    /// As [`Self::stirs`], for an endpoint that writes data.
     #[inline(always)]
     pub fn writer_stirs(&mut self, endpoint: usize, now: u64) {
         if let Some(place) = self.states_of_writer(endpoint) {
@@ -67,14 +67,15 @@ impl Ledger {
         }
     }
 
-    /// The sender's retransmission timer expired, and nothing had come in or gone out before.
+    /// Notes that the sender's retransmission timer expired. The time since its last segment or message becomes a wait for the timer.
     pub fn timed_out(&mut self, sender: usize, now: u64) {
         if let Some(sender) = self.sender(sender) {
             sender.timed_out(now);
         }
     }
 
-    /// A frame, `elastic` if it carries data of the sender, enters the NIC; its last cell leaves the line at `until` if nothing else is in its way.
+    /// A PDU enters the NIC; it is `elastic` if it carries data of the sender. Its last cell leaves the line at `until` if nothing delays
+    /// it.
     #[inline]
     pub fn emitted(&mut self, sender: usize, frame: FrameId, elastic: bool, now: u64, until: u64) {
         if let Some(place) = self.emit(sender, elastic, now, until) {
@@ -82,14 +83,14 @@ impl Ledger {
         }
     }
 
-    /// A frame of the sender waits in the NIC for its turn, until then at least.
+    /// A PDU of the sender waits in the NIC for its turn, at least until `until`.
     pub fn held_back(&mut self, sender: usize, now: u64, until: u64) {
         if let Some(sender) = self.sender(sender) {
             sender.emit(now, until);
         }
     }
 
-    /// The place of the sender, if the frame must carry its sums with it.
+    /// Counts the sender as sending up to `until`. Returns the index of its states if the packet must carry a snapshot.
     #[inline(always)]
     pub(super) fn emit(&mut self, sender: usize, elastic: bool, now: u64, until: u64) -> Option<usize> {
         if !self.on {
@@ -102,7 +103,7 @@ impl Ledger {
     }
 }
 
-/// A frame of cells is emitted.
+/// Stores the snapshot of an emitted PDU.
 #[inline(always)]
 pub(super) fn put(stamps: &mut Vec<Sums>, place: u32, stamp: &Sums) {
     let place = place as usize;

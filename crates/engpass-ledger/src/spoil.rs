@@ -1,32 +1,32 @@
-//! Faults that tests put into books, to see that closing finds them.
+//! Faults that tests inject into a ledger to check that closing it detects them.
 
 use super::{Freight, Ledger, User};
 
-/// A fault in the books.
+/// A fault in the ledger.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// A cell of a lost datagram too many.
+    /// One lost cell too many.
     Dead,
-    /// A delivered datagram of a stream too many.
+    /// One delivered datagram of a stream too many.
     Whole,
-    /// A unit without data too many, in every book.
+    /// One unit without data too many, in every book.
     Plain,
-    /// A picosecond too many that a line was idle, at the end of the window or when it began.
+    /// One picosecond of idle time too many, at the end of the window or at its begin.
     Idle { at_end: bool },
-    /// A tick too many by which ends were rounded.
+    /// One tick of rounding too many.
     Rounding,
-    /// A picosecond of idle time too many that has a reason.
+    /// One picosecond too many of idle time with a reason.
     Reason,
-    /// The transmission that began before the window counts.
+    /// The transmission that began before the window is counted.
     Cut,
 }
 
 impl Ledger {
-    /// Put a fault into the books of the first line that may have it.
+    /// Injects a fault into the first line where it is possible.
     ///
     /// # Panics
-    /// Where no line has what the fault is about.
+    /// If no line has the quantity that the fault changes.
     #[doc(hidden)]
     pub fn spoil(&mut self, fault: Fault) {
         match fault {

@@ -1,28 +1,28 @@
-//! What senders had done when packets were emitted, and when the last packet had left a line that they share with others.
+//! Sender snapshots: the state times of senders when packets were emitted, by packet, and by book for the last packet that left a shared
+//! line.
 
 use super::waits::{Others, Sums, Usual, parts_of, sums_of};
 
-/// No stamp.
+/// Marks a packet or book without a snapshot.
 pub(super) const NO_STAMP: u32 = u32::MAX;
 
-/// What most senders do of a stamp: one line of the caches, since hardly any is still there when it is looked at.
+/// The common states of a snapshot. Fills one cache line, because hardly any snapshot is still cached when it is read.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct Stamp(Usual);
 
-/// Sums of senders, of packets on their way and of books. A book can take that of a packet which needs it no more, without
-/// copying it.
+/// Snapshots of packets in flight and of books. A book can take over the snapshot of a packet that needs it no longer, without a copy.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
-    /// Of what most senders do; and of the others, once a sender with any has sent a packet.
+    /// Common states; and the other states, empty until a sender that has been in any of them emits a packet.
     usual: Vec<Stamp>,
     others: Vec<Others>,
-    /// By packet, its place among them.
+    /// By packet: index of its snapshot.
     places: Vec<u32>,
 }
 
 impl Stamps {
-    /// A place for a book's, in which nothing has happened.
+    /// Adds an empty snapshot and returns its index.
     pub(super) fn begin(&mut self) -> u32 {
         if !self.others.is_empty() {
             self.others.push(Others::default());
@@ -36,17 +36,17 @@ impl Stamps {
         Some(sums_of(&usual.0, self.others.get(place as usize)))
     }
 
-    /// That of a book, or nothing.
+    /// Returns the snapshot of a book, or zeros.
     pub(super) fn of_book(&self, place: u32) -> Sums {
         self.at(place).unwrap_or_default()
     }
 
-    /// That of a packet.
+    /// Returns the snapshot of a packet.
     pub(super) fn of_packet(&self, packet: u32) -> Sums {
         self.known(packet).expect("the packet was stamped when it was emitted")
     }
 
-    /// Those of a packet and of a book, if all senders do only what is usual.
+    /// Returns the snapshots of a packet and of a book, if no sender has been in a rare state.
     #[inline(always)]
     pub(super) fn usual(&self, packet: u32, book: u32) -> Option<(&Usual, &Usual)> {
         if !self.others.is_empty() {
@@ -56,12 +56,12 @@ impl Stamps {
         Some((&self.usual.get(place)?.0, &self.usual.get(book as usize)?.0))
     }
 
-    /// That of a packet, if it is stamped.
+    /// Returns the snapshot of a packet, if it has one.
     pub(super) fn known(&self, packet: u32) -> Option<Sums> {
         self.at(*self.places.get(packet as usize)?)
     }
 
-    /// A packet is emitted.
+    /// Stores the snapshot of an emitted packet.
     #[inline(always)]
     pub(super) fn put(&mut self, packet: u32, (usual, others): (&Usual, Option<&Others>)) {
         let place = self.places.get(packet as usize).copied().unwrap_or(NO_STAMP);
@@ -84,7 +84,7 @@ impl Stamps {
         self.others[place as usize] = others.copied().unwrap_or_default();
     }
 
-    /// The same, the first time that one with this number is stamped.
+    /// As [`Self::put`], for the first snapshot of a packet with this number.
     #[cold]
     #[inline(never)]
     fn put_first(&mut self, packet: usize, usual: &Usual, others: Option<&Others>) {
@@ -92,7 +92,7 @@ impl Stamps {
             self.places.resize(packet + 1, NO_STAMP);
         }
         if self.usual.len() == self.usual.capacity() {
-            // Not twice as many: they are large.
+            // Snapshots are large; therefore the capacity is not doubled.
             self.usual.reserve_exact((self.usual.len() / 32).max(128));
         }
         let place = self.begin();
@@ -103,7 +103,7 @@ impl Stamps {
         }
     }
 
-    /// A book has this stamp from now on.
+    /// Stores `sums` as the snapshot of a book.
     pub(super) fn take(&mut self, book: u32, sums: &Sums) {
         if let Some(own) = self.usual.get_mut(book as usize) {
             let (usual, others) = parts_of(sums);
@@ -114,7 +114,7 @@ impl Stamps {
         }
     }
 
-    /// A book has the stamp of a packet from now on.
+    /// Copies the snapshot of a packet to a book.
     #[inline(always)]
     pub(super) fn copy(&mut self, book: u32, packet: u32) {
         let place = self.places[packet as usize] as usize;
@@ -127,13 +127,13 @@ impl Stamps {
         }
     }
 
-    /// The same, of a packet that needs it no more.
+    /// Exchanges the snapshots of a book and of a packet that needs its snapshot no longer.
     #[inline(always)]
     pub(super) fn swap(&mut self, book: &mut u32, packet: u32) {
         std::mem::swap(book, &mut self.places[packet as usize]);
     }
 
-    /// No packet is on its way, and those to come begin anew: only what books have is kept.
+    /// Drops the snapshots of all packets, once none is in flight, and keeps those of books.
     pub(super) fn forget_packets<'a>(&mut self, books: impl Iterator<Item = &'a mut u32>) {
         let mut kept = Self::default();
         for place in books.filter(|place| **place != NO_STAMP) {

@@ -1,4 +1,4 @@
-//! What the books ask of lines and of datagrams: they know neither.
+//! The ledger's view of frame lines and datagrams; it knows neither of their types.
 
 use engpass_cells::Doing;
 
@@ -6,23 +6,24 @@ use engpass_model::line::Told;
 
 /// A line that carries frames.
 pub trait Teller {
-    /// The number of its transmitter.
+    /// Returns the number of its output port.
     fn number(&self) -> usize;
-    /// What it has done so far.
+    /// Returns its totals so far.
     fn told(&self) -> Told;
-    /// What it does at an instant, when all that began before has been told; a transmission that goes on tells itself.
+    /// Returns what the line does at `at`, once everything that began before has been reported. A transmission in progress is reported
+    /// separately.
     fn doing(&self, at: u64) -> Doing;
-    /// Bytes that a packet of `ip` bytes takes of it.
+    /// Returns the bytes that a packet of `ip` bytes takes on the line.
     fn line_bytes(&self, ip: u32) -> u64;
 }
 
-/// Whose a datagram is.
+/// The flow and the direction that a datagram belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Whose {
     /// Index of the traffic.
     pub flow: u32,
-    /// Its destination, if that is no socket of its flow.
+    /// The TCP endpoint that it is sent to; `None` for other traffic.
     pub to: Option<u32>,
-    /// It carries data of its sender.
+    /// It carries data of its sender, and therefore shows whose idle time it was.
     pub counted: bool,
 }

@@ -1,15 +1,15 @@
-//! Books of trains: datagrams alike, of one packet each, that share what is written down of the lines that carry them.
+//! Postings of packet trains: identical datagrams of one packet each that share one per-hop record.
 
 use super::{Book, Fate, Ledger, Load, User, book_all, booked};
 
 impl Ledger {
-    /// Whether several senders use the line of a port.
+    /// Returns whether several senders use the line of a port.
     pub fn is_shared(&self, port: usize) -> bool {
         self.lines[port].user == User::Shared
     }
 
-    /// The fate of datagrams of one packet each is known that share what is written down of each line: of so many packets, so many have arrived; those
-    /// that have left a line are the first of them, and those that it has carried in the window the last of these.
+    /// Posts a train of `packets` datagrams whose delivery status is known: the first `arrived` of them have arrived. The packets that have
+    /// left a line are the first ones of the train, and those that it carried in the window are the last ones of these.
     pub fn settle_train(&mut self, flow: u32, load: Load, datagram: u32, packets: u32, arrived: u32) {
         if !self.on {
             return;
@@ -27,7 +27,7 @@ impl Ledger {
             let each = (whole / self.lines[line as usize].unit) as u32;
             let waiting = self.later.as_ref().map_or(0, |later| later.waiting_on(line as usize, datagram));
             let left = packets - waiting;
-            // Those before them had left before the window began.
+            // The packets before these left before the window began.
             let counted = sum / each;
             let delivered = arrived.min(left).saturating_sub(left - counted);
             for (count, fate) in [(delivered, Fate::Delivered), (counted - delivered, Fate::InFlight)] {

@@ -1,11 +1,11 @@
-//! What a sender was doing, summed up: the reasons why a line that it could have used was idle.
+//! State times of senders: how long each was in which state. They give the reasons for idle time of the lines.
 
 use engpass_model::tcp::LimitedBy;
 
-/// What a sender is doing at an instant: first what most senders do now and then, behind it what only some do.
+/// What a sender is doing at an instant. Common states come first, rare states behind `Sending`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Its application has nothing to send: it has not begun, has ended, pauses, or keeps to its rate.
+    /// The application has nothing to send: it has not begun, has ended, pauses, or keeps to its rate.
     Application,
     /// It waits for room in the NIC.
     Nic,
@@ -13,19 +13,19 @@ pub enum Wait {
     ReceiveWindow,
     /// The congestion window has no room for a segment.
     CongestionWindow,
-    /// Nothing but the expiry of the retransmission timer lets it go on.
+    /// Only the expiry of the retransmission timer lets it go on.
     RetransmissionTimer,
     /// The connection is not open yet.
     Handshake,
-    /// Its NIC emits frames of it.
+    /// Its packets are in the NIC.
     Sending,
-    /// The host's CPU works for it, or for others before it.
+    /// The host's CPU works for it, or for others ahead of it.
     Cpu,
     /// The application waits for room in the send buffer.
     SendBuffer,
     /// Nagle's rule holds a small segment back (RFC 1122 section 4.2.3.4).
     Nagle,
-    /// The window has room for a part of a segment only (RFC 1122 section 4.2.3.4).
+    /// The window has room for only a part of a segment (RFC 1122 section 4.2.3.4).
     SillyWindow,
     /// The next segment is not due yet.
     Pacing,
@@ -34,14 +34,14 @@ pub enum Wait {
 /// Picoseconds by [`Wait`].
 pub type Sums = [u64; Wait::COUNT];
 
-/// Those of what most senders do, and of what others do.
+/// Picoseconds in the common states, and in the rare states.
 pub(super) type Usual = [u64; USUAL];
 pub(super) type Others = [u64; Wait::COUNT - USUAL];
 
-/// So many are usual; the last of them is sending.
+/// Number of common states. The last one is `Sending`.
 pub(super) const USUAL: usize = Wait::Sending as usize + 1;
 
-/// All of them.
+/// Joins the times of common and rare states.
 pub(super) fn sums_of(usual: &Usual, others: Option<&Others>) -> Sums {
     let mut sums = [0; Wait::COUNT];
     let (first, behind) = sums.split_at_mut(USUAL);
@@ -52,7 +52,7 @@ pub(super) fn sums_of(usual: &Usual, others: Option<&Others>) -> Sums {
     sums
 }
 
-/// Apart again: what others do, if it did any of it.
+/// Splits the times into those of common states and, if any of these is not zero, of rare states.
 pub(super) fn parts_of(sums: &Sums) -> (&Usual, Option<&Others>) {
     let (usual, others) = sums.split_first_chunk().expect("the usual are some of all");
     (usual, others.first_chunk().filter(|others| **others != [0; Wait::COUNT - USUAL]))
@@ -61,7 +61,7 @@ pub(super) fn parts_of(sums: &Sums) -> (&Usual, Option<&Others>) {
 impl Wait {
     pub(super) const COUNT: usize = 12;
 
-    /// What the connection's reason is in the ledger.
+    /// Returns the sender state for the reason that limits a connection.
     pub fn of(limited: LimitedBy) -> Self {
         match limited {
             // A segment is ready and waits for the host.
@@ -79,37 +79,38 @@ impl Wait {
     }
 }
 
-/// The states of one sender since the beginning: how long it was in each.
+/// State times of one sender since the start of the run.
 #[derive(Clone, Debug)]
 pub(super) struct Waits {
-    /// In those that most senders are in.
+    /// Time in the common states.
     sums: Usual,
-    /// Everything before this is in the sums; in the future while the NIC emits.
+    /// Time up to which `sums` are complete. It lies in the future while the NIC sends.
     until: u64,
-    /// What they have grown by since something last came in or went out: of so many states, or more than a few.
+    /// Growth of the state times since the connection last sent or received: the time and the state of the first few entries. A count above
+    /// `FEW` means that further states have grown, which are in [`Rare`].
     grown: [u64; FEW],
     grown_states: [u8; FEW],
     grown_count: u8,
     state: Wait,
-    /// Its frames carry its sums with them, because a line on their way is shared.
+    /// Its packets carry a snapshot, because a line on their path is shared.
     pub(super) stamped: bool,
     rare: Option<Box<Rare>>,
 }
 
-/// So many states are rarely more than a sender is in between two packets.
+/// A sender is rarely in more states than this between two packets.
 const FEW: usize = 3;
-/// Nobody asks what the sums have grown by: the sender has no timer.
+/// The growth is not needed, because the sender has no retransmission timer.
 const UNASKED: u8 = u8::MAX;
 
-// Every sender has them.
+// Every sender has one.
 const _: () = assert!(size_of::<Waits>() == 104);
 
-/// What few senders need.
+/// Data that few senders need.
 #[derive(Clone, Debug, Default)]
 struct Rare {
-    /// In the other states.
+    /// Time in the rare states.
     sums: Others,
-    /// What sums of more than a few states have grown by.
+    /// Growth of the states beyond the first few.
     grown: Sums,
 }
 
@@ -129,7 +130,7 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// Those of a process, which sends nothing again.
+    /// Returns the states of a process, which has no retransmission timer.
     pub(super) fn of_process() -> Self {
         Self { grown_count: UNASKED, ..Self::default() }
     }
@@ -142,7 +143,7 @@ impl Waits {
         }
     }
 
-    /// The same where nobody asks what the sums have grown by.
+    /// As `pass`, without noting the growth.
     #[inline(always)]
     fn pass_unasked(&mut self, now: u64) {
         if now > self.until {
@@ -151,7 +152,7 @@ impl Waits {
         }
     }
 
-    /// The NIC emits until then; nobody asks either.
+    /// Counts the sender as sending up to `until`, without noting the growth.
     #[inline(always)]
     fn send_unasked(&mut self, until: u64) {
         if until > self.until {
@@ -223,14 +224,14 @@ impl Waits {
         sums
     }
 
-    /// From `now` on it does this. While the NIC emits, that is what it does, whatever its process does.
+    /// Sets the state from `now` on. While the NIC still sends its packets, that counts instead.
     #[inline]
     pub(super) fn set(&mut self, now: u64, state: Wait) {
         self.pass(now);
         self.state = state;
     }
 
-    /// A frame of it enters the NIC, whose last cell will have been sent at `until` if nothing else is in its way.
+    /// A packet or PDU enters the NIC, which will have sent it at `until` if nothing else delays it. The sender is sending up to then.
     #[inline(always)]
     pub(super) fn emit(&mut self, now: u64, until: u64) {
         self.pass(now);
@@ -240,15 +241,15 @@ impl Waits {
         }
     }
 
-    /// Something came in or went out: a wait for the retransmission timer begins anew.
+    /// The connection sent or received something: a wait for the retransmission timer begins anew.
     #[inline]
     pub(super) fn stir(&mut self, now: u64) {
-        // What the sums have grown by is not asked for any more.
+        // The growth is cleared below, therefore it need not be noted.
         self.pass_unasked(now);
         self.grow_anew();
     }
 
-    /// As [`emit`](Self::emit) of a process, whose application has nothing more to send then.
+    /// As [`emit`](Self::emit), for a process whose application then has nothing more to send.
     #[inline(always)]
     pub(super) fn emit_last(&mut self, now: u64, until: u64) {
         debug_assert_eq!(self.grown_count, UNASKED, "a process has no timer");
@@ -257,18 +258,18 @@ impl Waits {
         self.state = Wait::Application;
     }
 
-    /// As [`emit`](Self::emit) and [`stir`](Self::stir): what is forgotten at once is not noted.
+    /// As [`emit`](Self::emit) and [`stir`](Self::stir), but the growth is not noted for `stir` to clear it.
     #[inline(always)]
     pub(super) fn emit_and_stir(&mut self, now: u64, until: u64) {
         self.stir(now);
         self.send_unasked(until);
     }
 
-    /// The retransmission timer expires: since something last stirred, the sender waited for it.
+    /// The retransmission timer expires: all time since the last activity becomes a wait for it, except the time of sending.
     pub(super) fn timed_out(&mut self, now: u64) {
         self.pass(now);
         let mut grown = self.grown();
-        // A shaper that adapts may have emitted a frame since, that was handed to it before.
+        // An adaptive shaper may have emitted a PDU since then that was handed to it before. That time stays sending.
         grown[Wait::Sending as usize] = 0;
         let waited: u64 = grown.iter().sum();
         let others = self.rare.iter_mut().flat_map(|rare| &mut rare.sums);
@@ -277,30 +278,30 @@ impl Waits {
         self.add(Wait::RetransmissionTimer, waited);
     }
 
-    /// How long it was in each state up to what is known: those that most are in, and the others if it was in any.
+    /// Returns the state times up to `until`: common states, and rare states if it was in any.
     #[inline(always)]
     pub(super) fn parts(&self) -> (&Usual, Option<&Others>) {
         (&self.sums, self.rare.as_ref().map(|rare| &rare.sums))
     }
 
-    /// The same as one.
+    /// Returns the state times up to `until`.
     pub(super) fn sums(&self) -> Sums {
         let (usual, others) = self.parts();
         sums_of(usual, others)
     }
 
-    /// Whether the NICs of its host emit packets of it after `at`.
+    /// Returns whether NICs of its host send packets of it after `at`.
     #[inline(always)]
     pub(super) fn is_emitting_after(&self, at: u64) -> bool {
         self.until > at
     }
 
-    /// How long it was in each state up to `now`, which is not in the past.
+    /// Returns the state times up to `now`, which must not lie in the past.
     pub(super) fn sums_at(&self, now: u64) -> Sums {
         let mut sums = self.sums();
         match now.checked_sub(self.until) {
             Some(passed) => sums[self.state as usize] += passed,
-            // Only emissions are known in advance.
+            // Only sending is posted ahead of time.
             None => sums[Wait::Sending as usize] -= self.until - now,
         }
         sums
@@ -311,7 +312,7 @@ impl Waits {
 mod tests {
     use super::*;
 
-    /// In more states than a few, in turns.
+    /// With more than `FEW` states, which alternate.
     #[test]
     fn what_was_waited_for_the_timer_is_all_since_the_last_packet() {
         let mut waits = Waits::default();
@@ -340,7 +341,7 @@ mod tests {
         let mut waits = Waits::default();
         waits.set(0, Wait::CongestionWindow);
         waits.stir(0);
-        // A shaper that adapts begins a frame that was handed to it before.
+        // An adaptive shaper begins a PDU that was handed to it before.
         waits.emit(10, 100);
         waits.timed_out(40);
         let sums = waits.sums_at(40);

@@ -1,4 +1,4 @@
-//! ARP at routers (RFC 826, RFC 1122 section 2.3.2): what a router knows of a neighbour, and the packets that it holds while it asks for its address.
+//! ARP at routers (RFC 826, RFC 1122 section 2.3.2): the ARP table entry of a neighbour, and the packets held during address resolution.
 
 use std::collections::VecDeque;
 
@@ -8,19 +8,20 @@ use serde::{Deserialize, Serialize};
 use crate::complaint::{Complaints, LONGEST};
 use crate::unit::Duration;
 
-/// How a router finds the hardware addresses of its neighbours on Ethernet. Packets to a neighbour are held until it has answered.
+/// Address resolution of a router on Ethernet. Packets to a neighbour are held until the neighbour has replied.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arp {
-    /// How long an address is known after an ARP packet of the neighbour (RFC 1122 section 2.3.2.1: about a minute). Traffic does not extend it: then packets are
-    /// held again. Linux and others ask in time and go on meanwhile; a long lifetime stands for them.
+    /// Lifetime of an ARP table entry after an ARP packet of the neighbour (RFC 1122 section 2.3.2.1: about a minute). Traffic does not
+    /// extend it; after it, packets are held again. Linux and other systems renew an entry in time and keep forwarding; a long lifetime
+    /// models that.
     #[serde(default = "lifetime")]
     pub lifetime: Duration,
-    /// Most packets that are held for one neighbour; one more pushes out the oldest. If not given, as many full-sized packets as Linux holds. With 0 all are
-    /// lost until the answer.
+    /// Maximum number of packets held per neighbour; when it is exceeded, the oldest packet is dropped. If not given, the number of
+    /// full-sized packets that Linux holds. With 0, all packets until the reply are lost.
     #[serde(default = "hold")]
     pub hold: u64,
-    /// Time between two requests for one address (RFC 1122 section 2.3.2.1: at most one in a second).
+    /// Interval between requests for the same address (RFC 1122 section 2.3.2.1: at most one per second).
     #[serde(default = "retry")]
     pub retry: Duration,
     /// Requests without an answer until the packets that are held are dropped. The next packet begins anew. As in Linux if not given.
@@ -44,11 +45,11 @@ fn attempts() -> u64 {
     3
 }
 
-/// Most packets that a router may hold for a neighbour.
+/// Maximum of `hold`, in packets.
 const MOST_HELD: u64 = 1_000_000;
 
 impl Arp {
-    /// What is wrong with the values.
+    /// Adds a complaint for every invalid value.
     pub fn check(&self, complaints: &mut Complaints) {
         complaints.positive(&["lifetime"], self.lifetime, LONGEST);
         complaints.between(&["hold"], self.hold, (0, MOST_HELD), "packets", "a router has no such memory");
@@ -58,60 +59,60 @@ impl Arp {
     }
 }
 
-/// What a router knows of the address of one neighbour, for packets `P`. Times are in picoseconds.
+/// ARP table entry of one neighbour, which holds packets of type `P`. Times are in picoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Neighbour<P> {
-    /// Nothing.
+    /// The address is unknown.
     #[default]
     Unknown,
-    /// It was asked for.
+    /// A request was sent and not yet answered.
     Asked {
-        /// Packets that wait for the answer, the oldest first.
+        /// Packets that wait for the reply, oldest first.
         held: VecDeque<P>,
-        /// When the next request is due, or the packets are given up.
+        /// Time at which the next request is sent or, if `left` is 0, the held packets are dropped.
         due: u64,
-        /// Requests that are left.
+        /// Number of further requests.
         left: u64,
     },
-    /// The address.
+    /// The address is known.
     Known {
-        /// When it is known no more.
+        /// Expiry time of the entry.
         until: u64,
     },
 }
 
-/// What becomes of a packet for a neighbour.
+/// Outcome for a packet to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Met<P> {
-    /// It goes on.
+    /// The packet is forwarded.
     GoesOn,
-    /// It is held, or lost if the hold has no place.
+    /// The packet is held, or dropped if `hold` is 0.
     Held {
         /// The packet that the hold has no place for.
         lost: Option<P>,
-        /// A request is to be sent.
+        /// Whether the router must send a request.
         asks: bool,
     },
 }
 
-/// What a router does at the time at which a request should have been answered.
+/// What the router does when a request was not answered in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Overdue<P> {
-    /// Nothing: it was answered, or is not due.
+    /// Nothing, because the request was answered or is not due.
     Nothing,
-    /// Another request is to be sent.
+    /// The router sends another request.
     Asks,
-    /// These packets are lost.
+    /// The router drops these held packets.
     GivesUp(Vec<P>),
 }
 
 impl<P> Neighbour<P> {
-    /// Whether its address is known at `now`.
+    /// Whether the neighbour's address is known at `now`.
     pub fn is_known(&self, now: u64) -> bool {
         matches!(self, Self::Known { until } if now < *until)
     }
 
-    /// A packet for the neighbour has come at `now`.
+    /// Handles a packet to the neighbour at `now`: forwards it, or holds it and starts a resolution if none is running.
     pub fn meets(&mut self, config: &Arp, now: u64, packet: P) -> Met<P> {
         if self.is_known(now) {
             return Met::GoesOn;
@@ -130,8 +131,8 @@ impl<P> Neighbour<P> {
         Met::Held { lost, asks }
     }
 
-    /// The router has heard the neighbour's address at `now`, in a packet that was `addressed` to it or not: the packets that go on. One that is not
-    /// addressed to it only refreshes what it knows or has asked for (RFC 826, "Packet Reception").
+    /// Learns the neighbour's address from an ARP packet at `now` and returns the held packets, which can now be forwarded. An ARP packet
+    /// that is not `addressed` to the router only updates an existing entry or one being resolved (RFC 826, "Packet Reception").
     pub fn learns(&mut self, config: &Arp, now: u64, addressed: bool) -> Vec<P> {
         let is_in_table = self.is_known(now) || matches!(self, Self::Asked { .. });
         if !addressed && !is_in_table {
@@ -142,7 +143,7 @@ impl<P> Neighbour<P> {
         held
     }
 
-    /// When the request that is out should have been answered. Nothing if none is.
+    /// Time at which the outstanding request counts as unanswered, or `None` without one.
     pub fn due(&self) -> Option<u64> {
         match self {
             Self::Asked { due, .. } => Some(*due),
@@ -150,7 +151,7 @@ impl<P> Neighbour<P> {
         }
     }
 
-    /// The time of an event for a request has come: what is due at `now`.
+    /// Handles the timeout of a request at `now`. Does nothing unless the request is due exactly at `now`.
     pub fn times_out(&mut self, config: &Arp, now: u64) -> Overdue<P> {
         match self {
             Self::Asked { due, left, .. } if *due == now && *left > 0 => {
@@ -162,7 +163,7 @@ impl<P> Neighbour<P> {
         }
     }
 
-    /// Nothing is known any more: the packets that were held.
+    /// Clears the entry and returns the held packets.
     pub fn forget(&mut self) -> Vec<P> {
         match std::mem::take(self) {
             Self::Asked { held, .. } => held.into(),
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!(neighbour.meets(&config, 2, 3), held(Some(1), false));
         assert_eq!(neighbour.learns(&config, 3, true), [2, 3]);
         assert_eq!(neighbour.meets(&config, 102, 4), Met::GoesOn);
-        // Its lifetime is over.
+        // The entry has expired.
         assert_eq!(neighbour.meets(&config, 103, 5), held(None, true));
     }
 

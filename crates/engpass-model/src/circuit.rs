@@ -8,39 +8,39 @@ use crate::shape::{Adaptive, Policing, PolicingAction};
 use crate::unit::{Basis, FramedRate, Size};
 use crate::wire::Encapsulation;
 
-/// A permanent virtual circuit, both ways, along the shortest path of ATM links between two hosts.
+/// A permanent virtual circuit between two hosts, in both directions, along the shortest path of ATM links.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Circuit {
-    /// Host that it starts at. Shaping and policing hold for this direction.
+    /// First host of the circuit. `shaping`, `adaptive` and `policing` apply to the cells that this host sends.
     pub from: String,
-    /// Host that it ends at.
+    /// Second host of the circuit.
     pub to: String,
-    /// How IP packets become AAL5 PDUs.
+    /// Encapsulation of IP packets in AAL5 PDUs.
     #[serde(default)]
     pub encapsulation: Encapsulation,
-    /// Largest IP packet; if not given, what the encapsulation specifies (9180 B for `llc-snap`).
+    /// Largest IP packet. If not given, the default of the encapsulation (9180 B for `llc-snap`).
     pub mtu: Option<Size>,
-    /// Service category, which a switch with priorities serves in this order: `cbr` before `ubr`.
+    /// Service category. A switch with priorities serves `cbr` before `ubr`.
     #[serde(default)]
     pub category: Category,
-    /// Cell loss priority of its cells, both ways: `0`, or `1` for cells that a switch with a `clp_threshold` loses first.
+    /// Cell loss priority of the cells in both directions: `0`, or `1` for cells that a switch with a `clp_threshold` drops first.
     #[serde(default)]
     #[schemars(range(max = 1))]
     pub clp: u8,
-    /// Pace of the cells at the sending NIC: a peak cell rate with exact, fractional spacing. Line rate if not given.
+    /// Peak cell rate at which the sending NIC spaces the cells, exactly and without rounding to slots. Line rate if not given.
     pub shaping: Option<FramedRate>,
-    /// A pace that adapts to what the network has room for, in place of `shaping`: it follows the EFCI marks of switches with an
+    /// A shaping rate that adapts to the available bandwidth, instead of `shaping`. It follows the EFCI marks of switches with an
     /// `efci_threshold`.
     pub adaptive: Option<Adaptive>,
-    /// What a rate without its own word counts: `line`, `cells` or `payload`.
+    /// What a rate counts if it does not say so itself: `line`, `cells` or `payload`.
     pub counts: Option<Basis>,
-    /// Usage parameter control where the circuit enters its first switch.
+    /// Usage parameter control at the first switch of the circuit.
     pub policing: Option<Policing>,
 }
 
 impl Circuit {
-    /// What is wrong with values that no other component must be known for.
+    /// Adds complaints about values that are invalid regardless of other components.
     pub fn check(&self, complaints: &mut Complaints) {
         if self.clp > 1 {
             complaints.add(&["clp"], "it is one bit of the cell header", "give `0` or `1`");
@@ -62,7 +62,7 @@ impl Circuit {
     }
 }
 
-/// Service category of a circuit (ATM Forum TM 4.0 section 2), as far as a queue tells them apart.
+/// Service category of a circuit (ATM Forum TM 4.0 section 2). Only categories that a queue treats differently exist here.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema,
 )]
@@ -70,7 +70,7 @@ impl Circuit {
 pub enum Category {
     /// Constant bit rate: served first.
     Cbr,
-    /// Unspecified bit rate: served when nothing else waits.
+    /// Unspecified bit rate: served when no `cbr` cell waits.
     #[default]
     Ubr,
 }

@@ -1,17 +1,17 @@
-//! What a component finds wrong with its own values, beyond their types.
+//! Complaints: invalid values that a component finds in its own table, beyond wrong types.
 
 use std::borrow::Cow;
 
 use crate::unit::{CellCount, Duration, FillLevel};
 
-/// One value that is too small or too large.
+/// A complaint about one value of the testbed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     /// Keys from the component's table down to the value: `["pauses", "share"]`.
     pub path: Vec<Cow<'static, str>>,
-    /// Why it cannot be; it completes "`key` is 5 kB: …".
+    /// Why the value is invalid. The text completes "`key` is 5 kB: …".
     pub cause: String,
-    /// What would be right.
+    /// A valid alternative.
     pub help: String,
 }
 
@@ -21,26 +21,26 @@ pub struct Complaints {
     list: Vec<Complaint>,
 }
 
-/// The longest time anything in a testbed can take: 24 hours.
+/// Maximum of any duration in a testbed: 24 hours.
 pub const LONGEST: Duration = Duration(86_400_000_000_000_000);
-/// The fastest line, in bit/s: what is sent on it still takes whole picoseconds.
+/// Maximum line rate in bit/s. At this rate a bit takes one picosecond.
 pub const FASTEST: u64 = 1_000_000_000_000;
 
 impl Complaints {
-    /// Complain about a value.
+    /// Adds a complaint about the value at `path`.
     pub fn add(&mut self, path: &[&'static str], cause: impl Into<String>, help: impl Into<String>) {
         let path = path.iter().map(|key| Cow::Borrowed(*key)).collect();
         self.list.push(Complaint { path, cause: cause.into(), help: help.into() });
     }
 
-    /// Complain about a value whose key is a name from the file, in the table at `place`.
+    /// Adds a complaint about a value in the table `place` whose key is a `name` from the testbed file.
     pub fn add_named(&mut self, place: &[&'static str], name: &str, cause: &str, help: String) {
         let keys = place.iter().map(|key| Cow::Borrowed(*key));
         let path = keys.chain([Cow::Owned(name.to_string())]).collect();
         self.list.push(Complaint { path, cause: cause.into(), help });
     }
 
-    /// Take over what a component complains about whose table stands at `place` in this one.
+    /// Adds the complaints of an `inner` component whose table is at `place` in the table of this one.
     pub fn under(&mut self, place: &[&'static str], inner: Complaints) {
         self.list.extend(inner.into_iter().map(|complaint| Complaint {
             path: place.iter().map(|key| Cow::Borrowed(*key)).chain(complaint.path).collect(),
@@ -48,7 +48,7 @@ impl Complaints {
         }));
     }
 
-    /// Complain unless `least <= value <= most`, both in `unit`s.
+    /// Complains unless `least <= value <= most`, both in `unit`s.
     pub fn between(
         &mut self,
         path: &[&'static str],
@@ -62,7 +62,7 @@ impl Complaints {
         }
     }
 
-    /// Complain about a threshold that a queue of `capacity` cells never exceeds.
+    /// Complains about a threshold that a queue of `capacity` cells never exceeds.
     pub fn below_capacity(&mut self, path: &[&'static str], level: FillLevel, capacity: u64) {
         if capacity > 0 && level.of(capacity) >= capacity {
             let cause = format!("a port holds at most {}, so there are never more", CellCount(capacity));
@@ -70,14 +70,14 @@ impl Complaints {
         }
     }
 
-    /// Complain about a time of more than `most`.
+    /// Complains about a time of more than `most`.
     pub fn at_most(&mut self, path: &[&'static str], value: Option<Duration>, most: Duration) {
         if value.is_some_and(|value| value > most) {
             self.add(path, "that is too long", format!("give at most {most}"));
         }
     }
 
-    /// Complain about a time of zero, or of more than `most`.
+    /// Complains about a time of zero or of more than `most`.
     pub fn positive(&mut self, path: &[&'static str], value: Duration, most: Duration) {
         if value.0 == 0 {
             self.add(path, "it cannot be zero", format!("give more than zero, at most {most}"));

@@ -1,4 +1,4 @@
-//! Events: links that fail and return while a run lasts.
+//! Events: links that go down and come back up during a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,24 +7,26 @@ use crate::complaint::{Complaints, LONGEST};
 use crate::random::Stream;
 use crate::unit::Duration;
 
-/// A link or an interface that goes down or comes up: at given times (`at`, `change`, perhaps `every`), or at random times
+/// A link or an interface that goes down or comes up, either at given times (`at`, `change` and optionally `every`) or at random times
 /// (`mean_time_between_failures` and `mean_time_to_repair`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// The link that changes, or the interface `NODE/LINK`; not for links that carry cells.
+    /// The link that changes, or the interface `NODE/LINK`. Links that carry cells are not supported.
     ///
-    /// While it is down the link carries nothing in either direction. Both ends of a link see that; of an interface only `NODE` sees it.
+    /// While it is down, the link carries nothing in either direction. Both ends see a link go down; only `NODE` sees its interface go
+    /// down.
     pub target: String,
-    /// When it changes. With random times, when the first time to a failure begins: at the beginning of the run if not given.
+    /// Time of the change. With random times, the time at which the link starts to count towards its first failure; the beginning of the
+    /// run if not given.
     pub at: Option<Duration>,
-    /// What happens then: `down` or `up`.
+    /// The change at that time: `down` or `up`.
     pub change: Option<LinkState>,
-    /// Time from one change to the next: it happens again and again. Once if not given.
+    /// Interval at which the change repeats. If not given, it happens once.
     pub every: Option<Duration>,
-    /// Mean time that it is up before it fails, exponentially distributed.
+    /// Mean time from coming up to the next failure, exponentially distributed.
     pub mean_time_between_failures: Option<Duration>,
-    /// Mean time that it is down, exponentially distributed.
+    /// Mean time from a failure to coming up again, exponentially distributed.
     pub mean_time_to_repair: Option<Duration>,
 }
 
@@ -32,17 +34,17 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkState {
-    /// It carries nothing.
+    /// The link carries nothing.
     Down,
-    /// It carries packets.
+    /// The link carries packets.
     Up,
 }
 
-/// The most changes that an event may have in a run, on average where they are random.
+/// Maximum number of changes of one event in a run; for random changes, the expected number.
 pub const MAX_CHANGES: u64 = 100_000;
 
 impl Event {
-    /// What is wrong with the values, in a run of this length if that is known.
+    /// Adds a complaint for every invalid value. The number of changes is checked only if the `duration` of the run is known.
     pub fn check(&self, duration: Option<Duration>, complaints: &mut Complaints) {
         complaints.at_most(&["at"], self.at, LONGEST);
         let means = [
@@ -68,18 +70,18 @@ impl Event {
         }
     }
 
-    /// Whether it takes its target down at some time.
+    /// Whether the event ever takes its target down.
     pub fn takes_down(&self) -> bool {
         self.change != Some(LinkState::Up)
     }
 
-    /// Its changes up to `end`, the end included, in order of time; times in picoseconds. What is random is drawn from `random`: the time up, then
-    /// the time down, and so on.
+    /// Returns the changes up to and including `end` in time order; times are in picoseconds. Random times are drawn from `random`,
+    /// alternately a time up and a time down.
     pub fn changes(&self, random: Stream, end: u64) -> Vec<(u64, LinkState)> {
         self.all_changes(random).take_while(|(at, _)| *at <= end).collect()
     }
 
-    /// The same without an end.
+    /// Returns all changes, without an end; see [`changes`](Self::changes).
     pub fn all_changes(&self, random: Stream) -> Changes {
         let means = self.mean_time_between_failures.zip(self.mean_time_to_repair);
         Changes {
@@ -93,17 +95,17 @@ impl Event {
     }
 }
 
-/// The changes of an event, in order of time: instants in picoseconds.
+/// Iterator over the changes of an event in time order, with times in picoseconds.
 #[derive(Clone, Debug)]
 pub struct Changes {
     random: Stream,
-    /// When the next one is, or when the time to a random one begins; `None` when there is none more.
+    /// Time of the next change; for random changes, the time of the last one, from which the next is drawn. `None` after the last change.
     at: Option<u64>,
     change: Option<LinkState>,
     every: Option<u64>,
-    /// Mean times up and down, of random ones.
+    /// Mean times up and down in picoseconds, for random changes.
     means: Option<(u64, u64)>,
-    /// What was drawn last takes the link down.
+    /// The last drawn change took the link down.
     is_down: bool,
 }
 
@@ -149,7 +151,7 @@ mod tests {
         let often = event(serde_json::json!({ "at": "1 s", "change": "down", "every": "4 s" }));
         let at: Vec<u64> = changes(&often, 9 * SECOND).into_iter().map(|(at, _)| at / SECOND).collect();
         assert_eq!(at, [1, 5, 9]);
-        // The last one would be after the end of time.
+        // The next change would be later than the latest time that `u64` can hold.
         let far = event(serde_json::json!({ "at": "1 s", "change": "down", "every": "1440 min" }));
         assert_eq!(changes(&far, u64::MAX - 1).len(), 214);
     }
@@ -171,9 +173,9 @@ mod tests {
         let down: u64 = drawn.chunks_exact(2).map(|pair| pair[1].0 - pair[0].0).sum();
         let mean = down as f64 / (drawn.len() / 2) as f64 / SECOND as f64;
         assert!((0.95..1.05).contains(&mean), "{mean}");
-        // The stream of another event or seed gives other times.
+        // Another seed gives other times.
         assert_ne!(random.changes(Stream::new(2, "event.e"), 100_000 * SECOND)[0], drawn[0]);
-        // The beginning does not depend on the end.
+        // The first changes do not depend on the end of the run.
         assert_eq!(changes(&random, 1000 * SECOND)[..], drawn[..changes(&random, 1000 * SECOND).len()]);
     }
 

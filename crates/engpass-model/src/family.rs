@@ -1,31 +1,31 @@
-//! One list per family of components.
+//! Families of components: one list of kinds per family.
 //!
-//! `family!` turns a list of `"kind" => Variant(Config)` lines into the enum, the reader, the schema and the
-//! catalogue of that family. Adding a component is one file and one line in its family's list.
+//! The macro `family!` turns a list of `"kind" => Variant(Config)` lines into the enum, deserializer, schema and catalogue of a family. A
+//! new component needs one file and one line in its family's list.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 /// A family as the catalogue and the conformance tests see it.
 pub struct Listing {
-    /// What the family is called: "discard policy".
+    /// Name of the family, such as "discard policy".
     pub family: &'static str,
-    /// Kind, and the schema of its config; the schema's `description` is the config's doc comment.
+    /// Each kind with the schema of its config. The schema's `description` is the config's doc comment.
     pub kinds: Vec<(&'static str, Schema)>,
 }
 
-/// The schema of a config, inlined.
+/// Returns the schema of a config, inlined.
 pub fn config_schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     T::json_schema(generator)
 }
 
-/// Define a family: see the [module](self).
+/// Defines a family; see the [module](self).
 ///
-/// The enum reads itself where it is nested in a table (`discard = "tail"`, or `discard = { epd = { threshold =
-/// "300 cells" } }`: one key, the kind). Where a whole table is of a kind (`[switch.x]` with `kind = "atm"`), the
-/// reader takes `kind` out and calls `read`.
+/// Nested in a table, the enum deserializes from a kind (`discard = "tail"`) or from a table with the kind as its only key (`discard = {
+/// epd = { threshold = "300 cells" } }`). For a table with a `kind` key (`[switch.x]` with `kind = "atm"`), the caller removes `kind` and
+/// calls `read`.
 ///
-/// Where a family names a trait (`Discard, "discard policy": DiscardConfig`), its configs implement it and `config` gives
-/// the one at hand: what a kind does is said in its own file and nowhere else.
+/// If the family names a trait (`Discard, "discard policy": DiscardConfig`), all its configs implement the trait, and `config` returns the
+/// config as a trait object. The behaviour of a kind is therefore defined in its own file only.
 macro_rules! family {
     (
         $(#[$doc:meta])* $name:ident, $family:literal : $trait:ident
@@ -34,7 +34,7 @@ macro_rules! family {
         $crate::family::family! { $(#[$doc])* $name, $family { $($kind => $variant($config)),+ } }
 
         impl $name {
-            /// The config, whatever its kind.
+            /// The config of any kind as a trait object.
             pub fn config(&self) -> &dyn $trait {
                 match self { $(Self::$variant(config) => config),+ }
             }
@@ -48,17 +48,17 @@ macro_rules! family {
         }
 
         impl $name {
-            /// What the family is called in messages.
+            /// Name of the family in messages.
             pub const FAMILY: &'static str = $family;
-            /// Every kind, in the order of the list.
+            /// All kinds, in the order of the list.
             pub const KINDS: &'static [&'static str] = &[$($kind),+];
 
-            /// The kind this value is of.
+            /// The kind of this value.
             pub fn kind(&self) -> &'static str {
                 match self { $(Self::$variant(_) => $kind),+ }
             }
 
-            /// Read the config of `kind` (the table without its `kind` key); `None` when no such kind exists.
+            /// Deserializes the config of `kind` from its table without the `kind` key. Returns `None` if the kind does not exist.
             pub fn read<'de, D: serde::Deserializer<'de>>(kind: &str, table: D) -> Option<Result<Self, D::Error>> {
                 match kind {
                     $($kind => Some(<$config as serde::Deserialize>::deserialize(table).map(Self::$variant)),)+
@@ -66,7 +66,7 @@ macro_rules! family {
                 }
             }
 
-            /// Kinds with the schemas of their configs.
+            /// Returns all kinds with the schemas of their configs.
             pub fn listing(generator: &mut schemars::SchemaGenerator) -> $crate::family::Listing {
                 $crate::family::Listing {
                     family: $family,
@@ -88,7 +88,7 @@ macro_rules! family {
                             std::iter::empty::<(&str, &str)>(),
                         );
                         match <$name>::read(kind, empty) {
-                            // What is missing is missing here: there is no table in which it could be looked for.
+                            // The kind stands alone, without a table, so a missing key means that the kind needs one.
                             Some(Err(error)) => Err(E::custom(format!(
                                 "`{kind}` is not enough, {error}: give its keys, `{{ {kind} = {{ key = value }} }}`"))),
                             Some(read) => read,
@@ -115,7 +115,7 @@ macro_rules! family {
         }
 
         impl serde::Serialize for $name {
-            /// As `deserialize` reads it: `{ kind = config }`.
+            /// Serializes to the form that `deserialize` accepts: `{ kind = config }`.
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeMap;
                 let mut map = serializer.serialize_map(Some(1))?;

@@ -1,13 +1,17 @@
 //! The components of an Engpass network.
 //!
-//! Everything here is pure: no clock, no socket, no thread, no file. Time is an argument ([`time::Time`],
-//! integer picoseconds), randomness comes from a seed and an element's name ([`random::Stream`]), and a component
-//! is one file: its config (whose doc comments become the reference), its state, its behaviour, its tests.
+//! The crate is pure: it uses no clock, socket, thread or file. Time is an argument ([`time::Time`], integer picoseconds). Random numbers
+//! come from a seed and an element's name ([`random::Stream`]). Each component is one file: its config (whose doc comments become the
+//! reference), its state, its behaviour, its tests.
 //!
-//! The folders follow a message on its way: [`source`] makes it, [`host`] pays for it, [`wire`] says how long it is at
-//! every layer, [`shape`] spaces its cells, [`discard`] and [`schedule`] decide for a queue of cells and [`queue`] for one
-//! of packets, [`forward`] chooses among ways, a [`bond`] among links, an [`event`] takes one away, and a [`tunnel`] is a way
-//! with headers of its own; [`tcp`] is a transport protocol, an endpoint at a time.
+//! The modules follow a message through the network:
+//!
+//! - [`source`] creates messages, and [`host`] computes the CPU time of sending and receiving them.
+//! - [`wire`] gives their length at every layer.
+//! - [`shape`] paces cells. [`discard`] and [`schedule`] manage queues of cells, [`queue`] queues of packets.
+//! - [`forward`] chooses among equal-cost paths, and a [`bond`] among its member links.
+//! - An [`event`] takes a link down or up. A [`tunnel`] adds headers between two routers.
+//! - [`tcp`] is one TCP endpoint.
 
 pub mod arp;
 pub mod bond;

@@ -1,31 +1,31 @@
-//! What transmitters of frames say of what they have sent.
+//! Records of what a frame transmitter has sent, posted to the ledger.
 
-/// A frame on a line.
+/// One frame sent on a line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Transmission {
-    /// How long the line was idle before it, in picoseconds.
+    /// Idle time of the line before the frame, in picoseconds.
     pub idle: u64,
-    /// For how long of that a discipline held it back.
+    /// Part of `idle` during which the queue discipline withheld a queued frame, in picoseconds.
     pub held: u64,
-    /// When it began: whole picoseconds, and ticks.
+    /// Begin of the transmission: whole picoseconds, and ticks (fractions of a picosecond).
     pub begin: (u64, u64),
-    /// Its bytes, those around the frame included.
+    /// Bytes on the line, physical overhead included.
     pub bytes: u64,
-    /// Those around the frame: preamble, gap and the like.
+    /// Bytes of physical overhead: preamble, gap and the like.
     pub physical: u64,
-    /// When all of them have left, in picoseconds.
+    /// End of the transmission in picoseconds.
     pub end: u64,
 }
 
-/// What a line has done, for the books.
+/// Totals of one line for the ledger.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Told {
-    /// Idle time since the beginning, in picoseconds.
+    /// Idle time since the beginning of the run, in picoseconds.
     pub idle: u64,
-    /// By how many ticks the ends before were rounded up.
+    /// Sum of the ticks by which the ends of earlier transmissions were rounded up.
     pub rounding: u64,
-    /// Frames that were begun and ended in the window.
+    /// Number of frames that began and ended in the measurement window.
     pub frames: u64,
-    /// Their bytes on the line.
+    /// Bytes on the line of these frames.
     pub bytes: u64,
 }

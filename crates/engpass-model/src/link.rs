@@ -17,40 +17,40 @@ use crate::wire::Medium;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// The two nodes it joins: hosts, switches or routers.
+    /// The two nodes at its ends: hosts, switches or routers.
     pub ends: [String; 2],
     /// The medium, which gives line rate and framing.
     pub medium: Medium,
-    /// Line rate, the same both ways or one for each direction; only for `atm` and `point-to-point`, where it is required.
+    /// Line rate, one for both directions or one for each. Required for `atm` and `point-to-point`, not allowed for other media.
     pub rate: Option<LineRate>,
-    /// Propagation delay, one way. It cannot be zero.
+    /// Propagation delay in one direction. It must be more than zero.
     #[serde(default = "default_delay")]
     pub delay: Duration,
-    /// Largest IP packet on an Ethernet or point-to-point link; 1500 B if not given. Circuits have their own.
+    /// Largest IP packet on an Ethernet or point-to-point link; 1500 B if not given. On ATM links, each circuit has its own MTU.
     pub mtu: Option<Size>,
-    /// Bytes around every packet on a point-to-point link (HDLC framing, say); none if not given.
+    /// Bytes around every packet on a point-to-point link, for example HDLC framing; none if not given.
     pub overhead: Option<Size>,
-    /// Whether frames on an Ethernet link carry a VLAN tag (IEEE 802.1Q), 4 B each.
+    /// Whether frames on an Ethernet link carry a VLAN tag (IEEE 802.1Q) of 4 B.
     #[serde(default)]
     pub vlan: bool,
-    /// Most that a packet is late beyond the `delay`, drawn evenly from nothing to this for each. The order is kept: a
-    /// packet also waits for the one before it. Not on ATM links.
+    /// Maximum extra delay of a packet beyond `delay`, drawn for each packet uniformly between zero and this value. Packets stay in order:
+    /// a packet also waits for the one before it. Not on ATM links.
     pub jitter: Option<Duration>,
-    /// Share of the packets that are lost at random on the line, each by itself. Not on ATM links.
+    /// Share of the packets that are lost on the line, independently at random. Not on ATM links.
     pub loss: Option<Share>,
-    /// Packets that arrive later than others sent after them. Not on ATM links.
+    /// Random reordering: some packets arrive later than packets sent after them. Not on ATM links.
     pub reorder: Option<Reorder>,
-    /// Queue discipline of the transmitters at both ends, as far as they are at Ethernet switches or routers; it comes
-    /// before that of the node. Not on ATM links.
+    /// Queue discipline of the link's output ports at Ethernet switches and routers. It takes precedence over the node's own. Not on ATM
+    /// links.
     pub queue: Option<Queue>,
 }
 
 /// Line rate of a link: `"100 Mbit/s"` both ways, or `{ forward = "100 Mbit/s", backward = "1 Mbit/s" }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineRate {
-    /// The same rate in both directions.
+    /// One rate for both directions.
     Both(Rate),
-    /// A rate for each direction.
+    /// One rate per direction.
     Each(DirectedRates),
 }
 
@@ -65,7 +65,7 @@ pub struct DirectedRates {
 }
 
 impl LineRate {
-    /// Rates in bit/s of the transmitters at the two ends, in the order of `ends`.
+    /// Line rates in bit/s of the transmitters at the two ends, in the order of `ends`.
     pub const fn of_ends(self) -> [u64; 2] {
         match self {
             Self::Both(rate) => [rate.0; 2],
@@ -117,28 +117,29 @@ impl JsonSchema for LineRate {
     }
 }
 
-/// Packets taken out of their order: a share of them, drawn at random, arrives later and is overtaken.
+/// Reordering: a random share of the packets arrives later and is overtaken.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reorder {
-    /// Share of the packets.
+    /// Share of the packets that are delayed.
     pub share: Share,
-    /// How much later they arrive.
+    /// Extra delay of these packets.
     pub delay: Duration,
 }
 
-/// A few hundred metres of cable.
+/// Default delay: 1 us, a few hundred metres of cable.
 fn default_delay() -> Duration {
     Duration(1_000_000)
 }
 
 impl Link {
-    /// Line rates in bit/s of the transmitters at the two ends, in the order of `ends`; `None` where the medium needs a `rate` and there is none.
+    /// Line rates in bit/s of the transmitters at the two ends, in the order of `ends`. `None` if the medium needs a `rate` and none is
+    /// given.
     pub fn line_rates(&self) -> Option<[u64; 2]> {
         self.medium.line_rate().map(|rate| [rate; 2]).or(self.rate.map(LineRate::of_ends))
     }
 
-    /// What is wrong with the values, those apart whose limits depend on the medium.
+    /// Adds complaints about invalid values, except for limits that depend on the medium.
     pub fn check(&self, complaints: &mut Complaints) {
         complaints.positive(&["delay"], self.delay, LONGEST);
         complaints.at_most(&["jitter"], self.jitter, LONGEST);

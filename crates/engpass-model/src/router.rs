@@ -10,32 +10,34 @@ use crate::queue::Queue;
 use crate::unit::{Duration, QueueLimit};
 use crate::wire::ip::MAX_PACKET_BYTES;
 
-/// A router: it joins links of any medium and ends of circuits, lowers the TTL of every packet by one (RFC 1812
-/// section 5.3.1) and cuts a packet that is larger than the MTU of the way out (RFC 791 section 3.2).
+/// A router. It joins links of any medium and ends of circuits, decrements the TTL of every packet (RFC 1812 section 5.3.1) and fragments
+/// packets that are larger than the MTU of the outgoing link (RFC 791 section 3.2).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Router {
-    /// Time of its forwarding engine for every packet that comes in; packets are forwarded one after the other, first come
-    /// first served. None if not given: it forwards as fast as its links.
+    /// Time that the forwarding engine needs for every incoming packet. Packets are forwarded one after the other, first come first served.
+    /// Zero if not given: the router forwards as fast as its links.
     #[serde(default = "none")]
     pub per_packet: Duration,
-    /// Room for packets that its engine has not finished, the one in work included: packets, bytes of IP packets, or both. A packet that finds none is
-    /// lost. Without a bound if not given. (Linux: `net.core.netdev_max_backlog`, 1000 packets; a Cisco interface: `hold-queue in`, 75 packets.)
+    /// Limit of the input queue in front of the forwarding engine, the packet in service included: packets, bytes of IP packets, or both. A
+    /// packet that finds the queue full is dropped. Unlimited if not given. (Linux: `net.core.netdev_max_backlog`, 1000 packets; a Cisco
+    /// interface: `hold-queue in`, 75 packets.)
     #[serde(default)]
     pub input_queue: Option<QueueLimit>,
-    /// What every output port keeps, loses and sends next. A link's own `queue` comes before it.
+    /// Queue discipline of every output port. A link's own `queue` takes precedence.
     #[serde(default)]
     pub queue: Queue,
-    /// Which of several equally short ways a packet takes. By default a hash of addresses, protocol and ports chooses, so that flows share the
-    /// ways and each keeps its own.
+    /// Which of several equal-cost paths a packet takes. By default a hash of addresses, protocol and ports chooses, so flows are spread
+    /// over the paths and each flow keeps its path.
     #[serde(default)]
     pub ecmp: Ecmp,
-    /// Whether it tells the sender of a packet that it drops because that may not be cut and is longer than the MTU of the way out ("fragmentation
-    /// needed", RFC 1191 section 4). Without such messages a connection that discovers the path MTU meets a black hole. In `emulate` also whether it tells
-    /// a host that the time to live of its packet is over.
+    /// Whether the router sends "fragmentation needed" (RFC 1191 section 4) when it drops a packet that must not be fragmented and exceeds
+    /// the MTU of the outgoing link. Without these messages, path MTU discovery meets a black hole. In `emulate`, this also applies to
+    /// "time exceeded" messages to hosts.
     #[serde(default = "sends")]
     pub icmp: bool,
-    /// How it finds the hardware addresses of its neighbours on Ethernet links. If not given it knows them, and sends no ARP packets.
+    /// How the router finds the hardware addresses of its neighbours on Ethernet links. If not given, it knows them and sends no ARP
+    /// packets.
     #[serde(default)]
     pub arp: Option<Arp>,
 }
@@ -49,7 +51,7 @@ fn sends() -> bool {
 }
 
 impl Router {
-    /// What is wrong with the values.
+    /// Adds a complaint for every invalid value.
     pub fn check(&self, complaints: &mut Complaints) {
         complaints.at_most(&["per_packet"], Some(self.per_packet), LONGEST);
         if let Some(limit) = self.input_queue

@@ -1,4 +1,4 @@
-//! Time as an integer: picoseconds in a `u64` (213 days), and exact pacing.
+//! Time in integer picoseconds (`u64`, up to 213 days), and exact pacing.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -6,17 +6,18 @@ use std::ops::{Add, AddAssign, Sub};
 /// Picoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000_000;
 
-/// The last instant of any run, in picoseconds: 106 days. What never happens in a run may stand at it, and delays can still be added.
+/// The last instant of any run: 106 days, in picoseconds. Events that never happen are scheduled at this instant. Delays can be added to it
+/// without overflow.
 pub const FOREVER: u64 = 1 << 63;
 
-/// A point in virtual time, or a length of it, in picoseconds.
+/// A point in virtual time or a duration, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(pub u64);
 
 impl Time {
     /// The beginning of every run.
     pub const ZERO: Self = Self(0);
-    /// Later than everything; "never" for a wake.
+    /// Later than any other time. As a wake-up time it means "never".
     pub const MAX: Self = Self(u64::MAX);
 
     /// Whole seconds.
@@ -24,17 +25,17 @@ impl Time {
         Self(seconds * SECOND)
     }
 
-    /// Picoseconds since the beginning.
+    /// Picoseconds since the beginning of the run, or picoseconds of the duration.
     pub const fn ps(self) -> u64 {
         self.0
     }
 
-    /// `self - earlier`, zero when `earlier` is later.
+    /// `self - earlier`, or zero if `earlier` is later.
     pub const fn saturating_sub(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
 
-    /// Seconds, for reports only: never for state.
+    /// Seconds as a float. For reports only, never for state.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / SECOND as f64
     }
@@ -68,8 +69,8 @@ impl fmt::Debug for Time {
 
 /// A constant pace: `num / den` picoseconds per unit (a bit, a byte or a cell), in lowest terms.
 ///
-/// The end of a transmission is asked for by the *number of units since the transmitter became busy*, so rounding
-/// never adds up: the `k`-th end is `ceil(k * num / den)` after the busy period began, for every `k`.
+/// The end of a transmission is computed from the *number of units since the transmitter became busy*, so rounding errors never accumulate:
+/// the `k`-th unit ends `ceil(k * num / den)` after the begin of the busy period, for every `k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pace {
     num: u64,
@@ -77,17 +78,16 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The pace of `units` per `seconds`, for instance 149 760 000 units of 1/424 cell per second.
+    /// A pace of `ps_num / den` picoseconds per unit.
     ///
     /// # Panics
-    /// When either is zero or the reduced fraction does not fit: a rate of zero has no pace and is the caller's to
-    /// keep out.
+    /// If either argument is zero or the reduced fraction does not fit in 64 bits. A rate of zero has no pace; the caller must exclude it.
     pub fn new(ps_num: u128, den: u128) -> Self {
         assert!(ps_num > 0 && den > 0, "a pace needs a positive time and a positive count");
         Self::try_new(ps_num, den).expect("a pace in lowest terms fits in 64 bits")
     }
 
-    /// As [`Pace::new`]; `None` when either is zero or the reduced fraction does not fit in 64 bits.
+    /// As [`Pace::new`], but returns `None` if either argument is zero or the reduced fraction does not fit in 64 bits.
     pub fn try_new(ps_num: u128, den: u128) -> Option<Self> {
         if ps_num == 0 || den == 0 {
             return None;
@@ -96,17 +96,17 @@ impl Pace {
         Some(Self { num: u64::try_from(ps_num / common).ok()?, den: u64::try_from(den / common).ok()? })
     }
 
-    /// The pace per unit of `bits` bits at `bit_per_s` bit/s.
+    /// The pace of units of `bits` bits at a rate of `bit_per_s` bit/s.
     pub fn of_bits(bits: u64, bit_per_s: u64) -> Self {
         Self::new(u128::from(bits) * u128::from(SECOND), u128::from(bit_per_s))
     }
 
-    /// This pace with every unit `num / den` times as long.
+    /// This pace, with every unit `num / den` times as long.
     pub fn stretched(self, num: u64, den: u64) -> Self {
         Self::new(u128::from(self.num) * u128::from(num), u128::from(self.den) * u128::from(den))
     }
 
-    /// As [`Pace::stretched`]; `None` when either is zero or the result does not fit.
+    /// As [`Pace::stretched`], but returns `None` if either argument is zero or the result does not fit.
     pub fn try_stretched(self, num: u64, den: u64) -> Option<Self> {
         Self::try_new(u128::from(self.num) * u128::from(num), u128::from(self.den) * u128::from(den))
     }
@@ -123,15 +123,15 @@ impl Pace {
         }
     }
 
-    /// As [`Pace::after`], and by how much that is rounded up, in parts of a picosecond: as many as the denominator make one.
+    /// As [`Pace::after`], together with the amount that was added by rounding up, in fractions 1/`den` of a picosecond.
     #[inline]
     pub fn rounded_after(self, units: u64) -> (u64, u64) {
         let after = self.after(units);
-        // Both products may wrap around: what they differ by is less than the denominator.
+        // Both products may wrap: their difference is less than `den`.
         (after, after.wrapping_mul(self.den).wrapping_sub(units.wrapping_mul(self.num)))
     }
 
-    /// How many units have ended `ps` picoseconds after the start: the largest `k` with `after(k) <= ps`.
+    /// Number of units that have ended `ps` picoseconds after the start: the largest `k` with `after(k) <= ps`.
     #[inline]
     pub fn ended_within(self, ps: u64) -> u64 {
         match ps.checked_mul(self.den) {
@@ -141,18 +141,18 @@ impl Pace {
         }
     }
 
-    /// Whole picoseconds of a unit, rounded down: no unit of a busy transmitter takes less.
+    /// Whole picoseconds per unit, rounded down. Every unit of a busy transmitter takes at least this time.
     pub const fn at_least(self) -> u64 {
         self.num / self.den
     }
 
-    /// Whether no unit of a busy transmitter takes `ps` picoseconds or less.
+    /// Whether every unit of a busy transmitter takes more than `ps` picoseconds.
     #[inline]
     pub fn takes_more_than(self, ps: u64) -> bool {
         u128::from(self.num) >= (u128::from(ps) + 1) * u128::from(self.den)
     }
 
-    /// What a [`Stepper`] needs to go on by `units` at once, which take less than 213 days.
+    /// The leap with which a [`Stepper`] advances by `units` units at once. The units must take less than 213 days.
     pub fn leap(self, units: u64) -> Leap {
         let (parts, den) = (u128::from(units) * u128::from(self.num), u128::from(self.den));
         let up = parts.div_ceil(den);
@@ -175,18 +175,18 @@ impl Pace {
     }
 }
 
-/// So many units of a pace, for a [`Stepper`] to go on by at once.
+/// A number of units of a pace by which a [`Stepper`] advances at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leap {
-    /// Picoseconds, rounded up.
+    /// Duration of the units in picoseconds, rounded up.
     up: u64,
-    /// By how many parts that is less than one more.
+    /// Amount by which the exact duration exceeds `up - 1` picoseconds, in fractions 1/`den` of a picosecond.
     under: u64,
 }
 
-/// Walks the ends of a [`Pace`] one by one without dividing: the same instants as [`Pace::after`].
+/// Iterates over the end times of the units of a [`Pace`] without division. The times equal [`Pace::after`].
 ///
-/// It keeps the rounded instant and by how much it is rounded up, so that a step is two sums and, now and then, a picosecond back.
+/// A stepper keeps the rounded time and the rounding. A step is therefore two additions and sometimes a correction by one picosecond.
 #[derive(Clone, Debug)]
 pub struct Stepper {
     unit: Leap,
@@ -196,14 +196,14 @@ pub struct Stepper {
 }
 
 impl Stepper {
-    /// A walk that stands at unit 0.
+    /// A stepper at unit 0.
     pub fn new(pace: Pace) -> Self {
         let up = pace.num.div_ceil(pace.den);
         let over = up.wrapping_mul(pace.den).wrapping_sub(pace.num);
         Self { unit: Leap { up, under: pace.den - over }, den: pace.den, after: 0, rounding: 0 }
     }
 
-    /// Go to the end of the `units`-th unit.
+    /// Moves to the end of the `units`-th unit.
     pub fn seek(&mut self, units: u64) {
         if units == 0 {
             (self.after, self.rounding) = (0, 0);
@@ -224,9 +224,9 @@ impl Stepper {
         };
     }
 
-    /// Go to the end of the `units`-th unit of `pace`.
+    /// Moves to the end of the `units`-th unit of `pace`.
     pub fn seek_at(&mut self, pace: Pace, units: u64) {
-        // Most walks are at one pace for ever: a comparison in place of two divisions.
+        // The pace rarely changes: this comparison saves the two divisions of `new`.
         let Leap { up, under } = self.unit;
         if pace.den != self.den || pace.num != (up - 1).wrapping_mul(self.den).wrapping_add(under) {
             *self = Self::new(pace);
@@ -234,44 +234,43 @@ impl Stepper {
         self.seek(units);
     }
 
-    /// Picoseconds from the start to the end of the unit that the walk stands at.
+    /// Picoseconds from the start to the end of the current unit.
     #[inline]
     pub fn after(&self) -> u64 {
         self.after
     }
 
-    /// By how much the instant of [`Self::after`] is rounded up, in parts of a picosecond: as many as [`Pace::ratio`]'s
-    /// denominator make one.
+    /// Amount by which [`Self::after`] is rounded up, in fractions 1/[`den`](Self::den) of a picosecond.
     #[inline]
     pub fn rounding(&self) -> u64 {
         self.rounding
     }
 
-    /// What it goes on by in a step.
+    /// The leap of one unit.
     #[inline]
     pub fn unit(&self) -> Leap {
         self.unit
     }
 
-    /// Into how many parts it divides a picosecond.
+    /// Number of fractions into which a picosecond is divided: the denominator of [`Pace::ratio`].
     #[inline]
     pub fn den(&self) -> u64 {
         self.den
     }
 
-    /// Stand where another walk at the same pace does.
+    /// Moves to the position of another stepper at the same pace.
     #[inline]
     pub fn stand(&mut self, after: u64, rounding: u64) {
         (self.after, self.rounding) = (after, rounding);
     }
 
-    /// Go on by some units of its pace: see [`Pace::leap`].
+    /// Advances by the units of a leap; see [`Pace::leap`].
     #[inline]
     pub fn leap(&mut self, by: Leap) {
         (self.after, self.rounding) = by.from(self.after, self.rounding, self.den);
     }
 
-    /// Go on to the next unit.
+    /// Advances by one unit.
     #[inline]
     pub fn step(&mut self) {
         self.leap(self.unit);
@@ -279,11 +278,12 @@ impl Stepper {
 }
 
 impl Leap {
-    /// Go on from an instant that is rounded up by `rounding` parts, of which `den` make a picosecond.
+    /// Returns the time and the rounding after this leap, from a time `after` that is rounded up by `rounding` fractions 1/`den` of a
+    /// picosecond.
     #[inline(always)]
     pub fn from(self, after: u64, rounding: u64, den: u64) -> (u64, u64) {
         let (less, below) = rounding.overflowing_sub(self.under);
-        // The end is up to a picosecond earlier than so many rounded up.
+        // The sum of two rounded-up times may be one picosecond too late.
         (after + self.up - u64::from(!below), less.wrapping_add(if below { den } else { 0 }))
     }
 }
@@ -304,7 +304,7 @@ mod tests {
     fn oc3c_cells_do_not_drift() {
         let cell = Pace::of_bits(424, 149_760_000);
         assert_eq!(cell.after(1), 2_831_197);
-        // 149 760 000 / 424 cells a second: 353 207 have ended within one, and 10^9 take 2831.2 s.
+        // 149 760 000 / 424 cells per second: 353 207 cells end within one second, and 10^9 cells take 2831.2 s.
         assert_eq!(cell.ended_within(SECOND), 353_207);
         assert_eq!(cell.after(149_760_000), 424 * SECOND);
     }

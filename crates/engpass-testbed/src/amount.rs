@@ -1,11 +1,11 @@
-//! Exact arithmetic on written quantities: what a sweep counts with.
+//! Exact arithmetic on quantities with units, for the values of a sweep.
 
 /// A unit as a multiple of its base unit: `mantissa * 10^exponent`.
 struct Unit {
     base: &'static str,
     mantissa: u64,
     exponent: i32,
-    /// Decimal places of the base unit that a value can have.
+    /// Decimal places that a value in the base unit may have.
     places: i32,
 }
 
@@ -42,21 +42,22 @@ fn unit(word: &str) -> Option<Unit> {
     Some(Unit { base, mantissa, exponent, places })
 }
 
-/// A written quantity: `value` in the smallest steps of its dimension.
+/// A quantity with its unit, held as a whole number of the smallest steps of its dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Amount {
     /// Count of smallest steps: bytes, bit/s, picoseconds, 10^-7 %.
     pub(crate) steps: i128,
     /// The unit as it was written.
     unit: String,
-    /// The word that follows it: what a rate counts.
+    /// The word after the unit of a rate: `line`, `cells` or `payload`.
     counts: Option<String>,
 }
 
 const LARGEST: i128 = 1 << 100;
 
 impl Amount {
-    /// Read `"1.5 kB"`, `"130 Mbit/s line"`, `"16 %"`, `"5"`; `None` for what is no quantity or too fine or too large.
+    /// Parses `"1.5 kB"`, `"130 Mbit/s line"`, `"16 %"` or `"5"`. Returns `None` if the text is not a quantity, is finer than the smallest step, or
+    /// is too large.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
@@ -77,7 +78,7 @@ impl Amount {
         (steps <= LARGEST).then(|| Self { steps, unit: word.to_string(), counts })
     }
 
-    /// What can be added to it: the base unit and what it counts.
+    /// Returns the base unit and the word after it. Only amounts of equal dimension can be added.
     pub(crate) fn dimension(&self) -> String {
         let base = self.of().base;
         match &self.counts {
@@ -86,7 +87,7 @@ impl Amount {
         }
     }
 
-    /// So many steps, written in this amount's unit if that is exact, else in the base unit.
+    /// Writes `steps` in this amount's unit if that is exact, else in the base unit.
     pub(crate) fn with(&self, steps: i128) -> String {
         let counts = self.counts.as_deref().map(|word| format!(" {word}")).unwrap_or_default();
         let own = self.of();
@@ -104,13 +105,13 @@ impl Amount {
         unit(&self.unit).expect("the unit was found when the amount was read")
     }
 
-    /// The value in SI base units, shares as fractions; for reports.
+    /// Returns the value in base units (bytes, bit/s, seconds), per cent as a fraction; for reports.
     pub(crate) fn number(&self) -> f64 {
         let places = self.of().places + if self.unit == "%" { 2 } else { 0 };
         self.steps as f64 / 10f64.powi(places)
     }
 
-    /// The base unit as reports name it.
+    /// Returns the base unit for reports; empty for shares.
     pub(crate) fn base(&self) -> &'static str {
         match self.of().base {
             "%" => "",
@@ -119,9 +120,9 @@ impl Amount {
     }
 }
 
-/// `steps` of the dimension as a decimal number of `unit`s, if that has few enough places.
+/// Writes `steps` as a decimal number of `unit`s; `None` if that needs too many decimal places.
 fn written(steps: i128, unit: &Unit) -> Option<String> {
-    // steps / 10^places / (mantissa * 10^exponent), with as many further places as a binary unit can need.
+    // The number is steps / 10^places / (mantissa * 10^exponent). A binary unit can need up to `EXTRA` more decimal places.
     const EXTRA: u32 = 12;
     let scaled = steps.checked_mul(10i128.pow(EXTRA))?;
     let mantissa = i128::from(unit.mantissa);
@@ -143,7 +144,7 @@ fn written(steps: i128, unit: &Unit) -> Option<String> {
     Some(if fraction.is_empty() { whole.into() } else { format!("{whole}.{fraction}") })
 }
 
-/// Digits and decimal places of a plain decimal number.
+/// Returns the digits and the count of decimal places of a decimal number without sign or exponent.
 pub(crate) fn decimal(number: &str) -> Option<(i128, i32)> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
@@ -157,7 +158,7 @@ pub(crate) fn decimal(number: &str) -> Option<(i128, i32)> {
     Some((digits.parse().ok()?, scale as i32))
 }
 
-/// `value * 10^shift`, exactly or not at all.
+/// Returns `value * 10^shift`, or `None` if that is not a whole number or overflows.
 fn shifted(value: i128, shift: i32) -> Option<i128> {
     let factor = 10i128.checked_pow(shift.unsigned_abs())?;
     if shift >= 0 { value.checked_mul(factor) } else { (value % factor == 0).then(|| value / factor) }

@@ -1,4 +1,4 @@
-//! Bonds resolved: the two nodes that they join, and what their links must have in common.
+//! Resolves bonds: finds the two nodes that a bond joins and checks what its links must have in common.
 
 use engpass_model::bond::Bond;
 use engpass_model::switch::Switch;
@@ -9,13 +9,13 @@ use crate::links;
 use crate::resolve::Resolver;
 use crate::topology::{BondPath, LinkEnds, NodeKind};
 
-/// The link of the member that is active at first.
+/// Returns the link of the initially active member.
 fn first_active(path: &BondPath) -> usize {
     path.links[path.config.mode.config().preference(&path.config.links).first_active()]
 }
 
 impl Resolver<'_> {
-    /// The bonds of the file that are up; `None` for those that are not in order.
+    /// Resolves the bonds that are up. A bond with an error stays in the list as `None`.
     pub(crate) fn resolve_bonds(&mut self) {
         let draft = self.draft;
         let bond = |(name, bond): (&String, &Option<Bond>)| {
@@ -23,7 +23,7 @@ impl Resolver<'_> {
             let bond = bond.as_ref().filter(|_| is_good)?;
             self.bond(name, bond)
         };
-        // One that is not up is as good as none, if it is in order.
+        // A bond with `up = false` is checked, then dropped.
         let bonds: Vec<Option<BondPath>> = draft.bonds.iter().map(bond).collect();
         let is_up = |path: &Option<BondPath>| path.as_ref().is_none_or(|path| path.config.up);
         let bonds: Vec<Option<BondPath>> = bonds.into_iter().filter(is_up).collect();
@@ -33,7 +33,7 @@ impl Resolver<'_> {
         self.bonds = kept.collect();
     }
 
-    /// A bond whose references are in order; `None` after a complaint, or where a link was complained about before.
+    /// Resolves a bond whose references are valid. Returns `None` after it reports an error, or if a link has an error reported earlier.
     fn bond(&mut self, name: &str, config: &Bond) -> Option<BondPath> {
         let node = self.node(&config.node);
         let index = |name: &String| self.links.iter().position(|link| link.name == *name);
@@ -82,7 +82,8 @@ impl Resolver<'_> {
         Some(BondPath { name: name.into(), node, peer, links: members, config: config.clone() })
     }
 
-    /// Whether the other end of a bond can do with it, as far as the bonds there are in order; else it is reported.
+    /// Checks that the other end of a bond is compatible with it; reports an error if not. Bonds that failed to resolve (`None`) suppress the checks
+    /// that need all bonds.
     fn suits_other_end(&mut self, path: &BondPath, bonds: &[Option<BondPath>]) -> bool {
         let shares = |other: &&BondPath| {
             other.node == path.peer && other.links.iter().any(|link| path.links.contains(link))
@@ -131,7 +132,7 @@ impl Resolver<'_> {
         };
         let index = |path: &BondPath| self.draft.bonds.get_index_of(&path.name);
         if is_mutual && index(other) < index(path) {
-            // It was reported there.
+            // Already reported for the other bond.
             return false;
         }
         let help = "let the bonds at both ends have the same links, and modes and a `primary` that go together, or take one out with `up = false`";
@@ -139,11 +140,11 @@ impl Resolver<'_> {
         false
     }
 
-    /// Packets to the node of a bond all take its first link, if the other end chooses no other one.
+    /// Warns if all packets towards the node of a bond take the first link, because the other end chooses no other one.
     fn is_one_sided(&mut self, path: &BondPath) {
         let BondPath { name, node, peer, .. } = path;
         if matches!(self.kind(*peer), NodeKind::Router(_)) {
-            // Its `ecmp` chooses, and what it leaves out is reported as spare.
+            // The `ecmp` policy of the router chooses. Links that it leaves unused are reported as spare.
             return;
         }
         let joins = |link: &LinkEnds| link.ends.contains(node) && link.ends.contains(peer);

@@ -1,4 +1,4 @@
-//! A file with its variants and its sweep: everything that is to be run.
+//! A campaign: one file with its variants and its sweep, and all the points to run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::testbed::{Run, Testbed};
 use crate::topology::Topology;
 use crate::tree::{self, Node, Value};
 
-/// What one file, one variant and one point of its sweep describe.
+/// One checked testbed: the file with one variant and one value of every sweep axis applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// The components.
     pub testbed: Testbed,
-    /// How they hang together.
+    /// The resolved graph of the components.
     pub topology: Topology,
 }
 
@@ -42,16 +42,16 @@ pub struct Campaign {
     axes: Vec<Axis>,
     swept: Vec<Swept>,
     warnings: Diagnostics,
-    /// What agents of real hosts cannot be asked for, where the file does not speak of any.
+    /// Traffic that agents on real hosts cannot produce, if the file does not mention such hosts. Otherwise `warnings` has it.
     unmade: Diagnostics,
 }
 
-/// Read and check a file with the `--set` values of a command line.
+/// Reads and checks a file with the `--set` values of a command line.
 ///
-/// Every point is checked, up to some thousands; `max_points` bounds variants × values × repeats, `None` does not.
+/// Checks every point, up to a few thousand. `max_points` limits variants × values × repeats; `None` sets no limit.
 ///
 /// # Errors
-/// Everything that is wrong, with places in the file.
+/// All errors and warnings found, with their positions in the file.
 pub fn load(
     source: &Source,
     overrides: &[(String, String)],
@@ -66,8 +66,8 @@ pub fn load(
     }
 }
 
-/// Which variants refuse what was set on the command line. A value that some of them take is no mistake: the others
-/// cannot be run with it, and their points say so.
+/// The variants that reject a `--set` value. If at least one variant accepts the value, the error becomes a warning: the other variants cannot be run
+/// with it, and an error is reported for their points.
 #[derive(Default)]
 struct Refusals {
     variants: BTreeSet<usize>,
@@ -95,7 +95,7 @@ impl Refusals {
     }
 }
 
-/// What is wrong only if it is so at every point, by its path and subject.
+/// Findings that count only if every point has them, by path and subject.
 #[derive(Default)]
 struct Everywhere {
     points: usize,
@@ -103,7 +103,7 @@ struct Everywhere {
 }
 
 impl Everywhere {
-    /// Take those of a point out of what was found there.
+    /// Moves the findings of this kind out of the findings of one point.
     fn note(&mut self, here: &mut Findings) {
         self.points += 1;
         for problem in here.extract(|problem| problem.everywhere.is_some()) {
@@ -117,7 +117,7 @@ impl Everywhere {
     }
 }
 
-/// What agents of real hosts cannot be asked for, and whether the file speaks of them.
+/// Traffic that agents on real hosts cannot produce, and whether the file mentions such hosts.
 #[derive(Default)]
 struct Agents {
     meant: bool,
@@ -127,7 +127,7 @@ struct Agents {
 impl Agents {
     fn note(&mut self, testbed: &Testbed, tree: &Node) {
         self.meant |= check::agents::are_meant(testbed);
-        // Points are many, and what is wrong is often the same.
+        // There may be many points, mostly with the same findings.
         if self.found.len() < MOST {
             check::agents::check(testbed, tree, &mut self.found);
         }
@@ -154,20 +154,20 @@ impl Campaign {
         }
         let (variants, changes): (Vec<_>, Vec<_>) = variants(&tree, found).into_iter().unzip();
         let Sweep { axes: mut swept, mut impossible } = sweep::axes(&tree, found);
-        // Someone who sets a swept path wants that value alone.
+        // A `--set` of a swept path replaces the axis by that one value.
         swept.retain(|axis| !overrides.iter().any(|change| change.path == axis.path));
         impossible.retain(|path| !overrides.iter().any(|change| change.path == *path));
         let unsound = found.errors() > 0;
-        // Whatever a variant or the sweep puts in its place, what stands in the file must be readable; but what they
-        // all bring may be missing there.
+        // Every value in the file must be valid, even if a variant or the sweep replaces it. A key may be missing, because variants or the sweep may
+        // supply it.
         let mut own = Findings::ignoring("missing-key");
         let draft = read::read(&tree, &mut own);
         found.append(own);
         if found.is_full() {
-            // No point is in order, and each would only repeat what is wrong in the file.
+            // Every point would only repeat the errors of the file.
             return None;
         }
-        // Points are made from the rest of the tree.
+        // Points are built from the tree without `[sweep]` and `[variant]`.
         let mut sweep_place = None;
         if let Value::Table(top) = &mut tree.value {
             let top = Arc::make_mut(top);
@@ -194,7 +194,7 @@ impl Campaign {
         let mut unmade = Findings::default();
         let run = campaign.every_point(found, &mut unmade);
         campaign.unmade = Diagnostics::new(source, unmade);
-        // The sweep would have given what is missing now.
+        // A key that an invalid axis sweeps is not reported as missing.
         let given: Vec<String> = impossible.iter().map(|path| path::join(path)).collect();
         found.retain(|problem| {
             problem.code != "missing-key" || problem.path.as_ref().is_none_or(|path| !given.contains(path))
@@ -207,14 +207,14 @@ impl Campaign {
         Some(campaign)
     }
 
-    /// Check the points, each problem counting once. The `run` table of the first.
+    /// Checks the points, reports each problem once, and returns the `run` table of the first point.
     ///
-    /// All points where there are not too many of them; else every variant at the first values, and the first variant
-    /// at every value of every axis.
+    /// Checks all points if their number is small enough. Otherwise it checks every variant at the first values, and the first variant at every value
+    /// of every axis.
     ///
-    /// What agents do not make is a warning where the file speaks of real hosts, and `unmade` where it does not.
+    /// Traffic that agents cannot produce becomes a warning if the file mentions real hosts, else it goes to `unmade`.
     fn every_point(&self, found: &mut Findings, unmade: &mut Findings) -> Option<Run> {
-        /// Values that are read, all points together.
+        /// Limit of the number of values read over all points.
         const WORK: usize = 2_000_000;
         let most = (WORK / self.tree.size().max(1)).clamp(8, 4096);
         let lengths: Vec<usize> = self.swept.iter().map(|axis| axis.nodes.len()).collect();
@@ -232,7 +232,7 @@ impl Campaign {
                     let first = first.clone();
                     move |variant| (variant, first.clone())
                 });
-                // The far ends of ranges are where they go wrong.
+                // Check the last values first: ranges tend to fail at their far end.
                 let ends = lengths.iter().map(|length| length - 1).enumerate();
                 let rest = lengths
                     .iter()
@@ -246,7 +246,7 @@ impl Campaign {
                 })))
             };
         let mut run = None;
-        // What is wrong in the file is wrong at every point.
+        // Errors of the file recur at every point.
         let mut seen: BTreeSet<Sameness> = found.iter().map(Diagnostic::sameness).collect();
         let mut more = Counts::default();
         let mut set = Refusals::default();
@@ -264,7 +264,7 @@ impl Campaign {
             }
             found.extend(here.into_iter().filter(|problem| seen.insert(problem.sameness())));
             run = run.or(draft.run);
-            // A testbed in which so much is wrong is not repaired from one list.
+            // With this many errors, more points add nothing useful to the list.
             if point.is_none() && (more.errors > 0 || seen.len() > MOST) {
                 break;
             }
@@ -316,20 +316,20 @@ impl Campaign {
         (draft, point)
     }
 
-    /// The testbed of a variant at a point of the sweep: a path and a value for every axis, values as in
-    /// [`AxisValue::text`](crate::AxisValue). An axis that is not named has the value that the file gives its path outside
-    /// the sweep, or its first value if there is none; a path that is no axis is set all the same.
+    /// Returns the testbed of a variant at a point of the sweep. `sweep` gives a path and a value for every axis, values as in
+    /// [`AxisValue::text`](crate::AxisValue). An axis that is not named takes the value that the file or the variant gives its path outside the
+    /// sweep, else its first value. A path that is not an axis is set as well.
     ///
     /// # Errors
-    /// When there is no such variant, or the testbed is not in order at this point.
+    /// If there is no such variant, or if the testbed has errors at this point.
     pub fn point(&self, variant: &str, sweep: &[(String, String)]) -> Result<Point, Diagnostics> {
         self.point_and(variant, sweep, &mut Agents::default())
     }
 
-    /// Whether agents of real hosts can make the traffic at a point of the sweep.
+    /// Checks that agents on real hosts can produce the traffic of a point of the sweep.
     ///
     /// # Errors
-    /// As [`point`](Self::point), and for what the model knows and agents cannot be asked for.
+    /// As [`point`](Self::point), and if the model knows something that agents cannot produce.
     pub fn check_agents(&self, variant: &str, sweep: &[(String, String)]) -> Result<(), Diagnostics> {
         let mut agents = Agents::default();
         self.point_and(variant, sweep, &mut agents)?;
@@ -373,17 +373,17 @@ impl Campaign {
         }
     }
 
-    /// Whether the file or the variant has a value for a swept path.
+    /// Returns true if the file or the variant has a value for a swept path.
     fn has_own(&self, variant: usize, path: &[String]) -> bool {
         locate(&self.tree, path).is_some() || self.changes[variant].iter().any(|change| change.path == path)
     }
 
-    /// What the testbed is called.
+    /// Name of the testbed.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is about.
+    /// Description of the testbed.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }
@@ -413,32 +413,32 @@ impl Campaign {
         &self.variants
     }
 
-    /// The axes of the sweep, in the order of the file; the last turns fastest.
+    /// The axes of the sweep, in the order of the file; the last one varies fastest.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
-    /// What the agents of real hosts cannot be asked for at some points, as warnings. Where the file speaks of such hosts it stands among the
-    /// [`warnings`](Self::warnings).
+    /// Warnings about traffic that agents on real hosts cannot produce at some points. If the file mentions such hosts, they are among the
+    /// [`warnings`](Self::warnings) instead.
     pub fn unmade(&self) -> &Diagnostics {
         &self.unmade
     }
 
-    /// What is in order but probably not meant.
+    /// Warnings: settings that are valid but probably not intended.
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
     }
 
-    /// The same without warnings about values that only other variants than these give.
+    /// Returns [`warnings`](Self::warnings) without those about values that only variants other than `variants` set.
     pub fn warnings_of(&self, variants: &[String]) -> Diagnostics {
         let others = self.variants().iter().filter(|name| !variants.contains(name));
         let sources = others.filter_map(|name| Giver::Variant(name.as_str().into()).name());
         self.warnings.without(&sources.collect::<Vec<_>>())
     }
 
-    /// Estimate the bytes of memory that this campaign takes, within a factor of two.
+    /// Estimates the memory of this campaign in bytes, within a factor of two.
     pub fn memory(&self) -> u64 {
-        // As the heap counts them for files of thousands of equal tables: the schemas, a value with its place, a value of an axis.
+        // Heap bytes, measured with files of thousands of equal tables: the schemas, a value with its origin, a value of an axis.
         const SCHEMAS: u64 = 750_000;
         const VALUE: u64 = 240;
         const SWEPT: u64 = 380;
@@ -449,7 +449,7 @@ impl Campaign {
     }
 }
 
-/// Every combination of indices below these lengths, the last turning fastest.
+/// Every combination of indices below these lengths, the last one varying fastest.
 fn every_place(lengths: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
     let lengths = lengths.to_vec();
     let count: usize = lengths.iter().product();
@@ -462,12 +462,12 @@ fn every_place(lengths: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
     })
 }
 
-/// Paths that are not about a point.
+/// Returns true for keys that belong to the campaign, not to one point.
 fn is_meta(path: &[String]) -> bool {
     ["name", "description", "sweep", "variant", "run"].contains(&path[0].as_str())
 }
 
-/// Names of the variants with what they change; one called `base` where the file has none.
+/// Returns the variants and their changes; a single one named `base` if the file has none.
 fn variants(tree: &Node, found: &mut Findings) -> Vec<(String, Vec<Override>)> {
     let base = || vec![("base".to_string(), Vec::new())];
     let Some(entry) = tree.table().and_then(|top| top.get("variant")) else { return base() };
@@ -491,7 +491,7 @@ fn variants(tree: &Node, found: &mut Findings) -> Vec<(String, Vec<Override>)> {
     if variants.is_empty() { base() } else { variants }
 }
 
-/// The testbed, if nothing of it is missing.
+/// Returns the testbed, or `None` if a part of it is missing.
 fn whole(draft: &Draft, name: &str) -> Option<Testbed> {
     fn all<T: Clone>(map: &indexmap::IndexMap<String, Option<T>>) -> Option<indexmap::IndexMap<String, T>> {
         map.iter().map(|(name, value)| Some((name.clone(), value.clone()?))).collect()

@@ -1,4 +1,4 @@
-//! What is wrong with a testbed, where, and how to cure it.
+//! Errors and warnings about a testbed file: message, position and a suggested fix.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,17 +14,17 @@ use crate::findings::{Counts, Findings};
 use crate::origin::{Giver, Origin as Place};
 use crate::source::Source;
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The testbed cannot be used.
     Error,
-    /// It can, but probably does not do what was meant.
+    /// The testbed can be used, but probably does not do what was intended.
     Warning,
 }
 
 impl Severity {
-    /// The word that is printed.
+    /// Returns the word that is printed.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -33,39 +33,39 @@ impl Severity {
     }
 }
 
-/// What makes findings the same: code, path, and the axis or else message, place and `--set`.
+/// Key for removing duplicate findings: code and path, and the axis; without an axis the message, position and `--set`.
 pub(crate) type Sameness =
     (&'static str, Option<String>, Result<Arc<str>, (String, Option<(usize, usize)>, Option<String>)>);
 
-/// One thing that is wrong.
+/// One error or warning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
     /// Stable code in kebab-case, one of [`crate::codes::CODES`].
     pub code: &'static str,
     /// Error or warning.
     pub severity: Severity,
-    /// Dotted key of what it is about: `traffic.stream.message`.
+    /// Dotted key of the value or table: `traffic.stream.message`.
     pub path: Option<String>,
     /// Name of the file.
     pub file: String,
-    /// Line from 1; `None` when the value came from `--set` or nothing in the file can be pointed at.
+    /// Line, from 1. `None` if the value came from `--set` or has no position in the file.
     pub line: Option<usize>,
     /// Column in characters from 1.
     pub column: Option<usize>,
-    /// The cause.
+    /// What is wrong.
     pub message: String,
-    /// The cure.
+    /// How to fix it.
     pub help: Option<String>,
-    /// Bytes of the file.
+    /// Byte range in the file.
     pub span: Option<Range<usize>>,
-    /// Where the value came from if not from its own place in the file: ``variant `free` ``.
+    /// Origin of the value if it is not its own key in the file: ``variant `free` ``.
     pub source: Option<String>,
-    /// The `--set PATH=VALUE` that gave the value, and the bytes of it to underline.
+    /// The `--set PATH=VALUE` that gave the value, and the byte range of it to underline.
     pub(crate) set: Option<(String, Range<usize>)>,
-    /// The axis whose value it is: one of many alike is enough.
+    /// The sweep axis that gave the value. Findings that differ only in the value are shown once.
     pub(crate) axis: Option<Arc<str>>,
-    /// It is wrong only if it is so at every point: what one variant has no use for another may need. The text is what it is about, beyond
-    /// its path.
+    /// Set if the finding counts only when every point has it, because one variant may need what another does not use. The text is its subject, in
+    /// addition to the path.
     pub(crate) everywhere: Option<String>,
 }
 
@@ -108,13 +108,13 @@ impl Diagnostic {
         self
     }
 
-    /// Say it only if it is found at every point. Findings of one path count together unless their subjects differ.
+    /// Marks the finding to be reported only if every point has it. Findings of one path count together unless their subjects differ.
     pub(crate) fn only_if_everywhere(mut self, subject: &str) -> Self {
         self.everywhere = Some(subject.into());
         self
     }
 
-    /// Point at where a value or key came from.
+    /// Sets the position from the origin of a value or key.
     pub(crate) fn at(mut self, place: &Place) -> Self {
         self.span = place.span.clone();
         self.source = place.giver.name();
@@ -132,14 +132,14 @@ impl Diagnostic {
         self
     }
 
-    /// What two findings have in common if one of them is enough. Of the values of an axis one is.
+    /// Returns the key by which duplicates are removed. Findings about values of one axis share a key.
     pub(crate) fn sameness(&self) -> Sameness {
         let own =
             || (self.message.clone(), self.span.clone().map(|span| (span.start, span.end)), self.set_text());
         (self.code, self.path.clone(), self.axis.clone().ok_or_else(own))
     }
 
-    /// Write hidden characters in all that is printed of it as escapes.
+    /// Replaces hidden characters in all printed fields by escapes.
     fn show_hidden(&mut self) {
         let texts = [
             self.path.as_mut(),
@@ -175,19 +175,19 @@ impl Diagnostic {
     }
 }
 
-/// What is wrong with one testbed, in the order of the file: at most a thousand findings, and the number of the others.
+/// Findings about one testbed, in the order of the file: at most a thousand, and the number of the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
     /// Findings that are not in the list.
     more: Counts,
-    /// Whether the check stopped before its end.
+    /// True if the check stopped early.
     stopped: bool,
     text: Arc<str>,
 }
 
 impl Diagnostics {
-    /// Put the findings in order, leave out repetitions, find lines and columns.
+    /// Sorts the findings, removes duplicates, and computes lines and columns.
     pub(crate) fn new(source: &Source, list: impl Into<Findings>) -> Self {
         let list = list.into();
         let lines = LineStarts::of(&source.text);
@@ -212,24 +212,24 @@ impl Diagnostics {
         Self { list: kept, more, stopped, text: source.text.as_str().into() }
     }
 
-    /// Without findings about values that these sources give.
+    /// Returns a copy without findings about values from these sources.
     pub(crate) fn without(&self, sources: &[String]) -> Self {
         let is_left_out = |found: &Diagnostic| found.source.as_ref().is_some_and(|one| sources.contains(one));
         let list = self.list.iter().filter(|found| !is_left_out(found)).cloned().collect();
         Self { list, more: self.more, stopped: self.stopped, text: Arc::clone(&self.text) }
     }
 
-    /// The findings.
+    /// The listed findings.
     pub fn list(&self) -> &[Diagnostic] {
         &self.list
     }
 
-    /// Whether there are none.
+    /// Returns true if no findings are listed.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether one of them is an error.
+    /// Returns true if at least one finding is an error.
     pub fn has_errors(&self) -> bool {
         self.count().errors > 0
     }
@@ -238,12 +238,12 @@ impl Diagnostics {
         self.list.iter().fold(self.more, |counts, found| counts + Counts::of(found.severity))
     }
 
-    /// How many findings there are beyond those of the list.
+    /// Number of findings that are not in the list.
     pub fn more(&self) -> usize {
         self.more.total()
     }
 
-    /// The findings as text like a compiler's, with the lines of the file; with colours for a terminal.
+    /// Renders the findings like a compiler, with the lines of the file; `color` adds colours for a terminal.
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         let mut text = String::new();
@@ -265,7 +265,7 @@ impl Diagnostics {
         text
     }
 
-    /// How much is wrong, and where: `2 errors and 1 warning in lab.toml`.
+    /// Counts the findings and names the file: `2 errors and 1 warning in lab.toml`.
     pub fn summary(&self) -> String {
         let Counts { errors, warnings } = self.count();
         let counted = [(Severity::Error, errors), (Severity::Warning, warnings)].map(|(severity, number)| {
@@ -288,7 +288,7 @@ impl Diagnostics {
             let note = AnnotationKind::Primary.span(value.clone());
             title.element(Snippet::source(masked(written)).path("command line").annotation(note))
         } else if let Some(span) = &found.span {
-            // Only the lines around the place are shown, so only they are handed over.
+            // Hand over only the lines that are shown.
             let (from, to) = window(&self.text, span);
             let line = self.text[..from].matches('\n').count() + 1;
             let label = found.source.as_deref().filter(|_| found.set.is_none());
@@ -305,7 +305,7 @@ impl Diagnostics {
         vec![group]
     }
 
-    /// The findings as a JSON array of objects with the fields of [`Diagnostic`].
+    /// Returns the listed findings as a JSON array of objects with the public fields of [`Diagnostic`].
     pub fn to_json(&self) -> Value {
         Value::Array(self.list.iter().map(Diagnostic::to_json).collect())
     }
@@ -327,7 +327,7 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// A number with a comma before each group of three digits.
+/// Formats a number with a comma before each group of three digits.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let comma = |(place, digit): (usize, char)| {
@@ -337,7 +337,7 @@ pub(crate) fn grouped(number: usize) -> String {
     digits.chars().enumerate().flat_map(comma).collect()
 }
 
-/// A text with its hidden characters, line ends apart, as escapes of TOML.
+/// Replaces hidden characters, except line feeds, by TOML escapes.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     let hidden = |c: char| is_hidden(c) && c != '\n';
     if !text.contains(hidden) {
@@ -350,7 +350,7 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escape).collect())
 }
 
-/// A text with other characters of the same length in place of its hidden ones, white space apart: spans stay right.
+/// Replaces hidden characters, except white space, by visible ones of the same byte length. Spans stay valid.
 fn masked(text: &str) -> Cow<'_, str> {
     let hidden = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
     if !text.contains(hidden) {
@@ -365,7 +365,7 @@ fn masked(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(mask).collect())
 }
 
-/// The whole lines that a span begins in, at most a few thousand bytes: a line of a megabyte helps nobody.
+/// Returns the byte range of the line in which a span begins, cut to about 400 bytes on each side.
 fn window(text: &str, span: &Range<usize>) -> (usize, usize) {
     const MOST: usize = 400;
     let begin = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
@@ -381,7 +381,7 @@ fn window(text: &str, span: &Range<usize>) -> (usize, usize) {
     (from.min(span.start), to.max(span.start))
 }
 
-/// Where the lines of a text begin.
+/// Byte offsets at which the lines of a text begin.
 struct LineStarts(Vec<usize>);
 
 impl LineStarts {

@@ -1,9 +1,9 @@
-//! From a testbed file to a checked testbed.
+//! Reads a testbed file and checks it.
 //!
-//! [`load`] reads a file and everything that changes it, in this order: the text becomes a tree in which every value
-//! knows its place (`tree`); `--set`, variants and sweep values are put in their places (`overrides`, `sweep`); the
-//! tables become components (`read`), are checked (`check`) and joined to a [`Topology`] (`resolve`), whose ways `route` finds. Whatever is
-//! wrong on the way becomes a [`Diagnostic`] and the way goes on, so that one pass finds everything.
+//! [`load`] reads a file and all that changes it, in this order. The text becomes a tree in which every value knows its position (`tree`). `--set`,
+//! variants and sweep values are applied (`overrides`, `sweep`). The tables become components (`read`), are checked (`check`) and resolved to a
+//! [`Topology`] (`resolve`), with paths from `route`. Every problem becomes a [`Diagnostic`] and the work continues, so that one pass finds all
+//! problems.
 
 mod amount;
 mod arp;

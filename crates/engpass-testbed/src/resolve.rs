@@ -1,4 +1,4 @@
-//! From names to indices: links, circuits with their routes, the way of every flow.
+//! Turns names into indices: links, circuits with their routes, and the path of every flow.
 
 use engpass_model::circuit::{Category, Circuit};
 use engpass_model::source::{CellDemand, Traffic};
@@ -21,9 +21,9 @@ use crate::topology::{
 };
 use crate::tree::Node;
 
-/// Resolve what of the draft is in order, and report what cannot be: the topology, if all of it could.
+/// Resolves the valid parts of the draft and reports errors. Returns the topology if everything could be resolved.
 ///
-/// `faulty` is what was reported before: what depends on it is let alone.
+/// `faulty` holds the errors reported before. Parts that depend on them are skipped.
 pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &Faulty) -> Option<Topology> {
     let names = draft.hosts.keys().chain(draft.switches.keys()).chain(draft.routers.keys());
     let nodes: Vec<String> = names.cloned().collect();
@@ -48,7 +48,7 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
     let declared: Vec<Option<CircuitPath>> =
         draft.circuits.iter().map(|(name, circuit)| resolver.circuit(name, circuit.as_ref()?)).collect();
     let complete = declared.iter().all(Option::is_some);
-    // A circuit or tunnel that is not in order keeps its index, so that the others keep theirs.
+    // A circuit or tunnel with an error keeps its index, so that the others keep theirs.
     resolver.circuits = declared;
     resolver.resolve_bonds();
     let complete = complete && resolver.bonds.iter().all(Option::is_some);
@@ -101,7 +101,7 @@ pub(crate) struct Resolver<'a> {
     pub(crate) links: &'a [LinkEnds],
     pub(crate) graph: Graph<'a>,
     ways: Ways,
-    /// Whether all links of the file are there: else a missing path proves nothing.
+    /// True if every link of the file was resolved. Otherwise a missing path is no error.
     pub(crate) whole: bool,
     pub(crate) checker: Checker<'a>,
     pub(crate) circuits: Vec<Option<CircuitPath>>,
@@ -110,26 +110,26 @@ pub(crate) struct Resolver<'a> {
     pub(crate) shown: Shown,
 }
 
-/// The first link of a route, and the line that the route takes of it.
+/// Returns the first link of a route and its line in the direction of the route.
 fn first_line<'l>(links: &'l [LinkEnds], route: &[Hop]) -> (&'l LinkEnds, Line) {
     let link = &links[route[0].link];
     (link, link.line_from(route[0].from))
 }
 
-/// The way of the packets of a traffic or of a tunnel.
+/// Path of the packets of a traffic or of the outer packets of a tunnel.
 pub(crate) struct Way {
     pub(crate) legs: Vec<Leg>,
-    /// The shortest ways there, and those back where they are not the reversed ones; `None` where a circuit decides.
+    /// The shortest paths to the receiver; and those back, if they differ from the reversed ones. `None` if a circuit decides the path.
     pub(crate) reach: Option<(Reach, Option<Reach>)>,
 }
 
 impl Way {
-    /// The way over one leg from host to host.
+    /// Returns the path over a single path segment from host to host.
     fn over(leg: Leg) -> Self {
         Self { legs: vec![leg], reach: None }
     }
 
-    /// The legs in both directions, where policies choose.
+    /// Returns the path segments in both directions if policies choose among several; else `None`.
     pub(crate) fn fans(&self) -> Option<Box<[Fan; 2]>> {
         let (there, Some(back)) = self.reach.as_ref()? else { return None };
         Some(Box::new([there.fan(), back.fan()]))
@@ -145,14 +145,14 @@ impl Resolver<'_> {
         links::kind(self.draft, node)
     }
 
-    /// Whether a node passes cells on.
+    /// Returns true if a node relays cells.
     fn relays(&self, node: NodeId) -> bool {
         matches!(links::switch(self.draft, node), Some(Switch::Atm(_)))
-            // A switch that could not be read may be one.
+            // A switch with errors may be an ATM switch.
             || matches!(self.kind(node), NodeKind::Switch(index) if self.draft.switches[index].is_none())
     }
 
-    /// What a node does with packets for others.
+    /// Returns what a node does with packets for other nodes.
     pub(crate) fn passage(&self, node: NodeId) -> Passage {
         match self.kind(node) {
             NodeKind::Host(_) => Passage::None,
@@ -164,7 +164,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Over ATM links and through ATM switches.
+    /// Returns the shortest path over ATM links and through ATM switches.
     pub(crate) fn atm_path(&self, from: NodeId, to: NodeId) -> Option<Vec<Hop>> {
         self.graph.path(from, to, |link| link.medium.is_atm(), |node| self.relays(node))
     }
@@ -236,7 +236,7 @@ impl Resolver<'_> {
             bounded: true,
         });
         if self.draft.is_astray("traffic", name) || self.faulty.has(&["traffic", name, "circuit"]) {
-            // Its way is not known, but perhaps that its rate is wrong on any.
+            // The path is unknown, but some rates are invalid on any path.
             if let Some(wanted) = wanted {
                 rates::pace(&mut self.checker, wanted, &["traffic", name, "rate"], None);
             }
@@ -245,7 +245,7 @@ impl Resolver<'_> {
         let (from, to) = traffic.ends();
         let (from, to) = (self.node(from), self.node(to));
         let receivers: Vec<NodeId> = traffic.receivers().into_iter().map(|to| self.node(to)).collect();
-        // The first one's way stands for all; the others must at least have one.
+        // The path to the first receiver gives the checks below. The others must at least have a path.
         let others: Vec<Option<Way>> =
             receivers.iter().skip(1).map(|to| self.packets(name, traffic, from, *to)).collect();
         for way in others.iter().flatten() {
@@ -310,7 +310,7 @@ impl Resolver<'_> {
             mtu: self.mtu(*legs.first()?)?,
             path_mtu: narrowest(&legs, fans.as_deref(), |leg| self.mtu(leg))?,
             legs,
-            // What goes to a group takes the first of equally short ways.
+            // Multicast packets always take the first of equally short paths.
             fans: fans.filter(|_| !matches!(traffic, Traffic::Multicast(_))),
             discovers_mtu,
             icmp,
@@ -324,8 +324,8 @@ impl Resolver<'_> {
         })
     }
 
-    /// The legs of a way in both directions, where policies choose among them or among those of a tunnel's outer packets; `None` within where none
-    /// does, and outside where a circuit or tunnel is not in order.
+    /// Returns the path segments in both directions if policies choose among them or among those of a tunnel's outer packets. The inner `None`:
+    /// nothing chooses. The outer `None`: a circuit or tunnel has an error.
     fn fans(&self, way: &Way) -> Option<Option<Box<[Fan; 2]>>> {
         let fans = way.fans();
         if fans.is_some() || !self.chooses_in_tunnels(&way.legs) {
@@ -334,12 +334,12 @@ impl Resolver<'_> {
         Some(Some(Box::new(self.all_fans(way)?)))
     }
 
-    /// Whether a circuit is taken in its own direction by what begins at `from`.
+    /// Returns true if a path that begins at `from` takes the circuit from its `from` to its `to`.
     fn is_forward(&self, circuit: usize, from: NodeId) -> bool {
         self.circuits[circuit].as_ref().is_none_or(|circuit| circuit.route[0].from == from)
     }
 
-    /// The links of a way; `None` where a circuit or tunnel of it is not in order.
+    /// Returns the links of a path; `None` if a circuit or tunnel of it has an error.
     pub(crate) fn route(&self, legs: &[Leg]) -> Option<Vec<Hop>> {
         let mut route = Vec::new();
         for leg in legs {
@@ -367,7 +367,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Every router takes one of the TTL and drops what has none left (RFC 1812 section 5.3.1).
+    /// Warns if the TTL is too small for the path: every router decrements it and drops a packet whose TTL becomes zero (RFC 1812 section 5.3.1).
     fn lives_long_enough<'w>(&mut self, name: &str, traffic: &Traffic, ways: impl Iterator<Item = &'w Way>) {
         let Some(ttl) = traffic.ttl().filter(|ttl| *ttl > 0) else { return };
         let is_router = |node: NodeId| matches!(self.kind(node), NodeKind::Router(_));
@@ -378,7 +378,7 @@ impl Resolver<'_> {
             let routers: Vec<NodeId> = ends.filter(|node| is_router(*node)).collect();
             (routers, legs == way.legs)
         });
-        // Of several receivers the one behind the most routers, the first of equals.
+        // With several receivers, take the path with the most routers, the first one among equals.
         let longest = ways.reduce(|one, other| if other.0.len() > one.0.len() { other } else { one });
         let Some((routers, is_only_way)) = longest else { return };
         let Some(last) = routers.get(usize::from(ttl) - 1) else { return };
@@ -392,7 +392,7 @@ impl Resolver<'_> {
             .report(&["traffic", name, "ttl"], Diagnostic::warning("ttl-exceeded", message).help(help));
     }
 
-    /// The circuit that a generator without one brings along; `None` after a complaint.
+    /// Adds the circuit of a generator that names none; `None` after it reports an error.
     fn implicit_circuit(
         &mut self,
         name: &str,
@@ -418,9 +418,9 @@ impl Resolver<'_> {
         Some(self.circuits.len() - 1)
     }
 
-    /// The way of the packets between two hosts; `None` after a complaint.
+    /// Returns the path of the packets between two hosts; `None` after it reports an error.
     ///
-    /// A circuit between the two is taken before all else: it was made for them.
+    /// A circuit between the two hosts has precedence over all other paths.
     fn packets(&mut self, name: &str, traffic: &Traffic, from: NodeId, to: NodeId) -> Option<Way> {
         let draft = self.draft;
         let between = self.circuits_between(from, to);
@@ -459,7 +459,7 @@ impl Resolver<'_> {
             }
             [] => {
                 let Some(there) = self.ways.reach(from, to) else {
-                    // The circuit that is missing may be one that was reported.
+                    // The missing circuit may have an error that was already reported.
                     if !self.unknown_circuits() {
                         self.no_way(&path, from, to);
                     }
@@ -471,12 +471,12 @@ impl Resolver<'_> {
         }
     }
 
-    /// The nodes that packets between two nodes may come to; `None` where no way leads.
+    /// Returns the nodes that packets between two nodes may reach; `None` if there is no path.
     pub(crate) fn reach(&self, from: NodeId, to: NodeId) -> Option<Reach> {
         self.ways.reach(from, to)
     }
 
-    /// Circuits of the file between two nodes, whichever way they go.
+    /// Returns the circuits of the file between two nodes, in either direction.
     pub(crate) fn circuits_between(&self, from: NodeId, to: NodeId) -> Vec<usize> {
         let (a, b) = (self.nodes[from].as_str(), self.nodes[to].as_str());
         let between = |circuit: &Circuit| {
@@ -489,7 +489,7 @@ impl Resolver<'_> {
         good.map(|(index, _)| index).collect()
     }
 
-    /// Whether there may be circuits that could not be read or do not lead anywhere.
+    /// Returns true if some circuits could not be read or resolved.
     pub(crate) fn unknown_circuits(&self) -> bool {
         self.draft.elsewhere.contains_key("circuit")
             || self

@@ -11,13 +11,13 @@ use crate::overrides::{self, Flat, Override, refuse_campaign_keys};
 use crate::read::wrong_type;
 use crate::tree::{Node, Table, Value};
 
-/// No axis has more values, whatever the caller allows.
+/// Largest number of values of an axis, independent of the limit of the caller.
 pub const MAX_VALUES: i128 = 1_000_000;
 
 /// One axis of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Dotted key of what is swept.
+    /// Dotted key that is swept.
     pub path: String,
     /// Its values, in their order.
     pub values: Vec<AxisValue>,
@@ -26,33 +26,33 @@ pub struct Axis {
 /// One value of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisValue {
-    /// As a file writes it, without quotes: `9 kB`.
+    /// Text as in the file, without quotes: `9 kB`.
     pub text: String,
-    /// In base units: bytes, bit/s, seconds, counts; shares as fractions. `None` for what is no quantity.
+    /// Value in base units: bytes, bit/s, seconds or a count; shares as fractions. `None` if it is not a quantity.
     pub number: Option<f64>,
     /// The base unit: `B`, `bit/s`, `s`, `cells`, `packets`, `cells/s`; empty for shares and counts.
     pub unit: Option<String>,
 }
 
-/// An axis with its values as they stand in the tree.
+/// An axis with its values as nodes of the tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Swept {
     pub(crate) axis: Axis,
     pub(crate) path: Vec<String>,
     pub(crate) key: Origin,
     pub(crate) nodes: Vec<Node>,
-    /// Whether these are all its values, in their order.
+    /// True if these are all values of the axis, in order.
     complete: bool,
 }
 
 impl Swept {
-    /// The value with this text, as an override.
+    /// Returns the value with this text as an override; `None` if the axis has none.
     pub(crate) fn value(&self, text: &str) -> Option<Override> {
         let index = self.axis.values.iter().position(|value| value.text == text)?;
         Some(self.nth(index))
     }
 
-    /// The value at `index`, as an override.
+    /// Returns the value at `index` as an override.
     pub(crate) fn nth(&self, index: usize) -> Override {
         let mut node = self.nodes[index].clone();
         let giver =
@@ -62,16 +62,16 @@ impl Swept {
     }
 }
 
-/// What `[sweep]` holds.
+/// The content of `[sweep]`.
 #[derive(Default)]
 pub(crate) struct Sweep {
     pub(crate) axes: Vec<Swept>,
-    /// Paths of axes that are impossible and were reported: nothing can be said about their values.
+    /// Paths of invalid axes, which were reported. Nothing is known about their values.
     pub(crate) impossible: Vec<Vec<String>>,
 }
 
-/// Read `[sweep]`. An axis that is impossible is reported; of its values those remain that are good in themselves, and
-/// if there are none, its path is looked up in the tree.
+/// Reads `[sweep]` and reports invalid axes. An invalid axis keeps those values that are valid by themselves. If none is, its path is checked against
+/// the tree.
 pub(crate) fn axes(tree: &Node, found: &mut Findings) -> Sweep {
     let Some(entry) = tree.table().and_then(|top| top.get("sweep")) else { return Sweep::default() };
     let Some(table) = entry.node.table() else {
@@ -79,7 +79,7 @@ pub(crate) fn axes(tree: &Node, found: &mut Findings) -> Sweep {
         return Sweep::default();
     };
     let mut given = Vec::new();
-    // A `from` directly in a component is a host, and not the beginning of a range.
+    // A `from` directly in a component names a host; it does not begin a range.
     let leaf = |path: &[String], table: &Table| {
         path.len() > 2 - usize::from(path[0] == "run") && RANGE.iter().any(|key| table.contains_key(*key))
     };
@@ -141,7 +141,7 @@ const RANGE: &[&str] = &["from", "to", "step", "factor"];
 const FORMS: &str = "a sweep is a list, `[\"1 kB\", \"2 kB\"]`, or a range: `{ from = \"1 kB\", to = \"64 kB\", step = \"1 kB\" }`, \
                      or with `factor = 2` in place of `step`";
 
-/// The values of an axis. With faults they are not all of them, but each is good in itself.
+/// Returns the values of an axis. After faults some are missing, but each returned value is valid by itself.
 fn values(node: &Node, faults: &mut Findings) -> Vec<Node> {
     match &node.value {
         Value::List(nodes) => list(node, nodes, faults),
@@ -170,7 +170,7 @@ fn list(node: &Node, nodes: &[Node], faults: &mut Findings) -> Vec<Node> {
             values.push((item, Amount::parse(&text)));
         }
     }
-    // Rates may change what they count from value to value; the axis stays one of bit/s.
+    // Rates may count different things (`line`, `cells`, `payload`) from value to value. The unit of the axis is still bit/s.
     let unit = |amount: &Amount| amount.dimension().split(' ').next().unwrap_or("").to_string();
     let first = values.iter().find_map(|(_, amount)| amount.as_ref()).map(unit).unwrap_or_default();
     let before = faults.len();
@@ -179,7 +179,7 @@ fn list(node: &Node, nodes: &[Node], faults: &mut Findings) -> Vec<Node> {
             faults.push(mixed(item, &first, &other));
         }
     }
-    // Which of the units is wrong is for the writer to say.
+    // Drop all quantities: it is unknown which of the units is wrong.
     values.retain(|(_, amount)| amount.is_none() || faults.len() == before);
     values.into_iter().map(|(item, _)| item.clone()).collect()
 }
@@ -190,7 +190,7 @@ fn mixed(place: &Node, one: &str, other: &str) -> Diagnostic {
     impossible(&place.origin, message, "give all its values one kind of unit")
 }
 
-/// A quantity of a range and where it stands.
+/// A quantity of a range and its node.
 struct Bound<'a> {
     amount: Amount,
     node: &'a Node,
@@ -206,7 +206,7 @@ fn range(node: &Node, table: &Table, faults: &mut Findings) -> Vec<Node> {
         let message = format!("unknown key `{}`", crate::tree::shortened(key));
         let help = crate::path::suggestion(key, "a range has", RANGE);
         faults.push(Diagnostic::error("unknown-key", message).at(&entry.key).maybe_help(help));
-        // It is what is missing, misspelt; like nothing, it may be any of them.
+        // The unknown key is probably a misspelt required one, so do not report that one as missing. If it resembles none, it may stand for any.
         match crate::path::nearest(key, RANGE.iter().copied()) {
             Some(near) => missing.retain(|key| *key != near && !(*key == "step" && near == "factor")),
             None => missing.clear(),
@@ -249,13 +249,13 @@ fn range(node: &Node, table: &Table, faults: &mut Findings) -> Vec<Node> {
             };
             steps.into_iter().map(node_of).collect()
         }
-        // However it gets from one to the other, they are values of it.
+        // Both ends are values of the range, whatever the step is.
         (Some((from, to)), _) => vec![from.node.clone(), to.node.clone()],
         (None, _) => Vec::new(),
     }
 }
 
-/// Both ends of a range, if they go together with each other and with the step.
+/// Returns both ends of a range if their units agree with each other and with the step.
 fn ends<'a>(
     from: Option<&'a Bound<'a>>,
     to: Option<&'a Bound<'a>>,
@@ -284,7 +284,7 @@ fn ends<'a>(
     Some((from, to))
 }
 
-/// The values of a range with a step, in smallest steps of its unit, if its ends are sound.
+/// Returns the values of a range with a step, in the smallest steps of the unit; `None` after a fault or without valid ends.
 fn linear(ends: Option<(&Amount, &Amount)>, step: &Bound<'_>, faults: &mut Findings) -> Option<Vec<i128>> {
     let place = &step.node.origin;
     let step = step.amount.steps;
@@ -302,7 +302,7 @@ fn linear(ends: Option<(&Amount, &Amount)>, step: &Bound<'_>, faults: &mut Findi
     Some((0..count).map(|index| from.steps + index * step).collect())
 }
 
-/// The values of a range with a factor.
+/// Returns the values of a range with a factor, in the smallest steps of the unit; `None` after a fault or without valid ends.
 fn geometric(
     from: Option<&Amount>,
     ends: Option<(&Amount, &Amount)>,
@@ -331,7 +331,7 @@ fn geometric(
     let mut values = vec![from.steps];
     loop {
         let last = *values.last().expect("the list begins with `from`");
-        // Rounded to the smallest step: half a byte cannot be sent.
+        // Round to the smallest step, such as a whole byte.
         let Some(next) = last.checked_mul(digits).map(|product| (product + one / 2) / one) else {
             return Some(values);
         };
@@ -346,7 +346,7 @@ fn geometric(
     }
 }
 
-/// How many points there are, and the complaint if that is more than was allowed.
+/// Returns an error if there are more points than allowed.
 pub(crate) fn too_many(
     axes: &[Swept],
     variants: usize,
@@ -381,7 +381,7 @@ fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A variant sets what the sweep replaces.
+/// Warns about values of a variant that the sweep replaces.
 pub(crate) fn overruled(axes: &[Swept], variant: &str, changes: &[Override]) -> Vec<Diagnostic> {
     let swept = |change: &&Override| axes.iter().any(|axis| axis.path == change.path);
     let warn = |change: &Override| {

@@ -1,4 +1,4 @@
-//! A testbed resolved: names are indices, circuits have routes, rates are paces.
+//! A resolved testbed: names have become indices, circuits have routes, rates are paces.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ pub use crate::branches::Branch;
 /// Index of a node: hosts first, in the order of the file, then switches, then routers.
 pub type NodeId = usize;
 
-/// What a node is, and its place in its table of the testbed.
+/// Kind of a node, and its index in that table of the testbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// Index in `Testbed::hosts`.
@@ -30,10 +30,10 @@ pub enum NodeKind {
     Router(usize),
 }
 
-/// A testbed's graph.
+/// The graph of a testbed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
-    /// Number of hosts; nodes from here on are switches.
+    /// Number of hosts. Nodes with this index and above are switches, then routers.
     pub hosts: usize,
     /// Number of switches; nodes after hosts and switches are routers.
     pub switches: usize,
@@ -41,8 +41,8 @@ pub struct Topology {
     pub nodes: Vec<String>,
     /// Links in the order of the file.
     pub links: Vec<LinkEnds>,
-    /// Circuits: those of the file in its order, then those that traffic sources without one bring, in the order of the
-    /// traffic. The position breaks ties between cells of several circuits on one NIC.
+    /// Circuits: those of the file in its order, then those of traffic sources without one, in the order of the traffic. The index breaks ties
+    /// between cells of several circuits on one NIC.
     pub circuits: Vec<CircuitPath>,
     /// Tunnels, in the order of the file.
     pub tunnels: Vec<TunnelPath>,
@@ -52,55 +52,55 @@ pub struct Topology {
     pub flows: Vec<FlowPath>,
     /// Events, in the order of the file.
     pub events: Vec<EventPath>,
-    /// Interfaces of routers that ask for hardware addresses, in the order of the routers, then of the links.
+    /// Router interfaces that resolve hardware addresses (ARP), in the order of the routers, then of the links.
     pub arp: Vec<ArpInterface>,
 }
 
 impl Topology {
-    /// The MTUs for which the two ends of a TCP connection form segments at first, in bytes, the sender of the traffic first: those of the
-    /// legs on which they send, or the path MTU where it is known from the start.
+    /// Returns the MTUs by which the two ends of a TCP connection size their first segments, in bytes, the sender of the traffic first. It is the MTU
+    /// of the path segment on which the end sends, or the path MTU if that is known from the start.
     pub fn segment_mtus(&self, path: &FlowPath) -> [u64; 2] {
         if !path.discovers_mtu {
             return [path.path_mtu; 2];
         }
         let back = match &path.fans {
-            // Hosts take the first leg.
+            // Hosts take the first path segment.
             Some(fans) => fans[1].legs_at(path.to)[0],
             None => path.legs[path.legs.len() - 1].back(),
         };
         [path.mtu, self.mtu(back)]
     }
 
-    /// What a node is.
+    /// Returns the kind of a node.
     pub fn kind(&self, node: NodeId) -> NodeKind {
         node_kind(self.hosts, self.switches, node)
     }
 
-    /// The first link of a leg, in its direction: policies weigh a leg by it.
+    /// Returns the first link of a path segment, in its direction. Policies take the weight of a segment from this link.
     pub fn first_hop(&self, leg: Leg) -> Hop {
         self.hops(leg)[0]
     }
 
-    /// The last link of a leg, in its direction.
+    /// Returns the last link of a path segment, in its direction.
     pub fn last_hop(&self, leg: Leg) -> Hop {
         let hops = self.hops(leg);
         hops[hops.len() - 1]
     }
 
-    /// Whether events change what a node sees of the link on which a leg begins.
+    /// Returns true if events change the state that a node sees of the link on which a path segment begins.
     pub fn sees_events(&self, node: NodeId, leg: Leg) -> bool {
         let Leg::Link(Hop { link, .. }) = leg else {
-            // A tunnel is up whatever becomes of the links on its way, and no event changes links that carry cells.
+            // A tunnel stays up when links on its path fail, and events never change ATM links.
             return false;
         };
-        // Who follows a bond sees what that sees.
+        // A node that follows the bond at the other end sees what that bond sees.
         let node = self.bond_at(node, leg).map_or(node, |bond| self.bonds[bond].node);
         let end = self.links[link].end_of(node);
         self.events.iter().any(|event| event.link == link && event.seen_by[end])
     }
 
-    /// The bond that chooses the member on which packets leave a node, if this leg begins with one: a bond of the node, or one at the other end
-    /// of which one member carries everything, in both directions.
+    /// Returns the bond that chooses the member link for packets that leave a node on this path segment. It is a bond of the node, or a bond of the
+    /// other end that uses one member at a time, in both directions.
     pub fn bond_at(&self, node: NodeId, leg: Leg) -> Option<usize> {
         let Leg::Link(Hop { link, .. }) = leg else { return None };
         let at = |node: NodeId| self.bonds.iter().position(|bond| bond.is_at(node, link));
@@ -108,13 +108,13 @@ impl Topology {
         at(node).or_else(|| at(self.links[link].ends[1 - self.links[link].end_of(node)]).filter(follows))
     }
 
-    /// Whether this node hears the active member of a bond alone, and this link is a member.
+    /// Returns true if this link is a member of a bond of the node that receives only on its active member.
     pub fn hears_active(&self, node: NodeId, link: usize) -> bool {
         self.bonds.iter().any(|bond| bond.is_at(node, link) && bond.config.mode.config().is_single())
     }
 
-    /// The hardware address of the transmitter with this number, twice that of its link and its end: locally administered (IEEE 802 section 8.4).
-    /// The members of a bond have that of its first one.
+    /// Returns the hardware address of the transmitter with this number (twice the link index plus the end). It is locally administered (IEEE 802
+    /// section 8.4). All members of a bond have the address of the first one.
     pub fn hardware_address(&self, port: usize) -> [u8; 6] {
         let (link, node) = (port / 2, self.links[port / 2].ends[port % 2]);
         let first = self.bonds.iter().find(|bond| bond.is_at(node, link)).map(|bond| bond.links[0]);
@@ -123,12 +123,12 @@ impl Topology {
         [0x02, 0x00, a, b, c, d]
     }
 
-    /// The number of the transmitter of a hop: twice that of its link, and its end.
+    /// Returns the number of the transmitter of a hop: twice the link index plus the end.
     pub fn port_of(&self, hop: &Hop) -> usize {
         2 * hop.link + self.links[hop.link].end_of(hop.from)
     }
 
-    /// Links of a leg in its direction; of a tunnel, those of the way that always takes the first of several legs.
+    /// Returns the links of a path segment in its direction. For a tunnel, these are the links of the path that takes the first of several segments.
     pub fn hops(&self, leg: Leg) -> Vec<Hop> {
         match leg {
             Leg::Link(hop) => vec![hop],
@@ -138,12 +138,12 @@ impl Topology {
         }
     }
 
-    /// Whether a leg drops packets that are too long for it, whoever sent them.
+    /// Returns true if a path segment drops packets that are too long for it instead of having them fragmented, whoever sent them.
     pub fn refuses(&self, leg: Leg) -> bool {
         matches!(leg, Leg::Tunnel { tunnel, .. } if self.tunnels[tunnel].config.fragment == Fragment::None)
     }
 
-    /// A leg, and all legs that packets in it may take if it is a tunnel.
+    /// Returns a path segment and, if it is a tunnel, all segments that packets in it may take.
     pub fn legs_within(&self, leg: Leg) -> Vec<Leg> {
         let mut legs = vec![leg];
         if let Leg::Tunnel { tunnel, forward } = leg {
@@ -153,7 +153,7 @@ impl Topology {
         legs
     }
 
-    /// The path over these hops, as that of all packets of a flow.
+    /// Returns the path over these hops, with a share of 1.
     pub fn path(&self, route: &[Hop]) -> Path {
         let step = |hop: &Hop| Step {
             link: self.links[hop.link].name.clone(),
@@ -163,7 +163,7 @@ impl Topology {
         Path { share: 1.0, steps: route.iter().map(step).collect() }
     }
 
-    /// The largest IP packet of a leg, in bytes.
+    /// Returns the MTU of a path segment in bytes.
     pub fn mtu(&self, leg: Leg) -> u64 {
         match leg {
             Leg::Link(hop) => self.links[hop.link].mtu,
@@ -190,24 +190,24 @@ pub struct LinkEnds {
     pub ends: [NodeId; 2],
     /// Medium.
     pub medium: Medium,
-    /// The line of the transmitter at each end, in the order of `ends`.
+    /// The line that begins at each end, in the order of `ends`.
     pub lines: [Line; 2],
     /// Propagation delay, positive.
     pub delay: Time,
-    /// Largest IP packet in bytes on Ethernet and point-to-point links.
+    /// MTU in bytes; only for Ethernet and point-to-point links.
     pub mtu: u64,
-    /// Bytes around a packet on point-to-point links.
+    /// Bytes that framing adds to a packet on point-to-point links.
     pub overhead: u64,
     /// Whether frames carry a VLAN tag; only on Ethernet links.
     pub vlan: bool,
-    /// Most that a packet is late beyond the delay, order kept; zero on ATM links.
+    /// Largest random extra delay of a packet, order kept; zero on ATM links.
     pub jitter: Time,
     /// Share of the packets that are lost at random; zero on ATM links.
     pub loss: Share,
-    /// Share of the packets that arrive later than others sent after them, and how much later; never on ATM links.
+    /// Share of the packets that packets sent later overtake, and their extra delay; `None` on ATM links.
     pub reorder: Option<(Share, Time)>,
-    /// Queue discipline of the transmitter at each end; `None` at hosts and ATM switches, which have none. At a router it is
-    /// there on ATM links, too: for the packets that wait to become cells.
+    /// Queue discipline of the transmitter at each end; `None` at hosts and ATM switches. A router also has one on ATM links, for the packets that
+    /// wait to become cells.
     pub queues: [Option<Queue>; 2],
 }
 
@@ -221,34 +221,33 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line of this medium at `rate` bit/s.
+    /// Returns a line of this medium at `rate` bit/s.
     pub fn new(medium: Medium, rate: u64) -> Self {
         Self { rate, framing: medium.framing(rate) }
     }
 }
 
 impl LinkEnds {
-    /// Place of `node`, one of the two nodes, in `ends`.
+    /// Returns the index in `ends` of `node`, which must be one of the two.
     pub fn end_of(&self, node: NodeId) -> usize {
         usize::from(self.ends[0] != node)
     }
 
-    /// The line of the transmitter at `node`, one of the two nodes.
+    /// Returns the line that begins at `node`, which must be one of the two.
     pub fn line_from(&self, node: NodeId) -> Line {
         self.lines[self.end_of(node)]
     }
 
-    /// How the line of the transmitter at one end frames packets, in this `encapsulation` if it carries cells.
+    /// Returns how the line at one end frames packets. `encapsulation` matters only for lines that carry cells.
     pub fn wire(&self, end: usize, encapsulation: Encapsulation) -> Wire {
         let Line { rate, framing } = self.lines[end];
         Wire::new((rate, framing), self.vlan, self.overhead, encapsulation)
     }
 
-    /// Bytes that an IP packet takes of a line that carries frames: on Ethernet with preamble, header, tag, padding, FCS and
-    /// gap.
+    /// Returns the bytes that an IP packet occupies on a line that carries frames: on Ethernet with preamble, header, tag, padding, FCS and gap.
     ///
     /// # Panics
-    /// On an ATM link: what a packet takes there depends on its circuit.
+    /// On an ATM link, because the bytes there depend on the circuit.
     pub fn line_bytes(&self, ip_bytes: u64) -> u64 {
         match self.lines[0].framing {
             Framing::Ethernet => ethernet::line_bytes(ip_bytes, self.vlan),
@@ -263,25 +262,25 @@ impl LinkEnds {
 pub struct Hop {
     /// Index of the link.
     pub link: usize,
-    /// Node at which the hop begins: the transmitter is there.
+    /// Node at which the hop begins and whose transmitter it uses.
     pub from: NodeId,
     /// Node at which it ends.
     pub to: NodeId,
 }
 
 impl Hop {
-    /// The same link in the other direction.
+    /// Returns the hop over this link in the other direction.
     pub fn back(self) -> Self {
         Self { link: self.link, from: self.to, to: self.from }
     }
 }
 
-/// The same way back.
+/// Returns the route in the other direction.
 pub(crate) fn reversed(route: &[Hop]) -> Vec<Hop> {
     route.iter().rev().map(|hop| hop.back()).collect()
 }
 
-/// A piece of the way of IP packets: between two nodes that handle packets, or an Ethernet switch.
+/// A path segment: the part of a path of IP packets between two neighbouring hosts, routers or Ethernet switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Leg {
     /// A link that carries frames.
@@ -290,20 +289,20 @@ pub enum Leg {
     Circuit {
         /// Index of the circuit.
         circuit: usize,
-        /// Whether it goes from the circuit's `from` to its `to`.
+        /// True from the circuit's `from` to its `to`, false for the reverse.
         forward: bool,
     },
     /// A tunnel from end to end.
     Tunnel {
         /// Index of the tunnel.
         tunnel: usize,
-        /// Whether it goes from the first of the tunnel's ends to the second.
+        /// True from the first of the tunnel's ends to the second, false for the reverse.
         forward: bool,
     },
 }
 
 impl Leg {
-    /// The same leg in the other direction.
+    /// Returns the path segment in the other direction.
     pub fn back(self) -> Self {
         match self {
             Self::Link(hop) => Self::Link(hop.back()),
@@ -313,97 +312,97 @@ impl Leg {
     }
 }
 
-/// A circuit resolved.
+/// A resolved circuit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CircuitPath {
-    /// Name of the circuit, or of the traffic that brings it.
+    /// Name of the circuit, or of the traffic that it was created for.
     pub name: String,
-    /// Route from the circuit's `from` to its `to`; the shortest by number of links, ties by the order of the links in
-    /// the file. At least one hop.
+    /// Route from the circuit's `from` to its `to`, at least one hop: the one with the fewest links, ties by the order of the links in the file.
     pub route: Vec<Hop>,
     /// Service category.
     pub category: Category,
     /// Encapsulation of IP packets.
     pub encapsulation: Encapsulation,
-    /// Largest IP packet in bytes.
+    /// MTU in bytes.
     pub mtu: u64,
-    /// Pace of the shaper at the sending NIC, the fastest one of a shaper that adapts, never faster than its link; `None`: at the pace of the link.
+    /// Pace of the shaper at the sending NIC, never faster than its link. For an adaptive shaper it is the fastest pace. `None`: no shaper; cells
+    /// leave at the pace of the link.
     pub shaping: Option<Pace>,
-    /// CLP of its cells, both ways.
+    /// CLP bit of its cells, in both directions.
     pub clp: bool,
     /// Increment, tolerance and action of the policer at the first switch.
     pub policing: Option<(Pace, Time, PolicingAction)>,
 }
 
-/// Most tunnels that a packet may be in.
+/// Largest number of nested tunnels around a packet.
 pub const MOST_TUNNELS: usize = 8;
 
-/// A tunnel resolved.
+/// A resolved tunnel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TunnelPath {
     /// Name in the file.
     pub name: String,
-    /// What the file says of it.
+    /// Its table in the file.
     pub config: Tunnel,
     /// The routers at its ends, in the order of the file.
     pub ends: [NodeId; 2],
-    /// Whether packets enter it: it is up, and so are those that carry it.
+    /// True if packets enter it: it is up, and so are the tunnels that carry it.
     pub is_up: bool,
-    /// Tunnels that packets in it are in: 1, and those that carry it.
+    /// Nesting depth: 1, plus the depth of the tunnels that carry it.
     pub depth: usize,
-    /// Largest packet that enters it, in bytes, without the outer headers.
+    /// MTU in bytes, without the outer headers.
     pub mtu: u64,
-    /// Bytes of the outer headers.
+    /// Length of the outer headers in bytes.
     pub added: u64,
-    /// The ways of its outer packets from the first end to the second, and back.
+    /// Paths of its outer packets from the first end to the second, and back.
     pub ways: [TunnelWay; 2],
 }
 
 impl TunnelPath {
-    /// The way of its outer packets in one direction.
+    /// Returns the path of its outer packets in one direction.
     pub fn way(&self, forward: bool) -> &TunnelWay {
         &self.ways[usize::from(!forward)]
     }
 
-    /// The routers at which packets enter it and leave it.
+    /// Returns the routers at which packets enter and leave it.
     pub fn from_to(&self, forward: bool) -> [NodeId; 2] {
         let [from, to] = self.ends;
         if forward { [from, to] } else { [to, from] }
     }
 }
 
-/// A bond resolved.
+/// A resolved bond.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BondPath {
     /// Name in the file.
     pub name: String,
-    /// The host or Ethernet switch whose interface it is.
+    /// The host or Ethernet switch that has the bond as an interface.
     pub node: NodeId,
     /// The node to which all its links lead.
     pub peer: NodeId,
-    /// Its links, in the order in which its mode counts them.
+    /// Indices of its links, in the order in which its mode counts them.
     pub links: Vec<usize>,
-    /// What the file says of it.
+    /// Its table in the file.
     pub config: Bond,
 }
 
 impl BondPath {
-    /// Whether a link is one of its members, and this the node whose bond it is.
+    /// Returns true if the bond belongs to this node and the link is a member.
     pub fn is_at(&self, node: NodeId, link: usize) -> bool {
         self.node == node && self.links.contains(&link)
     }
 }
 
-/// The way of a tunnel's outer packets in one direction.
+/// The path of a tunnel's outer packets in one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunnelWay {
-    /// The links of the way that always takes the first of several legs.
+    /// The links of the path that takes the first of several path segments.
     pub route: Vec<Hop>,
-    /// All the legs that they may take.
+    /// All path segments that the outer packets may take.
     pub fan: Fan,
 }
 
-/// Where a traffic table's packets go.
+/// The path of the packets of one traffic table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowPath {
     /// Name of the traffic.
@@ -412,89 +411,88 @@ pub struct FlowPath {
     pub from: NodeId,
     /// Receiving host.
     pub to: NodeId,
-    /// The circuit it takes if that leads from host to host; it may use it against its direction. `None` where frames are
-    /// forwarded: see the legs.
+    /// The circuit if it carries the flow from host to host; the flow may use it against its direction. `None` if frames are forwarded: see `legs`.
     pub circuit: Option<usize>,
-    /// Whether it goes from that circuit's `from` to its `to`.
+    /// True if the flow goes from that circuit's `from` to its `to`.
     pub forward: bool,
-    /// Links it crosses, in its own direction, those of circuits included.
+    /// Links that data packets cross, those inside circuits and tunnels included.
     pub route: Vec<Hop>,
-    /// The way in pieces, in its own direction; at least one. Where policies choose it is the way that always takes the first of
-    /// several legs.
+    /// The path segments that data packets cross, at least one. If policies choose, it is the path that takes the first of several segments.
     pub legs: Vec<Leg>,
-    /// The largest IP packet at the sender, in bytes: that of the first leg. The sending host cuts datagrams for it.
+    /// MTU of the first path segment, in bytes. The sending host fragments datagrams to it.
     pub mtu: u64,
-    /// The largest IP packet that passes whole every leg that packets of its own direction may take, in bytes.
+    /// Path MTU in bytes: the smallest MTU of all path segments that data packets may take.
     pub path_mtu: u64,
-    /// All the legs between which policies choose: those of its packets, and those of the packets that come back. `None` where nothing
-    /// chooses on any shortest way in either direction: then all packets take `legs`, and those that come back take them reversed.
-    /// Packets that a circuit carries from host to host have no choice, nor those whose traffic names a circuit.
+    /// All path segments that policies choose among: those of the data packets, and those of the returning packets. `None` if nothing chooses on any
+    /// shortest path in either direction; then all packets take `legs`, and returning packets take them reversed. Packets that a circuit carries from
+    /// host to host, or whose traffic names a circuit, have no choice.
     pub fans: Option<Box<[Fan; 2]>>,
-    /// Whether its sender discovers the path MTU (RFC 1191): routers may not cut packets with its data.
+    /// True if the sender discovers the path MTU (RFC 1191). Routers must not fragment its data packets.
     pub discovers_mtu: bool,
-    /// The ways of the messages with which routers tell its sender of packets that they drop: of traffic, of those that are too long for the next leg; empty
-    /// unless it discovers the path MTU.
+    /// Paths of the ICMP messages by which routers report packets that are too long for the next path segment to the sender; empty unless it
+    /// discovers the path MTU.
     pub icmp: Box<[IcmpWay]>,
-    /// Sources of packets and connections of the file before this traffic: the source port of its packets follows from it.
+    /// Number of packet sources and connections of the traffic before this one in the file. It determines the source ports.
     pub first_source: u64,
     /// Pace of the cells of a `cbr` or `on-off` source; `None` for other kinds and for a rate of zero.
     pub cells: Option<Pace>,
-    /// The tree of a multicast traffic with several receivers; empty for other traffic. The fields above are those of the way to the first receiver.
+    /// The distribution tree of multicast traffic with several receivers; empty for other traffic. The fields above describe the path to the first
+    /// receiver.
     pub branches: Box<[Branch]>,
-    /// The address of the group that a multicast traffic goes to.
+    /// Group address of multicast traffic.
     pub group: Option<IpAddr>,
 }
 
-/// The way of ICMP messages from a router to the sender of a traffic.
+/// Path of ICMP messages from a router to the sender of a traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IcmpWay {
     /// The router.
     pub router: NodeId,
-    /// The way in pieces; where policies choose, the one that always takes the first of several legs.
+    /// The path segments; if policies choose, the path that takes the first of several.
     pub legs: Vec<Leg>,
-    /// All the legs between which policies choose; `None` where nothing chooses.
+    /// All path segments that policies choose among; `None` if nothing chooses.
     pub fan: Option<Fan>,
 }
 
-/// What an event changes.
+/// A resolved event: the link and the ends that it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventPath {
     /// Name of the event.
     pub name: String,
     /// Index of the link.
     pub link: usize,
-    /// Which end of the link sees its changes, in the order of the link's `ends`.
+    /// True for each end of the link that sees the changes, in the order of the link's `ends`.
     pub seen_by: [bool; 2],
 }
 
-/// The legs that packets from one host to another may take. Every leg leads strictly closer to the end.
+/// The path segments that packets from one node to another may take. Every segment leads strictly closer to the destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fan {
-    /// For every node to which the packets may come but the end, by node: the legs on which they may go on, in the order of the file, the members of
-    /// a bond in that of the bond. Several only at routers whose policy chooses, and where there is a bond.
+    /// For every node that the packets may reach except the destination, sorted by node: the path segments on which they may continue, in the order
+    /// of the file, or of the bond for members of a bond. Only a router with a policy and a node with a bond have several.
     pub at: Vec<(NodeId, Vec<Leg>)>,
 }
 
 impl Fan {
-    /// The legs of one way, each with the node at which it begins.
+    /// Returns the path segments of a single path, each with the node at which it begins.
     pub fn along(legs: impl Iterator<Item = (NodeId, Leg)>) -> Self {
         let mut at: Vec<(NodeId, Vec<Leg>)> = legs.map(|(node, leg)| (node, vec![leg])).collect();
         at.sort_unstable();
         Self { at }
     }
 
-    /// Whether packets may take several legs anywhere.
+    /// Returns true if packets have a choice at any node.
     pub fn has_choice(&self) -> bool {
         self.at.iter().any(|(_, legs)| legs.len() > 1)
     }
 
-    /// The legs on which packets may go on at a node; none where they do not come to it, and at the end.
+    /// Returns the path segments on which packets may continue from a node; empty at the destination and where packets never arrive.
     pub fn legs_at(&self, node: NodeId) -> &[Leg] {
         let place = self.at.binary_search_by_key(&node, |(at, _)| *at);
         place.map_or(&[], |place| &self.at[place].1)
     }
 
-    /// All legs.
+    /// Returns all path segments.
     pub fn legs(&self) -> impl Iterator<Item = Leg> {
         self.at.iter().flat_map(|(_, legs)| legs.iter().copied())
     }

@@ -1,4 +1,4 @@
-//! The answering end of requests and responses.
+//! The responder of request-response traffic.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::head::{HEAD, Reply, STAMP_WITH_TIME, Stamp};
 use crate::problem::Problem;
 use crate::sys::{clock, send};
 
-/// Answer until the peer ends, or somebody says stop.
+/// Answers requests until the peer closes, a limit is reached, nothing arrives for `SILENCE`, or the flow is stopped.
 pub(crate) fn run(worker: &Worker) -> Tally {
     let asked = &worker.spec.asked;
     let request = asked.message_bytes as usize;
@@ -61,7 +61,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
             }
             Err(error) => match error.raw_os_error() {
                 Some(libc::ECONNRESET | libc::EPIPE) => break Ended::Peer,
-                // An ICMP message about an answer: the peer has closed its socket, and more may not come.
+                // ICMP port unreachable for one of our responses: the peer has closed its socket. The silence time-out ends the loop.
                 Some(libc::ECONNREFUSED) => {}
                 _ => {
                     failure = Some(Problem::system("answer", &error));
@@ -89,7 +89,7 @@ struct Answerer<'a> {
 }
 
 impl Answerer<'_> {
-    /// Receive something, and answer if it is a whole request; `false` if the peer has ended.
+    /// Receives once and responds if the request is complete. Returns `false` if the peer has closed the connection.
     fn step(&mut self) -> io::Result<bool> {
         let at = if self.worker.spec.udp { 0 } else { self.filled };
         let count = send::receive(&*self.worker.socket, &mut self.request[at..], 0)?;
@@ -109,7 +109,7 @@ impl Answerer<'_> {
 
     fn datagram(&mut self, length: usize) -> io::Result<bool> {
         if length == 0 && self.worker.control.stopped() {
-            // Nothing came: the socket was shut down to wake this thread.
+            // Not a datagram: the socket was shut down to wake this thread.
             return Ok(true);
         }
         let bytes = &self.request[..length];
@@ -130,7 +130,7 @@ impl Answerer<'_> {
         Ok(true)
     }
 
-    /// Send the response, which begins as the request did: the asker finds its number again.
+    /// Sends the response. It starts with a copy of the request's header, in which the requester finds its sequence number.
     fn respond(&mut self) -> io::Result<bool> {
         let echo = STAMP_WITH_TIME.min(self.response.len()).min(self.request.len());
         self.response[..echo].copy_from_slice(&self.request[..echo]);

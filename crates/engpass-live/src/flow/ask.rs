@@ -1,4 +1,5 @@
-//! The asking end of requests and responses: one after the other, or on a schedule whatever comes back (a probe beside load).
+//! The requester of request-response traffic: either one request at a time, or requests on a schedule that does not wait for responses (a probe beside
+//! load).
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -14,12 +15,12 @@ use crate::statistic::{Distribution, Sequence};
 use crate::sys::{clock, send};
 use crate::time::SECOND;
 
-/// A datagram's answer that takes longer is none.
+/// A UDP response that takes longer than this (ns) counts as unanswered.
 const UNANSWERED: u64 = SECOND;
-/// The longest wait before the thread looks whether it has to end, in ns.
+/// Longest wait between two checks of the stop flag, in ns.
 const LOOK: u64 = 50_000_000;
 
-/// Ask until the time is over or somebody says stop.
+/// Sends requests until the flow's time is over, the peer closes, or the flow is stopped.
 pub(crate) fn run(worker: &Worker) -> Tally {
     let asked = &worker.spec.asked;
     if let Err(problem) = worker.socket.set_nonblocking(true).doing("make the socket not block") {
@@ -42,7 +43,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
             window.pass(now, &worker.meter, &worker.socket);
         }
         if now >= end {
-            // A question that was due and is not asked any more tells how late it was.
+            // A request that was due but is not sent any more still counts in the lateness.
             if let Some(late) = late.as_mut().filter(|_| window.holds(due)) {
                 late.record(now - due);
             }
@@ -57,11 +58,11 @@ pub(crate) fn run(worker: &Worker) -> Tally {
                 late.record(now - due);
             }
             let result = asker.ask(window.holds(now));
-            // One after the other: due when the answer is there, which `may_ask` says.
+            // Without a schedule the next request is due as soon as `may_ask` sees the response.
             due = pacing.as_mut().map_or(0, |(plan, ..)| start.saturating_add(plan.next()));
             result
         } else {
-            // A schedule that cannot be kept waits for the socket; one after the other waits for the answer.
+            // On a schedule that it cannot keep, it waits for responses all the same; without a schedule it waits for the response.
             let until = if due > now { due } else { now + LOOK };
             send::wait_readable(worker.socket.as_raw_fd(), until.min(end).min(now + LOOK) - now);
             asker.hear()
@@ -91,15 +92,15 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     tally
 }
 
-/// What is under way.
+/// State of the requester of one stream.
 struct Asker<'a> {
     worker: &'a Worker,
     tag: u32,
     request: Vec<u8>,
     response: Vec<u8>,
-    /// Bytes of the response that are there, of TCP.
+    /// Bytes of the current response received so far (TCP only).
     filled: usize,
-    /// Questions without an answer: number, when, whether measured; in their order.
+    /// Requests without a response, oldest first: sequence number, send time in ns, and whether it counts as measured.
     open: std::collections::VecDeque<(u64, u64, bool)>,
     next: u64,
     answered: u64,
@@ -115,7 +116,7 @@ impl<'a> Asker<'a> {
             worker,
             tag: worker.spec.token.tag(&asked.flow, worker.stream),
             request: (0..asked.message_bytes as usize).map(fill).collect(),
-            // A byte more shows a datagram that is too long.
+            // With UDP, one extra byte reveals a datagram that is too long.
             response: vec![0; worker.spec.response as usize + usize::from(worker.spec.udp)],
             filled: 0,
             open: std::collections::VecDeque::new(),
@@ -127,12 +128,12 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Whether the next question may go out: on a schedule always, with a bound on what is under way.
+    /// Returns whether the next request may go out: when none is open, or on a schedule with fewer than 65,536 open.
     fn may_ask(&self, scheduled: bool) -> bool {
         self.open.is_empty() || (scheduled && self.open.len() < 65_536)
     }
 
-    /// Send a question; `false` if the peer has gone.
+    /// Sends one request. A full socket drops it (UDP) or makes the call wait (TCP).
     fn ask(&mut self, measured: bool) -> io::Result<bool> {
         let now = clock::now();
         if self.request.len() >= STAMP_WITH_TIME {
@@ -157,7 +158,7 @@ impl<'a> Asker<'a> {
         Ok(true)
     }
 
-    /// Take the answers that are there; `false` if the peer has gone.
+    /// Reads all responses that have arrived. Returns `false` if the peer has closed the connection.
     fn hear(&mut self) -> io::Result<bool> {
         loop {
             let room = if self.worker.spec.udp { 0 } else { self.filled };
@@ -168,7 +169,7 @@ impl<'a> Asker<'a> {
                     self.filled += count;
                     if self.filled == self.response.len() {
                         self.filled = 0;
-                        // TCP keeps the order: it answers the oldest question.
+                        // TCP keeps the order, so this answers the oldest open request.
                         if let Some((_, asked, measured)) = self.open.pop_front() {
                             self.answer(asked, measured);
                         }
@@ -202,7 +203,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Questions of datagrams that are too old; with an end at infinity all that are open.
+    /// Gives up UDP requests that are older than `UNANSWERED`. With `now == u64::MAX` it gives up every open request.
     fn give_up(&mut self, now: u64) {
         while let Some((_, asked, measured)) = self.open.front().copied() {
             let is_late =
@@ -211,7 +212,7 @@ impl<'a> Asker<'a> {
                 break;
             }
             self.open.pop_front();
-            // What was asked just before the end had no time to be answered.
+            // A request sent just before the end had no time to be answered and does not count.
             let had_time = clock::now().saturating_sub(asked) >= UNANSWERED;
             self.unanswered += u64::from(measured && had_time);
         }

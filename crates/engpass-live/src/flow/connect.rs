@@ -1,4 +1,4 @@
-//! The connecting side: it shows that it knows the token, and sends nothing but heads before the peer has shown the same.
+//! The connecting side of the token handshake. It sends nothing but heads until the peer has proved that it knows the token.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -12,11 +12,11 @@ use crate::head::{HEAD, Head, Kind};
 use crate::problem::{Code, Doing, Problem, Result};
 use crate::sys::thread;
 
-/// How long a TCP connection may take.
+/// Time-out for a TCP connection.
 const CONNECTING: Duration = Duration::from_secs(4);
-/// How long the next head of a TCP peer may take.
+/// Time-out for the next head from a TCP peer.
 const ANSWERING: Duration = Duration::from_secs(2);
-/// How long to wait for the answer to each copy of a head in a datagram: paths lose packets. A silent address gets the copies of one hello.
+/// Wait after each copy of a head over UDP, because paths lose packets. A silent address therefore receives only these copies of one hello.
 const TRIES: [Duration; 5] = [
     Duration::from_millis(100),
     Duration::from_millis(200),
@@ -25,7 +25,7 @@ const TRIES: [Duration; 5] = [
     Duration::from_millis(1500),
 ];
 
-/// Connect one stream to a peer that knows the token.
+/// Connects one stream and runs the handshake. Fails if the peer does not answer or does not know the token.
 pub(crate) fn connect(spec: &Spec, stream: u16, to: SocketAddr) -> Result<Socket> {
     let ip = spec.asked.address.unwrap_or_else(|| any(to.ip(), 0).ip());
     let own = socket::open(spec, ip)?;
@@ -50,7 +50,7 @@ pub(crate) fn connect(spec: &Spec, stream: u16, to: SocketAddr) -> Result<Socket
     Ok(own)
 }
 
-/// A socket that sends to a group, whose receivers have shown the token each by itself.
+/// Opens a socket that sends to a multicast group. Each receiver has already proved the token over a connection of its own.
 pub(crate) fn to_group(spec: &Spec, group: SocketAddr) -> Result<Socket> {
     let ip = spec.asked.address.unwrap_or_else(|| any(group.ip(), 0).ip());
     let own = socket::open(spec, ip)?;
@@ -68,18 +68,18 @@ struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// Send a head and wait for the one that answers it.
+    /// Sends a head and waits for the matching reply.
     fn ask(&self, kind: Kind, nonce: [u8; 16], echo: [u8; 16], expected: Kind) -> Result<Head> {
         let (token, flow) = (&self.spec.token, self.spec.asked.flow.as_str());
         let head = Head::new(token, flow, kind, self.stream, nonce, echo).to_bytes();
-        // GSO does not matter here: a head is shorter than a segment or goes out alone.
+        // GSO does not affect heads: a head is shorter than a segment, or it goes out alone.
         let tries: &[Duration] = if self.spec.udp { &TRIES } else { &[ANSWERING] };
         let mut stranger = false;
         for patience in tries {
             let mut own = self.own;
             own.write_all(&head).map_err(|error| self.failed(&error))?;
             own.set_read_timeout(Some(*patience)).doing("set the receive time-out")?;
-            // What does not fit is thrown away, but a peer that floods does not get more than a few looks.
+            // Replies that do not match are ignored, at most eight per try, so that a flooding peer cannot hold this thread.
             for _ in 0..8 {
                 let mut bytes = [0; HEAD];
                 let length = if self.spec.udp {

@@ -1,4 +1,4 @@
-//! How a flow's threads are started and stopped, and what they tell while they run.
+//! Start and stop of a flow's threads, and the counters that they publish while they run.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -36,7 +36,7 @@ const REASONS: [Ended; 9] = [
     Ended::Failed,
 ];
 
-/// The reins of one flow: its threads look at them, the agent holds them.
+/// Start and stop signals of one flow, set by the agent and polled by the flow's threads.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     reason: AtomicU8,
@@ -45,18 +45,18 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Let the senders begin at this instant of the monotonic clock.
+    /// Lets the senders begin at this instant of the monotonic clock, in ns.
     pub(crate) fn start(&self, at: u64) {
         *self.start.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
         self.changed.notify_all();
     }
 
-    /// When it starts, if that was said.
+    /// Returns the start instant, if `start` was called.
     pub(crate) fn started(&self) -> Option<u64> {
         *self.start.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// End the flow; the first reason counts.
+    /// Stops the flow. Only the first reason is kept.
     pub(crate) fn stop(&self, reason: Ended) {
         let first = self.reason.compare_exchange(0, reason as u8, Ordering::Release, Ordering::Relaxed);
         if first.is_ok() {
@@ -64,26 +64,26 @@ impl Control {
         }
     }
 
-    /// Whether its threads have to end.
+    /// Returns whether the threads must end.
     #[inline]
     pub(crate) fn stopped(&self) -> bool {
         self.reason.load(Ordering::Relaxed) != 0
     }
 
-    /// Why it was stopped from outside its threads.
+    /// Returns the reason that was given to `stop`, if any.
     pub(crate) fn reason(&self) -> Option<Ended> {
         let reason = self.reason.load(Ordering::Acquire);
         REASONS.into_iter().find(|known| *known as u8 == reason)
     }
 
-    /// Let those who wait look again.
+    /// Wakes all waiting threads so that they check their conditions again.
     pub(crate) fn wake(&self) {
-        // The lock is taken so that nobody is between looking and waiting.
+        // Taking the lock ensures that no thread is between its check and its wait.
         drop(self.start.lock());
         self.changed.notify_all();
     }
 
-    /// Wait until the start is known, then until it comes; `None` if the flow is stopped before.
+    /// Blocks until the start instant has come and returns it. Returns `None` if the flow is stopped first.
     pub(crate) fn wait_start(&self) -> Option<u64> {
         let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -105,7 +105,7 @@ impl Control {
         }
     }
 
-    /// Wait until `ready` or `due`; whether it was ready.
+    /// Blocks until `ready()` holds or the instant `due` has come. Returns whether it was ready.
     pub(crate) fn wait_until(&self, due: u64, ready: impl Fn() -> bool) -> bool {
         let mut guard = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -122,7 +122,7 @@ impl Control {
     }
 }
 
-/// What one stream's thread tells while it runs: written by it alone, read by the monitor.
+/// Progress counters of one stream, written by its thread alone and read by the monitor.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Meter {
@@ -142,40 +142,40 @@ pub(crate) struct Reading {
 }
 
 impl Meter {
-    /// Totals since the beginning.
+    /// Stores the totals since the start of traffic.
     #[inline]
     pub(crate) fn set(&self, bytes: u64, messages: u64) {
         self.bytes.store(bytes, Ordering::Relaxed);
         self.messages.store(messages, Ordering::Relaxed);
     }
 
-    /// Datagrams that are missing so far.
+    /// Stores the number of datagrams that are missing so far.
     #[inline]
     pub(crate) fn set_lost(&self, lost: u64) {
         self.lost.store(lost, Ordering::Relaxed);
     }
 
-    /// Traffic began at this instant.
+    /// Records the instant at which traffic began.
     pub(crate) fn began(&self, at: u64) {
         self.first.store(at, Ordering::Release);
     }
 
-    /// When traffic began.
+    /// Returns the instant at which traffic began, or `None` before that.
     pub(crate) fn first(&self) -> Option<u64> {
         Some(self.first.load(Ordering::Acquire)).filter(|at| *at > 0)
     }
 
-    /// The thread has ended.
+    /// Marks the thread as ended.
     pub(crate) fn finish(&self) {
         self.done.store(true, Ordering::Release);
     }
 
-    /// Whether the thread has ended.
+    /// Returns whether the thread has ended.
     pub(crate) fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire)
     }
 
-    /// Totals now.
+    /// Returns the current totals.
     pub(crate) fn read(&self) -> Reading {
         Reading {
             bytes: self.bytes.load(Ordering::Relaxed),

@@ -1,4 +1,4 @@
-//! The listening side: an ephemeral port that opens a stream to a peer that has shown the token, and to nobody else.
+//! The listening side: an ephemeral data port that opens a stream only to a peer that has proved the token.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -17,20 +17,20 @@ use crate::problem::{Doing, Result};
 use crate::sys::{clock, send, thread};
 use crate::time::{MILLISECOND, SECOND};
 
-/// How long a stranger may keep a connection open without a word.
+/// Time after which a connection that has not completed the handshake is dropped, in ns.
 const SILENCE: u64 = 2 * SECOND;
-/// The most connections that have not yet shown the token, beside those that the flow has: its peers all come at once.
+/// Most connections without a completed handshake, in addition to one per stream of the flow, because its peers all connect at once.
 const PENDING: usize = 64;
-/// How often the thread looks whether it has to end, in ms.
+/// Time between two checks of the close flag, in ms.
 const LOOK: i32 = 50;
 
-/// What is done with a stream whose peer has shown the token.
+/// Callback for a stream whose peer has proved the token: stream index and socket.
 type Welcome = Box<dyn Fn(u16, Socket) + Send>;
 
-/// An open data port.
+/// An open data port with the thread that serves it.
 #[derive(Debug)]
 pub(crate) struct Door {
-    /// Its ephemeral port.
+    /// The ephemeral port number.
     pub(crate) port: u16,
     closed: Arc<AtomicBool>,
     listener: Arc<Socket>,
@@ -38,7 +38,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Open a port for a flow that listens.
+    /// Opens a data port for a listening flow and starts its thread.
     pub(crate) fn open(spec: &Arc<Spec>, welcome: impl FnOnce(&Greeting) -> Welcome) -> Result<Self> {
         let ip = spec.asked.address.unwrap_or_else(|| socket::any(spec.asked.peers[0], 0).ip());
         let listener = socket::open(spec, ip)?;
@@ -68,16 +68,16 @@ impl Door {
         Ok(Self { port: address.port(), closed, listener, keeper })
     }
 
-    /// Close it; what came to it and was no peer.
+    /// Closes the port. Returns the counts of what was dropped there.
     pub(crate) fn close(self) -> Unfit {
         self.closed.store(true, Ordering::Relaxed);
-        // Ends the keeper's poll at once.
+        // Wakes the thread from its poll at once.
         let _ = self.listener.shutdown(std::net::Shutdown::Read);
         self.keeper.join().expect("the keeper of a door does not panic")
     }
 }
 
-/// The thread behind the door.
+/// State of the thread that serves the data port.
 struct Keeper {
     spec: Arc<Spec>,
     listener: Arc<Socket>,
@@ -88,7 +88,7 @@ struct Keeper {
     unfit: Unfit,
 }
 
-/// A connection that has not shown the token yet.
+/// A connection whose peer has not proved the token yet.
 struct Pending {
     socket: Socket,
     peer: SocketAddr,
@@ -97,14 +97,14 @@ struct Pending {
     until: u64,
 }
 
-/// What becomes of a connection after something was read.
+/// What to do with a pending connection after a read.
 enum Next {
     Wait,
     Drop,
     Take(u16),
 }
 
-/// A peer as the bytes that its number is made from.
+/// Returns the peer's address in the byte form that the nonce is computed from.
 fn name(peer: SocketAddr) -> Vec<u8> {
     peer.to_string().into_bytes()
 }
@@ -160,7 +160,7 @@ impl Keeper {
                 continue;
             }
             if pending.len() == PENDING + self.taken.len() {
-                // The oldest has had its time; a flood of strangers does not keep the peer out for long.
+                // Dropping the oldest keeps a flood of strangers from locking the peer out for long.
                 pending.remove(0);
                 self.unfit.malformed += 1;
             }
@@ -188,7 +188,7 @@ impl Keeper {
         let reply = self.greeting.take(&name(one.peer), &one.head);
         match reply {
             Reply::Answer(head) => {
-                // 64 bytes fit into an empty socket; if not, the peer will miss its answer.
+                // 64 bytes fit into an empty send buffer. If they do not, the peer times out.
                 let _ = send::send(&one.socket, &head, 0);
                 Next::Wait
             }
@@ -220,7 +220,7 @@ impl Keeper {
                 self.datagrams_there();
             }
         }
-        // What came while nobody looked is counted too.
+        // Datagrams that arrived after the last poll count too.
         self.datagrams_there();
         self.unfit
     }
@@ -254,7 +254,7 @@ impl Keeper {
             return;
         }
         if taken.is_none() {
-            // A multicast receiver's data comes to another socket, and its door goes on answering.
+            // A multicast receiver's data arrives at another socket, and this port goes on answering heads.
             let own = if self.spec.asked.group.is_some() {
                 self.listener.try_clone().doing("share the door")
             } else {
@@ -267,7 +267,8 @@ impl Keeper {
         let _ = self.listener.send_to(head, &peer.into());
     }
 
-    /// A socket at the same port that hears this peer alone: the kernel prefers it to the listening one.
+    /// Opens a connected socket at the same port for this peer. The kernel prefers it to the listening socket, which therefore sees no more of the peer's
+    /// datagrams.
     fn connected(&self, peer: SocketAddr) -> Result<Socket> {
         let local = self.listener.local_addr().doing("ask for the data port")?;
         let ip = local.as_socket().map_or_else(|| socket::any(peer.ip(), 0).ip(), |local| local.ip());

@@ -1,4 +1,4 @@
-//! A receiver's membership in a multicast group: when it joined, when the first datagram came, when it left, when the last one came.
+//! A receiver's membership in a multicast group: the times of join and leave, and of the first and last datagram.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd;
@@ -16,25 +16,25 @@ use crate::readings;
 use crate::sys::{clock, device, option, send};
 use crate::time::SECOND;
 
-/// After so long without a datagram of the group the network has heard that this host left.
+/// A second (in ns) without a datagram of the group means that the leave has taken effect in the network.
 const QUIET: u64 = SECOND;
-/// The longest that a leave is watched: three last-member queries of IGMP take less (RFC 3376 section 8).
+/// Longest time to watch a leave, in ns. Three last-member queries of IGMP take less (RFC 3376 section 8).
 const WATCHED: u64 = 15 * SECOND;
 
-/// A membership, shared by the thread that receives and the requests that join and leave.
+/// A membership, shared by the receiving thread and the requests that join and leave.
 #[derive(Debug)]
 pub(crate) struct Membership {
     pub(crate) socket: Arc<Socket>,
     pub(crate) group: SocketAddr,
     interface: Interface,
-    /// When it joined, until the first datagram comes; else 0.
+    /// Instant of the join until the first datagram arrives, otherwise 0.
     awaited: AtomicU64,
     events: Mutex<Vec<Value>>,
     watches: Mutex<Vec<JoinHandle<Value>>>,
     over: Arc<AtomicBool>,
 }
 
-/// Where it joins.
+/// The local interface on which the receiver joins.
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     index: Option<u32>,
@@ -63,12 +63,12 @@ impl Interface {
 }
 
 impl Membership {
-    /// A socket at the group's port; a member if that was asked.
+    /// Opens a socket at the group's port and joins the group if the request says so (`joined`).
     pub(crate) fn new(spec: &Spec, group: SocketAddr) -> Result<Self> {
         let own = socket::open(spec, group.ip())?;
         own.bind(&group.into()).doing("bind to the group")?;
         if group.is_ipv4() {
-            // Only what this socket joined, not what others on this host did.
+            // Receive only groups that this socket joined, not those joined by other sockets of this host.
             option::set(&own, libc::SOL_IP, libc::IP_MULTICAST_ALL, 0).doing("hear the own group alone")?;
         }
         socket::impatient(&own)?;
@@ -88,7 +88,7 @@ impl Membership {
         Ok(membership)
     }
 
-    /// Join; when that was.
+    /// Joins the group and returns the instant.
     pub(crate) fn join(&self) -> Result<Value> {
         let at = clock::now();
         let joined = match self.group.ip() {
@@ -100,7 +100,7 @@ impl Membership {
         Ok(json!({ "at_ns": at }))
     }
 
-    /// Leave; when that was. What still comes is watched on the wire, where this process may.
+    /// Leaves the group and returns the instant. A packet socket then watches for further datagrams, if this process may open one.
     pub(crate) fn leave(&self) -> Result<Value> {
         let watch = self.watch();
         let at = clock::now();
@@ -147,7 +147,7 @@ impl Membership {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 
-    /// Datagrams of the flow have arrived.
+    /// Records the first datagram of the flow after a join.
     #[inline]
     pub(crate) fn arrived(&self, now: u64) {
         if self.awaited.load(Ordering::Relaxed) != 0 {
@@ -158,7 +158,7 @@ impl Membership {
         }
     }
 
-    /// What happened, when it is over.
+    /// Ends the membership and returns its joins and leaves in order of time.
     pub(crate) fn finish(&self) -> Value {
         self.over.store(true, Ordering::Relaxed);
         let watches = std::mem::take(&mut *self.watches.lock().unwrap_or_else(PoisonError::into_inner));
@@ -174,7 +174,7 @@ impl Membership {
     }
 }
 
-/// Whether an IPv4 packet is a datagram to this group.
+/// Returns whether an IPv4 packet is a UDP datagram to this group and port.
 fn is_to(group: SocketAddr, packet: &[u8]) -> bool {
     let header = packet.first().map_or(0, |byte| usize::from(byte & 15) * 4);
     let (Some(protocol), Some(destination), Some(port)) =
@@ -188,7 +188,7 @@ fn is_to(group: SocketAddr, packet: &[u8]) -> bool {
         && u16::from_be_bytes([port[0], port[1]]) == group.port()
 }
 
-/// See when the last datagram of the group comes in.
+/// Watches for the last datagram of the group after a leave. Stops after `QUIET` without one, after `WATCHED`, or when the flow is over.
 fn see(socket: &Socket, group: SocketAddr, left: u64, over: &AtomicBool) -> Value {
     let (mut last, mut packet) = (None, [0; 128]);
     let quiet = loop {

@@ -1,4 +1,4 @@
-//! One end of one flow: its sockets, its threads, what it brings home.
+//! One end of one flow: its sockets, its threads and its result.
 
 mod answer;
 mod ask;
@@ -46,21 +46,21 @@ use crate::problem::{Code, Doing, Problem, Result};
 use crate::sys::{clock, device};
 use crate::time::{MILLISECOND, SECOND};
 
-/// Streams by their index; those of a listening end come when their peers do.
+/// Streams by index. At a listening end, an entry is filled when its peer connects.
 type Streams = Arc<Mutex<Vec<Option<Running>>>>;
 
-/// One end of one flow, prepared.
+/// One end of one flow, after `prepare`.
 pub(crate) struct Flow {
     pub(crate) spec: Arc<Spec>,
     control: Arc<Control>,
     streams: Streams,
     door: Option<Door>,
     monitor: Option<JoinHandle<Watched>>,
-    /// Of a multicast receiver.
+    /// Multicast receivers only.
     membership: Option<Arc<Membership>>,
-    /// Of a multicast sender: the connections over which the receivers have shown the token.
+    /// Multicast senders only: the connections over which the receivers proved the token.
     guests: Vec<Socket>,
-    /// What could not be done behind the controller's back.
+    /// First error in a background thread, reported at the next request.
     trouble: Arc<Mutex<Option<Problem>>>,
 }
 
@@ -68,7 +68,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Connect streams to their peers, all at once: each takes two round trips.
+/// Connects all streams in parallel, because each handshake takes two round trips.
 fn connect_all(spec: &Spec, peers: impl Iterator<Item = (u16, SocketAddr)>) -> Result<Vec<Socket>> {
     let sockets: Vec<Result<Socket>> = std::thread::scope(|scope| {
         let connect = |(stream, to)| scope.spawn(move || connect::connect(spec, stream, to));
@@ -79,7 +79,7 @@ fn connect_all(spec: &Spec, peers: impl Iterator<Item = (u16, SocketAddr)>) -> R
 }
 
 impl Flow {
-    /// Open the door, or connect to the peer, and start the threads: receivers listen from now on, senders wait for the start.
+    /// Opens the data port or connects to the peer, and starts the threads. Receivers listen from now on; senders wait for `start`.
     pub(crate) fn prepare(spec: Spec, timer: &Arc<Timer>) -> Result<Self> {
         let count = usize::from(spec.asked.streams);
         let mut flow = Self {
@@ -127,7 +127,7 @@ impl Flow {
                     spec: Arc::clone(&spec),
                     control: Arc::clone(&control),
                     meter: Arc::new(Meter::default()),
-                    // A multicast receiver hears the group; its door stays for heads alone.
+                    // A multicast receiver reads from the group's socket; the data port serves heads only.
                     socket: membership
                         .as_ref()
                         .map_or_else(|| Arc::new(socket), |member| Arc::clone(&member.socket)),
@@ -153,7 +153,7 @@ impl Flow {
             connect_all(spec, spec.asked.to.iter().map(|to| (0, *to)))?
         } else {
             let to = spec.asked.to[0];
-            // A peer that does not answer hears from the first stream alone.
+            // Only the first stream contacts a peer that has not answered yet.
             let first = connect::connect(spec, 0, to)?;
             let others = connect_all(spec, (1..spec.asked.streams).map(|stream| (stream, to)))?;
             std::iter::once(first).chain(others).collect()
@@ -169,7 +169,7 @@ impl Flow {
         Ok(())
     }
 
-    /// The answer to `prepare`.
+    /// Returns the answer to `prepare`.
     pub(crate) fn prepared(&self) -> Value {
         match &self.door {
             Some(door) => {
@@ -186,13 +186,13 @@ impl Flow {
         }
     }
 
-    /// What the kernel granted each stream.
+    /// Returns the socket options that the kernel granted, per stream.
     fn granted(&self) -> Vec<Value> {
         let streams = lock(&self.streams);
         streams.iter().flatten().map(|running| socket::granted(&running.socket, &self.spec)).collect()
     }
 
-    /// Whether all its peers are there; waits a little for them.
+    /// Waits up to one second for all peers to connect. Fails if a stream is missing or a background thread has failed.
     pub(crate) fn is_complete(&self) -> Result<()> {
         let complete = || lock(&self.streams).iter().all(Option::is_some);
         let waited =
@@ -212,7 +212,7 @@ impl Flow {
         ))
     }
 
-    /// Let it begin at this instant; `tell` writes events.
+    /// Starts traffic at this instant and the monitor thread; `tell` writes its events to the controller.
     pub(crate) fn start(&mut self, at: u64, tell: &Tell) -> Result<Value> {
         let streams = lock(&self.streams);
         let watched = streams.iter().flatten();
@@ -231,7 +231,7 @@ impl Flow {
         Ok(json!({ "flow": self.spec.asked.flow, "streams": granted }))
     }
 
-    /// Whether it was started.
+    /// Returns whether the flow was started.
     pub(crate) fn is_started(&self) -> bool {
         self.control.started().is_some()
     }
@@ -243,17 +243,18 @@ impl Flow {
         })
     }
 
-    /// Join the group.
+    /// Joins the multicast group.
     pub(crate) fn join(&self) -> Result<Value> {
         self.membership()?.join()
     }
 
-    /// Leave the group.
+    /// Leaves the multicast group.
     pub(crate) fn leave(&self) -> Result<Value> {
         self.membership()?.leave()
     }
 
-    /// Ask its threads to end. Who waits for datagrams or requests is woken: nothing else would tell it before its patience ends.
+    /// Stops the flow's threads. Receivers that block on datagrams or requests are woken by shutting their sockets down, because otherwise they wait for
+    /// their time-out.
     pub(crate) fn stop(&self) {
         self.control.stop(Ended::Stopped);
         let asked = &self.spec.asked;
@@ -261,14 +262,14 @@ impl Flow {
             && (self.spec.udp || asked.kind == spec::Kind::RequestResponse)
         {
             for running in lock(&self.streams).iter().flatten() {
-                // What is in the socket can still be received, and after it the call returns at once. A socket of a group has no peer: the kernel
-                // says so, and wakes the thread all the same.
+                // Data already in the socket can still be received; after it the call returns at once. A multicast socket has no peer, so this call fails,
+                // but it wakes the thread all the same.
                 let _ = running.socket.shutdown(std::net::Shutdown::Read);
             }
         }
     }
 
-    /// Wait until its threads have ended, or `due`, or `gone`.
+    /// Waits until the threads have ended. Returns `false` when `due` has come or `gone()` holds first.
     pub(crate) fn wait(&self, due: u64, gone: &dyn Fn() -> bool) -> bool {
         let done = || lock(&self.streams).iter().flatten().all(|running| running.meter.is_done());
         loop {
@@ -282,7 +283,8 @@ impl Flow {
         }
     }
 
-    /// Wait until its threads have ended by themselves: until `beyond` after its time, or, where its time is not known, until nothing has come for so long.
+    /// Waits until the threads have ended by themselves: until `beyond` ns after the flow's end or, if the end is not known, until nothing arrives for
+    /// `beyond` ns.
     pub(crate) fn wait_end(&self, beyond: u64, gone: &dyn Fn() -> bool) {
         let bytes =
             || lock(&self.streams).iter().flatten().map(|running| running.meter.read().bytes).sum::<u64>();
@@ -298,13 +300,13 @@ impl Flow {
         }
     }
 
-    /// Whether it ends by itself: a sender with its time, a receiver of a byte stream with its peer.
+    /// Returns whether the flow ends by itself: senders when their time is over, receivers of a byte stream when the peer closes.
     pub(crate) fn ends_alone(&self) -> bool {
         let sends = self.spec.role == spec::Role::Send;
         sends || !self.spec.udp
     }
 
-    /// The result, when all threads have ended.
+    /// Waits for all threads and returns the result of the flow.
     pub(crate) fn finish(self) -> Value {
         let granted = self.granted();
         self.stop();

@@ -1,4 +1,4 @@
-//! The thread that watches a flow: intervals, cores, limits, and the end.
+//! The monitor thread of a flow: writes interval records, reads the cores' usage, enforces the rate limit and reports the end.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::readings::{Cores, shares};
 use crate::sys::clock;
 use crate::time::{MILLISECOND, SECOND};
 
-/// Writes an event to the controller.
+/// Sends an event to the controller.
 pub(crate) type Tell = Arc<dyn Fn(Value) + Send + Sync>;
 
-/// How often it looks for the first data, and at limits.
+/// Time between two checks for the first data and for the rate limit, in ns.
 const LOOK: u64 = 10 * MILLISECOND;
 
-/// What it works with.
+/// State of the monitor thread.
 pub(super) struct Monitor {
     pub(super) spec: Arc<Spec>,
     pub(super) control: Arc<Control>,
@@ -26,7 +26,7 @@ pub(super) struct Monitor {
     pub(super) tell: Tell,
 }
 
-/// What it saw.
+/// Result of the monitor thread.
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     pub(super) series: Vec<Value>,
@@ -46,12 +46,12 @@ impl Monitor {
         })
     }
 
-    /// When the first of its streams began.
+    /// Returns the earliest instant at which one of the streams began.
     fn first(&self) -> Option<u64> {
         self.streams.iter().filter_map(|(_, meter)| meter.first()).min()
     }
 
-    /// Watch until all threads have ended.
+    /// Watches the flow until all its threads have ended.
     pub(super) fn run(self) -> Watched {
         let mut watched = Watched::default();
         let mut first = None;
@@ -103,7 +103,7 @@ impl Monitor {
                 (self.tell)(self.event(&record));
                 watched.series.push(record);
                 (from, before) = (now, total);
-                // On the grid, so that a late look shifts nothing.
+                // Keep the ticks on the grid, so that a late wake-up does not shift later intervals.
                 tick = first + ((now - first) / interval + 1).saturating_mul(interval);
             }
             if done {
@@ -123,7 +123,7 @@ impl Monitor {
             "messages": total.messages - before.messages,
         });
         if self.spec.udp && self.spec.role == Role::Receive {
-            // What is missing may still come: a number below zero says that more came late than was missed.
+            // Missing datagrams can still arrive. A negative value means that more arrived late than went missing.
             record["lost"] = json!(total.lost.cast_signed() - before.lost.cast_signed());
         }
         let infos: Vec<TcpInfo> =
@@ -155,12 +155,12 @@ impl Monitor {
         event
     }
 
-    /// End a flow that is faster than it may be: by 5 %, with a quarter of a second in hand.
+    /// Stops a flow that exceeds its rate limit by more than 5 %, with an allowance of a quarter of a second.
     fn hold_to_rate(&self, first: u64, now: u64) {
         let Some(rate) = self.spec.limits.rate_bit_per_s else { return };
         let time = u128::from(now - first) + u128::from(SECOND / 4);
         let allowed = u128::from(rate) * time * 105 / 100 / 8 / u128::from(SECOND);
-        // What a short buffer's worth of messages may bring at once is no rate.
+        // Four messages are always allowed: a short burst is not a rate.
         let allowed = allowed.max(u128::from(self.spec.asked.message_bytes) * 4);
         if u128::from(self.total().bytes) > allowed {
             self.control.stop(Ended::LimitRate);

@@ -1,4 +1,4 @@
-//! Waiting for an instant, and what this host's timer is good for.
+//! Waiting for an instant, and calibration of this host's timer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -7,37 +7,37 @@ use crate::statistic::Distribution;
 use crate::sys::{clock, thread};
 use crate::time::{MICROSECOND, MILLISECOND};
 
-/// How messages are held back until they are due.
+/// How a sender waits until a message is due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Pacing {
-    /// The timer's calibration chooses.
+    /// Choose by the timer's calibration.
     #[default]
     Auto,
-    /// Read the clock until it is time: most exact, a whole core.
+    /// Poll the clock: most precise, but takes a whole core.
     Busy,
-    /// Sleep until a little before, then as `Busy`.
+    /// Sleep until shortly before the instant, then poll the clock.
     Hybrid,
-    /// Sleep.
+    /// Sleep until the instant.
     Sleep,
-    /// The kernel paces the socket.
+    /// Let the kernel pace the socket.
     Kernel,
-    /// Several messages leave together, at the mean rate.
+    /// Send several messages together, at the mean rate.
     Burst,
 }
 
-/// What the timer of this host does when it is asked to sleep.
+/// Calibration of this host's timer: the cost of a clock read and the lateness of sleeps.
 #[derive(Clone, Debug)]
 pub(crate) struct Timer {
     clock_read_ns: u64,
     late: Distribution,
 }
 
-/// The gap of the calibration's sleeps.
+/// Time between the calibration's wake-ups, in ns.
 const NAP: u64 = 100 * MICROSECOND;
 
 impl Timer {
-    /// Sleep again and again for about so long, and see how late this thread wakes.
+    /// Sleeps again and again for about `duration_ns` in all and records how late this thread wakes.
     pub(crate) fn calibrate(duration_ns: u64) -> Self {
         thread::exact_timers();
         let begin = clock::now();
@@ -56,7 +56,7 @@ impl Timer {
         Self { clock_read_ns, late }
     }
 
-    /// As in `hello`.
+    /// Returns the calibration as `timer` of `hello`.
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "clock_read_ns": self.clock_read_ns,
@@ -69,17 +69,17 @@ impl Timer {
         })
     }
 
-    /// How late, in ns, a sleep ends at most in so many of a million cases.
+    /// Returns the quantile of the lateness of sleeps, in ns; the argument is the quantile in millionths.
     pub(crate) fn late(&self, millionths: u32) -> u64 {
         self.late.quantile(millionths)
     }
 
-    /// How long before an instant a sleep must end so that this thread is awake at it nine times of ten, and a bit.
+    /// Returns how long (ns) before an instant a sleep must end so that nine of ten sleeps end in time, plus 10 us.
     fn margin(&self) -> u64 {
         (self.late.quantile(900_000) + 10 * MICROSECOND).clamp(20 * MICROSECOND, MILLISECOND)
     }
 
-    /// Choose for messages with this mean gap, and say why. `exact`: the instants are what is measured.
+    /// Chooses the pacing for messages with this mean gap, and gives the reason. `exact`: the send times themselves are measured.
     pub(crate) fn choose(&self, gap_ns: u64, exact: bool, segmented: bool) -> (Pacing, String) {
         let us = |ns: u64| format!("{}.{} us", ns / 1000, ns % 1000 / 100);
         let (gap, margin) = (us(gap_ns), us(self.margin()));
@@ -96,7 +96,7 @@ impl Timer {
         }
     }
 
-    /// A way to wait as chosen, for messages with this mean gap.
+    /// Returns a waiter for this pacing and mean gap (ns).
     pub(crate) fn waiter(&self, pacing: Pacing, gap_ns: u64) -> Waiter {
         match pacing {
             Pacing::Busy => Waiter { sleep: false, margin: 0, spin: true, budget: None },
@@ -111,26 +111,26 @@ impl Timer {
     }
 }
 
-/// Keeps a thread that sleeps and then reads the clock to half a core, whatever its messages cost: the margin before each instant is what is left of
-/// it. How late sleeps end was calibrated by a thread of the usual class, on cores that fell asleep; the sender has neither, wakes sooner, and
-/// would wait longer.
+/// Keeps the CPU use of a thread that sleeps and then polls below half a core, whatever its messages cost, by adjusting the margin before each instant.
+/// The margin must adapt because the calibration ran in a thread of normal priority on cores that went idle. The sender avoids both, therefore wakes earlier
+/// and would poll for longer.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
-    /// The margin that would be best, in ns.
+    /// Upper bound of the margin, in ns: the calibrated one.
     most: u64,
-    /// Since the last look: waits, and what the clocks were then.
+    /// Waits since the last check of the clocks; below: wall clock and CPU time of the thread at that check, in ns.
     waits: u64,
     at: u64,
     ran: u64,
 }
 
 impl Budget {
-    /// Waits from one look to the next.
+    /// Number of waits between two checks of the clocks.
     const LOOK: u64 = 32;
-    /// Parts of a thousand of a core that may be used: a little less than half, for a look comes late.
+    /// Thousandths of a core that the thread may use. Slightly less than half, because a check sees the use only afterwards.
     const SHARE: u64 = 480;
 
-    /// The margin from now on, if it was `margin` before.
+    /// Returns the margin for the next wait, given the current one. Reads the clocks only every `LOOK` waits.
     #[inline]
     fn margin(&mut self, margin: u64) -> u64 {
         if self.waits > 0 && self.waits < Self::LOOK {
@@ -147,45 +147,45 @@ impl Budget {
         next
     }
 
-    /// The margin after so many ns, of which the thread had a core for `ran`.
+    /// Returns the new margin after `elapsed` ns in which the thread used `ran` ns of CPU time.
     fn next(&self, margin: u64, elapsed: u64, ran: u64) -> u64 {
         let allowed = elapsed * Self::SHARE / 1000;
         let less = ran.saturating_sub(allowed) / Self::LOOK;
-        // More by half of what is left at a time: with a longer margin the sleeps may end as late as before.
+        // Grow by half of the unused time per step: with a longer margin the sleeps can end as late as before.
         let more = allowed.saturating_sub(ran) / Self::LOOK / 2;
         (margin + more).saturating_sub(less).min(self.most)
     }
 }
 
-/// What was due before the end of a flow is sent if it is less late than this, so that a host that stumbles does not change the count; a
-/// schedule that cannot be kept is further behind, and ends in time.
+/// A message that was due before the end of the flow is still sent if it is less late than this (ns), so that a short stall does not change the count. A
+/// schedule that cannot be kept is further behind, and its flow ends in time.
 const GRACE: u64 = 100 * MILLISECOND;
 
-/// Whether a message that is due at `due` is still sent at `now`.
+/// Returns whether a message due at `due` is still sent at `now`.
 #[inline]
 pub(crate) fn in_time(due: u64, now: u64, end: u64) -> bool {
     due < end && (now < end || now - due < GRACE)
 }
 
-/// Less late than this a message is punctual.
+/// A message less late than this (ns) is punctual.
 const PUNCTUAL: u64 = MILLISECOND;
 
-/// When messages count. A host that stumbles sends late what was due, and it counts when it was due; but of a schedule that cannot be kept that
-/// would be a part of the window only, so there it counts when it leaves. Who has stood still for a time catches up at twice the rate, which
-/// takes as long again.
+/// Decides at which instant a message counts for the measurement window. After a short stall, a late message counts when it was due. If the schedule
+/// cannot be kept, that would count only a part of the window, so a message counts when it leaves. A sender that stalled catches up at twice the rate, which
+/// takes as long as the stall; therefore the limit is twice `GRACE`.
 #[derive(Debug)]
 pub(crate) struct Behind {
-    /// When a message was punctual last.
+    /// Send time of the last punctual message.
     punctual: u64,
 }
 
 impl Behind {
-    /// Nothing has been late before `start`.
+    /// Starts with no lateness before `start`.
     pub(crate) fn new(start: u64) -> Self {
         Self { punctual: start }
     }
 
-    /// When a message counts that was due at `due` and leaves at `now`.
+    /// Returns the instant at which a message counts that was due at `due` and leaves at `now`.
     #[inline]
     pub(crate) fn counts_at(&mut self, due: u64, now: u64) -> u64 {
         if now < due + PUNCTUAL {
@@ -195,10 +195,10 @@ impl Behind {
     }
 }
 
-/// The longest sleep at once: a flow that is stopped ends within it.
+/// Longest single sleep, in ns; it bounds the time until a stopped flow ends.
 const NAP_AT_MOST: u64 = 50 * MILLISECOND;
 
-/// Waits for instants.
+/// Waits for instants with one method of pacing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiter {
     sleep: bool,
@@ -208,13 +208,13 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    /// For how long it means to sleep when it waits for `due` from `now` on.
+    /// Returns how long (ns) a wait for `due` that starts at `now` will sleep.
     #[inline]
     pub(crate) fn sleep(&self, due: u64, now: u64) -> u64 {
         if self.sleep { due.saturating_sub(self.margin).saturating_sub(now) } else { 0 }
     }
 
-    /// Wait until `due`, on the monotonic clock, or until `stopped`; the time then.
+    /// Waits until `due` on the monotonic clock, or until `stopped()`. Returns the time then.
     #[inline]
     pub(crate) fn wait(&mut self, due: u64, stopped: impl Fn() -> bool) -> u64 {
         if let Some(budget) = &mut self.budget {
@@ -249,7 +249,7 @@ impl Waiter {
 mod tests {
     use super::*;
 
-    /// How many messages with these gaps count in a window from 1 s to 3 s, when each takes so long to send, and one takes longer.
+    /// Counts the messages in a window from 1 s to 3 s for a given gap and send time. Message `stumble.0` takes `stumble.1` ms longer.
     fn counted(gap_us: u64, takes_us: u64, stumble: (u64, u64)) -> u64 {
         let (mut behind, mut now, mut counted) = (Behind::new(0), 0, 0);
         for number in 0.. {
@@ -270,11 +270,11 @@ mod tests {
         assert_eq!(counted(500, 1000, (0, 0)), 2000);
         assert_eq!(counted(800, 1000, (0, 0)), 2000);
         assert_eq!(counted(980, 1000, (0, 0)), 2000);
-        // It can be kept: as many as are due, also if the host stumbles where the window begins or ends.
+        // A schedule that can be kept counts exactly the messages that are due, even with a stall at an edge of the window.
         for stumble in [(0, 0), (960, 70), (1500, 300), (2970, 60)] {
             assert_eq!(counted(1000, 100, stumble), 2000, "{stumble:?}");
         }
-        // And if it catches up at twice the rate.
+        // The same holds while it catches up at twice the rate.
         assert_eq!(counted(1000, 500, (2920, 90)), 2000);
     }
 
@@ -294,13 +294,13 @@ mod tests {
         assert_eq!(choice(118, true, true), Pacing::Burst);
     }
 
-    /// The margin and the share of a core, if each of many messages costs so much and each sleep ends so late; all in us.
+    /// Returns the final margin and share of a core for messages of this gap and CPU cost when each sleep ends `late` late; all in us.
     fn kept(gap: u64, cost: u64, late: u64) -> (u64, f64) {
         let mut budget = Budget { most: 61, waits: 0, at: 0, ran: 0 };
         let mut margin = budget.most.min(gap / 4);
         let mut ran = 0;
         for _ in 0..50 {
-            // It waits from when it wakes to the instant, if that is still to come.
+            // It polls from wake-up until the instant, unless it wakes after it.
             ran = Budget::LOOK * (cost + margin.saturating_sub(late));
             margin = budget.next(margin, Budget::LOOK * gap, ran);
             budget.waits = 1;
@@ -310,13 +310,13 @@ mod tests {
 
     #[test]
     fn hybrid_keeps_to_half_a_core() {
-        // 1472 B at 100 Mbit/s, in one call of 12 us: as sleeps end usually, and as they do when the core did not fall asleep.
+        // 1472 B at 100 Mbit/s, 12 us per call: with the usual lateness of sleeps (51 us), and with that of a core that stayed awake (3 us).
         assert_eq!(kept(118, 12, 51).0, 61, "all of the margin that it wants");
         let (margin, share) = kept(118, 12, 3);
         assert!((45..=50).contains(&margin) && share <= 0.5, "{margin} us, {share}");
         let (margin, share) = kept(40, 12, 3);
         assert!((5..=12).contains(&margin) && share <= 0.5, "{margin} us, {share}");
-        // Sending alone is more than half a core.
+        // Sending alone takes more than half a core.
         assert_eq!(kept(20, 15, 3).0, 0);
         assert_eq!(kept(10_000, 12, 3).0, 61);
     }
@@ -327,7 +327,7 @@ mod tests {
         late.record_n(300 * MICROSECOND, 100);
         let timer = Timer { clock_read_ns: 20, late };
         let gap = 200 * MICROSECOND;
-        // What a hypervisor takes away while it reads the clock counts as its own time: a run in which that happened is made again.
+        // Time that a hypervisor steals during polling counts as CPU time of the thread, so a run with such a stall is repeated.
         let kept = (0..5).find_map(|_| {
             let mut waiter = timer.waiter(Pacing::Hybrid, gap);
             let mut due = clock::now();
@@ -335,7 +335,7 @@ mod tests {
             for message in 0..1500 {
                 due += gap;
                 let now = waiter.wait(due, || false);
-                // A call of 30 us; who was held up does not hurry.
+                // A call of 30 us. After a delay the schedule moves: the sender does not hurry.
                 let end = clock::ran() + 30 * MICROSECOND;
                 while clock::ran() < end {}
                 longest = longest.max(clock::now() - due);

@@ -1,4 +1,4 @@
-//! A sender that keeps to instants: what it asks of the scheduler, how it makes up for being late, and why it was.
+//! Punctual sending: the scheduling class and idle states that a sender requests, how it catches up after a delay, and the causes of its stalls.
 
 use serde_json::{Value, json};
 
@@ -9,10 +9,10 @@ use crate::sys::thread::Watch;
 use crate::sys::urgent::{Awake, Class, Heavy, real_time};
 use crate::time::MICROSECOND;
 
-/// With a shorter gap there is no time to read the thread's clocks for every message.
+/// With a shorter mean gap (ns) there is no time to read the thread's clocks for every message.
 const TIME_TO_LOOK: u64 = 50 * MICROSECOND;
 
-/// When a late sender sends: at most twice as fast as the schedule, so that a stall becomes no burst that nobody asked for.
+/// Send times of a late sender: at most twice the rate of the schedule, so that a stall does not turn into a burst.
 #[derive(Debug, Default)]
 struct CatchUp {
     due: u64,
@@ -20,7 +20,7 @@ struct CatchUp {
 }
 
 impl CatchUp {
-    /// The instant for a message that is due at `due`.
+    /// Returns when to send the message that is due at `due`.
     fn instant(&mut self, due: u64) -> u64 {
         let step = due.saturating_sub(self.due);
         self.due = due;
@@ -28,7 +28,7 @@ impl CatchUp {
     }
 }
 
-/// The state of such a sender, in its thread.
+/// State of a punctual sender, owned by its thread.
 #[derive(Debug)]
 pub(super) struct Punctual {
     catch_up: CatchUp,
@@ -41,11 +41,11 @@ pub(super) struct Punctual {
 }
 
 impl Punctual {
-    /// Of the calling thread, whose messages have this mean gap in ns.
+    /// Sets up the calling thread for messages with this mean gap (ns).
     pub(super) fn new(pacing: Pacing, gap: u64) -> Self {
         let exact = matches!(pacing, Pacing::Busy | Pacing::Hybrid);
-        // A real-time thread that does not sleep is stopped by the kernel for 50 ms of every second in which others want its core, all at
-        // once; to sleep here and there instead was tried, and does not keep it from that.
+        // The kernel throttles a real-time thread that never sleeps: it takes 50 ms of every second for other threads, in one piece. Occasional short
+        // sleeps do not prevent that. Therefore only `Hybrid` runs in real time.
         let urgent = pacing == Pacing::Hybrid && gap >= TIME_TO_LOOK && real_time();
         let heavy = if exact && !urgent { Heavy::ask() } else { None };
         let class = if urgent {
@@ -66,7 +66,7 @@ impl Punctual {
         }
     }
 
-    /// When a message that is due at `due` leaves, if the thread is in time.
+    /// Returns when to send the message that is due at `due`.
     #[inline]
     pub(super) fn instant(&mut self, due: u64, waiter: &Waiter) -> u64 {
         let at = self.catch_up.instant(due);
@@ -76,7 +76,7 @@ impl Punctual {
         at
     }
 
-    /// A message that was due at `due` left at `at`, and its call has returned; stalls are those of what is measured.
+    /// Records that the message due at `due` left at `at`, after its send call has returned. Only measured messages count in the stalls.
     #[inline]
     pub(super) fn left(&mut self, at: u64, due: u64, measured: bool) {
         self.catch_up.left = at;
@@ -85,7 +85,7 @@ impl Punctual {
         }
     }
 
-    /// What was granted, and the stalls: as in `pacing` of results.
+    /// Returns the granted class, the idle-state request and the stalls, as in `pacing` of results.
     pub(super) fn to_json(&self) -> Value {
         let stalls = if self.watch.is_some() { self.stalls.to_json() } else { Value::Null };
         json!({ "class": self.class, "awake": self.awake.is_some(), "stalls": stalls })
@@ -102,12 +102,12 @@ mod tests {
         let mut instants = Vec::new();
         for index in 1..=20_u64 {
             let at = catch_up.instant(index * 100);
-            // The third one is held up for 450.
+            // The third message is held up by 450.
             let at = if index == 3 { 750 } else { at };
             catch_up.left = at;
             instants.push(at);
         }
-        // 100, 200, 750 and then every 50 until the schedule is reached, which stays where it was.
+        // 100, 200, 750, then every 50 until it is back on the schedule, which has not moved.
         assert_eq!(instants[..6], [100, 200, 750, 800, 850, 900]);
         assert!(instants[3..].windows(2).all(|pair| pair[1] - pair[0] >= 50));
         assert_eq!(instants[19], 2000);

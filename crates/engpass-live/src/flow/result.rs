@@ -1,4 +1,4 @@
-//! The result of one end of a flow, as `collect` gives it.
+//! The result of one end of a flow, as `collect` returns it.
 
 use std::thread;
 
@@ -13,7 +13,7 @@ use crate::problem::{Code, Problem};
 use crate::statistic::Distribution;
 use crate::sys::thread::Cpu;
 
-/// Merge the distributions that some streams have.
+/// Merges the distributions of all streams that have one.
 fn merged<'a>(all: impl Iterator<Item = &'a Option<Distribution>>) -> Value {
     let mut sum: Option<Distribution> = None;
     for one in all.flatten() {
@@ -31,7 +31,7 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-/// Put together what the streams brought home.
+/// Builds the result from the tallies of all streams.
 pub(super) fn of(
     spec: &Spec,
     joined: Vec<thread::Result<Tally>>,
@@ -49,7 +49,7 @@ pub(super) fn of(
     set("kind", json!(asked.kind.name()));
     set("role", json!(spec.role.name()));
     set("side", json!(if spec.listens() { "listen" } else { "connect" }));
-    // The worst says how the flow ended: they stand in that order.
+    // The worst reason is the reason of the flow; the variants of `Ended` are in that order.
     let ended = all.iter().map(|tally| tally.ended as u8).max();
     let ended =
         all.iter().find(|tally| Some(tally.ended as u8) == ended).map_or(Ended::Failed, |tally| tally.ended);
@@ -72,7 +72,7 @@ pub(super) fn of(
     if all.iter().any(|tally| tally.latency.is_some()) {
         set("unanswered", json!(sum(|tally| tally.unanswered)));
     }
-    // Gaps are those of a stream: what lies between datagrams of different streams is no gap of anybody's.
+    // Gaps belong to one stream: the time between datagrams of different streams means nothing.
     if let [one] = &all[..] {
         set("gaps", one.gaps.as_ref().map_or(Value::Null, |gaps| gaps.to_json()));
         set("sequence", one.sequence.as_ref().map_or(Value::Null, |sequence| sequence.to_json()));
@@ -93,7 +93,7 @@ pub(super) fn of(
     Value::Object(fields)
 }
 
-/// How a stream was paced; of several, the first speaks for all.
+/// Returns how a stream was paced. The result takes the first stream that has it for all.
 fn pacing(tally: &Tally) -> Option<Value> {
     let (method, reason) = tally.pacing.as_ref()?;
     let mut told = json!({ "method": method, "reason": reason });

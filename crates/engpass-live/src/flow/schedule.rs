@@ -1,4 +1,4 @@
-//! When messages are due: an absolute schedule in integers, so that nothing adds up. Pure.
+//! When messages are due: an absolute schedule in integers, so that no rounding error accumulates. Pure.
 
 use engpass_model::random::Stream;
 use engpass_model::source::Bursts;
@@ -9,10 +9,10 @@ use serde::Deserialize;
 
 use crate::problem::{Problem, Result};
 
-/// Picoseconds in a nanosecond.
+/// Picoseconds per nanosecond.
 const NS: u64 = 1000;
 
-/// What a request asks for. Rates are of payload.
+/// The schedule of a request. Rates count payload only.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Schedule {
@@ -36,7 +36,7 @@ pub(crate) enum Schedule {
 }
 
 impl Schedule {
-    /// Rate of payload while it sends, in bit/s.
+    /// Returns the payload rate in bit/s; for on-off sources, during on-times.
     pub(crate) fn rate(&self) -> u64 {
         match self {
             Self::Cbr { rate_bit_per_s }
@@ -45,7 +45,7 @@ impl Schedule {
         }
     }
 
-    /// Mean gap between messages of so many bytes while it sends, in ns.
+    /// Returns the mean gap in ns between messages of `message` bytes, during on-times.
     pub(crate) fn gap(&self, message: u64) -> u64 {
         Pace::of_bits(8, self.rate()).after(message) / NS
     }
@@ -70,7 +70,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// The instants for messages of so many bytes; streams of one flow draw different numbers.
+    /// Returns the send instants for messages of `message` bytes. Each stream of a flow has its own random numbers.
     pub(crate) fn plan(&self, message: u64, stream: u16) -> Plan {
         let pace = Pace::of_bits(message * 8, self.rate());
         let random = |seed| Stream::new(seed, format_args!("stream {stream}"));
@@ -87,7 +87,7 @@ impl Schedule {
     }
 }
 
-/// The instants of one stream, without end, never going back.
+/// An endless, non-decreasing sequence of send instants for one stream.
 #[derive(Clone, Debug)]
 pub(crate) enum Plan {
     Even { pace: Pace, sent: u64 },
@@ -96,7 +96,7 @@ pub(crate) enum Plan {
 }
 
 impl Plan {
-    /// When the next message is due, in ns since the start.
+    /// Returns when the next message is due, in ns since the start.
     #[inline]
     pub(crate) fn next(&mut self) -> u64 {
         match self {
@@ -129,7 +129,7 @@ mod tests {
         let due = dues(&Schedule::Cbr { rate_bit_per_s: 100_000_000 }, 1472, 100_001);
         assert_eq!((due[0], due[1], due[2]), (0, 117_760, 235_520));
         assert_eq!(due[100_000], 11_776_000_000);
-        // Three per second has no finite decimal: the millionth is right to the nanosecond.
+        // Three per second has no finite decimal, yet message 300,000 is exact to the nanosecond.
         let due = dues(&Schedule::Cbr { rate_bit_per_s: 24 }, 1, 300_001);
         assert_eq!(due[300_000], 100_000_000_000_000);
     }

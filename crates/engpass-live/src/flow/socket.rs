@@ -1,4 +1,4 @@
-//! Sockets as they were asked for, and what the kernel granted.
+//! Opens sockets with the requested options and reports what the kernel granted.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,17 +12,17 @@ use crate::problem::{Code, Doing, Problem, Result};
 use crate::sys::option;
 use crate::time::MICROSECOND;
 
-/// How long a call on a data socket may block: a flow that is stopped ends within it.
+/// Longest time that a call on a data socket blocks; it bounds the time until a stopped flow ends.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
-/// A receiver that has emptied its socket while much comes in small pieces sleeps so long instead of waiting in the kernel: nobody has to wake it for
-/// every packet, which costs the sending host (on one machine the sending thread itself) up to a third of its packets.
+/// Sleep of a receiver, in ns, after it has emptied its socket while many small pieces arrive. It replaces waiting in the kernel: a wake-up for every
+/// packet costs the sending host (on one machine the sending thread itself) up to a third of its packets.
 pub(crate) const NAP: u64 = 60 * MICROSECOND;
-/// The buffer that a UDP receiver gets where nothing is asked: it holds what comes in while the thread does not run.
+/// Default receive buffer of a UDP receiver, in bytes. It holds the datagrams that arrive while the thread does not run.
 const UDP_BUFFER: u64 = 4 << 20;
-/// The same where the kernel joins datagrams: ten times as many come in.
+/// Default receive buffer, in bytes, of a UDP receiver with GRO, which receives ten times as many datagrams.
 const JOINED_BUFFER: u64 = 32 << 20;
 
-/// A socket of the kind that a flow needs, with all options that come before the connection.
+/// Opens a socket for the flow and sets all options that precede the connection.
 pub(crate) fn open(spec: &Spec, ip: IpAddr) -> Result<Socket> {
     let domain = if ip.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
     let socket = if spec.udp {
@@ -65,7 +65,7 @@ fn buffers(socket: &Socket, spec: &Spec) -> Result<()> {
 fn marks(socket: &Socket, spec: &Spec, ip: IpAddr) -> Result<()> {
     let asked = &spec.asked.socket;
     if let Some(dscp) = asked.dscp {
-        // RFC 2474 section 3: six bits above two of ECN.
+        // RFC 2474 section 3: the DSCP is the upper six bits, above the two ECN bits.
         let tos = u32::from(dscp) << 2;
         let set = if ip.is_ipv4() { socket.set_tos_v4(tos) } else { socket.set_tclass_v6(tos) };
         set.doing("set the DSCP")?;
@@ -102,13 +102,13 @@ fn for_a_stream(socket: &Socket, spec: &Spec) -> Result<()> {
     if let Some(mss) = asked.mss_bytes {
         socket.set_tcp_mss(mss).doing("set the MSS")?;
     }
-    // Nagle holds the tail of a message back until the one before is acknowledged (RFC 896): no way to measure latency.
+    // Nagle's algorithm (RFC 896) delays the tail of a message until earlier data is acknowledged, which would distort latency.
     let nodelay = asked.nodelay.unwrap_or(spec.asked.kind == Kind::RequestResponse);
     socket.set_tcp_nodelay(nodelay).doing("set Nagle's algorithm")
 }
 
 fn for_datagrams(socket: &Socket, spec: &Spec) -> Result<()> {
-    // A socket of its own for each peer, at the port that the others listen at too.
+    // Each peer gets a connected socket at the same port as the listening one.
     socket.set_reuse_port(true).doing("share the port among the streams")?;
     if spec.gaps && spec.role == Role::Receive {
         option::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).doing("ask for time stamps")?;
@@ -130,13 +130,13 @@ fn for_datagrams(socket: &Socket, spec: &Spec) -> Result<()> {
     Ok(())
 }
 
-/// Let the kernel cut what is sent into datagrams of the flow's size: from now on, for heads are longer than some of them.
+/// Enables UDP GSO with the flow's message size. Called after the handshake, because heads can be longer than a message.
 pub(crate) fn segment(socket: &Socket, spec: &Spec) -> Result<()> {
     let size = spec.asked.message_bytes as i32;
     option::set(socket, libc::SOL_UDP, option::UDP_SEGMENT, size).doing("ask for UDP_SEGMENT")
 }
 
-/// Any address of a family, with this port.
+/// Returns the unspecified address of the same family, with this port.
 pub(crate) fn any(family_of: IpAddr, port: u16) -> SocketAddr {
     match family_of {
         IpAddr::V4(_) => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port),
@@ -144,14 +144,14 @@ pub(crate) fn any(family_of: IpAddr, port: u16) -> SocketAddr {
     }
 }
 
-/// Calls that wait give up after [`PATIENCE`].
+/// Makes the socket block, with a time-out of [`PATIENCE`] for each call.
 pub(crate) fn impatient(socket: &Socket) -> Result<()> {
     socket.set_nonblocking(false).doing("make the socket block")?;
     socket.set_read_timeout(Some(PATIENCE)).doing("set the receive time-out")?;
     socket.set_write_timeout(Some(PATIENCE)).doing("set the send time-out")
 }
 
-/// Whether a call only ran out of patience.
+/// Returns whether the call only timed out or was interrupted.
 #[inline]
 pub(crate) fn is_patience(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
@@ -161,7 +161,7 @@ fn address(address: io::Result<socket2::SockAddr>) -> Value {
     json!(address.ok().and_then(|address| address.as_socket()).map(|address| address.to_string()))
 }
 
-/// What the kernel says about a connected socket.
+/// Returns the options of a connected socket, as read back from the kernel.
 pub(crate) fn granted(socket: &Socket, spec: &Spec) -> Value {
     let mut all = Map::new();
     let mut put = |name: &str, value: Value| {
@@ -173,7 +173,7 @@ pub(crate) fn granted(socket: &Socket, spec: &Spec) -> Value {
     let v4 = local.as_ref().is_ok_and(socket2::SockAddr::is_ipv4);
     put("local", address(local));
     put("peer", address(socket.peer_addr()));
-    // The kernel doubles what is asked, for its own bookkeeping, and tells the double: `man 7 socket`.
+    // The kernel doubles the requested size for its bookkeeping, and reports the doubled value (`man 7 socket`).
     put("send_buffer_bytes", json!(socket.send_buffer_size().ok()));
     put("receive_buffer_bytes", json!(socket.recv_buffer_size().ok()));
     let dscp = if v4 { socket.tos_v4() } else { socket.tclass_v6() };
@@ -207,11 +207,11 @@ pub(crate) fn granted(socket: &Socket, spec: &Spec) -> Value {
     Value::Object(all)
 }
 
-/// Subflows of an MPTCP connection, the first among them; `None` if it fell back to TCP.
+/// Returns the number of subflows of an MPTCP connection, including the first; `None` if it fell back to TCP.
 fn mptcp(socket: &Socket) -> Option<u64> {
     let mut info = [0; 64];
     let length = option::get_bytes(socket, option::SOL_MPTCP, option::MPTCP_INFO, &mut info).ok()?;
-    // `struct mptcp_info`: `mptcpi_subflows` counts those besides the first; bit 0 of `mptcpi_flags` at 8 is a fall-back.
+    // `struct mptcp_info`: `mptcpi_subflows` (byte 0) excludes the first subflow; bit 0 of `mptcpi_flags` (byte 8) marks a fall-back.
     let flags = u32::from_ne_bytes(info[8..12].try_into().expect("4 bytes"));
     (length >= 12 && flags & 1 == 0).then(|| u64::from(info[0]) + 1)
 }

@@ -1,4 +1,4 @@
-//! What a request asks of one end of one flow, checked.
+//! The specification of one end of one flow: the fields of a `prepare` request, checked.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::problem::{Code, Problem, Result};
 use crate::time::{MILLISECOND, SECOND};
 
-/// What kind of traffic.
+/// Kind of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// Who waits for whom.
+/// Which side opens the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Side {
@@ -39,7 +39,7 @@ pub(crate) enum Side {
     Connect,
 }
 
-/// Who sends the data; of `request-response`, who asks.
+/// Direction of the data at this end. In `request-response`, the requester sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Role {
@@ -53,7 +53,7 @@ impl Role {
     }
 }
 
-/// What carries requests and responses.
+/// Transport of requests and responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Transport {
@@ -62,7 +62,7 @@ pub(crate) enum Transport {
     Udp,
 }
 
-/// How a TCP sender hands its data over.
+/// How a TCP sender passes its data to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Method {
@@ -74,7 +74,7 @@ pub(crate) enum Method {
     IoUringZerocopy,
 }
 
-/// Options of the sockets; the host's default where nothing is said.
+/// Socket options. A missing field keeps the host's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SocketSpec {
@@ -157,35 +157,35 @@ fn interval() -> u64 {
     SECOND
 }
 
-/// The most streams of one end of a flow: each is a thread.
+/// Most streams per end of a flow; each has a thread.
 const STREAMS: u16 = agents::MOST_STREAMS as u16;
-/// The largest message of a byte stream.
+/// Largest message of a byte stream, in bytes.
 const MESSAGE: u64 = agents::MOST_WRITE;
-/// A testbed file is told of it before anybody is asked.
+/// The check of testbed files uses `agents::LEAST_DATAGRAM`, so both must agree.
 const _: () = assert!(STAMP as u64 == agents::LEAST_DATAGRAM);
-/// The largest payload of a UDP datagram over IPv4.
+/// Largest payload of a UDP datagram over IPv4, in bytes.
 const DATAGRAM: u64 = 65_507;
-/// The longest time for which a flow may be asked to run, in ns.
+/// Longest time that a flow may run, in ns.
 const LONGEST: u64 = agents::LONGEST.0 / 1000;
-/// The shortest interval of a time series.
+/// Shortest interval of a time series, in ns.
 const INTERVAL: u64 = MILLISECOND;
-/// The largest buffer of a socket that can be asked for.
+/// Largest socket buffer that can be requested, in bytes.
 const BUFFER: u64 = 1 << 30;
 
-/// One end of one flow.
+/// The checked specification of one end of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
     pub(crate) token: Token,
     pub(crate) role: Role,
     /// Whether the data connection is UDP.
     pub(crate) udp: bool,
-    /// Bytes of a response.
+    /// Size of a response in bytes.
     pub(crate) response: u64,
-    /// Whether every datagram is stamped.
+    /// Whether every datagram is time-stamped and gaps are reported.
     pub(crate) gaps: bool,
-    /// Traffic ends after this, warm-up and measured window together; `None`: with the peer.
+    /// Length of the traffic in ns, warm-up included. `None`: until the peer ends or `bytes` have been sent.
     pub(crate) ends_after: Option<u64>,
-    /// The owner's limits and those of the request, the lower of each.
+    /// The owner's limits combined with those of the request: the lower value of each.
     pub(crate) limits: Limits,
     pub(crate) asked: Prepare,
 }
@@ -206,7 +206,7 @@ fn no_use(name: &str, unused: bool, cause: &str) -> Result<()> {
 }
 
 impl Spec {
-    /// Check a request; `owner` is what the owner of this host allows.
+    /// Checks a request. `owner` holds the limits set by the owner of this host. Fails with the name of the first bad field.
     pub(crate) fn new(asked: Prepare, owner: &Limits) -> Result<Self> {
         let Some(token) = Token::parse(&asked.run) else {
             return Err(Problem::field("run", "is no token", "give 32 hexadecimal digits"));
@@ -280,7 +280,7 @@ impl Spec {
         let (least, most) = match (self.udp, rr) {
             (true, true) => (STAMP_WITH_TIME as u64, DATAGRAM),
             (true, false) => (STAMP as u64, DATAGRAM),
-            // Requests on a schedule carry the time at which they were sent.
+            // Requests on a schedule carry their send time.
             (false, true) if asked.schedule.is_some() => (STAMP_WITH_TIME as u64, MESSAGE),
             (false, _) => (1, MESSAGE),
         };
@@ -362,7 +362,7 @@ impl Spec {
         Ok(())
     }
 
-    /// Whether this end listens.
+    /// Returns whether this end listens.
     pub(crate) fn listens(&self) -> bool {
         self.asked.side == Side::Listen
     }

@@ -1,4 +1,4 @@
-//! The thread of a stream: it runs the loop for the kind of traffic and the role of this end.
+//! The thread of a stream, which runs the loop for this kind of traffic and role.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -13,7 +13,7 @@ use super::{answer, ask, tcp_receive, tcp_send, udp_receive, udp_send};
 use crate::problem::{Doing, Problem, Result};
 use crate::sys::thread;
 
-/// A stream's thread, and what others may look at while it runs.
+/// A stream's thread, with the socket and meter that other threads may read while it runs.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) socket: Arc<Socket>,
@@ -21,7 +21,7 @@ pub(crate) struct Running {
     pub(crate) thread: JoinHandle<Tally>,
 }
 
-/// Wakes whoever waits for a thread, however it ends.
+/// Marks a thread as done and wakes all who wait for it, however the thread ends.
 struct Bell {
     meter: Arc<Meter>,
     control: Arc<Control>,
@@ -34,7 +34,7 @@ impl Drop for Bell {
     }
 }
 
-/// Start the thread of a stream.
+/// Starts the thread of a stream.
 pub(crate) fn spawn(worker: Worker) -> Result<Running> {
     let (socket, meter) = (Arc::clone(&worker.socket), Arc::clone(&worker.meter));
     let thread = std::thread::Builder::new().name(format!("engpass-{}", worker.stream));
@@ -45,7 +45,7 @@ pub(crate) fn spawn(worker: Worker) -> Result<Running> {
     Ok(Running { socket, meter, thread: thread.doing("start a thread")? })
 }
 
-/// Pin this thread to its core and run the loop until the stream ends.
+/// Pins this thread to its core, if cores are given, and runs the stream's loop.
 fn run(worker: Worker) -> Tally {
     thread::exact_timers();
     let cores = &worker.spec.asked.cores;

@@ -1,4 +1,4 @@
-//! The subflows of an MPTCP connection: their addresses, and what the kernel counts of each (`linux/mptcp.h`, Linux 5.16).
+//! The subflows of an MPTCP connection: their addresses and the kernel's TCP counters (`linux/mptcp.h`, Linux 5.16).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::tcp_info::TcpInfo;
 use crate::sys::option;
 
-/// Subflows that are read at most; the kernel makes eight.
+/// Most subflows that are read; the kernel allows eight.
 const MOST: usize = 16;
-/// `struct mptcp_subflow_data`: four words before what is told of each.
+/// Size of `struct mptcp_subflow_data`, a header of four words before the entries.
 const HEAD: usize = 16;
-/// `struct mptcp_subflow_addrs`: two `sockaddr_storage`.
+/// Size of `struct mptcp_subflow_addrs`: two `sockaddr_storage`.
 const ADDRESSES: usize = 256;
 
-/// One of them, at one instant.
+/// One subflow at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Subflow {
     local: SocketAddr,
@@ -23,12 +23,12 @@ pub(crate) struct Subflow {
     info: TcpInfo,
 }
 
-/// Those of a socket now; none of one that is not MPTCP's, or fell back to TCP.
+/// Returns the current subflows of a socket. Empty if it is not MPTCP or has fallen back to TCP.
 pub(crate) fn of(socket: &impl AsRawFd) -> Vec<Subflow> {
     let addresses = told(socket, option::MPTCP_SUBFLOW_ADDRS, ADDRESSES).unwrap_or_default();
     let infos = told(socket, option::MPTCP_TCPINFO, TcpInfo::ROOM).unwrap_or_default();
     if addresses.len() != infos.len() {
-        // One came or went between the two calls.
+        // A subflow came or went between the two calls.
         return Vec::new();
     }
     let subflow = |(addresses, info): (&Vec<u8>, &Vec<u8>)| {
@@ -39,7 +39,7 @@ pub(crate) fn of(socket: &impl AsRawFd) -> Vec<Subflow> {
     addresses.iter().zip(&infos).filter_map(subflow).collect()
 }
 
-/// What the kernel tells of each, `each` bytes at most.
+/// Reads an MPTCP socket option that returns one entry per subflow. Each entry is cut to `each` bytes.
 fn told(socket: &impl AsRawFd, name: libc::c_int, each: usize) -> Option<Vec<Vec<u8>>> {
     let mut value = vec![0; HEAD + MOST * each];
     value[..4].copy_from_slice(&(HEAD as u32).to_ne_bytes());
@@ -51,7 +51,7 @@ fn told(socket: &impl AsRawFd, name: libc::c_int, each: usize) -> Option<Vec<Vec
     Some(parts.map(|part| part[..known].to_vec()).collect())
 }
 
-/// A `sockaddr` of IPv4 or IPv6.
+/// Parses a `sockaddr` of IPv4 or IPv6.
 fn address(bytes: &[u8]) -> Option<SocketAddr> {
     let family = i32::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
     let port = u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?);
@@ -63,7 +63,7 @@ fn address(bytes: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, port))
 }
 
-/// As in results: each with its addresses and what it counted when the window opened, when it closed, and when all was over.
+/// Returns each subflow with its addresses and its counters at the window's open, at its close and at the end of the flow, as in results.
 pub(crate) fn to_json(edges: &[Vec<Subflow>; 3]) -> Value {
     let mut ends: Vec<(SocketAddr, SocketAddr)> = Vec::new();
     for one in edges.iter().flatten() {

@@ -1,4 +1,4 @@
-//! What a stream's thread brings home.
+//! The result of one stream's thread.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::statistic::{Distribution, Gaps, Sequence};
 use crate::sys::thread::{self, Cpu};
 use crate::sys::{clock, option};
 
-/// What came to a data port and was dropped unread.
+/// Numbers of messages or connections dropped at a data port, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Unfit {
     pub(crate) no_token: u64,
@@ -32,7 +32,7 @@ impl Unfit {
     }
 }
 
-/// One stream, when it is over.
+/// Result of one stream.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) ended: Ended,
@@ -44,9 +44,9 @@ pub(crate) struct Tally {
     pub(crate) elapsed: u64,
     pub(crate) cpu: Cpu,
     pub(crate) core: u64,
-    /// When the window opened, when it closed, and when everything was over.
+    /// Readings when the window opened, when it closed, and at the end of the flow.
     pub(crate) tcp: [Option<TcpInfo>; 3],
-    /// Of MPTCP, at the same instants.
+    /// MPTCP only: the subflows at the same instants.
     pub(crate) subflows: [Vec<Subflow>; 3],
     pub(crate) late: Option<Distribution>,
     pub(crate) gaps: Option<Gaps>,
@@ -56,15 +56,15 @@ pub(crate) struct Tally {
     pub(crate) delay: Option<Distribution>,
     pub(crate) copied: Option<(u64, u64)>,
     pub(crate) pacing: Option<(super::pacer::Pacing, String)>,
-    /// What its pacing was granted, and its stalls.
+    /// Granted class and idle-state request of a punctual sender, and its stalls.
     pub(crate) punctual: Option<Value>,
     pub(crate) unfit: Unfit,
-    /// What the socket itself dropped, mostly because its buffer was full.
+    /// Packets dropped by the socket, mostly because its buffer was full.
     pub(crate) dropped: Option<u64>,
 }
 
 impl Tally {
-    /// Of a stream that ended like this, with what its window saw.
+    /// Builds the tally of a stream from its reason to end, its window and its meter.
     pub(crate) fn new(ended: Ended, window: &Window, meter: &Meter) -> Self {
         let total = meter.read();
         let mut tally = Self {
@@ -102,7 +102,7 @@ impl Tally {
         tally
     }
 
-    /// The flow is over: what was still on its way when the thread ended has arrived, or never will.
+    /// Adds the final readings. Call it when the flow is over: packets that were in flight have arrived by then or are lost.
     pub(crate) fn over(mut self, socket: &Socket) -> Self {
         self.tcp[2] = TcpInfo::of(socket);
         self.subflows[2] = subflow::of(socket);
@@ -110,7 +110,7 @@ impl Tally {
         self
     }
 
-    /// TCP's readings, as in results.
+    /// Returns the TCP readings as in results.
     pub(crate) fn tcp_json(&self) -> Value {
         if self.tcp == [None; 3] {
             return Value::Null;
@@ -120,7 +120,7 @@ impl Tally {
     }
 }
 
-/// What was counted at one edge of the measured window.
+/// Counters at one edge of the measurement window.
 #[derive(Clone, Debug)]
 struct Edge {
     at: u64,
@@ -145,7 +145,7 @@ impl Edge {
     }
 }
 
-/// The measured window of a stream: it looks at the meter when it opens and when it closes.
+/// The measurement window of a stream. It reads the counters when it opens and when it closes.
 #[derive(Debug)]
 pub(crate) struct Window {
     begin: u64,
@@ -154,7 +154,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// From `begin` on the monotonic clock, for `duration`, or as long as traffic lasts.
+    /// Opens at `begin` on the monotonic clock and lasts for `duration` ns, or until traffic ends.
     pub(crate) fn new(begin: u64, duration: Option<u64>) -> Self {
         Self {
             begin,
@@ -163,7 +163,7 @@ impl Window {
         }
     }
 
-    /// The next instant at which it wants to look.
+    /// Returns the next edge that has not been passed, or `u64::MAX`.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         match self.edges {
@@ -173,13 +173,13 @@ impl Window {
         }
     }
 
-    /// Whether `at` lies in it.
+    /// Returns whether the window contains the instant `at`.
     #[inline]
     pub(crate) fn holds(&self, at: u64) -> bool {
         (self.begin..self.end).contains(&at)
     }
 
-    /// Look, if it is time. The meter is to be up to date.
+    /// Records an edge if `now` has reached it. The meter must be up to date.
     #[cold]
     pub(crate) fn pass(&mut self, now: u64, meter: &Meter, socket: &Socket) {
         if self.edges[0].is_none() && now >= self.begin {
@@ -189,7 +189,7 @@ impl Window {
         }
     }
 
-    /// Traffic is over since `at`: a window that is still open closes there.
+    /// Closes an open window at `at`, the end of the traffic.
     pub(crate) fn close(&mut self, at: u64, meter: &Meter, socket: &Socket) {
         if let [Some(open), None] = &self.edges {
             let at = at.max(open.at);
@@ -197,7 +197,7 @@ impl Window {
         }
     }
 
-    /// Close it now, whatever was planned.
+    /// Closes an open window now.
     pub(crate) fn close_now(&mut self, meter: &Meter, socket: &Socket) {
         self.close(clock::now(), meter, socket);
     }

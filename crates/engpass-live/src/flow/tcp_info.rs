@@ -1,4 +1,4 @@
-//! What the kernel tells about a TCP connection (`TCP_INFO`).
+//! The kernel's statistics of a TCP connection (`TCP_INFO`).
 
 use std::os::fd::AsRawFd;
 
@@ -67,7 +67,7 @@ const FIELDS: [(&str, usize, usize); 57] = [
     ("total_rto_time_ms", 244, 4),
 ];
 
-/// A reading; as long as the kernel made it.
+/// One reading, with the length that this kernel filled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TcpInfo {
     bytes: [u8; Self::ROOM],
@@ -75,10 +75,10 @@ pub(crate) struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Bytes of a reading that are kept.
+    /// Most bytes kept of a reading.
     pub(crate) const ROOM: usize = 256;
 
-    /// What the kernel told elsewhere.
+    /// Takes a reading from bytes that another socket option returned.
     pub(crate) fn told(told: &[u8]) -> Self {
         let length = told.len().min(Self::ROOM);
         let mut bytes = [0; Self::ROOM];
@@ -86,7 +86,7 @@ impl TcpInfo {
         Self { bytes, length }
     }
 
-    /// Of this socket, if it is TCP's.
+    /// Reads the socket's statistics; `None` if it is not TCP.
     pub(crate) fn of(socket: &impl AsRawFd) -> Option<Self> {
         let mut bytes = [0; Self::ROOM];
         let length = option::get_bytes(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes).ok()?;
@@ -95,7 +95,7 @@ impl TcpInfo {
 
     fn at(&self, offset: usize, width: usize) -> Option<u64> {
         let bytes = self.bytes[..self.length].get(offset..offset + width)?;
-        // The kernel's own order of bytes.
+        // Native byte order of the kernel.
         Some(match width {
             1 => u64::from(bytes[0]),
             2 => u64::from(u16::from_ne_bytes(bytes.try_into().expect("2 bytes"))),
@@ -104,20 +104,20 @@ impl TcpInfo {
         })
     }
 
-    /// A field by its name; `None` if this kernel does not tell it.
+    /// Returns a field by name; `None` if this kernel does not report it.
     pub(crate) fn get(&self, name: &str) -> Option<u64> {
         let (_, offset, width) = FIELDS.iter().find(|field| field.0 == name)?;
         self.at(*offset, *width)
     }
 
-    /// All that this kernel tells.
+    /// Returns all fields that this kernel reports.
     pub(crate) fn to_json(self) -> Value {
         let field = |(name, offset, width): &(&str, usize, usize)| {
             self.at(*offset, *width).map(|value| ((*name).to_owned(), json!(value)))
         };
         let mut all: Map<String, Value> = FIELDS.iter().filter_map(field).collect();
         if let Some(flags) = self.get("flags") {
-            // The bit-field behind the window scales: bit 0 is `tcpi_delivery_rate_app_limited`.
+            // The byte after the window scales is a bit-field; bit 0 is `tcpi_delivery_rate_app_limited`.
             all.insert("app_limited".to_owned(), json!(flags & 1 == 1));
         }
         Value::Object(all)

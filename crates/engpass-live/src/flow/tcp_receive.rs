@@ -9,17 +9,17 @@ use super::worker::{SILENCE, Worker};
 use crate::problem::Problem;
 use crate::sys::{clock, send};
 
-/// Room for one read: as much as fits into a core's second-level cache beside what else is there.
+/// Size of the read buffer in bytes: large, but it leaves room for other data in a core's second-level cache.
 const BUFFER: usize = 128 << 10;
 
-/// A read of so many bytes is one of many in a fast stream, and found less than a moment's worth.
+/// A read of this many bytes belongs to a fast stream that the receiver has almost emptied, so a nap pays off.
 const SMALL: std::ops::Range<usize> = 4096..65_536;
 
-/// Receive until the peer ends, or somebody says stop.
+/// Receives until the peer closes, a limit is reached, nothing arrives for `SILENCE`, or the flow is stopped.
 pub(crate) fn run(worker: &Worker) -> Tally {
     let asked = &worker.spec.asked;
     let mut buffer = vec![0; BUFFER];
-    // `tcp(7)`: the kernel throws the bytes away and says how many.
+    // `tcp(7)`: with MSG_TRUNC the kernel discards the bytes and returns their number.
     let flags = if asked.truncate { libc::MSG_TRUNC } else { 0 };
     let allowed = worker.spec.limits.bytes.map_or(u64::MAX, |bytes| bytes / u64::from(asked.streams));
     let (mut bytes, mut messages) = (0_u64, 0_u64);
@@ -38,7 +38,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
                     deadline = worker.deadline(now);
                 }
                 if now >= window.next() {
-                    // What has just come belongs to what follows.
+                    // The bytes just received belong to the time after the edge.
                     window.pass(now, &worker.meter, &worker.socket);
                 }
                 bytes += count as u64;
@@ -80,7 +80,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
             }
         }
     };
-    // A window that the traffic did not fill ends with the last byte, not with the silence after it.
+    // If traffic stops before the window does, the window ends with the last byte, not with the silence after it.
     window.close(heard, &worker.meter, &worker.socket);
     dismiss(&worker.socket, &mut buffer);
     let mut tally = Tally::new(ended, &window, &worker.meter);
@@ -88,8 +88,8 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     tally
 }
 
-/// Tell a sender that nobody reads any more: the kernel answers what still comes with a reset (RFC 1122 section 4.2.2.13). What has come is
-/// read first, for a sender that waits for room sends nothing that could be answered so.
+/// Closes the connection so that the sender notices: the kernel answers further data with a reset (RFC 1122 section 4.2.2.13). Drains the socket first,
+/// because a sender with a zero window sends no data that could be answered.
 fn dismiss(socket: &Socket, buffer: &mut [u8]) {
     let _ = socket.shutdown(std::net::Shutdown::Both);
     while send::receive(socket, buffer, 0).is_ok_and(|count| count > 0) {}
@@ -110,7 +110,7 @@ mod tests {
         let receiver: Socket = listener.accept().expect("a connection").0.into();
         sender.set_write_timeout(Some(Duration::from_millis(300))).expect("a time-out");
         let data = vec![0; 1 << 20];
-        // Until both queues are full.
+        // Send until both socket buffers are full.
         while sender.write(&data).is_ok() {}
         sender.set_write_timeout(Some(Duration::from_secs(20))).expect("a time-out");
         dismiss(&receiver, &mut vec![0; BUFFER]);

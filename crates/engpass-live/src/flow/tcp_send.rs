@@ -13,10 +13,10 @@ use crate::problem::{Doing, Problem};
 use crate::statistic::Distribution;
 use crate::sys::{clock, option};
 
-/// Bytes that may be written between two looks at the clock.
+/// Most bytes written between two reads of the clock.
 const STRIDE: u64 = 64 << 10;
 
-/// Let the kernel pace the connection, where that was asked or the allowed rate demands it.
+/// Enables kernel pacing of the connection, if the request asks for it or a rate limit applies.
 fn pace(worker: &Worker) -> Result<(), Problem> {
     let asked = &worker.spec.asked;
     let streams = u64::from(asked.streams);
@@ -30,7 +30,7 @@ fn pace(worker: &Worker) -> Result<(), Problem> {
     }
 }
 
-/// Send until the time is over, the bytes are sent, or somebody says stop.
+/// Sends until the time is over, all bytes are sent, the peer closes, or the flow is stopped.
 pub(crate) fn run(worker: Worker) -> Tally {
     let asked = &worker.spec.asked;
     let message = asked.message_bytes;
@@ -56,7 +56,7 @@ pub(crate) fn run(worker: Worker) -> Tally {
             let due = start.saturating_add(plan.next());
             now = waiter.wait(due.min(end), || worker.control.stopped());
             over = !in_time(due, now, end);
-            // As of datagrams, the first that is left out because it is too late tells so.
+            // As with datagrams, the first message that is left out as too late still counts in the lateness.
             if let Some(late) = late.as_mut().filter(|_| window.holds(due)) {
                 late.record(now.saturating_sub(due));
             }
@@ -106,7 +106,7 @@ pub(crate) fn run(worker: Worker) -> Tally {
     worker.meter.set(bytes, messages);
     window.close_now(&worker.meter, &worker.socket);
     let copied = writer.finish(&worker.socket);
-    // The peer sees the end; the socket itself stays for whoever looks at it.
+    // The peer sees the end of the stream; the socket stays open for later readings.
     let _ = worker.socket.shutdown(std::net::Shutdown::Write);
     let mut tally = Tally::new(ended, &window, &worker.meter);
     tally.error = failure;

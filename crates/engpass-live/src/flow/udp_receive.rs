@@ -1,4 +1,4 @@
-//! The receiving end of a stream of datagrams.
+//! The receiving end of a UDP stream.
 
 use std::net::SocketAddr;
 
@@ -15,27 +15,27 @@ use crate::sys::urgent::Awake;
 use crate::sys::{clock, option, send};
 use crate::time::MILLISECOND;
 
-/// Datagrams in one `recvmmsg`, and memory for them.
+/// Most datagrams in one `recvmmsg`; below: bytes of memory for them.
 const BATCH: usize = 64;
 const ARENA: usize = 1 << 20;
-/// With so many at once the stream is fast.
+/// From this many datagrams per call on, the stream counts as fast.
 const MANY: usize = 8;
-/// The nap of a receiver whose datagrams the kernel stamps, and the socket buffer (as the kernel tells it, with its own share) that takes in what comes
-/// in the meantime at any rate: as many datagrams of 64 B in a millisecond as no stack brings.
+/// Nap (ns) of a receiver whose datagrams the kernel time-stamps; below: the socket buffer that it needs, in bytes as the kernel reports it. That buffer
+/// holds more 64-byte datagrams than any network stack delivers in one millisecond.
 const STAMPED_NAP: u64 = MILLISECOND;
 const STAMPED_ROOM: i32 = 4 << 20;
-/// What the kernel joins is at most this long.
+/// Largest packet that GRO returns, in bytes.
 const JOINED: usize = 65_535;
 
-/// Receive until somebody says stop.
+/// Receives until the flow is stopped, a limit is reached, or nothing arrives for `SILENCE`.
 pub(crate) fn run(worker: &Worker) -> Tally {
     let asked = &worker.spec.asked;
-    // One byte more than a datagram has: what is longer shows.
+    // One extra byte reveals a datagram that is too long.
     let size = if asked.segmentation { JOINED } else { asked.message_bytes as usize + 1 };
     let count = (ARENA / size).clamp(1, BATCH);
     let mut batch = Incoming::new(count, size, asked.segmentation || worker.spec.gaps);
     let mut receiver = Receiver::new(worker);
-    // A core that must be woken before it can stamp a datagram stamps it late.
+    // A core that wakes from idle time-stamps its first datagrams late.
     let _awake = worker.spec.gaps.then(Awake::hold).flatten();
     let calm = is_calm(worker);
     let mut heard = clock::now();
@@ -43,7 +43,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     let mut failure = None;
     let (mut emptying, mut napped) = (false, false);
     let ended = loop {
-        // What is in the socket when the flow is stopped has arrived before.
+        // Datagrams that are in the socket when the flow is stopped arrived before the stop, so empty it first.
         let flags = if emptying || napped { libc::MSG_DONTWAIT } else { libc::MSG_WAITFORONE };
         match batch.receive(&*worker.socket, flags) {
             Ok(count) => {
@@ -59,7 +59,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
                     membership.arrived(now);
                 }
                 heard = now;
-                // Joined datagrams wake it seldom enough.
+                // With GRO the wake-ups are rare enough without a nap.
                 napped = !asked.segmentation && count < batch.room() && (calm || count >= MANY);
                 if napped {
                     clock::sleep_until(now + if calm { STAMPED_NAP } else { NAP });
@@ -84,7 +84,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
                     break Ended::LimitTime;
                 }
             }
-            // An ICMP message about a head that we sent: data may come all the same.
+            // ICMP port unreachable for a head that we sent. Data can still arrive.
             Err(error) if error.raw_os_error() == Some(libc::ECONNREFUSED) => {}
             Err(error) => {
                 failure = Some(Problem::system("receive", &error));
@@ -101,14 +101,15 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     receiver.finish(ended, failure)
 }
 
-/// Whether it may look once in a while only. The kernel stamps what comes, and to wake a receiver for every datagram is work in the sender's call where both
-/// are on one machine: between virtual CPUs each is an interrupt that the hypervisor delivers. Who joins and leaves a group is to see at once what comes.
+/// Returns whether the receiver may look once per millisecond only: the kernel time-stamps the datagrams and the socket buffer is large enough. On one
+/// machine a wake-up per datagram would cost the sender time in its send call; between virtual CPUs each is an interrupt that the hypervisor delivers.
+/// Multicast receivers always look at once, because the join time is measured.
 fn is_calm(worker: &Worker) -> bool {
     let room = || option::get(&*worker.socket, libc::SOL_SOCKET, libc::SO_RCVBUF);
     worker.spec.gaps && worker.membership.is_none() && room().is_ok_and(|room| room >= STAMPED_ROOM)
 }
 
-/// What is counted of a stream.
+/// Counters of one stream.
 struct Receiver<'a> {
     worker: &'a Worker,
     tag: u32,
@@ -122,7 +123,7 @@ struct Receiver<'a> {
     bytes: u64,
     datagrams: u64,
     measured_bytes: u64,
-    /// First and last arrival of what is measured, and the CPU time that was used then.
+    /// First and last arrival of measured datagrams; below: CPU time used before the first.
     span: Option<(u64, u64)>,
     cpu: Cpu,
 }
@@ -193,7 +194,7 @@ impl<'a> Receiver<'a> {
 
     #[cold]
     fn unfit(&mut self, bytes: &[u8]) {
-        // A head that was repeated because our `ready` was lost.
+        // A head that the peer repeated because it did not receive our `ready`.
         if let (Some(greeting), Some(peer), HEAD) = (&self.worker.greeting, self.peer, bytes.len())
             && self.repeat(greeting, peer, bytes)
         {
@@ -216,7 +217,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Let the monitor see.
+    /// Publishes the counters to the monitor.
     #[inline]
     fn tell(&self) {
         self.worker.meter.set(self.bytes, self.datagrams);

@@ -1,4 +1,4 @@
-//! The sending end of a stream of datagrams.
+//! The sending end of a UDP stream.
 
 use std::io;
 
@@ -15,20 +15,20 @@ use crate::statistic::{Distribution, Gaps};
 use crate::sys::batch::Outgoing;
 use crate::sys::{clock, option, send};
 
-/// Datagrams in one `sendmmsg`.
+/// Most datagrams in one `sendmmsg`.
 const BATCH: usize = 32;
-/// Memory that datagrams are sent from at most.
+/// Most bytes of memory for the datagrams of one call.
 const ARENA: usize = 256 << 10;
-/// The most that one call may hand over for segmentation: a UDP payload, and `UDP_MAX_SEGMENTS` of `linux/udp.h`, which was less in older kernels.
+/// Most bytes in one GSO call: the largest UDP payload. Below: `UDP_MAX_SEGMENTS` of `linux/udp.h`, now and in older kernels.
 const SEGMENTED: usize = 65_507;
 const SEGMENTS: usize = 128;
 const SEGMENTS_BEFORE: usize = 64;
 
-/// How datagrams are grouped.
+/// Grouping of datagrams into instants and calls.
 struct Groups {
-    /// Datagrams that are due together.
+    /// Number of datagrams that are due at one instant.
     together: usize,
-    /// Datagrams in one call.
+    /// Most datagrams in one call.
     call: usize,
     segmented: bool,
 }
@@ -51,7 +51,7 @@ impl Groups {
     }
 }
 
-/// Ask the kernel to pace the socket, where that was asked: of UDP only the queue discipline `fq` obeys.
+/// Enables kernel pacing if the request asks for it. Fails without the queue discipline `fq`, because nothing else paces UDP sockets.
 fn pace(worker: &Worker) -> Result<()> {
     let asked = &worker.spec.asked;
     let (Pacing::Kernel, Some(schedule)) = (asked.pacing, &asked.schedule) else { return Ok(()) };
@@ -71,7 +71,7 @@ fn pace(worker: &Worker) -> Result<()> {
     option::pace(&*worker.socket, (schedule.rate() / 8).max(1)).doing("let the kernel pace the socket")
 }
 
-/// Send until the time is over or somebody says stop.
+/// Sends until the time is over, the peer is gone, or the flow is stopped.
 pub(crate) fn run(worker: &Worker) -> Tally {
     let asked = &worker.spec.asked;
     let mut pacing = worker.pacing();
@@ -117,7 +117,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
         let mut due = now;
         if let (Some((plan, waiter, _)), Some(punctual)) = (&mut pacing, &mut punctual) {
             due = start.saturating_add(plan.next());
-            // The others of a burst leave with its first.
+            // The other messages of a burst leave with the first.
             for _ in 1..groups.together {
                 plan.next();
             }
@@ -125,7 +125,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
             now = waiter.wait(instant, || worker.control.stopped());
             measured = window.holds(behind.counts_at(due, now));
             over = !in_time(due, now, end);
-            // The first that is left out because it is too late tells so, too: those before it need not.
+            // The first message that is left out as too late still counts in the lateness; earlier ones only if measured.
             let told = if over { due < end } else { measured };
             if let Some(late) = late.as_mut().filter(|_| told) {
                 late.record(now.saturating_sub(due));
@@ -155,7 +155,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     window.close_now(&worker.meter, &worker.socket);
     let mut tally = Tally::new(ended, &window, &worker.meter);
     tally.error = failure;
-    // Those that are marked, to the datagram: the receiver counts by the mark.
+    // The receiver counts measured datagrams by their mark, so the sender reports exactly those.
     tally.messages = sender.measured;
     tally.bytes = sender.measured * asked.message_bytes;
     tally.gaps = gaps;
@@ -165,22 +165,22 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     tally
 }
 
-/// Writes headers and sends.
+/// Writes the headers of datagrams and sends them.
 struct Sender<'a> {
     worker: &'a Worker,
     tag: u32,
     batch: Outgoing,
     segmented: bool,
-    /// Datagrams in one call.
+    /// Most datagrams in one call.
     most: usize,
     timed: bool,
     sent: u64,
-    /// Those of them that are marked as measured.
+    /// Number of sent datagrams that are marked as measured.
     measured: u64,
 }
 
 impl Sender<'_> {
-    /// Whether an older kernel refuses so many segments; from now on fewer are sent.
+    /// Returns whether an older kernel refused a call because of too many segments. If so, later calls use fewer.
     #[cold]
     fn is_too_many(&mut self, group: usize) -> bool {
         let too_many = self.segmented && group > SEGMENTS_BEFORE;
@@ -190,7 +190,7 @@ impl Sender<'_> {
         too_many
     }
 
-    /// Send so many datagrams. One that the kernel did not take is not counted, and its number is used again.
+    /// Sends `count` datagrams. A datagram that the kernel refuses is not counted, and its sequence number is used again.
     #[inline]
     fn send(&mut self, count: usize, measured: bool) -> io::Result<()> {
         let mut left = count;
@@ -226,7 +226,7 @@ impl Sender<'_> {
 
 fn failed(error: &io::Error, worker: &Worker, failure: &mut Option<Problem>) -> Ended {
     match error.raw_os_error() {
-        // An ICMP message of the peer's host: nobody is there any more.
+        // ICMP port unreachable: the peer has closed its socket.
         Some(libc::ECONNREFUSED) => Ended::Peer,
         Some(libc::EMSGSIZE) => {
             let size = worker.spec.asked.message_bytes;

@@ -1,4 +1,4 @@
-//! The context of a stream's thread, and the decisions that all loops share.
+//! The context of a stream's thread, and decisions that all traffic loops share.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::head::Greeting;
 use crate::problem::Problem;
 use crate::time::SECOND;
 
-/// How long a receiver waits for its first data, and goes on waiting after a sender of unknown length fell silent.
+/// Time in ns after which a receiver gives up when no data arrives, before the first data or after it.
 pub(crate) const SILENCE: u64 = 60 * SECOND;
 
-/// How much longer than its sender may send a receiver listens: what fills a queue on the way comes after the sender's end.
+/// Time in ns for which a receiver listens beyond the sender's longest duration, to receive packets still queued on the path.
 const ON_ITS_WAY: u64 = SECOND;
 
-/// What a stream's thread works with.
+/// Context of a stream's thread.
 #[derive(Clone)]
 pub(crate) struct Worker {
     pub(crate) spec: Arc<Spec>,
@@ -30,21 +30,21 @@ pub(crate) struct Worker {
     pub(crate) timer: Arc<Timer>,
     /// Index of the stream in its flow.
     pub(crate) stream: u16,
-    /// Of a listening end of datagrams: how to repeat a `ready` that was lost.
+    /// Listening UDP ends only: repeats a lost `ready`.
     pub(crate) greeting: Option<Greeting>,
-    /// Of a multicast receiver.
+    /// Multicast receivers only.
     pub(crate) membership: Option<Arc<Membership>>,
 }
 
 impl Worker {
-    /// A stream that could not go on.
+    /// Returns the tally of a stream that failed.
     pub(crate) fn failed(&self, problem: Problem) -> Tally {
         let mut tally = Tally::new(Ended::Failed, &Window::new(u64::MAX, None), &self.meter);
         tally.error = Some(problem);
         tally
     }
 
-    /// How the stream's messages are held back, if they are: its plan, how to wait, and what was chosen why.
+    /// Returns the schedule, the waiter and the chosen pacing with its reason, or `None` if the stream sends as fast as possible.
     pub(crate) fn pacing(&self) -> Option<(Plan, Waiter, (Pacing, String))> {
         let asked = &self.spec.asked;
         let schedule = self.schedule()?;
@@ -60,7 +60,7 @@ impl Worker {
         Some((plan, waiter, (chosen, reason)))
     }
 
-    /// The schedule that was asked for, or, of datagrams, the one that keeps to the rate that is allowed.
+    /// Returns the requested schedule. A UDP stream without one gets an even schedule at its share of the rate limit, if there is one.
     fn schedule(&self) -> Option<Schedule> {
         let allowed = self.spec.limits.rate_bit_per_s.filter(|_| self.spec.udp);
         let share = |rate: u64| (rate / u64::from(self.spec.asked.streams)).max(1);
@@ -68,12 +68,12 @@ impl Worker {
         self.spec.asked.schedule.clone().or(cap)
     }
 
-    /// Why the stream ended, if it was stopped from outside.
+    /// Returns the reason given to `Control::stop`, or `otherwise` if there is none.
     pub(crate) fn why(&self, otherwise: Ended) -> Ended {
         self.control.reason().unwrap_or(otherwise)
     }
 
-    /// When this end gives up, if its traffic began at `first`: a second after the sender must have ended, for what is still on its way then.
+    /// Returns the instant at which a receiver gives up, if its traffic began at `first`: one second after the sender must have ended.
     pub(crate) fn deadline(&self, first: u64) -> u64 {
         let longest = self.spec.limits.duration_ns.unwrap_or(u64::MAX);
         first.saturating_add(longest).saturating_add(ON_ITS_WAY)

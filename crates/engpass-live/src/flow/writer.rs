@@ -1,4 +1,4 @@
-//! Ways to hand data to a TCP socket.
+//! Methods to send data over a TCP socket.
 
 use std::fs::File;
 use std::io;
@@ -13,12 +13,12 @@ use crate::sys::clock;
 use crate::sys::{option, send};
 use crate::time::{MILLISECOND, SECOND};
 
-/// Memory that zero-copy sends go round in: a part is not written again while the kernel may read it.
+/// Size in bytes of the ring from which zero-copy sends read, so that data is not overwritten while the kernel may still read it.
 const RING: usize = 16 << 20;
-/// Completions are collected when so many may be outstanding.
+/// Completions are collected once this many sends are outstanding.
 const OUTSTANDING: u64 = 32;
 
-/// Data for a stream and a way to send it.
+/// Data of a stream, with the method that sends it.
 pub(crate) enum Writer {
     Write(Vec<u8>),
     Sendfile { file: File, length: usize, at: usize },
@@ -26,7 +26,7 @@ pub(crate) enum Writer {
     Uring(Box<Uring>),
 }
 
-/// Bytes that do not compress well: every byte the top of a multiplicative sequence.
+/// Returns a byte of a sequence that compresses badly: the top byte of a multiplicative hash of the index.
 pub(crate) fn fill(index: usize) -> u8 {
     ((index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
@@ -36,7 +36,7 @@ fn filled(length: usize) -> Vec<u8> {
 }
 
 impl Writer {
-    /// For messages of so many bytes.
+    /// Prepares a writer for messages of `message` bytes. Fails if the kernel does not support the method.
     pub(crate) fn new(method: Method, message: u64, socket: &Socket) -> Result<Self> {
         let message = message as usize;
         Ok(match method {
@@ -56,7 +56,7 @@ impl Writer {
         })
     }
 
-    /// Write at most `count` bytes of a message; how many went.
+    /// Writes at most `count` bytes of a message. Returns the number of bytes written.
     #[inline]
     pub(crate) fn write(&mut self, socket: &Socket, count: usize) -> io::Result<usize> {
         match self {
@@ -81,7 +81,7 @@ impl Writer {
                     *copied += of_them;
                 }
                 if full {
-                    // The socket's room for notifications is used up: they have just been collected.
+                    // The socket's memory for notifications was full. They have just been collected, so the caller may retry.
                     return Err(io::ErrorKind::Interrupted.into());
                 }
                 let count = result?;
@@ -93,7 +93,8 @@ impl Writer {
         }
     }
 
-    /// Wait until the kernel no longer reads what was sent; of zero copy, how many sends were completed, and how many of them copied.
+    /// Waits at most one second until the kernel has finished reading the sent data. With zero copy, returns the number of completions and how many of them
+    /// copied.
     pub(crate) fn finish(&mut self, socket: &Socket) -> Option<(u64, u64)> {
         match self {
             Self::Write(_) | Self::Sendfile { .. } => None,
@@ -116,7 +117,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Pages that the kernel may still read are not given back: a peer that never acknowledges costs memory, not correctness.
+        // Leak the ring while the kernel may still read its pages: a peer that never acknowledges costs memory, not correctness.
         if let Self::Zerocopy { ring, sent, completed, .. } = self
             && completed < sent
         {
@@ -125,10 +126,10 @@ impl Drop for Writer {
     }
 }
 
-/// Sends in flight through an `io_uring`.
+/// Number of messages in the buffer of an `io_uring` writer.
 const DEPTH: usize = 4;
 
-/// A stream's `io_uring`: a byte stream has one send at a time in flight, of up to [`DEPTH`] messages as vectors would be; each completes in order.
+/// An `io_uring` with the data to send. Only one send is in flight at a time, so sends complete in order.
 pub(crate) struct Uring {
     ring: IoUring,
     data: Vec<u8>,
@@ -152,7 +153,7 @@ impl Uring {
     fn write(&mut self, socket: &Socket, count: usize) -> io::Result<usize> {
         let fd = types::Fd(socket.as_raw_fd());
         let entry = if self.zerocopy {
-            // Bit 3 of the flags (IORING_SEND_ZC_REPORT_USAGE) lets the notification say whether the data was copied.
+            // Bit 3 of the flags (IORING_SEND_ZC_REPORT_USAGE): the notification reports whether the data was copied.
             opcode::SendZc::new(fd, self.data.as_ptr(), count as u32)
                 .flags(libc::MSG_NOSIGNAL)
                 .zc_flags(1 << 3)
@@ -168,7 +169,7 @@ impl Uring {
                 if cqueue::notif(event.flags()) {
                     self.notified += 1;
                     self.outstanding -= 1;
-                    // IORING_NOTIF_USAGE_ZC_COPIED.
+                    // Bit 31: IORING_NOTIF_USAGE_ZC_COPIED.
                     self.copied += u64::from(event.result() as u32 >> 31);
                 } else {
                     self.outstanding += u64::from(cqueue::more(event.flags()));

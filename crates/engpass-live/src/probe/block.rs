@@ -1,4 +1,4 @@
-//! Transfers past the page cache (`O_DIRECT`), where the file system of a directory can: DMA of a disk, if there is one below.
+//! Disk transfers that bypass the page cache (`O_DIRECT`), on file systems that support them.
 
 use std::fs;
 use std::os::linux::fs::MetadataExt;
@@ -10,29 +10,29 @@ use serde::Serialize;
 use super::statistic::{Spread, spread};
 use super::sys;
 
-/// A file without a name, written and read past the page cache, one request at a time.
+/// Throughput of an unnamed file that is written and read past the page cache, one request at a time.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Block {
     /// Directory of the file.
     pub directory: String,
-    /// Device of the file system, as the kernel calls it.
+    /// Device of the file system, by its kernel name.
     pub device: String,
-    /// Bytes of a request.
+    /// Size of a request in bytes.
     pub request: u64,
-    /// Bytes per second, memory to device.
+    /// Bytes per second from memory to the device.
     pub write: Spread,
-    /// Bytes per second, device to memory.
+    /// Bytes per second from the device to memory.
     pub read: Spread,
 }
 
 const REQUEST: usize = 1 << 20;
-/// Magic numbers of file systems that have no device below.
+/// Magic numbers of the file systems tmpfs and ramfs, which have no device.
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Measure it in this directory, over so many bytes; or the reason why it cannot be.
+/// Measures transfers of `bytes` bytes in this directory.
 ///
 /// # Errors
-/// A sentence that says why nothing was measured.
+/// Returns the reason why nothing could be measured.
 pub(super) fn block(directory: &Path, bytes: u64, repeats: usize) -> Result<Block, String> {
     let at = directory.display();
     let file = sys::direct_file(directory)
@@ -69,7 +69,7 @@ pub(super) fn block(directory: &Path, bytes: u64, repeats: usize) -> Result<Bloc
     })
 }
 
-/// The kernel's name of the device that a directory is on.
+/// Returns the kernel's name of the device that holds a directory.
 fn device(directory: &Path) -> String {
     let number = fs::metadata(directory).map(|about| about.st_dev()).unwrap_or(0);
     let (major, minor) = (libc::major(number), libc::minor(number));

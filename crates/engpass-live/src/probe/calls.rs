@@ -1,4 +1,4 @@
-//! What the kernel's own copies give: reading from and writing to a file in memory.
+//! Throughput of the kernel's copies: reads from and writes to a file in memory.
 
 use std::io;
 
@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::statistic::{Spread, spread};
 use super::sys;
 
-/// Bytes of one call.
+/// Bytes per call.
 pub(super) const CALL: usize = 128 << 10;
 
-/// A kernel's copy in the CPU time of the thread, over a file of so many bytes, [`CALL`] bytes a call.
+/// Throughput of the kernel's copy, per CPU time of the thread, with [`CALL`] bytes per call.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct KernelCopy {
-    /// Size of the file that the calls go round in.
+    /// Size in bytes of the file that the calls cycle through.
     pub bytes: u64,
     /// Bytes per second from the kernel to the program (`pread`).
     pub out: Spread,
@@ -22,10 +22,10 @@ pub struct KernelCopy {
     pub into: Spread,
 }
 
-/// Measure it.
+/// Measures the kernel's copy on one CPU.
 ///
 /// # Errors
-/// When the kernel gives no memory for the file.
+/// Fails when the kernel has no memory for the file.
 pub(super) fn kernel_copy(cpu: usize, bytes: u64, repeats: usize) -> io::Result<KernelCopy> {
     let work = move || {
         sys::pin(cpu);

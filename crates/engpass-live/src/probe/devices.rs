@@ -1,4 +1,4 @@
-//! PCI Express links of devices, and what they bound.
+//! PCI Express links of devices and their throughput.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a device is for.
+/// Kind of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
@@ -18,49 +18,49 @@ pub enum DeviceKind {
     Gpu,
 }
 
-/// A link as it is now.
+/// A PCI Express link in its current state.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Link {
-    /// GT/s of a lane.
+    /// Transfer rate per lane in GT/s.
     pub gigatransfers: f64,
-    /// Generation of PCI Express that this is.
+    /// PCI Express generation with this rate.
     pub generation: u32,
-    /// Lanes.
+    /// Number of lanes.
     pub lanes: u32,
-    /// Bytes per second in each direction after the encoding of the line.
+    /// Bytes per second in each direction, after line coding.
     pub bytes_per_s: f64,
-    /// The same less the headers of packets with 256 bytes, which are 24 to 28 bytes: what a bulk transfer can reach.
+    /// Payload bytes per second of a bulk transfer: after line coding, less 28 bytes of overhead per packet of 256 bytes.
     pub payload_per_s: f64,
-    /// Whether card and slot could do more, lanes or speed.
+    /// Whether device and slot support more lanes or a higher rate than the link uses now.
     pub below_its_best: bool,
 }
 
-/// A device, with its link or the reason why none is known.
+/// A device with its link, or the reason why the link is unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Device {
-    /// What it is for.
+    /// Kind of the device.
     pub kind: DeviceKind,
-    /// Name of the interface or controller, or the address on the bus.
+    /// Name of the interface or controller, or PCI address.
     pub name: String,
-    /// Its driver, if it has one.
+    /// Name of the driver; empty if there is none.
     pub driver: String,
-    /// Its link.
+    /// The link, if known.
     pub link: Option<Link>,
-    /// Why there is none.
+    /// Reason why the link is unknown.
     pub why: Option<String>,
 }
 
-/// Bytes of headers, sequence number, CRC and framing around a packet with 64-bit addresses.
+/// Bytes of header (64-bit addresses), sequence number, CRC and framing around a PCI Express packet.
 const AROUND: f64 = 28.0;
-/// Payload that most hosts allow a packet.
+/// Payload per packet in bytes: the maximum that most hosts configure.
 const PAYLOAD: f64 = 256.0;
 
-/// All devices below `root`, which is `/` but in tests, in order of kind and name.
+/// Lists all devices below `root` (`/`, except in tests), sorted by kind and name.
 pub(super) fn devices(root: &Path) -> Vec<Device> {
     let mut found = Vec::new();
     for name in names(&root.join("sys/class/net")) {
         let folder = root.join("sys/class/net").join(&name).join("device");
-        // Interfaces without a device are the kernel's own: loopback, veth, bridges.
+        // Interfaces without a device are virtual: loopback, veth, bridges.
         if folder.exists() {
             found.push(device(DeviceKind::Network, name, &folder));
         }
@@ -94,7 +94,7 @@ fn device(kind: DeviceKind, name: String, folder: &Path) -> Device {
     let driver = fs::canonicalize(folder.join("driver")).ok();
     let driver =
         driver.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy().into_owned());
-    // The link of a virtual function is that of the card's own function.
+    // A virtual function uses the link of its physical function.
     let mut on_bus = folder.to_path_buf();
     if !on_bus.join("current_link_speed").exists() && on_bus.join("physfn").exists() {
         on_bus = on_bus.join("physfn");
@@ -130,8 +130,8 @@ fn link(folder: &Path) -> Result<Link, String> {
     })
 }
 
-/// Generation of a rate in GT/s, and the share of its bits that the line code leaves: 8b/10b, 128b/130b, and of generation 6 the FLIT's 242
-/// of 256 bytes.
+/// Returns the PCI Express generation for a rate in GT/s, and the fraction of bits left by the line code: 8b/10b, 128b/130b, or for generation 6 the FLIT's
+/// 242 of 256 bytes.
 fn generation(gigatransfers: f64) -> Option<(u32, f64)> {
     let all = [
         (2.5, 1, 0.8),

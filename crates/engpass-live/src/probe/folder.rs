@@ -1,4 +1,4 @@
-//! A folder for a test, which goes with it.
+//! A temporary folder for tests, deleted on drop.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// With these files, by path and text.
+    /// Creates a folder with these files, given by path and text.
     pub(super) fn new(files: &[(&str, &str)]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

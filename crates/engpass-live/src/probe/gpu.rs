@@ -1,6 +1,6 @@
-//! Copies between memory and a GPU, pinned and pageable, through the CUDA driver where one is there.
+//! Copies between memory and a GPU, pinned and pageable, through the CUDA driver.
 //!
-//! The driver is loaded at run time: without it nothing is measured, and nothing is guessed.
+//! The driver is loaded at run time. Without it nothing is measured, and nothing is guessed.
 #![allow(unsafe_code, reason = "the driver is a C library that is found at run time")]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -13,29 +13,29 @@ use serde::Serialize;
 use super::statistic::{Spread, spread};
 use super::sys;
 
-/// Copies of one GPU. Bytes per second.
+/// Copy throughput of one GPU, in bytes per second.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Gpu {
-    /// Name that the driver gives it.
+    /// Name of the GPU, from the driver.
     pub name: String,
-    /// Its address on the bus, as in `devices`.
+    /// PCI address, as in `devices`.
     pub address: String,
-    /// Bytes of a copy.
+    /// Bytes per copy.
     pub bytes: u64,
-    /// From pinned memory to the GPU: DMA fetches the program's own pages.
+    /// From pinned memory to the GPU: DMA reads the program's pages directly.
     pub pinned_to: Spread,
     /// From the GPU to pinned memory.
     pub pinned_from: Spread,
-    /// From memory as it is to the GPU: the driver copies to a pinned buffer of its own first, in a pipeline.
+    /// From pageable memory to the GPU: the driver first copies to a pinned buffer, in a pipeline.
     pub pageable_to: Spread,
-    /// From the GPU to memory as it is.
+    /// From the GPU to pageable memory.
     pub pageable_from: Spread,
 }
 
 type Status = c_int;
 type Pointer = u64;
 
-/// The calls of the driver that are needed.
+/// Entry points of the CUDA driver.
 struct Driver<'a> {
     init: Symbol<'a, unsafe extern "C" fn(c_uint) -> Status>,
     count: Symbol<'a, unsafe extern "C" fn(*mut c_int) -> Status>,
@@ -51,16 +51,16 @@ struct Driver<'a> {
     free_host: Symbol<'a, unsafe extern "C" fn(*mut c_void) -> Status>,
     to_device: Symbol<'a, unsafe extern "C" fn(Pointer, *const c_void, usize) -> Status>,
     from_device: Symbol<'a, unsafe extern "C" fn(*mut c_void, Pointer, usize) -> Status>,
-    /// A copy from pageable memory returns when the last of it is staged.
+    /// Waits for a copy to end: a copy from pageable memory returns once its data is staged.
     synchronise: Symbol<'a, unsafe extern "C" fn() -> Status>,
 }
 
-/// Measure all GPUs that the driver has; or the reason why nothing was measured.
+/// Measures all GPUs of the CUDA driver.
 ///
 /// # Errors
-/// A sentence that says why.
+/// Returns the reason why nothing could be measured.
 pub(super) fn gpus(bytes: usize, repeats: usize) -> Result<Vec<Gpu>, String> {
-    // SAFETY: the driver's initialisers are those of any program that uses it; symbols have the types of `cuda.h`, version 4 and later.
+    // SAFETY: loading runs the driver's initialisers, as in every program that uses it; the symbols have the types of `cuda.h`, version 4 and later.
     unsafe {
         let library = Library::new("libcuda.so.1")
             .map_err(|_| "there is no CUDA driver (`libcuda.so.1`)".to_owned())?;
@@ -76,7 +76,7 @@ pub(super) fn gpus(bytes: usize, repeats: usize) -> Result<Vec<Gpu>, String> {
 }
 
 unsafe fn load(library: &Library) -> Result<Driver<'_>, libloading::Error> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         Ok(Driver {
             init: library.get(b"cuInit\0")?,
@@ -103,7 +103,7 @@ fn check(call: &str, status: Status) -> Result<(), String> {
 }
 
 unsafe fn gpu(driver: &Driver<'_>, index: c_int, bytes: usize, repeats: usize) -> Result<Gpu, String> {
-    // SAFETY: every pointer is to a place of the right type that lives through the call; what is allocated is freed below.
+    // SAFETY: every pointer refers to a variable of the right type that outlives the call; allocations are freed below.
     unsafe {
         let mut device = 0;
         check("cuDeviceGet", (driver.get)(&raw mut device, index))?;
@@ -131,7 +131,7 @@ unsafe fn copies(
     bytes: usize,
     repeats: usize,
 ) -> Result<[Spread; 4], String> {
-    // SAFETY: as above.
+    // SAFETY: as in `gpu`.
     unsafe {
         check("cuCtxSetCurrent", (driver.current)(context))?;
         let (mut there, mut pinned) = (0, null_mut());
@@ -141,7 +141,7 @@ unsafe fn copies(
             pinned.cast::<u8>().write_bytes(1, bytes);
             let mut plain = sys::Region::new(bytes).map_err(|error| error.to_string())?;
             let mut rates: [Vec<f64>; 4] = Default::default();
-            // The first round is thrown away: the driver makes its staging buffers in it.
+            // The first round is discarded: the driver creates its staging buffers in it.
             for round in 0..=repeats {
                 let pageable = plain.bytes_mut().as_mut_ptr().cast();
                 for (at, (memory, to)) in

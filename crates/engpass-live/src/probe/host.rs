@@ -1,4 +1,4 @@
-//! What this host is: processor, caches, memory, kernel.
+//! Properties of this host: processor, caches, memory, kernel.
 
 use std::fs;
 use std::path::Path;
@@ -9,40 +9,40 @@ use serde::Serialize;
 /// A cache of the first CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CacheLevel {
-    /// 1 to 3 or 4.
+    /// Cache level, 1 to 4.
     pub level: u32,
     /// `Data`, `Instruction` or `Unified`.
     pub kind: String,
-    /// What it holds, in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// CPUs that share it, as the kernel lists them: `0-3,8`.
+    /// CPUs that share it, in the kernel's list format: `0-3,8`.
     pub shared_by: String,
 }
 
-/// The host, as far as it tells.
+/// Properties of the host, as far as the kernel reports them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Host {
     /// Name of the processor.
     pub cpu: String,
-    /// CPUs that the probe may use.
+    /// Number of CPUs that the probe may use.
     pub cpus: usize,
     /// Caches of the first CPU, from the first level on.
     pub caches: Vec<CacheLevel>,
-    /// Memory in bytes: all, and what is free for the asking.
+    /// Memory of the host in bytes.
     pub memory_bytes: u64,
-    /// See `memory_bytes`.
+    /// Memory available to programs in bytes.
     pub available_bytes: u64,
-    /// Version of the kernel.
+    /// Kernel version.
     pub kernel: String,
-    /// Source of the kernel's clock: `tsc`, `kvm-clock` and others.
+    /// Clock source of the kernel, such as `tsc` or `kvm-clock`.
     pub clock_source: String,
-    /// Whether a hypervisor is below.
+    /// Whether the host is a virtual machine.
     pub virtual_machine: bool,
-    /// Load of the last minute when the probe began: above some tenths, others were at work.
+    /// Load average of the last minute when the probe began. Above a few tenths, other programs were running.
     pub load: String,
 }
 
-/// Read it from the file system below `root`, which is `/` but in tests.
+/// Reads the properties from the file system below `root` (`/`, except in tests).
 pub(super) fn host(root: &Path, cpus: usize) -> Host {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default().trim().to_owned();
     let about = read("proc/cpuinfo");
@@ -68,8 +68,8 @@ pub(super) fn host(root: &Path, cpus: usize) -> Host {
     }
 }
 
-/// Nanoseconds for which these CPUs have run programs or the kernel since the host began, or waited for a hypervisor; interrupts are left out,
-/// for they may be the caller's own packets. Nothing where the kernel does not tell of all of them.
+/// Returns how long (ns, since boot) these CPUs have run programs or the kernel, or waited for a hypervisor. Interrupts are left out because they may serve
+/// the caller's own packets. `None` if the kernel does not report all of these CPUs.
 pub(super) fn busy(root: &Path, cpus: &[usize]) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/stat")).ok()?;
     let of = |cpu: &usize| {
@@ -84,7 +84,7 @@ pub(super) fn busy(root: &Path, cpus: &[usize]) -> Option<u64> {
 }
 
 impl Host {
-    /// Bytes of the last cache of data; 32 MiB where the kernel does not tell.
+    /// Returns the size of the last-level data cache in bytes; 32 MiB if unknown.
     pub fn last_cache(&self) -> u64 {
         let data = self.caches.iter().filter(|cache| cache.kind != "Instruction");
         data.max_by_key(|cache| cache.level).map_or(32 << 20, |cache| cache.bytes)

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A queue for each service category; a cell is taken from the first that is not empty. A cell being sent is finished.
+/// One queue per service category; the next cell comes from the first queue that is not empty. A cell in transmission is not preempted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Priority {}

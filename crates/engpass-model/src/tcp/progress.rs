@@ -1,21 +1,21 @@
-//! What one acknowledgment tells of the segments in the network.
+//! What one acknowledgment reports about the segments in the network.
 
 use crate::time::Time;
 
-/// What the rate estimate must remember of the time when a segment was sent (draft-ietf-ccwg-bbr, section 4.1).
+/// State of the delivery rate estimate when a segment was sent (draft-ietf-ccwg-bbr, section 4.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RateMark {
     /// Bytes delivered so far.
     pub(super) delivered: u64,
-    /// When the last of them was.
+    /// When the last of these bytes were delivered.
     pub(super) delivered_at: Time,
-    /// When the first segment of that flight was sent.
+    /// When the first segment of the sampling interval was sent.
     pub(super) first_sent_at: Time,
-    /// Whether the application, not the network, set the pace.
+    /// Whether the application, not the network, limited the rate.
     pub(super) application_limited: bool,
 }
 
-/// The segment that was sent last of those an acknowledgment reports for the first time.
+/// The most recently sent segment that an acknowledgment newly reports as delivered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Newest {
     pub(super) at: Time,
@@ -24,48 +24,49 @@ pub(super) struct Newest {
     pub(super) rate: RateMark,
 }
 
-/// Segments that an acknowledgment takes in order, none of them with a history.
+/// Segments that an acknowledgment covers in order, none of them ever SACKed, lost or retransmitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) una: u64,
-    /// Records that are acknowledged to their ends.
+    /// Number of segments that are acknowledged completely.
     pub(super) whole: usize,
-    /// When the first was sent.
+    /// When the first segment was sent.
     pub(super) first_at: Time,
     pub(super) first_end: u64,
-    /// When the last was sent, which may be acknowledged in part.
+    /// When the last segment was sent. It may be acknowledged only in part.
     pub(super) last_at: Time,
     pub(super) last_end: u64,
 }
 
-/// What one acknowledgment told.
+/// The effect of one acknowledgment on the scoreboard.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
-    /// Sequence numbers that are now acknowledged cumulatively.
+    /// Sequence numbers newly acknowledged cumulatively.
     pub(super) acked: u64,
-    /// Bytes newly known to have arrived, in order or not.
+    /// Bytes newly reported as delivered, in order or not.
     pub(super) delivered: u64,
     /// Bytes newly SACKed.
     pub(super) sacked: u64,
-    /// When the oldest segment was sent that Karn's rule allows to measure.
+    /// Send time of the oldest newly delivered segment that Karn's rule allows to measure.
     pub(super) sample: Option<Time>,
-    /// The segment among the newly delivered that was sent last.
+    /// The most recently sent of the newly delivered segments.
     pub(super) newest: Option<Newest>,
-    /// When the segment was sent that was taken last: in the order of the sequence, but what is SACKed before what is acknowledged.
+    /// Send time of the segment that was processed last. Within SACKed and within acknowledged segments the order is that of the sequence numbers;
+    /// acknowledged ones count as the later.
     pub(super) last_at: Option<Time>,
-    /// Highest sequence number that has arrived; set it to the highest before.
+    /// Highest sequence number delivered. The caller sets it to the value before this acknowledgment.
     pub(super) highest: u64,
-    /// Something sent once arrived below what had arrived before: packets were reordered (RFC 8985 section 6.2).
+    /// A segment that was sent once was delivered below `highest`: packets were reordered (RFC 8985 section 6.2).
     pub(super) reordered: bool,
-    /// What tells an answer to a retransmission from one to the original; `None` accepts everything.
+    /// Tells an acknowledgment of a retransmission from that of the original; `None` accepts every one.
     pub(super) answers: Option<Answers>,
 }
 
-/// RFC 8985 section 6.2 step 2: an acknowledgment of a segment sent again may be for the original.
+/// RFC 8985 section 6.2 step 2: the acknowledgment of a retransmitted segment may be for the original.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answers {
     pub(super) now: Time,
-    /// TSecr, cut to the tick of the timestamp clock.
+    /// TSecr, rounded down to the tick of the timestamp clock.
     pub(super) echo: Option<Time>,
     pub(super) tick: Time,
     pub(super) minimum_rtt: Time,
@@ -79,7 +80,7 @@ impl Answers {
 }
 
 impl Progress {
-    /// A segment arrived that was last sent at `at`, and more than once if `ambiguous`.
+    /// Records that a segment was delivered that was last sent at `at`, and more than once if `ambiguous`.
     pub(super) fn note(&mut self, at: Time, end: u64, ambiguous: bool, rate: RateMark) {
         if end > self.highest {
             self.highest = end;

@@ -1,5 +1,5 @@
-//! Proportional rate reduction (RFC 9937): how much may be sent while fast recovery goes on, so that the window shrinks along
-//! with what arrives. The congestion control only says to what.
+//! Proportional rate reduction (RFC 9937): during fast recovery, lets data out in proportion to deliveries until the window has shrunk to the
+//! threshold that the congestion control sets.
 
 /// The state of one recovery, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,27 +10,28 @@ pub(super) struct Reduction {
     delivered: u64,
     /// prr_out.
     out: u64,
-    /// The window that the last acknowledgment gave.
+    /// The window that follows from the last acknowledgment, in bytes.
     window: Option<u64>,
 }
 
 impl Reduction {
-    /// A recovery begins with the window `prior`.
+    /// Starts a recovery; the window was `prior` bytes before the loss.
     pub(super) fn new(prior: u64) -> Self {
         Self { prior, ..Self::default() }
     }
 
-    /// Bytes went out.
+    /// Counts bytes that are sent.
     pub(super) fn sent(&mut self, bytes: u64) {
         self.out += bytes;
     }
 
-    /// The window, where one is given.
+    /// Returns the window in bytes, once an acknowledgment has set it.
     pub(super) fn window(&self) -> Option<u64> {
         self.window
     }
 
-    /// `delivered` bytes arrived (RFC 9937 section 6.2). `safe` when the acknowledgment advanced and no further loss was found.
+    /// Sets the window after `delivered` bytes were delivered (RFC 9937 section 6.2). `safe` is true if the acknowledgment advanced and no further
+    /// loss was found.
     pub(super) fn on_delivery(
         &mut self,
         delivered: u64,
@@ -44,7 +45,7 @@ impl Reduction {
             // "sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out"
             (self.delivered * threshold).div_ceil(self.prior.max(1)).saturating_sub(self.out)
         } else {
-            // Slow start towards the threshold where that is safe, else as much as has left.
+            // Slow start towards the threshold if `safe`; else as many bytes as were delivered.
             let left = self.delivered.saturating_sub(self.out).max(delivered);
             let faster = if safe { mss } else { 0 };
             (left + faster).min(threshold - in_flight)

@@ -1,4 +1,4 @@
-//! Acknowledgments that RFC 6675 judges: what comes while losses are found and repaired with SACK.
+//! Fast path for acknowledgments while losses are found and repaired with SACK (RFC 6675).
 
 use super::connection::{Connection, Out, State};
 use super::recovery::{AckView, Phase};
@@ -7,8 +7,8 @@ use super::segment::Segment;
 use crate::time::Time;
 
 impl Connection {
-    /// Take a segment that only acknowledges or reports data, where RFC 6675 says what is lost and nothing special goes on: what `receive_ack`
-    /// comes to then. False, and nothing is done, if it is another.
+    /// Processes a segment that only acknowledges or SACKs data, if RFC 6675 governs recovery and no special condition holds. The result is that of
+    /// `receive_ack`. Returns false, without any effect, for every other segment.
     #[inline(never)]
     pub(super) fn take_sacked(&mut self, now: Time, segment: &Segment, out: &mut Out) -> bool {
         let plain = segment.len == 0
@@ -31,7 +31,7 @@ impl Connection {
         true
     }
 
-    /// What has arrived is marked: so many bytes are acknowledged, and so many were in flight before.
+    /// Processes an acknowledgment after the scoreboard has recorded it. `acked` bytes are newly acknowledged; `before` bytes were in flight.
     #[inline(always)]
     fn judge_sacked(
         &mut self,

@@ -6,7 +6,7 @@ use crc::{CRC_32_BZIP2, Crc};
 pub const CELL_BYTES: u64 = 53;
 /// Bytes of a cell's header.
 pub const CELL_HEADER_BYTES: u64 = 5;
-/// Bytes that a cell carries.
+/// Payload bytes of a cell.
 pub const CELL_PAYLOAD_BYTES: u64 = 48;
 /// Bits of a cell on the line.
 pub const CELL_BITS: u64 = CELL_BYTES * 8;
@@ -15,23 +15,23 @@ pub const TRAILER_BYTES: u64 = 8;
 /// The largest AAL5 SDU: its length field has 16 bits.
 pub const MAX_SDU_BYTES: u64 = 65_535;
 
-/// Cells of the PDU that carries an SDU of `sdu_bytes` (encapsulation included).
+/// Number of cells of the PDU that carries an SDU of `sdu_bytes` (encapsulation included).
 pub const fn cells(sdu_bytes: u64) -> u64 {
     (sdu_bytes + TRAILER_BYTES).div_ceil(CELL_PAYLOAD_BYTES)
 }
 
-/// Bytes of padding in that PDU, 0 to 47.
+/// Bytes of padding in the PDU that carries an SDU of `sdu_bytes`: 0 to 47.
 pub const fn padding(sdu_bytes: u64) -> u64 {
     cells(sdu_bytes) * CELL_PAYLOAD_BYTES - sdu_bytes - TRAILER_BYTES
 }
 
-/// The CRC-32 of the trailer: that of I.363.5 section 6.2.1.2 is the one of bzip2, most significant bit first.
+/// The CRC-32 of the trailer (I.363.5 section 6.2.1.2). It is bzip2's CRC-32, most significant bit first.
 const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_BZIP2);
 
-/// Append the PDU that carries an SDU: the SDU, padding of zeros, and the trailer with UU and CPI zero, length and CRC-32.
+/// Appends the PDU that carries an SDU: the SDU, zero padding, and the trailer with UU = 0, CPI = 0, length and CRC-32.
 ///
 /// # Panics
-/// When the SDU is larger than [`MAX_SDU_BYTES`].
+/// If the SDU is larger than [`MAX_SDU_BYTES`].
 pub fn write_pdu(sdu: &[u8], out: &mut Vec<u8>) {
     let length = u16::try_from(sdu.len()).expect("an AAL5 SDU has at most 65 535 bytes");
     let begin = out.len();
@@ -43,7 +43,7 @@ pub fn write_pdu(sdu: &[u8], out: &mut Vec<u8>) {
     out.extend(crc.to_be_bytes());
 }
 
-/// The SDU in a PDU, or `None` if its length or its CRC is wrong: what a receiver makes of it (I.363.5 section 6.2.3).
+/// Returns the SDU in a PDU as a receiver extracts it (I.363.5 section 6.2.3), or `None` if the length or the CRC is wrong.
 pub fn read_pdu(pdu: &[u8]) -> Option<&[u8]> {
     let (content, crc) = pdu.split_last_chunk::<4>()?;
     let (content, length) = content.split_last_chunk::<2>()?;
@@ -95,7 +95,7 @@ mod tests {
             let cut: Vec<&[u8]> = pdu.chunks(CELL_PAYLOAD_BYTES as usize).collect();
             let (whole, less) = (cut.concat(), cut[1..].concat());
             prop_assert_eq!(read_pdu(&whole), Some(&sdu[..]));
-            // A cell less, or a bit turned over, is noticed.
+            // A missing cell or a flipped bit is detected.
             prop_assert_eq!(read_pdu(&less), None);
             let bit = bit.index(pdu.len() * 8);
             pdu[bit / 8] ^= 1 << (bit % 8);

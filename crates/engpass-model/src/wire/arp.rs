@@ -8,22 +8,22 @@ use super::frame::{Macs, Tag, write_payload};
 
 /// Bytes of an ARP packet, without the frame around it.
 pub const BYTES: u64 = ArpEthIpv4Packet::LEN as u64;
-/// The address of frames for all stations.
+/// Ethernet broadcast address.
 const BROADCAST: [u8; 6] = [0xff; 6];
 
-/// Asks for an address, or tells one.
+/// Operation of an ARP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// "Who has this address?", to all.
+    /// "Who has this address?", broadcast.
     Request,
-    /// The answer, to the station that has asked.
+    /// The answer, unicast to the requester.
     Reply,
 }
 
-/// A station: its hardware and its IP address.
+/// A station's hardware address and IP address.
 pub type Station = ([u8; 6], Ipv4Addr);
 
-/// Append the frame with which a station asks another one, or answers it; without preamble and FCS.
+/// Appends the frame of a request or reply from the first station to the second, without preamble and FCS.
 pub fn write_arp(
     operation: Operation,
     (source, target): (Station, Station),
@@ -31,7 +31,7 @@ pub fn write_arp(
     out: &mut Vec<u8>,
 ) {
     let (destination, number, target_mac) = match operation {
-        // That is what is asked for.
+        // The target hardware address is unknown and left zero.
         Operation::Request => (BROADCAST, ArpOperation::REQUEST, [0; 6]),
         Operation::Reply => (target.0, ArpOperation::REPLY, target.0),
     };

@@ -4,7 +4,7 @@ use crc::{CRC_8_I_432_1, Crc};
 
 use super::aal5::CELL_HEADER_BYTES;
 
-/// The header error control: x^8 + x^2 + x + 1 over the first four bytes, and 01010101 added (I.432.1 section 4.3.2.2).
+/// Header error control: the CRC with x^8 + x^2 + x + 1 over the first four bytes, XORed with 01010101 (I.432.1 section 4.3.2.2).
 const HEC: Crc<u8> = Crc::<u8>::new(&CRC_8_I_432_1);
 
 /// VCIs below this are reserved (I.361 section 2.2.3, ATM Forum UNI 3.1 section 3.1): signalling, management, idle cells.
@@ -13,20 +13,20 @@ pub const FIRST_VCI: u16 = 32;
 /// The header of a cell with user data. Generic flow control is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellHeader {
-    /// Virtual path.
+    /// Virtual path identifier.
     pub vpi: u8,
-    /// Virtual channel.
+    /// Virtual channel identifier.
     pub vci: u16,
-    /// Congestion was experienced: the second bit of the payload type (I.361 section 2.2.4).
+    /// Explicit forward congestion indication: the second bit of the payload type (I.361 section 2.2.4).
     pub efci: bool,
     /// The user's bit of the payload type: the cell ends an AAL5 PDU (I.363.5 section 6.2.1).
     pub end: bool,
-    /// Low priority.
+    /// Cell loss priority: true for low priority.
     pub clp: bool,
 }
 
 impl CellHeader {
-    /// The five bytes of the header, the last one the header error control.
+    /// The five bytes of the header. The last one is the header error control.
     pub fn bytes(&self) -> [u8; CELL_HEADER_BYTES as usize] {
         let word = u32::from(self.vpi) << 20
             | u32::from(self.vci) << 4
@@ -38,7 +38,7 @@ impl CellHeader {
     }
 }
 
-/// The header error control of the first four bytes of a header.
+/// Returns the header error control for the first four bytes of a header.
 pub fn hec(bytes: [u8; 4]) -> u8 {
     HEC.checksum(&bytes)
 }

@@ -8,16 +8,14 @@ pub const GAP_BYTES: u64 = 12;
 pub const HEADER_BYTES: u64 = 14 + 4;
 /// Bytes of a VLAN tag (IEEE 802.1Q section 9.6).
 pub const TAG_BYTES: u64 = 4;
-/// The shortest frame, header and FCS included (IEEE 802.3 section 4.2.3.3). A tag counts among these bytes, as in a
-/// station that tags its own frames; a bridge that adds a tag may also make 68 of 64 bytes (IEEE 802.1Q annex G), which
-/// is not modelled.
+/// The shortest frame, header and FCS included (IEEE 802.3 section 4.2.3.3). The tag counts towards these bytes, as in a station that tags
+/// its own frames. A bridge may instead turn a 64-byte frame into a tagged one of 68 bytes (IEEE 802.1Q annex G); this is not modelled.
 pub const MIN_FRAME_BYTES: u64 = 64;
-/// The largest MTU: beyond frames of 11 450 bytes (91 607 bits before the FCS) the CRC-32 no longer finds every three
-/// wrong bits (Koopman, 32-Bit Cyclic Redundancy Codes for Internet Applications, 2002). The standard itself has 1500,
-/// and 9000 is what is commonly meant by jumbo frames.
+/// The largest MTU. In frames longer than 11 450 bytes (91 607 bits before the FCS), CRC-32 no longer detects all 3-bit errors (Koopman,
+/// 32-Bit Cyclic Redundancy Codes for Internet Applications, 2002). The standard allows 1500; jumbo frames usually mean 9000.
 pub const MAX_MTU: u64 = 91_607 / 8 - 14 - TAG_BYTES;
 
-/// Header, tag and FCS of a frame, in bytes.
+/// Length of header, tag and FCS of a frame in bytes.
 pub const fn header(tagged: bool) -> u64 {
     HEADER_BYTES + if tagged { TAG_BYTES } else { 0 }
 }
@@ -27,7 +25,7 @@ pub const fn padding(payload: u64, tagged: bool) -> u64 {
     MIN_FRAME_BYTES.saturating_sub(header(tagged) + payload)
 }
 
-/// Bytes that a frame with `payload` bytes takes of the line: preamble, frame, gap.
+/// Bytes on the line of a frame with `payload` bytes: preamble, frame and gap.
 pub const fn line_bytes(payload: u64, tagged: bool) -> u64 {
     PREAMBLE_BYTES + header(tagged) + payload + padding(payload, tagged) + GAP_BYTES
 }
@@ -40,7 +38,7 @@ mod tests {
     fn known_lengths() {
         assert_eq!((line_bytes(1500, false), line_bytes(1500, true)), (1538, 1542));
         assert_eq!(line_bytes(9000, false), 9038);
-        // The shortest frame carries 46 bytes, or 42 beside a tag, and is 84 bytes of the line either way.
+        // The shortest frame carries 46 bytes, or 42 with a tag, and takes 84 bytes of the line in both cases.
         assert_eq!((line_bytes(46, false), line_bytes(42, true), line_bytes(0, true)), (84, 84, 84));
         assert_eq!((padding(46, false), padding(42, true), padding(40, true)), (0, 0, 2));
         assert_eq!(line_bytes(43, true), 85);

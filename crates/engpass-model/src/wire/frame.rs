@@ -1,19 +1,19 @@
-//! Frames and encapsulations as bytes: what stands around an IP packet on a link or on a circuit.
+//! Frames and encapsulations as bytes: headers and padding of an IP packet on a link or a circuit.
 
 use etherparse::{EtherType, Ethernet2Header, SingleVlanHeader, VlanId, VlanPcp, ether_type};
 
 use super::Encapsulation;
 use super::ethernet::{self, TAG_BYTES};
 
-/// An EtherType for experiments (IEEE 802 section 9.2.4), where a frame carries nothing that has one.
+/// EtherType for local experiments (IEEE 802 section 9.2.4), for frames whose content has no EtherType.
 pub const EXPERIMENTAL: u16 = 0x88b5;
 
-/// The addresses of a frame.
+/// The MAC addresses of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Macs {
-    /// Who sent it.
+    /// MAC address of the sender.
     pub source: [u8; 6],
-    /// Whom it is for.
+    /// MAC address of the receiver.
     pub destination: [u8; 6],
 }
 
@@ -26,30 +26,30 @@ pub struct Tag {
     pub vlan: u16,
 }
 
-/// Bytes of an FCS, which captures leave out.
+/// Bytes of an FCS, which captures omit.
 const FCS_BYTES: u64 = 4;
 
-/// PPP sessions over Ethernet (RFC 2516 section 4).
+/// EtherType of PPPoE session frames (RFC 2516 section 4).
 const PPPOE_SESSION: EtherType = EtherType(0x8864);
-/// The session of PPP over Ethernet (RFC 2516 section 4); discovery is not modelled.
+/// PPPoE session ID (RFC 2516 section 4). It is fixed, because PPPoE discovery is not modelled.
 const SESSION: u16 = 1;
-/// The LAN emulation client that sends (af-lane-0021 section 4.1.1): none.
+/// LAN emulation client identifier of the sender (af-lane-0021 section 4.1.1): none.
 const LECID: u16 = 0;
-/// IPv4 and IPv6 in PPP (RFC 1332 section 3.1, RFC 5072 section 3).
+/// PPP protocol numbers of IPv4 and IPv6 (RFC 1332 section 3.1, RFC 5072 section 3).
 const PPP_IP: [u8; 2] = [0x00, 0x21];
 const PPP_IPV6: [u8; 2] = [0x00, 0x57];
-/// LLC/SNAP of bridged Ethernet without FCS, and two bytes of padding (RFC 2684 section 5.2).
+/// LLC/SNAP header of bridged Ethernet without FCS, and two bytes of padding (RFC 2684 section 5.2).
 const BRIDGED: [u8; 10] = [0xaa, 0xaa, 0x03, 0x00, 0x80, 0xc2, 0x00, 0x07, 0x00, 0x00];
 
-/// Append an Ethernet frame with an IP packet, without preamble and FCS, padded to the shortest frame.
+/// Appends an Ethernet frame with an IP packet, without preamble and FCS, padded to the shortest frame.
 ///
 /// # Panics
-/// When a tag has a priority above 7 or a VLAN above 4095.
+/// If a tag has a priority above 7 or a VLAN above 4095.
 pub fn write_ethernet(macs: Macs, tag: Option<Tag>, ip: &[u8], out: &mut Vec<u8>) {
     write_payload(macs, tag, (type_of(ip), ip), out);
 }
 
-/// The same with a payload of this type.
+/// As [`write_ethernet`], with a payload of the EtherType `inner`.
 pub(super) fn write_payload(
     macs: Macs,
     tag: Option<Tag>,
@@ -75,7 +75,7 @@ pub(super) fn write_payload(
     out.resize(out.len() + padding as usize, 0);
 }
 
-/// The type of an IP packet: its first four bits are its version.
+/// EtherType of an IP packet, from the version in its first four bits.
 fn type_of(ip: &[u8]) -> EtherType {
     if ip.first().is_some_and(|first| first >> 4 == 6) { ether_type::IPV6 } else { ether_type::IPV4 }
 }
@@ -85,17 +85,17 @@ fn header(macs: Macs, ether_type: EtherType) -> Ethernet2Header {
 }
 
 impl Encapsulation {
-    /// Append the AAL5 SDU that carries an IP packet. `macs` are those of the bridged frame, where there is one.
+    /// Appends the AAL5 SDU that carries an IP packet. `macs` is used by bridged encapsulations only.
     pub fn write_sdu(self, macs: Macs, ip: &[u8], out: &mut Vec<u8>) {
         let begin = out.len();
         self.write_front(macs, type_of(ip), ip.len(), out);
         out.extend_from_slice(ip);
-        // Bridged frames are padded to the shortest Ethernet frame.
+        // Bridged frames are padded to the minimum Ethernet length.
         out.resize(begin + self.sdu(ip.len() as u64) as usize, 0);
     }
 
-    /// Append an SDU of so many bytes with content that is nobody's: the front of a frame of [`EXPERIMENTAL`] type where frames are
-    /// bridged. Where the circuit carries IP packets alone nothing is appended: whether anything was.
+    /// Appends an SDU of `bytes` bytes without defined content. Bridged encapsulations begin with the header of a frame of type
+    /// [`EXPERIMENTAL`]. For encapsulations that carry only IP packets, appends nothing and returns `false`.
     pub fn write_opaque_sdu(self, macs: Macs, bytes: usize, out: &mut Vec<u8>) -> bool {
         let bridged = match self {
             Self::BridgedLlc | Self::PppoeLlc => Self::BridgedLlc,
@@ -109,7 +109,7 @@ impl Encapsulation {
         true
     }
 
-    /// What stands before an IP packet of so many bytes, or before the content of a bridged frame of another type.
+    /// Appends the headers in front of an IP packet of `ip_bytes` bytes, or in front of the content of a bridged frame of another type.
     fn write_front(self, macs: Macs, inner: EtherType, ip_bytes: usize, out: &mut Vec<u8>) {
         let ppp = if inner == ether_type::IPV6 { PPP_IPV6 } else { PPP_IP };
         match self {
@@ -145,7 +145,7 @@ impl Encapsulation {
     }
 }
 
-/// Bytes of the frame that [`write_ethernet`] appends for an IP packet of so many bytes.
+/// Length in bytes of the frame that [`write_ethernet`] appends for an IP packet of `ip_bytes` bytes.
 pub const fn captured_bytes(ip_bytes: u64, tagged: bool) -> u64 {
     ethernet::header(tagged) - FCS_BYTES + ip_bytes + ethernet::padding(ip_bytes, tagged)
 }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     proptest! {
-        /// The model books lengths; these are the bytes that have them.
+        /// Written frames and SDUs have the lengths that the length functions return.
         #[test]
         fn bytes_have_the_lengths_that_are_booked(ip in 20usize..2000, tagged: bool) {
             let packet = vec![0x45; ip];

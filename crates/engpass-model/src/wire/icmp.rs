@@ -1,70 +1,70 @@
-//! ICMP error messages of routers: what they say about a packet to its sender (RFC 792, RFC 1191, RFC 4443).
+//! ICMP error messages that routers send to the sender of a dropped packet (RFC 792, RFC 1191, RFC 4443).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::ip::IP_HEADER_BYTES;
 use super::packet::{checksum, checksum_v6};
 
-/// Header of an ICMP error message, in bytes (RFC 792).
+/// Length of the header of an ICMP error message in bytes (RFC 792).
 pub const HEADER_BYTES: u64 = 8;
-/// Longest IP packet of an error message, in bytes (RFC 1812 section 4.3.2.3).
+/// Maximum length of the IP packet of an ICMP error message in bytes (RFC 1812 section 4.3.2.3).
 pub const LONGEST: u64 = 576;
-/// The same over IPv6: the least MTU (RFC 4443 section 2.4).
+/// Maximum length of the IP packet of an ICMPv6 error message in bytes: the minimum IPv6 MTU (RFC 4443 section 2.4).
 const LONGEST_V6: usize = 1280;
-/// Header of an IPv6 packet, in bytes (RFC 8200 section 3).
+/// Length of an IPv6 header in bytes (RFC 8200 section 3).
 const IPV6_HEADER_BYTES: u64 = 40;
-/// Time to live of messages (that of Linux).
+/// Time to live of error messages, as in Linux.
 pub const TTL: u8 = 64;
-/// Priority of error messages: internetwork control (RFC 1812 section 4.3.2.5).
+/// IP precedence of error messages: internetwork control (RFC 1812 section 4.3.2.5).
 pub const PRIORITY: u8 = 6;
 
-/// Protocol numbers.
+/// IP protocol numbers.
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
-/// The header of an IPv6 fragment (RFC 8200 section 4.5).
+/// Protocol number of the IPv6 fragment header (RFC 8200 section 4.5).
 const FRAGMENT: u8 = 44;
 
-/// What a router has to say about a packet that it has dropped.
+/// Why a router dropped a packet, as an ICMP error reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// Its time to live has run out (RFC 792, RFC 4443 section 3.3).
+    /// The time to live expired (RFC 792, RFC 4443 section 3.3).
     TimeExceeded,
-    /// It may not be cut, and is longer than the MTU of the way out, in bytes ("fragmentation needed", RFC 1191 section 4; "packet too
+    /// The packet must not be fragmented and exceeds the MTU of the outgoing link ("fragmentation needed", RFC 1191 section 4; "packet too
     /// big", RFC 4443 section 3.2).
     TooBig {
-        /// That MTU.
+        /// MTU of the outgoing link in bytes.
         mtu: u32,
     },
 }
 
-/// What a router tells the sender of a packet that it has dropped.
+/// Content of an error message about a dropped packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// The router, by its place among the routers of the file.
+    /// Index of the router in the testbed file.
     pub router: u16,
     /// Why the packet was dropped.
     pub error: Error,
-    /// Routers that the packet had passed before.
+    /// Number of routers that the packet had passed before.
     pub passed: u8,
-    /// Length of the packet that was dropped, in bytes.
+    /// Length of the dropped packet in bytes.
     pub bytes: u16,
-    /// A router had cut it: fragments follow the one that was dropped.
+    /// Whether the dropped packet was a fragment, made by a router, that more fragments follow.
     pub more: bool,
-    /// It had the mark of congestion.
+    /// Whether the packet carried a congestion mark (CE).
     pub marked: bool,
 }
 
 impl Error {
-    /// Type and code, and the second word of the header.
+    /// ICMP type, code and second header word.
     fn header(self) -> (u8, u8, u32) {
         match self {
             Self::TimeExceeded => (11, 0, 0),
-            // The lower half of the word.
+            // RFC 1191 puts the MTU into the lower 16 bits of the word.
             Self::TooBig { mtu } => (3, 4, mtu.min(u16::MAX.into())),
         }
     }
 
-    /// The same over IPv6.
+    /// ICMPv6 type, code and second header word.
     fn header_v6(self) -> (u8, u8, u32) {
         match self {
             Self::TimeExceeded => (3, 0, 0),
@@ -73,11 +73,11 @@ impl Error {
     }
 }
 
-/// The error messages that routers send about a packet: none about errors, groups, and fragments but the first (RFC 1812 section 4.3.2.7, RFC 4443
-/// section 2.4).
+/// Which error messages routers may send about a packet. They send none about errors, multicast packets, and fragments other than the first
+/// (RFC 1812 section 4.3.2.7, RFC 4443 section 2.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Errors {
-    /// None.
+    /// No message.
     #[default]
     None,
     /// ICMP (RFC 792).
@@ -87,7 +87,7 @@ pub enum Errors {
 }
 
 impl Errors {
-    /// The error messages about this packet; the IP header and the first bytes behind it are enough.
+    /// Determines the error messages about this packet. The IP header and the first bytes behind it are sufficient.
     pub fn about(packet: &[u8]) -> Self {
         match packet.first().map(|byte| byte >> 4) {
             Some(4) if is_silent_v4(packet) == Some(false) => Self::V4,
@@ -96,7 +96,7 @@ impl Errors {
         }
     }
 
-    /// Length of the IP packet with a message about a dropped one of `packet` bytes; `None` where there is no message.
+    /// Length of the IP packet with a message about a dropped packet of `packet` bytes. `None` if there is no message.
     pub fn bytes(self, packet: u64) -> Option<u64> {
         match self {
             Self::None => None,
@@ -106,40 +106,40 @@ impl Errors {
     }
 }
 
-/// Whether routers send no error message about a packet; `None` where it has no whole header.
+/// Whether routers must not send an error message about a packet. `None` if the packet is shorter than an IPv4 header.
 fn is_silent_v4(packet: &[u8]) -> Option<bool> {
     let header: &[u8; 20] = packet.first_chunk()?;
     let head = usize::from(header[0] & 0xf) * 4;
     let to = Ipv4Addr::new(header[16], header[17], header[18], header[19]);
     let offset = u16::from_be_bytes([header[6], header[7]]) & 0x1fff;
-    // Echo, its reply and the like are no errors.
+    // Echo requests, echo replies and other queries are not errors.
     let is_error = header[9] == ICMP && packet.get(head).is_none_or(|kind| matches!(kind, 3..=5 | 11 | 12));
     Some(offset != 0 || to.is_multicast() || to.is_broadcast() || is_error)
 }
 
-/// The same over IPv6.
+/// As [`is_silent_v4`], for IPv6.
 fn is_silent_v6(packet: &[u8]) -> Option<bool> {
     let header: &[u8; 40] = packet.first_chunk()?;
     let to: [u8; 16] = header[24..40].try_into().expect("sixteen bytes");
-    // Types below 128 are errors.
+    // ICMPv6 types below 128 are errors.
     let is_error = header[6] == ICMPV6 && packet.get(40).is_none_or(|kind| *kind < 128);
     let is_later = header[6] == FRAGMENT
         && packet.get(42..44).is_none_or(|offset| u16::from_be_bytes([offset[0], offset[1]]) >> 3 != 0);
     Some(Ipv6Addr::from(to).is_multicast() || is_error || is_later)
 }
 
-/// Bytes that a message carries of a dropped IP packet of `packet` bytes.
+/// Number of bytes that an ICMP message quotes of a dropped IP packet of `packet` bytes.
 pub fn payload_bytes(packet: u64) -> u64 {
     packet.min(LONGEST - IP_HEADER_BYTES - HEADER_BYTES)
 }
 
-/// Length of the IP packet with a message about a dropped one of `packet` bytes.
+/// Length of the IP packet with an ICMP message about a dropped packet of `packet` bytes.
 pub fn error_bytes(packet: u64) -> u64 {
     IP_HEADER_BYTES + HEADER_BYTES + payload_bytes(packet)
 }
 
-/// The message, with its IP header, of a router with these addresses about a packet. `None` where routers are silent ([`Errors::about`]), and
-/// where the router has no address of that kind.
+/// Returns the error message about `packet`, IP header included, from a router with these addresses. `None` if routers send no message
+/// about it ([`Errors::about`]) or if the router has no address of that IP version.
 pub fn message(router: &[IpAddr], packet: &[u8], error: Error) -> Option<Vec<u8>> {
     match Errors::about(packet) {
         Errors::None => None,
@@ -169,7 +169,7 @@ fn message_v4(own: Ipv4Addr, packet: &[u8], error: Error) -> Vec<u8> {
     let sum = checksum(&body);
     body[2..4].copy_from_slice(&sum.to_be_bytes());
     let length = IP_HEADER_BYTES as u16 + body.len() as u16;
-    // The class selector of the priority.
+    // DSCP class selector of the precedence.
     let mut message = vec![0x45, PRIORITY << 5];
     message.extend(length.to_be_bytes());
     message.extend([0, 0, 0, 0, TTL, ICMP, 0, 0]);
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!((sent.len(), sent[0], sent[9]), (576, 0x45, ICMP));
         assert_eq!((&sent[12..16], &sent[16..20]), (&[10, 0, 0, 9][..], &[10, 0, 0, 1][..]));
         assert_eq!((&sent[20..22], &sent[28..]), (&[11, 0][..], &packet[..548]));
-        // A checksum over what it covers, itself among it, leaves nothing.
+        // The checksum over data that includes its checksum is zero.
         assert_eq!((checksum(&sent[..20]), checksum(&sent[20..])), (0, 0));
         assert_eq!(message(&router(), &datagram(28), Error::TimeExceeded).expect("it is told").len(), 56);
     }
@@ -282,7 +282,7 @@ mod tests {
             (Errors::about(&[]), Errors::about(&[0x60]), Errors::None.bytes(60)),
             (Errors::None, Errors::None, None)
         );
-        // A later fragment over IPv6 (RFC 8200 section 4.5), and the first one.
+        // A later fragment over IPv6 (RFC 8200 section 4.5), then a first fragment.
         six[6] = FRAGMENT;
         six[42..44].copy_from_slice(&[0, 9]);
         assert_eq!(Errors::about(&six), Errors::None);
@@ -300,7 +300,7 @@ mod tests {
         let sent = message(&router(), &datagram(1500), Error::TooBig { mtu: 1400 }).expect("it is told");
         assert_eq!(sent[20..28], [3, 4, sent[22], sent[23], 0, 0, 0x05, 0x78]);
         assert_eq!(checksum(&sent[20..]), 0);
-        // RFC 1191 has 16 bits for it.
+        // RFC 1191 has 16 bits for the MTU.
         let sent = message(&router(), &datagram(1500), Error::TooBig { mtu: 70_000 }).expect("it is told");
         assert_eq!(sent[24..28], [0, 0, 0xff, 0xff]);
         let mut packet = vec![0x60, 0, 0, 0, 0, 9, 17, 1];

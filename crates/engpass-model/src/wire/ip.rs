@@ -1,4 +1,4 @@
-//! IPv4 and UDP lengths (RFC 791, RFC 768, RFC 9293).
+//! Lengths of IPv4, UDP and TCP headers, and IP fragmentation (RFC 791, RFC 768, RFC 9293).
 
 /// Bytes of an IPv4 header without options.
 pub const IP_HEADER_BYTES: u64 = 20;
@@ -13,29 +13,29 @@ pub const MAX_PACKET_BYTES: u64 = 65_535;
 /// The smallest MTU an IPv4 link may have (RFC 791 section 3.2).
 pub const MIN_MTU: u64 = 68;
 
-/// The fragments of one IP datagram: `count` packets, all but the last `full` bytes of IP payload long.
+/// The fragments of one IP datagram: `count` packets. Each but the last has `full` bytes of IP payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragments {
     /// Number of IP packets, at least 1.
     pub count: u64,
     /// IP payload of every fragment but the last, a multiple of 8 (RFC 791 section 2.3).
     pub full: u64,
-    /// IP payload of the last fragment. It need be no multiple of 8, so it may be up to 7 bytes longer than the others.
+    /// IP payload of the last fragment. It need not be a multiple of 8, so it may be up to 7 bytes longer than `full`.
     pub last: u64,
 }
 
 impl Fragments {
-    /// Cut an IP payload (UDP header included) for an MTU.
+    /// Fragments an IP payload (UDP header included) for an MTU.
     ///
     /// # Panics
-    /// When the MTU is below [`MIN_MTU`], which the testbed check refuses.
+    /// If the MTU is below [`MIN_MTU`]; the testbed check rejects such MTUs.
     pub fn of(ip_payload: u64, mtu: u64) -> Self {
         assert!(mtu >= MIN_MTU, "an IPv4 MTU is at least {MIN_MTU} bytes");
         if ip_payload + IP_HEADER_BYTES <= mtu {
             return Self { count: 1, full: ip_payload, last: ip_payload };
         }
         let full = (mtu - IP_HEADER_BYTES) / 8 * 8;
-        // RFC 791 section 3.2: what is left is cut only as long as it does not fit.
+        // The last fragment takes the rest as soon as the rest fits (RFC 791 section 3.2).
         let count = 1 + (ip_payload - (mtu - IP_HEADER_BYTES)).div_ceil(full);
         Self { count, full, last: ip_payload - (count - 1) * full }
     }
@@ -45,7 +45,8 @@ impl Fragments {
         if index + 1 == self.count { self.last } else { self.full }
     }
 
-    /// IP payloads of `packets`, in bytes, cut for an MTU. What is cut stays so up to the receiver, and may be cut again (RFC 791 section 3.2).
+    /// Fragments `packets`, IP payloads in bytes, for an MTU and returns the resulting payloads. Fragments are reassembled only at the
+    /// receiver, and may be fragmented again (RFC 791 section 3.2).
     ///
     /// # Panics
     /// As [`of`](Self::of).
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_last_fragment_takes_what_fits() {
-        // 8980 bytes of IP payload fit into 9000, of which all fragments but the last can fill 8976.
+        // 8980 bytes of IP payload fit into an MTU of 9000, but fragments other than the last carry only 8976.
         assert_eq!(Fragments::of(8976 + 8980, 9000), Fragments { count: 2, full: 8976, last: 8980 });
         assert_eq!(Fragments::of(8976 + 8981, 9000), Fragments { count: 3, full: 8976, last: 5 });
     }

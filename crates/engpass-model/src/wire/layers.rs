@@ -1,9 +1,9 @@
-//! Where the bits of a line go, layer by layer and exactly.
+//! Apportions the bits of a line to protocol layers, exactly.
 //!
-//! The bits of the line that a cell takes are rarely whole: 424 · 27/26 on an OC-3c. So lengths are counted in *parts*, and
-//! every [`Wire`] says how many parts make a bit: the smallest number for which a cell is whole (13 on an OC-3c, 7 on an
-//! STS-1, 1 on Ethernet). A length in parts is an integer, and the layers of a packet add up to its time on the line
-//! without rounding. Whoever books the bits of a line uses the functions here.
+//! A cell rarely takes a whole number of line bits: 424 · 27/26 on an OC-3c. Lengths are therefore counted in *parts*. Every [`Wire`] has
+//! its number of parts per bit, the smallest for which a cell is a whole number of parts (13 on an OC-3c, 7 on an STS-1, 1 on Ethernet). A
+//! length in parts is an integer, and the layers of a packet add up to its time on the line without rounding. All ledger postings use this
+//! module.
 
 use std::ops::AddAssign;
 
@@ -12,7 +12,7 @@ use super::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use super::{Encapsulation, Framing, ethernet};
 use crate::time::SECOND;
 
-/// An account for bits of the line, from the outside to the inside.
+/// A protocol layer to which bits of the line are posted, ordered from the outermost to the innermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
     /// Framing of the medium: SDH columns, PLCP, line codes; preamble and gap of Ethernet.
@@ -21,24 +21,24 @@ pub enum Layer {
     CellHeader,
     /// Header, VLAN tag and FCS of an Ethernet frame; the `overhead` of a point-to-point link.
     FrameHeader,
-    /// AAL5 padding to whole cells; padding of an Ethernet frame to its least length.
+    /// AAL5 padding to whole cells, or padding of an Ethernet frame to the minimum length.
     Padding,
     /// AAL5 trailer.
     Trailer,
-    /// LLC/SNAP, PPP, PPPoE, a bridged Ethernet header, LANE: all between AAL5 and IP, its own padding included.
+    /// Everything between AAL5 and IP, its padding included: LLC/SNAP, PPP, PPPoE, a bridged Ethernet header, LANE.
     Encapsulation,
-    /// IP headers, one for every packet on the line; of packets in a tunnel the outer ones.
+    /// IP headers, one per packet on the line. For packets in a tunnel, the outermost header.
     IpHeader,
-    /// What tunnels add behind the outer IP header: their own headers, and the IP headers of the packets that they carry.
+    /// Bytes that tunnels add behind the outermost IP header: tunnel headers and the IP headers of the packets that they carry.
     TunnelHeader,
     /// UDP or TCP header.
     TransportHeader,
-    /// What the application gave.
+    /// Bytes of the application.
     Payload,
 }
 
 impl Layer {
-    /// All layers, from the outside to the inside.
+    /// All layers, from the outermost to the innermost.
     pub const ALL: [Self; 10] = [
         Self::Physical,
         Self::CellHeader,
@@ -53,7 +53,7 @@ impl Layer {
     ];
 }
 
-/// The time a message takes on a line, divided into layers.
+/// The time that one or more packets take on a line, by layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layers {
     parts_per_bit: u64,
@@ -61,7 +61,7 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// Parts that make a bit of the line: the unit of [`Layers::parts`] and [`Layers::line`].
+    /// Number of parts per bit: the unit of [`Layers::parts`] and [`Layers::line`].
     pub const fn parts_per_bit(&self) -> u64 {
         self.parts_per_bit
     }
@@ -71,24 +71,24 @@ impl Layers {
         self.parts[layer as usize]
     }
 
-    /// Parts of all layers: what the message takes of the line.
+    /// Sum of the parts of all layers: the time on the line.
     pub fn line(&self) -> u64 {
         self.parts.iter().sum()
     }
 
-    /// Cells of the message; 0 where the medium has none.
+    /// Number of cells; 0 on a medium without cells.
     pub const fn cells(&self) -> u64 {
         self.parts(Layer::CellHeader) / (CELL_HEADER_BYTES * 8 * self.parts_per_bit)
     }
 
-    /// Add so many packets with the layers of `other`, which is of the same line.
+    /// Adds the layers of `count` packets. `other`, the layers of one packet, must belong to the same line.
     fn add_times(&mut self, other: &Self, count: u64) {
         for (mine, more) in self.parts.iter_mut().zip(other.parts) {
             *mine += more * count;
         }
     }
 
-    /// So many bytes of what counts as payload belong to this layer.
+    /// Moves `bytes` bytes from [`Layer::Payload`] to `layer`.
     fn names(&mut self, layer: Layer, bytes: u64) {
         let parts = bytes * 8 * self.parts_per_bit;
         self.parts[layer as usize] += parts;
@@ -100,12 +100,12 @@ impl Layers {
     }
 }
 
-/// Packets on one line added up: their layers without what is around each cell or frame on the line.
+/// Sum of packets on one line. It stores only the layers whose length varies from packet to packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum([u64; Sum::KEPT.len()]);
 
 impl Sum {
-    /// The others are the same for every packet.
+    /// Layers that are summed. The others are the same for every packet.
     const KEPT: [Layer; 6] = [
         Layer::IpHeader,
         Layer::Padding,
@@ -115,46 +115,47 @@ impl Sum {
         Layer::Payload,
     ];
 
-    /// `count` more with these layers.
+    /// Adds `count` packets with these `layers`.
     pub fn add(&mut self, layers: &Layers, count: u64) {
         for (sum, layer) in self.0.iter_mut().zip(Self::KEPT) {
             *sum += layers.parts(layer) * count;
         }
     }
 
-    /// `count` more in frames, with so many bytes of padding, transport headers and payload in all.
+    /// Adds `count` frames with these totals in bytes: padding, transport headers and payload.
     #[inline]
     pub fn add_bytes(&mut self, wire: &Wire, count: u64, padding: u64, (transport, payload): (u64, u64)) {
-        // In the order of what is kept; nothing is between a frame and IP, and these are in no tunnel.
+        // In the order of `KEPT`. A frame has no encapsulation, and these packets are not in a tunnel.
         let bytes = [count * IP_HEADER_BYTES, padding, 0, 0, transport, payload];
         for (sum, bytes) in self.0.iter_mut().zip(bytes) {
             *sum += bytes * 8 * wire.parts_per_bit;
         }
     }
 
-    /// Parts of one layer, of packets on this wire: not of those around each cell or frame.
+    /// Parts of one layer, summed over all packets, which are on this `wire`. Panics in debug builds for `Physical` and `CellHeader`, which
+    /// are accounted per cell or frame.
     pub fn parts(&self, wire: &Wire, layer: Layer) -> u64 {
         debug_assert!(!matches!(layer, Layer::Physical | Layer::CellHeader), "these go by carriers");
         if let Some(place) = Self::KEPT.iter().position(|kept| *kept == layer) {
             return self.0[place];
         }
         let packet = wire.packet(0, 0);
-        // Headers of IP are all of one length.
+        // All IP headers have the same length, so their sum gives the number of packets.
         self.0[0] / packet.parts(Layer::IpHeader) * packet.parts(layer)
     }
 }
 
-/// What happens to a packet on its way.
+/// A change of a packet's length along its route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is fragmented where it is longer than this MTU.
+    /// Fragmentation of packets longer than this MTU, in bytes.
     Cut(u64),
-    /// It enters a tunnel that adds so many bytes.
+    /// Entry into a tunnel that adds this many bytes.
     Wrap(u64),
 }
 
-/// Tell what changes, one after the other, make of so many packets of this length behind their IP headers: lengths, and how many packets have
-/// them. Returns the bytes that tunnels have added to all of them.
+/// Applies `changes` in order to `count` packets with `length` bytes behind the IP header. Calls `tell` with the length and the number of
+/// the resulting packets, and returns the total bytes that tunnels added.
 fn tell_changed(changes: &[Change], (length, count): (u64, u64), tell: &mut dyn FnMut(u64, u64)) -> u64 {
     let Some((change, behind)) = changes.split_first() else {
         tell(length, count);
@@ -176,7 +177,7 @@ fn tell_changed(changes: &[Change], (length, count): (u64, u64), tell: &mut dyn 
 
 impl AddAssign for Layers {
     /// # Panics
-    /// When the two are of lines that count in different parts.
+    /// If the two belong to lines with different numbers of parts per bit.
     fn add_assign(&mut self, other: Self) {
         assert_eq!(self.parts_per_bit, other.parts_per_bit, "layers of one line have one unit");
         self.add_times(&other, 1);
@@ -193,19 +194,19 @@ pub struct Wire {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carrier {
-    /// Parts of the line for each cell, physical framing included.
+    /// `cell` is the number of parts of the line per cell, physical framing included.
     Cells { cell: u64, encapsulation: Encapsulation },
     Ethernet {
         /// Whether frames carry a VLAN tag.
         tagged: bool,
     },
-    /// Bytes around every packet.
+    /// `overhead` is the number of bytes around every packet.
     Packets { overhead: u64 },
 }
 
 impl Wire {
-    /// A line at this rate in bit/s, for packets in this `encapsulation` if it carries cells; `tagged` where frames carry a VLAN tag, and with so many
-    /// bytes of `overhead` around packets of point-to-point links.
+    /// Creates a wire for a line rate in bit/s and a framing. `encapsulation` applies to media with cells, `tagged` (VLAN tag) to Ethernet,
+    /// and `overhead` (bytes around every packet) to point-to-point links.
     pub fn new(
         (line_rate, framing): (u64, Framing),
         tagged: bool,
@@ -214,7 +215,7 @@ impl Wire {
     ) -> Self {
         let (parts_per_bit, carrier) = match framing {
             Framing::Cells { slot } => {
-                // The slot's time times the line rate: bits of the line in a slot, in lowest terms.
+                // Slot time times line rate: bits of the line per slot, in lowest terms.
                 let (cell, parts_per_bit) = slot.stretched(line_rate, SECOND).ratio();
                 (parts_per_bit, Carrier::Cells { cell, encapsulation })
             }
@@ -224,13 +225,13 @@ impl Wire {
         Self { line_rate, parts_per_bit, carrier }
     }
 
-    /// Parts per second that the line has.
+    /// Capacity of the line in parts per second.
     pub const fn capacity(&self) -> u128 {
         self.line_rate as u128 * self.parts_per_bit as u128
     }
 
-    /// One IP packet with a transport header of `transport` bytes (0 in all fragments but the first) and `payload` bytes
-    /// of the application.
+    /// Layers of one IP packet with a transport header of `transport` bytes (0 in all fragments but the first) and `payload` bytes of the
+    /// application.
     pub fn packet(&self, transport: u64, payload: u64) -> Layers {
         let mut layers = self.nothing();
         layers.put(Layer::IpHeader, IP_HEADER_BYTES);
@@ -255,33 +256,34 @@ impl Wire {
         layers
     }
 
-    /// What these changes, one after the other, make of an IP packet with a transport header of `transport` bytes and `payload` bytes behind it.
+    /// Layers of all packets that result when `changes` apply in order to an IP packet with a `transport` header and `payload`, in bytes.
     pub fn changed(&self, transport: u64, payload: u64, changes: &[Change]) -> Layers {
         let mut layers = self.nothing();
         let added = tell_changed(changes, (transport + payload, 1), &mut |length, count| {
             layers.add_times(&self.packet(0, length), count);
         });
-        // The first fragment, or the first ones, have the transport's header.
+        // The transport header is in the first fragment or, if it is longer, in the first few.
         layers.names(Layer::TransportHeader, transport);
         layers.names(Layer::TunnelHeader, added);
         layers
     }
 
-    /// Its [`units`](Self::units), for so many bytes behind the IP header before anything happens to it.
+    /// Sum of the [`units`](Self::units) of all packets that result when `changes` apply to a packet with `bytes` bytes behind its IP
+    /// header.
     pub fn units_changed(&self, bytes: u64, changes: &[Change]) -> u64 {
         let mut units = 0;
         tell_changed(changes, (bytes, 1), &mut |length, count| units += self.units(length) * count);
         units
     }
 
-    /// An IP packet behind whose header so many bytes are of tunnels.
+    /// Layers of an IP packet with `added` bytes of tunnel headers behind its outermost IP header.
     pub fn in_tunnel(&self, added: u64, transport: u64, payload: u64) -> Layers {
         let mut layers = self.packet(transport, added + payload);
         layers.names(Layer::TunnelHeader, added);
         layers
     }
 
-    /// Cells of an IP packet with so many bytes behind its header, or bytes of its frame, physical framing apart.
+    /// Number of cells, or bytes of the frame without physical framing, of an IP packet with `bytes` bytes behind its header.
     pub const fn units(&self, bytes: u64) -> u64 {
         let ip = IP_HEADER_BYTES + bytes;
         match self.carrier {
@@ -291,7 +293,7 @@ impl Wire {
         }
     }
 
-    /// The padding of a frame with so many bytes behind its IP header. `None` where cells are carried.
+    /// Padding in bytes of a frame with `bytes` bytes behind its IP header. `None` on a medium with cells.
     pub const fn padding(&self, bytes: u64) -> Option<u64> {
         match self.carrier {
             Carrier::Cells { .. } => None,
@@ -300,7 +302,7 @@ impl Wire {
         }
     }
 
-    /// Length of the gap behind a frame, in parts of a bit.
+    /// Length of the gap after a frame, in parts.
     pub const fn gap(&self) -> u64 {
         match self.carrier {
             Carrier::Ethernet { .. } => 8 * ethernet::GAP_BYTES * self.parts_per_bit,
@@ -308,12 +310,12 @@ impl Wire {
         }
     }
 
-    /// The least amount per bit of payload in packets with a transport header of `transport` bytes and at most `most` bytes of payload; `of` gives
-    /// the amount of a packet.
+    /// Returns the minimum of an amount per bit of payload, over packets with a `transport` header and at most `most` bytes of payload.
+    /// `of` gives the amount of one packet.
     pub fn least(&self, transport: u64, most: u64, of: impl Fn(&Layers) -> f64) -> f64 {
         let packet = self.packet(transport, most);
         let padding = packet.parts(Layer::Padding) / (8 * self.parts_per_bit);
-        // Fewer bytes in full cells may be better than the most with a cell of padding.
+        // Slightly less payload in full cells may cost less per bit than `most` bytes with a padded last cell.
         let full = match self.carrier {
             Carrier::Cells { .. } => most.saturating_sub(CELL_PAYLOAD_BYTES - padding),
             Carrier::Ethernet { .. } | Carrier::Packets { .. } => 0,
@@ -322,13 +324,13 @@ impl Wire {
         of_a_bit(most).min(of_a_bit(full.max(1).min(most)))
     }
 
-    /// A UDP datagram of `message` bytes, cut into fragments for `mtu`.
+    /// Layers of a UDP datagram of `message` bytes, fragmented for `mtu`.
     pub fn datagram(&self, message: u64, mtu: u64) -> Layers {
         self.packets(UDP_HEADER_BYTES, &Fragments::cut(&[message + UDP_HEADER_BYTES], mtu))
     }
 
-    /// IP packets with so many bytes of IP payload, which begins with a transport header of `transport` bytes. One with many options may be
-    /// longer than the first of them.
+    /// Layers of IP packets with these `lengths` of IP payload in bytes. The payload begins with a transport header of `transport` bytes,
+    /// which may be longer than the first packet.
     pub fn packets(&self, transport: u64, lengths: &[u64]) -> Layers {
         let mut layers = self.nothing();
         let mut header = transport;
@@ -340,7 +342,7 @@ impl Wire {
         layers
     }
 
-    /// A generator's cell, whose 48 bytes count as payload; `None` where the medium has no cells.
+    /// Layers of one generator cell, whose 48 bytes count as payload. `None` on a medium without cells.
     pub fn cell(&self) -> Option<Layers> {
         matches!(self.carrier, Carrier::Cells { .. }).then(|| {
             let mut layers = self.nothing();
@@ -350,14 +352,14 @@ impl Wire {
         })
     }
 
-    /// Headers and physical framing of `count` cells.
+    /// Adds the headers and the physical framing of `count` cells.
     fn put_cells(&self, layers: &mut Layers, count: u64) {
         let Carrier::Cells { cell, .. } = self.carrier else { return };
         layers.put(Layer::CellHeader, count * CELL_HEADER_BYTES);
         layers.parts[Layer::Physical as usize] += count * (cell - CELL_BITS * self.parts_per_bit);
     }
 
-    /// No layer of any.
+    /// Layers with zero parts.
     pub const fn nothing(&self) -> Layers {
         Layers { parts_per_bit: self.parts_per_bit, parts: [0; Layer::ALL.len()] }
     }
@@ -367,8 +369,8 @@ impl Wire {
 mod tests {
     use super::*;
 
-    /// A GRE header of 24 bytes around 1500 bytes, fragmented for 1500: 1500 and 44 (RFC 4459 section 3.1); around the fragments of the packet for
-    /// 1476: 1500 and 68.
+    /// A tunnel adds 24 bytes (GRE) to a packet of 1500 bytes. Fragmenting the outer packet for 1500 gives 1500 and 44 (RFC 4459 section
+    /// 3.1); fragmenting the inner packet for 1476 gives outer packets of 1500 and 68.
     #[test]
     fn a_tunnel_adds_its_headers_to_each_packet_once() {
         let wire = Wire { line_rate: 1, parts_per_bit: 1, carrier: Carrier::Packets { overhead: 0 } };
@@ -387,7 +389,8 @@ mod tests {
         assert_eq!(wire.units_changed(1480, &[Change::Wrap(24), Change::Cut(1500)]), 1544);
     }
 
-    /// What is cut in one step is what is cut packet by packet, also where a fragment is cut again and a header is longer than one.
+    /// Fragmenting in one pass equals fragmenting packet by packet, also if a fragment is fragmented again or a header is longer than a
+    /// fragment.
     #[test]
     fn cut_at_once_is_cut_one_by_one() {
         let carriers = [

@@ -1,7 +1,7 @@
-//! Media: line rate, and what physical framing leaves of it.
+//! Media: line rate and physical framing.
 //!
-//! Cell rates follow ITU-T I.432 and the framing standards named at each medium. Cells are modelled as slots at the
-//! payload rate; the 125 us row structure of SDH (a jitter of about 0.6 us) is not.
+//! Cell rates follow ITU-T I.432 and the framing standards named at each medium. Cells are slots at the payload rate. The 125 us row
+//! structure of SDH, a jitter of about 0.6 us, is not modelled.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::aal5::CELL_BITS;
 use crate::time::Pace;
 
-/// A medium by its name.
+/// A medium, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 pub enum Medium {
     /// SONET STS-3c / SDH STM-1: 155.52 Mbit/s, 260 of 270 columns carry cells (ITU-T I.432.2).
@@ -86,22 +86,22 @@ pub enum Medium {
     PointToPoint,
 }
 
-/// How a medium frames what it carries.
+/// Physical framing of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Cells, each taking `slot` of the line.
+    /// Cells, each of which takes one `slot` of the line.
     Cells {
-        /// Time of one cell, idle framing included.
+        /// Time from the begin of one cell to the next, framing included.
         slot: Pace,
     },
-    /// Ethernet frames: 8 bytes preamble, 14 header, 4 FCS, 12 gap; 46 bytes of payload at least.
+    /// Ethernet frames: 8 bytes of preamble, 14 of header, 4 of FCS and 12 of gap, and at least 46 bytes of payload.
     Ethernet,
-    /// Packets with a fixed overhead.
+    /// Packets with a fixed overhead each.
     Packets,
 }
 
 impl Medium {
-    /// Line rate in bit/s; `None` where the link's own `rate` says it.
+    /// Line rate in bit/s. `None` if the link's own `rate` defines it.
     pub const fn line_rate(self) -> Option<u64> {
         Some(match self {
             Self::Oc3c => 155_520_000,
@@ -128,9 +128,9 @@ impl Medium {
         })
     }
 
-    /// How the medium frames, at `line_rate` bit/s.
+    /// Framing of the medium at `line_rate` bit/s.
     pub fn framing(self, line_rate: u64) -> Framing {
-        // (bits of cells, bits of line): the share of the line that carries cells.
+        // (bits of cells, bits of line): the fraction of the line that carries cells.
         let (cells, line) = match self {
             Self::Oc3c | Self::Oc12c | Self::Oc48c => (26, 27),
             Self::Sts1 => (14, 15),
@@ -148,8 +148,8 @@ impl Medium {
         Framing::Cells { slot: Pace::of_bits(CELL_BITS, line_rate).stretched(line, cells) }
     }
 
-    /// Whether the framing of the medium is there whether anything is sent or not, as that of a synchronous line is: then
-    /// it has its share of idle time, too. Where each cell or packet brings its framing with it, idle time has none.
+    /// Whether the medium sends its framing all the time, as a synchronous line does; then idle time contains framing, too. Otherwise each
+    /// cell or packet brings its own framing, and idle time contains none.
     pub const fn frames_idle_time(self) -> bool {
         matches!(
             self,

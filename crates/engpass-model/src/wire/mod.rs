@@ -1,4 +1,4 @@
-//! What stands on the wire: lengths at every layer, from a message down to bits of the line; and, for captures, the bytes themselves.
+//! Lengths at every layer, from a message down to the bits of the line. For captures, also the bytes themselves.
 
 pub mod aal5;
 pub mod arp;

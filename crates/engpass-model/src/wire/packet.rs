@@ -10,45 +10,45 @@ use crate::queue::Ecn;
 use crate::tcp::{Flags, Segment};
 use crate::time::Time;
 
-/// What an IPv4 packet carries.
+/// Payload type of an IPv4 packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// TCP, protocol 6.
     Tcp,
     /// UDP, protocol 17.
     Udp,
-    /// A packet in a tunnel, with the tunnel's protocol number.
+    /// A tunnel, with its IP protocol number.
     Tunnel(u8),
 }
 
-/// What stands in the header of an IPv4 packet (RFC 791 section 3.1).
+/// Header fields of an IPv4 packet (RFC 791 section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4 {
     /// Source and destination.
     pub addresses: (Ipv4Addr, Ipv4Addr),
     /// Identification.
     pub id: u16,
-    /// Bytes of the datagram before these; a multiple of 8.
+    /// Fragment offset in bytes, a multiple of 8.
     pub offset: u32,
-    /// Fragments follow.
+    /// More fragments follow.
     pub more: bool,
-    /// Nobody may cut it.
+    /// Routers must not fragment the packet.
     pub dont_fragment: bool,
     /// Time to live.
     pub ttl: u8,
     /// Differentiated services code point (RFC 2474).
     pub dscp: u8,
-    /// What the network may say of congestion, or has said (RFC 3168 section 5).
+    /// ECN codepoint (RFC 3168 section 5).
     pub ecn: Ecn,
-    /// What it carries.
+    /// Payload type.
     pub protocol: Protocol,
 }
 
 impl Ipv4 {
-    /// Append the packet with this header and payload.
+    /// Appends the packet with this header and payload.
     ///
     /// # Panics
-    /// When the packet is longer than 65 535 bytes, or a field is outside its range: a packet of the model is neither.
+    /// If the packet is longer than 65 535 bytes or a field is out of range. Packets of the model never are.
     pub fn write(&self, payload: &[u8], out: &mut Vec<u8>) {
         let length = u16::try_from(payload.len()).expect("an IPv4 packet has at most 65 535 bytes");
         let protocol = match self.protocol {
@@ -78,19 +78,19 @@ impl Ipv4 {
     }
 }
 
-/// The checksum of bytes in whose place for it there is zero (RFC 1071).
+/// Internet checksum (RFC 1071) of `bytes`, whose checksum field must be zero.
 pub fn checksum(bytes: &[u8]) -> u16 {
     Sum16BitWords::new().add_slice(bytes).ones_complement().to_be()
 }
 
-/// The checksum of a message over IPv6, in whose place for it there is zero (RFC 8200 section 8.1).
+/// Checksum of a message over IPv6, pseudo-header included (RFC 8200 section 8.1). The checksum field of the message must be zero.
 pub fn checksum_v6(from: &[u8; 16], to: &[u8; 16], protocol: u8, message: &[u8]) -> u16 {
     let length = (message.len() as u32).to_be_bytes();
     let words = Sum16BitWords::new().add_slice(from).add_slice(to).add_slice(&length);
     words.add_slice(&[0, 0, 0, protocol]).add_slice(message).ones_complement().to_be()
 }
 
-/// The ends of a UDP flow or of a TCP connection, from the sender's side.
+/// Addresses and ports of a UDP flow or TCP connection, from the sender's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// Source and destination.
@@ -99,10 +99,10 @@ pub struct Ends {
     pub ports: (u16, u16),
 }
 
-/// A UDP datagram with this payload: header, checksum and all (RFC 768).
+/// Returns a UDP datagram with this payload, header and checksum included (RFC 768).
 ///
 /// # Panics
-/// When the payload is longer than [`MAX_UDP_PAYLOAD`](super::ip::MAX_UDP_PAYLOAD).
+/// If the payload is longer than [`MAX_UDP_PAYLOAD`](super::ip::MAX_UDP_PAYLOAD).
 pub fn udp(ends: &Ends, payload: &[u8]) -> Vec<u8> {
     let (source, destination) = ends.addresses;
     let (from, to) = ends.ports;
@@ -117,13 +117,13 @@ pub fn udp(ends: &Ends, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A TCP segment with this payload: header, options, checksum and all (RFC 9293 section 3.1).
+/// Returns a TCP segment with this payload, header, options and checksum included (RFC 9293 section 3.1).
 ///
-/// Its sequence numbers are the low 32 bits of the model's, so the SYN has 0. `scale` is what the sender announced in its SYN, if both
-/// ends did (RFC 7323 section 2), and `tick` that of its timestamp clock.
+/// Sequence numbers are the low 32 bits of the model's, so a SYN has 0. `scale` is the window scale that the sender announced in its SYN,
+/// or 0 unless both ends announced one (RFC 7323 section 2). `tick` is the period of the sender's timestamp clock.
 ///
 /// # Panics
-/// When the payload has another length than the segment says.
+/// If the length of the payload differs from the segment's.
 pub fn tcp(ends: &Ends, segment: &Segment, scale: u8, tick: Time, payload: &[u8]) -> Vec<u8> {
     assert_eq!(payload.len() as u64, segment.payload(), "a segment says how long it is");
     let syn = segment.flags.has(Flags::SYN);
@@ -151,7 +151,7 @@ pub fn tcp(ends: &Ends, segment: &Segment, scale: u8, tick: Time, payload: &[u8]
     bytes
 }
 
-/// The options of a segment, laid out as [`Segment::header_len`] counts them, padded to whole words.
+/// Returns the options of a segment in the layout that [`Segment::header_len`] assumes, padded to whole 32-bit words.
 fn options(segment: &Segment, tick: Time) -> Vec<u8> {
     const NOP: u8 = 1;
     let mut bytes = Vec::with_capacity(40);
@@ -235,7 +235,7 @@ mod tests {
         let mut packet = Vec::new();
         head.write(&payload, &mut packet);
         assert_eq!(sum(&packet[..20]), 0xffff);
-        // Version and length, DSCP and ECN; flags and offset in units of 8 bytes.
+        // Bytes 0 and 1: version, header length, DSCP and ECN. Bytes 6 and 7: flags, and the offset in units of 8 bytes.
         assert_eq!((packet[0], packet[1], &packet[6..8]), (0x45, 0x23, &[0x20, 185][..]));
     }
 

@@ -1,4 +1,4 @@
-//! The ways of packets between all hosts, whether or not the file has traffic there.
+//! Paths between all pairs of hosts, with or without traffic in the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::successors;
@@ -10,32 +10,32 @@ use super::{Passage, Ways, narrowest};
 use crate::testbed::Testbed;
 use crate::topology::{Fan, FlowPath, IcmpWay, Leg, NodeId, NodeKind, Topology};
 
-/// The next hops of the packets that a node sends to one end of a link.
+/// The next hops of packets from one node towards one interface of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gateway {
     /// The host or router that sends.
     pub at: NodeId,
-    /// The link at which the receiving host is reached, and this host.
+    /// The last link and the receiving host at its end.
     pub to: (usize, NodeId),
-    /// The next hops, in the order of their links in the file: several where the policy of a router chooses among them.
+    /// The next hops, in the order of their links in the file. Only a router with a policy has several.
     pub hops: Vec<NextHop>,
 }
 
 /// A next hop of IP packets, behind any number of switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHop {
-    /// The link on which the packets leave.
+    /// The link over which the packets leave the node.
     pub over: usize,
-    /// The link at which the next router receives, and this router; among several hops it may be the receiving host.
+    /// The link over which the next router receives, and that router. One of several next hops may be the receiving host itself.
     pub via: (usize, NodeId),
-    /// Weight that the policy gives it.
+    /// Weight of the next hop in the policy.
     pub weight: u32,
 }
 
 impl Topology {
-    /// The gateways of all hosts and routers towards every end of a link at a host: the first routers on the shortest ways over links that carry
-    /// frames. Hosts and switches, and routers without a policy, take the first way in the order of the file. Packets that meet no router on their
-    /// only way have no gateway. `testbed` is the one that this is the topology of.
+    /// Returns the next hops of all hosts and routers towards every non-ATM link end at a host: the first routers on the shortest paths over links
+    /// that carry frames. Hosts, switches and routers without a policy take the first path in the order of the file. A node whose only next hop is
+    /// the receiver itself has no entry. `testbed` must be the testbed of this topology.
     pub fn gateways(&self, testbed: &Testbed) -> Vec<Gateway> {
         let passages = (0..self.nodes.len()).map(|node| match self.kind(node) {
             NodeKind::Host(_) => Passage::None,
@@ -57,7 +57,7 @@ impl Topology {
                     legs.truncate(if ways.chooses(node) { usize::MAX } else { 1 });
                     legs
                 };
-                // A switch has one leg.
+                // A switch uses a single link towards the target.
                 let beyond = |(_, node): &(usize, NodeId)| {
                     let passes = *node != target && !is_router(*node);
                     passes.then(|| legs(*node).first().copied())?
@@ -83,11 +83,12 @@ impl Topology {
         found
     }
 
-    /// The way of packets from every host to every other that they can reach, by sender, then by receiver; each is named `FROM to TO`.
+    /// Returns the path between every ordered pair of hosts that can reach each other, sorted by sender, then by receiver. Each is named `FROM to
+    /// TO`.
     ///
-    /// It is the one that the first traffic between the two takes, its own direction before the other; where there is none, the first
-    /// circuit that joins them, and else the shortest way, with the choices that policies have. Each has the ways of the messages that routers on it may send
-    /// about its packets, whether they discover the path MTU or not. `testbed` is the one that this is the topology of.
+    /// The path is that of the first traffic between the two hosts, traffic in the same direction first. Without traffic it is the first circuit
+    /// between them, else the shortest path with the choices of the policies. Each path includes the paths of ICMP messages from its routers, even if
+    /// nothing discovers the path MTU. `testbed` must be the testbed of this topology.
     pub fn between_hosts(&self, testbed: &Testbed) -> Vec<FlowPath> {
         let passage = |node| match self.kind(node) {
             NodeKind::Host(_) => Passage::None,
@@ -97,14 +98,14 @@ impl Topology {
             },
             NodeKind::Router(router) => Passage::of(Some(&testbed.routers[router])),
         };
-        // Those behind them are brought by generators, for their cells alone.
+        // The circuits after these belong to generators and carry only their cells.
         let declared: Vec<_> = self.circuits.iter().take(testbed.circuits.len()).cloned().map(Some).collect();
         let tunnels = self.tunnels.iter().enumerate().filter(|(_, path)| path.is_up);
         let ways = Ways::new((0..self.nodes.len()).map(passage).collect(), &self.links, &declared, tunnels)
             .with_bonds(&self.bonds);
         let mut known: BTreeMap<(NodeId, NodeId), Way> = BTreeMap::new();
         for (flow, traffic) in self.flows.iter().zip(testbed.traffic.values()) {
-            // What goes to a group has no choice, and other packets have.
+            // Multicast packets never have a choice among paths; other packets do, so this path may not apply to them.
             if traffic.cells().is_none() && !matches!(traffic, Traffic::Multicast(_)) {
                 let way = || Way { legs: flow.legs.clone(), fans: flow.fans.clone() };
                 known.entry((flow.from, flow.to)).or_insert_with(way);
@@ -136,7 +137,7 @@ impl Topology {
             .collect()
     }
 
-    /// The ways of the messages about packets of a flow; those from a router to a host are found once.
+    /// Returns the paths of ICMP messages about packets of a flow. `known` caches them by router and host.
     fn messages_about(
         &self,
         testbed: &Testbed,
@@ -188,7 +189,7 @@ impl Topology {
     }
 }
 
-/// The link of a leg, and the node at its end.
+/// Returns the link of a path segment and the node at its end.
 fn only_link(leg: Leg) -> (usize, NodeId) {
     match leg {
         Leg::Link(hop) => (hop.link, hop.to),
@@ -196,7 +197,7 @@ fn only_link(leg: Leg) -> (usize, NodeId) {
     }
 }
 
-/// The way of the packets between two hosts.
+/// Path of the packets between two hosts.
 #[derive(Clone)]
 struct Way {
     legs: Vec<Leg>,
@@ -204,7 +205,7 @@ struct Way {
 }
 
 impl Way {
-    /// The way of the packets that come back, where it is the reversed one: where policies choose it has choices of its own.
+    /// Returns the reversed path. `None` if policies choose, because then the reverse direction has choices that need not mirror this one.
     fn back(&self) -> Option<Self> {
         let legs = self.legs.iter().rev().map(|leg| leg.back()).collect();
         self.fans.is_none().then_some(Self { legs, fans: None })

@@ -1,21 +1,21 @@
-//! What a node chooses among where packets may take several legs, and how.
+//! The choice that a node makes among several path segments.
 
 use engpass_model::forward::{Forward, Member};
 
 use crate::testbed::Testbed;
 use crate::topology::{Fan, Leg, NodeId, NodeKind, Topology};
 
-/// The choice of a node among several legs, while everything is up.
+/// The choice of a node among several path segments, with all links up.
 pub struct Choice {
-    /// The legs as the policy sees them, in their order.
+    /// The path segments as members of the policy, in the same order.
     pub members: Vec<Member>,
     /// The policy of the router, or the mode of the bond.
     pub policy: Box<dyn Forward>,
-    /// The bond, by index, if it is one that chooses.
+    /// Index of the bond that chooses; `None` if a router does.
     pub bond: Option<usize>,
 }
 
-/// The choice among these legs, several of a [`Fan`], at a node.
+/// Returns the choice of a node among the path segments `legs` of a [`Fan`], at least two.
 pub fn choice(testbed: &Testbed, topology: &Topology, node: NodeId, legs: &[Leg]) -> Choice {
     if let Some(bond) = topology.bond_at(node, legs[0]) {
         let policy = topology.bonds[bond].config.policy();
@@ -30,8 +30,9 @@ pub fn choice(testbed: &Testbed, topology: &Topology, node: NodeId, legs: &[Leg]
     Choice { members: legs.iter().map(member).collect(), policy: ecmp.config().build(), bond: None }
 }
 
-/// The last bytes of the addresses of frames on a leg: of the transmitter `framed_at`, by its number, at which the last host or router before has sent
-/// them, and of the interface of the next one behind. Switches on the way take the first of several legs, which lead to the same interface.
+/// Returns the last bytes of the source and destination MAC addresses of frames on the path segment `leg`. The source is the transmitter with number
+/// `framed_at` at the last host or router. The destination is the interface of the next host or router. Switches take the first of several segments,
+/// because all lead to the same interface.
 pub fn macs(topology: &Topology, fan: &Fan, framed_at: usize, leg: Leg) -> [u8; 2] {
     let mut hop = topology.last_hop(leg);
     while let (NodeKind::Switch(_), Some(onward)) = (topology.kind(hop.to), fan.legs_at(hop.to).first()) {

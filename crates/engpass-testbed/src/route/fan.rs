@@ -1,11 +1,11 @@
-//! All ways between which policies choose, and the ones that no packet takes.
+//! The shortest paths between two nodes: those that policies choose among, and those that no packet takes.
 
 use std::collections::BTreeMap;
 
 use super::ways::Ways;
 use crate::topology::{Fan, Leg, NodeId};
 
-/// The nodes that packets from one host to another may come to, and the legs that begin a shortest way there.
+/// The nodes that packets between two nodes may reach, and for each the path segments that begin a shortest path from there.
 pub(crate) struct Reach {
     from: NodeId,
     to: NodeId,
@@ -13,14 +13,14 @@ pub(crate) struct Reach {
 }
 
 struct Group {
-    /// Legs and the nodes that they lead to, in the order of the file.
+    /// Path segments and the nodes at their ends, in the order of the file.
     legs: Vec<(Leg, NodeId)>,
-    /// The first legs, so many of them, that packets may take.
+    /// Number of path segments, from the first on, that packets may take.
     taken: usize,
 }
 
 impl Ways {
-    /// The nodes that packets between two hosts may come to; `None` where no way leads.
+    /// Returns the nodes that packets between two nodes may reach; `None` if there is no path.
     pub(crate) fn reach(&self, from: NodeId, to: NodeId) -> Option<Reach> {
         let towards = self.towards(to, None);
         let mut reach = Reach { from, to, groups: BTreeMap::new() };
@@ -41,10 +41,10 @@ impl Ways {
         Some(reach)
     }
 
-    /// The nodes that packets of the other direction may come to, where they do not take the reversed way because a policy has a choice in either
-    /// direction.
+    /// Returns the nodes that packets of the reverse direction may reach. Returns `None` if these packets take the reversed path, because nothing
+    /// chooses in either direction.
     pub(crate) fn reach_back(&self, there: &Reach) -> Option<Reach> {
-        // One shortest way there is the only one back.
+        // A unique shortest path is also the unique one back.
         if !there.has_several() {
             return None;
         }
@@ -54,7 +54,7 @@ impl Ways {
 }
 
 impl Reach {
-    /// The way that always takes the first leg.
+    /// Returns the path that takes the first path segment at every node.
     pub(crate) fn path(&self) -> Vec<Leg> {
         let mut legs = Vec::new();
         let mut node = self.from;
@@ -66,23 +66,23 @@ impl Reach {
         legs
     }
 
-    /// Whether there are several shortest ways, taken or not.
+    /// Returns true if there are several shortest paths, used or not.
     fn has_several(&self) -> bool {
         self.groups.values().any(|group| group.legs.len() > 1)
     }
 
-    /// Whether packets may take several legs anywhere.
+    /// Returns true if packets have a choice of path segments at any node.
     pub(crate) fn has_choice(&self) -> bool {
         self.groups.values().any(|group| group.taken > 1)
     }
 
-    /// The legs that packets may take.
+    /// Returns the path segments that packets may take.
     pub(crate) fn fan(&self) -> Fan {
         let legs = |group: &Group| group.legs[..group.taken].iter().map(|(leg, _)| *leg).collect();
         Fan { at: self.groups.iter().map(|(node, group)| (*node, legs(group))).collect() }
     }
 
-    /// The legs that are as short as the first one of their node and that packets do not take: nodes, the first legs there, and the others.
+    /// Returns the path segments that are on a shortest path but unused: the node, its first segment, and the unused one.
     pub(crate) fn spare(&self) -> impl Iterator<Item = (NodeId, Leg, Leg)> {
         self.groups.iter().flat_map(|(node, group)| {
             let spare = group.legs[group.taken..].iter();
@@ -90,7 +90,7 @@ impl Reach {
         })
     }
 
-    /// Of all ways that packets may take the one with the most nodes that count.
+    /// Returns the path that packets may take with the most nodes for which `counts` is true.
     pub(crate) fn longest(&self, counts: impl Fn(NodeId) -> bool) -> Vec<Leg> {
         let mut most: BTreeMap<NodeId, (usize, Option<(Leg, NodeId)>)> =
             BTreeMap::from([(self.to, (0, None))]);
@@ -107,7 +107,7 @@ impl Reach {
             if next.len() > pending {
                 continue;
             }
-            // Of ways with as many nodes the first.
+            // Among equals, the first.
             let best = taken.iter().rev().max_by_key(|(_, to)| most[to].0).expect("a group has a leg");
             most.insert(node, (most[&best.1].0 + usize::from(counts(node)), Some(*best)));
         }
@@ -121,7 +121,7 @@ impl Reach {
     }
 }
 
-/// The least of a figure of all legs that packets there may take; `None` where a leg has none.
+/// Returns the minimum of `of` over all path segments that packets in the forward direction may take; `None` if it is `None` for one of them.
 pub(crate) fn narrowest(
     legs: &[Leg],
     fans: Option<&[Fan; 2]>,

@@ -2,7 +2,7 @@
 
 use crate::topology::{Hop, LinkEnds, NodeId};
 
-/// Nodes joined by links, of which a path may take some.
+/// The graph of nodes and links.
 pub(crate) struct Graph<'a> {
     links: &'a [LinkEnds],
     /// Links at each node, in the order of the file.
@@ -20,8 +20,8 @@ impl<'a> Graph<'a> {
         Self { links, at }
     }
 
-    /// The shortest path by number of links over the links and through the nodes that are allowed; among several, the
-    /// one whose links, from the first on, come earliest in the file.
+    /// Returns the path with the fewest links, over the allowed links and through the allowed nodes. Among equals it is the one whose links, compared
+    /// from the first on, come earliest in the file.
     pub(crate) fn path(
         &self,
         from: NodeId,
@@ -29,7 +29,7 @@ impl<'a> Graph<'a> {
         link: impl Fn(&LinkEnds) -> bool,
         through: impl Fn(NodeId) -> bool,
     ) -> Option<Vec<Hop>> {
-        // Breadth first, links in the order of the file: the first way found to a node is the one that is wanted.
+        // Breadth-first search, links in the order of the file. The first path found to a node is therefore the wanted one.
         let mut came: Vec<Option<Hop>> = vec![None; self.at.len()];
         let mut queue = std::collections::VecDeque::from([from]);
         while let Some(node) = queue.pop_front() {

@@ -1,24 +1,24 @@
-//! Headers of the packets of a traffic, as policies see them.
+//! Header fields of the packets of a traffic that policies look at.
 
 use engpass_model::forward::Heads;
 
 use crate::testbed::Testbed;
 use crate::topology::{NodeId, Topology};
 
-/// Address of the first host: 10.0.0.1. The others count on from it in the order of the file.
+/// Address of the first host: 10.0.0.1. The other hosts follow in the order of the file.
 const FIRST_ADDRESS: u32 = 0x0a00_0001;
-/// The port to which all traffic goes.
+/// Destination port of all traffic.
 const DESTINATION_PORT: u16 = 5001;
-/// The first of the dynamic ports (RFC 6335 section 6), from which all traffic comes.
+/// The first dynamic port (RFC 6335 section 6). Source ports count up from here.
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 
-/// The headers of the ICMP messages that a router sends to a host: routers have addresses behind those of the hosts.
+/// Returns the headers of ICMP messages from a router to a host. Router addresses follow those of the hosts.
 pub fn icmp_heads(topology: &Topology, router: NodeId, host: NodeId) -> Heads {
     let [source, destination] = [router - topology.switches, host].map(|node| FIRST_ADDRESS + node as u32);
     Heads { source, destination, protocol: 1, ports: [0; 2] }
 }
 
-/// The outer headers of the packets in a tunnel, in one direction: their addresses are those of the routers at its ends, and they show no ports.
+/// Returns the outer headers of packets in a tunnel, in one direction. The addresses are those of the routers at its ends; ports are zero.
 pub fn tunnel_heads(topology: &Topology, tunnel: usize, forward: bool) -> Heads {
     let path = &topology.tunnels[tunnel];
     let address = |router: NodeId| FIRST_ADDRESS + (router - topology.switches) as u32;
@@ -26,8 +26,8 @@ pub fn tunnel_heads(topology: &Topology, tunnel: usize, forward: bool) -> Heads 
     Heads { source, destination, protocol: path.config.header.config().protocol(), ports: [0; 2] }
 }
 
-/// The headers of the packets that the sender of a traffic sends: `flow` is its place in the testbed, `stream` the place of the connection in
-/// it, 0 where it has one. Each source of the file has a source port of its own, as long as there are ports.
+/// Returns the headers of the packets that the sender of a traffic sends. `flow` is the index of the traffic in the testbed, `stream` that of the
+/// connection in the traffic (0 if it has only one). Every source of the file has a different source port, as long as there are enough ports.
 pub fn heads(testbed: &Testbed, topology: &Topology, flow: usize, stream: usize) -> Heads {
     let path = &topology.flows[flow];
     let ports = u64::from(u16::MAX - FIRST_DYNAMIC_PORT) + 1;
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!((one.protocol, one.ports), (17, [49_152, 5001]));
         assert_eq!((many.source, many.destination), (0x0a00_0003, 0x0a00_0001));
         assert_eq!((many.protocol, many.ports), (6, [49_157, 5001]));
-        // Source 19 998 of all: the ports begin again after 16 384.
+        // This is source 19 998 of the file. The ports start again after 16 384.
         assert_eq!(last.ports, [49_152 + 3614, 5001]);
     }
 }

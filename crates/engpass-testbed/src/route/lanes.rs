@@ -1,4 +1,4 @@
-//! The ways of each connection of a flow: what policies choose while everything is up, and what they may choose besides.
+//! The paths of each connection of a flow: those that policies choose with all links up, and those that they may choose otherwise.
 
 use std::collections::BTreeMap;
 
@@ -11,51 +11,51 @@ use super::heads::{heads, tunnel_heads};
 use crate::testbed::Testbed;
 use crate::topology::{Fan, Leg, NodeId, NodeKind, Topology};
 
-/// Connections of a flow whose packets take the same ways. A flow without connections counts as one.
+/// Connections of a flow whose packets take the same paths. A flow without connections counts as one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lane {
     /// Number of connections.
     pub connections: u32,
-    /// The ways of their packets.
+    /// The paths of their packets.
     pub there: Spread,
-    /// The ways of the packets that come back.
+    /// The paths of the returning packets.
     pub back: Spread,
 }
 
-/// The ways of packets from one node to another.
+/// All paths that packets from one node to another may take, as a graph of stops.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
-    /// The places to which packets may come. The first one is the sender, the last one the receiver, and every leg leads to a later one.
-    /// A node may have several: whole datagrams and fragments may go on differently, and so may what is in a tunnel.
+    /// The stops that packets may reach. The first is the sender, the last the receiver, and every move leads to a later stop. A node may have
+    /// several stops, because unfragmented datagrams and fragments, or packets inside and outside a tunnel, may continue differently.
     pub stops: Vec<Stop>,
 }
 
-/// A place to which packets may come.
+/// A stop: a node, and the tunnels in which the packets are there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stop {
     /// Its node.
     pub node: NodeId,
-    /// The tunnels that packets are in, by index, the last one they entered behind the others.
+    /// Indices of the tunnels in which the packets are, in the order in which they entered them.
     pub tunnels: Vec<usize>,
-    /// What packets may take from here, in the order of the file; none at the end.
+    /// The moves that packets may make from here, in the order of the file; empty at the receiver.
     pub onward: Vec<Onward>,
-    /// Whether all packets take the legs in turns, always by the same weights: no event changes an interface that the router chooses from.
+    /// True if packets take the path segments in turns with constant weights: no event changes an interface that the router chooses from.
     pub in_turns: bool,
 }
 
-/// What packets may take from a stop.
+/// One move from a stop to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// A link or a circuit.
+    /// Packets cross a link or a circuit.
     Leg(Leg),
-    /// A tunnel: they enter it, and are at the same node.
+    /// Packets enter a tunnel; the node stays the same.
     Enter(Leg),
-    /// They leave the tunnel that they entered last, and are at the same node.
+    /// Packets leave the tunnel that they entered last; the node stays the same.
     Leave,
 }
 
 impl Move {
-    /// The leg that it takes, or begins to take.
+    /// Returns the path segment that packets take or enter.
     pub fn leg(self) -> Option<Leg> {
         match self {
             Self::Leg(leg) | Self::Enter(leg) => Some(leg),
@@ -64,20 +64,20 @@ impl Move {
     }
 }
 
-/// What packets may take from a stop, and how many do.
+/// A move from a stop, with the share of packets that make it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Onward {
-    /// What they take.
+    /// The move.
     pub by: Move,
-    /// Share of the packets at the stop that take it while everything is up: 0 if only an event makes packets take it, or if only a packet of
-    /// another length does. Where lengths vary, half of the packets count as fragments.
+    /// Share of the packets at the stop that make this move with all links up. It is 0 if packets make the move only after an event, or only if they
+    /// have another length. If lengths vary, half of the packets count as fragments.
     pub share: f64,
-    /// Index of the stop at its end.
+    /// Index of the stop that the move leads to.
     pub to: usize,
 }
 
 impl Spread {
-    /// What all packets take one after the other, if there is only one way.
+    /// Returns the moves of all packets in sequence if there is only one path, else `None`.
     pub fn only_way(&self) -> Option<Vec<Move>> {
         let onward = self.stops.iter().filter(|stop| !stop.onward.is_empty());
         onward.map(|stop| if let [only] = &stop.onward[..] { Some(only.by) } else { None }).collect()
@@ -89,7 +89,7 @@ impl Spread {
         way
     }
 
-    /// The way goes on by a leg, without a choice.
+    /// Extends the path by a path segment, without a choice.
     fn extend(&mut self, topology: &Topology, leg: Leg) {
         let Leg::Tunnel { tunnel, forward } = leg else {
             return self.goes_on(Move::Leg(leg), topology.last_hop(leg).to);
@@ -124,7 +124,7 @@ impl Stop {
     }
 }
 
-/// The connections of a flow, by the ways that they take; in the order of the first connection of each.
+/// Groups the connections of a flow by their paths, in the order of the first connection of each group.
 pub fn lanes(testbed: &Testbed, topology: &Topology, flow: usize) -> Vec<Lane> {
     let (path, traffic) = (&topology.flows[flow], &testbed.traffic[flow]);
     let connections = traffic.streams();
@@ -152,31 +152,31 @@ pub fn lanes(testbed: &Testbed, topology: &Topology, flow: usize) -> Vec<Lane> {
     lanes
 }
 
-/// The packets that come to a stop.
+/// The kind of packets that reach a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Packets {
-    /// Whole datagrams.
+    /// Unfragmented datagrams.
     Whole,
     /// Fragments.
     Fragments,
-    /// Some of each.
+    /// Both kinds.
     Both,
 }
 
-/// What is known of the packets of a lane before they are sent.
+/// What is known in advance about the packets of a connection group.
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
-    /// Bytes of each datagram as one IP packet, where all are equally long.
+    /// Length of each datagram as one IP packet, in bytes, if all are equally long.
     all: Option<u64>,
-    /// The packets as they leave the sender.
+    /// The kind of packets that the sender emits.
     sent: Packets,
-    /// Whether that is certain of all of them.
+    /// True if `sent` is certain for all packets.
     certain: bool,
 }
 
 impl Lengths {
     fn of(traffic: &Traffic, topology: &Topology, fan: &Fan, mtu: u64) -> Self {
-        /// No TCP segment without data is longer as an IP packet.
+        /// Upper bound of a TCP segment without data as an IP packet, in bytes.
         const LONGEST_ACK: u64 = 120;
         let equal = |message: u64| {
             let bytes = IP_HEADER_BYTES + UDP_HEADER_BYTES + message;
@@ -187,7 +187,7 @@ impl Lengths {
             Traffic::UdpStream(config) => equal(config.message.bytes()),
             Traffic::UdpOnOff(config) => equal(config.message.bytes()),
             Traffic::Poisson(config) if config.sizes == Sizes::Fixed => equal(config.message.bytes()),
-            // Segments are formed for the least MTU of all ways.
+            // The sender sizes segments for the smallest MTU of all paths.
             Traffic::TcpStream(_) => {
                 let certain = fan.legs().all(|leg| topology.mtu(leg) >= LONGEST_ACK);
                 Self { all: None, sent: Packets::Whole, certain }
@@ -197,7 +197,7 @@ impl Lengths {
     }
 }
 
-/// A walk along all ways of a lane in one direction.
+/// Walk along all paths of a connection group in one direction.
 struct Walk<'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
@@ -205,17 +205,18 @@ struct Walk<'a> {
     to: NodeId,
     heads: Heads,
     lengths: Lengths,
-    /// The tunnels that packets are in, the last one they entered behind the others.
+    /// The tunnels in which the packets are, in the order in which they entered them.
     inside: Vec<Inside>,
-    /// Stops so far, each behind those to which it leads.
+    /// Stops so far; each comes after the stops that it leads to.
     stops: Vec<Stop>,
     known: BTreeMap<(NodeId, FramedAt, Packets, Vec<Inside>), usize>,
 }
 
-/// The transmitter at which a frame that is at a switch was sent by a host or router, where a bond may ask for it.
+/// Number of the transmitter at which a host or router sent the frame. Known only at switches, and only if the testbed has bonds, which may hash the
+/// MAC address.
 type FramedAt = Option<usize>;
 
-/// A tunnel, its direction, and the packets that are in it.
+/// A tunnel, its direction, and the kind of packets in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Inside {
     tunnel: usize,
@@ -233,7 +234,7 @@ impl Walk<'_> {
         Spread { stops }
     }
 
-    /// The place among the stops of these packets at a node.
+    /// Returns the index of the stop of these packets at a node; creates it if necessary.
     fn stop(&mut self, node: NodeId, framed_at: FramedAt, packets: Packets) -> usize {
         let ends = self
             .inside
@@ -251,7 +252,7 @@ impl Walk<'_> {
                 let packets = self.behind(node, leg, packets);
                 let (by, to) = if let Leg::Tunnel { tunnel, forward } = leg {
                     self.inside.push(Inside { tunnel, forward, packets });
-                    // No choice depends on whether outer packets are fragments: they show no ports.
+                    // Outer packets show no ports, so fragments get the same choices.
                     let to = self.stop(node, None, Packets::Whole);
                     self.inside.pop();
                     (Move::Enter(leg), to)
@@ -272,7 +273,8 @@ impl Walk<'_> {
         self.stops.len() - 1
     }
 
-    /// The legs that packets take at a node, each with its share and its packets; and whether they take turns that nothing changes.
+    /// Returns the path segments that packets take at a node, each with its share and kind of packets; and true if packets take turns that no event
+    /// changes.
     fn legs(&self, node: NodeId, framed_at: FramedAt, packets: Packets) -> (Vec<(Leg, f64, Packets)>, bool) {
         let topology = self.topology;
         let (fan, heads, certain) = match self.inside.last() {
@@ -311,7 +313,7 @@ impl Walk<'_> {
         (legs.filter(|(_, share, _)| all || *share > 0.0).collect(), false)
     }
 
-    /// Where a frame was sent that comes by this leg from a node, if a switch is there that may ask for it.
+    /// Returns the transmitter that sent a frame which arrives over this path segment, if a switch receives it and a bond may hash its MAC address.
     fn framed_behind(&self, node: NodeId, framed_at: FramedAt, leg: Leg) -> FramedAt {
         let is_switch = |node| matches!(self.topology.kind(node), NodeKind::Switch(_));
         let asks = !self.topology.bonds.is_empty() && is_switch(self.topology.last_hop(leg).to);
@@ -323,7 +325,7 @@ impl Walk<'_> {
         asks.then(sent_at)
     }
 
-    /// What becomes of packets on a leg: a router cuts them if they are too long for it.
+    /// Returns the kind of packets on a path segment: a router fragments packets that are too long for it.
     fn behind(&self, node: NodeId, leg: Leg, packets: Packets) -> Packets {
         let routed = matches!(self.topology.kind(node), NodeKind::Router(_));
         let too_long =

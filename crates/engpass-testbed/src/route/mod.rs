@@ -1,9 +1,8 @@
-//! The router: it finds the ways of packets and of circuits. Everything that asks which way something takes asks here.
+//! Finds the paths of packets and of circuits. All other code gets paths from here.
 //!
-//! A [`Graph`] knows links, for circuits and for messages about ways that do not exist. [`Ways`] knows what packets may take, links that carry
-//! frames and circuits. It finds everything that packets between two hosts may take, and the one way that always takes the first of several
-//! equally short ones ([`Reach`]); and the way over a given circuit ([`Ways::path_over`]). Of the ways between which policies choose, [`lanes`]
-//! finds those that the packets of each connection take.
+//! [`Graph`] holds the links, for circuits and for error messages about missing paths. [`Ways`] holds what packets may take: links that carry frames,
+//! circuits and tunnels. It finds all shortest paths between two hosts and the one that takes the first of several equally short ones ([`Reach`]),
+//! and the path over a given circuit ([`Ways::path_over`]). [`lanes`] finds the paths of each connection among those that policies choose from.
 
 mod between;
 mod choice;

@@ -1,4 +1,4 @@
-//! The way over a circuit that traffic names.
+//! Finds the path over a circuit that a traffic table names.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,20 +6,20 @@ use std::collections::BinaryHeap;
 use super::ways::{Step, Ways};
 use crate::topology::{Leg, NodeId};
 
-/// The beginning of a way. Beginnings compare as ways do.
+/// The beginning of a path. The order of the fields makes beginnings compare as paths do.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Begun {
     links: Vec<usize>,
     met: Vec<NodeId>,
     legs: Vec<Leg>,
-    /// Whether it takes the circuit that is wanted.
+    /// True if it includes the wanted circuit.
     over: bool,
     length: usize,
 }
 
 impl Ways {
-    /// The shortest way that takes this circuit, in either direction, and meets no node twice; among several as in
-    /// [`Reach::path`](super::Reach::path). `None` also where it is not found within a great number of tries.
+    /// Returns the shortest path that takes this circuit, in either direction, and visits no node twice. Among equals it chooses like
+    /// [`Reach::path`](super::Reach::path). Returns `None` if there is no such path, or if the search finds none within `TRIES` steps.
     pub(crate) fn path_over(&self, circuit: usize, from: NodeId, to: NodeId) -> Option<Vec<Leg>> {
         const TRIES: usize = 20_000;
         let takes = |step: &Step| matches!(step.leg, Leg::Circuit { circuit: one, .. } if one == circuit);
@@ -31,7 +31,7 @@ impl Ways {
                 Some((self.distances(near), step.length + to_end[step.to]?))
             })
             .collect();
-        // Best first: what is left cannot be shorter than the shortest way to the circuit, over it, and on.
+        // A* search. The estimate is the shortest distance to the circuit, over it, and on to the end.
         let left = |node: NodeId, over: bool| match over {
             true => to_end[node],
             false => to_each_end.iter().filter_map(|(near, rest)| Some(near[node]? + rest)).min(),
@@ -42,7 +42,7 @@ impl Ways {
             let Reverse((_, way)) = begun.pop()?;
             let here = *way.met.last().expect("a way begins somewhere");
             if here == to {
-                // A way that comes there without the circuit leads nowhere else.
+                // A path that reached the end without the circuit cannot continue.
                 if way.over {
                     return Some(way.legs);
                 }
@@ -66,7 +66,7 @@ impl Ways {
         None
     }
 
-    /// Length of the shortest way from each node to `to`.
+    /// Returns the length of the shortest path from each node to `to`.
     fn distances(&self, to: NodeId) -> Vec<Option<usize>> {
         let mut distance = vec![None; self.at.len()];
         let mut next = BinaryHeap::from([Reverse((0, to))]);

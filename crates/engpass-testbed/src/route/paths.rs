@@ -10,8 +10,9 @@ use crate::testbed::Testbed;
 use crate::topology::{FlowPath, Hop, Leg, Topology};
 
 impl Topology {
-    /// The paths that packets of a flow take while everything is up, each with its share of them: the greatest share first, and of equal
-    /// ones the path whose links come first in the file. At most [`MOST_PATHS`]. `testbed` is the one that this is the topology of.
+    /// Returns the paths of the packets of a flow with all links up, each with its share of the packets. The largest share comes first; equal shares
+    /// are in the order of their links in the file. At most [`MOST_PATHS`] paths, except for multicast traffic with several receivers. `testbed` must
+    /// be the testbed of this topology.
     pub fn paths(&self, testbed: &Testbed, flow: usize) -> Vec<Path> {
         let path = &self.flows[flow];
         if !path.branches.is_empty() {
@@ -22,7 +23,7 @@ impl Topology {
         }
         let lanes = lanes(testbed, self, flow);
         let all: u32 = lanes.iter().map(|lane| lane.connections).sum();
-        // By connections that take each. Circuits over the same links are one path.
+        // Weighted by connections. Two circuits over the same links are one path.
         let mut found: Vec<(f64, Vec<Hop>)> = Vec::new();
         for lane in &lanes {
             for (share, legs) in lane.there.ways() {
@@ -43,7 +44,7 @@ impl Topology {
         found.into_iter().map(path).collect()
     }
 
-    /// The path to each receiver of a group, in the order of the file, however many there are.
+    /// Returns the path to each receiver of a group, in the order of the file, without a limit on their number.
     fn paths_to_receivers(&self, traffic: &Traffic, path: &FlowPath) -> Vec<Path> {
         let leaves = path.leaf_by_receiver();
         let leaves: BTreeMap<&str, usize> =
@@ -57,9 +58,10 @@ impl Topology {
 }
 
 impl Spread {
-    /// The ways that packets take while everything is up, with the share of each: at most [`MOST_PATHS`], those with the greatest shares.
+    /// Returns the paths that packets take with all links up, with the share of each: the [`MOST_PATHS`] with the largest shares.
     fn ways(&self) -> Vec<(f64, Vec<Leg>)> {
-        // From each stop to the end, the legs from behind. A way with one of the greatest shares has one of the greatest on its rest.
+        // Paths from each stop to the end, their segments in reverse order. A path with one of the largest shares also has one of the largest shares
+        // from every later stop, so truncation at each stop is safe.
         let mut from: Vec<Vec<(f64, Vec<Leg>)>> = vec![Vec::new(); self.stops.len()];
         for (place, stop) in self.stops.iter().enumerate().rev() {
             let mut ways: Vec<(f64, Vec<Leg>)> = Vec::new();

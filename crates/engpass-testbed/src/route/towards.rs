@@ -1,4 +1,4 @@
-//! Shortest ways to one node.
+//! Shortest paths to one node.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 use super::ways::{Step, Ways};
 use crate::topology::NodeId;
 
-/// The shortest ways to one node from all others.
+/// The shortest paths to one node from all others.
 pub(super) struct Towards<'w> {
     ways: &'w Ways,
     to: NodeId,
-    /// The link that every way ends with, if that is given.
+    /// The link with which every path must end, if given.
     last: Option<usize>,
-    /// Length of the ways to `to` from the nodes that pass packets on, and from `to` itself.
+    /// Length of the paths to `to`, for nodes that forward packets and for `to` itself.
     distance: BTreeMap<NodeId, usize>,
 }
 
@@ -38,12 +38,12 @@ impl Ways {
 }
 
 impl<'w> Towards<'w> {
-    /// Whether a way may end with this step taken backwards.
+    /// Returns true if a path may end with the reverse of this step.
     fn may_end_with(&self, from_end: &Step) -> bool {
         self.last.is_none_or(|last| from_end.links == [last])
     }
 
-    /// The steps with which shortest ways from `node` begin, in the order of the file; none where no way leads.
+    /// Returns the first steps of the shortest paths from `node`, in the order of the file; empty if there is no path.
     pub(super) fn group(&self, node: NodeId) -> Vec<&'w Step> {
         let (ways, to) = (self.ways, self.to);
         let steps = &ways.at[node];
@@ -56,7 +56,7 @@ impl<'w> Towards<'w> {
         };
         let onward =
             places.iter().copied().filter(|place| steps[*place].to != to && ways.passes(steps[*place].to));
-        // Of the many hosts that a node may have, only one is the end: it knows its own few legs.
+        // A node may have many hosts, but only one of them is the target. The target's own short list of steps finds it.
         let ends = ways.at[to]
             .iter()
             .filter(|step| step.to == node && self.may_end_with(step))

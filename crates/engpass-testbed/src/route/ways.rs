@@ -1,4 +1,4 @@
-//! What IP packets may take: links that carry frames, circuits, and tunnels.
+//! The path segments that IP packets may take: links that carry frames, circuits, and tunnels.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use crate::topology::{BondPath, CircuitPath, Hop, Leg, LinkEnds, NodeId, TunnelP
 /// What a node does with packets for other nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
-    /// It does not pass them on.
+    /// It does not forward them.
     None,
-    /// It passes them on, always on the first of several equally short ways.
+    /// It forwards them, always on the first of several equally short paths.
     First,
-    /// It passes them on, and a policy chooses among equally short ways.
+    /// It forwards them, and a policy chooses among equally short paths.
     Choice,
 }
 
 impl Passage {
-    /// The passage of a router. A router with errors in its table counts as one that always takes the first way.
+    /// Returns the passage of a router. A router with errors in its table (`None`) counts as one that takes the first path.
     pub(crate) fn of(router: Option<&Router>) -> Self {
         match router {
             Some(router) if router.ecmp.config().chooses() => Self::Choice,
@@ -27,31 +27,31 @@ impl Passage {
     }
 }
 
-/// What packets may take. A way is as long as the links in it, those of circuits and tunnels included; of ways with as many links those with the
-/// most tunnels are the shortest.
+/// All path segments that packets may take. The length of a path is its number of links, those inside circuits and tunnels included. Among paths with
+/// equally many links, the one with the most tunnels is the shortest.
 pub(crate) struct Ways {
     passages: Vec<Passage>,
-    /// Legs that begin at each node, in the order of their links in the file.
+    /// Path segments that begin at each node, in the order of their links in the file.
     pub(super) at: Vec<Vec<Step>>,
-    /// Where nodes choose among the members of a bond: the node, and the links in their order.
+    /// Nodes that choose among the members of a bond, each with the links in the order of the bond.
     bundles: Vec<(NodeId, Vec<usize>)>,
-    /// Places in `at` of those that lead from a node that passes packets on to another: of many thousand hosts there are few.
+    /// For each node, indices in `at` of the segments between two nodes that forward packets. There are few of them even with many thousand hosts.
     pub(super) inner: Vec<Vec<usize>>,
 }
 
-/// A leg that begins at a node.
+/// A path segment that begins at a node.
 pub(super) struct Step {
     pub(super) leg: Leg,
     pub(super) to: NodeId,
-    /// Links of the leg.
+    /// Links of the segment.
     pub(super) links: Vec<usize>,
-    /// How long it is.
+    /// Length: `LINK` for each link, less the tunnel depth.
     pub(super) length: usize,
-    /// Place of the leg's other direction in the list of `to`.
+    /// Index of the reverse direction in the list of `to`.
     pub(super) back: usize,
 }
 
-/// Length of a link: more than there are tunnels on a way.
+/// Length of a link. It exceeds the number of tunnels on any path, so tunnels only break ties.
 const LINK: usize = 1 << 24;
 
 impl Ways {
@@ -88,7 +88,7 @@ impl Ways {
                 at[from].push(step(Leg::Tunnel { tunnel, forward }, to, links, path.depth));
             }
         }
-        // Of circuits over the same links the first comes first.
+        // The sort is stable: circuits over the same links keep their order.
         at.iter_mut().for_each(|steps| steps.sort_by(|one, other| one.links.cmp(&other.links)));
         let places: BTreeMap<Leg, usize> = at
             .iter()
@@ -104,18 +104,19 @@ impl Ways {
         Self { passages, at, bundles: Vec::new(), inner }
     }
 
-    /// The same where nodes have these bonds.
+    /// Adds the bonds of the nodes.
     pub(crate) fn with_bonds(self, bonds: &[BondPath]) -> Self {
         let bundles = bundles(bonds).map(|(node, links)| (node, links.to_vec())).collect();
         Self { bundles, ..self }
     }
 
-    /// Whether a node passes packets on.
+    /// Returns true if a node forwards packets.
     pub(super) fn passes(&self, node: NodeId) -> bool {
         self.passages[node] != Passage::None
     }
 
-    /// The steps of a group that packets may take at a node, and behind them those that they do not take; and how many they take.
+    /// Sorts the steps of a group so that those that packets may take at the node come first. Returns the steps and the number of those that packets
+    /// may take.
     pub(super) fn taken<'s>(&self, node: NodeId, mut group: Vec<&'s Step>) -> (Vec<&'s Step>, usize) {
         if self.chooses(node) {
             let all = group.len();
@@ -136,14 +137,14 @@ impl Ways {
         (group, members)
     }
 
-    /// Whether a policy chooses among equally short ways at a node.
+    /// Returns true if a policy chooses among equally short paths at a node.
     pub(super) fn chooses(&self, node: NodeId) -> bool {
         self.passages[node] == Passage::Choice
     }
 }
 
-/// The groups of links among which nodes choose for bonds: a node, and the links in their order. The other end of a bond of which one member
-/// carries everything chooses, too, unless it has a bond of its own.
+/// Returns the groups of links among which nodes choose because of bonds: a node, and the links in order. With a bond that uses one member at a time
+/// the other end chooses as well, unless it has a bond on these links itself.
 fn bundles(bonds: &[BondPath]) -> impl Iterator<Item = (NodeId, &[usize])> {
     bonds.iter().flat_map(|path| {
         let both = path.config.mode.config().is_single()

@@ -24,7 +24,7 @@ fn points() -> Vec<Point> {
         point(Kernel::CopyLibrary, 2 << 20, 1, 50e9),
         point(Kernel::CopyString, 2 << 20, 1, 40e9),
         point(Kernel::Checksum, 2 << 20, 1, 45e9),
-        // sqrt(16 * 50) is 28.3: 4 MiB are in the cache, 8 MiB are not any more.
+        // sqrt(16 * 50) is 28.3, so a copy of 4 MiB runs from the cache and one of 8 MiB does not.
         point(Kernel::CopyString, 4 << 20, 1, 29e9),
         point(Kernel::CopyString, 8 << 20, 1, 28e9),
         point(Kernel::Read, 32 << 20, 2, 90e9),
@@ -49,7 +49,7 @@ fn stream(sending: Sending, receiving: Receiving, rate: f64, cpu: f64) -> Stream
 #[test]
 fn bandwidths_are_what_the_bus_carries() {
     let found = bandwidths(&points(), 32 << 20).unwrap();
-    // 16 GB/s of copy move 32; two threads' 20 move 40.
+    // A copy at 16 GB/s moves 32 GB/s over the bus; two threads at 20 GB/s in all move 40 GB/s.
     assert_eq!((found.memory_one, found.memory_all), (32e9, 40e9));
     assert_eq!((found.copy, found.copy_cached), (16e9, 50e9));
     assert_eq!((found.checksum, found.checksum_cached), (25e9, 45e9));
@@ -83,7 +83,7 @@ fn ceilings_are_the_models() {
     near(of(DataPath::OneCopyPipelined).from_memory, 40e9 / 3.0);
     near(of(DataPath::ZeroCopy).from_memory, 40e9);
     near(of(DataPath::OneCopyPipelined).from_cache, 40e9);
-    // Both passes in the cache: 1 / (1/50 + 1/45).
+    // Both passes run from the cache: 1 / (1/50 + 1/45).
     near(of(DataPath::CopyAndChecksum).from_cache, 450e9 / 19.0);
     assert_eq!(of(DataPath::Ktls).from_memory, None);
     let not_there = [DataPath::MsgTrunc, DataPath::PeerToPeer];
@@ -102,7 +102,7 @@ fn paths_follow_their_bus_to_a_knee() {
     let near = |found: f64, expected: f64| {
         assert!((found / expected - 1.0).abs() < 1e-3, "{found} and not {expected}");
     };
-    // 40 GB/s of memory: a third for the pipeline, all of it without a copy, and 1 / (1/16 + 1/4) in turns.
+    // 40 GB/s of memory bandwidth: a third for the pipeline, all of it without a copy, and 1 / (1/16 + 1/4) one after the other.
     near(at(8e9, DataPath::OneCopyPipelined), 8.0);
     near(at(40e9 / 3.0, DataPath::OneCopyPipelined), 40.0 / 3.0);
     near(at(64e9, DataPath::OneCopyPipelined), 40.0 / 3.0);
@@ -141,7 +141,7 @@ fn a_gpu_is_held_against_its_own_bus() {
     };
     let devices = [device("0000:01:00.0", Some(link)), device("0000:02:00.0", None)];
     let all = copies_to_gpus(&found, &[gpu("0000:01:00.0"), gpu("0000:02:00.0")], &devices);
-    // 28 GB/s of bus; a third of 40 GB/s with a copy. Of the second GPU's bus nothing is known.
+    // 28 GB/s of bus; a third of 40 GB/s with a copy. The bus of the second GPU is unknown.
     let held: Vec<_> =
         all.iter().map(|verdict| ((verdict.predicted / 1e9).round(), verdict.outcome)).collect();
     assert_eq!(held, [(28.0, Holds), (28.0, Fails), (13.0, Holds), (13.0, Fails)]);
@@ -150,7 +150,7 @@ fn a_gpu_is_held_against_its_own_bus() {
 #[test]
 fn verdicts_follow_the_rules() {
     let found = bandwidths(&points(), 32 << 20).unwrap();
-    // A copy of 50 GB/s takes 0.02 s/GB.
+    // A copy at 50 GB/s takes 0.02 s/GB.
     let streams = [
         stream(Sending::Copy, Receiving::Copy, 8e9, 0.10),
         stream(Sending::Sendfile, Receiving::Copy, 8e9, 0.075),
@@ -162,7 +162,7 @@ fn verdicts_follow_the_rules() {
     assert_eq!(verdicts(&found, &slower)[2].outcome, Fails);
 }
 
-/// Both copies are looked for with the other end copying and not, and what has no copy anywhere has no bound.
+/// Each copy's cost is checked against streams whose other end copies and does not. A stream without any copy has no bound.
 #[test]
 fn a_way_without_any_copy_has_no_bound_but_differs_by_one() {
     let found = bandwidths(&points(), 32 << 20).unwrap();
@@ -175,7 +175,7 @@ fn a_way_without_any_copy_has_no_bound_but_differs_by_one() {
     ];
     let all = verdicts(&found, &streams);
     let told: Vec<_> = all.iter().map(|verdict| (verdict.unit, verdict.outcome)).collect();
-    // 0.020 s/GB more at the sender, and 0.050 at the receiver, where the copy of 50 GB/s takes 0.02.
+    // The sender takes 0.020 s/GB more, and the receiver 0.050, where a copy at 50 GB/s takes 0.02.
     assert_eq!(told, [("B/s", Holds), ("B/s", Holds), ("s/GB", Holds), ("s/GB", Fails)]);
     let copied =
         |share| Stream { copied: Some(share), ..stream(Sending::Zerocopy, Receiving::Discard, 8e9, 0.1) };
@@ -195,14 +195,14 @@ fn differences_are_told_apart_or_said_not_to_be() {
         ..stream(Sending::Copy, Receiving::Discard, 8e9, 0.1)
     };
     let of = |usual, other| verdicts(&found, &[usual, other]).pop().unwrap();
-    // The machine becomes slower from round to round, by more than the copy of 0.02 s/GB takes: both of a round have it.
+    // The machine slows down from round to round, by more than the copy's 0.02 s/GB. Both streams of a round are affected alike.
     let drift = of(usual(|round| 0.12 + 0.01 * round), other(|round| 0.10 + 0.01 * round));
     assert_eq!(drift.outcome, Holds);
     assert!((drift.measured - 0.02).abs() < 1e-9, "{drift:?}");
-    // One round in two costs a tenth of a second more: 0.02 on the average, and nothing that could be said.
+    // Every second round costs 0.1 s/GB more: 0.02 s/GB on average, which is too noisy for a verdict.
     let noise = of(usual(|round| 0.1 + 0.1 * (round % 2.0)), other(|_| 0.13));
     assert_eq!((noise.outcome, noise.between.is_some()), (NotToldApart, true));
-    // So long as the greater part of the rounds agrees, those that do not are not heard.
+    // As long as most rounds agree, outliers do not change the verdict.
     let outliers = of(usual(|round| 0.12 + if round % 5.0 == 0.0 { 1.0 } else { 0.0 }), other(|_| 0.1));
     assert_eq!(outliers.outcome, Holds);
     let dearer = of(usual(|_| 0.1), other(|round| 0.15 + 0.001 * round));

@@ -1,8 +1,8 @@
-//! Loss detection and recovery: which segments are held to be lost, and when that is over.
+//! Loss detection and recovery: which segments count as lost, and when a recovery ends.
 //!
-//! A kind of recovery sees each acknowledgment and the scoreboard, marks what is lost and returns a verdict; the
-//! connection then tells the congestion control, moves the timers and counts. The window during recovery is the
-//! congestion control's window plus `inflation`, which only the kinds without SACK use.
+//! Each recovery algorithm receives every acknowledgment and the scoreboard, marks lost segments and returns a verdict. The connection then notifies
+//! the congestion control, sets the timers and updates its counters. During recovery the window is the congestion control's window plus `inflation`,
+//! which only the algorithms without SACK use; with RACK, proportional rate reduction sets it.
 
 mod new_reno;
 pub(super) mod rack;
@@ -18,38 +18,38 @@ use super::scoreboard::Scoreboard;
 use crate::time::Time;
 use rack::{Clock, Rack};
 
-/// Where the connection stands between losses.
+/// The state of loss recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing is known to be lost.
+    /// No loss is known.
     #[default]
     Open,
     /// Fast recovery.
     Fast,
-    /// The retransmission timer has expired, or segments go out again because the path carries shorter ones only: Linux' state Loss.
+    /// The retransmission timer has expired, or segments are resent because the path now carries only shorter ones. Linux calls this state Loss.
     Timeout,
 }
 
-/// What an acknowledgment means for recovery.
+/// What the connection has to do after an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing.
+    /// No change.
     Nothing,
     /// Fast recovery begins: reduce the window.
     Enter,
-    /// Recovery goes on after a partial acknowledgment; the argument is whether the timer starts again.
+    /// A partial acknowledgment: recovery goes on. The flag says whether to restart the retransmission timer.
     Partial(bool),
     /// Recovery is over.
     Exit,
 }
 
-/// What a kind of recovery sees beside the scoreboard.
+/// Properties of one acknowledgment that every recovery algorithm needs.
 pub(super) struct AckView {
     /// Oldest unacknowledged sequence number, after this acknowledgment.
     pub(super) una: u64,
     /// Next new sequence number.
     pub(super) next: u64,
-    /// Sequence numbers that it acknowledges.
+    /// Sequence numbers that it acknowledges cumulatively.
     pub(super) acked: u64,
     /// It is a duplicate (RFC 5681 section 2).
     pub(super) duplicate: bool,
@@ -57,48 +57,49 @@ pub(super) struct AckView {
     pub(super) mss: u64,
 }
 
-/// What RACK sees of it.
+/// Properties of one acknowledgment that only RACK needs.
 pub(super) struct RackView<'a> {
-    /// What it told.
+    /// The segments that it reports as delivered.
     pub(super) progress: &'a Progress,
-    /// It reports a duplicate (RFC 2883).
+    /// It reports a duplicate segment (RFC 2883).
     pub(super) reported_duplicate: bool,
     pub(super) clock: Clock,
 }
 
-/// The state that all kinds share.
+/// The state of loss recovery, for all algorithms.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(super) struct Recovery {
     more: Option<Box<More>>,
     rack: Option<Box<Rack>>,
-    /// The round trip that RACK knew when it last rested.
+    /// RACK.rtt when [`rest`](Self::rest) last dropped RACK's state.
     rack_rtt: Time,
     pub(super) phase: Phase,
-    /// One lost segment goes out whatever the window says.
+    /// One lost segment may be sent even if the congestion window is full.
     pub(super) force: bool,
     /// RFC 6675 NextSeg rule 4 was used in this recovery.
     pub(super) rescued: bool,
-    /// It may have been unnecessary: what must be undone then is saved.
+    /// The recovery or timeout may prove spurious; the state to restore is saved.
     pub(super) doubted: bool,
     /// Duplicate acknowledgments in a row.
     pub(super) duplicates: u32,
 }
 
-/// What is kept once something was lost.
+/// State that is allocated at the first loss.
 #[derive(Clone, Debug, Default)]
 pub(super) struct More {
-    /// Recovery ends when everything below is acknowledged (RFC 6582 `recover`, RFC 6675 RecoveryPoint).
+    /// Recovery ends once everything below this sequence number is acknowledged (RFC 6582 `recover`, RFC 6675 RecoveryPoint).
     pub(super) recover: u64,
-    /// What duplicate and partial acknowledgments add to the window in fast recovery (RFC 5681, RFC 6582).
+    /// Bytes that duplicate and partial acknowledgments add to the window in fast recovery (RFC 5681, RFC 6582).
     pub(super) inflation: i64,
-    /// Bytes that duplicate acknowledgments have let out (RFC 3042): no part of FlightSize. Windows are below 2^30 (RFC 7323 section 2.3).
+    /// Bytes sent by limited transmit (RFC 3042), which are not part of FlightSize. 32 bits suffice: windows are below 2^30 (RFC 7323 section 2.3).
     limited_transmitted: u32,
-    /// The timer was already started again in this recovery (RFC 6582 section 3.2 step 3: "first partial ACK").
+    /// A partial acknowledgment has already restarted the timer in this recovery (RFC 6582 section 3.2 step 3: "first partial ACK").
     partial_seen: bool,
-    /// What the window is while fast recovery with RACK goes on.
+    /// Sets the window during fast recovery with RACK.
     pub(super) reduction: Option<Reduction>,
-    /// Up to this sequence number, segments went out again because the path carries shorter ones only: duplicates are no sign of a loss.
+    /// Segments below this sequence number were resent because the path carries only shorter ones. Duplicate acknowledgments up to there do not
+    /// indicate a loss.
     shortened_to: u64,
 }
 
@@ -108,13 +109,13 @@ impl Recovery {
         self.more.get_or_insert_with(first_needed)
     }
 
-    /// Whether nothing hints at a loss: what goes out is counted nowhere.
+    /// Returns whether nothing hints at a loss. Bytes sent then need no accounting.
     #[inline]
     pub(super) fn is_calm(&self) -> bool {
         self.duplicates == 0 && self.phase != Phase::Fast
     }
 
-    /// New data goes out.
+    /// Accounts for `bytes` of new data that are sent.
     #[inline]
     pub(super) fn sent(&mut self, bytes: u64) {
         if !self.is_calm() {
@@ -147,7 +148,7 @@ impl Recovery {
         self.more.as_ref().map_or(0, |more| more.inflation)
     }
 
-    /// The reduction that goes on.
+    /// Returns the rate reduction of the current fast recovery, if it has one.
     #[inline]
     pub(super) fn reduction(&mut self) -> Option<&mut Reduction> {
         if self.phase != Phase::Fast {
@@ -156,7 +157,7 @@ impl Recovery {
         self.more.as_mut().and_then(|more| more.reduction.as_mut())
     }
 
-    /// The window that it gives.
+    /// Returns the window that this rate reduction allows.
     pub(super) fn reduced_window(&self) -> Option<u64> {
         if self.phase != Phase::Fast {
             return None;
@@ -169,26 +170,26 @@ impl Recovery {
         self.more.as_ref().map_or(0, |more| more.limited_transmitted.into())
     }
 
-    /// RACK, where it watches.
+    /// Returns RACK's state, if it exists.
     #[inline]
     pub(super) fn rack(&self) -> Option<&Rack> {
         self.rack.as_deref()
     }
 
-    /// The same, which begins to watch.
+    /// Returns RACK's state, and creates it from `board` if it does not exist.
     pub(super) fn rack_mut(&mut self, board: &Scoreboard) -> &mut Rack {
         let rtt = self.rack_rtt;
         self.rack.get_or_insert_with(|| Box::new(Rack::new(rtt, board)))
     }
 
-    /// What ends at `end` was sent again.
+    /// Records that the segment that ends at `end` was retransmitted.
     pub(super) fn sent_again(&mut self, now: Time, end: u64) {
         if let Some(rack) = &mut self.rack {
             rack.sent_again(now, end);
         }
     }
 
-    /// All is acknowledged: RACK looks back no further, but for the round trip.
+    /// Drops RACK's state except the round trip, if it affects nothing later. Call it only when everything is acknowledged.
     pub(super) fn rest(&mut self) {
         if self.phase == Phase::Open
             && let Some(rack) = self.rack.take_if(|rack| rack.can_rest())
@@ -197,10 +198,10 @@ impl Recovery {
         }
     }
 
-    /// New data is acknowledged: duplicates count from 0.
+    /// Resets the count of duplicates, because new data is acknowledged.
     #[inline]
     pub(super) fn advance(&mut self) {
-        // Without duplicates they have let nothing out.
+        // Without duplicates, limited transmit has sent nothing.
         if self.duplicates > 0 {
             self.duplicates = 0;
             if let Some(more) = &mut self.more {
@@ -209,7 +210,7 @@ impl Recovery {
         }
     }
 
-    /// Judge an acknowledgment.
+    /// Processes an acknowledgment: updates the recovery state, marks lost segments and returns the verdict.
     pub(super) fn on_ack(
         &mut self,
         p: &TcpParameters,
@@ -233,13 +234,13 @@ impl Recovery {
         }
     }
 
-    /// The same where it is [`RecoveryKind::Sack`], with SACK.
+    /// Like `on_ack`, for [`RecoveryKind::Sack`] with SACK negotiated.
     #[inline(always)]
     pub(super) fn on_sacked(&mut self, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
         if self.ends_timeout(view) { Verdict::Exit } else { sack::on_ack(self, p, board, view) }
     }
 
-    /// Count duplicates. Whether all is acknowledged that was in the network when the retransmission timer expired.
+    /// Counts duplicates. Returns whether the recovery from a timeout ends: everything outstanding at the timeout is acknowledged.
     #[inline(always)]
     fn ends_timeout(&mut self, view: &AckView) -> bool {
         if view.acked > 0 {
@@ -253,13 +254,13 @@ impl Recovery {
         ends
     }
 
-    /// Fast recovery begins with the oldest segment.
+    /// Marks the oldest segment lost and enters fast recovery.
     fn enter(&mut self, board: &mut Scoreboard, next: u64) -> Verdict {
         board.mark_lost(0);
         self.enter_at(next)
     }
 
-    /// Fast recovery begins; what is lost is marked.
+    /// Enters fast recovery. The caller has marked the lost segments.
     fn enter_at(&mut self, next: u64) -> Verdict {
         self.phase = Phase::Fast;
         let more = self.more();
@@ -276,7 +277,7 @@ impl Recovery {
         Verdict::Exit
     }
 
-    /// The recovery was unnecessary: nothing is lost.
+    /// Ends a recovery that proved spurious.
     pub(super) fn undo(&mut self, board: &Scoreboard) {
         self.phase = Phase::Open;
         self.more().inflation = 0;
@@ -286,7 +287,7 @@ impl Recovery {
         }
     }
 
-    /// The retransmission timer has expired.
+    /// Handles an expired retransmission timer: starts the recovery from it and marks segments lost.
     pub(super) fn on_timeout(
         &mut self,
         p: &TcpParameters,
@@ -310,7 +311,8 @@ impl Recovery {
         }
     }
 
-    /// Segments below `next` were too long for the path and are marked lost. They go out again as after a timeout, whatever recovery went on.
+    /// Handles a smaller path MTU: segments below `next` were too long and are marked lost. They are resent as after a timeout, and any other
+    /// recovery ends.
     pub(super) fn on_shorter_segments(&mut self, next: u64) {
         self.phase = Phase::Timeout;
         self.duplicates = 0;
@@ -325,7 +327,7 @@ impl Recovery {
         self.more.as_ref().map_or(0, |more| more.shortened_to)
     }
 
-    /// RACK's reordering window has ended (RFC 8985 section 6.2 step 5).
+    /// Handles the end of RACK's reordering window (RFC 8985 section 6.2 step 5): detects losses, which may start fast recovery.
     pub(super) fn on_reordering_end(
         &mut self,
         p: &TcpParameters,

@@ -1,4 +1,4 @@
-//! RACK: what was sent well before something that has arrived is lost (RFC 8985 section 6).
+//! RACK: a segment is lost if another one that was sent sufficiently later has been delivered (RFC 8985 section 6).
 
 use super::watch::Watch;
 use super::{AckView, Phase, RackView, Recovery, Verdict};
@@ -11,11 +11,11 @@ use crate::time::Time;
 /// RACK's state (RFC 8985 section 5.2).
 #[derive(Clone, Debug, Default)]
 pub(in crate::tcp) struct Rack {
-    /// The most recently sent segment that has arrived (RACK.xmit_ts, RACK.end_seq); nothing ends at 0.
+    /// Send time and end of the most recently sent segment that has been delivered (RACK.xmit_ts, RACK.end_seq). An end of 0 means none.
     newest: (Time, u64),
-    /// Its round trip (RACK.rtt).
+    /// RACK.rtt, usually the round trip of that segment; see `note`.
     rtt: Time,
-    /// Highest sequence number that has arrived (RACK.fack).
+    /// Highest sequence number that has been delivered (RACK.fack).
     pub(in crate::tcp) highest: u64,
     /// RACK.reordering_seen.
     reordering_seen: bool,
@@ -23,28 +23,28 @@ pub(in crate::tcp) struct Rack {
     persist: u8,
     /// RACK.reo_wnd_mult, less 1.
     extra_quarters: u32,
-    /// RACK.dsack_round; 0 where there is none, as no round ends there.
+    /// RACK.dsack_round; 0 if none, because no round ends at sequence number 0.
     duplicate_round: u64,
-    /// When what is late but not yet lost will be; zero if nothing is.
+    /// When the last of the suspects becomes lost; zero if there are none.
     deadline: Time,
     watch: Watch,
 }
 
-/// RFC 8985 section 6.2 step 4: the window is kept for 16 recoveries.
+/// RFC 8985 section 6.2 step 4: an enlarged reordering window persists for 16 loss recoveries.
 const PERSIST: u8 = 16;
 
 impl Rack {
-    /// It begins to watch, and knows a round trip.
+    /// Starts with a known round trip `rtt` and with the segments in `board`.
     pub(super) fn new(rtt: Time, board: &Scoreboard) -> Self {
         Self { rtt, watch: Watch::of(board), ..Self::default() }
     }
 
-    /// What was held to be lost is in the network.
+    /// Examines all segments again, because lost ones count as in the network again.
     pub(super) fn look_again(&mut self, board: &Scoreboard) {
         self.watch = Watch::of(board);
     }
 
-    /// What ends at `end` was sent again.
+    /// Records that the segment that ends at `end` was retransmitted at `at`.
     pub(super) fn sent_again(&mut self, at: Time, end: u64) {
         self.watch.sent_again(at, end);
     }
@@ -53,15 +53,17 @@ impl Rack {
         self.rtt
     }
 
-    /// Whether it need not be kept while nothing is in the network: what comes later ends and was sent behind all that it knows.
+    /// Returns whether the state, except the round trip, can be dropped while nothing is in the network. Later segments follow every recorded one, in
+    /// send time and in sequence number.
     pub(super) fn can_rest(&self) -> bool {
         !self.reordering_seen && self.persist == 0 && self.extra_quarters == 0 && self.deadline == Time::ZERO
     }
 
-    /// Steps 2 and 3: note what has arrived.
+    /// Steps 2 and 3: records the segments that were delivered.
     ///
-    /// RFC 8985 takes segments in the order of their sending, so RACK.rtt is that of the newest. `tcp_rack_advance` leaves it with the one that was
-    /// taken last: where an acknowledgment also reports a probe, of a segment that waited long for it, and what came after that is not yet late.
+    /// RFC 8985 takes segments in the order of transmission, so that RACK.rtt is the round trip of the most recently sent one. Linux'
+    /// `tcp_rack_advance` instead keeps the round trip of the segment that it processes last. If an acknowledgment covers a probe and also an older
+    /// segment that waited long for it, RACK.rtt is therefore the long round trip of the older segment, and segments sent after it are not late yet.
     fn note(&mut self, seen: &RackView) {
         if let Some(Newest { at, end, .. }) = seen.progress.newest
             && (at, end) > self.newest
@@ -75,7 +77,7 @@ impl Rack {
         self.reordering_seen |= seen.progress.reordered;
     }
 
-    /// All of it for an acknowledgment that takes segments in order. True when [`detect`](Self::detect) may find something.
+    /// Does steps 2 to 4 for an acknowledgment of segments in order. Returns true if [`detect`](Self::detect) may find a loss.
     pub(in crate::tcp) fn note_run(&mut self, run: &Run, now: Time, board: &Scoreboard) -> bool {
         let last = (run.last_at, run.last_end);
         self.newest = self.newest.max(last);
@@ -90,7 +92,7 @@ impl Rack {
         !board.begins_after(at, end)
     }
 
-    /// Step 4: adapt the reordering window to duplicates that the other side reports.
+    /// Step 4: enlarges the reordering window if the peer reports a duplicate segment.
     fn adapt(&mut self, view: &AckView, seen: &RackView) {
         if view.una >= self.duplicate_round {
             self.duplicate_round = 0;
@@ -102,7 +104,7 @@ impl Rack {
         }
     }
 
-    /// When what is late but not yet lost will be, if anything is.
+    /// Returns when [`detect`](Self::detect) must run again, if any suspect is not lost yet.
     pub(in crate::tcp) fn deadline(&self) -> Option<Time> {
         (self.deadline > Time::ZERO).then_some(self.deadline)
     }
@@ -111,7 +113,7 @@ impl Rack {
         self.deadline = Time::ZERO;
     }
 
-    /// A recovery is over.
+    /// Counts down the recoveries for which the reordering window stays enlarged.
     pub(super) fn on_exit(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -119,7 +121,7 @@ impl Rack {
         }
     }
 
-    /// Step 4: how late a segment may be.
+    /// Step 4: returns the reordering window.
     fn reordering_window(&self, p: &TcpParameters, phase: Phase, board: &Scoreboard, view: &Clock) -> Time {
         let many_sacked = board.sacked_segments() >= p.duplicate_threshold as usize;
         if !self.reordering_seen && (phase != Phase::Open || many_sacked) {
@@ -129,7 +131,7 @@ impl Rack {
         Time(quarters.min(view.smoothed_rtt.ps()))
     }
 
-    /// Step 5: mark what is lost; true when something newly is.
+    /// Step 5: marks lost segments. Returns whether it found any.
     pub(super) fn detect(
         &mut self,
         p: &TcpParameters,
@@ -158,7 +160,7 @@ impl Rack {
         found
     }
 
-    /// Section 6.3: what a retransmission timeout marks: the first segment, and what is late by RACK's measure.
+    /// Section 6.3: after a retransmission timeout, marks the first segment lost, and every segment that is late by RACK's measure.
     pub(super) fn on_timeout(&self, p: &TcpParameters, phase: Phase, board: &mut Scoreboard, clock: &Clock) {
         let window = self.reordering_window(p, phase, board, clock);
         for index in 0..board.len() {
@@ -169,7 +171,7 @@ impl Rack {
     }
 }
 
-/// The time, and what is known of the round trip.
+/// The present time and the round-trip estimates.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Clock {
     pub(in crate::tcp) now: Time,
@@ -186,7 +188,7 @@ pub(super) fn on_ack(
 ) -> Verdict {
     let phase = r.phase;
     if r.rack.is_none() && seen.progress.newest.is_none() && !seen.reported_duplicate {
-        // An end that sends nothing has nothing to watch.
+        // An endpoint that sends no data needs no state.
         return Verdict::Nothing;
     }
     let ends = phase == Phase::Fast && view.una >= r.recover();

@@ -6,8 +6,8 @@ use crate::tcp::scoreboard::Scoreboard;
 
 pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard, view: &AckView) -> Verdict {
     if view.acked > 0 && r.phase == Phase::Fast {
-        // Step 6: "When the next ACK arrives that acknowledges previously unacknowledged data, a TCP MUST set cwnd to
-        // ssthresh". Whatever else is lost is left to another three duplicates, or to the timer.
+        // Step 6: "When the next ACK arrives that acknowledges previously unacknowledged data, a TCP MUST set cwnd to ssthresh". Further losses need
+        // another three duplicates, or the timer.
         return r.exit();
     }
     if !view.duplicate {
@@ -19,7 +19,7 @@ pub(super) fn on_ack(r: &mut Recovery, p: &TcpParameters, board: &mut Scoreboard
             r.more().inflation += view.mss as i64;
             Verdict::Nothing
         }
-        // Reno keeps no `recover`: duplicates after a timeout may start another, false, fast retransmit.
+        // Reno keeps no `recover`: duplicates after a timeout may start a spurious fast retransmit.
         Phase::Open | Phase::Timeout
             if r.duplicates == p.duplicate_threshold && view.una > r.shortened_to() =>
         {

@@ -1,26 +1,27 @@
-//! Which segments RACK has to look at: those that were sent before something that has arrived, and are still in the network.
+//! The segments that RACK has to check for loss: still in the network, and sent before a segment that has been delivered.
 
 use std::collections::VecDeque;
 
 use crate::tcp::scoreboard::Scoreboard;
 use crate::time::Time;
 
-/// Segments in the network, by when each was last sent and where it ends.
+/// Finds the segments that were sent before the most recently sent delivered one. An entry is the time of the last transmission and the end of the
+/// segment.
 ///
-/// What was sent once stands in the scoreboard in the order of its sending, and what is sent again in a queue. So no acknowledgment looks at
-/// more than what it passes and what is still missing, however much is in the network.
+/// Segments that were sent once are in the scoreboard in the order of their transmission; retransmitted ones are in a queue here. Therefore an
+/// acknowledgment examines only the segments that it overtakes and those still missing, no matter how many are in the network.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watch {
-    /// What was sent once and ends up to here was sent before the newest that has arrived.
+    /// Segments up to this sequence number that were sent only once predate the most recently delivered segment.
     passed: u64,
-    /// What was sent again and not yet passed, in this order. Some of it has arrived since, or is lost.
+    /// Retransmitted segments not yet moved to `suspects`, in order. Some may have been delivered or marked lost since.
     again: VecDeque<(Time, u64)>,
-    /// What was passed and may not have arrived.
+    /// Segments sent before the most recently delivered one. Some may have been delivered since.
     suspects: Vec<(Time, u64)>,
 }
 
 impl Watch {
-    /// Nothing was looked at so far.
+    /// Starts from the scoreboard as if no segment had been examined yet.
     pub(super) fn of(board: &Scoreboard) -> Self {
         let all = (0..board.len()).map(|index| board.get(index));
         let again = all.filter(|record| record.ambiguous && record.in_network());
@@ -29,13 +30,14 @@ impl Watch {
         Self { again: again.into(), ..Self::default() }
     }
 
-    /// What ends at `end` was sent again.
+    /// Records that the segment that ends at `end` was retransmitted at `at`.
     pub(super) fn sent_again(&mut self, at: Time, end: u64) {
         let later = self.again.iter().rev().take_while(|other| **other > (at, end)).count();
         self.again.insert(self.again.len() - later, (at, end));
     }
 
-    /// The newest that has arrived was sent at, and ends at, this.
+    /// Moves every segment that was sent before `newest` to the suspects. `newest` is the send time and the end of the most recently sent delivered
+    /// segment.
     pub(super) fn pass(&mut self, newest: (Time, u64), board: &Scoreboard) {
         for index in board.index_of(self.passed)..board.len() {
             let record = board.get(index);
@@ -53,7 +55,7 @@ impl Watch {
         self.suspects.extend(self.again.drain(..passed));
     }
 
-    /// Ask of all that were passed and are still in the network whether to go on watching them.
+    /// Calls `keep` for every suspect that is still in the network. Keeps a suspect only if `keep` returns true.
     pub(super) fn retain(
         &mut self,
         board: &mut Scoreboard,
@@ -77,7 +79,7 @@ mod tests {
     use crate::tcp::segment::SackBlocks;
     use proptest::prelude::*;
 
-    /// What stands between a look and the next one.
+    /// An event between two calls of [`Watch::retain`].
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Send,
@@ -103,7 +105,7 @@ mod tests {
         ]
     }
 
-    /// The look that asks every segment.
+    /// Reference: searches the whole scoreboard for segments in the network that were sent before `newest`.
     fn all_before(newest: (Time, u64), board: &Scoreboard) -> Vec<usize> {
         let before = |index: &usize| {
             let record = board.get(*index);
@@ -113,7 +115,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is sent, reported, lost and sent again: what is watched is all that was sent before the newest and is in the network.
+        /// After any sequence of events, the suspects are exactly the segments in the network that were sent before the most recently delivered one.
         #[test]
         fn nothing_is_overlooked(steps in prop::collection::vec((step(), 0u64..3, any::<bool>()), 1..200)) {
             let (mut board, mut now, mut next, mut newest) = (Scoreboard::new(1), Time::ZERO, 1, (Time::ZERO, 0));
@@ -177,7 +179,7 @@ mod tests {
                     }
                     stays
                 });
-                // What is sent twice at one instant is watched twice, which does no harm.
+                // A segment that is sent twice at one instant appears twice, which is harmless.
                 seen.sort_unstable();
                 seen.dedup();
                 prop_assert_eq!(seen, wanted);

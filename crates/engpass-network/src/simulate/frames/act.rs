@@ -1,4 +1,4 @@
-//! What an endpoint sends and writes within one act, where that costs its host nothing and its packets go as frames that nobody watches.
+//! Fast path of a TCP act: all that an endpoint sends and writes at one instant, as frames, at no cost for its host and without captures.
 
 use engpass_ledger::Wait;
 use engpass_model::queue::Ecn;
@@ -14,35 +14,35 @@ use crate::simulate::event::Events;
 use crate::simulate::fabric::Fabric;
 use crate::simulate::tcp::Endpoint;
 
-/// Where an endpoint that writes is in its act.
+/// State of an act: what an endpoint with an application does at one instant.
 struct Act {
     this: Acting,
-    /// Why it has sent no more.
+    /// Why it sends no more.
     limited: Option<LimitedBy>,
-    /// The next write was asked for: a piece of it is copied, if there is any.
+    /// The application's next write has begun; whatever fits of it is still to be copied.
     asked: bool,
 }
 
 impl Act {
-    /// Whether a window keeps back what is not sent: it stays there, whatever more is written.
+    /// Returns true if a window holds back unsent data. Further writes then cannot send anything.
     #[inline(always)]
     fn is_shut(&self) -> bool {
         matches!(self.limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow))
     }
 }
 
-/// An endpoint that acts.
+/// The endpoint that acts.
 #[derive(Clone, Copy)]
 struct Acting {
     endpoint: usize,
     sender: usize,
-    /// Where the books keep what it does, if they do.
+    /// Index of its sender states in the ledger, if they are kept.
     states: Option<usize>,
     route: u32,
 }
 
 impl Acting {
-    /// The datagram of a segment that says this, but for its number.
+    /// Returns the datagram of a segment, without its index.
     #[inline(always)]
     fn whole(self, flow: u32, segment: &Segment, is_writer: bool) -> Whole {
         let ecn = match (segment.ect, segment.ce) {
@@ -63,13 +63,13 @@ impl Acting {
     }
 }
 
-/// Why an act does not simply go on.
+/// Why the inner loop of an act pauses.
 enum Pause {
-    /// The next port is told of a packet, which comes to the step at a place, and when.
+    /// A packet was handed ahead: its number, the step that it reaches, and when.
     Told(u32, u32, u64),
-    /// The segment that is formed enters the NIC in the way of all packets, or waits for it.
+    /// The formed segment must take the slow path into the NIC, or wait for it.
     Formed,
-    /// A segment is formed that is none of a flight, and may go on the line.
+    /// A segment outside a burst is formed, and may be sent.
     Other,
     /// The application's next write begins.
     Write,
@@ -78,7 +78,7 @@ enum Pause {
 }
 
 impl Exit<'_> {
-    /// The datagram whose place is the next one, where its segment is formed, goes on the line if nothing is in its way.
+    /// Sends the datagram with the next free index `id`, whose segment is formed there. If it needs the slow path, the endpoint keeps it as `formed`.
     #[inline(always)]
     fn send_whole(
         &mut self,
@@ -102,7 +102,7 @@ impl Exit<'_> {
 }
 
 impl Network {
-    /// Send and write until neither goes on.
+    /// Sends and writes until neither is possible any more.
     #[inline(never)]
     pub(in crate::simulate) fn act_plainly(&mut self, endpoint: usize, route: u32) {
         let sender = self.processes.len() + endpoint;
@@ -129,7 +129,7 @@ impl Network {
         if states.is_some() {
             let wait = match act.limited {
                 None => Wait::Cpu,
-                // The most common reason needs none of the other questions of `wait_of`.
+                // Shortcut for the most common reason, without the checks of `wait_of`.
                 Some(LimitedBy::CongestionWindow)
                     if self.endpoints[endpoint].connection.has_room_for_segment() =>
                 {
@@ -141,10 +141,10 @@ impl Network {
         }
     }
 
-    /// Send what an end has to say that only reads.
+    /// Sends what a receive-only endpoint has to send: acknowledgments.
     #[inline(never)]
     pub(in crate::simulate) fn answer_plainly(&mut self, endpoint: usize, route: u32) {
-        // Nobody asks what it waits for.
+        // The ledger keeps no states of receive-only endpoints.
         let acting = Acting { endpoint, sender: self.processes.len() + endpoint, states: None, route };
         loop {
             let (now, end) = (self.now, self.end);
@@ -171,7 +171,7 @@ impl Network {
         }
     }
 
-    /// What an endpoint has formed as the next datagram's segment goes on the line, if nothing is in its way.
+    /// Sends the segment that an endpoint has formed at the next free datagram index.
     #[inline(never)]
     fn send_formed(&mut self, acting: Acting) -> Option<Pause> {
         let Self { endpoints, frames: Frames { ports, steps, routes, .. }, fabric, events, nics, .. } = self;
@@ -184,8 +184,8 @@ impl Network {
         exit.send_whole(id, whole, acting.states, &mut this.formed, fabric, events)
     }
 
-    /// A packet of which the next port is told goes on, or the segment that is formed enters the NIC in the way of all packets. Returns whether
-    /// that has not to wait.
+    /// Continues after a pause: moves on a packet that was handed ahead, or passes the formed segment to the NIC on the slow path.
+    /// Returns false if the segment has to wait.
     #[inline(always)]
     fn hand_over_after(&mut self, this: Acting, pause: Pause) -> bool {
         if let Pause::Told(id, place, at) = pause {
@@ -195,7 +195,7 @@ impl Network {
         self.enter_formed(this)
     }
 
-    /// The segment that is formed enters the NIC in the way of all packets. Returns whether it has not to wait.
+    /// Passes the formed segment to the NIC on the slow path. Returns false if it has to wait.
     #[inline(never)]
     fn enter_formed(&mut self, this: Acting) -> bool {
         let sending = self.endpoints[this.endpoint].sending(&self.fabric.datagrams);
@@ -208,7 +208,7 @@ impl Network {
         enters
     }
 
-    /// Go on as long as all it needs is at hand.
+    /// Sends and writes until something outside these structures is needed.
     #[inline(always)]
     fn go_on_with(&mut self, act: &mut Act) -> Pause {
         let (now, end) = (self.now, self.end);

@@ -1,4 +1,4 @@
-//! Packets at the end of a line: at routers, which may take a while, and at hosts.
+//! Arrivals of packets: at switches, at routers with their processing time, and at hosts.
 
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
@@ -10,7 +10,7 @@ use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
 
 impl Network {
-    /// A frame arrives at the node behind this port; and so do those behind it up to `limit`, as long as nothing else comes first.
+    /// Handles the frame that arrives at the node behind this port, and the frames behind it up to `limit` as long as no other event comes first.
     #[inline(always)]
     pub(in crate::simulate) fn frame_lands(&mut self, port: u32, limit: u64) {
         loop {
@@ -23,7 +23,7 @@ impl Network {
             if next == u64::MAX {
                 return;
             }
-            // While it is handled, nothing can come to this line that arrives before what is there.
+            // Frames that were sent while this one was handled arrive later than those on the line.
             let event = Event::Arrive(port);
             if next > limit || !self.events.would_be_next(next, number, event) {
                 self.events.push(next, number, event);
@@ -58,7 +58,7 @@ impl Network {
         self.goes_on(landed.packet);
     }
 
-    /// A packet is lost at the far end of a line: `place` makes the place and cause of the loss from the number of the transmitter.
+    /// Drops a packet at the far end of a line. `place` makes drop location and cause from the number of the transmitter.
     #[inline(never)]
     fn lose_on_line(&mut self, port: u32, packet: u32, place: fn(usize) -> Place) {
         let line = &mut self.frames.ports[port as usize];
@@ -72,7 +72,7 @@ impl Network {
         self.lose_packet(packet, place(number), self.now);
     }
 
-    /// A packet, and the copies that are made of it: at the end of a tunnel, when it has left that.
+    /// Moves on a packet and the copies made of it. At the end of a tunnel the copies are made after decapsulation.
     #[inline(never)]
     fn all_go_on(&mut self, packet: u32) {
         let place = self.fabric.datagrams.packet(packet).place;
@@ -83,7 +83,7 @@ impl Network {
         }
     }
 
-    /// A packet is at a node: its host, or one that sends it on.
+    /// Delivers a packet to its host, or moves it on from a switch or router.
     #[inline(always)]
     pub(super) fn goes_on(&mut self, packet: u32) {
         let place = self.fabric.datagrams.packet(packet).place;
@@ -101,7 +101,7 @@ impl Network {
         }
     }
 
-    /// The copies that are made of a packet at the node to which it has come.
+    /// Creates the multicast copies of a packet at the node that it has reached, and returns them.
     #[cold]
     pub(super) fn copy(&mut self, id: u32) -> Vec<u32> {
         let whole = *self.fabric.datagrams.packet(id);
@@ -169,7 +169,7 @@ impl Network {
         self.fabric.release_datagram(datagram);
     }
 
-    /// Whether a packet that has arrived is as long as the one that was sent at its place.
+    /// Returns true if a packet that has arrived is as long as the one that the sender sent at its position.
     fn comes_in_order(&self, packet: u32) -> bool {
         let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(packet);
         let this = &self.fabric.datagrams[datagram];
@@ -178,7 +178,7 @@ impl Network {
         self.fabric.ledger.cut_by_sender(lane, bytes.into()).payload(place) + IP_HEADER_BYTES == u64::from(ip)
     }
 
-    /// A packet has come to a router that takes its time: when its engine has done it, if that need not be waited for.
+    /// Puts a packet into the engine of a router. Returns when the engine finishes it if the packet may go on ahead of virtual time; otherwise an event follows.
     #[inline(never)]
     pub(super) fn process(&mut self, step: Step, packet: u32) -> Option<u64> {
         let ip = self.fabric.datagrams.packet(packet).ip;
@@ -189,7 +189,7 @@ impl Network {
             return None;
         }
         engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
-        // Whatever goes out by the port comes from this engine, in order.
+        // Everything that leaves by the port comes from this engine, in order.
         let decides =
             |step: Step| step.is_line() && self.frames.ports[step.port as usize].decides_on_arrival();
         let ahead = !engine.asks || self.frames.disobeyed == Some(Rule::AskingEngine);
@@ -204,7 +204,7 @@ impl Network {
         None
     }
 
-    /// A router's engine has done a packet.
+    /// Moves on a packet that the engine of a router has finished.
     pub(in crate::simulate) fn router_done(&mut self, router: u32) {
         let engine = &mut self.frames.routers[router as usize];
         let (_, packet) = engine.busy.pop_front().expect("a router that is done had a packet");
@@ -216,7 +216,7 @@ impl Network {
         self.goes_on_from_engine(packet, place);
     }
 
-    /// A packet comes to its host at `at`, which is told now.
+    /// Delivers a packet to its host ahead of virtual time, for the instant `at`.
     pub(super) fn arrive_ahead(&mut self, id: u32, at: u64) {
         let now = std::mem::replace(&mut self.now, at);
         let datagram = self.fabric.datagrams.packet(id).datagram;

@@ -1,23 +1,23 @@
-//! When transmissions end.
+//! Exact end times of transmissions on a line.
 
 use engpass_model::time::{FOREVER, Pace};
 
-/// When transmissions end: nothing is added up from rounded times, and nothing is divided for a length that was there before.
+/// Computes when transmissions end, without accumulating rounding errors. It divides only for a length that differs from the last one.
 ///
-/// A time here is whole picoseconds, rounded up, and by how many parts: the pace says how many make one.
+/// A time here is whole picoseconds, rounded up, and the amount of that rounding in parts. `parts` of them make a picosecond.
 #[repr(C)]
 pub(super) struct Clock {
     /// End of the last transmission, its gap included.
     pub(super) end: u64,
     rounding: u64,
-    /// The time that a length in bytes takes.
+    /// Transmission time of `length` bytes.
     takes: (u64, u64),
     length: u32,
-    /// Bytes of the line around a frame, which no queue holds.
+    /// Bytes around a frame that occupy the line but count in no queue: preamble and gap.
     pub(super) physical: u32,
     /// Parts that make a picosecond.
     parts: u64,
-    /// For how long the line is silent at the end of a frame: whole picoseconds, rounded down, and the parts that are left.
+    /// Duration of the gap after a frame: whole picoseconds, rounded down, and the remaining parts.
     gap: (u64, u64),
 }
 
@@ -29,57 +29,57 @@ impl Clock {
         clock
     }
 
-    /// Picoseconds that so many bytes take of so many parts each, rounded down, and the parts that are left.
+    /// Returns the time of `bytes` of `per_byte` parts each: whole picoseconds, rounded down, and the remaining parts.
     fn time_of(&self, bytes: u64, per_byte: u64) -> (u64, u64) {
         // Far below 2^64: a packet has 64 KiB, its line adds no more, and a byte takes 8 s at most.
         let parts = bytes * per_byte;
         (parts / self.parts, parts % self.parts)
     }
 
-    /// By how much the end of the last transmission is rounded up, in parts.
+    /// Returns by how many parts the end of the last transmission is rounded up.
     #[inline(always)]
     pub(super) fn rounding(&self) -> u64 {
         self.rounding
     }
 
-    /// The end of the last transmission, rounded down, and the parts that are left.
+    /// Returns the end of the last transmission: whole picoseconds, rounded down, and the remaining parts.
     #[inline(always)]
     pub(super) fn exact(&self) -> (u64, u64) {
         if self.rounding > 0 { (self.end - 1, self.parts - self.rounding) } else { (self.end, 0) }
     }
 
-    /// The line was idle, and a transmission begins at `now`.
+    /// Starts a busy period at `now` after an idle time.
     #[inline(always)]
     pub(super) fn restart(&mut self, now: u64) {
         (self.end, self.rounding) = (now, 0);
     }
 
-    /// Whether it knows what so many bytes take.
+    /// Returns true if the transmission time of this length is at hand.
     #[inline(always)]
     pub(super) fn knows(&self, bytes: u32) -> bool {
         bytes == self.length
     }
 
-    /// So many bytes, which take so many parts each, follow what was sent: when the last bit of them that is none of the gap has left.
+    /// Appends a transmission of `bytes` of `per_byte` parts each. Returns when its last bit leaves, the gap behind it excluded.
     #[inline(always)]
     pub(super) fn send(&mut self, bytes: u32, per_byte: u64) -> u64 {
         if !self.knows(bytes) {
             self.learn(bytes, per_byte);
         }
         let (end, rounding) = self.behind((self.end, self.rounding));
-        // A queue may hold more than a slow line sends in centuries: what would end after all runs ends just then, so that delays can be added to it.
+        // A queue may hold more than a slow line sends in centuries. The end is capped, so that delays can be added to it.
         (self.end, self.rounding) = (end.min(FOREVER), rounding);
         self.left()
     }
 
-    /// Where what is known ends, if it begins there.
+    /// Returns the end of a transmission of the known length that begins at this time.
     #[inline(always)]
     fn behind(&self, (whole, rounding): (u64, u64)) -> (u64, u64) {
         let (whole, rounding) = (whole + self.takes.0, rounding + self.takes.1);
         if rounding >= self.parts { (whole - 1, rounding - self.parts) } else { (whole, rounding) }
     }
 
-    /// Where what is known would end if it comes to the line at `now`: perhaps after all runs.
+    /// Returns when a transmission of the known length would end if it arrived at `now`. The end may lie beyond all runs.
     #[inline(always)]
     pub(super) fn look(&self, now: u64) -> (u64, u64) {
         self.behind(if now > self.end { (now, 0) } else { (self.end, self.rounding) })
@@ -92,25 +92,25 @@ impl Clock {
         self.length = bytes;
     }
 
-    /// The same, if it finds the line free.
+    /// [`Self::look`] if the line is free at `now`, otherwise `None`.
     #[inline(always)]
     pub(super) fn look_if_free(&self, now: u64) -> Option<(u64, u64)> {
         (now > self.end).then_some((now + self.takes.0, self.takes.1))
     }
 
-    /// When the last bit that is none of the gap has left, of a transmission that ends there.
+    /// Returns when the last bit leaves of a transmission that ends there with its gap.
     #[inline(always)]
     pub(super) fn left_of(&self, (end, rounding): (u64, u64)) -> u64 {
         end - self.gap.0 - u64::from(rounding + self.gap.1 >= self.parts)
     }
 
-    /// When that of the last transmission has left.
+    /// Returns when the last bit of the last transmission leaves, the gap excluded.
     #[inline(always)]
     pub(super) fn left(&self) -> u64 {
         self.left_of((self.end, self.rounding))
     }
 
-    /// The last transmission ends there.
+    /// Sets the end of the last transmission.
     #[inline(always)]
     pub(super) fn go_to(&mut self, end: (u64, u64)) {
         (self.end, self.rounding) = end;

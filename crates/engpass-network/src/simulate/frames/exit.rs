@@ -1,4 +1,4 @@
-//! Whole datagrams that leave their host at once: where that costs it nothing, nobody watches, and nothing is in their way.
+//! Fast path of sending: unfragmented datagrams enter the NIC at once, without cost for the host, captures or waiting.
 
 use engpass_ledger::Trail;
 use engpass_model::queue::Ecn;
@@ -13,45 +13,45 @@ use crate::simulate::fabric::Fabric;
 use crate::simulate::nic::Nic;
 use crate::simulate::sending::Way;
 
-/// Where datagrams leave their host.
+/// The NIC and first line of a route, looked up once for several datagrams.
 pub(super) struct Exit<'a> {
     nic: &'a Nic,
     pub(super) route: Route,
-    /// The line, and its place among the ports of frames.
+    /// The port of the first line, and its index in `Frames::ports`.
     line: &'a mut FramePort,
     port: u32,
     slot: u16,
-    /// The next port is told of what comes to it until then.
+    /// Latest arrival that is handed to the next port ahead of time; 0 if none is.
     pub(super) last: u64,
     pub(super) now: u64,
 }
 
-/// A datagram of one packet.
+/// An unfragmented datagram that is about to be sent.
 #[derive(Clone, Copy)]
 pub(super) struct Whole {
     pub(super) flow: u32,
     pub(super) index: u64,
-    /// The endpoint that it goes to, if it carries a segment.
+    /// The receiving endpoint, if it carries a segment.
     pub(super) to: To,
     pub(super) sender: u32,
-    /// Bytes of the transport's header, and behind it.
+    /// Bytes of the transport header, and of the payload.
     pub(super) header: u32,
     pub(super) bytes: u32,
-    /// It counts as one of its flow's.
+    /// It carries data of the sender, so it counts in the results of its flow.
     pub(super) counted: bool,
     pub(super) ecn: Ecn,
 }
 
-/// Who sends it.
+/// The sender of a datagram.
 #[derive(Clone, Copy)]
 pub(super) enum Whose {
-    /// An endpoint, and where the books keep what it does, if they do.
+    /// An endpoint, with the index of its sender states in the ledger, if they are kept.
     Endpoint(Option<usize>),
     Process(usize),
 }
 
 impl Whole {
-    /// As one that is held by its packet, or by who has it ready.
+    /// Returns the datagram with one reference: by its packet, or by the sender that has it ready.
     #[inline(always)]
     pub(super) fn datagram(self, begun: u64, sent: bool) -> Datagram {
         let Self { flow, index, to, header, bytes, counted, .. } = self;
@@ -89,7 +89,7 @@ impl<'a> Exit<'a> {
         Self { nic, route, line: &mut ports[step.port as usize], port: step.port, slot: step.slot, last, now }
     }
 
-    /// The datagram whose place is the next one goes on the line; nothing is done if more is to be seen to.
+    /// Sends the datagram that takes the next free index `id`. Returns [`Passed::Odd`], without effect, if it needs the slow path.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
@@ -146,8 +146,8 @@ impl<'a> Exit<'a> {
 }
 
 impl Network {
-    /// The message that a process has ready, which costs its host nothing, enters the NIC as one packet, and the next one is on its way to be
-    /// ready. Returns whether that is so; else nothing was done.
+    /// Sends the message that a process has ready as one packet, and schedules the next one. The message must cost its host nothing.
+    /// Returns false, without effect, if the slow path must take it.
     #[inline(always)]
     pub(in crate::simulate) fn send_message(&mut self, process: usize) -> bool {
         if !self.is_plain() || self.fabric.fates.is_some() {

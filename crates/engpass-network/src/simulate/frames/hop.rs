@@ -1,7 +1,7 @@
-//! Packets from node to node: what a line does with one, and how it comes there.
+//! Packets from node to node: how a port handles a packet and hands it to the next step.
 //!
-//! Nearly all packets ask for nothing but room: [`FramePort::offer`](super::FramePort::offer) takes them, and [`Network::hop`] goes on as long as lines tell the next
-//! port. What is watched, marked, held or lost takes the same hop in the way of all packets ([`Network::cross`]).
+//! Nearly all packets need nothing but room: [`FramePort::offer`](super::FramePort::offer) takes them, and [`Network::hop`] continues for as many hops as lookahead allows.
+//! Packets that are captured, marked, held or dropped, or clipped by a window edge, take the slow path ([`Network::cross`]).
 
 use engpass_model::queue::{self, Cause, Ecn};
 
@@ -14,8 +14,7 @@ use crate::simulate::sending::Sending;
 use crate::simulate::tap::Carrier;
 
 impl Network {
-    /// A packet comes to the step at `place`, and goes on to where something else may come between: to its host at most, if it `arrives` there ahead of
-    /// the clock.
+    /// Moves a packet that is at step `place` at instant `at` as far as lookahead allows. It reaches its host ahead of virtual time only if `arrives` is true.
     #[inline(never)]
     pub(super) fn go(&mut self, id: u32, place: u32, at: u64, arrives: bool) {
         let step = self.frames.steps[place as usize];
@@ -30,7 +29,7 @@ impl Network {
         }
     }
 
-    /// The same for a step that is a line.
+    /// [`Self::go`] for a step that is a line.
     #[inline(always)]
     pub(super) fn hop(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
         let plain = self.is_plain();
@@ -45,7 +44,7 @@ impl Network {
                 let last = match step.tells {
                     Tells::Nobody => 0,
                     Tells::Port => self.end,
-                    // Nothing happens at the host until then but what this line brings.
+                    // Until then only this line can cause anything at the host.
                     Tells::Host if arrives && line.is_clear() && trace.is_none() => match datagram.to.get() {
                         Some(to) => {
                             let this = &mut endpoints[to as usize];
@@ -53,12 +52,12 @@ impl Network {
                             host = Some((this, to as usize));
                             until
                         }
-                        // A socket only counts.
+                        // A socket only counts datagrams.
                         None => self.until,
                     },
                     Tells::Host => 0,
                 };
-                // A router stops what has been through too many, and cuts what is too large.
+                // A router drops packets whose TTL expires, and fragments or drops those that exceed the MTU.
                 let stops = step.is_routed() && (packet.ttl <= 1 || packet.ip > step.mtu);
                 let passed = match plain && !stops {
                     true => line.offer::<false>(at, packet.ip, id, last, window),
@@ -123,7 +122,7 @@ impl Network {
         }
     }
 
-    /// One hop in the way of all packets. Returns when the packet comes to the next step, if it goes on at once: not later than at `last`.
+    /// Slow path of one hop. Returns when the packet reaches the next step if it was handed ahead, which is possible up to `last`.
     #[inline(never)]
     fn cross(&mut self, id: u32, place: u32, at: u64, last: u64) -> Option<u64> {
         let step = self.frames.steps[place as usize];
@@ -149,8 +148,8 @@ impl Network {
         }
     }
 
-    /// A packet leaves the port of the step at `place`, where it takes so many bytes until then. Returns when it comes to the next step, if that is
-    /// told, of what comes not later than at `last`.
+    /// Puts a packet with a known departure on the line of step `place`; it takes `bytes` of the queue until then. Returns when it reaches the next step if it is
+    /// handed ahead, which is possible up to `last`.
     #[inline(always)]
     fn departs(&mut self, (id, bytes): (u32, u32), place: u32, sent: &OnLine, last: u64) -> Option<u64> {
         let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;
@@ -173,7 +172,7 @@ impl Network {
             fabric.follow_fragments(whole);
         }
         let at = sent.left + line.delay;
-        // What would come after the end does not.
+        // Arrivals after the end of the run do not happen.
         let told = at <= last;
         if told {
             line.tell(sent.left, bytes);
@@ -186,13 +185,13 @@ impl Network {
         told.then_some(at)
     }
 
-    /// Until when the step at `place` tells the next port.
+    /// Returns until when the line of step `place` hands arrivals to the next port ahead of time; 0 if it does not.
     #[inline(always)]
     fn tells_until(&self, place: u32) -> u64 {
         if self.frames.steps[place as usize].tells_port() { self.end } else { 0 }
     }
 
-    /// A packet of a host enters its NIC.
+    /// Sends a packet of a host into its NIC.
     #[inline(always)]
     pub(in crate::simulate) fn emit_frame(&mut self, sender: usize, sending: &Sending, route: u32) {
         let id = self.packet_of(sender, sending, route);
@@ -206,7 +205,7 @@ impl Network {
         let step = steps[first as usize];
         let line = &mut ports[step.port as usize];
         if fabric.is_plain() {
-            // As plainly as what an endpoint sends.
+            // The fast path, as for segments of an endpoint.
             let last = if step.tells_port() { self.end } else { 0 };
             if let Passed::On(at) = line.offer::<true>(self.now, ip, id, last, &fabric.window) {
                 fabric.datagrams.packet_mut(id).place = first + 1;
@@ -225,8 +224,7 @@ impl Network {
         self.send_from_nic(id, Some((sender, elastic)));
     }
 
-    /// A packet at the beginning of its way leaves its host's NIC, in the way of all packets. Its sender is this, and it is elastic or not; an ARP packet has no
-    /// sender.
+    /// Slow path: sends a packet from its host's NIC. `sender` is the sender and whether the packet carries its data; ARP packets have no sender.
     pub(super) fn send_from_nic(&mut self, id: u32, sender: Option<(usize, bool)>) {
         let Self { frames: Frames { ports, steps, lost, .. }, fabric, .. } = self;
         let Packet { sender: flow, priority, ecn, ip, place, .. } = *fabric.datagrams.packet(id);
@@ -243,7 +241,7 @@ impl Network {
         }
     }
 
-    /// A packet has come to a port and does not leave it now.
+    /// Handles a packet that arrived at a port and does not leave it now.
     #[inline(never)]
     fn stays(&mut self, port: u32, id: u32, admitted: Admitted, at: u64) {
         match admitted {
@@ -260,7 +258,7 @@ impl Network {
         }
     }
 
-    /// The discipline of a port chooses what is sent next.
+    /// Lets the discipline of a port choose what is sent next.
     pub(in crate::simulate) fn serve_port(&mut self, port: u32) {
         let this = &mut self.frames.ports[port as usize];
         let (next, again) = this.serve(self.now, &mut self.frames.lost, &self.fabric.window);

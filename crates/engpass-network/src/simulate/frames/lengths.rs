@@ -1,41 +1,41 @@
-//! What routers and tunnels do to the lengths of packets, for the books: each line knows what has happened before it.
+//! Packet lengths along a route: fragmentation by routers and headers of tunnels, recorded for the ledger of every line.
 
 use engpass_model::wire::layers::Change;
 
-/// What happens to the lengths of packets on a way.
+/// Changes of packet lengths from the sender to a point of the route.
 #[derive(Clone)]
 pub(super) struct Lengths {
-    /// What has happened to packets.
+    /// Fragmentations and headers so far.
     pub(super) changes: Vec<Change>,
-    /// No packet is longer.
+    /// Upper bound of the packet length, in bytes.
     pub(super) least: u64,
-    /// By tunnel that packets are in, the same before they entered it.
+    /// For each tunnel that packets are in: number of changes, and `least`, before they entered.
     before: Vec<(usize, u64)>,
 }
 
 impl Lengths {
-    /// Of packets that their sender cuts for an MTU.
+    /// Starts with packets that their sender fragments for `mtu`.
     pub(super) fn new(mtu: u64) -> Self {
         Self { changes: Vec::new(), least: mtu, before: Vec::new() }
     }
 
-    /// A router sends packets on where no longer ones pass.
+    /// Records that a router sends packets on over this MTU.
     pub(super) fn cut(&mut self, mtu: u64) {
-        // An MTU that is no smaller than those before it cuts nothing.
+        // An MTU that is no smaller than those before it fragments nothing.
         if mtu < self.least {
             self.changes.push(Change::Cut(mtu));
             self.least = mtu;
         }
     }
 
-    /// Packets enter a tunnel that adds so many bytes.
+    /// Records that packets enter a tunnel that adds `added` bytes.
     pub(super) fn wrap(&mut self, added: u64) {
         self.before.push((self.changes.len(), self.least));
         self.changes.push(Change::Wrap(added));
         self.least += added;
     }
 
-    /// They leave it.
+    /// Records that packets leave the tunnel that they entered last.
     pub(super) fn unwrap(&mut self) {
         let (changes, least) = self.before.pop().expect("packets are in a tunnel");
         self.changes.truncate(changes);

@@ -1,4 +1,4 @@
-//! What chance and outages do to the packets of a line.
+//! Impairments and outages of a line: loss, jitter, reordering.
 
 use std::collections::VecDeque;
 
@@ -8,33 +8,33 @@ use engpass_testbed::topology::LinkEnds;
 
 use super::outage::Outages;
 
-/// A frame behind the transmitter.
+/// A frame on a line with impairments or outages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flying {
     pub(super) at: u64,
     pub(super) packet: u32,
-    /// It arrives damaged: whoever gets it throws it away.
+    /// It arrives corrupted, so the receiver drops it.
     pub(super) damaged: bool,
     /// When its transmission began, and when its last bit has left.
     pub(super) sent: (u64, u64),
 }
 
-/// What chance and outages do to the packets of a line.
+/// Impairments and outages of a line, with the frames on it.
 pub(super) struct Lottery {
-    /// Of a line that events may take down.
+    /// Present if events may take the line down.
     outages: Option<Outages>,
     random: Stream,
     loss: Share,
     jitter: u64,
     reorder: Option<(Share, u64)>,
-    /// Latest arrival of a packet that keeps its order.
+    /// Latest arrival of a packet that is not reordered.
     last: u64,
-    /// What is on its way, in the order of arrival.
+    /// Frames on the line, in the order of arrival.
     flight: VecDeque<Flying>,
 }
 
 impl Lottery {
-    /// That of a line, if chance does anything there, or if it `changes`.
+    /// Returns the impairments of a link's line, or `None` if it has none and does not `changes`.
     pub(super) fn of(link: &LinkEnds, changes: bool, random: Stream) -> Option<Self> {
         let chance = link.loss.0 > 0 || link.jitter.ps() > 0 || link.reorder.is_some();
         (chance || changes).then(|| Self {
@@ -48,7 +48,7 @@ impl Lottery {
         })
     }
 
-    /// What becomes of a packet that would arrive then. Returns when it does.
+    /// Applies loss, jitter and reordering to a frame that would arrive at `flying.at`. Returns when it arrives.
     pub(super) fn draw(&mut self, mut flying: Flying) -> u64 {
         flying.damaged = self.loss.0 > 0 && self.random.below(Share::WHOLE) < self.loss.0;
         if self.jitter > 0 {
@@ -66,7 +66,7 @@ impl Lottery {
         flying.at
     }
 
-    /// The line goes down or comes up.
+    /// Takes the line down or brings it up.
     pub(super) fn change(&mut self, now: u64, down: bool) {
         let earliest = self.flight.iter().map(|flying| flying.sent.0).min().unwrap_or(now);
         if let Some(outages) = &mut self.outages {
@@ -74,7 +74,7 @@ impl Lottery {
         }
     }
 
-    /// Whether an event has taken it down.
+    /// Returns true while an event has taken the line down.
     pub(super) fn is_down(&self) -> bool {
         self.outages.as_ref().is_some_and(Outages::is_down)
     }
@@ -83,12 +83,12 @@ impl Lottery {
         self.outages.is_some()
     }
 
-    /// Whether an outage has cut a packet.
+    /// Returns true if an outage destroyed this frame.
     pub(super) fn cuts(&self, flying: &Flying) -> bool {
         self.outages.as_ref().is_some_and(|outages| outages.cuts(flying.sent))
     }
 
-    /// The packet that arrives now, and when to look for the next one, `u64::MAX` if there is none.
+    /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX`: none).
     pub(super) fn land(&mut self, now: u64) -> (Option<Flying>, u64) {
         let landed = self.flight.pop_front().filter(|flying| flying.at == now);
         (landed, self.flight.front().map_or(u64::MAX, |flying| flying.at))

@@ -1,9 +1,8 @@
-//! Networks that carry frames: Ethernet and point-to-point links, Ethernet switches, routers.
+//! Ethernet and point-to-point links: their ports, switches and routers.
 //!
-//! A first in, first out port knows when a packet leaves as soon as it comes. So a packet has an event only where it meets others: at the
-//! ports to which several lines lead, and at its host. Where all packets come one after the other from one line, that line *tells*
-//! the next port of each when it knows of its departure, with the instant at which it comes. A line has one pending event
-//! however many packets are on it.
+//! A FIFO port knows when a packet leaves as soon as the packet arrives. Therefore a packet needs an event only at its host and at ports that several lines feed.
+//! A line that is the only feeder of a port hands each packet on as soon as it knows the departure, together with the instant of arrival (lookahead).
+//! A line has at most one pending event, however many packets are on it.
 
 mod act;
 mod arp;
@@ -61,51 +60,51 @@ use tunnels::Tunnels;
 pub(super) use ways::WayLine;
 pub(crate) use ways::choices_are_known;
 
-/// What carries frames.
+/// State of all frame links: ports, the step table that packets walk, routers and the policies that choose paths.
 #[derive(Default)]
 pub(super) struct Frames {
-    /// The transmitters of the links that carry frames, and which of them a port is, [`END`] where its link carries cells.
+    /// Transmitters of the links that carry frames.
     pub(super) ports: Vec<FramePort>,
     places: Vec<u32>,
-    /// The way of every flow, and the way back: `2 * flow` and `2 * flow + 1`.
+    /// Routes of every flow: data at `2 * flow`, the reverse direction at `2 * flow + 1`; further routes follow.
     pub(super) routes: Vec<Route>,
-    /// Of all routes, one behind the other, each with an end.
+    /// The step table: the steps of all routes in one array. A mark ends each route.
     steps: Vec<Step>,
     pub(super) routers: Vec<Engine>,
-    /// By link the nodes at its ends, where events may change lines.
+    /// Nodes at the ends of every link; empty if the testbed has no events.
     ends: Vec<[NodeId; 2]>,
     seed: u64,
-    /// Where packets enter circuits.
+    /// Entries of virtual circuits.
     entries: Vec<Entry>,
-    /// Where routers choose.
+    /// Decision steps with their policies.
     pub(super) choices: Choices,
-    /// The steps from this place on belong to ways with questions; and the slots of the lines behind each of them.
+    /// From this step index on, steps belong to routes with decision steps.
     branched: u32,
     pub(super) trails: Vec<Box<[u16]>>,
-    /// The lines of such ways by slot, by the place of their first step.
+    /// Lines of each route with decision steps, by line index. The key is the index of the route's first step.
     trees: BTreeMap<u32, Vec<WayLine>>,
-    /// Routes of senders that have one of their own: by flow, connection and direction.
+    /// Routes of senders whose route differs from that of their flow: by flow, connection and direction.
     own: BTreeMap<(usize, u32, usize), u32>,
-    /// By port: data of some flow could go this way, if routers chose so.
+    /// By transmitter: data of some flow could use this line if a policy chose it.
     pub(super) spared: Vec<bool>,
-    /// Where packets are asked for their way.
+    /// Which nodes decide for every packet.
     asking: Asking,
-    /// A rule of lookahead that is not obeyed, for a test that it is needed.
+    /// Test switch: a lookahead rule to ignore, to prove that the rule is needed.
     pub(super) disobeyed: Option<Rule>,
-    /// What a discipline has lost, for a moment.
+    /// Scratch buffer: packets that the queue discipline dropped in the current call.
     lost: Vec<(queue::Packet, Cause)>,
-    /// Every packet has an event at every hop, for a test.
+    /// Test switch: disables lookahead, so every hop schedules an event.
     silent: bool,
-    /// What routers say.
+    /// ICMP messages of routers.
     pub(super) icmp: Icmp,
     pub(super) arp: Resolution,
     pub(super) tunnels: Tunnels,
     bonds: Bonds,
-    /// Routes of the branches of all trees, in their order.
+    /// Routes of all branches of multicast trees, tree by tree.
     pub(super) branches: Vec<u32>,
 }
 
-/// Where the packets of a flow go in one direction.
+/// The path of a flow direction: its first step, with the priority and TTL of its packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
     first: u32,
@@ -114,53 +113,53 @@ pub(super) struct Route {
     priority: u8,
 }
 
-/// One hop of a route.
+/// One entry of the step table: a line, a circuit, a tunnel end, a decision step or the end of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Place among the ports of frames; [`END`] behind the last hop.
+    /// Index of the port in [`Frames::ports`]. Values from [`ENTRY`] on are marks; [`END`] is the end of a route.
     pub(super) port: u32,
-    /// The router that stands before the port, [`END`] if none does.
+    /// Index of the router that sends by this port; [`END`] if a host or switch does.
     router: u32,
     pub(super) mtu: u32,
-    /// Place of the line's book among those of a lane that takes this way; behind the last hop the number of lines before it.
+    /// Line index: position of this line among the lines of the route. At the end of a route, the number of its lines.
     pub(super) slot: u16,
-    /// Whom its line tells what comes.
+    /// Who receives packets ahead of time (lookahead).
     tells: Tells,
-    /// The router takes its time for a packet.
+    /// The packet does not go on at once when it arrives: a router's engine, a circuit, a tunnel or a policy comes first.
     takes_time: bool,
 }
 
-/// Where packets are asked for their way, on ways with choices.
+/// Which nodes decide for every packet, on routes with choices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Asking {
-    /// Where the choice is not known when the network is built.
+    /// Nodes whose choice is unknown when the network is built.
     #[default]
     Unknown,
-    /// Wherever there is a choice: headers of packets from outside are not known before they come.
+    /// All nodes with a choice, because the headers of injected packets are unknown before they arrive.
     Choices,
-    /// At every router, for a test that it changes nothing.
+    /// Every router, for a test that this changes nothing.
     Routers,
 }
 
-/// Whom a line tells what comes.
+/// Who receives packets ahead of time (lookahead).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tells {
     Nobody,
     /// The next port.
     Port,
-    /// The host behind the last hop, where nothing else happens.
+    /// The host behind the last hop, if nothing else happens there.
     Host,
 }
 
-/// No port: the packet is at its host.
+/// No port: the end of a route, where the packet is at its host.
 const END: u32 = u32::MAX;
 
 impl Step {
-    /// No line: the end of a way, a question, or the beginning of an answer.
+    /// A step without a line: the end of a route, a decision step, or the start of a branch behind one.
     const MARK: Self =
         Self { port: END, router: END, mtu: 0, slot: 0, tells: Tells::Nobody, takes_time: false };
 
-    /// Whether it is a hop over one line of frames.
+    /// Whether this step is a hop over one frame line.
     #[inline(always)]
     fn is_line(&self) -> bool {
         self.port < ENTRY
@@ -181,13 +180,13 @@ impl Step {
         (HOLD..BRANCH).contains(&self.port)
     }
 
-    /// Whether a router stands before the port.
+    /// Whether a router sends by this port.
     #[inline(always)]
     pub(super) fn is_routed(&self) -> bool {
         self.router != END
     }
 
-    /// Whether its line tells the next port what comes.
+    /// Whether its line hands packets to the next port ahead of time.
     #[inline(always)]
     fn tells_port(&self) -> bool {
         self.tells == Tells::Port
@@ -195,7 +194,7 @@ impl Step {
 }
 
 impl Frames {
-    /// Tell the books of every transmission on the lines where they ask for that.
+    /// Makes the lines that the ledger watches report every transmission to it.
     pub(super) fn watch(&mut self, ledger: &Ledger) {
         self.ports.iter_mut().for_each(|line| line.watched = ledger.is_watched(line.port as usize));
     }
@@ -203,7 +202,7 @@ impl Frames {
     /// The transmitter with this number, if it sends frames.
     #[inline]
     pub(super) fn port(&self, port: usize) -> Option<&FramePort> {
-        // Where only cells are sent there are none.
+        // Links of cells have the index `END`, for which `get` finds nothing.
         self.ports.get(self.places[port] as usize)
     }
 
@@ -212,13 +211,13 @@ impl Frames {
         self.ports.get_mut(self.places[port] as usize)
     }
 
-    /// Whether a rule of lookahead holds for what it is about.
+    /// Returns true if the rule's condition holds, or if a test disables this rule.
     #[inline]
     pub(super) fn obeys(&self, rule: Rule, holds: bool) -> bool {
         holds || self.disobeyed == Some(rule)
     }
 
-    /// The trail of a packet that has come to `place`.
+    /// Returns the trail of a packet at step `place`.
     #[inline(always)]
     pub(super) fn trail(&self, place: u32) -> Trail {
         match place.checked_sub(self.branched) {
@@ -227,7 +226,7 @@ impl Frames {
         }
     }
 
-    /// Lines on the way to `place`.
+    /// Returns the number of lines before step `place`.
     fn lines_before(&self, place: u32) -> u16 {
         match place.checked_sub(self.branched) {
             None => self.steps[place as usize].slot,
@@ -235,7 +234,7 @@ impl Frames {
         }
     }
 
-    /// The number of the transmitter that has carried a packet to `place`.
+    /// Returns the number of the transmitter that carried a packet to step `place`.
     fn last_line(&self, place: u32) -> usize {
         let mut steps = self.carried(place, 0).map(|there| self.steps[there as usize]);
         let carries = |step: &Step| step.is_line() || self.entry(*step).is_some();
@@ -246,8 +245,7 @@ impl Frames {
         }
     }
 
-    /// The places of the steps whose lines have carried a packet that has come to `place`, the last one first, but for the first `since` of its
-    /// way; and those of marks.
+    /// Iterates backwards over the indices of the steps that a packet at `place` has taken, marks included, without the first `since` lines of its route.
     fn carried(&self, place: u32, since: u16) -> impl Iterator<Item = u32> {
         let mut at = place as usize;
         std::iter::from_fn(move || {
@@ -255,7 +253,7 @@ impl Frames {
                 at = at.checked_sub(1)?;
                 let step = &self.steps[at];
                 if step.port == BRANCH {
-                    // Behind the question.
+                    // Continue before the decision step.
                     at = step.mtu as usize;
                     continue;
                 }
@@ -266,7 +264,7 @@ impl Frames {
 }
 
 impl Fabric {
-    /// Something comes to a line at `at`: what is to be seen of it before.
+    /// Call before anything arrives at a line at `at`: starts the line's measurement if it is due, and takes the samples of a watched run.
     #[inline(always)]
     fn see_before(&mut self, line: &mut FramePort, at: u64) {
         if line.is_to_open(at)
@@ -285,18 +283,18 @@ impl Fabric {
 pub(super) struct Engine {
     pub(super) node: usize,
     pub(super) per_packet: u64,
-    /// Room for packets that it has not finished, and the bytes of those, where there is a bound.
+    /// Bound of the input queue, if there is one.
     room: Option<QueueLimit>,
     bytes: u64,
     free: u64,
-    /// It makes choices for some of its packets, or its queue is bounded: then no packet goes on ahead of the clock.
+    /// It never works ahead of virtual time: its input queue is bounded, or some packets need a decision, a copy, a tunnel or an address when it finishes them.
     asks: bool,
-    /// What it forwards, and when.
+    /// Packets in the engine, in order: when each is finished, and its packet number.
     busy: std::collections::VecDeque<(u64, u32)>,
 }
 
 impl Engine {
-    /// Whether a packet of `ip` bytes finds room.
+    /// Returns true if the input queue has room for a packet of `ip` bytes.
     fn has_room(&self, ip: u32) -> bool {
         let held = Backlog { bytes: self.bytes, packets: self.busy.len() as u64 };
         self.room.is_none_or(|room| held.has_room(room, ip))
@@ -304,14 +302,14 @@ impl Engine {
 }
 
 impl Network {
-    /// Let no line tell the next port what comes: every packet has an event at every hop. For a test that it changes nothing.
+    /// Test switch: disables lookahead, so every packet has an event at every hop. The outcome must not change.
     #[doc(hidden)]
     pub fn tell_nothing(&mut self) {
         self.frames.silent = true;
         self.frames.steps.iter_mut().for_each(|step| step.tells = Tells::Nobody);
     }
 
-    /// The packet that a host hands to its NIC comes into being.
+    /// Creates the packet that a host hands to its NIC, and returns its number.
     #[inline(always)]
     fn packet_of(&mut self, sender: usize, sending: &Sending, route: u32) -> u32 {
         let Route { first, priority, ttl, .. } = self.frames.routes[route as usize];
@@ -342,12 +340,12 @@ impl Network {
         self.fabric.datagrams.insert_packet(packet)
     }
 
-    /// A transmission on the line of the step at `place` does not lie in the window: it does not count as carried.
+    /// Tells the ledger that the window clips a transmission on the line of step `place`: the packet does not count as carried there.
     #[cold]
     #[inline(never)]
     fn cut_off(&mut self, place: u32, id: u32, sent: &Transmission) {
         if self.fabric.ledger.later.is_some() {
-            // It is booked when it has ended.
+            // Deferred posting: the transmission is posted when it has ended.
             return;
         }
         let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(id);
@@ -358,7 +356,7 @@ impl Network {
         self.fabric.ledger.write(datagram, step.slot, line.queue_bytes(ip), true);
     }
 
-    /// A packet is gone, or the run is over: note which lines have carried it.
+    /// Notes which lines have carried a packet that leaves the network, or that is on its way at the end of the run.
     #[inline(always)]
     fn note_lines(&mut self, id: u32) {
         let Packet { datagram, place, .. } = *self.fabric.datagrams.packet(id);
@@ -369,7 +367,7 @@ impl Network {
         }
     }
 
-    /// Write down which lines have carried a packet.
+    /// Records in the ledger, line by line, what a packet occupied on the lines that carried it.
     #[inline(never)]
     fn write_lines(&mut self, id: u32) {
         let packet = *self.fabric.datagrams.packet(id);
@@ -390,11 +388,11 @@ impl Network {
         }
     }
 
-    /// The run is over: note what the lines have carried of the packets that are still on their way.
+    /// Notes at the end of the run which lines have carried the packets that are still on their way.
     pub(super) fn note_all_lines(&mut self) {
         let datagrams = &mut self.fabric.datagrams;
         datagrams.forget_free();
-        // Before a packet of any is noted.
+        // Before any packet is noted.
         for id in 0..datagrams.len() {
             let this = &self.fabric.datagrams[id];
             if this.holds > 0 && this.arrived < this.fragments {

@@ -1,4 +1,4 @@
-//! IP packets of links that carry frames.
+//! IP packets on frame links.
 
 use engpass_model::queue::Ecn;
 
@@ -10,13 +10,13 @@ pub(in crate::simulate) struct Packet {
     pub(in crate::simulate) datagram: u32,
     /// Bytes, IP header included.
     pub(super) ip: u32,
-    /// The process or endpoint that sent it: its flow, to a discipline.
+    /// The process or endpoint that sent it. Queue disciplines use it as the flow.
     pub(super) sender: u32,
-    /// Its place in the table of steps: everything before it on its way has carried it.
+    /// Index of its next step in the step table; the steps before it on its route are done.
     pub(super) place: u32,
-    /// Lines that had carried the packet of which it was cut or copied.
+    /// Number of lines that carried the original before this fragment or copy was created; zero for an original.
     pub(super) since: u16,
-    /// Where its payload begins in that of its datagram, in units of 8 bytes (RFC 791 section 3.1).
+    /// Offset of its payload in the datagram, in units of 8 bytes (RFC 791 section 3.1).
     pub(super) offset: u16,
     pub(super) ttl: u8,
     pub(super) priority: u8,
@@ -42,7 +42,7 @@ impl Packet {
         self.datagram == END
     }
 
-    /// Its time to live.
+    /// Returns the time to live.
     pub(in crate::simulate) fn ttl(&self) -> u8 {
         self.ttl
     }

@@ -1,4 +1,4 @@
-//! What hosts take that nobody watches: whole datagrams that cost nothing, nearly all of them.
+//! Fast path of reception: unfragmented datagrams that cost the host nothing, which are nearly all.
 
 use engpass_ledger::{Carried, Fate, Load};
 use engpass_model::queue::Ecn;
@@ -7,13 +7,14 @@ use crate::simulate::Network;
 use crate::simulate::tcp::Endpoint;
 
 impl Network {
-    /// Whether what is put on a line is neither captured nor booked later.
+    /// Returns true if there is neither a trace nor deferred posting.
     #[inline(always)]
     pub(in crate::simulate) fn is_plain(&self) -> bool {
         self.fabric.is_plain()
     }
 
-    /// Take a packet at its host that carries a whole datagram, if that costs nothing and nobody else holds the datagram.
+    /// Receives a packet on the fast path: it is an unfragmented datagram that nothing else refers to, and costs the host nothing.
+    /// Returns false, without effect, if the slow path must take it.
     #[inline(always)]
     pub(super) fn take_plainly(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
         if self.fabric.ledger.later.is_some() {
@@ -25,10 +26,10 @@ impl Network {
         }
     }
 
-    /// The same of one for this endpoint, where nothing is booked later.
+    /// [`Self::take_plainly`] for a packet to endpoint `to`, without deferred posting.
     #[inline(always)]
     fn take_segment_plainly(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
-        // What goes to none of them is a message of a router.
+        // Numbers behind the endpoints are ICMP and ARP packets.
         let plain =
             self.is_whole(packet, datagram, ecn) && self.endpoints.get(to).is_some_and(Endpoint::is_free);
         if plain {
@@ -37,7 +38,7 @@ impl Network {
         plain
     }
 
-    /// A datagram has arrived whole, and nobody holds it. On this lane it carries so much, of which nothing is refused; `None` if something is.
+    /// Posts and releases a datagram that arrived in one packet. `load` is what it carries on its flow direction; `None` if the receiver refused some of its data.
     #[inline(always)]
     pub(in crate::simulate) fn end_whole(
         &mut self,
@@ -45,7 +46,7 @@ impl Network {
         lane: (u32, Option<u32>),
         load: Option<Load>,
     ) {
-        // Nearly all are like the one before.
+        // Nearly all are identical to the one before.
         if let Some(load) = load
             && self.fabric.ledger.settle_alike(lane, load)
         {
@@ -55,7 +56,7 @@ impl Network {
         self.end_unlike(datagram);
     }
 
-    /// The same of one that is not like the one before.
+    /// [`Self::end_whole`] for a datagram that differs from the one before.
     #[inline(never)]
     fn end_unlike(&mut self, datagram: u32) {
         let trail = self.frames.trail(self.fabric.datagrams.packet(datagram).place);
@@ -65,7 +66,7 @@ impl Network {
         self.fabric.datagrams.release(datagram);
     }
 
-    /// The same of one for a socket.
+    /// [`Self::take_plainly`] for an unfragmented datagram to a socket.
     #[inline(never)]
     fn count_plainly(&mut self, datagram: u32) -> bool {
         let flow = self.fabric.datagrams[datagram].flow as usize;
@@ -80,7 +81,7 @@ impl Network {
         true
     }
 
-    /// Whether a packet is all of its datagram, whose place it has then, and nobody else holds that. It goes with it.
+    /// Returns true if a packet is an unfragmented datagram, stored at the same index, that nothing else refers to, and if it carries no congestion mark.
     #[inline(always)]
     fn is_whole(&self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
         packet == datagram && self.fabric.datagrams[datagram].is_whole(ecn)

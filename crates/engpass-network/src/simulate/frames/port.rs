@@ -1,4 +1,4 @@
-//! The transmitter of one direction of a link that carries frames.
+//! An output port of a frame link: queue and transmitter of one direction.
 
 use engpass_cells::{Doing, Window};
 use engpass_ledger::Teller;
@@ -19,120 +19,119 @@ use super::sent::{SentOff, TOLD};
 use super::told::PortTally;
 use service::Service;
 
-/// A transmitter with what waits for it and what is on its way behind it.
+/// An output port with its queue, its transmitter and the packets on its line.
 ///
-/// In a large network each packet finds those of its flow outside of the caches: what every packet asks for stands together.
+/// In a large network the port is rarely in a CPU cache when a packet arrives. Therefore the fields that every packet needs are at the beginning.
 #[repr(C, align(64))]
 pub(in crate::simulate) struct FramePort {
     clock: Clock,
-    /// What the books are told when they are opened and closed.
+    /// Running totals for the ledger.
     pub(in crate::simulate) told: Told,
-    /// The longest packet that finds room and whose fate is known when it comes, if the line is free: with what is around it,
-    /// physical framing apart; zero if there is none.
+    /// Largest frame that surely finds room if the line is free, in bytes of [`Self::queue_bytes`]. 0 disables this shortcut.
     largest: u32,
-    /// Bytes of the line for an IP packet: the larger of its own and `least`, plus `around`.
+    /// Bytes on the line for an IP packet: the larger of its length and `least`, plus `around`.
     around: u32,
-    /// Bytes of the one packet that was told and found the line free, if it was the last one: it has no place among what was sent.
+    /// Bytes of the last packet if it found the line free and was handed ahead; such a packet has no entry in `sent`. Otherwise 0.
     alone: u32,
     least: u16,
     plainly: Plainly,
-    /// The books are told of every transmission.
+    /// The ledger learns of every single transmission.
     pub(in crate::simulate) watched: bool,
-    /// From the last bit of a frame on the line to the queue behind the other end.
+    /// From the departure of a frame's last bit to its arrival at the next queue, in ps.
     pub(super) delay: u64,
-    /// When the next arrival is looked at.
+    /// Instant of the pending arrival event; `u64::MAX` if there is none.
     wake: u64,
-    /// What waits, is being sent, and is on its way.
+    /// Packets that wait, are being sent, or are on the line.
     sent: SentOff,
-    /// Parts of a picosecond that a byte takes, of which the clock knows how many make one.
+    /// Transmission time of a byte, in the parts of a picosecond that `clock` counts in.
     per_byte: u64,
-    /// The transmitter's number: twice that of the link, and its end.
+    /// Number of the transmitter: twice that of the link, plus the end.
     pub(in crate::simulate) port: u32,
-    /// The books are opened before anything that comes later than this; `u64::MAX` when they are open.
+    /// Measurement of this line starts when the first packet arrives later than this; `u64::MAX` once it has started.
     opens: u64,
     waiting: Waiting,
     lottery: Option<Box<Lottery>>,
-    /// What was sent and lost in the counted time, beside what the books are told.
+    /// Frames sent and lost in the measurement window, without those in `told`.
     tally: PortTally,
 }
 
-// Four lines of a cache: what finds the line free and is told needs the first two, the last one is only for what is not quite plain, and for queues.
+// Four cache lines. A packet that finds the line free and is handed ahead needs the first two; queues need the third, the slow path the last.
 const _: () = {
     assert!(size_of::<FramePort>() == 256 && std::mem::offset_of!(FramePort, opens) == 192);
     assert!(std::mem::offset_of!(FramePort, sent) == 128);
 };
 
-/// Where a port draws from: for its line, and for its queue after so many outages.
+/// Random streams of a port: one for the line, and one for the queue after each number of outages.
 pub(super) struct Draws {
     pub(super) line: Stream,
     pub(super) queue: Box<dyn Fn(u32) -> Stream + Send>,
 }
 
-/// How plainly packets come to a line and arrive behind it.
+/// Which packets may take the fast path of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plainly {
-    /// Its books are not open, a discipline is asked for more than room, or chance does something to packets.
+    /// None: measurement has not started, the discipline checks more than room, or the line has impairments.
     Not,
-    /// What becomes of a packet is known when it comes: there is room in the queue, or not.
+    /// All that find room in the queue; the decision falls on arrival.
     Room,
-    /// The same, and all are taken: at hosts.
+    /// All packets: the port of a host.
     All,
 }
 
-/// How packets wait.
+/// How packets wait for the line.
 enum Waiting {
-    /// In order, as many as come: at hosts, whose NIC holds the sender back instead.
+    /// FIFO without a bound: at hosts, where the NIC buffer holds the sender back instead.
     All,
-    /// In order, where there is room: what becomes of a packet is known when it comes, and when it leaves.
+    /// FIFO with tail drop: drops and departures are known on arrival.
     Room(QueueLimit),
-    /// In order, and what becomes of a packet is asked when it comes.
+    /// FIFO with an admission policy that decides on arrival.
     Arrival(Box<dyn queue::Admission>),
-    /// In a discipline that decides when the line is free.
+    /// A discipline that chooses a packet when the line is free.
     Service(Box<Service>),
 }
 
-/// A packet that was put on a line.
+/// A transmission that has been scheduled on a line.
 pub(super) struct OnLine {
-    /// When its last bit has left.
+    /// Departure of its last bit, in ps.
     pub(super) left: u64,
-    /// It lies in the window, as far as whole picoseconds say.
+    /// It lies in the measurement window, compared in whole picoseconds.
     pub(super) whole: bool,
     pub(super) transmission: Transmission,
 }
 
 impl OnLine {
-    /// When its transmission began, rounded up to a picosecond.
+    /// Returns when its transmission began, rounded up to a picosecond.
     fn begun(&self) -> u64 {
         let (whole, ticks) = self.transmission.begin;
         whole + u64::from(ticks > 0)
     }
 }
 
-/// The answer of a port to an offer.
+/// Result of [`FramePort::offer`].
 pub(super) enum Passed {
-    /// It is on the line, or will be, and comes to the next step then.
+    /// The packet is sent or queued, and reaches the next step at this instant.
     On(u64),
-    /// There is no room.
+    /// The queue is full.
     Lost,
-    /// More is to be seen to than this: nothing was done.
+    /// The packet needs the slow path; nothing has changed.
     Odd,
 }
 
-/// The answer of a port to a packet that comes.
+/// Result of [`FramePort::admit`].
 pub(super) enum Admitted {
-    /// The packet is on the line, or will be, and gets the mark of congestion or not.
+    /// The packet's departure is known; `true` if it gets a congestion mark.
     Leaves(OnLine, bool),
-    /// It waits; the discipline is to be asked at this instant, if that is not so already.
+    /// The packet waits. If an instant is given, an event must ask the discipline then.
     Waits(Option<u64>),
-    /// It is lost.
+    /// The packet is dropped.
     Lost(Cause),
     /// The line is down.
     Down,
 }
 
 impl FramePort {
-    /// The transmitter of this number, at end `end` of a link, its queue included; `latency` is that of the node at the other end.
-    /// Events may take the line down if it `changes`.
+    /// Creates the port with this number at end `end` of a link, its queue included. `latency` is that of the node at the other end, in ps.
+    /// `changes`: events may take the line down, or the receiving host may ignore it.
     pub(super) fn new(
         link: &LinkEnds,
         (port, end): (u32, usize),
@@ -186,13 +185,13 @@ impl FramePort {
         port
     }
 
-    /// The books are to be opened before anything comes later than `at`.
+    /// Measurement of this line is to start before anything arrives later than `at`.
     pub(super) fn opens_at(&mut self, at: u64) {
         self.opens = at;
         (self.plainly, self.largest) = (Plainly::Not, 0);
     }
 
-    /// The books are open. Returns after when they were to be, if they were not.
+    /// Starts measurement, and enables the fast path if the queue allows it. Returns the instant after which it was due, if it had not started.
     pub(in crate::simulate) fn open(&mut self) -> Option<u64> {
         let from = std::mem::replace(&mut self.opens, u64::MAX);
         (self.plainly, self.largest) = match self.waiting {
@@ -207,35 +206,35 @@ impl FramePort {
         (from != u64::MAX).then_some(from)
     }
 
-    /// When the books are to be opened that something comes to at `at`, if that is now.
+    /// Returns true if measurement must start before a packet that arrives at `at`.
     #[inline(always)]
     pub(super) fn is_to_open(&self, at: u64) -> bool {
         at > self.opens
     }
 
-    /// What went through it in the counted time.
+    /// Returns the frames and bytes sent, and the frames lost, in the measurement window.
     pub(in crate::simulate) fn tally(&self) -> PortTally {
         let PortTally { frames, bytes, lost } = self.tally;
         PortTally { frames: frames + self.told.frames, bytes: bytes + self.told.bytes, lost }
     }
 
-    /// Nothing is counted so far.
+    /// Resets the counters.
     pub(in crate::simulate) fn count_anew(&mut self) {
         self.tally = PortTally::default();
     }
 
-    /// So many frames, and bytes, were sent in the counted time, which has begun at any instant.
+    /// Sets the frames and bytes sent in a measurement window that began at any instant.
     pub(in crate::simulate) fn set_sent(&mut self, (frames, bytes): (u64, u64)) {
         (self.tally.frames, self.tally.bytes) = (frames, bytes);
         (self.told.frames, self.told.bytes) = (0, 0);
     }
 
-    /// A frame was lost, in the counted time, in the queue or on the line.
+    /// Counts a frame that was lost in the measurement window, in the queue or on the line.
     pub(super) fn count_lost(&mut self) {
         self.tally.lost += 1;
     }
 
-    /// Whether it is known when a packet leaves as soon as it comes, and packets arrive in the order in which they leave.
+    /// Returns true if packets arrive in the order in which they leave: the line has no impairments and no outages.
     pub(super) fn is_in_order(&self) -> bool {
         self.lottery.is_none()
     }
@@ -250,13 +249,13 @@ impl FramePort {
         self.lottery.as_ref().is_some_and(|lottery| lottery.is_down())
     }
 
-    /// Whether it takes all that comes, and whatever it takes arrives, in order.
+    /// Returns true if it accepts every packet and delivers all of them in order.
     pub(super) fn takes_all(&self) -> bool {
         matches!(self.waiting, Waiting::All) && self.is_in_order()
     }
 
-    /// How many packets of `ip` bytes find room whenever they come from `now` on, if nothing else comes; none where it asks for more than room, or where
-    /// chance does something to them.
+    /// Returns how many packets of `ip` bytes surely find room from `now` on if nothing else arrives. Returns 0 if the discipline checks more than room,
+    /// or if the line has impairments.
     pub(super) fn has_room_for(&mut self, now: u64, ip: u32) -> u64 {
         let Waiting::Room(limit) = self.waiting else { return 0 };
         if !self.is_in_order() {
@@ -268,25 +267,25 @@ impl FramePort {
         bytes.min(limit.packets.saturating_sub(queue.packets))
     }
 
-    /// Whether it is known as soon as a packet comes what becomes of it.
+    /// Returns true if drops and departures are known on arrival.
     pub(super) fn decides_on_arrival(&self) -> bool {
         !matches!(self.waiting, Waiting::Service(_))
     }
 
-    /// Bytes of its frame, for an IP packet of `ip` bytes, that count in a queue.
+    /// Returns the bytes that the frame of an IP packet of `ip` bytes counts in a queue: without preamble and gap.
     #[inline(always)]
     pub(super) fn queue_bytes(&self, ip: u32) -> u32 {
         ip.max(self.least.into()) + self.around - self.clock.physical
     }
 
-    /// Bytes of packets in the memory of a host's NIC, and when the first one leaves.
+    /// Returns the bytes of packets in the buffer of a host's NIC, and when the first of them leaves.
     #[inline(always)]
     pub(in crate::simulate) fn memory(&mut self, now: u64) -> (u64, Option<u64>) {
         self.release(now);
         (self.sent.queue().bytes, self.sent.first_leaves())
     }
 
-    /// Whether the memory of a host's NIC, of so many bytes, has room for a packet.
+    /// Returns true if the buffer of a host's NIC, of `capacity` bytes, has room for a packet. An empty buffer takes a packet of any length.
     #[inline(always)]
     pub(super) fn has_memory(&mut self, now: u64, ip: u32, capacity: u64) -> bool {
         let fits = |held: u64| held == 0 || held + u64::from(ip) <= capacity;
@@ -301,14 +300,14 @@ impl FramePort {
         fits(self.sent.queue().bytes)
     }
 
-    /// Forget of the queue what has left by `now`.
+    /// Removes packets from the queue that have left by `now`.
     #[inline(never)]
     fn release(&mut self, now: u64) {
         self.give_place();
         self.sent.release(now);
     }
 
-    /// The one that is alone, if there is one, gets a place like all others.
+    /// Gives the packet in `alone`, if there is one, an entry in `sent`.
     #[inline(always)]
     fn give_place(&mut self) {
         if self.alone > 0 {
@@ -318,7 +317,8 @@ impl FramePort {
         }
     }
 
-    /// A packet comes to the transmitter. Books and captures may ask for more than [`Self::offer`] tells. A host's transmitter takes every packet.
+    /// Slow path: a packet arrives at the port. Unlike [`Self::offer`] it handles all disciplines, and returns details for ledger and captures.
+    /// The port of a host takes every packet.
     #[inline(always)]
     pub(super) fn admit(
         &mut self,
@@ -345,9 +345,8 @@ impl FramePort {
         Admitted::Leaves(self.send(now, packet.bytes, window), mark)
     }
 
-    /// A packet of `ip` bytes comes to the transmitter, and goes on as nearly all do: what becomes of it asks for nothing but room, and its
-    /// transmission lies in the window. The next step is told of what comes not later than at `last`; what comes later is [awaited](Self::awaits).
-    /// The memory of a host's `NIC` has room.
+    /// Fast path: sends or queues a packet of `ip` bytes if only room matters and its transmission lies in the measurement window. The packet is handed ahead to
+    /// the next step if it arrives there by `last`; for a later arrival the caller schedules an event ([`Self::awaits`]). With `NIC`, the buffer has room.
     #[inline(always)]
     pub(super) fn offer<const NIC: bool>(
         &mut self,
@@ -362,7 +361,7 @@ impl FramePort {
         if !self.clock.knows(taken) {
             self.learn(taken);
         }
-        // What finds the line free waits for nothing.
+        // A packet that finds the line free does not wait.
         if last > 0
             && let Some(end) = self.clock.look_if_free(now)
             && bytes <= self.largest
@@ -376,20 +375,20 @@ impl FramePort {
                 self.told.frames += 1;
                 self.told.bytes += u64::from(taken);
                 self.clock.go_to(end);
-                // A NIC holds packets, a queue frames.
+                // A NIC buffer counts IP packets, a queue counts frames.
                 self.alone = if NIC { ip } else { bytes };
                 return Passed::On(at);
             }
         }
         match (self.plainly, NIC) {
-            // A NIC holds packets, a queue frames.
+            // A NIC buffer counts IP packets, a queue counts frames.
             (Plainly::All, true) => self.join_plainly::<NIC>(now, (bytes, ip), packet, last, window),
             (Plainly::Room, false) => self.join_plainly::<NIC>(now, (bytes, bytes), packet, last, window),
             _ => Passed::Odd,
         }
     }
 
-    /// The clock does not know what so many bytes of the line take.
+    /// Computes the transmission time of a length that the clock does not have.
     #[cold]
     #[inline(never)]
     fn learn(&mut self, taken: u32) {
@@ -397,16 +396,16 @@ impl FramePort {
         self.sent.make_first_places();
     }
 
-    /// Whether a transmission that begins then or later lies in the window, of which the books are open.
+    /// Returns true if a transmission from `begin` to `end` lies in the measurement window, once measurement has started on this line.
     #[inline(always)]
     fn lies_inside(&self, begin: u64, end: u64, window: &Window) -> bool {
-        // What comes to a line whose books are open comes after the window has begun.
+        // After measurement has started, every arrival is later than the begin of the window.
         let inside = end <= window.end;
         debug_assert!(!inside || window.holds_all(begin, end), "books are opened when the window begins");
         inside
     }
 
-    /// The same of a packet that takes so many bytes of the line, those around it apart, and of what holds it.
+    /// [`Self::offer`] for a packet that may wait: it takes `bytes` on the line without physical framing, and `held` bytes of the queue or NIC buffer.
     #[inline(always)]
     fn join_plainly<const NIC: bool>(
         &mut self,
@@ -443,12 +442,12 @@ impl FramePort {
         let left = self.clock.left_of(end);
         self.clock.go_to(end);
         let at = left + self.delay;
-        // What would come after the end does not.
+        // Arrivals after the end of the run do not happen.
         self.sent.push(left, held, if at <= last { TOLD } else { packet });
         Passed::On(at)
     }
 
-    /// What is on the line arrives then, which nobody is told. Returns whether an event is to look for it.
+    /// Notes that a packet arrives at `at` that was not handed ahead. Returns true if the caller must schedule an event for it.
     #[inline(always)]
     pub(super) fn awaits(&mut self, at: u64) -> bool {
         let first = at < self.wake;
@@ -458,13 +457,13 @@ impl FramePort {
         first
     }
 
-    /// When the line is free again, by what it knows.
+    /// Returns when the line is free, as far as known.
     #[inline(always)]
     pub(super) fn free_at(&self) -> u64 {
         self.clock.end
     }
 
-    /// Put a frame of so many bytes, those around it apart, on the line, behind what is there.
+    /// Appends a frame of `bytes`, without physical framing, to what the line sends.
     #[inline(always)]
     fn send(&mut self, now: u64, bytes: u32, window: &Window) -> OnLine {
         let taken = bytes + self.clock.physical;
@@ -502,10 +501,10 @@ impl FramePort {
         }
     }
 
-    /// Bytes in the queue at `at`, up to which everything has happened.
+    /// Returns the bytes in the queue at `at`. Everything before `at` must have been handled.
     pub(in crate::simulate) fn backlog(&self, at: u64) -> u64 {
         match &self.waiting {
-            // What is being sent has its place in a queue that decides when packets come.
+            // Disciplines that decide on arrival count the packet being sent.
             Waiting::Service(service) if service.decides_on_arrival() => {
                 service.scheduler.backlog().bytes + self.sent.backlog(at)
             }
@@ -516,18 +515,18 @@ impl FramePort {
         }
     }
 
-    /// Whether an outage has cut a packet that arrives.
+    /// Returns true if an outage destroyed a packet that arrives.
     pub(super) fn has_cut(&self, flying: &Flying) -> bool {
         self.lottery.as_ref().is_some_and(|lottery| lottery.cuts(flying))
     }
 
-    /// Whether nothing is on the line that whoever is behind it does not know of.
+    /// Returns true if every packet on the line has been handed ahead.
     #[inline(always)]
     pub(super) fn is_clear(&self) -> bool {
         self.wake == u64::MAX
     }
 
-    /// A packet leaves at `left`, of whose departure the next port is told; until then it takes so many bytes of the queue.
+    /// Notes a packet that leaves at `left` and was handed ahead. It takes `bytes` of the queue until then.
     #[inline(always)]
     pub(super) fn tell(&mut self, left: u64, bytes: u32) {
         self.sent.push(left, bytes, TOLD);
@@ -538,8 +537,8 @@ impl FramePort {
         }
     }
 
-    /// A packet leaves at `left` and is on its way then; until then it takes so many bytes of the queue. Returns when to look for an
-    /// arrival, if nothing is looked for earlier.
+    /// Notes a packet that leaves and then travels over the line. It takes `bytes` of the queue until it has left. Returns the instant for a new arrival event,
+    /// if none is pending for an earlier one.
     #[inline(always)]
     pub(super) fn fly(&mut self, sent: &OnLine, bytes: u32, packet: u32) -> Option<u64> {
         let left = sent.left;
@@ -555,7 +554,7 @@ impl FramePort {
         self.awaits(at).then_some(at)
     }
 
-    /// The packet that arrives now, and when to look for the next one, `u64::MAX` if there is none.
+    /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX`: none). Returns nothing if the event is outdated.
     #[inline(always)]
     pub(super) fn land(&mut self, now: u64) -> (Option<Flying>, u64) {
         if self.wake != now {
@@ -581,7 +580,7 @@ impl FramePort {
         match &mut self.lottery {
             None => {
                 if let Waiting::Service(_) = self.waiting {
-                    // The others look when something comes.
+                    // The other queues release when something arrives.
                     self.sent.release(now);
                 }
                 self.land_in_order(now)
@@ -688,7 +687,7 @@ mod tests {
         assert!(lost > 500, "{lost}");
     }
 
-    /// Pollaczek and Khinchine: the mean wait in M/D/1 is rho / (2 (1 - rho)) services.
+    /// Pollaczek-Khinchine: the mean wait in M/D/1 is rho / (2 (1 - rho)) service times.
     #[test]
     fn waits_of_an_m_d_1_queue() {
         let service = 1_000_000;

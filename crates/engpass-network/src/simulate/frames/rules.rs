@@ -1,27 +1,27 @@
-//! The rules of lookahead, each of which a test can switch off: docs/model.md, "Lookahead".
+//! The rules of lookahead (docs/model.md, "Lookahead"). Tests can disable each of them.
 
-/// A condition under which a line tells the next port, or the host, what comes, or an engine works ahead of the clock.
+/// A condition for handling packets ahead of virtual time, at the next port, at a host or in a router's engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// All packets of the port come from this line.
+    /// Only this line feeds the port.
     OneFeeder,
-    /// The line keeps order: chance does nothing to its packets.
+    /// The line keeps order: it has no loss, jitter or reordering.
     Order,
-    /// The port knows on arrival what becomes of a packet.
+    /// The port decides on arrival whether a packet is dropped and when it leaves.
     DecidesOnArrival,
-    /// The node between them takes no time.
+    /// The node between the line and the port takes no time.
     NoTime,
     /// No event may take the line or the port down.
     NoChange,
-    /// The engine of a router that asks for ways finishes each packet at its time.
+    /// A router that decides per packet finishes each packet at its own time.
     AskingEngine,
-    /// The host has one connection, or only counts.
+    /// The host has one connection, or only counts datagrams.
     OneConnection,
     /// No event may take the host's own line down.
     OwnLine,
-    /// No router sends messages of its own by the port, or to the host.
+    /// No router sends ICMP messages by the port or to the host.
     NoMessages,
-    /// No ARP packets go by the port, or to the host.
+    /// No ARP packets go by the port or to the host.
     NoRequests,
 }
 

@@ -1,36 +1,36 @@
-//! What a line was given: until it has left it has a place in the queue before the line, until it arrives it is on its way.
+//! Packets that a port has scheduled: they count in its queue until they have left, and are on the line until they arrive.
 
 use engpass_model::queue::Backlog;
 
-/// No packet: whoever is at the other end knows already what comes.
+/// In place of a packet number: the packet was handed ahead, so no arrival follows.
 pub(super) const TOLD: u32 = u32::MAX;
 
-/// A packet that a line was given.
+/// A scheduled packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
-    /// When its last bit has left.
+    /// Departure of its last bit, in ps.
     left: u64,
-    /// Bytes that it takes of the queue.
+    /// Bytes that it takes in the queue.
     bytes: u32,
-    /// [`TOLD`] if nothing is to arrive.
+    /// Packet number, or [`TOLD`].
     packet: u32,
 }
 
-/// What a line was given, in the order in which it leaves: one ring with two beginnings.
+/// Scheduled packets in the order of departure: a ring with two heads, one for the queue and one for arrivals.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct SentOff {
-    /// When the last of all leaves.
+    /// Departure of the last packet.
     last: u64,
     /// Bytes in the queue.
     bytes: u64,
-    /// Numbers, modulo 2^32, of the first that may still be in the queue, of the next one, and of the first that is to arrive.
+    /// Sequence numbers, modulo 2^32: of the first packet that may still be queued, of the next one to be added, and of the first that is to arrive.
     queued: u32,
     next: u32,
     flying: u32,
-    /// The number for which there may be no place.
+    /// First sequence number for which there may be no free entry.
     full: u32,
-    /// A power of two of places.
+    /// The ring; its length is a power of two.
     places: Box<[Sent]>,
 }
 
@@ -45,7 +45,7 @@ impl SentOff {
         self.places[self.place(number)]
     }
 
-    /// A packet is given to the line, behind all that were before.
+    /// Appends a packet.
     #[inline(always)]
     pub(super) fn push(&mut self, left: u64, bytes: u32, packet: u32) {
         if self.next == self.full {
@@ -61,7 +61,7 @@ impl SentOff {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Find how many places there are for more, or make more of them.
+    /// Recomputes the free entries, and enlarges the ring if there are none.
     #[inline(never)]
     fn make_room(&mut self) {
         self.find_room();
@@ -71,7 +71,7 @@ impl SentOff {
         }
     }
 
-    /// Find how many places there are for more.
+    /// Recomputes the free entries.
     #[inline(always)]
     fn find_room(&mut self) {
         let held = self.next.wrapping_sub(self.queued).max(self.next.wrapping_sub(self.flying));
@@ -90,7 +90,7 @@ impl SentOff {
         self.places = places;
     }
 
-    /// Packets come to the line: make places before any has to wait.
+    /// Allocates the ring when the first packet arrives.
     #[inline(always)]
     pub(super) fn make_first_places(&mut self) {
         if self.places.is_empty() {
@@ -98,13 +98,13 @@ impl SentOff {
         }
     }
 
-    /// Whether there is surely a place for one more.
+    /// Returns true if there surely is a free entry.
     #[inline(always)]
     pub(super) fn has_place(&self) -> bool {
         self.next != self.full
     }
 
-    /// Whether what is in the queue at `now` leaves room, as `fits` says of it. What has left is only forgotten where that matters.
+    /// Returns true if the queue at `now` satisfies `fits`. Removes packets that have left only as far as needed.
     #[inline(always)]
     pub(super) fn has_room(&mut self, now: u64, fits: impl Fn(Backlog) -> bool) -> bool {
         if !self.has_place() {
@@ -118,7 +118,7 @@ impl SentOff {
         true
     }
 
-    /// Forget of the queue the first one, if it has left by `now`: whether that is so.
+    /// Removes the first packet from the queue if it has left by `now`. Returns true if so.
     #[inline(always)]
     fn release_first(&mut self, now: u64) -> bool {
         if self.queued == self.next {
@@ -133,13 +133,13 @@ impl SentOff {
         gone
     }
 
-    /// Forget of the queue all: it has left.
+    /// Removes all packets from the queue: they have left.
     #[inline(always)]
     pub(super) fn release_all(&mut self) {
         (self.queued, self.bytes) = (self.next, 0);
     }
 
-    /// Forget of the queue what has left by `now`.
+    /// Removes packets from the queue that have left by `now`.
     #[inline(never)]
     pub(super) fn release(&mut self, now: u64) {
         if now >= self.last {
@@ -150,30 +150,30 @@ impl SentOff {
         self.find_room();
     }
 
-    /// What is in the queue, by what was released.
+    /// Returns the queue, including packets that have left since the last release.
     #[inline(always)]
     pub(super) fn queue(&self) -> Backlog {
         Backlog { bytes: self.bytes, packets: self.next.wrapping_sub(self.queued).into() }
     }
 
-    /// When the last one of the queue has left, if it is empty, by what was released.
+    /// Returns when the last packet left if the queue is empty, as of the last release.
     pub(super) fn idle_since(&self) -> Option<u64> {
         (self.queued == self.next).then_some(self.last)
     }
 
-    /// Bytes of what has not left at `at`.
+    /// Returns the bytes of packets that have not left at `at`.
     pub(super) fn backlog(&self, at: u64) -> u64 {
         let queued =
             (0..self.next.wrapping_sub(self.queued)).map(|place| self.get(self.queued.wrapping_add(place)));
         queued.filter(|sent| sent.left > at).map(|sent| u64::from(sent.bytes)).sum()
     }
 
-    /// When the first one of the queue leaves.
+    /// Returns when the first packet of the queue leaves.
     pub(super) fn first_leaves(&self) -> Option<u64> {
         (self.queued != self.next).then(|| self.get(self.queued).left)
     }
 
-    /// The packet that arrives next has arrived: which one, and when the one behind it has left.
+    /// Removes the packet that arrives next. Returns its number, and when the next one to arrive has left.
     #[inline(always)]
     pub(super) fn land(&mut self) -> (u32, Option<u64>) {
         let landed = self.get(self.flying).packet;

@@ -1,4 +1,4 @@
-//! Ports whose discipline decides when the line is free.
+//! Ports whose discipline chooses a packet when the line is free.
 
 use engpass_cells::Window;
 use engpass_model::queue::{self, Cause, PortView, Scheduler, Verdict};
@@ -7,14 +7,14 @@ use engpass_model::time::Time;
 use super::{Admitted, FramePort, OnLine, Waiting};
 use crate::simulate::frames::outage::{Served, drain};
 
-/// A discipline that decides when the line is free.
+/// A queue discipline that chooses a packet when the line is free.
 pub(super) struct Service {
     pub(super) scheduler: Box<dyn Scheduler>,
-    /// When it is asked next; `u64::MAX` when it need not be.
+    /// Instant of the pending `Serve` event; `u64::MAX` if there is none.
     pub(super) asked: u64,
-    /// Since when it has held packets back although the line is free.
+    /// Since when it has held packets back although the line is free, in ps.
     pub(super) held_since: Option<u64>,
-    /// Of a line that changes.
+    /// Present if events may take the line down.
     pub(super) served: Option<Served>,
 }
 
@@ -23,14 +23,14 @@ impl Service {
         Box::new(Self { scheduler, asked: u64::MAX, held_since: None, served })
     }
 
-    /// Whether it decides about packets when they come, and they have their places until they have left.
+    /// Returns true if it admits or drops packets on arrival; each of them then counts in the queue until it has left.
     pub(super) fn decides_on_arrival(&self) -> bool {
         self.served.as_ref().is_some_and(Served::decides_on_arrival)
     }
 }
 
 impl FramePort {
-    /// Ask the discipline about a packet that comes. Returns whether the packet gets the mark of congestion, or why it does not leave now.
+    /// Lets the discipline decide about a packet that arrives. Returns `Ok` with the congestion mark if the packet leaves the queue in order, otherwise `Err`.
     #[inline(never)]
     pub(super) fn ask(
         &mut self,
@@ -42,7 +42,7 @@ impl FramePort {
         match &mut self.waiting {
             Waiting::All | Waiting::Room(_) => unreachable!("they have no discipline"),
             Waiting::Arrival(admission) => {
-                // Nothing is alone where more than room is asked for.
+                // `alone` is empty if the discipline checks more than room.
                 self.sent.release(now);
                 let view =
                     PortView { backlog: self.sent.queue(), idle_since: self.sent.idle_since().map(Time) };
@@ -58,7 +58,7 @@ impl FramePort {
                 }
                 let Service { scheduler, asked, .. } = &mut **service;
                 if *asked == u64::MAX && end < now && scheduler.backlog().packets == 0 {
-                    // It is asked whenever the line becomes free. It had nothing then, but it may note that, whenever it is told.
+                    // A scheduler expects a `dequeue` whenever the line becomes free. The one with an empty queue was skipped; it is made up for here.
                     scheduler.dequeue(Time(now), lost);
                 }
                 scheduler.enqueue(Time(now), packet, lost);
@@ -72,7 +72,7 @@ impl FramePort {
         }
     }
 
-    /// The line may be free: the packet that is sent now, and when to ask again.
+    /// The line may be free: returns the packet that is sent now, and when to ask again.
     pub(in crate::simulate::frames) fn serve(
         &mut self,
         now: u64,
@@ -83,7 +83,7 @@ impl FramePort {
             unreachable!("only a discipline that serves is asked to");
         };
         if service.asked != now {
-            // An earlier question was put since; this one is void.
+            // Outdated event: another one was scheduled since.
             return (None, None);
         }
         service.asked = u64::MAX;
@@ -105,7 +105,7 @@ impl FramePort {
         (Some((packet, sent)), again)
     }
 
-    /// The line goes down or comes up. Returns the packets that waited for it, if it loses them.
+    /// Takes the line down or brings it up. Returns the packets that an outage drops from the queue.
     pub(in crate::simulate::frames) fn change(&mut self, now: u64, down: bool) -> Vec<queue::Packet> {
         let Some(lottery) = &mut self.lottery else { unreachable!("only lines that may change do") };
         lottery.change(now, down);
