@@ -25,7 +25,7 @@ use radix_heap::RadixHeapMap;
 #[allow(dead_code, unused_imports, unexpected_cfgs, reason = "the engine and its tests use all of it")]
 mod event;
 
-use event::{Event, Events};
+use event::{Event, EventQueue};
 use processor::ProcessorTime;
 
 /// Stands in a log where an event is taken.
@@ -52,7 +52,7 @@ trait Queue: Default {
     fn key(taken: Self::Taken) -> u128;
 }
 
-impl Queue for Events {
+impl Queue for EventQueue {
     type Taken = (u64, Event);
     const NAME: &'static str = "calendar (the engine's)";
     const SEEN: u128 = !POSITION;
@@ -216,7 +216,7 @@ fn hold<Q: Queue>(group: &mut BenchmarkGroup<'_, ProcessorTime>, pending: usize)
 
 fn all(criterion: &mut Criterion<ProcessorTime>) {
     let ties = ties();
-    check::<Events>(&ties);
+    check::<EventQueue>(&ties);
     check::<QuaternaryHeap<Reverse<u128>>>(&ties);
     check::<Radix>(&ties);
     let logs = [
@@ -229,7 +229,7 @@ fn all(criterion: &mut Criterion<ProcessorTime>) {
     for (name, log) in &logs {
         let mut group = criterion.benchmark_group(format!("event queue, {name}"));
         group.throughput(Throughput::Elements(log.iter().filter(|key| **key == TAKEN).count() as u64));
-        compare::<Events>(&mut group, log);
+        compare::<EventQueue>(&mut group, log);
         compare::<BinaryHeap<Reverse<u128>>>(&mut group, log);
         compare::<QuaternaryHeap<Reverse<u128>>>(&mut group, log);
         compare::<Radix>(&mut group, log);
@@ -237,7 +237,7 @@ fn all(criterion: &mut Criterion<ProcessorTime>) {
     for pending in [8, 1_000, 100_000] {
         let mut group = criterion.benchmark_group(format!("event queue, hold model with {pending} pending"));
         group.throughput(Throughput::Elements(HOLDS as u64));
-        hold::<Events>(&mut group, pending);
+        hold::<EventQueue>(&mut group, pending);
         hold::<BinaryHeap<Reverse<u128>>>(&mut group, pending);
         hold::<QuaternaryHeap<Reverse<u128>>>(&mut group, pending);
         hold::<Radix>(&mut group, pending);

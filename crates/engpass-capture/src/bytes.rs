@@ -19,7 +19,7 @@ pub trait Packets {
 
 /// Packets made up from what the model knows: addresses by host, ports by flow, payload that repeats.
 #[derive(Clone, Debug)]
-pub struct MadeUp {
+pub struct SyntheticPackets {
     /// By traffic table, its sender, and its receiver or group.
     hosts: Vec<(Ipv4Addr, Ipv4Addr)>,
     /// Number of hosts: routers have addresses behind theirs.
@@ -66,7 +66,7 @@ pub(super) fn group_mac(group: IpAddr) -> [u8; 6] {
     [0x01, 0x00, 0x5e, a & 0x7f, b, c]
 }
 
-impl MadeUp {
+impl SyntheticPackets {
     /// For the flows of a testbed.
     pub fn new(topology: &Topology) -> Self {
         let to = |flow: &FlowPath| flow.group.map_or(address(flow.to), group_address);
@@ -114,7 +114,7 @@ impl MadeUp {
     }
 }
 
-impl Packets for MadeUp {
+impl Packets for SyntheticPackets {
     fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) {
         if let Content::TooBig { router, mtu, head, segment, scale, tick } = packet.content {
             let content = Content::Segment { segment, scale, tick };

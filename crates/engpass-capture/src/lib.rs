@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 
 use engpass_testbed::{Testbed, Topology};
 
-pub use bytes::{MadeUp, Packets, address, passing};
+pub use bytes::{Packets, SyntheticPackets, address, passing};
 use link::{LinkBytes, Written};
 use pcapng::{Interface, Writer};
 pub use point::{Form, Limit, Point};

@@ -12,7 +12,7 @@ use engpass_network::simulate::{Cell, Packet, Passing, Pdu, Unit};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{Hop, NodeKind};
 
-use super::bytes::{self, MadeUp, Packets};
+use super::bytes::{self, Packets, SyntheticPackets};
 use super::pcapng::LinkType;
 use super::point::Form;
 
@@ -29,7 +29,7 @@ pub(super) struct LinkBytes {
     form: Form,
     topology: Topology,
     packets: Box<dyn Packets>,
-    made_up: MadeUp,
+    made_up: SyntheticPackets,
     /// Addresses of frames.
     macs: BTreeMap<MacKey, Macs>,
     /// By transmitter, circuit and direction.
@@ -60,7 +60,7 @@ impl LinkBytes {
     pub(super) fn new(topology: &Topology, form: Form, packets: Box<dyn Packets>) -> Self {
         Self {
             form,
-            made_up: MadeUp::new(topology),
+            made_up: SyntheticPackets::new(topology),
             topology: topology.clone(),
             packets,
             macs: BTreeMap::new(),

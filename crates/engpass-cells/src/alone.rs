@@ -2,12 +2,12 @@
 
 use engpass_model::time::{Pace, Stepper};
 
-use super::{Cells, Doing};
+use super::{CellTrain, LineStatus};
 
 /// A line whose only cells are bursts with more than a slot from cell to cell. Only the first cells of a burst may meet one: the last
 /// of the burst before.
 #[derive(Clone, Debug)]
-pub struct Alone {
+pub struct DedicatedLine {
     slot: Pace,
     /// A slot, rounded up, and by how much.
     slot_up: u64,
@@ -19,7 +19,7 @@ pub struct Alone {
     last_end: u64,
     rounding: u64,
     /// The rest of a burst that has met one.
-    behind: Option<Cells>,
+    behind: Option<CellTrain>,
     /// Cells that have passed.
     passed: u64,
     /// By how much those that waited took less than whole slots, each rounded up; and the same in parts of a picosecond. They may wrap around.
@@ -31,7 +31,7 @@ pub struct Alone {
     last_in_time: u64,
 }
 
-impl Alone {
+impl DedicatedLine {
     pub(super) fn new(slot: Pace, end: u64) -> Self {
         let mut one = Stepper::new(slot);
         one.seek(1);
@@ -54,13 +54,13 @@ impl Alone {
 
     /// The next burst: as it leaves the line, up to where its rest is left for [`Self::behind_into`].
     #[inline]
-    pub(super) fn pass(&mut self, burst: &mut Cells) {
+    pub(super) fn pass(&mut self, burst: &mut CellTrain) {
         if burst.base > self.last_end { self.find_free(burst) } else { self.meet(burst) }
     }
 
     /// Put what is left of the burst that has passed in the place of `cells`. Whether there is something.
     #[inline]
-    pub(super) fn behind_into(&mut self, cells: &mut Cells) -> bool {
+    pub(super) fn behind_into(&mut self, cells: &mut CellTrain) -> bool {
         let any = self.behind.is_some();
         if any {
             *cells = self.behind.take().expect("it is there");
@@ -70,7 +70,7 @@ impl Alone {
 
     /// Every cell finds the line free.
     #[inline]
-    fn find_free(&mut self, cells: &mut Cells) {
+    fn find_free(&mut self, cells: &mut CellTrain) {
         let (base, last) = (cells.base + self.slot_up, cells.last + self.slot_up);
         (self.base, self.n) = (cells.last, 1);
         (cells.base, cells.last) = (base, last);
@@ -81,7 +81,7 @@ impl Alone {
     /// The first cells wait.
     #[cold]
     #[inline(never)]
-    fn meet(&mut self, burst: &mut Cells) {
+    fn meet(&mut self, burst: &mut CellTrain) {
         let (n, mut count) = (self.n + 1, 0);
         let (mut last_end, mut rounding) = (self.last_end, self.rounding);
         let mut ends = Stepper::new(self.slot);
@@ -94,8 +94,8 @@ impl Alone {
         self.less.0 = self.less.0.wrapping_add(count * self.slot_up - (last_end - self.last_end));
         let rounded = (count * self.slot_rounding).wrapping_sub(rounding.wrapping_sub(self.rounding));
         self.less.1 = self.less.1.wrapping_add(rounded);
-        let mut rest = Cells { n: burst.n + count, count: burst.count - count, ..*burst };
-        *burst = Cells { base: self.base, n, pace: self.slot, count, last: last_end, ..*burst };
+        let mut rest = CellTrain { n: burst.n + count, count: burst.count - count, ..*burst };
+        *burst = CellTrain { base: self.base, n, pace: self.slot, count, last: last_end, ..*burst };
         self.count(burst);
         (self.last_end, self.rounding) = (last_end, rounding);
         if rest.count > 0 {
@@ -106,7 +106,7 @@ impl Alone {
 
     /// These leave next.
     #[inline]
-    fn count(&mut self, left: &Cells) {
+    fn count(&mut self, left: &CellTrain) {
         if left.last > self.end {
             self.count_late(left);
         }
@@ -115,7 +115,7 @@ impl Alone {
 
     #[cold]
     #[inline(never)]
-    fn count_late(&mut self, left: &Cells) {
+    fn count_late(&mut self, left: &CellTrain) {
         let counted = left.count_until(self.end);
         if counted > 0 {
             self.last_in_time = left.nth(counted - 1);
@@ -131,7 +131,7 @@ impl Alone {
         (self.passed - self.late, (last > 0).then_some(last))
     }
 
-    /// For how long it was idle before the last of its cells, as [`super::Outlet::idle`].
+    /// For how long it was idle before the last of its cells, as [`super::CellSink::idle`].
     pub fn idle(&self) -> (u64, u64) {
         // All the time that no cell has taken; and so with what is rounded, but for the last end.
         let busy = (self.passed * self.slot_up).wrapping_sub(self.less.0);
@@ -140,14 +140,14 @@ impl Alone {
     }
 
     /// What it does at `at`, up to which all cells have come and no further.
-    pub fn doing(&self, at: u64) -> Doing {
-        Doing::of(self.slot, self.base, self.last_end, self.rounding, at)
+    pub fn doing(&self, at: u64) -> LineStatus {
+        LineStatus::of(self.slot, self.base, self.last_end, self.rounding, at)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Channel, Fifo, FrameId, Generator, Inputs, Loss, Outlet, Rule};
+    use super::super::{CellSink, Channel, Fifo, Generator, Inputs, Loss, PduId, VcTreatment};
     use super::*;
     use engpass_model::random::Stream;
     use engpass_model::source::on_off::Lengths;
@@ -160,16 +160,16 @@ mod tests {
         idle: (u64, u64),
     }
 
-    impl Outlet for Seen {
-        fn sent(&mut self, cells: Cells) {
+    impl CellSink for Seen {
+        fn sent(&mut self, cells: CellTrain) {
             self.sent.extend((0..cells.count).map(|k| cells.nth(k)));
         }
-        fn lost(&mut self, _: &Cells, _: u64, _: Loss) {}
+        fn lost(&mut self, _: &CellTrain, _: u64, _: Loss) {}
         fn idle(&mut self, ps: u64, rounding: u64) {
             self.idle = (self.idle.0 + ps, self.idle.1 + rounding);
         }
-        fn policed(&mut self, _: &Cells, _: u64) {}
-        fn waiting(&mut self, _: FrameId, _: usize, _: u64) {}
+        fn policed(&mut self, _: &CellTrain, _: u64) {}
+        fn waiting(&mut self, _: PduId, _: usize, _: u64) {}
         fn gathers_until(&self) -> u64 {
             0
         }
@@ -195,13 +195,13 @@ mod tests {
             let mut line = Fifo::unbounded(slot);
             let mut queued = Seen::default();
             let mut channels = [Channel::generated(generator.clone())];
-            line.advance(end, Inputs::new(&mut channels), &mut [Rule::default()], &mut queued);
+            line.advance(end, Inputs::new(&mut channels), &mut [VcTreatment::default()], &mut queued);
 
             let mut alone = Seen::default();
             let mut through = generator.clone().through(slot, end).shifted(7);
             while let Some(cells) = through.next_cells() {
                 prop_assert_eq!(cells.last, cells.base + cells.pace.after(cells.n + cells.count - 1));
-                alone.sent(Cells { base: cells.base - 7, last: cells.last - 7, ..cells });
+                alone.sent(CellTrain { base: cells.base - 7, last: cells.last - 7, ..cells });
             }
             prop_assert_eq!(&alone.sent, &queued.sent);
             let line_alone = through.line().unwrap();

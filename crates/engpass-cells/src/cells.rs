@@ -2,12 +2,12 @@
 
 use engpass_model::time::Pace;
 
-use super::{FrameId, GENERATORS, NO_FRAME, VcId};
+use super::{GENERATORS, NO_FRAME, PduId, VcId};
 
 /// Cells of one frame that follow each other at a constant pace: cell `k` of the record, from 0, stands at `base +
 /// pace.after(n + k)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cells {
+pub struct CellTrain {
     /// Start of the busy period, or of the emission, that the cells belong to, in picoseconds.
     pub base: u64,
     /// Place of the first cell in it.
@@ -21,7 +21,7 @@ pub struct Cells {
     /// The circuit.
     pub vc: VcId,
     /// The frame they are cells of, or the generator that made them.
-    pub frame: FrameId,
+    pub frame: PduId,
     /// Place of the first cell in its frame.
     pub cell: u32,
     /// Cells of the whole frame.
@@ -32,7 +32,7 @@ pub struct Cells {
     pub efci: bool,
 }
 
-impl Cells {
+impl CellTrain {
     /// No cells.
     pub(super) fn none(pace: Pace) -> Self {
         let (base, n, count, last, vc, frame) = (0, 0, 0, 0, 0, NO_FRAME);
@@ -125,8 +125,8 @@ impl Cells {
 /// Cells of a train: a run of them without a gap, or a pattern of such as others have come between. A train has as many pieces
 /// as it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// Place of the first of them in what the train belongs to: see [`Cells::n`].
+pub struct TrainPiece {
+    /// Place of the first of them in what the train belongs to: see [`CellTrain::n`].
     n: u64,
     /// How many.
     count: u64,
@@ -136,7 +136,7 @@ pub struct Piece {
     train: u32,
 }
 
-impl Piece {
+impl TrainPiece {
     /// A run of `count` cells from place `n` on.
     pub fn run(n: u64, count: u64, train: u32) -> Self {
         Self { n, count, pattern: 0, train }
@@ -273,12 +273,15 @@ impl Pattern {
 }
 
 /// The cells of `trains` in the order of their `pieces`, run by run. The trains are used up.
-pub fn one_by_one<'a>(trains: &'a mut [Cells], pieces: &'a [Piece]) -> impl Iterator<Item = Cells> + 'a {
+pub fn one_by_one<'a>(
+    trains: &'a mut [CellTrain],
+    pieces: &'a [TrainPiece],
+) -> impl Iterator<Item = CellTrain> + 'a {
     let runs = pieces.iter().flat_map(|piece| piece.runs().map(|(n, count)| (n, count, piece.train)));
     runs.map(|(n, count, train)| {
         let train = &mut trains[train as usize];
         let last = train.base + train.pace.after(n + count - 1);
-        let cells = Cells { n, count, last, ..*train };
+        let cells = CellTrain { n, count, last, ..*train };
         train.take(count);
         cells
     })

@@ -2,15 +2,15 @@
 
 mod walk;
 
-pub(super) use walk::Walk;
+pub(super) use walk::CellCursor;
 
 use std::collections::VecDeque;
 
 use engpass_model::time::{Pace, Stepper};
 
 use super::cells::Pattern;
-use super::{Cells, Generator, Piece};
-use walk::Leaps;
+use super::{CellTrain, Generator, TrainPiece};
+use walk::Strides;
 
 /// Pieces that a channel has room for from the beginning: those of a shared line of OC-3c in 10 ms.
 const PIECES: usize = 256;
@@ -20,13 +20,13 @@ const PIECES: usize = 256;
 pub struct Channel {
     /// Trains with cells that were not taken: of each its next cell, and how many of them are in `pieces`. That of the current
     /// run may be out of date.
-    trains: VecDeque<Cells>,
+    trains: VecDeque<CellTrain>,
     /// Number of the first of them.
     first: u32,
     /// What comes behind the current piece.
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<TrainPiece>,
     /// The cells of the current run, none if nothing is announced; but the last instant is that of its train.
-    current: Cells,
+    current: CellTrain,
     /// Number of its train.
     train: u32,
     /// What comes behind the current run in its piece.
@@ -36,7 +36,7 @@ pub struct Channel {
     /// Walks the cells of the current run, if it has more than one.
     walk: Stepper,
     /// Steps over some places, at the pace of the last walk along a pattern.
-    leaps: Leaps,
+    leaps: Strides,
     /// Arrival of the first cell that was not taken; `u64::MAX` when none is announced.
     head: u64,
     /// Arrival of the last cell that was announced.
@@ -51,12 +51,12 @@ impl Channel {
             trains: VecDeque::new(),
             first: 0,
             pieces: VecDeque::new(),
-            current: Cells::none(usual),
+            current: CellTrain::none(usual),
             train: 0,
             pattern: Pattern::default(),
             rest: 0,
             walk: Stepper::new(usual),
-            leaps: Leaps::default(),
+            leaps: Strides::default(),
             head: u64::MAX,
             last: 0,
             generator: None,
@@ -98,7 +98,7 @@ impl Channel {
 
     /// Announce cells, which come after all that were announced before.
     #[inline]
-    pub fn announce(&mut self, cells: Cells) {
+    pub fn announce(&mut self, cells: CellTrain) {
         debug_assert_eq!(cells.last, cells.base + cells.pace.after(cells.n + cells.count - 1));
         self.last = cells.last;
         if self.current.count == 0 {
@@ -113,13 +113,13 @@ impl Channel {
             }
         } else if !self.extend_last(&cells) {
             let train = self.first.wrapping_add(self.trains.len() as u32);
-            self.pieces.push_back(Piece::run(cells.n, cells.count, train));
+            self.pieces.push_back(TrainPiece::run(cells.n, cells.count, train));
             self.trains.push_back(cells);
         }
     }
 
     /// Say with the last piece also what `cells` say, if they go on with it.
-    fn extend_last(&mut self, cells: &Cells) -> bool {
+    fn extend_last(&mut self, cells: &CellTrain) -> bool {
         let Some(piece) = self.pieces.back_mut() else { return false };
         let place = piece.train().wrapping_sub(self.first) as usize;
         let is_current = self.rest > 0 && piece.train() == self.train;
@@ -144,7 +144,7 @@ impl Channel {
     }
 
     /// Announce `trains` in `pieces`, all `later` picoseconds later. They come after all that were announced before.
-    pub fn announce_along(&mut self, trains: &[Cells], pieces: &[Piece], later: u64) {
+    pub fn announce_along(&mut self, trains: &[CellTrain], pieces: &[TrainPiece], later: u64) {
         let Some(last) = pieces.last() else { return };
         self.last = trains[last.train() as usize].last + later;
         let number = self.first.wrapping_add(self.trains.len() as u32);
@@ -175,9 +175,9 @@ impl Channel {
     /// # Panics
     /// When nothing is announced.
     #[inline]
-    pub fn front(&self) -> Cells {
+    pub fn front(&self) -> CellTrain {
         assert!(self.current.count > 0, "a channel with a head has a record");
-        Cells { last: self.current_last(), ..self.current }
+        CellTrain { last: self.current_last(), ..self.current }
     }
 
     /// The circuit of the next cell.
@@ -188,7 +188,7 @@ impl Channel {
 
     #[inline]
     fn current_last(&self) -> u64 {
-        let Cells { base, n, pace, count, last, .. } = self.current;
+        let CellTrain { base, n, pace, count, last, .. } = self.current;
         if self.rest == 0 { last } else { base + pace.after(n + count - 1) }
     }
 
@@ -230,7 +230,7 @@ impl Channel {
     /// When nothing is announced.
     #[inline]
     pub fn take_until(&mut self, until: u64, mut each: impl FnMut(u64)) {
-        let Cells { base, count, .. } = self.current;
+        let CellTrain { base, count, .. } = self.current;
         assert!(count > 0, "a channel with a head has a record");
         let mut taken = 0;
         let mut head = self.head;
@@ -262,7 +262,7 @@ impl Channel {
     /// Take the cells of the front train that arrive at or before `until`, at least one, up to where another train comes between:
     /// how many, and the place of the last one.
     pub(super) fn take_train(&mut self, until: u64) -> (u64, u64) {
-        let Cells { base, pace, last, .. } = self.current;
+        let CellTrain { base, pace, last, .. } = self.current;
         let end = pace.ended_within(until.min(last) - base);
         let mut total = 0;
         loop {
@@ -317,7 +317,7 @@ impl Channel {
         if self.pattern.any() {
             self.pattern.first()
         } else {
-            self.pieces.front().map_or(u64::MAX, Piece::first)
+            self.pieces.front().map_or(u64::MAX, TrainPiece::first)
         }
     }
 
@@ -370,7 +370,7 @@ impl Channel {
             let train = &mut self.trains[number.wrapping_sub(self.first) as usize];
             self.rest = train.count - count;
             train.count = self.rest;
-            self.current = Cells { n, count, ..*train };
+            self.current = CellTrain { n, count, ..*train };
             (self.train, self.pattern) = (number, pattern);
             self.retire();
         }
@@ -406,7 +406,7 @@ impl Channel {
 
     #[inline]
     fn open(&mut self) {
-        let Cells { base, n, pace, count, last, .. } = self.current;
+        let CellTrain { base, n, pace, count, last, .. } = self.current;
         if count == 1 && self.rest == 0 {
             self.head = last;
             return;
@@ -416,18 +416,18 @@ impl Channel {
     }
 
     /// The cells that an even generator has left.
-    pub(super) fn evenly(&self) -> Option<Cells> {
+    pub(super) fn evenly(&self) -> Option<CellTrain> {
         (self.current.count > 0).then_some(self.current)
     }
 
     /// These are the cells that are left, and where a walk along them stands.
-    pub(super) fn replace(&mut self, cells: Cells, (walk, head): (Stepper, u64)) {
+    pub(super) fn replace(&mut self, cells: CellTrain, (walk, head): (Stepper, u64)) {
         (self.current, self.walk, self.head) = (cells, walk, head);
     }
 
     /// The train whose cells come next, where its current piece begins.
     #[inline]
-    pub(super) fn train(&self) -> &Cells {
+    pub(super) fn train(&self) -> &CellTrain {
         &self.current
     }
 }
@@ -437,10 +437,10 @@ mod tests {
     use super::super::Inputs;
     use super::*;
 
-    fn cells(base: u64, n: u64, count: u64) -> Cells {
+    fn cells(base: u64, n: u64, count: u64) -> CellTrain {
         let pace = Pace::new(25, 10);
         let last = base + pace.after(n + count - 1);
-        Cells {
+        CellTrain {
             base,
             n,
             pace,
@@ -471,7 +471,7 @@ mod tests {
 
     /// Two trains of five and three cells at 10 ps, in turns: A A B A B B A A.
     fn in_turns() -> Channel {
-        let train = |frame, n, count, last| Cells {
+        let train = |frame, n, count, last| CellTrain {
             frame,
             n,
             count,
@@ -483,7 +483,7 @@ mod tests {
         };
         let trains = [train(1, 1, 5, 80), train(2, 3, 3, 60)];
         let pieces = [(1, 2, 0), (3, 1, 1), (4, 1, 0), (5, 2, 1), (7, 2, 0)];
-        let pieces = pieces.map(|(n, count, train)| Piece::run(n, count, train));
+        let pieces = pieces.map(|(n, count, train)| TrainPiece::run(n, count, train));
         let mut channel = Channel::new(Pace::new(25, 10));
         channel.announce_along(&trains, &pieces, 1000);
         assert_eq!(channel.last(), 1080);
@@ -495,8 +495,8 @@ mod tests {
         let mut channel = in_turns();
         // What is announced goes on with the last piece, or is a train of its own.
         let next = channel.trains[0];
-        channel.announce(Cells { n: 9, count: 1, cell: 12, of: 13, last: 1090, ..next });
-        channel.announce(Cells { n: 11, count: 1, cell: 0, of: 1, last: 1110, frame: 3, ..next });
+        channel.announce(CellTrain { n: 9, count: 1, cell: 12, of: 13, last: 1090, ..next });
+        channel.announce(CellTrain { n: 11, count: 1, cell: 0, of: 1, last: 1110, frame: 3, ..next });
         let mut seen = Vec::new();
         while channel.head() != u64::MAX {
             let front = channel.front();
@@ -530,11 +530,11 @@ mod tests {
     #[test]
     fn a_walk_ends_with_its_train() {
         let mut channel = Channel::new(Pace::new(25, 10));
-        let train = Cells { count: 4, last: 100, ..cells(0, 1, 1) };
-        let train = Cells { pace: Pace::new(10, 1), ..train };
-        let pieces = [(1, 1), (3, 2), (10, 1)].map(|(n, count)| Piece::run(n, count, 0));
+        let train = CellTrain { count: 4, last: 100, ..cells(0, 1, 1) };
+        let train = CellTrain { pace: Pace::new(10, 1), ..train };
+        let pieces = [(1, 1), (3, 2), (10, 1)].map(|(n, count)| TrainPiece::run(n, count, 0));
         channel.announce_along(&[train], &pieces, 0);
-        channel.announce(Cells { frame: 2, ..cells(500, 0, 1) });
+        channel.announce(CellTrain { frame: 2, ..cells(500, 0, 1) });
         let mut walk = channel.walk();
         let mut seen = Vec::new();
         while walk.head != u64::MAX {

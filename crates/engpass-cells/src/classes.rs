@@ -4,20 +4,20 @@ use std::collections::VecDeque;
 
 use engpass_model::time::{Pace, Stepper};
 
-use super::overtaken::{Overtaken, Rest};
-use super::{Cells, Channel, Doing, Gate, Inputs, Outlet, Rule};
+use super::overtaken::{LeftoverService, PeriodicPriority};
+use super::{CellAdmission, CellSink, CellTrain, Channel, Inputs, LineStatus, VcTreatment};
 
 /// A line and a queue for each class; class 0 is served first, a cell being sent is finished.
 ///
 /// A cell's departure is known when its transmission begins: a cell of a lower class may be overtaken until then.
-pub struct Classes {
+pub struct StrictPriority {
     pub(super) slot: Pace,
     /// A slot, rounded up.
     pub(super) slot_up: u64,
     /// By how much.
     pub(super) slot_rounding: u64,
     pub(super) capacity: u64,
-    pub(super) classes: Vec<Class>,
+    pub(super) classes: Vec<ClassQueue>,
     /// Cells waiting in all classes.
     pub(super) waiting: u64,
     pub(super) base: u64,
@@ -31,18 +31,18 @@ pub struct Classes {
     /// When the transmitter takes its next cell, if any waits.
     pub(super) decide_at: u64,
     /// Cells sent back to back from one record, not yet handed on.
-    sent: Cells,
+    sent: CellTrain,
     /// Whether a gate wants to be told of cells that leave.
     counts: bool,
     /// Whether the cell being sent, or the last one sent, is still to be told of.
     unsettled: bool,
     /// Place of the channel whose cells overtake all others, if it is known in advance: see [`Self::overtaken_by`].
-    overtaking: Option<Box<Rest>>,
+    overtaking: Option<Box<LeftoverService>>,
 }
 
 /// The queue of one class.
-pub(super) struct Class {
-    pub(super) gate: Gate,
+pub(super) struct ClassQueue {
+    pub(super) gate: CellAdmission,
     pub(super) queue: VecDeque<Waiting>,
     /// Cells that ever joined.
     pub(super) joined: u64,
@@ -52,12 +52,12 @@ pub(super) struct Class {
 
 /// Cells of one record that joined one after the other. Of their instants nothing is kept.
 pub(super) struct Waiting {
-    pub(super) cells: Cells,
+    pub(super) cells: CellTrain,
     /// Number of the first of them among all that joined the class.
     pub(super) from: u64,
 }
 
-impl Class {
+impl ClassQueue {
     /// Cells waiting.
     #[inline]
     pub(super) fn waiting(&self) -> u64 {
@@ -66,7 +66,7 @@ impl Class {
 
     /// One more cell joins.
     #[inline]
-    pub(super) fn join(&mut self, cell: Cells) {
+    pub(super) fn join(&mut self, cell: CellTrain) {
         match self.queue.back_mut() {
             Some(back) if back.cells.comes_before(&cell) => back.cells.count += 1,
             _ => self.queue.push_back(Waiting { cells: cell, from: self.joined }),
@@ -84,18 +84,18 @@ impl Waiting {
 
     /// The cell that has number `number`, which is one of them.
     #[inline]
-    pub(super) fn cell(&self, number: u64) -> Cells {
+    pub(super) fn cell(&self, number: u64) -> CellTrain {
         let cell = self.cells.cell + if self.cells.are_generated() { 0 } else { (number - self.from) as u32 };
-        Cells { count: 1, cell, ..self.cells }
+        CellTrain { count: 1, cell, ..self.cells }
     }
 }
 
-impl Classes {
+impl StrictPriority {
     /// A line with a queue behind every gate. All queues hold as many cells.
-    pub fn new(slot: Pace, gates: Vec<Gate>) -> Self {
-        let capacity = gates.iter().map(Gate::capacity).min().unwrap_or(0);
-        let counts = gates.iter().any(Gate::counts_circuits);
-        let class = |gate| Class { gate, queue: VecDeque::new(), joined: 0, taken: 0 };
+    pub fn new(slot: Pace, gates: Vec<CellAdmission>) -> Self {
+        let capacity = gates.iter().map(CellAdmission::capacity).min().unwrap_or(0);
+        let counts = gates.iter().any(CellAdmission::counts_circuits);
+        let class = |gate| ClassQueue { gate, queue: VecDeque::new(), joined: 0, taken: 0 };
         let mut one = Stepper::new(slot);
         one.seek(1);
         Self {
@@ -111,7 +111,7 @@ impl Classes {
             last_end: 0,
             serving: 0,
             decide_at: 0,
-            sent: Cells::none(slot),
+            sent: CellTrain::none(slot),
             counts,
             unsettled: false,
             overtaking: None,
@@ -121,15 +121,21 @@ impl Classes {
     /// All cells of class 0 come by the channel in this place, from one even generator at this pace without a policer, spaced by
     /// more than a slot: at most one of them waits at any time, so it need not be queued but is drawn when its turn comes.
     pub fn overtaken_by(&mut self, channel: usize, pace: Pace) {
-        self.overtaking = Some(Box::new(Rest::of(self.slot, channel, pace)));
+        self.overtaking = Some(Box::new(LeftoverService::of(self.slot, channel, pace)));
     }
 
     /// Take all cells that arrive at or before `until` and begin all transmissions that begin at or before it.
-    pub fn advance(&mut self, until: u64, mut inputs: Inputs<'_>, rules: &mut [Rule], out: &mut impl Outlet) {
+    pub fn advance(
+        &mut self,
+        until: u64,
+        mut inputs: Inputs<'_>,
+        rules: &mut [VcTreatment],
+        out: &mut impl CellSink,
+    ) {
         if let Some(rest) = self.overtaking.take() {
             let high = inputs.channel(rest.channel).even();
             let overtaken = high.map(|high| {
-                let overtaken = Overtaken::new(self, (high, &rest), until, out);
+                let overtaken = PeriodicPriority::new(self, (high, &rest), until, out);
                 overtaken.advance(until, &mut inputs, rest.channel, rules);
             });
             self.overtaking = Some(rest);
@@ -156,13 +162,19 @@ impl Classes {
         self.flush(out);
     }
 
-    fn merge(&mut self, channel: &mut Channel, limit: u64, rules: &mut [Rule], out: &mut impl Outlet) {
+    fn merge(
+        &mut self,
+        channel: &mut Channel,
+        limit: u64,
+        rules: &mut [VcTreatment],
+        out: &mut impl CellSink,
+    ) {
         let front = channel.front();
         let rule = &mut rules[front.vc as usize];
         let class = rule.class;
         let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
         channel.take_until(limit, |at| {
-            let mut cell = Cells { count: 1, cell: index, ..front };
+            let mut cell = CellTrain { count: 1, cell: index, ..front };
             index += step;
             // What arrives at `at` is there before the transmitter chooses at `at`.
             while self.waiting > 0 && self.decide_at < at {
@@ -177,7 +189,7 @@ impl Classes {
     }
 
     #[inline]
-    pub(super) fn join(&mut self, class: usize, mut cell: Cells, at: u64, out: &mut impl Outlet) {
+    pub(super) fn join(&mut self, class: usize, mut cell: CellTrain, at: u64, out: &mut impl CellSink) {
         if self.last_end <= at {
             self.settle();
         }
@@ -199,7 +211,7 @@ impl Classes {
     }
 
     #[inline]
-    fn send_one(&mut self, out: &mut impl Outlet) {
+    fn send_one(&mut self, out: &mut impl CellSink) {
         let serving = self
             .classes
             .iter()
@@ -221,7 +233,10 @@ impl Classes {
             class.queue.pop_front();
         }
         self.waiting -= 1;
-        self.hand_on(Cells { base: self.base, n: self.n, pace: self.slot, last: self.last_end, ..cell }, out);
+        self.hand_on(
+            CellTrain { base: self.base, n: self.n, pace: self.slot, last: self.last_end, ..cell },
+            out,
+        );
     }
 
     /// The cell that was being sent has left.
@@ -234,7 +249,7 @@ impl Classes {
 
     /// The transmitter takes a cell at `decide_at`: a new busy period begins if it has been idle.
     #[inline]
-    pub(super) fn begin(&mut self, out: &mut impl Outlet) {
+    pub(super) fn begin(&mut self, out: &mut impl CellSink) {
         if self.decide_at > self.last_end {
             self.flush(out);
             out.idle(self.decide_at - self.last_end, self.end.rounding());
@@ -254,13 +269,13 @@ impl Classes {
     }
 
     /// What the line does at `at`, up to which all cells were taken and no further.
-    pub fn doing(&self, at: u64) -> Doing {
-        Doing::of(self.slot, self.base, self.last_end, self.end.rounding(), at)
+    pub fn doing(&self, at: u64) -> LineStatus {
+        LineStatus::of(self.slot, self.base, self.last_end, self.end.rounding(), at)
     }
 
     /// A cell was sent: hand it on with those before it, if it goes on with them.
     #[inline]
-    pub(super) fn hand_on(&mut self, cell: Cells, out: &mut impl Outlet) {
+    pub(super) fn hand_on(&mut self, cell: CellTrain, out: &mut impl CellSink) {
         if self.sent.count > 0 && self.sent.goes_on_with(&cell) {
             self.sent.extend(&cell);
         } else {
@@ -270,7 +285,7 @@ impl Classes {
     }
 
     /// Hand on what is kept back.
-    pub(super) fn flush(&mut self, out: &mut impl Outlet) {
+    pub(super) fn flush(&mut self, out: &mut impl CellSink) {
         if self.sent.count > 0 {
             out.sent(self.sent);
             self.sent.count = 0;
@@ -279,7 +294,13 @@ impl Classes {
 
     /// Take the front record as a whole where nothing waits and all its departures are evenly spaced, too. Whether that
     /// was so.
-    fn pass(&mut self, channel: &mut Channel, limit: u64, rules: &[Rule], out: &mut impl Outlet) -> bool {
+    fn pass(
+        &mut self,
+        channel: &mut Channel,
+        limit: u64,
+        rules: &[VcTreatment],
+        out: &mut impl CellSink,
+    ) -> bool {
         let front = channel.front();
         let head = channel.head();
         let rule = &rules[front.vc as usize];
@@ -296,7 +317,7 @@ impl Classes {
         let class = &mut self.classes[rule.class];
         // At the pace of the line a cell may come a rounded picosecond before the one ahead has left.
         let found = (0, u64::from(closed));
-        let Some(efci) = class.gate.admit_train(&Cells { count, ..front }, found) else { return false };
+        let Some(efci) = class.gate.admit_train(&CellTrain { count, ..front }, found) else { return false };
         channel.take_many(count);
         self.settle();
         let class = &mut self.classes[rule.class];
@@ -312,7 +333,7 @@ impl Classes {
             let idle = last - self.last_end - (count - 1) * self.slot_up;
             out.idle(idle, self.end.rounding() + (count - 1) * self.slot_rounding);
             (self.base, self.n) = (last, 1);
-            Cells { base: front.base + self.slot_up, count, ..front }
+            CellTrain { base: front.base + self.slot_up, count, ..front }
         } else {
             // At the pace of the line every cell comes as the one before it leaves.
             if head > self.last_end {
@@ -321,19 +342,19 @@ impl Classes {
             }
             let n = self.n + 1;
             self.n += count;
-            Cells { base: self.base, n, count, ..front }
+            CellTrain { base: self.base, n, count, ..front }
         };
         self.end.seek(self.n);
         self.last_end = self.base + self.end.after();
         self.decide_at = self.last_end;
-        out.sent(Cells { last: self.last_end, efci, ..sent });
+        out.sent(CellTrain { last: self.last_end, efci, ..sent });
         true
     }
 
     /// When cell number `sequence` of `class`, from 1, will have left at the earliest, from what is known up to now: exact
     /// when all cells of higher classes that are still to come are those of the even generator in the channel `overtaking`.
     pub fn departure_bound(&self, class: usize, sequence: u64, overtaking: Option<&Channel>) -> u64 {
-        let ahead: u64 = self.classes[..class].iter().map(Class::waiting).sum();
+        let ahead: u64 = self.classes[..class].iter().map(ClassQueue::waiting).sum();
         let own = sequence.saturating_sub(self.classes[class].taken);
         if own == 0 {
             return self.last_end;

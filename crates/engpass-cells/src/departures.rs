@@ -1,13 +1,13 @@
 //! What leaves a line, gathered: a train that others have come between is handed on once, in pieces.
 
-use super::{Cells, Outlet, Piece, VcId};
+use super::{CellSink, CellTrain, TrainPiece, VcId};
 
 /// How many of the last trains of a way are looked at for one that goes on.
 const OPEN: usize = 3;
 
 /// Cells that have left, or will have, and were not handed on.
 #[derive(Debug, Default)]
-pub(super) struct Departures {
+pub(super) struct DepartureBuffer {
     ways: Vec<Way>,
     /// There are some.
     any: bool,
@@ -24,27 +24,27 @@ pub(super) struct Departures {
 #[derive(Debug, Default)]
 struct Way {
     /// Until they are handed on, `last` is the place of the last cell.
-    trains: Vec<Cells>,
-    pieces: Vec<Piece>,
+    trains: Vec<CellTrain>,
+    pieces: Vec<TrainPiece>,
 }
 
 /// A train to which cells are added: its way, and its place there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Open {
+pub(super) struct OpenTrain {
     way: usize,
     train: u32,
 }
 
 /// Pieces of two trains that come between each other.
-pub(super) struct Pieces {
+pub(super) struct InterleavedPieces {
     /// Where both go the same way, all are in the first.
-    lists: [Vec<Piece>; 2],
+    lists: [Vec<TrainPiece>; 2],
     one_way: bool,
     train: [u32; 2],
     kept: [bool; 2],
 }
 
-impl Pieces {
+impl InterleavedPieces {
     /// Whether both go the same way: then their cells are to be told in order.
     pub(super) fn are_of_one_way(&self) -> bool {
         self.one_way
@@ -58,7 +58,7 @@ impl Pieces {
         }
         let [one, other] = &mut self.lists;
         let (pieces, train) = (if which == 0 || self.one_way { one } else { other }, self.train[which]);
-        let piece = Piece::pattern(n, bits, count, train);
+        let piece = TrainPiece::pattern(n, bits, count, train);
         match pieces.last_mut() {
             Some(last) if piece.is_run() && last.train() == train && last.ends_before(piece.first()) => {
                 last.grow(count);
@@ -68,14 +68,14 @@ impl Pieces {
     }
 }
 
-fn add_piece(pieces: &mut Vec<Piece>, n: u64, count: u64, train: u32) {
+fn add_piece(pieces: &mut Vec<TrainPiece>, n: u64, count: u64, train: u32) {
     match pieces.last_mut() {
         Some(last) if last.train() == train && last.ends_before(n) => last.grow(count),
-        _ => pieces.push(Piece::run(n, count, train)),
+        _ => pieces.push(TrainPiece::run(n, count, train)),
     }
 }
 
-impl Departures {
+impl DepartureBuffer {
     /// Of a queue that holds so many cells.
     pub(super) fn of(capacity: u64) -> Self {
         Self { room: capacity.min(512) as usize, ..Self::default() }
@@ -97,20 +97,20 @@ impl Departures {
     }
 
     /// Whether cells of this circuit are only counted.
-    pub(super) fn only_count(&self, vc: VcId, out: &impl Outlet) -> bool {
+    pub(super) fn only_count(&self, vc: VcId, out: &impl CellSink) -> bool {
         self.gather && out.way(vc) == 0
     }
 
     /// The train that cells like `cells`, the first of them at their place, are part of. Those between may have been lost.
-    pub(super) fn open(&mut self, cells: &Cells, out: &impl Outlet) -> Open {
+    pub(super) fn open(&mut self, cells: &CellTrain, out: &impl CellSink) -> OpenTrain {
         let way = out.way(cells.vc);
         if way >= self.ways.len() {
             self.ways.resize_with(way + 1, Way::default);
             self.ways[way].pieces.reserve(self.room);
         }
         let trains = &mut self.ways[way].trains;
-        let gapless = |train: &Cells| train.cell + train.step() * train.count as u32 == cells.cell;
-        let goes_on = |train: &Cells| {
+        let gapless = |train: &CellTrain| train.cell + train.step() * train.count as u32 == cells.cell;
+        let goes_on = |train: &CellTrain| {
             train.frame == cells.frame
                 && train.base == cells.base
                 && train.pace == cells.pace
@@ -122,18 +122,18 @@ impl Departures {
         let train = match last.map(|back| trains.len() - 1 - back) {
             Some(place) if goes_on(&trains[place]) => place,
             _ => {
-                trains.push(Cells { count: 0, ..*cells });
+                trains.push(CellTrain { count: 0, ..*cells });
                 trains.len() - 1
             }
         };
         self.any = true;
         self.frames |= !cells.are_generated();
-        Open { way, train: train as u32 }
+        OpenTrain { way, train: train as u32 }
     }
 
     /// `count` cells from place `n` on.
     #[inline]
-    pub(super) fn piece(&mut self, open: Open, n: u64, count: u64) {
+    pub(super) fn piece(&mut self, open: OpenTrain, n: u64, count: u64) {
         if open.way == 0 && self.gather {
             return;
         }
@@ -141,15 +141,20 @@ impl Departures {
     }
 
     /// The pieces of the ways of two trains, to add to.
-    pub(super) fn take_pieces(&mut self, open: [Open; 2]) -> Pieces {
+    pub(super) fn take_pieces(&mut self, open: [OpenTrain; 2]) -> InterleavedPieces {
         // Where both go the same way, nothing is left to take for the second.
         let lists = open.map(|open| std::mem::take(&mut self.ways[open.way].pieces));
         let kept = open.map(|open| open.way > 0 || !self.gather);
-        Pieces { lists, one_way: open[0].way == open[1].way, train: open.map(|open| open.train), kept }
+        InterleavedPieces {
+            lists,
+            one_way: open[0].way == open[1].way,
+            train: open.map(|open| open.train),
+            kept,
+        }
     }
 
     /// They were added to.
-    pub(super) fn put_pieces(&mut self, open: [Open; 2], pieces: Pieces) {
+    pub(super) fn put_pieces(&mut self, open: [OpenTrain; 2], pieces: InterleavedPieces) {
         let [one, other] = pieces.lists;
         self.ways[open[0].way].pieces = one;
         if open[1].way != open[0].way {
@@ -158,7 +163,7 @@ impl Departures {
     }
 
     /// `count` cells were added to a train, at places from the first to the last of these, whether the last ends its frame or not.
-    pub(super) fn joined(&mut self, open: Open, count: u64, (first, last): (u64, u64), ends: bool) {
+    pub(super) fn joined(&mut self, open: OpenTrain, count: u64, (first, last): (u64, u64), ends: bool) {
         let train = &mut self.ways[open.way].trains[open.train as usize];
         if train.count == 0 {
             train.n = first;
@@ -172,14 +177,14 @@ impl Departures {
     }
 
     /// Cells that follow each other.
-    pub(super) fn add(&mut self, cells: &Cells, out: &impl Outlet) {
+    pub(super) fn add(&mut self, cells: &CellTrain, out: &impl CellSink) {
         let open = self.open(cells, out);
         self.piece(open, cells.n, cells.count);
         self.joined(open, cells.count, (cells.n, cells.n + cells.count - 1), cells.ends_frame());
     }
 
     /// Hand everything on.
-    pub(super) fn flush(&mut self, out: &mut impl Outlet) {
+    pub(super) fn flush(&mut self, out: &mut impl CellSink) {
         if !self.any {
             return;
         }
@@ -207,9 +212,13 @@ mod tests {
     use proptest::prelude::*;
 
     /// Blocks of places of one train, told as pieces; and these places.
-    fn told(blocks: &[(u64, u64)]) -> (Cells, Vec<Piece>, Vec<u64>) {
-        let mut pieces =
-            Pieces { lists: [Vec::new(), Vec::new()], one_way: false, train: [0; 2], kept: [true; 2] };
+    fn told(blocks: &[(u64, u64)]) -> (CellTrain, Vec<TrainPiece>, Vec<u64>) {
+        let mut pieces = InterleavedPieces {
+            lists: [Vec::new(), Vec::new()],
+            one_way: false,
+            train: [0; 2],
+            kept: [true; 2],
+        };
         let (mut n, mut places) = (1, Vec::new());
         for &(gap, bits) in blocks {
             n += gap;
@@ -219,7 +228,7 @@ mod tests {
         }
         let pace = Pace::new(10, 1);
         let (first, last, count) = (places[0], 10 * places[places.len() - 1], places.len() as u64);
-        let train = Cells { n: first, count, last, frame: 1, of: u16::MAX, ..Cells::none(pace) };
+        let train = CellTrain { n: first, count, last, frame: 1, of: u16::MAX, ..CellTrain::none(pace) };
         let [list, _] = pieces.lists;
         (train, list, places)
     }
@@ -243,7 +252,7 @@ mod tests {
             let (train, pieces, places) = told(&blocks);
             let seen = one_by_one(&mut [train], &pieces).flat_map(|cells| cells.n..cells.n + cells.count).collect::<Vec<_>>();
             prop_assert_eq!(&seen, &places);
-            prop_assert_eq!(pieces.iter().map(Piece::count).sum::<u64>(), places.len() as u64);
+            prop_assert_eq!(pieces.iter().map(TrainPiece::count).sum::<u64>(), places.len() as u64);
         }
 
         #[test]

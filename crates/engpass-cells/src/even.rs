@@ -2,25 +2,25 @@
 
 use engpass_model::time::{Leap, Stepper};
 
-use super::{Cells, Channel};
+use super::{CellTrain, Channel};
 
 /// The cells of an evenly generated channel, taken one by one or many at once, outside of it.
 #[derive(Clone, Debug)]
-pub(super) struct Even {
-    pub(super) cells: Cells,
+pub(super) struct PeriodicCells {
+    pub(super) cells: CellTrain,
     walk: Stepper,
     /// Arrival of the next cell, `u64::MAX` when there is none.
     pub(super) head: u64,
 }
 
-/// A walk along the cells of an [`Even`] that keeps no count.
-pub(super) struct EvenWalk {
+/// A walk along the cells of an [`PeriodicCells`] that keeps no count.
+pub(super) struct PeriodicCursor {
     walk: Stepper,
     base: u64,
     last: u64,
 }
 
-impl EvenWalk {
+impl PeriodicCursor {
     /// Arrival of the cell it stands at; `u64::MAX` behind the last one.
     #[inline]
     pub(super) fn head(&self) -> u64 {
@@ -47,18 +47,18 @@ impl EvenWalk {
     }
 }
 
-impl Even {
+impl PeriodicCells {
     /// A walk from the next cell on.
     #[inline]
-    pub(super) fn walk(&self) -> EvenWalk {
+    pub(super) fn walk(&self) -> PeriodicCursor {
         // Without cells the walk stands behind the last one.
         let last = if self.cells.count > 0 { self.cells.last } else { 0 };
-        EvenWalk { walk: self.walk.clone(), base: self.cells.base, last }
+        PeriodicCursor { walk: self.walk.clone(), base: self.cells.base, last }
     }
 
     /// The walk has taken `count` cells.
     #[inline]
-    pub(super) fn walked(&mut self, walk: EvenWalk, count: u64) {
+    pub(super) fn walked(&mut self, walk: PeriodicCursor, count: u64) {
         self.cells.n += count;
         self.cells.count -= count;
         self.head = walk.head();
@@ -94,15 +94,15 @@ impl Even {
 
 impl Channel {
     /// Look at the cells that an even generator has left.
-    pub(super) fn even(&self) -> Option<Even> {
+    pub(super) fn even(&self) -> Option<PeriodicCells> {
         let cells = self.evenly()?;
         let mut walk = Stepper::new(cells.pace);
         walk.seek(cells.n);
-        Some(Even { cells, walk, head: self.head() })
+        Some(PeriodicCells { cells, walk, head: self.head() })
     }
 
     /// Take the cells that have been taken from `even`.
-    pub(super) fn set_even(&mut self, even: Even) {
+    pub(super) fn set_even(&mut self, even: PeriodicCells) {
         self.replace(even.cells, (even.walk, even.head));
     }
 }

@@ -7,11 +7,11 @@ use engpass_model::random::Stream;
 use engpass_model::switch::AtmSwitch;
 use engpass_model::unit::FillLevel;
 
-use super::{Cells, VcId};
+use super::{CellTrain, VcId};
 
 /// Cells that a queue takes, and marks.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct CellThresholds {
     /// Cells it can hold, the one being sent included.
     pub capacity: u64,
     /// Cells that one with CLP = 1 may find and still join.
@@ -43,34 +43,34 @@ impl Loss {
 }
 
 /// Bounds and policy of one queue.
-pub struct Gate {
+pub struct CellAdmission {
     capacity: u64,
     /// Cells with CLP = 1 fit if there are fewer cells than this.
     clp_limit: u64,
     efci: u64,
     policy: Box<dyn DiscardPolicy>,
     /// Whose cells are in the queue, if the policy wants to know.
-    census: Option<Census>,
+    census: Option<PerVcCount>,
 }
 
-impl Gate {
+impl CellAdmission {
     /// The gate of an empty queue at an output port of `switch`; its discard policy draws from `random` if it draws at all.
     pub fn of_port(switch: &AtmSwitch, random: Stream) -> Self {
         let capacity = switch.output_buffer.0;
         let cells = |level: Option<FillLevel>| level.map(|level| level.of(capacity));
         let bounds =
-            Bounds { capacity, clp: cells(switch.clp_threshold), efci: cells(switch.efci_threshold) };
+            CellThresholds { capacity, clp: cells(switch.clp_threshold), efci: cells(switch.efci_threshold) };
         Self::new(bounds, switch.discard.config().policy(capacity, random))
     }
 
     /// The gate of an empty queue.
-    pub fn new(bounds: Bounds, policy: Box<dyn DiscardPolicy>) -> Self {
+    pub fn new(bounds: CellThresholds, policy: Box<dyn DiscardPolicy>) -> Self {
         let capacity = bounds.capacity;
         Self {
             capacity,
             clp_limit: bounds.clp.map_or(capacity, |found| found.saturating_add(1).min(capacity)),
             efci: bounds.efci.unwrap_or(u64::MAX),
-            census: policy.counts_circuits().then(Census::default),
+            census: policy.counts_circuits().then(PerVcCount::default),
             policy,
         }
     }
@@ -86,7 +86,7 @@ impl Gate {
     }
 
     /// Whether cells like this one of a generator, none of which ever finds more than one cell, may join without being shown to it.
-    pub fn may_overlook(mut self, cell: &Cells) -> bool {
+    pub fn may_overlook(mut self, cell: &CellTrain) -> bool {
         !self.counts_circuits() && self.admit_train(cell, (0, 1)) == Some(cell.efci)
     }
 
@@ -102,7 +102,7 @@ impl Gate {
 
     /// Whether `cell`, which finds `queued` cells, joins; it is then marked and counted.
     #[inline]
-    pub(super) fn admit(&mut self, queued: u64, cell: &mut Cells) -> Result<(), Loss> {
+    pub(super) fn admit(&mut self, queued: u64, cell: &mut CellTrain) -> Result<(), Loss> {
         let (own, active) = self.census.as_ref().map_or((0, 0), |census| census.seen_by(cell.vc));
         let queue = QueueView { queued, capacity: self.capacity, limit: self.limit(cell.clp), own, active };
         // The policy hears of every cell, also of one that is lost for lack of room.
@@ -123,7 +123,7 @@ impl Gate {
 
     /// Whether all of a `train` join that find `least` to `most` cells, and, if so, with which EFCI; the policy has then taken
     /// note of them. They are not counted yet: see [`Self::joined`].
-    pub(super) fn admit_train(&mut self, train: &Cells, (least, most): (u64, u64)) -> Option<bool> {
+    pub(super) fn admit_train(&mut self, train: &CellTrain, (least, most): (u64, u64)) -> Option<bool> {
         let marked = least > self.efci;
         if most >= self.limit(train.clp) || marked != (most > self.efci) {
             return None;
@@ -152,14 +152,14 @@ impl Gate {
     #[inline]
     pub(super) fn emptied(&mut self) {
         if let Some(census) = &mut self.census {
-            *census = Census::default();
+            *census = PerVcCount::default();
         }
     }
 }
 
 /// Whose cells are in a queue, first in, first out.
 #[derive(Debug, Default)]
-struct Census {
+struct PerVcCount {
     /// Cells of one circuit in a row.
     runs: VecDeque<(VcId, u64)>,
     /// By circuit direction.
@@ -168,7 +168,7 @@ struct Census {
     active: u64,
 }
 
-impl Census {
+impl PerVcCount {
     fn seen_by(&self, vc: VcId) -> (u64, u64) {
         (self.cells.get(vc as usize).copied().unwrap_or(0), self.active)
     }
@@ -214,16 +214,16 @@ mod tests {
         config.policy(10, Stream::new(1, "test"))
     }
 
-    fn cell(vc: VcId, clp: bool) -> Cells {
+    fn cell(vc: VcId, clp: bool) -> CellTrain {
         let pace = Pace::new(1, 1);
         let (base, n, count, last) = (0, 0, 1, 0);
-        Cells { base, n, pace, count, last, vc, frame: NO_FRAME, cell: 0, of: 9, clp, efci: false }
+        CellTrain { base, n, pace, count, last, vc, frame: NO_FRAME, cell: 0, of: 9, clp, efci: false }
     }
 
     #[test]
     fn low_priority_finds_less_room() {
-        let bounds = Bounds { capacity: 10, clp: Some(4), efci: None };
-        let mut gate = Gate::new(bounds, policy(&Tail {}));
+        let bounds = CellThresholds { capacity: 10, clp: Some(4), efci: None };
+        let mut gate = CellAdmission::new(bounds, policy(&Tail {}));
         assert!(!gate.only_when_full());
         assert_eq!(gate.admit(4, &mut cell(0, true)), Ok(()));
         assert_eq!(gate.admit(5, &mut cell(0, true)), Err(Loss::LowPriority));
@@ -235,8 +235,8 @@ mod tests {
 
     #[test]
     fn cells_above_the_threshold_are_marked() {
-        let bounds = Bounds { capacity: 10, clp: None, efci: Some(4) };
-        let mut gate = Gate::new(bounds, policy(&Tail {}));
+        let bounds = CellThresholds { capacity: 10, clp: None, efci: Some(4) };
+        let mut gate = CellAdmission::new(bounds, policy(&Tail {}));
         let mut marked = |queued| {
             let mut cell = cell(0, false);
             gate.admit(queued, &mut cell).map(|()| cell.efci)
@@ -250,29 +250,32 @@ mod tests {
     #[test]
     fn what_may_be_overlooked_finds_one_cell_and_joins_as_it_is() {
         let epd = |threshold| policy(&Epd { threshold: FillLevel::Cells(threshold) });
-        let plain = Bounds { capacity: 10, clp: None, efci: None };
-        let generated = Cells { frame: crate::generated_by(0), of: 1, ..cell(0, false) };
-        let may = |bounds, policy| Gate::new(bounds, policy).may_overlook(&generated);
+        let plain = CellThresholds { capacity: 10, clp: None, efci: None };
+        let generated = CellTrain { frame: crate::generated_by(0), of: 1, ..cell(0, false) };
+        let may = |bounds, policy| CellAdmission::new(bounds, policy).may_overlook(&generated);
         assert!(may(plain, epd(1)) && !may(plain, epd(0)));
         assert!(
-            may(Bounds { efci: Some(1), ..plain }, epd(1)) && !may(Bounds { efci: Some(0), ..plain }, epd(1))
+            may(CellThresholds { efci: Some(1), ..plain }, epd(1))
+                && !may(CellThresholds { efci: Some(0), ..plain }, epd(1))
         );
         assert!(
-            may(Bounds { capacity: 2, ..plain }, epd(1)) && !may(Bounds { capacity: 1, ..plain }, epd(1))
+            may(CellThresholds { capacity: 2, ..plain }, epd(1))
+                && !may(CellThresholds { capacity: 1, ..plain }, epd(1))
         );
-        let low = Bounds { clp: Some(0), ..plain };
+        let low = CellThresholds { clp: Some(0), ..plain };
         assert!(may(low, epd(1)), "its cells have CLP = 0");
-        assert!(!Gate::new(low, epd(1)).may_overlook(&Cells { clp: true, ..generated }));
+        assert!(!CellAdmission::new(low, epd(1)).may_overlook(&CellTrain { clp: true, ..generated }));
     }
 
     #[test]
     fn a_census_follows_what_joins_and_leaves() {
         let fba = Fba { threshold: FillLevel::Cells(5), z: Share(Share::WHOLE) };
-        let mut gate = Gate::new(Bounds { capacity: 10, clp: None, efci: None }, policy(&fba));
+        let mut gate =
+            CellAdmission::new(CellThresholds { capacity: 10, clp: None, efci: None }, policy(&fba));
         gate.joined(3, 2);
         gate.joined(0, 1);
         gate.joined(3, 1);
-        let seen = |gate: &Gate, vc| gate.census.as_ref().expect("`fba` counts").seen_by(vc);
+        let seen = |gate: &CellAdmission, vc| gate.census.as_ref().expect("`fba` counts").seen_by(vc);
         assert_eq!((seen(&gate, 3), seen(&gate, 0), seen(&gate, 9)), ((3, 2), (1, 2), (0, 2)));
         gate.left(3);
         assert_eq!((seen(&gate, 3), seen(&gate, 0)), ((1, 1), (0, 1)));

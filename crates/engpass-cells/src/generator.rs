@@ -4,14 +4,14 @@ use engpass_model::random::Stream;
 use engpass_model::source::on_off::Lengths;
 use engpass_model::time::Pace;
 
-use super::alone::Alone;
-use super::{Cells, FrameId, VcId, generated_by};
+use super::alone::DedicatedLine;
+use super::{CellTrain, PduId, VcId, generated_by};
 
 /// Makes the trains of a `cbr` or `on-off` source, one after the other, as a queue asks for them.
 #[derive(Clone, Debug)]
 pub struct Generator {
     vc: VcId,
-    frame: FrameId,
+    frame: PduId,
     pace: Pace,
     /// Of 2^64, how many of its cells come in a picosecond; 0 where that is one or more.
     rate: u64,
@@ -24,7 +24,7 @@ pub struct Generator {
     /// Cells of the trains that it has given.
     made: u64,
     /// The line it is alone on, where its trains are given as they leave it.
-    line: Option<Box<Alone>>,
+    line: Option<Box<DedicatedLine>>,
 }
 
 #[derive(Clone, Debug)]
@@ -92,12 +92,12 @@ impl Generator {
     /// The same as they leave a line that they have for themselves, whose cells take `slot`, less than their own pace. Cells that
     /// leave by `end` are counted.
     pub fn through(mut self, slot: Pace, end: u64) -> Self {
-        self.line = Some(Box::new(Alone::new(slot, end)));
+        self.line = Some(Box::new(DedicatedLine::new(slot, end)));
         self
     }
 
     /// What the line it is alone on has done, if it was told of one.
-    pub fn line(&self) -> Option<&Alone> {
+    pub fn line(&self) -> Option<&DedicatedLine> {
         self.line.as_deref()
     }
 
@@ -116,21 +116,21 @@ impl Generator {
     }
 
     /// The next train; `None` when there will be no more.
-    pub fn next_cells(&mut self) -> Option<Cells> {
-        let mut cells = Cells::none(self.pace);
+    pub fn next_cells(&mut self) -> Option<CellTrain> {
+        let mut cells = CellTrain::none(self.pace);
         self.next_into(&mut cells).then_some(cells)
     }
 
     /// Put the next train in the place of `cells`. Whether there is one.
     #[inline]
-    pub(super) fn next_into(&mut self, cells: &mut Cells) -> bool {
+    pub(super) fn next_into(&mut self, cells: &mut CellTrain) -> bool {
         let behind = self.line.as_mut().is_some_and(|line| line.behind_into(cells));
         if !behind {
             let Some((base, until)) = self.next_emitted() else { return false };
             let (vc, frame, pace, clp) = (self.vc, self.frame, self.pace, self.clp);
             let (behind, last) = self.behind_first(until);
             let (count, last) = (behind + 1, base + last);
-            *cells = Cells { base, n: 0, pace, count, last, vc, frame, cell: 0, of: 1, clp, efci: false };
+            *cells = CellTrain { base, n: 0, pace, count, last, vc, frame, cell: 0, of: 1, clp, efci: false };
             self.made += count;
             if let Some(line) = &mut self.line {
                 line.pass(cells);

@@ -1,9 +1,9 @@
 //! What carries, queues and reassembles cells.
 //!
-//! Cells are exact but never events. They move as *trains*: [`Cells`] records that say which cells of which frame stand
+//! Cells are exact but never events. They move as *trains*: [`CellTrain`] records that say which cells of which frame stand
 //! at which ends of a constant pace. A [`Channel`] holds the trains on their way to a queue, in order of time. A queue
-//! ([`Fifo`], [`Classes`]) merges its channels in one loop up to an instant, decides for every cell, and hands what it
-//! sends and what it loses to an [`Outlet`], train by train.
+//! ([`Fifo`], [`StrictPriority`]) merges its channels in one loop up to an instant, decides for every cell, and hands what it
+//! sends and what it loses to an [`CellSink`], train by train.
 
 mod alone;
 mod cells;
@@ -20,12 +20,12 @@ mod reassembly;
 mod shaper;
 mod window;
 
-pub use alone::Alone;
-pub use cells::{Cells, Piece, one_by_one};
+pub use alone::DedicatedLine;
+pub use cells::{CellTrain, TrainPiece, one_by_one};
 pub use channel::Channel;
-pub use classes::Classes;
+pub use classes::StrictPriority;
 pub use fifo::Fifo;
-pub use gate::{Bounds, Gate, Loss};
+pub use gate::{CellAdmission, CellThresholds, Loss};
 pub use generator::Generator;
 pub use inputs::Inputs;
 pub use reassembly::{Pdu, Reassembly};
@@ -38,32 +38,32 @@ use engpass_model::time::{Pace, Time};
 /// Index of one direction of a circuit.
 pub type VcId = u32;
 /// Index of a frame. The highest ones stand for generators, whose cells are frames of their own: see [`generated_by`].
-pub type FrameId = u32;
+pub type PduId = u32;
 /// No frame at all.
-pub const NO_FRAME: FrameId = FrameId::MAX;
+pub const NO_FRAME: PduId = PduId::MAX;
 /// Identifiers from here on stand for generators.
-const GENERATORS: FrameId = FrameId::MAX - (1 << 24);
+const GENERATORS: PduId = PduId::MAX - (1 << 24);
 
 /// The frame identifier of every cell that the source number `flow` generates.
 ///
 /// # Panics
 /// When there are more than 2^24 flows.
-pub fn generated_by(flow: usize) -> FrameId {
+pub fn generated_by(flow: usize) -> PduId {
     let flow = u32::try_from(flow).ok().filter(|flow| *flow < 1 << 24).expect("fewer than 2^24 flows");
     GENERATORS + flow
 }
 
 /// The source whose cells have this identifier, if it is a generator's.
-pub fn generator_of(frame: FrameId) -> Option<usize> {
+pub fn generator_of(frame: PduId) -> Option<usize> {
     frame.checked_sub(GENERATORS).map(|flow| flow as usize)
 }
 
 /// Where a queue's cells go: the network, which counts and carries on.
-pub trait Outlet {
+pub trait CellSink {
     /// `cells` leave this transmitter, each at its instant.
-    fn sent(&mut self, cells: Cells);
+    fn sent(&mut self, cells: CellTrain);
     /// `cells` of one frame were lost in front of the queue, the first at `at`.
-    fn lost(&mut self, cells: &Cells, at: u64, cause: Loss);
+    fn lost(&mut self, cells: &CellTrain, at: u64, cause: Loss);
     /// Whether it asks when the first cell was lost of every train: else those of one generator may be told together.
     fn dates_losses(&self) -> bool {
         false
@@ -72,9 +72,9 @@ pub trait Outlet {
     /// comes next. Transmissions that ended in that time ended `rounding` parts of a picosecond later than exactly.
     fn idle(&mut self, ps: u64, rounding: u64);
     /// A cell was lost in the policer at `at`.
-    fn policed(&mut self, cells: &Cells, at: u64);
+    fn policed(&mut self, cells: &CellTrain, at: u64);
     /// The last cell of a frame waits as number `sequence` of its class: its departure is not known yet.
-    fn waiting(&mut self, frame: FrameId, class: usize, sequence: u64);
+    fn waiting(&mut self, frame: PduId, class: usize, sequence: u64);
     /// Which way the cells of a circuit go behind the line: those that go the same way come to the same queue. 0 is the way to a
     /// host, which only counts.
     fn way(&self, _vc: VcId) -> usize {
@@ -82,7 +82,7 @@ pub trait Outlet {
     }
     /// Trains that leave one way, in pieces in order of time. A way 0 that leaves nothing behind [`Self::counts_until`] tells no
     /// pieces.
-    fn sent_along(&mut self, way: usize, trains: &mut [Cells], pieces: &[Piece]) {
+    fn sent_along(&mut self, way: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
         let _ = way;
         one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
     }
@@ -97,16 +97,16 @@ pub trait Outlet {
 
 /// What a line is doing at an instant up to which its queue was advanced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Doing {
+pub struct LineStatus {
     /// Picoseconds since the last transmission has ended, if none goes on: not yet told to the outlet.
     pub idle: u64,
-    /// By how much that end was rounded up, as in [`Outlet::idle`].
+    /// By how much that end was rounded up, as in [`CellSink::idle`].
     pub rounding: u64,
     /// How long the transmission that goes on has lasted, in parts of a picosecond (the denominator of the slot makes one).
     pub begun: u128,
 }
 
-impl Doing {
+impl LineStatus {
     /// Of a line at `at` whose busy period began at `base` and whose last accepted cell leaves at `last_end`.
     fn of(slot: Pace, base: u64, last_end: u64, rounding: u64, at: u64) -> Self {
         match at.checked_sub(last_end) {
@@ -123,7 +123,7 @@ impl Doing {
 
 /// What a queue knows of a circuit that passes it.
 #[derive(Clone, Debug, Default)]
-pub struct Rule {
+pub struct VcTreatment {
     /// Class of a queue with priorities; 0 is served first.
     pub class: usize,
     /// Policer in front of the queue, where the circuit enters the network here.
@@ -132,10 +132,10 @@ pub struct Rule {
     pub tags: bool,
 }
 
-impl Rule {
+impl VcTreatment {
     /// Whether `cell`, which arrives at `at`, gets past the policer; it may be tagged there.
     #[inline]
-    fn lets_pass(&mut self, cell: &mut Cells, at: u64) -> bool {
+    fn lets_pass(&mut self, cell: &mut CellTrain, at: u64) -> bool {
         if self.policer.as_mut().is_none_or(|policer| policer.conforms(Time(at))) {
             return true;
         }

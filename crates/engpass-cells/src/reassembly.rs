@@ -1,6 +1,6 @@
 //! AAL5 reassembly (ITU-T I.363.5 section 6): cells become PDUs again.
 
-use super::{Cells, FrameId, NO_FRAME};
+use super::{CellTrain, NO_FRAME, PduId};
 
 /// What the end-of-PDU cell of a frame completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Pdu {
 /// Reassembly of one direction of a circuit.
 #[derive(Clone, Debug)]
 pub struct Reassembly {
-    frame: FrameId,
+    frame: PduId,
     count: u64,
     /// Cells of an earlier frame, whose last cell was lost, stand before the current one's.
     merged: bool,
@@ -28,13 +28,13 @@ impl Default for Reassembly {
 
 impl Reassembly {
     /// The frame whose cells wait for the end of their PDU, and how many do.
-    pub fn pending(&self) -> Option<(FrameId, u32)> {
+    pub fn pending(&self) -> Option<(PduId, u32)> {
         (self.frame != NO_FRAME).then_some((self.frame, self.count as u32))
     }
 
     /// Take cells that arrive, in order; the PDU when its last cell is among them. Of a generator's cells, each of which is
     /// a PDU, the answer is that of the first, and all others are good.
-    pub fn take(&mut self, cells: &Cells) -> Option<Pdu> {
+    pub fn take(&mut self, cells: &CellTrain) -> Option<Pdu> {
         if cells.are_generated() {
             // Every cell is a PDU; only the first can have a frame without its end before it.
             let good = self.frame == NO_FRAME;
@@ -59,10 +59,10 @@ impl Reassembly {
 mod tests {
     use super::*;
 
-    fn cells(frame: FrameId, cell: u32, count: u64, of: u16) -> Cells {
+    fn cells(frame: PduId, cell: u32, count: u64, of: u16) -> CellTrain {
         let pace = engpass_model::time::Pace::new(1, 1);
         let (base, n, last, vc, clp, efci) = (0, 0, 0, 0, false, false);
-        Cells { base, n, pace, count, last, vc, frame, cell, of, clp, efci }
+        CellTrain { base, n, pace, count, last, vc, frame, cell, of, clp, efci }
     }
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_generators_cell_suffers_too() {
         let mut reassembly = Reassembly::default();
-        let generated = Cells { count: 5, ..cells(crate::generated_by(0), 0, 1, 1) };
+        let generated = CellTrain { count: 5, ..cells(crate::generated_by(0), 0, 1, 1) };
         assert_eq!(reassembly.take(&generated), Some(Pdu::Good));
         reassembly.take(&cells(1, 0, 2, 4));
         assert_eq!(reassembly.take(&generated), Some(Pdu::Bad));

@@ -2,7 +2,7 @@
 
 use engpass_model::time::{FOREVER, Pace};
 
-use super::{Cells, FrameId, VcId};
+use super::{CellTrain, PduId, VcId};
 
 /// Emits the cells of one direction of a circuit at its pace (GCRA with no tolerance: I.371 Annex A, shaped).
 ///
@@ -44,7 +44,7 @@ impl Shaper {
     }
 
     /// Emit the cells of a frame that is handed over at `now`.
-    pub fn emit(&mut self, now: u64, frame: FrameId, cells: u32) -> Cells {
+    pub fn emit(&mut self, now: u64, frame: PduId, cells: u32) -> CellTrain {
         let next = self.next();
         if now >= next {
             (self.base, self.n) = (now, 0);
@@ -57,7 +57,7 @@ impl Shaper {
         let last = base + self.pace.after(n + count - 1);
         let of = u16::try_from(cells).expect("an AAL5 PDU has at most 1366 cells");
         let (pace, vc, clp) = (self.pace, self.vc, self.clp);
-        Cells { base, n, pace, count, last, vc, frame, cell: 0, of, clp, efci: false }
+        CellTrain { base, n, pace, count, last, vc, frame, cell: 0, of, clp, efci: false }
     }
 }
 

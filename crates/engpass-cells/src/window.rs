@@ -1,6 +1,6 @@
 //! The part of a run that counts.
 
-use super::Cells;
+use super::CellTrain;
 
 /// The part of a run that counts: after `from` (everything when it is `None`), up to and including `end`.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ impl Window {
 
     /// How many of `cells` lie in the window when each is `shift` later.
     #[inline]
-    pub fn count(&self, cells: &Cells, shift: u64) -> u64 {
+    pub fn count(&self, cells: &CellTrain, shift: u64) -> u64 {
         let last = cells.last + shift;
         // They stand at their base or later.
         if self.from.is_none_or(|from| cells.base + shift > from) && last <= self.end {
@@ -43,7 +43,7 @@ impl Window {
         self.count_cut(cells, shift)
     }
 
-    fn count_cut(&self, cells: &Cells, shift: u64) -> u64 {
+    fn count_cut(&self, cells: &CellTrain, shift: u64) -> u64 {
         let after = |instant: u64| {
             // Cells that stand later than `instant`.
             cells.count - instant.checked_sub(shift).map_or(0, |instant| cells.count_until(instant))

@@ -1,41 +1,41 @@
 //! Idle time by reason: which sender could have used a line, and what it did instead.
 
 use super::accounts::{HOST, IDLE};
-use super::waits::{Sums, USUAL, Usual, Wait};
-use super::{Book, HeldBack, Ledger, Line, NO_SENDER, Stamps, User};
+use super::waits::{CommonTimes, SenderState, StateTimes, USUAL};
+use super::{HeldBack, Ledger, Line, LineSenders, LineUsage, NO_SENDER, SenderSnapshots};
 
 /// Picoseconds by reason: the sender states in the order of their accounts, then the causes outside of the sender.
 pub(super) type Reasons = [u64; REASONS];
 
-pub(super) const REASONS: usize = Wait::COUNT + 4;
+pub(super) const REASONS: usize = SenderState::COUNT + 4;
 
 /// The sender states in the order of their accounts.
-const WAITS: [Wait; Wait::COUNT] = [
-    Wait::Application,
-    Wait::Cpu,
-    Wait::Nic,
-    Wait::SendBuffer,
-    Wait::ReceiveWindow,
-    Wait::CongestionWindow,
-    Wait::RetransmissionTimer,
-    Wait::Nagle,
-    Wait::SillyWindow,
-    Wait::Handshake,
-    Wait::Pacing,
-    Wait::Sending,
+const WAITS: [SenderState; SenderState::COUNT] = [
+    SenderState::Application,
+    SenderState::Cpu,
+    SenderState::Nic,
+    SenderState::SendBuffer,
+    SenderState::ReceiveWindow,
+    SenderState::CongestionWindow,
+    SenderState::RetransmissionTimer,
+    SenderState::Nagle,
+    SenderState::SillyWindow,
+    SenderState::Handshake,
+    SenderState::Pacing,
+    SenderState::Sending,
 ];
 
 /// Positions in `WAITS` of all sender states, and of the common ones only.
-const ALL: [usize; Wait::COUNT] = accounts();
+const ALL: [usize; SenderState::COUNT] = accounts();
 const USUALLY: [usize; USUAL] = accounts();
 
 /// Returns the positions in `WAITS` of the first `N` sender states, in ascending order.
 const fn accounts<const N: usize>() -> [usize; N] {
     let (mut accounts, mut found, mut account) = ([0; N], 0, 0);
-    while account < Wait::COUNT {
+    while account < SenderState::COUNT {
         if (WAITS[account] as usize) < N {
             // The common states are declared in the order of their accounts.
-            assert!(N == Wait::COUNT || WAITS[account] as usize == found);
+            assert!(N == SenderState::COUNT || WAITS[account] as usize == found);
             accounts[found] = account;
             found += 1;
         }
@@ -45,17 +45,17 @@ const fn accounts<const N: usize>() -> [usize; N] {
 }
 
 const APPLICATION: usize = 0;
-const SENDING: usize = Wait::COUNT - 1;
+const SENDING: usize = SenderState::COUNT - 1;
 /// The circuit's shaper is slower than the line. Has the index of the state "sending", which by itself leaves no line idle.
 const SHAPER: usize = SENDING;
 /// The sender was sending, and a bottleneck before this line held its packets back.
-const UPSTREAM: usize = Wait::COUNT;
+const UPSTREAM: usize = SenderState::COUNT;
 /// The sender was sending, and a node before this line chose other paths.
-const OTHER_WAY: usize = Wait::COUNT + 1;
+const OTHER_WAY: usize = SenderState::COUNT + 1;
 /// The line was down.
-const DOWN: usize = Wait::COUNT + 2;
+const DOWN: usize = SenderState::COUNT + 2;
 /// No flow could send over this line.
-const NOBODY: usize = Wait::COUNT + 3;
+const NOBODY: usize = SenderState::COUNT + 3;
 
 /// Returns the account of a reason. `outside` is true if injected packets can use the line.
 pub(super) fn account(reason: usize, outside: bool) -> usize {
@@ -70,10 +70,10 @@ impl Ledger {
         let idle = line.edges[1].idle - line.booked;
         let mut reasons = line.reasons.as_deref().copied().unwrap_or_default();
         match line.user {
-            User::Nobody => reasons[NOBODY] += idle,
-            User::Elsewhere => reasons[OTHER_WAY] += idle,
-            User::Application => reasons[APPLICATION] += idle,
-            User::Sole(book) => {
+            LineSenders::Nobody => reasons[NOBODY] += idle,
+            LineSenders::Elsewhere => reasons[OTHER_WAY] += idle,
+            LineSenders::Application => reasons[APPLICATION] += idle,
+            LineSenders::Sole(book) => {
                 let book = &self.books[book as usize];
                 let sender = book.sender().expect("the sole user of a line is a sender");
                 let place = self.place_of(sender).expect("who sends data has states");
@@ -83,7 +83,7 @@ impl Ledger {
                 // The line has sent for this sender only.
                 share(&mut reasons, idle, (sums, &ALL), measured - idle.min(measured), book.held_back);
             }
-            User::Shared => {
+            LineSenders::Shared => {
                 let place = line.last.or_else(|| self.first_sender(line));
                 let place = place.expect("a shared line has a sender") as usize;
                 let first = self.first_on_line.get(place).map_or(place, |first| *first as usize);
@@ -105,7 +105,7 @@ impl Ledger {
 
     /// Posts that the last cell of a PDU with data, emitted with the snapshot `stamp`, leaves a shared line. The sender's states since its
     /// last PDU left here divide the idle time of the line that is not assigned yet. `own` grains of the sender have left since then.
-    pub(super) fn frame_left(&mut self, port: usize, place: u32, stamp: &Sums, own: u64) {
+    pub(super) fn frame_left(&mut self, port: usize, place: u32, stamp: &StateTimes, own: u64) {
         self.book_outage(port);
         let (line, book) = (&mut self.lines[port], &self.books[place as usize]);
         line.user_left(book, place, (stamp, own), &self.packet_stamps);
@@ -113,7 +113,7 @@ impl Ledger {
     }
 
     /// Posts that `count` cells of a sender leave a shared line. They end a PDU if there is a `stamp`.
-    pub(super) fn cells_left(&mut self, port: usize, place: u32, count: u64, stamp: Option<&Sums>) {
+    pub(super) fn cells_left(&mut self, port: usize, place: u32, count: u64, stamp: Option<&StateTimes>) {
         if self.cells_since.is_empty() {
             self.cells_since.resize(self.books.len(), 0);
         }
@@ -156,7 +156,7 @@ impl HeldBack {
     }
 }
 
-impl Book {
+impl LineUsage {
     /// Returns the sender, if it is a process or an endpoint with data.
     pub(super) fn sender(&self) -> Option<usize> {
         (self.sender != NO_SENDER).then_some(self.sender as usize)
@@ -166,7 +166,13 @@ impl Book {
 impl Line {
     /// Notes that a packet with data of this book has left. If the line was not idle before, nothing else is to be done.
     #[inline(always)]
-    pub(super) fn left_by(&mut self, book: &mut Book, place: u32, packet: u32, stamps: &mut Stamps) {
+    pub(super) fn left_by(
+        &mut self,
+        book: &mut LineUsage,
+        place: u32,
+        packet: u32,
+        stamps: &mut SenderSnapshots,
+    ) {
         self.last = Some(place);
         if book.last_shared {
             stamps.swap(&mut book.stamp, packet);
@@ -178,7 +184,13 @@ impl Line {
     /// Divides the idle time before a PDU or packet with data of this book, which was emitted with the snapshot `stamp`. `own` grains of
     /// its sender have left the line since the one before.
     #[inline(never)]
-    fn user_left(&mut self, book: &Book, place: u32, (stamp, own): (&Sums, u64), stamps: &Stamps) {
+    fn user_left(
+        &mut self,
+        book: &LineUsage,
+        place: u32,
+        (stamp, own): (&StateTimes, u64),
+        stamps: &SenderSnapshots,
+    ) {
         let idle = self.idle - self.booked;
         if idle > 0 {
             let own = self.ps_of(own);
@@ -192,10 +204,10 @@ impl Line {
     #[inline(never)]
     pub(super) fn user_left_by(
         &mut self,
-        book: &Book,
+        book: &LineUsage,
         place: u32,
         (packet, bytes): (u32, u64),
-        stamps: &Stamps,
+        stamps: &SenderSnapshots,
     ) {
         let Some((now, then)) = stamps.usual(packet, book.stamp) else {
             self.user_left_oddly(book, place, (packet, bytes), stamps);
@@ -216,7 +228,13 @@ impl Line {
 
     /// A function of its own: the common case needs no copy of all state times.
     #[inline(never)]
-    fn user_left_oddly(&mut self, book: &Book, place: u32, (packet, bytes): (u32, u64), stamps: &Stamps) {
+    fn user_left_oddly(
+        &mut self,
+        book: &LineUsage,
+        place: u32,
+        (packet, bytes): (u32, u64),
+        stamps: &SenderSnapshots,
+    ) {
         self.user_left(book, place, (&stamps.of_packet(packet), bytes), stamps);
     }
 
@@ -246,7 +264,7 @@ impl Line {
 }
 
 /// Returns the growth of each state time, in the order of the accounts.
-fn since(now: &Sums, then: &Sums) -> [u64; Wait::COUNT] {
+fn since(now: &StateTimes, then: &StateTimes) -> [u64; SenderState::COUNT] {
     WAITS.map(|wait| now[wait as usize].saturating_sub(then[wait as usize]))
 }
 
@@ -255,7 +273,7 @@ fn since(now: &Sums, then: &Sums) -> [u64; Wait::COUNT] {
 fn share_usually(
     reasons: &mut Reasons,
     idle: u64,
-    (now, then): (&Usual, &Usual),
+    (now, then): (&CommonTimes, &CommonTimes),
     own: u64,
     held_back: HeldBack,
 ) {
@@ -333,7 +351,7 @@ mod tests {
             times.iter().flat_map(|idle| times.iter().flat_map(move |a| times.map(move |s| (*idle, *a, s))))
         {
             for held_back in [HeldBack::Upstream, HeldBack::Shaper, HeldBack::OtherWay] {
-                let mut sums = [0; Wait::COUNT];
+                let mut sums = [0; SenderState::COUNT];
                 (sums[APPLICATION], sums[SENDING]) = (application, sending);
                 let [mut one, mut other] = [Reasons::default(); 2];
                 share(&mut one, idle, (sums, &ALL), 0, held_back);

@@ -6,7 +6,7 @@ use engpass_testbed::Topology;
 
 use super::accounts::{Accounts, CONTROL, DEAD, DELIVERED, DUPLICATE, IN_FLIGHT};
 use super::attribute::{REASONS, Reasons, account};
-use super::{Book, Datagrams, Freight, Ledger, Line, User};
+use super::{DataUsage, Datagrams, Ledger, Line, LineSenders, LineUsage};
 
 /// The ledger of a line does not balance: names the link, the quantity and the difference. This is a bug of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Unbalanced(pub String);
 
 /// The closed ledger of one direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Closed {
+pub struct LineLedger {
     /// Parts of the line by account.
     pub accounts: Accounts,
     /// Parts of the line in the window.
@@ -24,12 +24,12 @@ pub struct Closed {
     /// Picoseconds in which the line was idle.
     pub idle: u64,
     /// Counts of each flow direction, in their order.
-    pub books: Vec<BookSeen>,
+    pub books: Vec<LineUsageStats>,
 }
 
 /// Counts of what one flow direction has carried over one direction of a link. Another engine must find the same counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BookSeen {
+pub struct LineUsageStats {
     /// Index of the traffic.
     pub flow: usize,
     /// The packets flow against the data, as acknowledgments do.
@@ -47,12 +47,12 @@ pub struct BookSeen {
 }
 
 /// Names the line in an error.
-struct Wrong<'a> {
+struct Imbalance<'a> {
     topology: &'a Topology,
     port: usize,
 }
 
-impl Wrong<'_> {
+impl Imbalance<'_> {
     /// Fails with a message and the difference if the two sides are not equal.
     fn unless_equal(&self, what: &str, one: i128, other: i128) -> Result<(), Unbalanced> {
         if one == other {
@@ -73,11 +73,16 @@ impl Wrong<'_> {
 impl Ledger {
     /// Closes the ledger of a port and returns its accounts. For a cell line, `cells` is the number of cells that left in the window. Fails
     /// if the accounts do not balance.
-    pub fn close(&self, topology: &Topology, port: usize, cells: Option<u64>) -> Result<Closed, Unbalanced> {
+    pub fn close(
+        &self,
+        topology: &Topology,
+        port: usize,
+        cells: Option<u64>,
+    ) -> Result<LineLedger, Unbalanced> {
         if !self.on {
-            return Ok(Closed::default());
+            return Ok(LineLedger::default());
         }
-        let wrong = Wrong { topology, port };
+        let wrong = Imbalance { topology, port };
         let line = &self.lines[port];
         let [from, end] = line.edges;
         let reasons = self.reasons(port);
@@ -120,14 +125,14 @@ impl Ledger {
         accounts.named[Layer::Physical as usize] = physical + of_cut_off + of_left;
         accounts.named[Layer::CellHeader as usize] = header;
         accounts.named[IN_FLIGHT] += cut_off - of_cut_off;
-        let outside = self.later.is_some() && matches!(line.user, User::Sole(_) | User::Shared);
+        let outside = self.later.is_some() && matches!(line.user, LineSenders::Sole(_) | LineSenders::Shared);
         for (reason, parts) in divide(left - of_left, &reasons).into_iter().enumerate() {
             accounts.named[account(reason, outside)] += parts;
         }
         let total = accounts.total();
         wrong.unless_equal("the accounts exceed the capacity", total as i128, capacity as i128)?;
         let seen = line.books.iter().map(|book| self.books[*book as usize].seen());
-        Ok(Closed { books: seen.collect(), accounts, capacity, parts_per_bit: line.parts_per_bit, idle })
+        Ok(LineLedger { books: seen.collect(), accounts, capacity, parts_per_bit: line.parts_per_bit, idle })
     }
 
     /// Sums up the books of a line: all that it carried completely in the window, without physical framing and cell headers.
@@ -194,7 +199,7 @@ impl Line {
     }
 }
 
-impl Freight {
+impl DataUsage {
     /// Returns the parts of a layer in all datagrams that were delivered and carried completely.
     fn parts(&self, layer: Layer, wire: &Wire) -> u128 {
         let of_stream =
@@ -204,11 +209,11 @@ impl Freight {
     }
 }
 
-impl Book {
-    fn seen(&self) -> BookSeen {
+impl LineUsage {
+    fn seen(&self) -> LineUsageStats {
         let freight = self.freight.as_deref();
         let (control, generated) = if self.generates { (0, self.plain) } else { (self.plain, 0) };
-        BookSeen {
+        LineUsageStats {
             flow: self.flow as usize,
             against: self.against,
             whole: freight

@@ -1,17 +1,17 @@
 //! Lines that carry frames: each transmission is known when it begins, or before.
 
-use engpass_cells::{Doing, Window};
+use engpass_cells::{LineStatus, Window};
 use engpass_model::line::{Told, Transmission};
 use engpass_model::wire::ip::Fragments;
 use engpass_model::wire::layers::Change;
 
-use super::waits::{Sums, parts_of};
-use super::{Ledger, Line, Teller, User, Whose, put};
+use super::waits::{StateTimes, parts_of};
+use super::{Ledger, Line, LineSenders, Teller, Whose, put};
 
 impl Ledger {
     /// Whether the line of `port` is to tell of every transmission: several senders use it, or it is booked later.
     pub fn is_watched(&self, port: usize) -> bool {
-        self.on && (self.lines[port].user == User::Shared || self.later.is_some())
+        self.on && (self.lines[port].user == LineSenders::Shared || self.later.is_some())
     }
 
     /// A watched line, whose book has this slot in the lane of a datagram, sends a packet of it behind all that it knows of.
@@ -123,7 +123,7 @@ impl Ledger {
         let line = &mut self.lines[from.number()];
         line.learn(from.told());
         let begun = line.edges[0].begun;
-        line.open(Doing { begun, ..from.doing(at) });
+        line.open(LineStatus { begun, ..from.doing(at) });
     }
 
     /// The window ends on a line that carries frames at `at`.
@@ -132,7 +132,7 @@ impl Ledger {
         let line = &mut self.lines[port];
         line.learn(from.told());
         let begun = line.edges[1].begun;
-        self.closes(port, Doing { begun, ..from.doing(at) });
+        self.closes(port, LineStatus { begun, ..from.doing(at) });
     }
 
     /// A line that carries frames goes down or comes up: while it is down its idle time has that reason.
@@ -209,7 +209,7 @@ impl Ledger {
     }
 
     /// What the sender of a packet had done when it was emitted, for those that come into being of it.
-    pub fn stamp_of(&self, packet: u32) -> Option<Sums> {
+    pub fn stamp_of(&self, packet: u32) -> Option<StateTimes> {
         self.packet_stamps.known(packet)
     }
 
@@ -228,7 +228,7 @@ impl Ledger {
     }
 
     /// A fragment or a copy of a packet with this stamp has come into being.
-    pub fn inherits(&mut self, packet: u32, stamp: Option<&Sums>) {
+    pub fn inherits(&mut self, packet: u32, stamp: Option<&StateTimes>) {
         if let Some(stamp) = stamp {
             self.packet_stamps.put(packet, parts_of(stamp));
         }

@@ -8,17 +8,17 @@ mod write;
 
 use std::collections::VecDeque;
 
-use engpass_cells::{Cells, Doing, FrameId, Window};
+use engpass_cells::{CellTrain, LineStatus, PduId, Window};
 use engpass_model::line::Transmission;
 use engpass_model::wire::ethernet::GAP_BYTES;
 
-use super::waits::Sums;
-use super::{Book, Ledger, Line, Run, Teller, User, Whose};
+use super::waits::StateTimes;
+use super::{Ledger, Line, LineSenders, LineUsage, Run, Teller, Whose};
 
 /// What is to be booked.
 #[derive(Debug)]
-pub struct Later {
-    lines: Vec<LineLater>,
+pub struct DeferredPostings {
+    lines: Vec<DeferredLine>,
     /// By datagram: entries that it is held for.
     holds: Vec<u32>,
     /// Frames that are not booked, and at how many it is looked which of them can be.
@@ -31,7 +31,7 @@ const FEW: usize = 64;
 
 /// What a line has sent since the beginning, as far as it is booked.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
+pub struct PostedTotals {
     /// Cells or frames.
     pub sent: u64,
     /// Bits of the line, physical framing of cells apart.
@@ -41,13 +41,13 @@ pub struct Totals {
 }
 
 #[derive(Clone, Debug, Default)]
-struct LineLater {
+struct DeferredLine {
     frames: VecDeque<SentFrame>,
     /// Of those of them that show whose the idle time of the line was: their books, and what their senders had done when they were emitted.
-    shown: VecDeque<(u32, Sums)>,
+    shown: VecDeque<(u32, StateTimes)>,
     cells: VecDeque<SentCells>,
     arrivals: VecDeque<Arrivals>,
-    totals: Totals,
+    totals: PostedTotals,
     /// Frames that left in the window, and their bytes.
     left: (u64, u64),
     /// Idle time and rounding before the last frame that is booked, when that ended, and by how much this is rounded up.
@@ -71,37 +71,37 @@ struct SentFrame {
     idle: u64,
     rounding: u64,
     end_rounding: u64,
-    /// It has an entry in [`LineLater::shown`].
+    /// It has an entry in [`DeferredLine::shown`].
     shows: bool,
 }
 
 /// Cells that leave a line.
 #[derive(Clone, Copy, Debug)]
 struct SentCells {
-    cells: Cells,
+    cells: CellTrain,
     counter: usize,
     hop: u16,
     /// Of frames.
     datagram: Option<u32>,
     /// Where they carry data of a sender that shares the line: their book, and at the end of a frame what the sender had done when that was emitted.
-    shows: Option<(u32, Option<Sums>)>,
+    shows: Option<(u32, Option<StateTimes>)>,
 }
 
 /// Cells of a generator that arrive at a host.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrivals {
     /// The cells.
-    pub cells: Cells,
+    pub cells: CellTrain,
     /// Index of the generator's traffic.
     pub flow: usize,
     /// The first of them ends a PDU that is not its own.
     pub bad: bool,
     /// The frame that it cuts off, and how many cells of it.
-    pub cut: Option<(FrameId, u32)>,
+    pub cut: Option<(PduId, u32)>,
 }
 
 /// The first of these cells, those that stand at or before `until`, and the others.
-fn split(cells: &Cells, until: u64) -> (Option<Cells>, Option<Cells>) {
+fn split(cells: &CellTrain, until: u64) -> (Option<CellTrain>, Option<CellTrain>) {
     if cells.last <= until {
         return (Some(*cells), None);
     }
@@ -110,12 +110,12 @@ fn split(cells: &Cells, until: u64) -> (Option<Cells>, Option<Cells>) {
         return (None, Some(*cells));
     }
     let last = cells.base + cells.pace.after(cells.n + count - 1);
-    let mut rest = Cells { n: cells.n + count, count: cells.count - count, ..*cells };
+    let mut rest = CellTrain { n: cells.n + count, count: cells.count - count, ..*cells };
     rest.take(count);
-    (Some(Cells { count, last, ..*cells }), Some(rest))
+    (Some(CellTrain { count, last, ..*cells }), Some(rest))
 }
 
-impl Later {
+impl DeferredPostings {
     fn hold(&mut self, datagram: u32, entries: u32) {
         let index = datagram as usize;
         if self.holds.len() <= index {
@@ -144,7 +144,7 @@ impl Later {
     }
 
     /// What a line has sent.
-    pub fn totals(&self, port: usize) -> Totals {
+    pub fn totals(&self, port: usize) -> PostedTotals {
         self.lines[port].totals
     }
 
@@ -162,8 +162,8 @@ impl Later {
 impl Ledger {
     /// From now on everything is booked when its time has come.
     pub fn book_later(&mut self) {
-        let lines = vec![LineLater::default(); self.lines.len()];
-        self.later = Some(Box::new(Later { lines, holds: Vec::new(), frames: 0, look: FEW }));
+        let lines = vec![DeferredLine::default(); self.lines.len()];
+        self.later = Some(Box::new(DeferredPostings { lines, holds: Vec::new(), frames: 0, look: FEW }));
     }
 
     /// A line has put a frame behind what it sends.
@@ -228,7 +228,7 @@ impl Ledger {
         &mut self,
         port: usize,
         (counter, hop): (usize, u16),
-        cells: Cells,
+        cells: CellTrain,
         datagram: Option<(u32, Whose)>,
     ) {
         let attributed = datagram.filter(|(_, whose)| self.is_attributed(port, *whose));
@@ -242,7 +242,7 @@ impl Ledger {
 
     /// Whether what is sent of a datagram shows whose the idle time of the line was.
     fn is_attributed(&self, port: usize, whose: Whose) -> bool {
-        self.lines[port].user == User::Shared && whose.counted
+        self.lines[port].user == LineSenders::Shared && whose.counted
     }
 
     /// Book a frame whose end has come, or a train that lies in the window, or before it, as a whole.
@@ -319,18 +319,18 @@ impl Ledger {
     }
 
     /// What the line of frames does at `at`, up to which all is booked.
-    fn line_at(&mut self, port: usize, at: u64) -> Doing {
-        let Some(later) = &self.later else { return Doing::default() };
+    fn line_at(&mut self, port: usize, at: u64) -> LineStatus {
+        let Some(later) = &self.later else { return LineStatus::default() };
         let this = &later.lines[port];
         let line = &mut self.lines[port];
         match this.frames.front().filter(|next| next.sent.begin.0 <= at) {
             Some(next) => {
                 (line.idle, line.rounding) = (next.idle, next.rounding);
-                Doing::default()
+                LineStatus::default()
             }
             None => {
                 (line.idle, line.rounding) = (this.idle, this.rounding);
-                Doing { idle: at - this.end, rounding: this.end_rounding, begun: 0 }
+                LineStatus { idle: at - this.end, rounding: this.end_rounding, begun: 0 }
             }
         }
     }
@@ -342,7 +342,7 @@ impl Ledger {
         self.carried.fill(0);
         self.runs.iter_mut().chain(&mut self.earlier).for_each(|run| *run = Run { count: 0, ..*run });
         self.clear_listed_runs();
-        self.books.iter_mut().for_each(Book::clear);
+        self.books.iter_mut().for_each(LineUsage::clear);
         for port in 0..self.lines.len() {
             let line = &mut self.lines[port];
             (line.frames, line.bytes, line.started, line.cut) = (0, 0, false, None);
@@ -367,7 +367,7 @@ impl Ledger {
             self.count_at_edge(port, &next.sent);
         }
         let begun = self.lines[port].edges[1].begun;
-        self.closes(port, Doing { begun, ..doing });
+        self.closes(port, LineStatus { begun, ..doing });
     }
 
     /// Take another window for all that is booked from here on.

@@ -1,6 +1,6 @@
 //! The ledger of every line: an account of each bit-time. `docs/ledger.md` is its specification.
 //!
-//! A `Line` is one direction of a link and measures its idle time. A `Book` counts what one flow direction has carried over one line. Cells
+//! A `Line` is one direction of a link and measures its idle time. A `LineUsage` counts what one flow direction has carried over one line. Cells
 //! and bytes are posted when the delivery status of their datagram is known ([`Ledger::settle`]). Idle time is posted when a packet leaves
 //! and shows which sender could have used it (`attribute.rs`). [`Ledger::close`] sums up the accounts of a line and fails if they do not
 //! balance.
@@ -23,24 +23,24 @@ mod waits;
 
 use std::collections::BTreeMap;
 
-use engpass_cells::{Cells, Window};
+use engpass_cells::{CellTrain, Window};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::layers::{Change, Layer, Layers, Sum, Wire};
 
 pub use accounts::Accounts;
 use attribute::Reasons;
-pub use close::{BookSeen, Closed, Unbalanced};
-pub use later::{Arrivals, Later};
-pub use load::{Cargo, Load};
-pub use open::{Lane, LaneLine, Opening};
+pub use close::{LineLedger, LineUsageStats, Unbalanced};
+pub use later::{Arrivals, DeferredPostings};
+pub use load::{DatagramClass, Load};
+pub use open::{FlowDirection, LaneLine, LedgerInputs};
 use parted::Parted;
 pub use parted::{Piece, Trail};
 use senders::put;
 pub use spoil::Fault;
-use stamps::{NO_STAMP, Stamps};
+use stamps::{NO_STAMP, SenderSnapshots};
 pub use told::{Teller, Whose};
-use waits::Waits;
-pub use waits::{Sums, Wait};
+use waits::SenderStates;
+pub use waits::{SenderState, StateTimes};
 
 /// The ledgers of all lines in one run.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub struct Ledger {
     /// By port.
     lines: Vec<Line>,
     /// Line usage of every flow direction, one after the other, each in the order of its hops.
-    books: Vec<Book>,
+    books: Vec<LineUsage>,
     /// Packet formats on the lines, shared by books with equal formats.
     entries: Vec<Entry>,
     /// By flow direction: index of its first book; at the end the number of all books. Entries below `flows` belong to flows, up to the
@@ -72,12 +72,12 @@ pub struct Ledger {
     processes: usize,
     endpoints: usize,
     /// State times of all senders except receive-only endpoints.
-    senders: Vec<Waits>,
+    senders: Vec<SenderStates>,
     /// State times at the begin of the window; empty if the window begins with the run.
-    before: Vec<Sums>,
+    before: Vec<StateTimes>,
     /// Sender snapshots by AAL5 PDU and by packet: the state times of the sender when it had emitted the PDU or packet.
-    stamps: Vec<Sums>,
-    packet_stamps: Stamps,
+    stamps: Vec<StateTimes>,
+    packet_stamps: SenderSnapshots,
     /// By book: cells of the sender that have left since its last complete PDU. Empty until cells leave a shared line.
     cells_since: Vec<u32>,
     /// By book: the first book of its flow direction on the same line. Empty if no flow direction has several books on a shared line.
@@ -87,7 +87,7 @@ pub struct Ledger {
     /// By port, for lines that are down: idle time when the line went down, or up to which it is already posted as down.
     down: BTreeMap<usize, u64>,
     /// Deferred postings, for runs whose windows may begin and end at any time.
-    pub later: Option<Box<Later>>,
+    pub later: Option<Box<DeferredPostings>>,
 }
 
 /// One direction of a link.
@@ -121,7 +121,7 @@ struct Line {
     started: bool,
     /// Ticks of the transmission that began before the window and ended in it. It is not counted as a cell or frame.
     cut: Option<u128>,
-    user: User,
+    user: LineSenders,
     /// Idle time in the window that has been assigned, by reason.
     reasons: Option<Box<Reasons>>,
     /// Idle time since the start of the run that has been assigned to a reason.
@@ -142,7 +142,7 @@ struct Edge {
 
 /// Senders that could have used a line while it was idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum User {
+enum LineSenders {
     /// No flow sends data over this line.
     Nobody,
     /// As `Nobody`, but some flow could send data over this line if nodes chose other paths for it.
@@ -165,7 +165,7 @@ struct Entry {
 
 /// What one flow direction has carried over one line.
 #[derive(Debug)]
-struct Book {
+struct LineUsage {
     flow: u32,
     line: u32,
     /// Index of the [`Entry`].
@@ -181,7 +181,7 @@ struct Book {
     /// Units of datagrams without data, or cells of a generator.
     plain: u64,
     /// Datagrams with data; allocated with the first posting.
-    freight: Option<Box<Freight>>,
+    freight: Option<Box<DataUsage>>,
     /// This is the last shared line on the path of its packets.
     last_shared: bool,
     /// On a shared line: index of the sender snapshot of the last packet that left here. Otherwise [`NO_STAMP`].
@@ -201,7 +201,7 @@ pub enum HeldBack {
 
 /// Datagrams with data that one flow direction has carried over one line.
 #[derive(Debug, Default)]
-struct Freight {
+struct DataUsage {
     /// Delivered segments that the line carried completely in the window, and their payload, in parts, that the receiver already had or did
     /// not want.
     segments: Sum,
@@ -221,7 +221,7 @@ struct Datagrams {
     units: u32,
     /// Delivered datagrams that the line carried completely in the window.
     whole: u64,
-    /// Delivered datagrams of which this line may have carried only some packets. Their parts are posted in `Freight::segments`.
+    /// Delivered datagrams of which this line may have carried only some packets. Their parts are posted in `DataUsage::segments`.
     parted: u64,
 }
 
@@ -234,7 +234,7 @@ struct Run {
     bytes: u32,
     count: u32,
     header: u16,
-    cargo: Cargo,
+    cargo: DatagramClass,
     written: bool,
 }
 
@@ -243,11 +243,11 @@ const _: () = assert!(size_of::<Run>() == 12);
 
 /// The delivery status of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum DeliveryStatus {
     /// A receiver has received it.
     Delivered,
     /// At least one part of it was lost.
-    Dead,
+    Lost,
     /// Neither delivered nor lost at the end of the run.
     InFlight,
 }
@@ -283,7 +283,7 @@ impl Ledger {
 
     /// Returns how many of the `count` cells that have left `port` in the window also began in it.
     #[inline]
-    pub fn begun(&mut self, port: usize, cells: &Cells, count: u64) -> u64 {
+    pub fn begun(&mut self, port: usize, cells: &CellTrain, count: u64) -> u64 {
         if self.lines[port].started || count == 0 {
             return count;
         }
@@ -296,7 +296,7 @@ impl Ledger {
         self.lines[port].started || !self.on
     }
 
-    fn first_of_window(&mut self, port: usize, cells: &Cells, count: u64) -> u64 {
+    fn first_of_window(&mut self, port: usize, cells: &CellTrain, count: u64) -> u64 {
         let line = &mut self.lines[port];
         line.started = true;
         let Some(from) = self.window.from else { return count };
@@ -325,9 +325,16 @@ impl Ledger {
 
     /// Posts `count` cells of datagram `id` that have left `port`, hop `hop` of its circuit, in the window.
     #[inline]
-    pub fn carried(&mut self, port: usize, hop: u16, (id, whose): (u32, Whose), cells: &Cells, count: u64) {
+    pub fn carried(
+        &mut self,
+        port: usize,
+        hop: u16,
+        (id, whose): (u32, Whose),
+        cells: &CellTrain,
+        count: u64,
+    ) {
         self.carried[id as usize * self.stride + usize::from(hop)] += count as u32;
-        if self.lines[port].user == User::Shared && whose.counted {
+        if self.lines[port].user == LineSenders::Shared && whose.counted {
             // The lookahead also reports cells that leave after the end of the window. They show nothing about idle time.
             let inside = cells.last <= self.window.end;
             let left = if inside { cells.count } else { self.window.with_warmup().count(cells, 0) };
@@ -375,7 +382,7 @@ impl Ledger {
     pub fn settle(
         &mut self,
         (flow, to): (u32, Option<u32>),
-        fate: Fate,
+        fate: DeliveryStatus,
         load: Load,
         carried: Carried,
         refused: u32,
@@ -386,7 +393,7 @@ impl Ledger {
         let lane = self.lane(flow, to);
         match carried {
             Carried::Whole(trail) if trail.lines().is_none() => {
-                if fate == Fate::Delivered && refused == 0 {
+                if fate == DeliveryStatus::Delivered && refused == 0 {
                     self.settle_listed(lane, trail, load);
                 } else {
                     self.book_listed(lane, trail, 1, fate, load, refused);
@@ -399,7 +406,7 @@ impl Ledger {
             }
             _ => {}
         }
-        if fate != Fate::Delivered || refused > 0 {
+        if fate != DeliveryStatus::Delivered || refused > 0 {
             self.book(lane, fate, load, carried, refused);
             return;
         }
@@ -440,7 +447,7 @@ impl Ledger {
         }
         self.end_run(lane);
         if load.header > u16::MAX.into() {
-            self.book(lane, Fate::Delivered, load, carried, 0);
+            self.book(lane, DeliveryStatus::Delivered, load, carried, 0);
             return;
         }
         let mut written = false;
@@ -464,7 +471,7 @@ impl Ledger {
         let alike = written.then(|| &self.alike[lane * self.stride..][..self.stride]);
         let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
         let how = (&self.lines[..], &self.entries[..]);
-        book_all(books, how, alike, count.into(), Fate::Delivered, load, 0);
+        book_all(books, how, alike, count.into(), DeliveryStatus::Delivered, load, 0);
         self.runs[lane].count = 0;
     }
 
@@ -489,7 +496,7 @@ impl Ledger {
         }
         let lane = self.lane(flow, to);
         let Some(lines) = trail.lines() else {
-            self.book_listed(lane, trail, 1, Fate::Dead, load, 0);
+            self.book_listed(lane, trail, 1, DeliveryStatus::Lost, load, 0);
             return;
         };
         let first = self.first[lane] as usize;
@@ -501,12 +508,12 @@ impl Ledger {
 
     /// Posts what was carried of one datagram.
     #[inline(never)]
-    fn book(&mut self, lane: usize, fate: Fate, load: Load, carried: Carried, refused: u32) {
+    fn book(&mut self, lane: usize, fate: DeliveryStatus, load: Load, carried: Carried, refused: u32) {
         let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
         let how = (&self.lines[..], &self.entries[..]);
         match carried {
             Carried::Whole(trail) => {
-                let lines = if fate == Fate::Delivered { None } else { trail.lines() };
+                let lines = if fate == DeliveryStatus::Delivered { None } else { trail.lines() };
                 let lines = lines.unwrap_or(books.len());
                 book_all(&mut books[..lines], how, None, 1, fate, load, refused);
             }
@@ -546,27 +553,29 @@ impl Run {
     }
 }
 
-impl Book {
+impl LineUsage {
     /// Posts `count` datagrams, with `units` carried of each.
     fn settle(
         &mut self,
         (units, count): (u64, u64),
         (unit, entry): (u64, &Entry),
-        fate: Fate,
+        fate: DeliveryStatus,
         load: Load,
         refused: u64,
     ) {
-        if fate == Fate::Dead || load.cargo == Cargo::Control {
+        if fate == DeliveryStatus::Lost || load.cargo == DatagramClass::Control {
             self.lose(units * count, load.cargo);
             return;
         }
         let (header, bytes) = (u64::from(load.header), u64::from(load.bytes));
         let freight = self.freight.get_or_insert_default();
         match (fate, load.cargo, &mut freight.stream) {
-            (Fate::Delivered, Cargo::Datagram, Some(stream)) if units == u64::from(stream.units) => {
+            (DeliveryStatus::Delivered, DatagramClass::FixedLength, Some(stream))
+                if units == u64::from(stream.units) =>
+            {
                 stream.whole += count;
             }
-            (Fate::Delivered, Cargo::Segment, _) => {
+            (DeliveryStatus::Delivered, DatagramClass::AnyLength, _) => {
                 let layers = entry.layers(header, bytes);
                 if units * unit != booked(&layers) {
                     freight.in_flight += units * count;
@@ -582,9 +591,9 @@ impl Book {
 
     /// Posts `units` of a lost datagram or of one without data.
     #[inline(always)]
-    fn lose(&mut self, units: u64, cargo: Cargo) {
+    fn lose(&mut self, units: u64, cargo: DatagramClass) {
         match cargo {
-            Cargo::Control => self.plain += units,
+            DatagramClass::Control => self.plain += units,
             _ => self.freight.get_or_insert_default().dead += units,
         }
     }
@@ -602,15 +611,18 @@ impl Book {
 
 /// Posts `count` identical datagrams to `books`: per hop the units in `written`, or all of each datagram if that is `None`.
 fn book_all(
-    books: &mut [Book],
+    books: &mut [LineUsage],
     (lines, entries): (&[Line], &[Entry]),
     written: Option<&[u32]>,
     count: u64,
-    fate: Fate,
+    fate: DeliveryStatus,
     load: Load,
     refused: u32,
 ) {
-    let plain = written.is_none() && fate == Fate::Delivered && load.cargo == Cargo::Segment && refused == 0;
+    let plain = written.is_none()
+        && fate == DeliveryStatus::Delivered
+        && load.cargo == DatagramClass::AnyLength
+        && refused == 0;
     let (header, bytes) = (u64::from(load.header), u64::from(load.bytes));
     for (hop, book) in books.iter_mut().enumerate() {
         let (unit, entry) = (lines[book.line as usize].unit, &entries[book.entry as usize]);

@@ -1,6 +1,6 @@
 //! Idle time of lines, and the edges of the measurement window.
 
-use engpass_cells::Doing;
+use engpass_cells::LineStatus;
 
 use super::attribute::Reasons;
 use super::{Edge, Ledger, Line};
@@ -24,14 +24,14 @@ impl Ledger {
     }
 
     /// Begins the window on the line of `port`, if it carries cells.
-    pub fn opens(&mut self, port: usize, doing: Doing) {
+    pub fn opens(&mut self, port: usize, doing: LineStatus) {
         if self.lines[port].cells {
             self.lines[port].open(doing);
         }
     }
 
     /// Ends the window on the line of `port`.
-    pub fn closes(&mut self, port: usize, doing: Doing) {
+    pub fn closes(&mut self, port: usize, doing: LineStatus) {
         let line = &mut self.lines[port];
         line.edges[1] = line.edge(doing);
         if let Some(since) = self.down.get_mut(&port) {
@@ -43,14 +43,14 @@ impl Ledger {
 }
 
 impl Line {
-    pub(super) fn open(&mut self, doing: Doing) {
+    pub(super) fn open(&mut self, doing: LineStatus) {
         self.edges[0] = self.edge(doing);
         self.booked = self.edges[0].idle;
         self.reasons.iter_mut().for_each(|reasons| **reasons = Reasons::default());
     }
 
-    pub(super) fn edge(&self, doing: Doing) -> Edge {
-        let Doing { idle, rounding, begun } = doing;
+    pub(super) fn edge(&self, doing: LineStatus) -> Edge {
+        let LineStatus { idle, rounding, begun } = doing;
         Edge { idle: self.idle + idle, rounding: self.rounding + rounding, begun }
     }
 }

@@ -2,11 +2,11 @@
 
 /// The class of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cargo {
+pub enum DatagramClass {
     /// A message of a `udp-stream`.
-    Datagram,
+    FixedLength,
     /// A TCP segment with data, or a UDP datagram of any length.
-    Segment,
+    AnyLength,
     /// A TCP segment without data, or another packet that counts as ACK and control.
     Control,
 }
@@ -15,7 +15,7 @@ pub enum Cargo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// The class.
-    pub cargo: Cargo,
+    pub cargo: DatagramClass,
     /// Bytes of the transport's header.
     pub header: u32,
     /// Bytes behind the transport header.

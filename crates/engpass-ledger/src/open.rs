@@ -11,14 +11,14 @@ use engpass_model::wire::layers::{Change, Layer, Wire};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::LinkEnds;
 
-use super::waits::{Wait, Waits};
+use super::waits::{SenderState, SenderStates};
 use super::{
-    Book, Cargo, Datagrams, Edge, Entry, Freight, HeldBack, Ledger, Line, Load, NO_SENDER, NO_STAMP, Parted,
-    Run, Stamps, User, booked,
+    DataUsage, DatagramClass, Datagrams, Edge, Entry, HeldBack, Ledger, Line, LineSenders, LineUsage, Load,
+    NO_SENDER, NO_STAMP, Parted, Run, SenderSnapshots, booked,
 };
 
 /// What the books must know of a network that is put together.
-pub struct Opening<'a> {
+pub struct LedgerInputs<'a> {
     /// The network's graph.
     pub topology: &'a Topology,
     /// The counted time.
@@ -42,7 +42,7 @@ pub struct Opening<'a> {
 }
 
 /// What a lane of books is for.
-pub struct Lane<'a> {
+pub struct FlowDirection<'a> {
     /// Index of the traffic.
     pub flow: usize,
     /// It carries what goes against the flow's data.
@@ -74,8 +74,11 @@ pub struct LaneLine {
 impl Ledger {
     /// Books for every lane on every line that it crosses. The first lanes are those of flows. Behind them stand pairs: of a connection one for each
     /// direction, of anything else one that is used and perhaps one that is not.
-    pub fn open<'l>(opening: Opening<'_>, lanes: impl Iterator<Item = Option<Lane<'l>>>) -> Self {
-        let Opening { topology, window, processes, endpoints, flows, stride, .. } = opening;
+    pub fn open<'l>(
+        opening: LedgerInputs<'_>,
+        lanes: impl Iterator<Item = Option<FlowDirection<'l>>>,
+    ) -> Self {
+        let LedgerInputs { topology, window, processes, endpoints, flows, stride, .. } = opening;
         let senders = processes + endpoints / 2 + opening.outside;
         let mut ledger = Self {
             on: true,
@@ -93,11 +96,15 @@ impl Ledger {
             processes,
             endpoints,
             senders: (0..senders)
-                .map(|place| if place < processes { Waits::of_process() } else { Waits::default() })
+                .map(
+                    |place| {
+                        if place < processes { SenderStates::of_process() } else { SenderStates::default() }
+                    },
+                )
                 .collect(),
-            before: vec![[0; Wait::COUNT]; if window.from.is_some() { senders } else { 0 }],
+            before: vec![[0; SenderState::COUNT]; if window.from.is_some() { senders } else { 0 }],
             stamps: Vec::new(),
-            packet_stamps: Stamps::default(),
+            packet_stamps: SenderSnapshots::default(),
             cells_since: Vec::new(),
             first_on_line: Vec::new(),
             parted: Parted::default(),
@@ -126,17 +133,17 @@ impl Ledger {
         ledger.find_users(topology, opening.trees, &rare);
         let spared = ledger.lines.iter_mut().zip(opening.spared);
         for (line, _) in spared.filter(|(_, spared)| **spared) {
-            line.user = if line.user == User::Nobody { User::Elsewhere } else { line.user };
+            line.user = if line.user == LineSenders::Nobody { LineSenders::Elsewhere } else { line.user };
         }
         ledger.list_trails(opening.trails);
-        let none = Load { cargo: Cargo::Control, header: 0, bytes: 0 };
+        let none = Load { cargo: DatagramClass::Control, header: 0, bytes: 0 };
         ledger.runs = vec![Run::of(none); lanes];
         ledger.earlier = vec![Run::of(none); (lanes - flows) / 2];
         ledger
     }
 
     /// The book of a lane on one line.
-    fn add_book(&mut self, lane: &Lane<'_>, on: &LaneLine) {
+    fn add_book(&mut self, lane: &FlowDirection<'_>, on: &LaneLine) {
         let LaneLine { number: port, wire, ref changes, held_back } = *on;
         let before = changes;
         let changes = || [Change::Cut(lane.mtu)].into_iter().chain(before.iter().copied());
@@ -157,9 +164,9 @@ impl Ledger {
             }
             _ => None,
         };
-        let freight = lane.sender.map(|_| Box::new(Freight { stream, ..Freight::default() }));
+        let freight = lane.sender.map(|_| Box::new(DataUsage { stream, ..DataUsage::default() }));
         line.books.push(self.books.len() as u32);
-        self.books.push(Book {
+        self.books.push(LineUsage {
             flow: lane.flow as u32,
             line: port as u32,
             entry: place as u32,
@@ -181,8 +188,8 @@ impl Ledger {
             let books = || common.clone().map(|book| (*book, &self.books[*book as usize]));
             let mut senders = books().filter(|(_, book)| book.sender().is_some()).map(|(place, _)| place);
             // A lane has a book for every way in which its packets may have been cut before the line.
-            let lane = |book: &Book| (book.flow, book.against, book.sender);
-            let silent = |book: &Book| {
+            let lane = |book: &LineUsage| (book.flow, book.against, book.sender);
+            let silent = |book: &LineUsage| {
                 let cells = topology.flows[book.flow as usize].cells.is_some();
                 book.sender().is_none() && !book.against && !cells
             };
@@ -190,12 +197,12 @@ impl Ledger {
                 books().filter(|(_, book)| !silent(book)).map(|(_, book)| lane(book)).collect();
             users.dedup();
             line.user = match senders.next() {
-                Some(only) if users.len() == 1 => User::Sole(only),
-                Some(_) => User::Shared,
-                None if books().any(|(_, book)| !book.against) => User::Application,
-                None => User::Nobody,
+                Some(only) if users.len() == 1 => LineSenders::Sole(only),
+                Some(_) => LineSenders::Shared,
+                None if books().any(|(_, book)| !book.against) => LineSenders::Application,
+                None => LineSenders::Nobody,
             };
-            line.reasons = (line.user == User::Shared).then(Box::default);
+            line.reasons = (line.user == LineSenders::Shared).then(Box::default);
         }
         let alone =
             (0..self.first.len() - 1).filter(|lane| !trees.iter().flatten().any(|of_tree| of_tree == lane));
@@ -218,7 +225,7 @@ impl Ledger {
     /// Find out what is to be known of the packets of a sender on lines that others use, too: these are its books. The last such line on the way of its packets
     /// takes their stamp, if it `takes` any.
     fn find_stamps(&mut self, own: &[usize], takes: bool) {
-        let shared = |book: &usize| self.lines[self.books[*book].line as usize].user == User::Shared;
+        let shared = |book: &usize| self.lines[self.books[*book].line as usize].user == LineSenders::Shared;
         if !own.iter().any(shared) {
             return;
         }
@@ -230,7 +237,7 @@ impl Ledger {
             let states = self.place_of(sender).expect("who sends data has states");
             self.senders[states].stamped = true;
             let line = self.books[book].line;
-            if self.lines[line as usize].user == User::Shared {
+            if self.lines[line as usize].user == LineSenders::Shared {
                 let same = own[place + 1..].iter().find(|other| self.books[**other].line == line);
                 doubled |= same.is_some();
                 self.books[book].stamp = match same {
@@ -291,7 +298,7 @@ impl Line {
             edges: [Edge::default(); 2],
             started: window.from.is_none(),
             cut: None,
-            user: User::Nobody,
+            user: LineSenders::Nobody,
             reasons: None,
             booked: 0,
             last: None,

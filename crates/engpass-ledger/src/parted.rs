@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Cargo, Fate, Ledger, Load, Run, book_all};
+use super::{DatagramClass, DeliveryStatus, Ledger, Load, Run, book_all};
 
 /// The lines that have carried a packet, by the slots of their books in its lane.
 ///
@@ -64,7 +64,7 @@ impl Ledger {
     /// Take over the list of trails.
     pub(super) fn list_trails(&mut self, trails: &[Box<[u16]>]) {
         self.parted.trails = trails.to_vec();
-        let none = Load { cargo: Cargo::Control, header: 0, bytes: 0 };
+        let none = Load { cargo: DatagramClass::Control, header: 0, bytes: 0 };
         self.parted.runs = vec![(0, Run::of(none)); trails.len()];
     }
 
@@ -74,7 +74,7 @@ impl Ledger {
         lane: usize,
         trail: Trail,
         count: u64,
-        fate: Fate,
+        fate: DeliveryStatus,
         load: Load,
         refused: u32,
     ) {
@@ -94,7 +94,7 @@ impl Ledger {
         }
         self.end_listed_run(trail);
         if load.header > u16::MAX.into() {
-            self.book_listed(lane, trail, 1, Fate::Delivered, load, 0);
+            self.book_listed(lane, trail, 1, DeliveryStatus::Delivered, load, 0);
         } else {
             self.parted.runs[trail.place()] = (lane as u32, Run { count: 1, ..Run::of(load) });
         }
@@ -106,7 +106,7 @@ impl Ledger {
         let (lane, count) = (*lane as usize, std::mem::take(&mut run.count));
         if count > 0 {
             let load = run.load();
-            self.book_listed(lane, trail, count.into(), Fate::Delivered, load, 0);
+            self.book_listed(lane, trail, count.into(), DeliveryStatus::Delivered, load, 0);
         }
     }
 
@@ -150,7 +150,14 @@ impl Ledger {
 
     /// The fate of a datagram is known, or a window ends: book what each line has carried of it, packet by packet. What an edge of the window cuts on a line is in
     /// flight there, and with it all that the line carried of the datagram.
-    pub(super) fn book_pieces(&mut self, lane: usize, fate: Fate, load: Load, datagram: u32, refused: u32) {
+    pub(super) fn book_pieces(
+        &mut self,
+        lane: usize,
+        fate: DeliveryStatus,
+        load: Load,
+        datagram: u32,
+        refused: u32,
+    ) {
         let pieces = || self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX));
         let first = self.first[lane] as usize;
         let units_of = |slot: u16| self.carried[datagram as usize * self.stride + usize::from(slot)];
@@ -171,17 +178,17 @@ impl Ledger {
                 continue;
             }
             let book = &mut self.books[first + usize::from(slot)];
-            if fate == Fate::Dead || load.cargo == Cargo::Control {
+            if fate == DeliveryStatus::Lost || load.cargo == DatagramClass::Control {
                 book.lose(units, load.cargo);
                 continue;
             }
             let wire = self.entries[book.entry as usize].wire;
             let freight = book.freight.get_or_insert_default();
-            if fate != Fate::Delivered || !whole[&book.line] {
+            if fate != DeliveryStatus::Delivered || !whole[&book.line] {
                 freight.in_flight += units;
                 continue;
             }
-            if let (Some(stream), Cargo::Datagram) = (&mut freight.stream, load.cargo) {
+            if let (Some(stream), DatagramClass::FixedLength) = (&mut freight.stream, load.cargo) {
                 stream.parted += u64::from(counted.insert(book.line));
             }
             let end = u64::from(load.header) + u64::from(load.bytes);

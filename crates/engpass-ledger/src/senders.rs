@@ -1,9 +1,9 @@
 //! Sender states, by which idle time is assigned.
 
-use engpass_cells::FrameId;
+use engpass_cells::PduId;
 
 use super::Ledger;
-use super::waits::{Sums, Wait, Waits};
+use super::waits::{SenderState, SenderStates, StateTimes};
 
 impl Ledger {
     /// Returns the index in `senders` of a sender's states. Endpoints that do not write data have none.
@@ -31,13 +31,13 @@ impl Ledger {
     }
 
     #[inline(always)]
-    pub(super) fn sender(&mut self, sender: usize) -> Option<&mut Waits> {
+    pub(super) fn sender(&mut self, sender: usize) -> Option<&mut SenderStates> {
         self.states_of(sender).map(|place| &mut self.senders[place])
     }
 
     /// Sets the state of the sender from `now` on.
     #[inline(always)]
-    pub fn waits(&mut self, sender: usize, now: u64, wait: Wait) {
+    pub fn waits(&mut self, sender: usize, now: u64, wait: SenderState) {
         if let Some(sender) = self.sender(sender) {
             sender.set(now, wait);
         }
@@ -45,7 +45,7 @@ impl Ledger {
 
     /// As [`Self::waits`], for the states at this index.
     #[inline(always)]
-    pub fn waits_at(&mut self, states: Option<usize>, now: u64, wait: Wait) {
+    pub fn waits_at(&mut self, states: Option<usize>, now: u64, wait: SenderState) {
         if let Some(place) = states {
             self.senders[place].set(now, wait);
         }
@@ -77,7 +77,7 @@ impl Ledger {
     /// A PDU enters the NIC; it is `elastic` if it carries data of the sender. Its last cell leaves the line at `until` if nothing delays
     /// it.
     #[inline]
-    pub fn emitted(&mut self, sender: usize, frame: FrameId, elastic: bool, now: u64, until: u64) {
+    pub fn emitted(&mut self, sender: usize, frame: PduId, elastic: bool, now: u64, until: u64) {
         if let Some(place) = self.emit(sender, elastic, now, until) {
             put(&mut self.stamps, frame, &self.senders[place].sums());
         }
@@ -105,7 +105,7 @@ impl Ledger {
 
 /// Stores the snapshot of an emitted PDU.
 #[inline(always)]
-pub(super) fn put(stamps: &mut Vec<Sums>, place: u32, stamp: &Sums) {
+pub(super) fn put(stamps: &mut Vec<StateTimes>, place: u32, stamp: &StateTimes) {
     let place = place as usize;
     if stamps.len() <= place {
         make_room(stamps, place);
@@ -115,6 +115,6 @@ pub(super) fn put(stamps: &mut Vec<Sums>, place: u32, stamp: &Sums) {
 
 #[cold]
 #[inline(never)]
-fn make_room(stamps: &mut Vec<Sums>, place: usize) {
-    stamps.resize(place + 1, [0; Wait::COUNT]);
+fn make_room(stamps: &mut Vec<StateTimes>, place: usize) {
+    stamps.resize(place + 1, [0; SenderState::COUNT]);
 }

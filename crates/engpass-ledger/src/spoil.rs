@@ -1,6 +1,6 @@
 //! Faults that tests inject into a ledger to check that closing it detects them.
 
-use super::{Freight, Ledger, User};
+use super::{DataUsage, Ledger, LineSenders};
 
 /// A fault in the ledger.
 #[doc(hidden)]
@@ -36,7 +36,7 @@ impl Ledger {
             Fault::Idle { at_end } => self.lines[0].edges[usize::from(at_end)].idle += 1,
             Fault::Rounding => self.lines[0].edges[1].rounding += 1,
             Fault::Reason => {
-                let shared = self.lines.iter_mut().find(|line| line.user == User::Shared);
+                let shared = self.lines.iter_mut().find(|line| line.user == LineSenders::Shared);
                 let line = shared.expect("several flows share a line");
                 line.reasons.get_or_insert_default()[0] += 1;
             }
@@ -47,7 +47,7 @@ impl Ledger {
         }
     }
 
-    fn first_freight(&mut self) -> &mut Freight {
+    fn first_freight(&mut self) -> &mut DataUsage {
         self.books[0].freight.as_mut().expect("something is carried over it")
     }
 }

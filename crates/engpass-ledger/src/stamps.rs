@@ -1,7 +1,7 @@
 //! Sender snapshots: the state times of senders when packets were emitted, by packet, and by book for the last packet that left a shared
 //! line.
 
-use super::waits::{Others, Sums, Usual, parts_of, sums_of};
+use super::waits::{ColdTimes, CommonTimes, StateTimes, parts_of, sums_of};
 
 /// Marks a packet or book without a snapshot.
 pub(super) const NO_STAMP: u32 = u32::MAX;
@@ -9,46 +9,46 @@ pub(super) const NO_STAMP: u32 = u32::MAX;
 /// The common states of a snapshot. Fills one cache line, because hardly any snapshot is still cached when it is read.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
-struct Stamp(Usual);
+struct SenderSnapshot(CommonTimes);
 
 /// Snapshots of packets in flight and of books. A book can take over the snapshot of a packet that needs it no longer, without a copy.
 #[derive(Debug, Default)]
-pub(super) struct Stamps {
+pub(super) struct SenderSnapshots {
     /// Common states; and the other states, empty until a sender that has been in any of them emits a packet.
-    usual: Vec<Stamp>,
-    others: Vec<Others>,
+    usual: Vec<SenderSnapshot>,
+    others: Vec<ColdTimes>,
     /// By packet: index of its snapshot.
     places: Vec<u32>,
 }
 
-impl Stamps {
+impl SenderSnapshots {
     /// Adds an empty snapshot and returns its index.
     pub(super) fn begin(&mut self) -> u32 {
         if !self.others.is_empty() {
-            self.others.push(Others::default());
+            self.others.push(ColdTimes::default());
         }
-        self.usual.push(Stamp::default());
+        self.usual.push(SenderSnapshot::default());
         self.usual.len() as u32 - 1
     }
 
-    fn at(&self, place: u32) -> Option<Sums> {
+    fn at(&self, place: u32) -> Option<StateTimes> {
         let usual = self.usual.get(place as usize)?;
         Some(sums_of(&usual.0, self.others.get(place as usize)))
     }
 
     /// Returns the snapshot of a book, or zeros.
-    pub(super) fn of_book(&self, place: u32) -> Sums {
+    pub(super) fn of_book(&self, place: u32) -> StateTimes {
         self.at(place).unwrap_or_default()
     }
 
     /// Returns the snapshot of a packet.
-    pub(super) fn of_packet(&self, packet: u32) -> Sums {
+    pub(super) fn of_packet(&self, packet: u32) -> StateTimes {
         self.known(packet).expect("the packet was stamped when it was emitted")
     }
 
     /// Returns the snapshots of a packet and of a book, if no sender has been in a rare state.
     #[inline(always)]
-    pub(super) fn usual(&self, packet: u32, book: u32) -> Option<(&Usual, &Usual)> {
+    pub(super) fn usual(&self, packet: u32, book: u32) -> Option<(&CommonTimes, &CommonTimes)> {
         if !self.others.is_empty() {
             return None;
         }
@@ -57,13 +57,13 @@ impl Stamps {
     }
 
     /// Returns the snapshot of a packet, if it has one.
-    pub(super) fn known(&self, packet: u32) -> Option<Sums> {
+    pub(super) fn known(&self, packet: u32) -> Option<StateTimes> {
         self.at(*self.places.get(packet as usize)?)
     }
 
     /// Stores the snapshot of an emitted packet.
     #[inline(always)]
-    pub(super) fn put(&mut self, packet: u32, (usual, others): (&Usual, Option<&Others>)) {
+    pub(super) fn put(&mut self, packet: u32, (usual, others): (&CommonTimes, Option<&ColdTimes>)) {
         let place = self.places.get(packet as usize).copied().unwrap_or(NO_STAMP);
         match self.usual.get_mut(place as usize) {
             Some(own) => {
@@ -77,9 +77,9 @@ impl Stamps {
     }
 
     #[inline(never)]
-    fn put_others(&mut self, place: u32, others: Option<&Others>) {
+    fn put_others(&mut self, place: u32, others: Option<&ColdTimes>) {
         if self.others.is_empty() {
-            self.others.resize(self.usual.len(), Others::default());
+            self.others.resize(self.usual.len(), ColdTimes::default());
         }
         self.others[place as usize] = others.copied().unwrap_or_default();
     }
@@ -87,7 +87,7 @@ impl Stamps {
     /// As [`Self::put`], for the first snapshot of a packet with this number.
     #[cold]
     #[inline(never)]
-    fn put_first(&mut self, packet: usize, usual: &Usual, others: Option<&Others>) {
+    fn put_first(&mut self, packet: usize, usual: &CommonTimes, others: Option<&ColdTimes>) {
         if self.places.len() <= packet {
             self.places.resize(packet + 1, NO_STAMP);
         }
@@ -97,14 +97,14 @@ impl Stamps {
         }
         let place = self.begin();
         self.places[packet] = place;
-        self.usual[place as usize] = Stamp(*usual);
+        self.usual[place as usize] = SenderSnapshot(*usual);
         if others.is_some() {
             self.put_others(place, others);
         }
     }
 
     /// Stores `sums` as the snapshot of a book.
-    pub(super) fn take(&mut self, book: u32, sums: &Sums) {
+    pub(super) fn take(&mut self, book: u32, sums: &StateTimes) {
         if let Some(own) = self.usual.get_mut(book as usize) {
             let (usual, others) = parts_of(sums);
             own.0 = *usual;

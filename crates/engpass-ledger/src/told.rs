@@ -1,6 +1,6 @@
 //! The ledger's view of frame lines and datagrams; it knows neither of their types.
 
-use engpass_cells::Doing;
+use engpass_cells::LineStatus;
 
 use engpass_model::line::Told;
 
@@ -12,7 +12,7 @@ pub trait Teller {
     fn told(&self) -> Told;
     /// Returns what the line does at `at`, once everything that began before has been reported. A transmission in progress is reported
     /// separately.
-    fn doing(&self, at: u64) -> Doing;
+    fn doing(&self, at: u64) -> LineStatus;
     /// Returns the bytes that a packet of `ip` bytes takes on the line.
     fn line_bytes(&self, ip: u32) -> u64;
 }

@@ -1,11 +1,11 @@
 //! Postings of packet trains: identical datagrams of one packet each that share one per-hop record.
 
-use super::{Book, Fate, Ledger, Load, User, book_all, booked};
+use super::{DeliveryStatus, Ledger, LineSenders, LineUsage, Load, book_all, booked};
 
 impl Ledger {
     /// Returns whether several senders use the line of a port.
     pub fn is_shared(&self, port: usize) -> bool {
-        self.lines[port].user == User::Shared
+        self.lines[port].user == LineSenders::Shared
     }
 
     /// Posts a train of `packets` datagrams whose delivery status is known: the first `arrived` of them have arrived. The packets that have
@@ -21,7 +21,7 @@ impl Ledger {
             if sum == 0 {
                 continue;
             }
-            let Book { entry, line, .. } = self.books[book];
+            let LineUsage { entry, line, .. } = self.books[book];
             let entry = &self.entries[entry as usize];
             let whole = booked(&entry.layers(load.header.into(), load.bytes.into()));
             let each = (whole / self.lines[line as usize].unit) as u32;
@@ -30,7 +30,9 @@ impl Ledger {
             // The packets before these left before the window began.
             let counted = sum / each;
             let delivered = arrived.min(left).saturating_sub(left - counted);
-            for (count, fate) in [(delivered, Fate::Delivered), (counted - delivered, Fate::InFlight)] {
+            for (count, fate) in
+                [(delivered, DeliveryStatus::Delivered), (counted - delivered, DeliveryStatus::InFlight)]
+            {
                 let books = &mut self.books[book..=book];
                 book_all(books, (&self.lines, &self.entries), Some(&[each]), count.into(), fate, load, 0);
             }

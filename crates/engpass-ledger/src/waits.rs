@@ -4,7 +4,7 @@ use engpass_model::tcp::LimitedBy;
 
 /// What a sender is doing at an instant. Common states come first, rare states behind `Sending`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum SenderState {
     /// The application has nothing to send: it has not begun, has ended, pauses, or keeps to its rate.
     Application,
     /// It waits for room in the NIC.
@@ -31,19 +31,19 @@ pub enum Wait {
     Pacing,
 }
 
-/// Picoseconds by [`Wait`].
-pub type Sums = [u64; Wait::COUNT];
+/// Picoseconds by [`SenderState`].
+pub type StateTimes = [u64; SenderState::COUNT];
 
 /// Picoseconds in the common states, and in the rare states.
-pub(super) type Usual = [u64; USUAL];
-pub(super) type Others = [u64; Wait::COUNT - USUAL];
+pub(super) type CommonTimes = [u64; USUAL];
+pub(super) type ColdTimes = [u64; SenderState::COUNT - USUAL];
 
 /// Number of common states. The last one is `Sending`.
-pub(super) const USUAL: usize = Wait::Sending as usize + 1;
+pub(super) const USUAL: usize = SenderState::Sending as usize + 1;
 
 /// Joins the times of common and rare states.
-pub(super) fn sums_of(usual: &Usual, others: Option<&Others>) -> Sums {
-    let mut sums = [0; Wait::COUNT];
+pub(super) fn sums_of(usual: &CommonTimes, others: Option<&ColdTimes>) -> StateTimes {
+    let mut sums = [0; SenderState::COUNT];
     let (first, behind) = sums.split_at_mut(USUAL);
     first.copy_from_slice(usual);
     if let Some(others) = others {
@@ -53,12 +53,12 @@ pub(super) fn sums_of(usual: &Usual, others: Option<&Others>) -> Sums {
 }
 
 /// Splits the times into those of common states and, if any of these is not zero, of rare states.
-pub(super) fn parts_of(sums: &Sums) -> (&Usual, Option<&Others>) {
+pub(super) fn parts_of(sums: &StateTimes) -> (&CommonTimes, Option<&ColdTimes>) {
     let (usual, others) = sums.split_first_chunk().expect("the usual are some of all");
-    (usual, others.first_chunk().filter(|others| **others != [0; Wait::COUNT - USUAL]))
+    (usual, others.first_chunk().filter(|others| **others != [0; SenderState::COUNT - USUAL]))
 }
 
-impl Wait {
+impl SenderState {
     pub(super) const COUNT: usize = 12;
 
     /// Returns the sender state for the reason that limits a connection.
@@ -81,9 +81,9 @@ impl Wait {
 
 /// State times of one sender since the start of the run.
 #[derive(Clone, Debug)]
-pub(super) struct Waits {
+pub(super) struct SenderStates {
     /// Time in the common states.
-    sums: Usual,
+    sums: CommonTimes,
     /// Time up to which `sums` are complete. It lies in the future while the NIC sends.
     until: u64,
     /// Growth of the state times since the connection last sent or received: the time and the state of the first few entries. A count above
@@ -91,7 +91,7 @@ pub(super) struct Waits {
     grown: [u64; FEW],
     grown_states: [u8; FEW],
     grown_count: u8,
-    state: Wait,
+    state: SenderState,
     /// Its packets carry a snapshot, because a line on their path is shared.
     pub(super) stamped: bool,
     rare: Option<Box<Rare>>,
@@ -103,33 +103,33 @@ const FEW: usize = 3;
 const UNASKED: u8 = u8::MAX;
 
 // Every sender has one.
-const _: () = assert!(size_of::<Waits>() == 104);
+const _: () = assert!(size_of::<SenderStates>() == 104);
 
 /// Data that few senders need.
 #[derive(Clone, Debug, Default)]
 struct Rare {
     /// Time in the rare states.
-    sums: Others,
+    sums: ColdTimes,
     /// Growth of the states beyond the first few.
-    grown: Sums,
+    grown: StateTimes,
 }
 
-impl Default for Waits {
+impl Default for SenderStates {
     fn default() -> Self {
         Self {
-            sums: Usual::default(),
+            sums: CommonTimes::default(),
             until: 0,
             grown: [0; FEW],
             grown_states: [0; FEW],
             grown_count: 0,
-            state: Wait::Application,
+            state: SenderState::Application,
             stamped: false,
             rare: None,
         }
     }
 }
 
-impl Waits {
+impl SenderStates {
     /// Returns the states of a process, which has no retransmission timer.
     pub(super) fn of_process() -> Self {
         Self { grown_count: UNASKED, ..Self::default() }
@@ -156,19 +156,19 @@ impl Waits {
     #[inline(always)]
     fn send_unasked(&mut self, until: u64) {
         if until > self.until {
-            self.sum(Wait::Sending, until - self.until);
+            self.sum(SenderState::Sending, until - self.until);
             self.until = until;
         }
     }
 
     #[inline]
-    fn add(&mut self, state: Wait, ps: u64) {
+    fn add(&mut self, state: SenderState, ps: u64) {
         self.sum(state, ps);
         self.grow(state as u8, ps);
     }
 
     #[inline(always)]
-    fn sum(&mut self, state: Wait, ps: u64) {
+    fn sum(&mut self, state: SenderState, ps: u64) {
         match self.sums.get_mut(state as usize) {
             Some(sum) => *sum += ps,
             None => self.add_rarely(state, ps),
@@ -176,7 +176,7 @@ impl Waits {
     }
 
     #[inline(never)]
-    fn add_rarely(&mut self, state: Wait, ps: u64) {
+    fn add_rarely(&mut self, state: SenderState, ps: u64) {
         self.rare.get_or_insert_default().sums[state as usize - USUAL] += ps;
     }
 
@@ -211,13 +211,13 @@ impl Waits {
         if usize::from(self.grown_count) > FEW
             && let Some(rare) = &mut self.rare
         {
-            rare.grown = Sums::default();
+            rare.grown = StateTimes::default();
         }
         self.grown_count = 0;
     }
 
-    fn grown(&self) -> Sums {
-        let mut sums = self.rare.as_ref().map_or(Sums::default(), |rare| rare.grown);
+    fn grown(&self) -> StateTimes {
+        let mut sums = self.rare.as_ref().map_or(StateTimes::default(), |rare| rare.grown);
         for place in 0..usize::from(self.grown_count).min(FEW) {
             sums[usize::from(self.grown_states[place])] += self.grown[place];
         }
@@ -226,7 +226,7 @@ impl Waits {
 
     /// Sets the state from `now` on. While the NIC still sends its packets, that counts instead.
     #[inline]
-    pub(super) fn set(&mut self, now: u64, state: Wait) {
+    pub(super) fn set(&mut self, now: u64, state: SenderState) {
         self.pass(now);
         self.state = state;
     }
@@ -236,7 +236,7 @@ impl Waits {
     pub(super) fn emit(&mut self, now: u64, until: u64) {
         self.pass(now);
         if until > self.until {
-            self.add(Wait::Sending, until - self.until);
+            self.add(SenderState::Sending, until - self.until);
             self.until = until;
         }
     }
@@ -255,7 +255,7 @@ impl Waits {
         debug_assert_eq!(self.grown_count, UNASKED, "a process has no timer");
         self.pass_unasked(now);
         self.send_unasked(until);
-        self.state = Wait::Application;
+        self.state = SenderState::Application;
     }
 
     /// As [`emit`](Self::emit) and [`stir`](Self::stir), but the growth is not noted for `stir` to clear it.
@@ -270,22 +270,22 @@ impl Waits {
         self.pass(now);
         let mut grown = self.grown();
         // An adaptive shaper may have emitted a PDU since then that was handed to it before. That time stays sending.
-        grown[Wait::Sending as usize] = 0;
+        grown[SenderState::Sending as usize] = 0;
         let waited: u64 = grown.iter().sum();
         let others = self.rare.iter_mut().flat_map(|rare| &mut rare.sums);
         self.sums.iter_mut().chain(others).zip(grown).for_each(|(sum, grown)| *sum -= grown);
         self.grow_anew();
-        self.add(Wait::RetransmissionTimer, waited);
+        self.add(SenderState::RetransmissionTimer, waited);
     }
 
     /// Returns the state times up to `until`: common states, and rare states if it was in any.
     #[inline(always)]
-    pub(super) fn parts(&self) -> (&Usual, Option<&Others>) {
+    pub(super) fn parts(&self) -> (&CommonTimes, Option<&ColdTimes>) {
         (&self.sums, self.rare.as_ref().map(|rare| &rare.sums))
     }
 
     /// Returns the state times up to `until`.
-    pub(super) fn sums(&self) -> Sums {
+    pub(super) fn sums(&self) -> StateTimes {
         let (usual, others) = self.parts();
         sums_of(usual, others)
     }
@@ -297,12 +297,12 @@ impl Waits {
     }
 
     /// Returns the state times up to `now`, which must not lie in the past.
-    pub(super) fn sums_at(&self, now: u64) -> Sums {
+    pub(super) fn sums_at(&self, now: u64) -> StateTimes {
         let mut sums = self.sums();
         match now.checked_sub(self.until) {
             Some(passed) => sums[self.state as usize] += passed,
             // Only sending is posted ahead of time.
-            None => sums[Wait::Sending as usize] -= self.until - now,
+            None => sums[SenderState::Sending as usize] -= self.until - now,
         }
         sums
     }
@@ -315,8 +315,15 @@ mod tests {
     /// With more than `FEW` states, which alternate.
     #[test]
     fn what_was_waited_for_the_timer_is_all_since_the_last_packet() {
-        let mut waits = Waits::default();
-        let states = [Wait::Application, Wait::Cpu, Wait::Nic, Wait::SendBuffer, Wait::Nagle, Wait::Pacing];
+        let mut waits = SenderStates::default();
+        let states = [
+            SenderState::Application,
+            SenderState::Cpu,
+            SenderState::Nic,
+            SenderState::SendBuffer,
+            SenderState::Nagle,
+            SenderState::Pacing,
+        ];
         for round in 0..3 {
             let begin = waits.until;
             let before = waits.sums_at(begin);
@@ -330,7 +337,7 @@ mod tests {
             then.timed_out(now);
             let after = then.sums_at(now);
             for (state, (after, before)) in after.into_iter().zip(before).enumerate() {
-                let timer = state == Wait::RetransmissionTimer as usize;
+                let timer = state == SenderState::RetransmissionTimer as usize;
                 assert_eq!(after - before, if timer { 200 } else { 0 }, "{state}");
             }
         }
@@ -338,16 +345,16 @@ mod tests {
 
     #[test]
     fn a_frame_goes_on_being_sent_when_the_timer_expires() {
-        let mut waits = Waits::default();
-        waits.set(0, Wait::CongestionWindow);
+        let mut waits = SenderStates::default();
+        waits.set(0, SenderState::CongestionWindow);
         waits.stir(0);
         // An adaptive shaper begins a PDU that was handed to it before.
         waits.emit(10, 100);
         waits.timed_out(40);
         let sums = waits.sums_at(40);
-        assert_eq!(sums[Wait::RetransmissionTimer as usize], 10);
+        assert_eq!(sums[SenderState::RetransmissionTimer as usize], 10);
         assert_eq!(sums.iter().sum::<u64>(), 40);
-        assert_eq!(waits.sums_at(130)[Wait::Sending as usize], 90);
+        assert_eq!(waits.sums_at(130)[SenderState::Sending as usize], 90);
         assert_eq!(waits.sums_at(130).iter().sum::<u64>(), 130);
     }
 }

@@ -6,4 +6,4 @@ pub mod simulate;
 
 pub use memory::{Memory, memory};
 pub(crate) use refusal::refused_group;
-pub use refusal::{Engine, Modelled, left_out, modelled, unmodelled};
+pub use refusal::{Engine, SupportedTestbed, left_out, modelled, unmodelled};

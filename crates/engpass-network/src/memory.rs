@@ -8,7 +8,7 @@ mod spread;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engpass_cells::Rule;
+use engpass_cells::VcTreatment;
 use engpass_model::host::{Host, Reach, Side};
 use engpass_model::source::{Traffic, Transport};
 use engpass_model::switch::Switch;
@@ -168,7 +168,7 @@ fn standing(testbed: &Testbed, topology: &Topology) -> u64 {
     let nodes = (topology.nodes.len() - topology.hosts) as u64;
     let cells = topology.links.iter().any(|link| link.medium.is_atm());
     // Each port has a rule for each circuit, both ways.
-    let rules = if cells { 2 * links * 2 * circuits * size_of::<Rule>() as u64 } else { 0 };
+    let rules = if cells { 2 * links * 2 * circuits * size_of::<VcTreatment>() as u64 } else { 0 };
     let flows = testbed.traffic.values().zip(&topology.flows).map(|(traffic, path)| match traffic {
         Traffic::TcpStream(config) => u64::from(config.streams) * network::CONNECTION,
         Traffic::OnOff(_) => path.route.len() as u64 * network::BURSTS,

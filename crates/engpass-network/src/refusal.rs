@@ -25,7 +25,7 @@ const UNFELT: u64 = Share::WHOLE / 100;
 
 /// A testbed as far as the engines of the model carry it.
 #[derive(Clone, Debug)]
-pub struct Modelled<'a> {
+pub struct SupportedTestbed<'a> {
     /// The testbed without the traffic that is left out.
     pub testbed: Cow<'a, Testbed>,
     /// Its graph, without that traffic.
@@ -42,7 +42,7 @@ pub fn modelled<'a>(
     testbed: &'a Testbed,
     topology: &'a Topology,
     engine: Engine,
-) -> Result<Modelled<'a>, String> {
+) -> Result<SupportedTestbed<'a>, String> {
     let mut without = IndexMap::new();
     for (flow, (name, traffic)) in testbed.traffic.iter().enumerate() {
         let Some(cause) = traffic.unmodelled() else { continue };
@@ -64,7 +64,7 @@ pub fn modelled<'a>(
     }
     match refused_group(&testbed, &topology, engine) {
         Some(why) => Err(why),
-        None => Ok(Modelled { testbed, topology, without }),
+        None => Ok(SupportedTestbed { testbed, topology, without }),
     }
 }
 

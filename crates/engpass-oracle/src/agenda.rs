@@ -130,12 +130,12 @@ pub(crate) type Position = (usize, usize);
 
 /// All that is due: the first is done next, and what it causes at the same instant takes its place in the order.
 #[derive(Debug, Default)]
-pub(crate) struct Agenda {
+pub(crate) struct EventQueue {
     due: BTreeMap<(u64, Group, Position, u64), Event>,
     count: u64,
 }
 
-impl Agenda {
+impl EventQueue {
     /// Put an event on the agenda. Equal in everything, the one put first happens first.
     pub(crate) fn put(&mut self, at: u64, group: Group, position: Position, event: Event) {
         self.due.insert((at, group, position, self.count), event);

@@ -40,7 +40,7 @@ use engpass_testbed::topology::{NodeId, NodeKind};
 use engpass_testbed::{Testbed, Topology};
 
 use crate::acted::Acted;
-use crate::agenda::{Agenda, Event, Group, Sender};
+use crate::agenda::{Event, EventQueue, Group, Sender};
 use crate::arp::Neighbours;
 use crate::bond::BondState;
 use crate::books::Books;
@@ -84,7 +84,7 @@ pub(crate) enum Source {
 pub struct Engine<'a> {
     pub(crate) testbed: &'a Testbed,
     pub(crate) topology: Topology,
-    pub(crate) agenda: Agenda,
+    pub(crate) agenda: EventQueue,
     pub(crate) ledger: Ledger,
     pub(crate) books: Books,
     /// What every sender did, by its number.
@@ -167,7 +167,7 @@ impl<'a> Engine<'a> {
         let warmup = testbed.run.warmup.map_or(0, |warmup| warmup.0);
         let mut engine = Self {
             testbed,
-            agenda: Agenda::default(),
+            agenda: EventQueue::default(),
             ledger: Ledger::new(flows + receivers.len(), warmup),
             books: Books::new(topology.links.len(), warmup),
             histories: Vec::new(),

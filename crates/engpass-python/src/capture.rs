@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use engpass_capture::{File, Files, Form, Limit, MadeUp, Point, about};
 use engpass_live::CaptureFile;
-use engpass_network::Modelled;
+use engpass_network::SupportedTestbed;
 use engpass_network::simulate::{SimError, SimOutcome, Watch, captured};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ pub(crate) fn wanted(
 
 /// Simulate, and capture to files; what each of them has, in their order.
 pub(crate) fn simulated(
-    this: &Modelled<'_>,
+    this: &SupportedTestbed<'_>,
     (variant, seed): (&str, u64),
     (points, limit): Wanted,
     paths: &[PathBuf],

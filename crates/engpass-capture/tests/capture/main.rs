@@ -10,7 +10,7 @@ mod tshark;
 use std::collections::BTreeSet;
 use std::io;
 
-use engpass_capture::{Captured, File, Files, Form, Limit, MadeUp, Point};
+use engpass_capture::{Captured, File, Files, Form, Limit, Point, SyntheticPackets};
 use engpass_network::simulate::{SimOutcome, captured, simulate};
 
 use common::point;
@@ -28,7 +28,7 @@ fn capture(
     let run = point(text, variant, overrides);
     let form = form.map(|form| Form::parse(form).expect("a form that there is"));
     let place = Point::find(at, form, &run.topology).expect("a point that there is");
-    let packets = Box::new(MadeUp::new(&run.topology));
+    let packets = Box::new(SyntheticPackets::new(&run.topology));
     let mut bytes = Vec::new();
     let file = File::begin(&run.topology, place, limit, packets, "a test", &mut bytes);
     let mut files = Files(vec![file.expect("a vector takes everything")]);
@@ -179,7 +179,7 @@ impl io::Write for Full {
 fn a_full_disk_ends_the_run_and_is_told() {
     let run = point(WAN, "base", &[]);
     let place = Point::find("link.thin", None, &run.topology).expect("it is a link");
-    let packets = Box::new(MadeUp::new(&run.topology));
+    let packets = Box::new(SyntheticPackets::new(&run.topology));
     let file = File::begin(&run.topology, place, Limit::default(), packets, "", Full(20_000));
     let mut files = Files(vec![file.expect("there is room for the head")]);
     let ports = files.ports();

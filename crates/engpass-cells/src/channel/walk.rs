@@ -2,22 +2,22 @@
 
 use engpass_model::time::{Leap, Pace, Stepper};
 
-use super::super::Cells;
+use super::super::CellTrain;
 use super::super::cells::Pattern;
 use super::Channel;
 
 impl Channel {
     /// Stand at the next cell, to walk along the cells of its train. What was walked is told to the channel at the end.
     #[inline]
-    pub(crate) fn walk(&mut self) -> Walk {
-        let Cells { base, n, pace, count, .. } = self.current;
+    pub(crate) fn walk(&mut self) -> CellCursor {
+        let CellTrain { base, n, pace, count, .. } = self.current;
         if count == 1 && self.rest == 0 {
             // The walk has not stood on a record of one cell.
             self.walk.seek_at(pace, n);
         }
         self.leaps.at_least_one(&self.walk);
         let (head, rounding, den) = (base + self.walk.after(), self.walk.rounding(), self.walk.den());
-        let mut walk = Walk { head, base, rounding, den, bits: 0, n, behind: 0, held: 0 };
+        let mut walk = CellCursor { head, base, rounding, den, bits: 0, n, behind: 0, held: 0 };
         walk.knows_run(n, count);
         walk
     }
@@ -25,7 +25,7 @@ impl Channel {
     /// The walk has come to the end of what it knew: go on with what comes next of the same train. Behind its last cell the walk's head
     /// is at the end of time.
     #[inline(never)]
-    pub(crate) fn walk_on(&mut self, walk: &mut Walk) {
+    pub(crate) fn walk_on(&mut self, walk: &mut CellCursor) {
         let (place, pace) = (walk.n, self.current.pace);
         if walk.bits != 0 {
             // The next cell it knows is further than a leap.
@@ -46,7 +46,7 @@ impl Channel {
     }
 
     /// What comes next of the train becomes known, if anything does: whether that is so. Where the next cell stands is not asked.
-    fn tell_rest(&mut self, walk: &mut Walk) -> bool {
+    fn tell_rest(&mut self, walk: &mut CellCursor) -> bool {
         self.is_rest_without(std::mem::take(&mut walk.held));
         if walk.behind > 0 {
             self.pass_over(self.current.count - walk.behind);
@@ -79,9 +79,9 @@ impl Channel {
     }
 
     /// Whether the last cell walked past ends its frame. All that come behind it are of others.
-    pub(crate) fn has_ended_frame(&self, walk: &Walk) -> bool {
+    pub(crate) fn has_ended_frame(&self, walk: &CellCursor) -> bool {
         // Cells of what the walk knew are not taken yet.
-        let Cells { cell, count, of, .. } = self.current;
+        let CellTrain { cell, count, of, .. } = self.current;
         walk.bits == 0
             && walk.behind == 0
             && (self.current.are_generated() || u64::from(cell) + count == u64::from(of))
@@ -97,7 +97,7 @@ impl Channel {
 
     /// The walk has come to the end of its train: it goes along the next one, if that is of the same generator. Whether there is one.
     #[inline(never)]
-    pub(crate) fn walk_next(&mut self, walk: &mut Walk) -> bool {
+    pub(crate) fn walk_next(&mut self, walk: &mut CellCursor) -> bool {
         if !self.goes_on() {
             return false;
         }
@@ -105,7 +105,7 @@ impl Channel {
         if self.is_generated() && self.pieces.is_empty() {
             let any = self.draw();
             if any && self.current.pace == pace {
-                let Cells { base, n, count, .. } = self.current;
+                let CellTrain { base, n, count, .. } = self.current;
                 (walk.base, walk.head, walk.rounding) = (base, base, 0);
                 walk.knows_run(n, count);
                 if n > 0 {
@@ -123,7 +123,7 @@ impl Channel {
             self.walked(walk);
         }
         if self.head == u64::MAX {
-            *walk = Walk::nowhere();
+            *walk = CellCursor::nowhere();
             return false;
         }
         *walk = self.walk();
@@ -132,7 +132,7 @@ impl Channel {
 
     /// The cells were taken up to where the walk stands.
     #[inline]
-    pub(crate) fn walked(&mut self, walk: &Walk) {
+    pub(crate) fn walked(&mut self, walk: &CellCursor) {
         if walk.bits == 0 {
             self.pass_over(self.current.count);
             self.is_rest_without(walk.held);
@@ -159,9 +159,9 @@ impl Channel {
 
 /// Steps over so many places at once, from 1 on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Leaps([Leap; Leaps::REACH], Option<Pace>);
+pub(crate) struct Strides([Leap; Strides::REACH], Option<Pace>);
 
-impl Leaps {
+impl Strides {
     /// Steps over more are not known.
     pub(crate) const REACH: usize = 7;
 
@@ -197,10 +197,10 @@ impl Leaps {
 
 /// A walk along the cells of a channel in a tight loop, up to the end of a train. It knows a window of 64 places.
 #[derive(Clone)]
-pub(crate) struct Walk {
+pub(crate) struct CellCursor {
     /// Arrival of the next cell; `u64::MAX` behind the last of what can be walked.
     pub(crate) head: u64,
-    /// As [`Cells::base`].
+    /// As [`CellTrain::base`].
     base: u64,
     pub(crate) rounding: u64,
     pub(crate) den: u64,
@@ -214,7 +214,7 @@ pub(crate) struct Walk {
     held: u64,
 }
 
-impl Walk {
+impl CellCursor {
     /// A walk along nothing.
     pub(crate) fn nowhere() -> Self {
         Self { head: u64::MAX, base: 0, rounding: 0, den: 1, bits: 0, n: 0, behind: 0, held: 0 }

@@ -2,10 +2,10 @@
 
 use engpass_model::time::{Pace, Stepper};
 
-use super::super::channel::Walk;
-use super::super::departures::{Open, Pieces};
+use super::super::channel::CellCursor;
+use super::super::departures::{InterleavedPieces, OpenTrain};
 use super::super::inputs::Two;
-use super::super::{Cells, Channel, Loss, Outlet, Rule};
+use super::super::{CellSink, CellTrain, Channel, Loss, VcTreatment};
 use super::Fifo;
 
 /// The line in the midst of a busy period, in registers.
@@ -24,7 +24,7 @@ struct Line {
 /// One train: its channel, how far it is, and what became of its cells.
 struct Side<'a> {
     channel: &'a mut Channel,
-    open: Open,
+    open: OpenTrain,
     joined: u64,
     /// Place of the first one that joined.
     first: u64,
@@ -78,8 +78,8 @@ impl Fifo {
         &mut self,
         two: Two<'_>,
         until: u64,
-        rules: &[Rule],
-        out: &mut impl Outlet,
+        rules: &[VcTreatment],
+        out: &mut impl CellSink,
     ) -> bool {
         let Two { first, second, until: third, second_wins } = two;
         let policed = |vc: u32| rules[vc as usize].policer.is_some();
@@ -93,7 +93,7 @@ impl Fifo {
     }
 
     /// Take cells of one channel, the next one among them, up to `limit`, or where the line runs empty or the train ends.
-    pub(super) fn merge_one(&mut self, channel: &mut Channel, limit: u64, out: &mut impl Outlet) {
+    pub(super) fn merge_one(&mut self, channel: &mut Channel, limit: u64, out: &mut impl CellSink) {
         self.take(channel, None, (limit, false), out);
     }
 
@@ -103,7 +103,7 @@ impl Fifo {
         first: &mut Channel,
         mut second: Option<&mut Channel>,
         (limit, other_wins): (u64, bool),
-        out: &mut impl Outlet,
+        out: &mut impl CellSink,
     ) {
         let head = first.head();
         if head > self.last_end {
@@ -112,7 +112,7 @@ impl Fifo {
             // Its first cell is there.
             self.last_end = head;
         }
-        let walks = (first.walk(), second.as_mut().map_or_else(Walk::nowhere, |second| second.walk()));
+        let walks = (first.walk(), second.as_mut().map_or_else(CellCursor::nowhere, |second| second.walk()));
         let mut one = self.side(first, out);
         let mut other = second.map(|second| self.side(second, out));
         let open = [one.open, other.as_ref().map_or(one.open, |other| other.open)];
@@ -160,14 +160,14 @@ impl Fifo {
         }
     }
 
-    fn side<'a>(&mut self, channel: &'a mut Channel, out: &impl Outlet) -> Side<'a> {
+    fn side<'a>(&mut self, channel: &'a mut Channel, out: &impl CellSink) -> Side<'a> {
         let (base, n, pace) = (self.base, self.n + 1, self.slot);
-        let open = self.departures.open(&Cells { base, n, pace, ..*channel.train() }, out);
+        let open = self.departures.open(&CellTrain { base, n, pace, ..*channel.train() }, out);
         Side { channel, open, joined: 0, first: 0, last: (0, 0), lost: 0, lost_at: 0, lost_place: u64::MAX }
     }
 
     /// Tell what became of the cells of one side.
-    fn tell(&mut self, mut side: Side<'_>, walk: &Walk, out: &mut impl Outlet) {
+    fn tell(&mut self, mut side: Side<'_>, walk: &CellCursor, out: &mut impl CellSink) {
         let ends = side.channel.has_ended_frame(walk);
         if side.joined > 0 {
             let last_joined = side.lost_place != walk.n;
@@ -185,12 +185,14 @@ fn merge<const WINS: bool>(
     mut line: Line,
     one: &mut Side<'_>,
     mut other: Option<&mut Side<'_>>,
-    (mut one_walk, mut other_walk): (Walk, Walk),
+    (mut one_walk, mut other_walk): (CellCursor, CellCursor),
     limit: u64,
-    pieces: &mut Pieces,
-    out: &mut impl Outlet,
-) -> (Line, (Walk, Walk)) {
-    let first = |one: &Walk, other: &Walk| if WINS { other.head <= one.head } else { other.head < one.head };
+    pieces: &mut InterleavedPieces,
+    out: &mut impl CellSink,
+) -> (Line, (CellCursor, CellCursor)) {
+    let first = |one: &CellCursor, other: &CellCursor| {
+        if WINS { other.head <= one.head } else { other.head < one.head }
+    };
     let mut block = Block { n: line.n + 1, ..Block::default() };
     loop {
         // As many as surely come while the line is busy and find room.
@@ -299,9 +301,9 @@ fn merge<const WINS: bool>(
 #[inline(always)]
 fn next_train(
     (one, mut other): (&mut Side<'_>, Option<&mut Side<'_>>),
-    (one_walk, other_walk): (&mut Walk, &mut Walk),
+    (one_walk, other_walk): (&mut CellCursor, &mut CellCursor),
     others: bool,
-    out: &mut impl Outlet,
+    out: &mut impl CellSink,
 ) -> bool {
     if out.dates_losses() {
         date_losses((one, other.as_deref_mut()), (one_walk, other_walk), others, out);
@@ -318,9 +320,9 @@ fn next_train(
 #[inline(never)]
 fn date_losses(
     (one, other): (&mut Side<'_>, Option<&mut Side<'_>>),
-    (one_walk, other_walk): (&Walk, &Walk),
+    (one_walk, other_walk): (&CellCursor, &CellCursor),
     others: bool,
-    out: &mut impl Outlet,
+    out: &mut impl CellSink,
 ) {
     let side = if others { other.as_deref().expect(WHOSE) } else { &*one };
     if !side.channel.goes_on() {
@@ -350,7 +352,7 @@ struct Room {
 impl Side<'_> {
     /// The next cell joins if there is `room` for it by now, else it is lost. Whether it has joined.
     #[inline(always)]
-    fn meets_full(&mut self, walk: &Walk, room: &mut Room) -> bool {
+    fn meets_full(&mut self, walk: &CellCursor, room: &mut Room) -> bool {
         let joins = walk.head - room.since >= room.ends.after();
         if joins {
             room.ends.step();
@@ -365,7 +367,7 @@ impl Side<'_> {
     }
 
     /// Tell of the cells that were lost, up to the walk.
-    fn tell_lost(&mut self, walk: &Walk, out: &mut impl Outlet) {
+    fn tell_lost(&mut self, walk: &CellCursor, out: &mut impl CellSink) {
         let front = *self.channel.train();
         let (of, lost) = (u64::from(front.of), std::mem::take(&mut self.lost));
         let cell = match front.are_generated() {
@@ -373,7 +375,7 @@ impl Side<'_> {
             false if self.channel.has_ended_frame(walk) && self.lost_place == walk.n => of - lost,
             false => u64::from(front.cell).min(of - lost - 1),
         };
-        out.lost(&Cells { cell: cell as u32, count: lost, ..front }, self.lost_at, Loss::Full);
+        out.lost(&CellTrain { cell: cell as u32, count: lost, ..front }, self.lost_at, Loss::Full);
     }
 
     /// Those of the places from `n` on whose bits are set, so many, are its cells'.
@@ -401,7 +403,7 @@ impl Block {
         &mut self,
         (count, others): (u32, u64),
         sides: (&mut Side<'_>, Option<&mut Side<'_>>),
-        pieces: &mut Pieces,
+        pieces: &mut InterleavedPieces,
     ) {
         self.others |= others << self.count;
         let over = (self.count + count).checked_sub(64);
@@ -416,7 +418,7 @@ impl Block {
 
     /// Tell of its cells.
     #[inline(never)]
-    fn tell(&self, (one, other): (&mut Side<'_>, Option<&mut Side<'_>>), pieces: &mut Pieces) {
+    fn tell(&self, (one, other): (&mut Side<'_>, Option<&mut Side<'_>>), pieces: &mut InterleavedPieces) {
         if self.count == 0 {
             return;
         }

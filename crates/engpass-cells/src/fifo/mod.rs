@@ -6,8 +6,8 @@ mod tests;
 
 use engpass_model::time::{Pace, Stepper};
 
-use super::departures::Departures;
-use super::{Cells, Channel, Doing, Gate, Inputs, Loss, Outlet, Rule, VcId};
+use super::departures::DepartureBuffer;
+use super::{CellAdmission, CellSink, CellTrain, Channel, Inputs, LineStatus, Loss, VcId, VcTreatment};
 
 /// A line and its queue. A cell's departure is known when it arrives, so nothing ever waits here as an object: the state
 /// is the busy period (when it began, how many cells it has taken, how many of them have left).
@@ -18,7 +18,7 @@ pub struct Fifo {
     /// By how much.
     slot_rounding: u64,
     /// `None` for a queue without bound.
-    gate: Option<Gate>,
+    gate: Option<CellAdmission>,
     base: u64,
     n: u64,
     /// Stands at `n`.
@@ -33,7 +33,7 @@ pub struct Fifo {
     leave: Stepper,
     /// Cells it holds, where every one that finds room joins as it is.
     plain: Option<u64>,
-    departures: Departures,
+    departures: DepartureBuffer,
 }
 
 /// Cells from which on dividing is quicker than going one by one.
@@ -41,16 +41,16 @@ const FEW: u64 = 4;
 
 /// Cells of one record that met the same fate, on their way to the outlet.
 struct Batch {
-    cells: Cells,
+    cells: CellTrain,
     lost: Option<Loss>,
     first_at: u64,
 }
 
 impl Fifo {
     /// A line with a queue behind `gate`.
-    pub fn new(slot: Pace, gate: Gate) -> Self {
+    pub fn new(slot: Pace, gate: CellAdmission) -> Self {
         let plain = gate.only_when_full().then_some(gate.capacity());
-        let departures = Departures::of(gate.capacity());
+        let departures = DepartureBuffer::of(gate.capacity());
         Self { gate: Some(gate), plain, departures, ..Self::unbounded(slot) }
     }
 
@@ -74,7 +74,7 @@ impl Fifo {
             rounding: 0,
             left: 0,
             plain: Some(u64::MAX),
-            departures: Departures::default(),
+            departures: DepartureBuffer::default(),
         }
     }
 
@@ -85,8 +85,14 @@ impl Fifo {
     }
 
     /// Take all cells that arrive at or before `until`.
-    pub fn advance(&mut self, until: u64, mut inputs: Inputs<'_>, rules: &mut [Rule], out: &mut impl Outlet) {
-        let fullest = self.gate.as_ref().map_or(u64::MAX, Gate::capacity).saturating_add(2);
+    pub fn advance(
+        &mut self,
+        until: u64,
+        mut inputs: Inputs<'_>,
+        rules: &mut [VcTreatment],
+        out: &mut impl CellSink,
+    ) {
+        let fullest = self.gate.as_ref().map_or(u64::MAX, CellAdmission::capacity).saturating_add(2);
         let latest = until.saturating_add(fullest.saturating_mul(self.slot_up));
         self.departures.gathers(latest <= out.counts_until());
         while let Some((channel, limit)) = inputs.earliest() {
@@ -116,7 +122,7 @@ impl Fifo {
     }
 
     /// The line was idle for so long before it sends what comes next.
-    fn idle(&mut self, ps: u64, rounding: u64, out: &mut impl Outlet) {
+    fn idle(&mut self, ps: u64, rounding: u64, out: &mut impl CellSink) {
         if self.departures.hold_frames() {
             // Whose frames have left before is asked with it.
             self.departures.flush(out);
@@ -125,7 +131,7 @@ impl Fifo {
     }
 
     /// Take cells of the front record as a whole where they join and their departures are evenly spaced, too. Whether there were any.
-    fn pass(&mut self, channel: &mut Channel, limit: u64, out: &mut impl Outlet) -> bool {
+    fn pass(&mut self, channel: &mut Channel, limit: u64, out: &mut impl CellSink) -> bool {
         let head = channel.head();
         let front = channel.front();
         let free = head > self.last_end;
@@ -152,7 +158,7 @@ impl Fifo {
                 }
             }
         }
-        let Some(efci) = self.admits_train(Cells { count, ..front }, found) else { return false };
+        let Some(efci) = self.admits_train(CellTrain { count, ..front }, found) else { return false };
         channel.take_many(count);
         if free {
             self.idle(head - self.last_end, self.rounded(), out);
@@ -161,7 +167,7 @@ impl Fifo {
         let n = self.n + 1;
         self.accept(front.vc, count);
         let (base, pace, last) = (self.base, self.slot, self.last_end);
-        self.departures.add(&Cells { base, n, pace, count, last, efci, ..front }, out);
+        self.departures.add(&CellTrain { base, n, pace, count, last, efci, ..front }, out);
         true
     }
 
@@ -169,15 +175,15 @@ impl Fifo {
     fn pass_spread(
         &mut self,
         channel: &mut Channel,
-        front: Cells,
+        front: CellTrain,
         limit: u64,
-        out: &mut impl Outlet,
+        out: &mut impl CellSink,
     ) -> bool {
         let (count, n) = if self.plain.is_some() && self.departures.only_count(front.vc, out) {
             channel.take_train(limit)
         } else {
             let count = channel.front_until(limit);
-            let Some(efci) = self.admits_train(Cells { count, ..front }, (0, 0)) else { return false };
+            let Some(efci) = self.admits_train(CellTrain { count, ..front }, (0, 0)) else { return false };
             debug_assert_eq!(efci, front.efci, "an empty queue marks nothing");
             channel.take_many(count);
             (count, front.n + count - 1)
@@ -189,7 +195,7 @@ impl Fifo {
         self.idle(idle, rounding, out);
         self.start(last);
         self.accept(front.vc, 1);
-        let sent = Cells { base: front.base + self.slot_up, count, ..front };
+        let sent = CellTrain { base: front.base + self.slot_up, count, ..front };
         let open = self.departures.open(&sent, out);
         self.departures.piece(open, front.n, count);
         self.departures.joined(open, count, (front.n, n), sent.ends_frame());
@@ -198,7 +204,7 @@ impl Fifo {
 
     /// How many of the next cells of `front`, the first at `head`, surely come before those ahead of them have left, so that all of
     /// them leave back to back; all of them is [`u64::MAX`].
-    fn back_to_back(&self, front: &Cells, head: u64) -> Option<u64> {
+    fn back_to_back(&self, front: &CellTrain, head: u64) -> Option<u64> {
         let free = head > self.last_end;
         if front.pace == self.slot {
             // It may run empty between two cells, by a rounded picosecond.
@@ -214,7 +220,7 @@ impl Fifo {
     }
 
     /// Whether all of `train` join, which find so many cells, the least and the most; and then, with which EFCI.
-    fn admits_train(&mut self, train: Cells, found: (u64, u64)) -> Option<bool> {
+    fn admits_train(&mut self, train: CellTrain, found: (u64, u64)) -> Option<bool> {
         match &mut self.gate {
             None => Some(train.efci),
             Some(gate) => gate.admit_train(&train, found),
@@ -250,14 +256,20 @@ impl Fifo {
         self.n - self.left
     }
 
-    fn merge(&mut self, channel: &mut Channel, limit: u64, rules: &mut [Rule], out: &mut impl Outlet) {
+    fn merge(
+        &mut self,
+        channel: &mut Channel,
+        limit: u64,
+        rules: &mut [VcTreatment],
+        out: &mut impl CellSink,
+    ) {
         let front = channel.front();
         let pace = self.slot;
         let rule = &mut rules[front.vc as usize];
-        let mut batch = Batch { cells: Cells { count: 0, ..front }, lost: None, first_at: 0 };
+        let mut batch = Batch { cells: CellTrain { count: 0, ..front }, lost: None, first_at: 0 };
         let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
         channel.take_until(limit, |at| {
-            let mut cell = Cells { count: 1, cell: index, ..front };
+            let mut cell = CellTrain { count: 1, cell: index, ..front };
             index += step;
             if !rule.lets_pass(&mut cell, at) {
                 batch.flush(&mut self.departures, out);
@@ -278,7 +290,7 @@ impl Fifo {
             self.end.step();
             self.n += 1;
             self.last_end = self.base + self.end.after();
-            let cell = Cells { base: self.base, n: self.n, pace, last: self.last_end, ..cell };
+            let cell = CellTrain { base: self.base, n: self.n, pace, last: self.last_end, ..cell };
             batch.add(cell, None, at, &mut self.departures, out);
         });
         batch.flush(&mut self.departures, out);
@@ -302,14 +314,14 @@ impl Fifo {
     }
 
     #[inline]
-    fn admit(&mut self, at: u64, cell: &mut Cells) -> Result<(), Loss> {
+    fn admit(&mut self, at: u64, cell: &mut CellTrain) -> Result<(), Loss> {
         let queued = self.queued(at);
         self.gate.as_mut().map_or(Ok(()), |gate| gate.admit(queued, cell))
     }
 
     /// What the line does at `at`, up to which all cells were taken and no further.
-    pub fn doing(&self, at: u64) -> Doing {
-        Doing::of(self.slot, self.base, self.last_end, self.rounded(), at)
+    pub fn doing(&self, at: u64) -> LineStatus {
+        LineStatus::of(self.slot, self.base, self.last_end, self.rounded(), at)
     }
 
     /// Cells in the queue at `at`, up to which all were taken and no further, the one being sent included.
@@ -327,11 +339,11 @@ impl Batch {
     #[inline]
     fn add(
         &mut self,
-        cell: Cells,
+        cell: CellTrain,
         lost: Option<Loss>,
         at: u64,
-        departures: &mut Departures,
-        out: &mut impl Outlet,
+        departures: &mut DepartureBuffer,
+        out: &mut impl CellSink,
     ) {
         if self.cells.count > 0 && self.lost == lost && self.cells.alike(&cell) {
             self.cells.extend(&cell);
@@ -341,7 +353,7 @@ impl Batch {
         }
     }
 
-    fn flush(&mut self, departures: &mut Departures, out: &mut impl Outlet) {
+    fn flush(&mut self, departures: &mut DepartureBuffer, out: &mut impl CellSink) {
         if self.cells.count == 0 {
             return;
         }

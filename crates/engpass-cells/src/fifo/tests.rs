@@ -7,7 +7,7 @@ use proptest::sample::select;
 use engpass_model::discard::tail::Tail;
 
 use super::*;
-use crate::{Bounds, FrameId, Piece, generated_by, one_by_one};
+use crate::{CellThresholds, PduId, TrainPiece, generated_by, one_by_one};
 
 /// Slots of OC-3c.
 fn slot() -> Pace {
@@ -18,7 +18,7 @@ fn slot() -> Pace {
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     sent: Vec<Vec<u64>>,
-    ends: Vec<(FrameId, u64)>,
+    ends: Vec<(PduId, u64)>,
     lost: Vec<(u64, u64)>,
     idle: u64,
 }
@@ -34,21 +34,21 @@ struct Behind<'a> {
 const DELAY: u64 = 5_000_000;
 
 impl Behind<'_> {
-    fn see(&mut self, cells: &Cells) {
+    fn see(&mut self, cells: &CellTrain) {
         let sent = &mut self.seen.sent;
         sent.resize_with(sent.len().max(cells.vc as usize + 1), Vec::new);
         sent[cells.vc as usize].extend((0..cells.count).map(|k| cells.nth(k)));
     }
 
-    fn ended(&mut self, cells: &Cells) {
+    fn ended(&mut self, cells: &CellTrain) {
         if !cells.are_generated() && cells.ends_frame() {
             self.seen.ends.push((cells.frame, cells.last));
         }
     }
 }
 
-impl Outlet for Behind<'_> {
-    fn sent(&mut self, cells: Cells) {
+impl CellSink for Behind<'_> {
+    fn sent(&mut self, cells: CellTrain) {
         self.see(&cells);
         self.ended(&cells);
         if let Some(next) = self.next.as_mut().filter(|_| cells.vc == 0) {
@@ -56,7 +56,7 @@ impl Outlet for Behind<'_> {
         }
     }
 
-    fn sent_along(&mut self, _: usize, trains: &mut [Cells], pieces: &[Piece]) {
+    fn sent_along(&mut self, _: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
         let mut taken = trains.to_vec();
         for cells in one_by_one(&mut taken, pieces) {
             self.see(&cells);
@@ -72,7 +72,7 @@ impl Outlet for Behind<'_> {
         if self.mixed { 1 } else { 1 + vc as usize }
     }
 
-    fn lost(&mut self, cells: &Cells, at: u64, _: Loss) {
+    fn lost(&mut self, cells: &CellTrain, at: u64, _: Loss) {
         let lost = &mut self.seen.lost;
         lost.resize(lost.len().max(cells.vc as usize + 1), (0, u64::MAX));
         let (count, first) = lost[cells.vc as usize];
@@ -83,8 +83,8 @@ impl Outlet for Behind<'_> {
         self.seen.idle += ps;
     }
 
-    fn policed(&mut self, _: &Cells, _: u64) {}
-    fn waiting(&mut self, _: FrameId, _: usize, _: u64) {}
+    fn policed(&mut self, _: &CellTrain, _: u64) {}
+    fn waiting(&mut self, _: PduId, _: usize, _: u64) {}
 
     fn gathers_until(&self) -> u64 {
         0
@@ -111,7 +111,7 @@ impl Stream {
                 true => (generated_by(vc as usize), 1),
                 false => (1000 * vc + index as u32, count as u16),
             };
-            channel.announce(Cells { base, pace, count, last, vc, frame, of, ..Cells::none(pace) });
+            channel.announce(CellTrain { base, pace, count, last, vc, frame, of, ..CellTrain::none(pace) });
             base += pace.after(count);
         }
     }
@@ -128,8 +128,8 @@ fn stream() -> impl Strategy<Value = Stream> {
 }
 
 fn queue(capacity: u64, exact: bool) -> Fifo {
-    let bounds = Bounds { capacity, clp: None, efci: None };
-    let mut queue = Fifo::new(slot(), Gate::new(bounds, Box::new(Tail::default())));
+    let bounds = CellThresholds { capacity, clp: None, efci: None };
+    let mut queue = Fifo::new(slot(), CellAdmission::new(bounds, Box::new(Tail::default())));
     if exact {
         queue.tell_cells();
     }
@@ -138,7 +138,7 @@ fn queue(capacity: u64, exact: bool) -> Fifo {
 
 /// What leaves every queue of a line, through which circuit 0 goes; the others meet it at one queue each. All are looked at `looks` times.
 fn line(streams: &[Stream], capacities: &[u64], looks: u64, (exact, mixed): (bool, bool)) -> Vec<Seen> {
-    let rules = &mut vec![Rule::default(); streams.len()];
+    let rules = &mut vec![VcTreatment::default(); streams.len()];
     let mut first = Channel::new(slot());
     streams[0].fill(0, &mut first);
     let mut outcome = Vec::new();

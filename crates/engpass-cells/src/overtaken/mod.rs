@@ -7,20 +7,20 @@ mod trains;
 
 use engpass_model::time::{Leap, Pace, Stepper};
 
-use super::classes::{Classes, Waiting};
-use super::even::Even;
-use super::{Cells, Channel, Inputs, Outlet, Rule};
+use super::classes::{StrictPriority, Waiting};
+use super::even::PeriodicCells;
+use super::{CellSink, CellTrain, Channel, Inputs, VcTreatment};
 use slots::LastHigh;
 
-/// [`Classes`] while the cells of one even generator, spaced by more than a slot, overtake all others.
+/// [`StrictPriority`] while the cells of one even generator, spaced by more than a slot, overtake all others.
 ///
 /// At most one of the generator's cells waits at any time, so none is queued: it is drawn when the transmitter chooses.
-pub(super) struct Overtaken<'a, O> {
-    queue: &'a mut Classes,
-    high: Even,
+pub(super) struct PeriodicPriority<'a, O> {
+    queue: &'a mut StrictPriority,
+    high: PeriodicCells,
     out: &'a mut O,
     /// Cells of the generator that have been sent and not handed on.
-    sent_high: Cells,
+    sent_high: CellTrain,
     /// Where the last of them must be looked for, if that was put off: see [`Self::last_high`].
     last_high: Option<LastHigh>,
     /// Number of the first cell of class 1 that has not been handed on.
@@ -29,12 +29,12 @@ pub(super) struct Overtaken<'a, O> {
     last_low: u64,
     /// Whether cells may be handed on together, whatever was sent between them.
     gather: bool,
-    rest: &'a Rest,
+    rest: &'a LeftoverService,
 }
 
 /// What the generator of class 0 leaves of a line.
 #[derive(Debug)]
-pub(super) struct Rest {
+pub(super) struct LeftoverService {
     /// Place of the generator's channel.
     pub(super) channel: usize,
     /// The time between two cells of class 1 while some wait, in picoseconds, rounded down.
@@ -63,7 +63,7 @@ fn busy(slot: Pace, cells: u64) -> (u64, u64) {
 /// Cells that a walk goes on by at once are fewer.
 const LEAPS: usize = 8;
 
-impl Rest {
+impl LeftoverService {
     /// Of a line with this `slot` to the generator in `channel` at this pace, which is wider.
     pub(super) fn of(slot: Pace, channel: usize, generator: Pace) -> Self {
         let (slot_ps, pace) = (slot.at_least(), generator.at_least());
@@ -83,28 +83,34 @@ impl Rest {
 
 /// What changes with every cell, kept at hand in a loop.
 #[derive(Clone, Copy)]
-struct Hot {
+struct LoopState {
     joined: u64,
     taken: u64,
     /// Number of the first cell behind the front record of class 1; beyond reach while that record grows.
     front_until: u64,
 }
 
-impl<'a, O: Outlet> Overtaken<'a, O> {
+impl<'a, O: CellSink> PeriodicPriority<'a, O> {
     /// Look at `queue` this way up to `until`, with what is left of the generator in `high`.
     pub(super) fn new(
-        queue: &'a mut Classes,
-        (high, rest): (Even, &'a Rest),
+        queue: &'a mut StrictPriority,
+        (high, rest): (PeriodicCells, &'a LeftoverService),
         until: u64,
         out: &'a mut O,
     ) -> Self {
         let gather = until.saturating_add(2 * queue.slot_up) <= out.gathers_until();
-        let (sent_high, handed) = (Cells::none(queue.slot), queue.classes[1].taken);
+        let (sent_high, handed) = (CellTrain::none(queue.slot), queue.classes[1].taken);
         Self { queue, high, out, sent_high, last_high: None, handed, last_low: 0, gather, rest }
     }
 
-    /// As [`Classes::advance`]; the generator's channel is in `place`.
-    pub(super) fn advance(mut self, until: u64, inputs: &mut Inputs<'_>, place: usize, rules: &mut [Rule]) {
+    /// As [`StrictPriority::advance`]; the generator's channel is in `place`.
+    pub(super) fn advance(
+        mut self,
+        until: u64,
+        inputs: &mut Inputs<'_>,
+        place: usize,
+        rules: &mut [VcTreatment],
+    ) {
         let tail = self.queue.classes[1].gate.only_when_full();
         while let Some((channel, limit)) = inputs.earliest_but(place) {
             if channel.head() > until {
@@ -128,11 +134,11 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
     }
 
     /// Take cells of the front record one by one, as policer and discard policy want to see them.
-    fn merge_decided(&mut self, channel: &mut Channel, limit: u64, rule: &mut Rule) {
+    fn merge_decided(&mut self, channel: &mut Channel, limit: u64, rule: &mut VcTreatment) {
         let front = channel.front();
         let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
         channel.take_until(limit, |at| {
-            let mut cell = Cells { count: 1, cell: index, ..front };
+            let mut cell = CellTrain { count: 1, cell: index, ..front };
             index += step;
             self.serve_all(at);
             if rule.lets_pass(&mut cell, at) {
@@ -143,20 +149,20 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
         });
     }
 
-    fn hot(&self) -> Hot {
+    fn hot(&self) -> LoopState {
         let class = &self.queue.classes[1];
         let front_until = class.queue.front().map_or(u64::MAX, Waiting::until);
-        Hot { joined: class.joined, taken: class.taken, front_until }
+        LoopState { joined: class.joined, taken: class.taken, front_until }
     }
 
-    fn keep(&mut self, hot: Hot) {
+    fn keep(&mut self, hot: LoopState) {
         let class = &mut self.queue.classes[1];
         (class.joined, class.taken) = (hot.joined, hot.taken);
         self.queue.waiting = hot.joined - hot.taken;
     }
 
     /// A record has grown to its length. Cells of it may have been sent already.
-    fn close(&mut self, record: Waiting, hot: &mut Hot) {
+    fn close(&mut self, record: Waiting, hot: &mut LoopState) {
         let queue = &mut self.queue.classes[1].queue;
         match queue.back_mut() {
             Some(back) if back.cells.comes_before(&record.cells) => back.cells.count += record.cells.count,
@@ -169,7 +175,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
     }
 
     /// All cells of the front record have been sent.
-    fn pop(&mut self, hot: &mut Hot) {
+    fn pop(&mut self, hot: &mut LoopState) {
         let queue = &mut self.queue.classes[1].queue;
         let record = queue.pop_front().expect("what was sent was in the queue");
         hot.front_until = queue.front().map_or(u64::MAX, Waiting::until);
@@ -183,7 +189,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
         let count = taken - self.handed;
         self.handed = taken;
         let (base, n, pace) = (self.queue.base, self.queue.n, self.queue.slot);
-        self.out.sent(Cells { base, n, pace, count, last: self.last_low, ..first });
+        self.out.sent(CellTrain { base, n, pace, count, last: self.last_low, ..first });
     }
 
     /// Hand on the cells of the front record that have been sent.
@@ -205,7 +211,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
 
     /// Begin all transmissions that begin before `before`.
     #[inline]
-    fn serve(&mut self, hot: &mut Hot, before: u64) {
+    fn serve(&mut self, hot: &mut LoopState, before: u64) {
         loop {
             if hot.joined > hot.taken {
                 if self.queue.decide_at >= before {
@@ -223,7 +229,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
     }
 
     /// Cells of class 1 wait: choose at the end of every slot.
-    fn serve_both(&mut self, hot: &mut Hot, before: u64) {
+    fn serve_both(&mut self, hot: &mut LoopState, before: u64) {
         self.queue.begin(self.out);
         let until = hot.front_until.min(hot.joined);
         if self.gather {
@@ -237,7 +243,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
     }
 
     /// Choose slot by slot where the next queue needs every instant.
-    fn choose_one_by_one(&mut self, hot: &mut Hot, before: u64, until: u64) {
+    fn choose_one_by_one(&mut self, hot: &mut LoopState, before: u64, until: u64) {
         let queue = &mut *self.queue;
         while queue.decide_at < before && hot.taken < until {
             queue.serving = usize::from(self.high.head > queue.decide_at);
@@ -250,11 +256,12 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
                 hot.taken += 1;
                 front.cell(hot.taken - 1)
             } else {
-                let cell = Cells { count: 1, ..self.high.cells };
+                let cell = CellTrain { count: 1, ..self.high.cells };
                 self.high.take();
                 cell
             };
-            let sent = Cells { base: queue.base, n: queue.n, pace: queue.slot, last: queue.last_end, ..cell };
+            let sent =
+                CellTrain { base: queue.base, n: queue.n, pace: queue.slot, last: queue.last_end, ..cell };
             queue.hand_on(sent, self.out);
         }
     }
@@ -269,7 +276,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
         }
     }
 
-    fn gather_high(&mut self, sent: Cells) {
+    fn gather_high(&mut self, sent: CellTrain) {
         if self.sent_high.count == 0 {
             self.sent_high = sent;
         } else {
@@ -288,7 +295,14 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
             queue.end.step();
             queue.last_end = queue.base + queue.end.after();
             self.high.take();
-            Cells { base: queue.base, n: queue.n, pace: queue.slot, count: 1, last: queue.last_end, ..cells }
+            CellTrain {
+                base: queue.base,
+                n: queue.n,
+                pace: queue.slot,
+                count: 1,
+                last: queue.last_end,
+                ..cells
+            }
         } else {
             let (count, last) = self.high.take_before(before);
             let idle = last - queue.last_end - (count - 1) * queue.slot_up;
@@ -296,7 +310,7 @@ impl<'a, O: Outlet> Overtaken<'a, O> {
             self.out.idle(idle, queue.end.rounding() + (count - 1) * queue.slot_rounding);
             (queue.base, queue.n, queue.last_end) = (last, 1, last + queue.slot_up);
             queue.end.seek(1);
-            Cells { base: cells.base + queue.slot_up, count, last: queue.last_end, ..cells }
+            CellTrain { base: cells.base + queue.slot_up, count, last: queue.last_end, ..cells }
         };
         queue.serving = 0;
         queue.decide_at = queue.last_end;

@@ -3,10 +3,10 @@
 
 use engpass_model::time::Pace;
 
-use super::super::Cells;
-use super::spaced::Begun;
+use super::super::CellTrain;
+use super::spaced::BusyPeriodState;
 use super::trains::Train;
-use super::{BUSY, Rest};
+use super::{BUSY, LeftoverService};
 
 /// A picosecond has so many parts, as a power of two.
 const FINE: u32 = 16;
@@ -16,9 +16,9 @@ const UNSURE: i64 = 4 << FINE;
 const CELLS: std::ops::Range<u64> = 6..4096;
 
 /// Paces in fractions.
-pub(super) struct Quick<'a> {
-    rest: &'a Rest,
-    highs: Cells,
+pub(super) struct FixedPoint<'a> {
+    rest: &'a LeftoverService,
+    highs: CellTrain,
     slot_pace: Pace,
     slot: i64,
     high: i64,
@@ -76,9 +76,14 @@ fn divide(time: i64, unit: i64, inverse: u64) -> Option<(i64, i64)> {
     (left >= UNSURE && left <= unit - UNSURE).then_some((many, left))
 }
 
-impl<'a> Quick<'a> {
+impl<'a> FixedPoint<'a> {
     /// For a train at pace `low`, where every interval between two of its cells has one of `highs` at least.
-    pub(super) fn of(rest: &'a Rest, highs: &Cells, slot_pace: Pace, low: Pace) -> Option<Self> {
+    pub(super) fn of(
+        rest: &'a LeftoverService,
+        highs: &CellTrain,
+        slot_pace: Pace,
+        low: Pace,
+    ) -> Option<Self> {
         let (slot, high, low) = (fine(slot_pace)?, fine(highs.pace)?, fine(low)?);
         let gain = high - slot;
         let fits = gain > 4 * UNSURE && low >= high + 2 * slot && low < 64 * slot;
@@ -97,7 +102,7 @@ impl<'a> Quick<'a> {
     }
 
     /// Take cells of `train`, the first of which waits: how many have begun. The state is that in which the next one has come.
-    pub(super) fn take(&self, now: &mut Begun, train: &mut Train) -> u64 {
+    pub(super) fn take(&self, now: &mut BusyPeriodState, train: &mut Train) -> u64 {
         let cells = train.left().min(CELLS.end);
         let waits = train.arrived();
         let since = |at: u64| i64::try_from(i128::from(at) - i128::from(waits)).unwrap_or(i64::MAX);
@@ -197,7 +202,7 @@ impl<'a> Quick<'a> {
     }
 
     /// Tell in instants what was counted; the train has not gone on yet.
-    fn tell(&self, state: &State, now: &mut Begun, train: &Train) {
+    fn tell(&self, state: &State, now: &mut BusyPeriodState, train: &Train) {
         let base = match state.base {
             Base::Same => now.base,
             Base::Low(number) => train.arrival_of(number),

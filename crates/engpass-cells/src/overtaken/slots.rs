@@ -2,10 +2,10 @@
 
 use engpass_model::time::Pace;
 
-use super::super::classes::Classes;
-use super::super::even::Even;
-use super::super::{Cells, Outlet};
-use super::{Hot, Overtaken, Rest};
+use super::super::classes::StrictPriority;
+use super::super::even::PeriodicCells;
+use super::super::{CellSink, CellTrain};
+use super::{LeftoverService, LoopState, PeriodicPriority};
 
 /// Slots from which on counting is quicker than choosing.
 const MANY: u64 = 12;
@@ -32,7 +32,7 @@ pub(super) struct Slots<'a> {
     base: u64,
     n: u64,
     slot: Pace,
-    high: &'a Even,
+    high: &'a PeriodicCells,
     /// By how much two cells of the generator are further apart than two slots, in parts of a picosecond.
     drift: u64,
 }
@@ -90,28 +90,28 @@ impl Slots<'_> {
     }
 }
 
-impl Rest {
+impl LeftoverService {
     /// Cells of the generator that go before cell number `low`, from 1, of those that wait for slots behind the `n` of a busy period.
     pub(in super::super) fn highs_before(
         &self,
         low: u64,
         (base, n, slot): (u64, u64, Pace),
-        high: &Even,
+        high: &PeriodicCells,
     ) -> u64 {
         Slots { base, n, slot, high, drift: self.drift }.highs_before(low, high.cells.count)
     }
 }
 
-impl<O: Outlet> Overtaken<'_, O> {
+impl<O: CellSink> PeriodicPriority<'_, O> {
     /// The slots behind the busy period.
     pub(super) fn slots(&self) -> Slots<'_> {
-        let Classes { base, n, slot, .. } = *self.queue;
+        let StrictPriority { base, n, slot, .. } = *self.queue;
         Slots { base, n, slot, high: &self.high, drift: self.rest.drift }
     }
 
     /// Begin transmissions before `before` while cells of class 1 up to number `until` wait: only how many cells of either class
     /// are sent counts, and when the last of them leaves.
-    pub(super) fn choose(&mut self, hot: &mut Hot, before: u64, until: u64) {
+    pub(super) fn choose(&mut self, hot: &mut LoopState, before: u64, until: u64) {
         if until - hot.taken < MANY || before - self.queue.decide_at < MANY * self.queue.slot_up {
             self.choose_few(hot, before, until);
         } else {
@@ -119,10 +119,10 @@ impl<O: Outlet> Overtaken<'_, O> {
         }
     }
 
-    fn choose_few(&mut self, hot: &mut Hot, before: u64, until: u64) {
+    fn choose_few(&mut self, hot: &mut LoopState, before: u64, until: u64) {
         let queue = &mut *self.queue;
         let base = queue.base;
-        let first = Cells { base, n: queue.n + 1, pace: queue.slot, count: 0, ..self.high.cells };
+        let first = CellTrain { base, n: queue.n + 1, pace: queue.slot, count: 0, ..self.high.cells };
         let (mut end, mut high) = (queue.end.clone(), self.high.walk());
         let (mut at, mut taken, mut highs) = (queue.decide_at, hot.taken, 0);
         let (mut last_low, mut last_high) = (self.last_low, 0);
@@ -147,11 +147,11 @@ impl<O: Outlet> Overtaken<'_, O> {
         self.last_low = last_low;
         if highs > 0 {
             self.high.walked(high, highs);
-            self.gather_high(Cells { count: highs, last: last_high, ..first });
+            self.gather_high(CellTrain { count: highs, last: last_high, ..first });
         }
     }
 
-    fn choose_many(&mut self, hot: &mut Hot, before: u64, until: u64) {
+    fn choose_many(&mut self, hot: &mut LoopState, before: u64, until: u64) {
         let queue = &mut *self.queue;
         let (base, n, slot) = (queue.base, queue.n, queue.slot);
         let slots = Slots { base, n, slot, high: &self.high, drift: self.rest.drift };
@@ -183,7 +183,7 @@ impl<O: Outlet> Overtaken<'_, O> {
             self.last_low = left;
         }
         if let Some(arrival) = last_arrival {
-            let sent = Cells { base, n: n + 1, pace: slot, count: highs, last: left, ..self.high.cells };
+            let sent = CellTrain { base, n: n + 1, pace: slot, count: highs, last: left, ..self.high.cells };
             self.high.skip(highs);
             self.gather_high(sent);
             self.last_high = (!high_ends).then_some(LastHigh { base, n, arrival });

@@ -2,14 +2,14 @@
 
 use engpass_model::time::Stepper;
 
-use super::super::even::EvenWalk;
-use super::super::{Cells, Outlet};
-use super::quick::Quick;
+use super::super::even::PeriodicCursor;
+use super::super::{CellSink, CellTrain};
+use super::quick::FixedPoint;
 use super::trains::Train;
-use super::{Hot, LEAPS, Overtaken};
+use super::{LEAPS, LoopState, PeriodicPriority};
 
 /// The line and the generator as far as transmissions have begun.
-pub(super) struct Begun {
+pub(super) struct BusyPeriodState {
     pub(super) base: u64,
     /// Cells of the busy period.
     pub(super) n: u64,
@@ -17,7 +17,7 @@ pub(super) struct Begun {
     pub(super) end: Stepper,
     /// When the last of them has left.
     pub(super) left: u64,
-    pub(super) high: EvenWalk,
+    pub(super) high: PeriodicCursor,
     /// Arrival of the generator's next cell.
     pub(super) next_high: u64,
     /// Cells of the generator since the beginning.
@@ -27,22 +27,22 @@ pub(super) struct Begun {
     pub(super) rounding: u64,
 }
 
-impl<O: Outlet> Overtaken<'_, O> {
+impl<O: CellSink> PeriodicPriority<'_, O> {
     /// Take cells of a train further apart than a slot as long as none of them waits when the next one comes. The first one finds
     /// none waiting, and all that begins before it has begun; of the last one taken nothing has begun that follows it.
-    pub(super) fn take_spaced(&mut self, hot: &mut Hot, train: &mut Train) {
+    pub(super) fn take_spaced(&mut self, hot: &mut LoopState, train: &mut Train) {
         let queue = &mut *self.queue;
         let high = self.high.walk();
         let next_high = high.head();
         let (base, n, left) = (queue.base, queue.n, queue.last_end);
         let end = queue.end.clone();
-        let mut now = Begun { base, n, end, left, high, next_high, highs: 0, idle: 0, rounding: 0 };
-        let first = Cells { base, n: n + 1, pace: queue.slot, count: 0, ..self.high.cells };
+        let mut now = BusyPeriodState { base, n, end, left, high, next_high, highs: 0, idle: 0, rounding: 0 };
+        let first = CellTrain { base, n: n + 1, pace: queue.slot, count: 0, ..self.high.cells };
         let (mut decide_at, mut serving) = (queue.decide_at, queue.serving);
         let (mut last_high, mut last_low) = (0, self.last_low);
         let rest = self.rest;
         let high_up = self.high.cells.pace.at_least() + 1;
-        let quick = Quick::of(rest, &self.high.cells, queue.slot, train.pace());
+        let quick = FixedPoint::of(rest, &self.high.cells, queue.slot, train.pace());
         // Where a quick look has ended it is of no use before the second cell.
         let mut look_from = 0;
         let from = train.next;
@@ -130,12 +130,12 @@ impl<O: Outlet> Overtaken<'_, O> {
         }
         if now.highs > 0 {
             self.high.walked(now.high, now.highs);
-            self.gather_high(Cells { count: now.highs, last: last_high, ..first });
+            self.gather_high(CellTrain { count: now.highs, last: last_high, ..first });
         }
     }
 }
 
-impl Begun {
+impl BusyPeriodState {
     /// A cell begins where the last one has left.
     #[inline(always)]
     fn next_slot(&mut self) {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use engpass_model::discard::tail::Tail;
 
-use super::super::{Bounds, Doing, FrameId, Gate, Generator, Loss, Shaper};
+use super::super::{CellAdmission, CellThresholds, Generator, LineStatus, Loss, PduId, Shaper};
 use super::*;
 
 /// What a host sees of a port, and the port's books.
@@ -13,13 +13,13 @@ use super::*;
 struct Seen {
     /// Of class 1 and of the generator: cells that left, when the last of them did, and cells that were lost.
     cells: [(u64, u64, u64); 2],
-    ends: Vec<(FrameId, u64)>,
+    ends: Vec<(PduId, u64)>,
     idle: (u64, u64),
-    doing: Vec<Doing>,
+    doing: Vec<LineStatus>,
 }
 
-impl Outlet for Seen {
-    fn sent(&mut self, cells: Cells) {
+impl CellSink for Seen {
+    fn sent(&mut self, cells: CellTrain) {
         let (count, last, _) = &mut self.cells[cells.vc as usize];
         (*count, *last) = (*count + cells.count, cells.last);
         if !cells.are_generated() && cells.ends_frame() {
@@ -27,7 +27,7 @@ impl Outlet for Seen {
         }
     }
 
-    fn lost(&mut self, cells: &Cells, _: u64, _: Loss) {
+    fn lost(&mut self, cells: &CellTrain, _: u64, _: Loss) {
         self.cells[cells.vc as usize].2 += cells.count;
     }
 
@@ -35,8 +35,8 @@ impl Outlet for Seen {
         self.idle = (self.idle.0 + ps, self.idle.1 + rounding);
     }
 
-    fn policed(&mut self, _: &Cells, _: u64) {}
-    fn waiting(&mut self, _: FrameId, _: usize, _: u64) {}
+    fn policed(&mut self, _: &CellTrain, _: u64) {}
+    fn waiting(&mut self, _: PduId, _: usize, _: u64) {}
 
     fn gathers_until(&self) -> u64 {
         u64::MAX
@@ -82,10 +82,10 @@ fn port() -> impl Strategy<Value = Port> {
 fn seen(port: &Port, drawn: bool) -> Seen {
     let Port { slot, high, low, capacity, phase, ref frames, looks } = *port;
     let gate = || {
-        let bounds = Bounds { capacity, clp: None, efci: None };
-        Gate::new(bounds, Box::new(Tail::default()))
+        let bounds = CellThresholds { capacity, clp: None, efci: None };
+        CellAdmission::new(bounds, Box::new(Tail::default()))
     };
-    let mut queue = Classes::new(slot, vec![gate(), gate()]);
+    let mut queue = StrictPriority::new(slot, vec![gate(), gate()]);
     if drawn {
         queue.overtaken_by(0, high);
     }
@@ -94,12 +94,12 @@ fn seen(port: &Port, drawn: bool) -> Seen {
     let mut now = slot.after(3);
     for (frame, &(cells, before)) in frames.iter().enumerate() {
         now = shaper.next().max(now + slot.after(before));
-        trains.announce(shaper.emit(now, frame as FrameId, cells));
+        trains.announce(shaper.emit(now, frame as PduId, cells));
     }
     let end = trains.last();
     let generator = Generator::constant((0, 1), high, slot.after(2) + phase, end);
     let mut channels = [Channel::generated(generator), trains];
-    let mut rules = [Rule { class: 1, ..Rule::default() }, Rule::default()];
+    let mut rules = [VcTreatment { class: 1, ..VcTreatment::default() }, VcTreatment::default()];
     let mut seen = Seen::default();
     for look in 1..=looks + 1 {
         // The last time all is over.

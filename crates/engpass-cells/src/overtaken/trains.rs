@@ -3,12 +3,12 @@
 use engpass_model::time::{Pace, Stepper};
 
 use super::super::classes::Waiting;
-use super::super::{Cells, Channel, Loss, Outlet};
-use super::{Hot, Overtaken};
+use super::super::{CellSink, CellTrain, Channel, Loss};
+use super::{LoopState, PeriodicPriority};
 
 /// The cells of a record that are taken, what became of them, and how far they are.
 pub(super) struct Train {
-    front: Cells,
+    front: CellTrain,
     /// How many are taken, and when the last of them arrives.
     count: u64,
     end: u64,
@@ -138,18 +138,18 @@ impl Train {
     }
 
     /// `count` cells of the train, of which nobody asks more than whether the last one of the frame is among them.
-    fn some(&self, count: u64, with_last: bool) -> Cells {
+    fn some(&self, count: u64, with_last: bool) -> CellTrain {
         let (of, first) = (u64::from(self.front.of), u64::from(self.front.cell));
         let cell = match self.front.are_generated() {
             true => 0,
             false if with_last && self.ends() => of - count,
             false => first.min(of - count - 1),
         };
-        Cells { cell: cell as u32, count, ..self.front }
+        CellTrain { cell: cell as u32, count, ..self.front }
     }
 }
 
-impl<O: Outlet> Overtaken<'_, O> {
+impl<O: CellSink> PeriodicPriority<'_, O> {
     /// Take cells of the front record that are lost only when the queue is full.
     pub(super) fn merge(&mut self, channel: &mut Channel, limit: u64) {
         let mut train = Train::new(channel, limit);
@@ -198,7 +198,7 @@ impl<O: Outlet> Overtaken<'_, O> {
     ///
     /// By cell i so many have been lost as i + 1, less those that have left by its arrival, has been at most. What leaves follows
     /// what comes closely, so that the most is found among the last cells.
-    fn fill(&mut self, spacing: Spacing, hot: &mut Hot, train: &mut Train) -> bool {
+    fn fill(&mut self, spacing: Spacing, hot: &mut LoopState, train: &mut Train) -> bool {
         let left = train.left();
         let waiting = hot.joined - hot.taken;
         let Some(share) = self.sure_share(spacing, waiting, train) else { return false };

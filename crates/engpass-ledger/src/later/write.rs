@@ -1,8 +1,8 @@
 //! Entries that lines have made ahead of the clock are written when the clock has come to them.
 
-use engpass_cells::Cells;
+use engpass_cells::CellTrain;
 
-use super::{Arrivals, FEW, Later, SentCells, split};
+use super::{Arrivals, DeferredPostings, FEW, SentCells, split};
 use crate::Ledger;
 
 /// Cells whose time has come, to be counted and then booked.
@@ -15,7 +15,7 @@ pub struct Due {
 
 impl Due {
     /// The cells, and the place of their counter at the port.
-    pub fn cells(&self) -> (usize, &Cells) {
+    pub fn cells(&self) -> (usize, &CellTrain) {
         (self.sent.counter, &self.sent.cells)
     }
 
@@ -116,7 +116,7 @@ impl Ledger {
     }
 }
 
-impl Later {
+impl DeferredPostings {
     /// So many entries of a datagram are booked: whether these were the last.
     pub fn release(&mut self, datagram: u32, entries: u32) -> bool {
         let holds = &mut self.holds[datagram as usize];

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engpass_cells::{FrameId, VcId};
+use engpass_cells::{PduId, VcId};
 use engpass_model::shape::AdaptiveRate;
 
 use super::Network;
@@ -10,7 +10,7 @@ use super::event::Event;
 
 /// A shaper that adapts. Its emissions are those of the circuit's shaper, one frame at a time.
 #[derive(Debug)]
-pub(super) struct Adapting {
+pub(super) struct AdaptiveShaper {
     pub(super) vc: VcId,
     /// Port of the NIC's line.
     pub(super) nic: usize,
@@ -18,12 +18,12 @@ pub(super) struct Adapting {
     /// From the arrival of a PDU until its answer is here, in picoseconds.
     pub(super) back: u64,
     /// Frames whose turn has not come, with their senders; an event stands for the first of them.
-    pub(super) waiting: VecDeque<(usize, FrameId)>,
+    pub(super) waiting: VecDeque<(usize, PduId)>,
 }
 
 impl Network {
     /// A frame is handed to a shaper that adapts: it begins when those before it are emitted.
-    pub(super) fn take_turn(&mut self, shaper: usize, sender: usize, frame: FrameId) {
+    pub(super) fn take_turn(&mut self, shaper: usize, sender: usize, frame: PduId) {
         let this = &mut self.adapting[shaper];
         let vc = this.vc;
         let next = self.fabric.vcs[vc as usize].shaper.next();
@@ -68,7 +68,7 @@ impl Network {
     }
 
     /// The end of a frame has arrived: its shaper will hear of it, if it adapts.
-    pub(super) fn return_answer(&mut self, frame: FrameId) {
+    pub(super) fn return_answer(&mut self, frame: PduId) {
         let this = &self.fabric.frames[frame];
         let Some(shaper) = self.fabric.vcs[this.vc as usize].adapting else { return };
         let at = self.now + self.adapting[shaper].back;

@@ -1,17 +1,17 @@
 //! Ports, and when they look at their cells: as late as possible, or as soon as nothing can change the answer.
 
-use engpass_cells::{Classes, Doing, Fifo, FrameId, Inputs, Pdu, Rule};
+use engpass_cells::{Fifo, Inputs, LineStatus, Pdu, PduId, StrictPriority, VcTreatment};
 
 use super::Network;
 use super::event::Event;
-use super::fabric::{Behind, Fabric, Frame};
+use super::fabric::{Behind, Frame, SharedState};
 use super::tally::Place;
 
-/// The transmitter of one direction of a link, with its queue: port `2 * link + end`, `end` being the one it stands at. Its channels are in [`Fabric::channels`].
+/// The transmitter of one direction of a link, with its queue: port `2 * link + end`, `end` being the one it stands at. Its channels are in [`SharedState::channels`].
 pub(super) struct Port {
     pub(super) queue: Queue,
     /// By circuit direction.
-    pub(super) rules: Vec<Rule>,
+    pub(super) rules: Vec<VcTreatment>,
     /// Ports whose cells come here.
     pub(super) upstream: Vec<usize>,
     /// Ports on a cycle with this one, if there are any: an index into the network's rings.
@@ -35,12 +35,12 @@ pub(super) struct Port {
 /// What stands in front of a line.
 pub(super) enum Queue {
     Fifo(Fifo),
-    Classes(Classes),
+    Classes(StrictPriority),
 }
 
 impl Port {
     /// Take all arrivals up to and including `until`, which are all announced.
-    pub(super) fn advance(&mut self, until: u64, port: usize, fabric: &mut Fabric) {
+    pub(super) fn advance(&mut self, until: u64, port: usize, fabric: &mut SharedState) {
         // Cells never come back to the port they leave by: its channels are not among those it announces to.
         let mut channels = std::mem::take(&mut fabric.channels[port]);
         let inputs = Inputs::new(&mut channels);
@@ -66,7 +66,7 @@ impl Port {
     }
 
     /// What the line does at `at`, up to which it was advanced.
-    pub(super) fn doing(&self, at: u64) -> Doing {
+    pub(super) fn doing(&self, at: u64) -> LineStatus {
         match &self.queue {
             Queue::Fifo(queue) => queue.doing(at),
             Queue::Classes(queue) => queue.doing(at),
@@ -160,7 +160,7 @@ impl Network {
     }
 
     /// When the last cell of `frame` arrives at its host, at the earliest, by all that is known.
-    pub(super) fn arrival_bound(&self, frame: FrameId) -> u64 {
+    pub(super) fn arrival_bound(&self, frame: PduId) -> u64 {
         let this = &self.fabric.frames[frame];
         let vc = &self.fabric.vcs[this.vc as usize];
         let hop = usize::from(this.hop);
@@ -175,7 +175,7 @@ impl Network {
     }
 
     /// The last cell of a frame may have arrived where its circuit ends.
-    pub(super) fn frame_wake(&mut self, frame: FrameId) {
+    pub(super) fn frame_wake(&mut self, frame: PduId) {
         let vc = self.fabric.frames[frame].vc as usize;
         let adapts = self.fabric.vcs[vc].adapting.is_some();
         loop {
@@ -204,7 +204,7 @@ impl Network {
     }
 
     /// Wake up when `frame` arrives, or may have.
-    pub(super) fn expect_frame(&mut self, frame: FrameId) {
+    pub(super) fn expect_frame(&mut self, frame: PduId) {
         let at = self.arrival_bound(frame);
         debug_assert!(at > self.now, "a wake acts or moves on");
         let Frame { vc, datagram, .. } = self.fabric.frames[frame];
@@ -221,7 +221,7 @@ impl Network {
         }
     }
 
-    fn frame_arrived(&mut self, frame: FrameId) {
+    fn frame_arrived(&mut self, frame: PduId) {
         let Some(pdu) = self.fabric.frames[frame].pdu else {
             unreachable!("a frame whose last cell arrived is a PDU");
         };

@@ -5,18 +5,18 @@ const CROWD: usize = 256;
 
 /// An arena with a list of free places.
 #[derive(Debug)]
-pub(super) struct Arena<T> {
+pub(super) struct Slab<T> {
     items: Vec<T>,
     free: Vec<u32>,
 }
 
-impl<T> Default for Arena<T> {
+impl<T> Default for Slab<T> {
     fn default() -> Self {
         Self { items: Vec::new(), free: Vec::new() }
     }
 }
 
-impl<T> Arena<T> {
+impl<T> Slab<T> {
     #[inline]
     pub(super) fn insert(&mut self, item: T) -> u32 {
         if let Some(index) = self.free.pop() {
@@ -63,7 +63,7 @@ impl<T> Arena<T> {
     }
 }
 
-impl<T: Default> Arena<T> {
+impl<T: Default> Slab<T> {
     /// The place that is taken next.
     #[inline(always)]
     pub(super) fn next(&mut self) -> u32 {
@@ -90,7 +90,7 @@ impl<T: Default> Arena<T> {
     }
 }
 
-impl<T> std::ops::Index<u32> for Arena<T> {
+impl<T> std::ops::Index<u32> for Slab<T> {
     type Output = T;
     #[inline]
     fn index(&self, index: u32) -> &T {
@@ -98,7 +98,7 @@ impl<T> std::ops::Index<u32> for Arena<T> {
     }
 }
 
-impl<T> std::ops::IndexMut<u32> for Arena<T> {
+impl<T> std::ops::IndexMut<u32> for Slab<T> {
     #[inline]
     fn index_mut(&mut self, index: u32) -> &mut T {
         &mut self.items[index as usize]

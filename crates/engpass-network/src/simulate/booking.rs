@@ -2,10 +2,10 @@
 
 use engpass_ledger::Arrivals;
 
-use super::fabric::Fabric;
+use super::fabric::SharedState;
 use super::tally::Place;
 
-impl Fabric {
+impl SharedState {
     /// Book what has ended at or before `until`.
     pub(super) fn write_all(&mut self, until: u64) {
         for port in 0..self.ledger.lines() {

@@ -3,11 +3,11 @@
 use std::mem::offset_of;
 use std::ops::{Index, IndexMut};
 
-use engpass_ledger::{Cargo, Load, Trail, Whose};
+use engpass_ledger::{DatagramClass, Load, Trail, Whose};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::Segment;
 
-use super::arena::Arena;
+use super::arena::Slab;
 use super::frames::Packet;
 
 /// A datagram on its way.
@@ -29,7 +29,7 @@ pub(super) struct Datagram {
     /// The lines that have carried all of it, once it has arrived or is lost; unless the ledger has written down what each line carried.
     pub(super) trail: Trail,
     pub(super) written: bool,
-    /// It has lost something: when and where stands in [`Fabric::losses`](super::fabric::Fabric::losses).
+    /// It has lost something: when and where stands in [`SharedState::losses`](super::fabric::Fabric::losses).
     pub(super) lost: bool,
     /// Whether it counts as one of its flow's: it carries data of the sender.
     pub(super) counted: bool,
@@ -88,7 +88,7 @@ impl Datagram {
     /// What it is to the books, if it is a segment.
     #[inline(always)]
     pub(super) fn load(&self) -> Load {
-        let cargo = if self.counted { Cargo::Segment } else { Cargo::Control };
+        let cargo = if self.counted { DatagramClass::AnyLength } else { DatagramClass::Control };
         Load { cargo, header: self.header, bytes: self.bytes }
     }
 }
@@ -112,7 +112,7 @@ const _: () = assert!(offset_of!(Kept, segment) + offset_of!(Segment, blocks) ==
 ///
 /// A packet has the place of its datagram, if no other packet has it: a fragment or not. Else it has a place of its own, where no datagram is.
 #[derive(Debug, Default)]
-pub(super) struct Datagrams(Arena<Kept>);
+pub(super) struct Datagrams(Slab<Kept>);
 
 impl Datagrams {
     /// The place of the next datagram.
@@ -217,7 +217,7 @@ impl Datagrams {
         self.0.forget_free(|kept| (kept.packet, kept.datagram.holds) = (Packet::NONE, 0));
     }
 
-    /// See [`Arena::rest`].
+    /// See [`Slab::rest`].
     pub(super) fn rest(&mut self) -> bool {
         self.0.rest()
     }

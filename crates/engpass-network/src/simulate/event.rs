@@ -74,7 +74,7 @@ const NEVER: u128 = u128::MAX;
 ///
 /// Chosen by measurement: `benches/RESULTS.md` has it beside a binary, a 4-ary and a radix heap, on the events of the same networks.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct EventQueue {
     /// What happens first, if that is before `day`; else [`NEVER`], and nothing does.
     first: u128,
     /// The first of what else happens before `day`: the others stand behind it in order.
@@ -112,7 +112,7 @@ struct Node {
     next: u32,
 }
 
-impl Default for Events {
+impl Default for EventQueue {
     fn default() -> Self {
         Self {
             first: NEVER,
@@ -137,7 +137,7 @@ impl Default for Events {
     }
 }
 
-impl Events {
+impl EventQueue {
     /// Let `event` happen at `at`, for the flow (or port, or router) at `position` of the file.
     #[inline(always)]
     pub(super) fn push(&mut self, at: u64, position: usize, event: Event) {
@@ -486,7 +486,7 @@ mod tests {
 
     #[test]
     fn ties_follow_the_contract() {
-        let mut events = Events::default();
+        let mut events = EventQueue::default();
         events.push(5, 0, Event::Hand(7));
         events.push(5, 1, Event::Ready(1));
         events.push(5, 0, Event::Ready(0));
@@ -513,11 +513,12 @@ mod tests {
     #[test]
     fn a_crowd_keeps_its_order() {
         let mut random = engpass_model::random::Stream::new(8, "crowd");
-        let (mut events, mut list) = (Events::default(), std::collections::BTreeSet::new());
-        let push = |events: &mut Events, list: &mut std::collections::BTreeSet<_>, at: u64, serial: u32| {
-            list.insert((at, serial));
-            events.push(at, 0, Event::Arrive(serial));
-        };
+        let (mut events, mut list) = (EventQueue::default(), std::collections::BTreeSet::new());
+        let push =
+            |events: &mut EventQueue, list: &mut std::collections::BTreeSet<_>, at: u64, serial: u32| {
+                list.insert((at, serial));
+                events.push(at, 0, Event::Arrive(serial));
+            };
         (0..3000).for_each(|serial| push(&mut events, &mut list, 5_000_000, serial));
         let (mut serial, mut crowded) = (3000, false);
         while let Some((at, number)) = list.pop_first() {
@@ -536,7 +537,7 @@ mod tests {
     #[test]
     fn a_calendar_gives_what_a_sorted_list_gives() {
         let mut random = engpass_model::random::Stream::new(7, "events");
-        let (mut events, mut list) = (Events::default(), std::collections::BTreeSet::new());
+        let (mut events, mut list) = (EventQueue::default(), std::collections::BTreeSet::new());
         let (mut now, mut serial) = (0_u64, 0_u32);
         for round in 0..60_000_u64 {
             let scale = [1_000_000, 40, 20_000_000_000][(round / 20_000) as usize];

@@ -2,16 +2,16 @@
 
 use engpass_cells::Window;
 use engpass_cells::{
-    Alone, Cells, Channel, FrameId, Loss, Outlet, Pdu, Piece, Reassembly, Shaper, VcId, generator_of,
-    one_by_one,
+    CellSink, CellTrain, Channel, DedicatedLine, Loss, Pdu, PduId, Reassembly, Shaper, TrainPiece, VcId,
+    generator_of, one_by_one,
 };
-use engpass_ledger::{Arrivals, Cargo, Carried, Fate, Ledger, Load};
+use engpass_ledger::{Arrivals, Carried, DatagramClass, DeliveryStatus, Ledger, Load};
 
-use super::arena::Arena;
+use super::arena::Slab;
 use super::datagrams::{Datagram, Datagrams};
-use super::outside::Fates;
+use super::outside::DeliveryReports;
 use super::source::Source;
-use super::tally::{Counter, Place, Tally};
+use super::tally::{FlowCounters, Place, VcCounters};
 use super::timeline::Trace;
 use super::trees::Trees;
 
@@ -104,12 +104,12 @@ impl Vc {
 
 /// Where cells of a circuit go behind a port.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Onward {
+pub(super) struct NextHop {
     pub(super) vc: VcId,
     pub(super) delay: u64,
     /// The next port and the place of the channel among its; `None`: the host.
     pub(super) channel: Option<(usize, usize)>,
-    /// As [`Outlet::way`].
+    /// As [`CellSink::way`].
     pub(super) way: usize,
     /// Place in the port's counters.
     pub(super) counter: usize,
@@ -119,40 +119,40 @@ pub(super) struct Onward {
 
 /// Everything but the ports' own state.
 #[derive(Debug)]
-pub(super) struct Fabric {
+pub(super) struct SharedState {
     pub(super) window: Window,
     /// For every port, the channels that lead to it, in the order that breaks ties.
     pub(super) channels: Vec<Vec<Channel>>,
     pub(super) vcs: Vec<Vc>,
-    pub(super) frames: Arena<Frame>,
+    pub(super) frames: Slab<Frame>,
     pub(super) datagrams: Datagrams,
     /// When and where datagrams lost their first cell that have lost one, at the same index, by what is known: ports look at their
     /// cells in no common order.
     pub(super) losses: Vec<(u64, Place)>,
     /// For every port, the circuits that pass it, by circuit direction.
-    pub(super) onward: Vec<Vec<Onward>>,
+    pub(super) onward: Vec<Vec<NextHop>>,
     /// For every port, whether hosts are all it leads to, and none of them asks when a cell comes in the midst of its PDU.
     pub(super) only_ends_count: Vec<bool>,
-    pub(super) counters: Vec<Vec<Counter>>,
-    pub(super) flows: Vec<Tally>,
+    pub(super) counters: Vec<Vec<VcCounters>>,
+    pub(super) flows: Vec<FlowCounters>,
     /// Frames whose last cell has left a NIC, not yet taken by the NIC.
-    pub(super) left_nic: Vec<LeftNic>,
+    pub(super) left_nic: Vec<NicDeparture>,
     /// By port: it is a host's NIC's.
     pub(super) from_hosts: Vec<bool>,
     pub(super) ledger: Ledger,
     /// Where a run is watched.
     pub(super) trace: Option<Box<Trace>>,
     /// Where packets come from outside: what becomes of them.
-    pub(super) fates: Option<Box<Fates>>,
+    pub(super) fates: Option<Box<DeliveryReports>>,
     /// Where traffic has several receivers: the datagrams that are copied on their way.
     pub(super) trees: Option<Box<Trees>>,
 }
 
 /// The last cell of a frame has left a NIC's line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LeftNic {
+pub(super) struct NicDeparture {
     pub(super) nic: usize,
-    pub(super) frame: FrameId,
+    pub(super) frame: PduId,
     /// When it was emitted.
     pub(super) emitted: u64,
     /// When it left.
@@ -161,8 +161,8 @@ pub(super) struct LeftNic {
     pub(super) bytes: u32,
 }
 
-impl Fabric {
-    fn onward(&self, port: usize, vc: VcId) -> Onward {
+impl SharedState {
+    fn onward(&self, port: usize, vc: VcId) -> NextHop {
         let list = &self.onward[port];
         // A port serves few circuits, or all of them in order: look where it would stand first.
         match list.get(vc as usize) {
@@ -175,14 +175,14 @@ impl Fabric {
     }
 
     /// The line of a generator that has it for itself, where its channel keeps the books of it.
-    pub(super) fn line_of(&self, source: &Source) -> Option<&Alone> {
+    pub(super) fn line_of(&self, source: &Source) -> Option<&DedicatedLine> {
         let (port, channel) = source.fills;
         self.channels[port][channel].generator()?.line()
     }
 
     /// Count cells that a port has sent, as far as they count.
     #[inline]
-    pub(super) fn count_sent(&mut self, port: usize, counter: usize, cells: &Cells) -> u64 {
+    pub(super) fn count_sent(&mut self, port: usize, counter: usize, cells: &CellTrain) -> u64 {
         let counted = self.window.count(cells, 0);
         let counter = &mut self.counters[port][counter];
         counter.sent += counted;
@@ -241,9 +241,9 @@ impl Fabric {
         // The gap behind its last frame may not be over, and keep it.
         let arrived = self.ledger.later.is_some() && this.arrived == this.fragments;
         let fate = match (this.lost, open && !arrived) {
-            (true, _) => Fate::Dead,
-            (false, true) => Fate::InFlight,
-            (false, false) => Fate::Delivered,
+            (true, _) => DeliveryStatus::Lost,
+            (false, true) => DeliveryStatus::InFlight,
+            (false, false) => DeliveryStatus::Delivered,
         };
         let load = self.load_of(this);
         let carried = if this.written { Carried::Written(datagram) } else { Carried::Whole(this.trail) };
@@ -262,11 +262,11 @@ impl Fabric {
     pub(super) fn load_of(&self, datagram: &Datagram) -> Load {
         let message = datagram.to.get().is_none() && !self.flows[datagram.flow as usize].is_varied();
         let load = datagram.load();
-        if message { Load { cargo: Cargo::Datagram, ..load } } else { load }
+        if message { Load { cargo: DatagramClass::FixedLength, ..load } } else { load }
     }
 
     /// `count` cells of `frame` are gone, delivered or lost.
-    pub(super) fn settle(&mut self, frame: FrameId, count: u32) {
+    pub(super) fn settle(&mut self, frame: PduId, count: u32) {
         let this = &mut self.frames[frame];
         this.live -= count;
         if this.live == 0 {
@@ -302,7 +302,7 @@ impl Fabric {
         self.datagrams.release(datagram);
     }
 
-    fn deliver(&mut self, cells: Cells, delay: u64) {
+    fn deliver(&mut self, cells: CellTrain, delay: u64) {
         let reassembly = &mut self.vcs[cells.vc as usize].reassembly;
         let pending = reassembly.pending();
         let pdu = reassembly.take(&cells);
@@ -343,14 +343,14 @@ impl Fabric {
     pub(super) fn receive_generated(
         &mut self,
         flow: usize,
-        mut cells: Cells,
+        mut cells: CellTrain,
         delay: u64,
         first_is_bad: bool,
     ) {
         if first_is_bad {
             let at = cells.nth(0) + delay;
             if at <= self.window.end {
-                self.lose_generated(flow, &Cells { count: 1, ..cells }, Place::Reassembly(None), at);
+                self.lose_generated(flow, &CellTrain { count: 1, ..cells }, Place::Reassembly(None), at);
             }
             cells.n += 1;
             cells.count -= 1;
@@ -373,12 +373,12 @@ impl Fabric {
 
 /// The fabric as the outlet of one port.
 pub(super) struct Behind<'a> {
-    pub(super) fabric: &'a mut Fabric,
+    pub(super) fabric: &'a mut SharedState,
     pub(super) port: usize,
 }
 
-impl Outlet for Behind<'_> {
-    fn sent(&mut self, cells: Cells) {
+impl CellSink for Behind<'_> {
+    fn sent(&mut self, cells: CellTrain) {
         if self.fabric.trace.is_some() {
             self.fabric.tap_cells(self.port, &cells);
         }
@@ -400,8 +400,8 @@ impl Outlet for Behind<'_> {
         }
     }
 
-    fn sent_along(&mut self, way: usize, trains: &mut [Cells], pieces: &[Piece]) {
-        let inside = |train: &Cells| self.lies_inside(train);
+    fn sent_along(&mut self, way: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
+        let inside = |train: &CellTrain| self.lies_inside(train);
         if way == MIXED || !trains.iter().all(inside) {
             // One by one: the order of frames counts, or the edge of the window goes through them.
             one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
@@ -432,7 +432,7 @@ impl Outlet for Behind<'_> {
         end.saturating_sub(self.fabric.onward[self.port].first().map_or(0, |onward| onward.delay))
     }
 
-    fn lost(&mut self, cells: &Cells, at: u64, cause: Loss) {
+    fn lost(&mut self, cells: &CellTrain, at: u64, cause: Loss) {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);
         if let Some(trace) = &mut fabric.trace {
@@ -453,7 +453,7 @@ impl Outlet for Behind<'_> {
         self.fabric.trace.is_some()
     }
 
-    fn policed(&mut self, cells: &Cells, at: u64) {
+    fn policed(&mut self, cells: &CellTrain, at: u64) {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);
         if fabric.window.holds(at) {
@@ -474,7 +474,7 @@ impl Outlet for Behind<'_> {
         self.fabric.ledger.idle(self.port, ps, rounding);
     }
 
-    fn waiting(&mut self, frame: FrameId, class: usize, sequence: u64) {
+    fn waiting(&mut self, frame: PduId, class: usize, sequence: u64) {
         self.fabric.frames[frame].waiting = Some((class, sequence));
     }
 
@@ -495,7 +495,7 @@ impl Behind<'_> {
 
     /// Whether `train`, from its first to its last cell, leaves the line and arrives behind it in the window, and is not the first
     /// there.
-    fn lies_inside(&self, train: &Cells) -> bool {
+    fn lies_inside(&self, train: &CellTrain) -> bool {
         let Window { from, end } = self.fabric.window;
         let begins = |from| self.fabric.ledger.has_started(self.port) && train.first() > from;
         let delay = self.fabric.onward[self.port].first().map_or(0, |onward| onward.delay);
@@ -503,7 +503,7 @@ impl Behind<'_> {
     }
 
     /// Count and book what is sent, cells of one train.
-    fn book(&mut self, cells: &Cells) -> Onward {
+    fn book(&mut self, cells: &CellTrain) -> NextHop {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);
         let last = cells.last;
@@ -546,13 +546,13 @@ impl Behind<'_> {
 
     /// The end of a frame is on its way behind the line.
     #[inline]
-    fn hand_on(&mut self, cells: &Cells, delay: u64) {
+    fn hand_on(&mut self, cells: &CellTrain, delay: u64) {
         let fabric = &mut *self.fabric;
         if !cells.are_generated() && cells.ends_frame() {
             let frame = &mut fabric.frames[cells.frame];
             if frame.hop == 0 {
                 let nic = self.port;
-                fabric.left_nic.push(LeftNic {
+                fabric.left_nic.push(NicDeparture {
                     nic,
                     frame: cells.frame,
                     emitted: frame.eta,
@@ -566,7 +566,7 @@ impl Behind<'_> {
         }
     }
 
-    fn gone(&mut self, cells: &Cells, place: Place, at: u64) {
+    fn gone(&mut self, cells: &CellTrain, place: Place, at: u64) {
         match generator_of(cells.frame) {
             Some(flow) => self.fabric.lose_generated(flow, cells, place, at),
             None => {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engpass_ledger::{Trail, Wait};
+use engpass_ledger::{SenderState, Trail};
 use engpass_model::host::{CpuCost, Pauses};
 use engpass_model::random::Stream;
 use engpass_model::source::Arrivals;
@@ -149,7 +149,7 @@ impl Network {
             {
                 let length = this.random.exponential(pauses.mean.0);
                 this.pausing = true;
-                self.fabric.ledger.waits(index, self.now, Wait::Application);
+                self.fabric.ledger.waits(index, self.now, SenderState::Application);
                 self.events.push(self.now.saturating_add(length), this.flow, Event::Ready(process));
                 return;
             }
@@ -193,7 +193,7 @@ impl Network {
             self.hand_over(process);
             return;
         }
-        self.fabric.ledger.waits(index, self.now, Wait::Cpu);
+        self.fabric.ledger.waits(index, self.now, SenderState::Cpu);
         self.ask_cpu(host, Item::Send(index));
     }
 
@@ -301,13 +301,13 @@ impl Network {
         let this = &mut self.processes[process];
         this.fragment += 1;
         if this.fragment < this.fragments.count {
-            self.fabric.ledger.waits(process, self.now, Wait::Cpu);
+            self.fabric.ledger.waits(process, self.now, SenderState::Cpu);
             self.ask_cpu(self.processes[process].host, Item::Send(process));
             return;
         }
         let id = this.datagram.take().expect("a process with a fragment has a datagram");
         this.messages += 1;
-        self.fabric.ledger.waits(process, self.now, Wait::Application);
+        self.fabric.ledger.waits(process, self.now, SenderState::Application);
         let due = this.next_message();
         self.events.push(due.max(self.now), this.flow, Event::Ready(process as u32));
         self.datagram_sent(id);

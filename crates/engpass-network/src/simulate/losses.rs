@@ -1,14 +1,14 @@
 //! Losses: of cells, frames and packets, and of the datagrams that lose them.
 
-use engpass_cells::{Cells, FrameId};
-use engpass_ledger::{Fate, Trail};
+use engpass_cells::{CellTrain, PduId};
+use engpass_ledger::{DeliveryStatus, Trail};
 
-use super::fabric::Fabric;
+use super::fabric::SharedState;
 use super::tally::Place;
 
-impl Fabric {
+impl SharedState {
     /// A cell of a frame, or its PDU, is lost at `place`.
-    pub(super) fn lose_frame(&mut self, frame: FrameId, place: Place, at: u64) {
+    pub(super) fn lose_frame(&mut self, frame: PduId, place: Place, at: u64) {
         let this = &mut self.frames[frame];
         this.dead = true;
         let datagram = this.datagram;
@@ -71,8 +71,8 @@ impl Fabric {
                 if self.parts(index) {
                     // Its receivers count what they have lost.
                     let fate = self.open_fate(index);
-                    self.datagrams[index].lost = fate == Fate::Dead;
-                    self.settle_books(index, fate == Fate::InFlight);
+                    self.datagrams[index].lost = fate == DeliveryStatus::Lost;
+                    self.settle_books(index, fate == DeliveryStatus::InFlight);
                     continue;
                 }
                 self.settle_books(index, true);
@@ -105,7 +105,7 @@ impl Fabric {
         }
     }
 
-    pub(super) fn lose_generated(&mut self, flow: usize, cells: &Cells, place: Place, at: u64) {
+    pub(super) fn lose_generated(&mut self, flow: usize, cells: &CellTrain, place: Place, at: u64) {
         let tally = &mut self.flows[flow];
         tally.rare().lost_ever += cells.count;
         // The cells of a batch were lost at different instants of one record; the batch is cut at the window's edges

@@ -35,13 +35,13 @@ mod trees;
 use engpass_model::time::{SECOND, Time};
 use engpass_testbed::{Testbed, Topology};
 
-use adapt::Adapting;
+use adapt::AdaptiveShaper;
 use advance::Port;
-pub use engpass_ledger::{Accounts, BookSeen};
-use event::{Event, Events};
-use fabric::Fabric;
+pub use engpass_ledger::{Accounts, LineUsageStats};
+use event::{Event, EventQueue};
+use fabric::SharedState;
 #[doc(hidden)]
-pub use frames::Rule;
+pub use frames::LookaheadRule;
 pub(crate) use frames::choices_are_known;
 use frames::{Frames, Upcoming};
 use host::{Cpu, Process, Socket};
@@ -49,7 +49,7 @@ use nic::Nic;
 pub use outcome::{
     Carried, Direction, Drop, Flow, LinkUse, Outage, Receptions, SimOutcome, TcpCounts, VcCount,
 };
-use outside::Outsiders;
+use outside::InjectedSenders;
 use pull::{Ring, Worklist};
 use source::Source;
 pub use tap::{Arp, Capture, Cell, Content, Head, Outer, Packet, Passing, Pdu, Unit, captured};
@@ -98,11 +98,11 @@ pub struct Network {
     end: u64,
     /// When the ports that nobody asked for are advanced next, so that no channel grows without bound.
     next_sweep: u64,
-    events: Events,
+    events: EventQueue,
     ports: Vec<Port>,
     rings: Vec<Ring>,
     worklist: Worklist,
-    fabric: Fabric,
+    fabric: SharedState,
     frames: Frames,
     processes: Vec<Process>,
     /// Two for every connection.
@@ -118,10 +118,10 @@ pub struct Network {
     /// By sender, its place in the order of the file, where there are bonds.
     turns: Vec<u32>,
     /// Senders whose packets come from outside, and what of them waits.
-    outsiders: Outsiders,
+    outsiders: InjectedSenders,
     groups: outside::Groups,
     /// Shapers that adapt.
-    adapting: Vec<Adapting>,
+    adapting: Vec<AdaptiveShaper>,
     /// By flow, of those of datagrams that come from processes; none behind the last of these.
     sockets: Vec<Option<Box<Socket>>>,
     sources: Vec<Source>,

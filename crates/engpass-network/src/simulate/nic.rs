@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use engpass_cells::{Cells, FrameId};
-use engpass_ledger::Wait;
+use engpass_cells::{CellTrain, PduId};
+use engpass_ledger::SenderState;
 use engpass_model::wire::aal5;
 
 use super::Network;
@@ -106,7 +106,7 @@ impl Network {
             self.entered_member(sender);
             return true;
         }
-        self.fabric.ledger.waits(sender, self.now, Wait::Nic);
+        self.fabric.ledger.waits(sender, self.now, SenderState::Nic);
         self.nics[nic].waiting.push_back(sender);
         if self.nics[nic].waiting.len() == 1 {
             self.expect_room(nic);
@@ -229,7 +229,7 @@ impl Network {
     }
 
     /// The frame of a sender is handed to the shaper of its circuit.
-    fn hand_to_shaper(&mut self, sender: usize, frame: FrameId) {
+    fn hand_to_shaper(&mut self, sender: usize, frame: PduId) {
         let vc = self.fabric.frames[frame].vc;
         match self.fabric.vcs[vc as usize].adapting {
             Some(shaper) => self.take_turn(shaper, sender, frame),
@@ -238,7 +238,7 @@ impl Network {
     }
 
     /// The shaper begins to emit the cells of a frame.
-    pub(super) fn begin_frame(&mut self, sender: usize, frame: FrameId) {
+    pub(super) fn begin_frame(&mut self, sender: usize, frame: PduId) {
         let Frame { vc, datagram, .. } = self.fabric.frames[frame];
         let (elastic, now) = (self.fabric.datagrams[datagram].counted, self.now);
         let hop = self.fabric.vcs[vc as usize].hops[0];
@@ -250,13 +250,13 @@ impl Network {
     }
 
     /// The same at a router.
-    pub(super) fn emit_cells_of(&mut self, frame: FrameId) {
+    pub(super) fn emit_cells_of(&mut self, frame: PduId) {
         let train = self.train_of(frame);
         self.announce(frame, train);
     }
 
     /// The cells of a frame, as its shaper emits them from now on.
-    fn train_of(&mut self, frame: FrameId) -> Cells {
+    fn train_of(&mut self, frame: PduId) -> CellTrain {
         let Frame { vc, sdu, .. } = self.fabric.frames[frame];
         let train = self.fabric.vcs[vc as usize].shaper.emit(self.now, frame, aal5::cells(sdu.into()) as u32);
         self.fabric.frames[frame].eta = train.last;
@@ -264,7 +264,7 @@ impl Network {
     }
 
     /// The cells of a frame come to the first line of its circuit.
-    fn announce(&mut self, frame: FrameId, train: Cells) {
+    fn announce(&mut self, frame: PduId, train: CellTrain) {
         let vc = self.fabric.frames[frame].vc;
         let (hop, entry) = (self.fabric.vcs[vc as usize].hops[0], self.fabric.vcs[vc as usize].entry);
         self.fabric.channels[hop][entry].announce(train);

@@ -1,7 +1,7 @@
 //! What a run came to.
 
 use engpass_cells::{Generator, Window};
-use engpass_ledger::{Accounts, BookSeen};
+use engpass_ledger::{Accounts, LineUsageStats};
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_outcome::{Path, Place as Located, Quantiles};
@@ -10,7 +10,7 @@ use engpass_testbed::{Testbed, Topology};
 
 use super::frames::PortTally;
 pub use super::tally::Receptions;
-use super::tally::{Counter, Losses, Place, Rare};
+use super::tally::{ColdCounters, Losses, Place, VcCounters};
 use super::{Network, SimError};
 
 /// The outcome of one simulated run.
@@ -150,7 +150,7 @@ pub struct Direction {
     /// Picoseconds in which it sent nothing.
     pub idle: u64,
     /// What every flow has carried, in counts.
-    pub books: Vec<BookSeen>,
+    pub books: Vec<LineUsageStats>,
     /// By direction of a circuit, in order.
     pub vcs: Vec<VcCount>,
 }
@@ -314,7 +314,7 @@ impl Network {
         let window = self.fabric.window;
         let seconds = (window.end - window.from.unwrap_or(0)) as f64 / 1e12;
         let (tally, traffic) = (&self.fabric.flows[counted], &testbed.traffic[index]);
-        let Rare { lost, marked, lost_ever, received_ever, places, .. } = tally.seen_rarely();
+        let ColdCounters { lost, marked, lost_ever, received_ever, places, .. } = tally.seen_rarely();
         let generated = traffic.cells().is_some();
         let (sent, ever) = if generated { self.generated(index, window) } else { (tally.sent, 0) };
         let bits = |bytes: u64, cells: u64| {
@@ -439,7 +439,7 @@ impl Network {
         (carried, vcs)
     }
 
-    fn vc_count(&self, port: usize, counter: &Counter) -> VcCount {
+    fn vc_count(&self, port: usize, counter: &VcCounters) -> VcCount {
         let vc = &self.fabric.vcs[counter.vc as usize];
         let mut count = VcCount {
             circuit: vc.circuit,

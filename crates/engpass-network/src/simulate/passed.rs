@@ -1,27 +1,27 @@
 //! Lines that were passed over: a generator alone, whose cells the next port draws at once.
 
-use engpass_cells::{Cells, Channel, FrameId, Inputs, Loss, Outlet, Rule, Window};
+use engpass_cells::{CellSink, CellTrain, Channel, Inputs, Loss, PduId, VcTreatment, Window};
 use engpass_ledger::Ledger;
 
 use super::Network;
 use super::advance::Queue;
 
 /// Writes the books of one generator's first line.
-struct Alone<'a> {
+struct BypassedLine<'a> {
     ledger: &'a mut Ledger,
     window: Window,
     port: usize,
     flow: usize,
 }
 
-impl Outlet for Alone<'_> {
-    fn sent(&mut self, cells: Cells) {
+impl CellSink for BypassedLine<'_> {
+    fn sent(&mut self, cells: CellTrain) {
         let count = self.window.count(&cells, 0);
         let begun = self.ledger.begun(self.port, &cells, count);
         self.ledger.generated(self.flow, 0, begun);
     }
 
-    fn lost(&mut self, _: &Cells, _: u64, _: Loss) {
+    fn lost(&mut self, _: &CellTrain, _: u64, _: Loss) {
         unreachable!("the queue of a NIC has no bound");
     }
 
@@ -29,11 +29,11 @@ impl Outlet for Alone<'_> {
         self.ledger.idle(self.port, ps, rounding);
     }
 
-    fn policed(&mut self, _: &Cells, _: u64) {
+    fn policed(&mut self, _: &CellTrain, _: u64) {
         unreachable!("a NIC polices nobody");
     }
 
-    fn waiting(&mut self, _: FrameId, _: usize, _: u64) {}
+    fn waiting(&mut self, _: PduId, _: usize, _: u64) {}
 
     fn gathers_until(&self) -> u64 {
         0
@@ -43,7 +43,7 @@ impl Outlet for Alone<'_> {
 impl Network {
     /// Send what was not sent over the lines that were passed over, for the books: whole trains at once.
     pub(super) fn run_passed_lines(&mut self) {
-        let mut rules = vec![Rule::default(); self.fabric.vcs.len()];
+        let mut rules = vec![VcTreatment::default(); self.fabric.vcs.len()];
         let window = self.fabric.window;
         for source in &self.sources {
             let Some((port, _)) = source.passed else { continue };
@@ -62,7 +62,7 @@ impl Network {
             let Queue::Fifo(line) = &mut self.ports[port].queue else { continue };
             let mut channels = [Channel::generated(source.generator.clone())];
             for until in [window.from, Some(window.end)].into_iter().flatten() {
-                let mut alone = Alone { ledger, window, port, flow: source.flow };
+                let mut alone = BypassedLine { ledger, window, port, flow: source.flow };
                 line.advance(until, Inputs::new(&mut channels), &mut rules, &mut alone);
                 if until == window.end {
                     ledger.closes(port, line.doing(until));

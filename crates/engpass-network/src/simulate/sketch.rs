@@ -13,12 +13,12 @@ const BLOCK: usize = 1 << (BITS - 1);
 /// Values that need no counts: many flows have no more.
 const FEW: usize = 8;
 
-/// Words in front of the counts of [`Sketch::Many`]: the least and the greatest value, each with its low word first.
+/// Words in front of the counts of [`Histogram::Many`]: the least and the greatest value, each with its low word first.
 const BOUNDS: usize = 4;
 
 /// Counts of values by bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Sketch {
+pub(super) enum Histogram {
     /// The number of values, the least and the greatest one, and how far the buckets of the others are above that of the least.
     Few { count: u8, others: [u8; FEW - 2], least: u64, greatest: u64 },
     /// The number of the first bucket that is kept; the least and the greatest value, and the counts from that bucket on.
@@ -26,9 +26,9 @@ pub(super) enum Sketch {
 }
 
 // Every flow has two.
-const _: () = assert!(size_of::<Sketch>() == 24);
+const _: () = assert!(size_of::<Histogram>() == 24);
 
-impl Default for Sketch {
+impl Default for Histogram {
     fn default() -> Self {
         Self::Few { count: 0, others: [0; FEW - 2], least: 0, greatest: 0 }
     }
@@ -45,7 +45,7 @@ pub(super) struct Quantiles {
     pub(super) greatest: u64,
 }
 
-impl Sketch {
+impl Histogram {
     /// Count a value.
     #[inline]
     pub(super) fn add(&mut self, value: u64) {
@@ -232,11 +232,11 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_sorted_values() {
-        assert_eq!(Sketch::default().quantiles(), None);
+        assert_eq!(Histogram::default().quantiles(), None);
         let mut random = engpass_model::random::Stream::new(1, "sketch");
         let mut values: Vec<u64> =
             (0..20_000).map(|_| 1_000_000 + random.exponential(1_000_000_000)).collect();
-        let mut sketch = Sketch::default();
+        let mut sketch = Histogram::default();
         values.iter().for_each(|value| sketch.add(*value));
         values.sort_unstable();
         let Quantiles { least, half, p90, p99, p999, greatest } =
@@ -253,7 +253,7 @@ mod tests {
         // 45 ms lie 1 % above the middle of their bucket.
         let value = 45_000_000_000;
         for count in [1, 2, FEW, FEW + 1, 1000] {
-            let mut sketch = Sketch::default();
+            let mut sketch = Histogram::default();
             (0..count).for_each(|_| sketch.add(value));
             let found = sketch.quantiles().expect("values were counted");
             let Quantiles { least, half, p90, p99, p999, greatest } = found;
@@ -263,10 +263,10 @@ mod tests {
 
     #[test]
     fn memory_reaches_from_the_least_to_the_greatest_bucket() {
-        let mut sketch = Sketch::default();
+        let mut sketch = Histogram::default();
         // Ten to thirty milliseconds, downwards.
         (10..=30).rev().for_each(|ms| sketch.add(ms * 1_000_000_000));
-        let Sketch::Many { words, .. } = sketch else { panic!("21 are not few") };
+        let Histogram::Many { words, .. } = sketch else { panic!("21 are not few") };
         assert_eq!(words[BOUNDS..].iter().sum::<u32>(), 21);
         assert!(words.len() <= BOUNDS + 64, "{}", words.len());
     }
@@ -278,17 +278,17 @@ mod tests {
             // From a spread that has room in a few values to one that has not.
             let offset = [0, 100_000_000][seed as usize % 2];
             let mut values = Vec::new();
-            let mut sketch = Sketch::default();
+            let mut sketch = Histogram::default();
             for _ in 1..3 * FEW {
                 let value = offset + random.exponential(1_000_000_000);
                 values.push(value);
                 sketch.add(value);
                 let (least, greatest) = (values.iter().min().copied(), values.iter().max().copied());
-                let mut many = Sketch::many(least.expect("a value"), greatest.expect("a value"));
+                let mut many = Histogram::many(least.expect("a value"), greatest.expect("a value"));
                 values.iter().for_each(|value| many.count(bucket(*value)));
                 assert_eq!(sketch.quantiles(), many.quantiles(), "{values:?}");
-                let few = values.len() <= FEW && (offset > 0 || matches!(sketch, Sketch::Few { .. }));
-                assert_eq!(matches!(sketch, Sketch::Few { .. }), few, "{values:?}");
+                let few = values.len() <= FEW && (offset > 0 || matches!(sketch, Histogram::Few { .. }));
+                assert_eq!(matches!(sketch, Histogram::Few { .. }), few, "{values:?}");
             }
         }
     }

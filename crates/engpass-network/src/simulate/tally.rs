@@ -3,11 +3,11 @@
 use engpass_cells::{Loss, VcId};
 use engpass_model::queue::Cause;
 
-use super::sketch::Sketch;
+use super::sketch::Histogram;
 
 /// What became of a flow.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct FlowCounters {
     pub(super) sent: u64,
     pub(super) sent_bytes: u64,
     pub(super) received: u64,
@@ -19,15 +19,15 @@ pub(super) struct Tally {
     times: u64,
     weighted: u64,
     /// From the beginning of a datagram to its reception.
-    pub(super) delays: Sketch,
+    pub(super) delays: Histogram,
     /// Round trips that TCP measured at the writing ends.
-    pub(super) round_trips: Sketch,
-    rare: Option<Box<Rare>>,
+    pub(super) round_trips: Histogram,
+    rare: Option<Box<ColdCounters>>,
 }
 
 /// What few flows are, and what is counted once something was lost or marked, or cells of a generator have come.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rare {
+pub(super) struct ColdCounters {
     /// Its datagrams are of different lengths.
     varied: bool,
     pub(super) lost: u64,
@@ -121,7 +121,7 @@ impl Place {
     }
 }
 
-impl Rare {
+impl ColdCounters {
     pub(super) fn losses(&mut self, place: Place) -> &mut Losses {
         let places = &mut self.places;
         let index = places.iter().position(|losses| losses.place == place).unwrap_or_else(|| {
@@ -132,10 +132,10 @@ impl Rare {
     }
 }
 
-impl Tally {
+impl FlowCounters {
     /// Of a flow whose datagrams are of different lengths, or not.
     pub(super) fn new(varied: bool) -> Self {
-        let rare = varied.then(|| Box::new(Rare { varied, ..Rare::default() }));
+        let rare = varied.then(|| Box::new(ColdCounters { varied, ..ColdCounters::default() }));
         Self { rare, ..Self::default() }
     }
 
@@ -145,7 +145,7 @@ impl Tally {
     }
 
     #[inline]
-    pub(super) fn rare(&mut self) -> &mut Rare {
+    pub(super) fn rare(&mut self) -> &mut ColdCounters {
         self.rare.get_or_insert_default()
     }
 
@@ -175,7 +175,7 @@ impl Tally {
     }
 
     /// What of rare things was counted.
-    pub(super) fn seen_rarely(&self) -> Rare {
+    pub(super) fn seen_rarely(&self) -> ColdCounters {
         self.rare.as_deref().cloned().unwrap_or_default()
     }
 
@@ -187,7 +187,7 @@ impl Tally {
     #[inline]
     pub(super) fn receive(&mut self, index: u64, at: u64) {
         self.received_last(at);
-        if let Some(Rare { gaps: Some(gaps), .. }) = self.rare.as_deref_mut() {
+        if let Some(ColdCounters { gaps: Some(gaps), .. }) = self.rare.as_deref_mut() {
             gaps.receive(at);
         }
         self.times = self.times.wrapping_add(at);
@@ -210,16 +210,16 @@ impl Tally {
         let before = std::mem::take(self);
         let Self { in_flight, last, times, weighted, .. } = before;
         *self = Self { in_flight, last, times, weighted, ..Self::default() };
-        if let Some(Rare { varied, lost_ever, received_ever, .. }) = before.rare.as_deref() {
+        if let Some(ColdCounters { varied, lost_ever, received_ever, .. }) = before.rare.as_deref() {
             let (varied, lost_ever, received_ever) = (*varied, *lost_ever, *received_ever);
-            *self.rare() = Rare { varied, lost_ever, received_ever, ..Rare::default() };
+            *self.rare() = ColdCounters { varied, lost_ever, received_ever, ..ColdCounters::default() };
         }
     }
 }
 
 /// What went through a port on one direction of a circuit.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counter {
+pub(super) struct VcCounters {
     pub(super) vc: VcId,
     pub(super) sent: u64,
     /// Those of them with CLP = 1.

@@ -1,6 +1,6 @@
 //! TCP connections at hosts: applications that write, CPUs that pay, NICs that hold back.
 
-use engpass_ledger::{Load, Trail, Wait};
+use engpass_ledger::{Load, SenderState, Trail};
 use engpass_model::host::{ByteTime, CpuCost};
 use engpass_model::tcp::{End, LimitedBy, Out, Stats};
 use engpass_model::time::Time;
@@ -11,8 +11,8 @@ use engpass_model::wire::ip::IP_HEADER_BYTES;
 use super::Network;
 use super::application::{Application, NEVER};
 use super::datagrams::{Datagram, Datagrams, To};
-use super::event::{Event, Events};
-use super::fabric::Fabric;
+use super::event::{Event, EventQueue};
+use super::fabric::SharedState;
 use super::host::Item;
 use super::sending::{BONDED, ONWARD, Sending, Way};
 
@@ -155,7 +155,7 @@ impl Endpoint {
 
     /// The route of its packets, if they go as frames that nobody watches.
     #[inline(always)]
-    fn plain_route(&self, fabric: &Fabric) -> Option<u32> {
+    fn plain_route(&self, fabric: &SharedState) -> Option<u32> {
         match self.way() {
             Way::Frames { route } if self.is_open() && fabric.is_plain() && fabric.fates.is_none() => {
                 Some(route)
@@ -175,21 +175,21 @@ impl Endpoint {
     }
 
     /// What the endpoint waits for, when its connection sends nothing for this reason.
-    fn waits_for(&self, limited: LimitedBy) -> Wait {
+    fn waits_for(&self, limited: LimitedBy) -> SenderState {
         let application = self.application.as_ref();
         let (copying, left) =
             application.map_or((0, 0), |application| (application.copying, application.left));
         match limited {
-            LimitedBy::Application | LimitedBy::SendBuffer if copying > 0 => Wait::Cpu,
-            LimitedBy::Application | LimitedBy::SendBuffer if left > 0 => Wait::SendBuffer,
-            LimitedBy::SendBuffer => Wait::Application,
-            other => Wait::of(other),
+            LimitedBy::Application | LimitedBy::SendBuffer if copying > 0 => SenderState::Cpu,
+            LimitedBy::Application | LimitedBy::SendBuffer if left > 0 => SenderState::SendBuffer,
+            LimitedBy::SendBuffer => SenderState::Application,
+            other => SenderState::of(other),
         }
     }
 
     /// It wakes when its connection has its next timer.
     #[inline(always)]
-    fn see_to_wake(&mut self, endpoint: usize, now: u64, events: &mut Events) {
+    fn see_to_wake(&mut self, endpoint: usize, now: u64, events: &mut EventQueue) {
         if let Some(wake) = self.connection.next_wake() {
             let wake = wake.ps().max(now);
             if wake < self.timer {
@@ -201,7 +201,13 @@ impl Endpoint {
 
     /// Its connection hears of a segment. Returns what that carries, if nothing of it is refused.
     #[inline(always)]
-    fn on_segment(&mut self, now: u64, endpoint: usize, datagram: u32, fabric: &mut Fabric) -> Option<Load> {
+    fn on_segment(
+        &mut self,
+        now: u64,
+        endpoint: usize,
+        datagram: u32,
+        fabric: &mut SharedState,
+    ) -> Option<Load> {
         let (this, segment) = fabric.datagrams.with_segment(datagram);
         let counts = fabric.window.holds(now);
         let mut refused = 0;
@@ -387,20 +393,20 @@ impl Network {
         let this = &mut self.endpoints[endpoint];
         let host = self.nics[this.nic as usize].host as usize;
         if !this.is_open() {
-            self.fabric.ledger.waits(sender, now, Wait::Application);
+            self.fabric.ledger.waits(sender, now, SenderState::Application);
             return;
         }
         let limited = this.connection.limited_by(Time(now));
         if limited == LimitedBy::Nothing {
             this.busy = true;
-            self.fabric.ledger.waits(sender, now, Wait::Cpu);
+            self.fabric.ledger.waits(sender, now, SenderState::Cpu);
             self.ask_cpu(host, Item::Output(endpoint));
             return;
         }
         let copies = self.next_copy(endpoint);
         // What it is held back by may change with a segment that the CPU has not taken in.
         let asked = self.inputs.get(endpoint).is_some_and(|inputs| *inputs > 0);
-        let wait = if asked { Wait::Cpu } else { self.wait_of(endpoint, limited) };
+        let wait = if asked { SenderState::Cpu } else { self.wait_of(endpoint, limited) };
         self.fabric.ledger.waits(sender, now, wait);
         if copies {
             self.ask_cpu(host, Item::Write(endpoint));
@@ -415,7 +421,7 @@ impl Network {
         loop {
             let this = &mut self.endpoints[endpoint];
             if !this.is_open() {
-                self.fabric.ledger.waits(sender, now.ps(), Wait::Application);
+                self.fabric.ledger.waits(sender, now.ps(), SenderState::Application);
                 return;
             }
             // What a window keeps back stays there, whatever more is written.
@@ -440,16 +446,16 @@ impl Network {
             }
             self.put(endpoint);
         }
-        let wait = limited.map_or(Wait::Cpu, |limited| self.wait_of(endpoint, limited));
+        let wait = limited.map_or(SenderState::Cpu, |limited| self.wait_of(endpoint, limited));
         self.fabric.ledger.waits(sender, now.ps(), wait);
     }
 
     /// What the endpoint waits for whose connection sends nothing for this reason.
     #[inline(never)]
-    pub(super) fn wait_of(&self, endpoint: usize, limited: LimitedBy) -> Wait {
+    pub(super) fn wait_of(&self, endpoint: usize, limited: LimitedBy) -> SenderState {
         let this = &self.endpoints[endpoint];
         if this.application.is_none() {
-            return Wait::of(limited);
+            return SenderState::of(limited);
         }
         // A copy was made or refused since: that may be the reason, or is it no more. A longer segment may be more than the receive window.
         let asked = match limited {
@@ -547,7 +553,7 @@ impl Network {
         }
         self.inputs[endpoint] += 1;
         if !self.endpoints[endpoint].busy {
-            self.fabric.ledger.waits(self.processes.len() + endpoint, self.now, Wait::Cpu);
+            self.fabric.ledger.waits(self.processes.len() + endpoint, self.now, SenderState::Cpu);
         }
         let host = self.nics[self.endpoints[endpoint].nic as usize].host;
         self.ask_cpu(host as usize, Item::Input(datagram));

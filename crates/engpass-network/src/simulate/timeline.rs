@@ -9,7 +9,7 @@ use engpass_testbed::{Testbed, Topology};
 use indexmap::IndexMap;
 
 use super::frames::FramePort;
-use super::tap::Taps;
+use super::tap::TapBuffers;
 use super::{Network, SimError, SimOutcome, Watch};
 
 /// Most entries of a list of events; a longer one is cut, and says so.
@@ -54,7 +54,7 @@ pub(super) struct Trace {
     /// By port, what was seen so far.
     lengths: Vec<Vec<u64>>,
     /// Where somebody captures.
-    pub(super) taps: Option<Box<Taps>>,
+    pub(super) taps: Option<Box<TapBuffers>>,
 }
 
 impl Trace {

@@ -6,17 +6,17 @@
 //!
 //! Books of a branch are settled behind those of all branches that begin at its end, when it is known whether a receiver got the datagram. So a datagram
 //! and its copies hold each other. A copy begins with one hold, by the datagram of which it is one: it ends when nothing of that is on its way, for then
-//! no packet can come any more ([`Fabric::end_branch`]). From there on each copy that is not gone holds the datagram; the last one to go lets it go, too
-//! ([`Fabric::branch_ends`], for the second time).
+//! no packet can come any more ([`SharedState::end_branch`]). From there on each copy that is not gone holds the datagram; the last one to go lets it go, too
+//! ([`SharedState::branch_ends`], for the second time).
 
 use std::collections::BTreeMap;
 
-use engpass_ledger::Fate;
+use engpass_ledger::DeliveryStatus;
 use engpass_testbed::Topology;
 use engpass_testbed::topology::NodeKind;
 
 use super::datagrams::{Datagram, To};
-use super::fabric::Fabric;
+use super::fabric::SharedState;
 
 /// All trees of a testbed, and the datagrams on their way in them.
 #[derive(Debug, Default)]
@@ -111,7 +111,7 @@ impl Trees {
     }
 }
 
-impl Fabric {
+impl SharedState {
     fn trees_mut(&mut self) -> &mut Trees {
         self.trees.as_mut().expect("a datagram of a tree was sent")
     }
@@ -284,15 +284,17 @@ impl Fabric {
     }
 
     /// What has become of a datagram of which copies are still on their way when the run is over.
-    pub(super) fn open_fate(&self, datagram: u32) -> Fate {
+    pub(super) fn open_fate(&self, datagram: u32) -> DeliveryStatus {
         let copied = self.trees.as_ref().and_then(|trees| trees.copied.get(&datagram));
         match copied {
-            Some(copied) if copied.was_received => Fate::Delivered,
-            Some(copied) if copied.copies.iter().all(|copy| self.open_fate(*copy) == Fate::Dead) => {
-                Fate::Dead
+            Some(copied) if copied.was_received => DeliveryStatus::Delivered,
+            Some(copied)
+                if copied.copies.iter().all(|copy| self.open_fate(*copy) == DeliveryStatus::Lost) =>
+            {
+                DeliveryStatus::Lost
             }
-            _ if self.datagrams[datagram].lost => Fate::Dead,
-            _ => Fate::InFlight,
+            _ if self.datagrams[datagram].lost => DeliveryStatus::Lost,
+            _ => DeliveryStatus::InFlight,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use engpass_network::simulate::{Network, Rule, SimOutcome};
+use engpass_network::simulate::{LookaheadRule, Network, SimOutcome};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -169,7 +169,7 @@ fn every_rule_is_needed() {
     let texts: Vec<String> =
         (0..2000).map(|_| drawn.new_tree(&mut runner).expect("a network can be drawn").current()).collect();
     let plain: Vec<SimOutcome> = texts.iter().map(|text| plain(text, false)).collect();
-    for rule in Rule::ALL {
+    for rule in LookaheadRule::ALL {
         let differs = |(text, plain): (&String, &SimOutcome)| {
             let point = point(text, "base", &[]);
             let network =

@@ -10,7 +10,7 @@ use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 use engpass_model::unit::{FillLevel, Rate};
 use engpass_model::wire::Medium;
-use engpass_network::simulate::{BookSeen, Carried, Drop, Flow, Outage, SimOutcome, simulate};
+use engpass_network::simulate::{Carried, Drop, Flow, LineUsageStats, Outage, SimOutcome, simulate};
 use engpass_oracle::acted::Mechanism;
 use engpass_outcome::Quantiles;
 use engpass_testbed::{Testbed, Topology};
@@ -197,7 +197,8 @@ fn books(outcome: &SimOutcome) -> Books {
         idle.push([0, 1].map(|end| used.directions[end].idle));
         for (end, direction) in used.directions.iter().enumerate() {
             for book in &direction.books {
-                let BookSeen { flow, against: back, whole, dead, in_flight, control, generated } = *book;
+                let LineUsageStats { flow, against: back, whole, dead, in_flight, control, generated } =
+                    *book;
                 // Every connection has books of its own.
                 let booked: &mut Booked = books.entry(Booking { link, end, flow, back }).or_default();
                 booked.whole += whole;

@@ -3,7 +3,7 @@
 
 use std::iter::successors;
 
-use engpass_ledger::{HeldBack, Lane, LaneLine, Ledger, Opening};
+use engpass_ledger::{FlowDirection, HeldBack, LaneLine, Ledger, LedgerInputs};
 use engpass_model::source::Traffic;
 use engpass_model::wire::icmp;
 use engpass_testbed::topology::FlowPath;
@@ -86,7 +86,7 @@ impl<'a> Builder<'a> {
             }
             trees.last_mut().expect("a tree has a first branch").push(first_branch + 2 * number);
         }
-        let opening = Opening {
+        let opening = LedgerInputs {
             topology: self.topology,
             window: self.window,
             processes: processes.len(),
@@ -121,7 +121,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A lane with its lines.
-    fn lane(&self, frames: &Frames, sent: Sent<'a>) -> Lane<'a> {
+    fn lane(&self, frames: &Frames, sent: Sent<'a>) -> FlowDirection<'a> {
         let Sent { flow, against, traffic, sender, rare, route, before, mtu } = sent;
         let path = &self.topology.flows[flow];
         let lines = match path.circuit {
@@ -138,7 +138,7 @@ impl<'a> Builder<'a> {
             None => frames.lines_of(&before, route, mtu),
         };
         let lines = lines.into_iter().map(|line| self.line(line)).collect();
-        Lane { flow, against, traffic, sender, rare, mtu, lines }
+        FlowDirection { flow, against, traffic, sender, rare, mtu, lines }
     }
 
     fn line(&self, WayLine { number, vc, changes, avoidable }: WayLine) -> LaneLine {

@@ -11,7 +11,7 @@ use super::Builder;
 use crate::simulate::application::{Application, Delays, NEVER};
 use crate::simulate::host::{Process, Socket};
 use crate::simulate::sending::{BONDED, Way};
-use crate::simulate::tally::Tally;
+use crate::simulate::tally::FlowCounters;
 use crate::simulate::tcp::{Endpoint, NOTHING, SegmentCost};
 
 impl Builder<'_> {
@@ -144,8 +144,9 @@ impl Builder<'_> {
     }
 
     /// What flows have come to before anything has happened, and behind them the receivers of groups, whose sockets are put behind the others.
-    pub(super) fn tallies(&self, sockets: &mut Vec<Option<Box<Socket>>>) -> Vec<Tally> {
-        let mut all: Vec<Tally> = self.testbed.traffic.values().map(|traffic| self.tally(traffic)).collect();
+    pub(super) fn tallies(&self, sockets: &mut Vec<Option<Box<Socket>>>) -> Vec<FlowCounters> {
+        let mut all: Vec<FlowCounters> =
+            self.testbed.traffic.values().map(|traffic| self.tally(traffic)).collect();
         for (flow, (path, traffic)) in
             self.topology.flows.iter().zip(self.testbed.traffic.values()).enumerate()
         {
@@ -159,10 +160,10 @@ impl Builder<'_> {
     }
 
     /// What a flow has come to before anything has happened.
-    fn tally(&self, traffic: &Traffic) -> Tally {
+    fn tally(&self, traffic: &Traffic) -> FlowCounters {
         // The books know the datagrams of a `udp-stream` alone as such that are all alike.
         let varied = matches!(traffic, Traffic::Multicast(_)) || traffic.arrivals(self.seed, "").is_some();
-        let mut tally = Tally::new(varied);
+        let mut tally = FlowCounters::new(varied);
         // No event touches a link that carries the cells of generators.
         if !self.topology.events.is_empty() && !self.outside && traffic.cells().is_none() {
             let start = traffic.window().0.map_or(0, |start| start.0);

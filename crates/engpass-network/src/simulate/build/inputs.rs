@@ -8,7 +8,7 @@ use engpass_model::switch::Switch;
 
 use super::{Builder, Source};
 use crate::simulate::advance::Queue;
-use crate::simulate::fabric::{MIXED, Onward};
+use crate::simulate::fabric::{MIXED, NextHop};
 use crate::simulate::pull::find_rings;
 
 impl Builder<'_> {
@@ -76,7 +76,7 @@ impl Builder<'_> {
                 let next = hops.get(hop + 1).copied();
                 let counter = self.onward[port].len();
                 let delay = self.delay_of(port);
-                self.onward[port].push(Onward {
+                self.onward[port].push(NextHop {
                     vc,
                     delay,
                     channel: next.map(|next| (next, 0)),
@@ -119,11 +119,11 @@ impl Builder<'_> {
     /// Cells to one queue go one way. Where frames of several circuits share the line, all go the same.
     fn number_ways(&mut self, port: usize) {
         let frames =
-            |onward: &&Onward| self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_none());
+            |onward: &&NextHop| self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_none());
         // At a NIC that leads to a host, shaper and generators of one circuit may come between each other.
         let mixed = self.onward[port].iter().filter(frames).nth(1).is_some();
         // A generator's cell ends the PDU of a frame when it comes: there the frame is lost.
-        let cut = |onward: &Onward| {
+        let cut = |onward: &NextHop| {
             frames(&onward) && self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_some())
         };
         self.only_ends_count[port] =

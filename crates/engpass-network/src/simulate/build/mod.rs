@@ -6,7 +6,9 @@ mod inputs;
 
 use std::collections::VecDeque;
 
-use engpass_cells::{Channel, Classes, Fifo, Gate, Reassembly, Rule, Shaper, VcId, Window};
+use engpass_cells::{
+    CellAdmission, Channel, Fifo, Reassembly, Shaper, StrictPriority, VcId, VcTreatment, Window,
+};
 use engpass_model::circuit::Category;
 use engpass_model::forward::Heads;
 use engpass_model::host::ps;
@@ -23,20 +25,20 @@ use engpass_model::wire::aal5::CELL_BITS;
 use engpass_testbed::topology::{Leg, Line, NodeKind};
 use engpass_testbed::{Testbed, Topology, changes_by_event, heads, icmp_heads};
 
-use crate::simulate::adapt::Adapting;
+use crate::simulate::adapt::AdaptiveShaper;
 use crate::simulate::advance::{Port, Queue};
-use crate::simulate::arena::Arena;
+use crate::simulate::arena::Slab;
 use crate::simulate::datagrams::Datagrams;
-use crate::simulate::event::{Event, Events};
-use crate::simulate::fabric::{Fabric, Onward, Vc};
-use crate::simulate::frames::{Asking, Frames, Rule as Lookahead, Upcoming};
+use crate::simulate::event::{Event, EventQueue};
+use crate::simulate::fabric::{NextHop, SharedState, Vc};
+use crate::simulate::frames::{Asking, Frames, LookaheadRule, Upcoming};
 use crate::simulate::host::{Cpu, Process, Socket};
 use crate::simulate::nic::Nic;
-use crate::simulate::outside::{Fates, Outsiders, Sender};
+use crate::simulate::outside::{DeliveryReports, InjectedSenders, Sender};
 use crate::simulate::pull::{Ring, Worklist};
 use crate::simulate::sending::{ONWARD, Way};
 use crate::simulate::source::Source;
-use crate::simulate::tally::{Counter, Tally};
+use crate::simulate::tally::{FlowCounters, VcCounters};
 use crate::simulate::tcp::{Endpoint, SegmentCost};
 use crate::simulate::trees::Trees;
 use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
@@ -56,11 +58,11 @@ struct Builder<'a> {
     channels: Vec<Vec<Channel>>,
     /// Where each channel comes from: a port, or a generator or shaper.
     origins: Vec<Vec<Option<usize>>>,
-    onward: Vec<Vec<Onward>>,
+    onward: Vec<Vec<NextHop>>,
     only_ends_count: Vec<bool>,
     frames: Frames,
     sources: Vec<Source>,
-    adapting: Vec<Adapting>,
+    adapting: Vec<AdaptiveShaper>,
     /// Parameters of TCP that occur.
     tcp: Vec<Shared>,
     /// What hosts pay for segments.
@@ -84,7 +86,7 @@ impl Network {
         testbed: &Testbed,
         topology: &Topology,
         seed: u64,
-        rule: Lookahead,
+        rule: LookaheadRule,
     ) -> Result<Self, SimError> {
         Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Unknown, Some(rule)))
     }
@@ -113,7 +115,7 @@ impl Network {
         topology: &Topology,
         seed: u64,
         window: Window,
-        (outside, asking, disobeyed): (bool, Asking, Option<Lookahead>),
+        (outside, asking, disobeyed): (bool, Asking, Option<LookaheadRule>),
     ) -> Result<Self, SimError> {
         let mut builder = Builder {
             testbed,
@@ -195,7 +197,7 @@ impl Builder<'_> {
             let slot = self.slots[port];
             self.ports.push(Port {
                 queue: self.queue(port, slot),
-                rules: vec![Rule::default(); self.topology.circuits.len() * 2],
+                rules: vec![VcTreatment::default(); self.topology.circuits.len() * 2],
                 upstream: Vec::new(),
                 ring: None,
                 pulled: 0,
@@ -225,15 +227,15 @@ impl Builder<'_> {
             Schedule::Fifo(_) => Queue::Fifo(Fifo::new(slot, self.gate(port, switch, 0))),
             Schedule::Priority(_) => {
                 let gates = [0, 1].map(|class| self.gate(port, switch, class));
-                Queue::Classes(Classes::new(slot, gates.into()))
+                Queue::Classes(StrictPriority::new(slot, gates.into()))
             }
         }
     }
 
     /// What stands before the queue of a class at a port of this switch.
-    fn gate(&self, port: usize, switch: &AtmSwitch, class: usize) -> Gate {
+    fn gate(&self, port: usize, switch: &AtmSwitch, class: usize) -> CellAdmission {
         let (link, node) = (&self.topology.links[port / 2].name, &self.topology.nodes[self.node_of(port)]);
-        Gate::of_port(switch, Stream::new(self.seed, Label::Discard(link, node, class)))
+        CellAdmission::of_port(switch, Stream::new(self.seed, Label::Discard(link, node, class)))
     }
 
     fn add_vcs(&mut self) {
@@ -270,7 +272,7 @@ impl Builder<'_> {
                 let adapting = config.and_then(|(_, config)| config.adaptive.as_ref()).map(|adaptive| {
                     // Answers come back against the direction of the cells: on the other port of each link.
                     let slots = hops.iter().map(|port| self.slots[port ^ 1].after(1));
-                    self.adapting.push(Adapting {
+                    self.adapting.push(AdaptiveShaper {
                         vc,
                         nic: hops[0],
                         rate: AdaptiveRate::new(adaptive.clone(), slot),
@@ -398,13 +400,14 @@ impl Builder<'_> {
             let own = frames.first_ports(endpoint.way(), endpoint.nic as usize);
             let stays = own.into_iter().all(|port| {
                 let line = frames.port(port);
-                line.is_some_and(|line| frames.obeys(Lookahead::OwnLine, !line.may_change()))
+                line.is_some_and(|line| frames.obeys(LookaheadRule::OwnLine, !line.may_change()))
             });
             // Messages of routers come to the end that writes.
             let silent = index % 2 == 1 || self.topology.flows[endpoint.flow as usize].icmp.is_empty();
-            let alone = frames.obeys(Lookahead::OneConnection, users[host] == 1)
-                && frames.obeys(Lookahead::NoMessages, silent);
-            let asked = frames.obeys(Lookahead::NoRequests, !frames.arp.hosts().any(|asked| asked == host));
+            let alone = frames.obeys(LookaheadRule::OneConnection, users[host] == 1)
+                && frames.obeys(LookaheadRule::NoMessages, silent);
+            let asked =
+                frames.obeys(LookaheadRule::NoRequests, !frames.arp.hosts().any(|asked| asked == host));
             if endpoint.at_rest && stays && alone && asked {
                 // What comes to it is what the other end sends.
                 frames.tell_host(routes[index ^ 1]);
@@ -429,7 +432,7 @@ impl Builder<'_> {
     }
 
     fn finish(mut self) -> Result<Network, SimError> {
-        let mut events = Events::default();
+        let mut events = EventQueue::default();
         let mut processes = Vec::new();
         let mut endpoints = Vec::new();
         let mut sockets = Vec::new();
@@ -464,7 +467,7 @@ impl Builder<'_> {
         let mut frames = std::mem::take(&mut self.frames);
         frames.arp.tally = flows.len() as u32;
         if !frames.arp.is_idle() {
-            flows.push(Tally::default());
+            flows.push(FlowCounters::default());
         }
         let changes = changes_by_event(self.testbed, self.topology, self.seed);
         let nic = |port: usize| {
@@ -474,7 +477,9 @@ impl Builder<'_> {
         let counters = self
             .onward
             .iter()
-            .map(|list| list.iter().map(|onward| Counter { vc: onward.vc, ..Counter::default() }).collect())
+            .map(|list| {
+                list.iter().map(|onward| VcCounters { vc: onward.vc, ..VcCounters::default() }).collect()
+            })
             .collect();
         sockets.shrink_to_fit();
         processes.shrink_to_fit();
@@ -508,7 +513,7 @@ impl Builder<'_> {
             counted: Vec::new(),
             costs: self.costs,
             inputs: Vec::new(),
-            outsiders: Outsiders::new(senders, self.topology.links.len() * 2),
+            outsiders: InjectedSenders::new(senders, self.topology.links.len() * 2),
             groups: crate::simulate::outside::Groups::default(),
             sockets,
             sources: self.sources,
@@ -516,11 +521,11 @@ impl Builder<'_> {
             ports: self.ports,
             rings: self.rings,
             worklist: Worklist::default(),
-            fabric: Fabric {
+            fabric: SharedState {
                 window: self.window,
                 channels: self.channels,
                 vcs: self.vcs,
-                frames: Arena::default(),
+                frames: Slab::default(),
                 datagrams: Datagrams::default(),
                 losses: Vec::new(),
                 onward: self.onward,
@@ -531,7 +536,7 @@ impl Builder<'_> {
                 from_hosts,
                 ledger,
                 trace: None,
-                fates: self.outside.then(Box::<Fates>::default),
+                fates: self.outside.then(Box::<DeliveryReports>::default),
                 trees,
             },
             frames,

@@ -1,29 +1,29 @@
 //! Fast path of a TCP act: all that an endpoint sends and writes at one instant, as frames, at no cost for its host and without captures.
 
-use engpass_ledger::Wait;
+use engpass_ledger::SenderState;
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::{LimitedBy, Segment};
 use engpass_model::time::Time;
 
-use super::exit::{Exit, Whole, Whose};
-use super::port::Passed;
+use super::exit::{Egress, SenderRef, UnfragmentedDatagram};
+use super::port::FastPathResult;
 use super::{Frames, Packet};
 use crate::simulate::Network;
 use crate::simulate::datagrams::To;
-use crate::simulate::event::Events;
-use crate::simulate::fabric::Fabric;
+use crate::simulate::event::EventQueue;
+use crate::simulate::fabric::SharedState;
 use crate::simulate::tcp::Endpoint;
 
 /// State of an act: what an endpoint with an application does at one instant.
-struct Act {
-    this: Acting,
+struct SendLoop {
+    this: SendContext,
     /// Why it sends no more.
     limited: Option<LimitedBy>,
     /// The application's next write has begun; whatever fits of it is still to be copied.
     asked: bool,
 }
 
-impl Act {
+impl SendLoop {
     /// Returns true if a window holds back unsent data. Further writes then cannot send anything.
     #[inline(always)]
     fn is_shut(&self) -> bool {
@@ -33,7 +33,7 @@ impl Act {
 
 /// The endpoint that acts.
 #[derive(Clone, Copy)]
-struct Acting {
+struct SendContext {
     endpoint: usize,
     sender: usize,
     /// Index of its sender states in the ledger, if they are kept.
@@ -41,16 +41,16 @@ struct Acting {
     route: u32,
 }
 
-impl Acting {
+impl SendContext {
     /// Returns the datagram of a segment, without its index.
     #[inline(always)]
-    fn whole(self, flow: u32, segment: &Segment, is_writer: bool) -> Whole {
+    fn whole(self, flow: u32, segment: &Segment, is_writer: bool) -> UnfragmentedDatagram {
         let ecn = match (segment.ect, segment.ce) {
             (_, true) => Ecn::Marked,
             (true, _) => Ecn::Capable,
             _ => Ecn::NotCapable,
         };
-        Whole {
+        UnfragmentedDatagram {
             flow,
             index: 0,
             to: To::endpoint(self.endpoint ^ 1),
@@ -64,7 +64,7 @@ impl Acting {
 }
 
 /// Why the inner loop of an act pauses.
-enum Pause {
+enum LoopBreak {
     /// A packet was handed ahead: its number, the step that it reaches, and when.
     Told(u32, u32, u64),
     /// The formed segment must take the slow path into the NIC, or wait for it.
@@ -77,24 +77,26 @@ enum Pause {
     Ends,
 }
 
-impl Exit<'_> {
+impl Egress<'_> {
     /// Sends the datagram with the next free index `id`, whose segment is formed there. If it needs the slow path, the endpoint keeps it as `formed`.
     #[inline(always)]
     fn send_whole(
         &mut self,
         id: u32,
-        whole: Whole,
+        whole: UnfragmentedDatagram,
         states: Option<usize>,
         formed: &mut u32,
-        fabric: &mut Fabric,
-        events: &mut Events,
-    ) -> Option<Pause> {
-        match self.send(id, whole, fabric, events, Whose::Endpoint(states)) {
-            Passed::On(at) if at <= self.last => Some(Pause::Told(id, self.route.first + 1, at)),
-            Passed::Odd => {
+        fabric: &mut SharedState,
+        events: &mut EventQueue,
+    ) -> Option<LoopBreak> {
+        match self.send(id, whole, fabric, events, SenderRef::Endpoint(states)) {
+            FastPathResult::ArrivesAt(at) if at <= self.last => {
+                Some(LoopBreak::Told(id, self.route.first + 1, at))
+            }
+            FastPathResult::NeedsSlowPath => {
                 fabric.datagrams.insert_next(id, whole.datagram(self.now, false), Packet::NONE);
                 *formed = id;
-                Some(Pause::Formed)
+                Some(LoopBreak::Formed)
             }
             _ => None,
         }
@@ -107,17 +109,17 @@ impl Network {
     pub(in crate::simulate) fn act_plainly(&mut self, endpoint: usize, route: u32) {
         let sender = self.processes.len() + endpoint;
         let states = self.fabric.ledger.states_of_writer(endpoint);
-        let this = Acting { endpoint, sender, states, route };
-        let mut act = Act { this, limited: None, asked: false };
+        let this = SendContext { endpoint, sender, states, route };
+        let mut act = SendLoop { this, limited: None, asked: false };
         loop {
             let pause = match self.go_on_with(&mut act) {
-                Pause::Write => {
+                LoopBreak::Write => {
                     self.next_write(endpoint);
                     act.asked = true;
                     continue;
                 }
-                Pause::Ends => break,
-                Pause::Other => self.send_formed(this),
+                LoopBreak::Ends => break,
+                LoopBreak::Other => self.send_formed(this),
                 other => Some(other),
             };
             if let Some(pause) = pause
@@ -128,12 +130,12 @@ impl Network {
         }
         if states.is_some() {
             let wait = match act.limited {
-                None => Wait::Cpu,
+                None => SenderState::Cpu,
                 // Shortcut for the most common reason, without the checks of `wait_of`.
                 Some(LimitedBy::CongestionWindow)
                     if self.endpoints[endpoint].connection.has_room_for_segment() =>
                 {
-                    Wait::CongestionWindow
+                    SenderState::CongestionWindow
                 }
                 Some(limited) => self.wait_of(endpoint, limited),
             };
@@ -145,7 +147,7 @@ impl Network {
     #[inline(never)]
     pub(in crate::simulate) fn answer_plainly(&mut self, endpoint: usize, route: u32) {
         // The ledger keeps no states of receive-only endpoints.
-        let acting = Acting { endpoint, sender: self.processes.len() + endpoint, states: None, route };
+        let acting = SendContext { endpoint, sender: self.processes.len() + endpoint, states: None, route };
         loop {
             let (now, end) = (self.now, self.end);
             let Self { endpoints, frames, fabric, events, nics, .. } = self;
@@ -156,10 +158,10 @@ impl Network {
                 return;
             }
             let whole = acting.whole(this.flow, segment, false);
-            let whole = Whole { index: this.connection.segments_sent(), ..whole };
+            let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), ..whole };
             let Frames { ports, steps, routes, .. } = frames;
             let nic = &nics[this.nic as usize];
-            let mut exit = Exit::of(nic, routes[route as usize], (ports, steps), (now, end));
+            let mut exit = Egress::of(nic, routes[route as usize], (ports, steps), (now, end));
             if let Some(pause) = exit.send_whole(id, whole, None, &mut this.formed, fabric, events)
                 && !self.hand_over_after(acting, pause)
             {
@@ -173,22 +175,22 @@ impl Network {
 
     /// Sends the segment that an endpoint has formed at the next free datagram index.
     #[inline(never)]
-    fn send_formed(&mut self, acting: Acting) -> Option<Pause> {
+    fn send_formed(&mut self, acting: SendContext) -> Option<LoopBreak> {
         let Self { endpoints, frames: Frames { ports, steps, routes, .. }, fabric, events, nics, .. } = self;
         let this = &mut endpoints[acting.endpoint];
         let (nic, route) = (&nics[this.nic as usize], routes[acting.route as usize]);
-        let mut exit = Exit::of(nic, route, (ports, steps), (self.now, self.end));
+        let mut exit = Egress::of(nic, route, (ports, steps), (self.now, self.end));
         let id = fabric.datagrams.next();
         let whole = acting.whole(this.flow, fabric.datagrams.segment(id), true);
-        let whole = Whole { index: this.connection.segments_sent(), ..whole };
+        let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), ..whole };
         exit.send_whole(id, whole, acting.states, &mut this.formed, fabric, events)
     }
 
     /// Continues after a pause: moves on a packet that was handed ahead, or passes the formed segment to the NIC on the slow path.
     /// Returns false if the segment has to wait.
     #[inline(always)]
-    fn hand_over_after(&mut self, this: Acting, pause: Pause) -> bool {
-        if let Pause::Told(id, place, at) = pause {
+    fn hand_over_after(&mut self, this: SendContext, pause: LoopBreak) -> bool {
+        if let LoopBreak::Told(id, place, at) = pause {
             self.go(id, place, at, false);
             return true;
         }
@@ -197,7 +199,7 @@ impl Network {
 
     /// Passes the formed segment to the NIC on the slow path. Returns false if it has to wait.
     #[inline(never)]
-    fn enter_formed(&mut self, this: Acting) -> bool {
+    fn enter_formed(&mut self, this: SendContext) -> bool {
         let sending = self.endpoints[this.endpoint].sending(&self.fabric.datagrams);
         let enters = self.enters_as(this.sender, sending);
         if enters {
@@ -210,7 +212,7 @@ impl Network {
 
     /// Sends and writes until something outside these structures is needed.
     #[inline(always)]
-    fn go_on_with(&mut self, act: &mut Act) -> Pause {
+    fn go_on_with(&mut self, act: &mut SendLoop) -> LoopBreak {
         let (now, end) = (self.now, self.end);
         let Self { endpoints, frames, fabric, events, nics, .. } = self;
         let Endpoint { connection, application, formed, nic, flow, .. } = &mut endpoints[act.this.endpoint];
@@ -222,12 +224,12 @@ impl Network {
                     Ok(mut flight) => {
                         let Frames { ports, steps, routes, .. } = &mut *frames;
                         let (nic, route) = (&nics[*nic as usize], routes[act.this.route as usize]);
-                        let mut exit = Exit::of(nic, route, (ports, steps), (now, end));
+                        let mut exit = Egress::of(nic, route, (ports, steps), (now, end));
                         let whole = act.this.whole(*flow, flight.pattern(), true);
                         while flight.goes_on() {
                             let id = fabric.datagrams.next();
                             connection.next_of(&mut flight, Time(now), fabric.datagrams.segment_mut(id));
-                            let whole = Whole { index: connection.segments_sent(), ..whole };
+                            let whole = UnfragmentedDatagram { index: connection.segments_sent(), ..whole };
                             let states = act.this.states;
                             if let Some(pause) = exit.send_whole(id, whole, states, formed, fabric, events) {
                                 return pause;
@@ -241,7 +243,7 @@ impl Network {
                     None => {
                         let next = fabric.datagrams.next();
                         match connection.next_segment(Time(now), fabric.datagrams.segment_mut(next)) {
-                            Ok(()) => return Pause::Other,
+                            Ok(()) => return LoopBreak::Other,
                             Err(reason) => Some(reason),
                         }
                     }
@@ -249,10 +251,10 @@ impl Network {
                 };
             }
             if application.copying > 0 {
-                return Pause::Ends;
+                return LoopBreak::Ends;
             }
             if application.left == 0 && !act.asked {
-                return Pause::Write;
+                return LoopBreak::Write;
             }
             act.asked = false;
             let left = application.left.into();
@@ -260,13 +262,13 @@ impl Network {
                 let bytes = connection.copy(Time(now), left);
                 application.left -= bytes as u32;
                 if bytes == 0 || bytes < left {
-                    return Pause::Ends;
+                    return LoopBreak::Ends;
                 }
                 continue;
             }
             let bytes = connection.next_copy(left);
             if bytes == 0 {
-                return Pause::Ends;
+                return LoopBreak::Ends;
             }
             application.left -= bytes as u32;
             connection.put(Time(now), bytes, application.left == 0);

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use engpass_ledger::{HeldBack, Lane, LaneLine};
+use engpass_ledger::{FlowDirection, HeldBack, LaneLine};
 use engpass_model::arp::{Arp, Met, Neighbour, Overdue};
 use engpass_model::queue::Ecn;
 use engpass_model::wire::arp::{BYTES, Operation};
@@ -142,11 +142,11 @@ impl Resolution {
     pub(in crate::simulate) fn open_lanes<'a>(
         &'a self,
         topology: &'a Topology,
-    ) -> impl Iterator<Item = Option<Lane<'a>>> {
+    ) -> impl Iterator<Item = Option<FlowDirection<'a>>> {
         self.lines.keys().flat_map(move |port| {
             let wire = topology.links[port / 2].wire(port % 2, Default::default());
             let line = LaneLine { number: *port, wire, changes: Vec::new(), held_back: HeldBack::Upstream };
-            let lane = Lane {
+            let lane = FlowDirection {
                 flow: self.tally as usize,
                 against: true,
                 traffic: None,

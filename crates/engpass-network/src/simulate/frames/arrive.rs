@@ -3,8 +3,8 @@
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-use super::lottery::Flying;
-use super::{END, Packet, Rule, Step};
+use super::lottery::InFlightFrame;
+use super::{END, LookaheadRule, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
@@ -35,7 +35,7 @@ impl Network {
     }
 
     #[inline(always)]
-    fn landed(&mut self, port: u32, landed: Flying) {
+    fn landed(&mut self, port: u32, landed: InFlightFrame) {
         if landed.damaged {
             self.lose_on_line(port, landed.packet, Place::Line);
             return;
@@ -192,7 +192,7 @@ impl Network {
         // Everything that leaves by the port comes from this engine, in order.
         let decides =
             |step: Step| step.is_line() && self.frames.ports[step.port as usize].decides_on_arrival();
-        let ahead = !engine.asks || self.frames.disobeyed == Some(Rule::AskingEngine);
+        let ahead = !engine.asks || self.frames.disobeyed == Some(LookaheadRule::AskingEngine);
         if ahead && engine.free <= self.end && !self.frames.silent && decides(step) {
             return Some(engine.free);
         }

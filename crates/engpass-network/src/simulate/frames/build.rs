@@ -12,7 +12,7 @@ use super::circuits::Entry;
 use super::marks::{ENTRY, WRAP};
 use super::port::Draws;
 use super::tunnels::Tunnels;
-use super::{Asking, END, Engine, FramePort, Frames, Route, Rule, Step, Tells};
+use super::{Asking, END, Engine, FramePort, Frames, Lookahead, LookaheadRule, Route, Step};
 use crate::simulate::SimError;
 
 impl Frames {
@@ -22,7 +22,7 @@ impl Frames {
         topology: &Topology,
         seed: u64,
         window: Window,
-        (asking, disobeyed): (Asking, Option<Rule>),
+        (asking, disobeyed): (Asking, Option<LookaheadRule>),
     ) -> Result<Self, SimError> {
         let tunnels = Tunnels::new(topology);
         let bonds = Bonds::new(topology);
@@ -141,14 +141,14 @@ impl Frames {
                 _ => Before::Several,
             };
         }
-        for way in self.icmp.ways.iter().filter(|_| self.disobeyed != Some(Rule::NoMessages)) {
+        for way in self.icmp.ways.iter().filter(|_| self.disobeyed != Some(LookaheadRule::NoMessages)) {
             // From the router itself.
             let first = self.steps[self.routes[way.route as usize].first as usize];
             if let Some(before) = before.get_mut(first.port as usize) {
                 *before = Before::Several;
             }
         }
-        for port in self.arp.ports().filter(|_| self.disobeyed != Some(Rule::NoRequests)) {
+        for port in self.arp.ports().filter(|_| self.disobeyed != Some(LookaheadRule::NoRequests)) {
             before[self.places[port] as usize] = Before::Several;
         }
         for route in &self.branches {
@@ -166,14 +166,15 @@ impl Frames {
             let (line, port) = (&self.ports[from.port as usize], &self.ports[this.port as usize]);
             let changes = line.may_change() || port.may_change();
             // The port of a line that may change is served, and its line looks at each packet that arrives.
-            let exempt = changes && self.disobeyed == Some(Rule::NoChange);
-            let tells = self.obeys(Rule::OneFeeder, before[this.port as usize] == Before::One(from.port))
-                && self.obeys(Rule::NoChange, !changes)
-                && (exempt || self.obeys(Rule::Order, line.is_in_order()))
-                && (exempt || self.obeys(Rule::DecidesOnArrival, port.decides_on_arrival()))
-                && self.obeys(Rule::NoTime, !this.takes_time);
+            let exempt = changes && self.disobeyed == Some(LookaheadRule::NoChange);
+            let tells = self
+                .obeys(LookaheadRule::OneFeeder, before[this.port as usize] == Before::One(from.port))
+                && self.obeys(LookaheadRule::NoChange, !changes)
+                && (exempt || self.obeys(LookaheadRule::Order, line.is_in_order()))
+                && (exempt || self.obeys(LookaheadRule::DecidesOnArrival, port.decides_on_arrival()))
+                && self.obeys(LookaheadRule::NoTime, !this.takes_time);
             if tells {
-                self.steps[place - 1].tells = Tells::Port;
+                self.steps[place - 1].tells = Lookahead::NextPort;
             }
         }
     }
@@ -184,7 +185,7 @@ impl Frames {
         let last = first as usize + usize::from(hops);
         // A route with questions has no hops of its own.
         if hops > 0 && self.ports[self.steps[last - 1].port as usize].is_in_order() {
-            self.steps[last - 1].tells = Tells::Host;
+            self.steps[last - 1].tells = Lookahead::Host;
         }
     }
 
@@ -200,17 +201,17 @@ impl Frames {
         match leg {
             Leg::Link(hop) => {
                 let port = self.places[topology.port_of(hop)];
-                Step { port, router, mtu, slot: 0, tells: Tells::Nobody, takes_time }
+                Step { port, router, mtu, slot: 0, tells: Lookahead::None, takes_time }
             }
             Leg::Circuit { circuit, forward } => {
                 let port = ENTRY + self.entry_of(topology, *circuit, *forward);
-                Step { port, router, mtu, slot: 0, tells: Tells::Nobody, takes_time: true }
+                Step { port, router, mtu, slot: 0, tells: Lookahead::None, takes_time: true }
             }
             Leg::Tunnel { tunnel, forward } => {
                 let port = WRAP + 2 * *tunnel as u32 + u32::from(!forward);
                 // No packet goes on ahead of the clock.
                 self.routers[router as usize].asks = true;
-                Step { port, router, mtu, slot: 0, tells: Tells::Nobody, takes_time: true }
+                Step { port, router, mtu, slot: 0, tells: Lookahead::None, takes_time: true }
             }
         }
     }

@@ -15,7 +15,7 @@ use super::outage::apart;
 use super::{Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
-use crate::simulate::fabric::{Frame, LeftNic};
+use crate::simulate::fabric::{Frame, NicDeparture};
 use crate::simulate::sending::Sending;
 use crate::simulate::tally::Place;
 use crate::simulate::tap::Carrier;
@@ -222,7 +222,7 @@ impl Network {
 
     /// When the last cell of a frame leaves the line on which its circuit begins at a router is known. The next packet is chosen when the line begins that
     /// cell, so that a shaper keeps its pace; not before a picosecond after its emission, when that can be known.
-    pub(in crate::simulate) fn left_router(&mut self, left: LeftNic) {
+    pub(in crate::simulate) fn left_router(&mut self, left: NicDeparture) {
         let begins = (left.at - self.ports[left.nic].slot_at_least).max(left.emitted + 1);
         for entry in &mut self.frames.entries {
             let Some(queue) = entry.queue.as_mut().filter(|queue| queue.frame == Some(left.frame)) else {

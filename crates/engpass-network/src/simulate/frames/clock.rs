@@ -6,7 +6,7 @@ use engpass_model::time::{FOREVER, Pace};
 ///
 /// A time here is whole picoseconds, rounded up, and the amount of that rounding in parts. `parts` of them make a picosecond.
 #[repr(C)]
-pub(super) struct Clock {
+pub(super) struct LineClock {
     /// End of the last transmission, its gap included.
     pub(super) end: u64,
     rounding: u64,
@@ -21,7 +21,7 @@ pub(super) struct Clock {
     gap: (u64, u64),
 }
 
-impl Clock {
+impl LineClock {
     pub(super) fn new(pace: Pace, (physical, gap): (u32, u64)) -> Self {
         let (per_byte, parts) = pace.ratio();
         let mut clock = Self { parts, physical, gap: (0, 0), length: 0, takes: (0, 0), end: 0, rounding: 0 };

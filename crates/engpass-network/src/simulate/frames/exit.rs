@@ -4,17 +4,17 @@ use engpass_ledger::Trail;
 use engpass_model::queue::Ecn;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
-use super::port::Passed;
+use super::port::FastPathResult;
 use super::{FramePort, Frames, Packet, Route, Step};
 use crate::simulate::Network;
 use crate::simulate::datagrams::{Datagram, To};
-use crate::simulate::event::{Event, Events};
-use crate::simulate::fabric::Fabric;
+use crate::simulate::event::{Event, EventQueue};
+use crate::simulate::fabric::SharedState;
 use crate::simulate::nic::Nic;
 use crate::simulate::sending::Way;
 
 /// The NIC and first line of a route, looked up once for several datagrams.
-pub(super) struct Exit<'a> {
+pub(super) struct Egress<'a> {
     nic: &'a Nic,
     pub(super) route: Route,
     /// The port of the first line, and its index in `Frames::ports`.
@@ -28,7 +28,7 @@ pub(super) struct Exit<'a> {
 
 /// An unfragmented datagram that is about to be sent.
 #[derive(Clone, Copy)]
-pub(super) struct Whole {
+pub(super) struct UnfragmentedDatagram {
     pub(super) flow: u32,
     pub(super) index: u64,
     /// The receiving endpoint, if it carries a segment.
@@ -44,13 +44,13 @@ pub(super) struct Whole {
 
 /// The sender of a datagram.
 #[derive(Clone, Copy)]
-pub(super) enum Whose {
+pub(super) enum SenderRef {
     /// An endpoint, with the index of its sender states in the ledger, if they are kept.
     Endpoint(Option<usize>),
     Process(usize),
 }
 
-impl Whole {
+impl UnfragmentedDatagram {
     /// Returns the datagram with one reference: by its packet, or by the sender that has it ready.
     #[inline(always)]
     pub(super) fn datagram(self, begun: u64, sent: bool) -> Datagram {
@@ -76,7 +76,7 @@ impl Whole {
     }
 }
 
-impl<'a> Exit<'a> {
+impl<'a> Egress<'a> {
     #[inline(always)]
     pub(super) fn of(
         nic: &'a Nic,
@@ -89,24 +89,24 @@ impl<'a> Exit<'a> {
         Self { nic, route, line: &mut ports[step.port as usize], port: step.port, slot: step.slot, last, now }
     }
 
-    /// Sends the datagram that takes the next free index `id`. Returns [`Passed::Odd`], without effect, if it needs the slow path.
+    /// Sends the datagram that takes the next free index `id`. Returns [`FastPathResult::NeedsSlowPath`], without effect, if it needs the slow path.
     #[inline(always)]
     pub(super) fn send(
         &mut self,
         id: u32,
-        whole: Whole,
-        fabric: &mut Fabric,
-        events: &mut Events,
-        whose: Whose,
-    ) -> Passed {
+        whole: UnfragmentedDatagram,
+        fabric: &mut SharedState,
+        events: &mut EventQueue,
+        whose: SenderRef,
+    ) -> FastPathResult {
         let Self { nic, route, now, .. } = *self;
         let line = &mut *self.line;
         let ip = IP_HEADER_BYTES as u32 + whole.header + whole.bytes;
         if nic.is_waited_for() || !line.has_memory(now, ip, nic.capacity) {
-            return Passed::Odd;
+            return FastPathResult::NeedsSlowPath;
         }
-        let Passed::On(at) = line.offer::<true>(now, ip, id, self.last, &fabric.window) else {
-            return Passed::Odd;
+        let FastPathResult::ArrivesAt(at) = line.offer::<true>(now, ip, id, self.last, &fabric.window) else {
+            return FastPathResult::NeedsSlowPath;
         };
         let packet = Packet {
             datagram: id,
@@ -122,10 +122,10 @@ impl<'a> Exit<'a> {
         fabric.datagrams.insert_next(id, whole.datagram(now, true), packet);
         let until = line.free_at();
         match whose {
-            Whose::Endpoint(states) => {
+            SenderRef::Endpoint(states) => {
                 fabric.ledger.sends_packet(states, (whole.counted, id), now, until);
             }
-            Whose::Process(process) => fabric.ledger.sends_message(process, id, now, until),
+            SenderRef::Process(process) => fabric.ledger.sends_message(process, id, now, until),
         }
         if line.watched {
             fabric.ledger.shares_line(self.slot, fabric.datagrams[id].whose(), id, ip, line);
@@ -141,7 +141,7 @@ impl<'a> Exit<'a> {
         if at > self.last && line.awaits(at) {
             events.push(at, line.port as usize, Event::Arrive(self.port));
         }
-        Passed::On(at)
+        FastPathResult::ArrivesAt(at)
     }
 }
 
@@ -161,8 +161,8 @@ impl Network {
             return false;
         }
         let Frames { ports, steps, routes, .. } = frames;
-        let mut exit = Exit::of(&nics[this.nic], routes[route as usize], (ports, steps), (now, end));
-        let whole = Whole {
+        let mut exit = Egress::of(&nics[this.nic], routes[route as usize], (ports, steps), (now, end));
+        let whole = UnfragmentedDatagram {
             flow: this.flow as u32,
             index: this.messages,
             to: To::SOCKET,
@@ -173,7 +173,8 @@ impl Network {
             ecn: Ecn::NotCapable,
         };
         let id = fabric.datagrams.next();
-        let Passed::On(at) = exit.send(id, whole, fabric, events, Whose::Process(process)) else {
+        let FastPathResult::ArrivesAt(at) = exit.send(id, whole, fabric, events, SenderRef::Process(process))
+        else {
             return false;
         };
         let (next, told) = (exit.route.first + 1, at <= exit.last);

@@ -5,11 +5,11 @@
 
 use engpass_model::queue::{self, Cause, Ecn};
 
-use super::port::{Admitted, OnLine, Passed};
-use super::{Frames, Packet, Step, Tells};
+use super::port::{AdmitResult, Departure, FastPathResult};
+use super::{Frames, Lookahead, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
-use crate::simulate::fabric::Fabric;
+use crate::simulate::fabric::SharedState;
 use crate::simulate::sending::Sending;
 use crate::simulate::tap::Carrier;
 
@@ -35,43 +35,45 @@ impl Network {
         let plain = self.is_plain();
         loop {
             let Self { frames: Frames { ports, steps, .. }, fabric, events, endpoints, .. } = self;
-            let Fabric { datagrams, ledger, window, trace, .. } = fabric;
+            let SharedState { datagrams, ledger, window, trace, .. } = fabric;
             let (packet, datagram) = datagrams.packet_of(id);
             let (then, tells) = loop {
                 let step = &steps[place as usize];
                 let line = &mut ports[step.port as usize];
                 let mut host = None;
                 let last = match step.tells {
-                    Tells::Nobody => 0,
-                    Tells::Port => self.end,
+                    Lookahead::None => 0,
+                    Lookahead::NextPort => self.end,
                     // Until then only this line can cause anything at the host.
-                    Tells::Host if arrives && line.is_clear() && trace.is_none() => match datagram.to.get() {
-                        Some(to) => {
-                            let this = &mut endpoints[to as usize];
-                            let until = this.foreseen().min(self.until);
-                            host = Some((this, to as usize));
-                            until
+                    Lookahead::Host if arrives && line.is_clear() && trace.is_none() => {
+                        match datagram.to.get() {
+                            Some(to) => {
+                                let this = &mut endpoints[to as usize];
+                                let until = this.foreseen().min(self.until);
+                                host = Some((this, to as usize));
+                                until
+                            }
+                            // A socket only counts datagrams.
+                            None => self.until,
                         }
-                        // A socket only counts datagrams.
-                        None => self.until,
-                    },
-                    Tells::Host => 0,
+                    }
+                    Lookahead::Host => 0,
                 };
                 // A router drops packets whose TTL expires, and fragments or drops those that exceed the MTU.
                 let stops = step.is_routed() && (packet.ttl <= 1 || packet.ip > step.mtu);
                 let passed = match plain && !stops {
                     true => line.offer::<false>(at, packet.ip, id, last, window),
-                    false => Passed::Odd,
+                    false => FastPathResult::NeedsSlowPath,
                 };
                 let then = match passed {
-                    Passed::On(then) => then,
-                    Passed::Lost => {
+                    FastPathResult::ArrivesAt(then) => then,
+                    FastPathResult::Dropped => {
                         packet.place = place;
                         let port = step.port;
                         self.refuse(port, id, Cause::Full, at);
                         return;
                     }
-                    Passed::Odd => {
+                    FastPathResult::NeedsSlowPath => {
                         packet.place = place;
                         let tells = step.tells;
                         match self.cross(id, place, at, last) {
@@ -84,7 +86,7 @@ impl Network {
                 if line.watched {
                     ledger.shares_line(step.slot, datagram.whose(), id, packet.ip, line);
                 }
-                if then <= last && step.tells == Tells::Port {
+                if then <= last && step.tells == Lookahead::NextPort {
                     (place, at) = (place + 1, then);
                     continue;
                 }
@@ -114,7 +116,7 @@ impl Network {
                 self.now = now;
                 return;
             };
-            if tells == Tells::Host {
+            if tells == Lookahead::Host {
                 self.arrive_ahead(id, then);
                 return;
             }
@@ -135,7 +137,7 @@ impl Network {
         fabric.see_before(line, at);
         let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
         match line.admit(at, view, lost, &fabric.window) {
-            Admitted::Leaves(sent, mark) => {
+            AdmitResult::Departs(sent, mark) => {
                 if mark {
                     fabric.datagrams.packet_mut(id).ecn = Ecn::Marked;
                 }
@@ -151,7 +153,7 @@ impl Network {
     /// Puts a packet with a known departure on the line of step `place`; it takes `bytes` of the queue until then. Returns when it reaches the next step if it is
     /// handed ahead, which is possible up to `last`.
     #[inline(always)]
-    fn departs(&mut self, (id, bytes): (u32, u32), place: u32, sent: &OnLine, last: u64) -> Option<u64> {
+    fn departs(&mut self, (id, bytes): (u32, u32), place: u32, sent: &Departure, last: u64) -> Option<u64> {
         let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;
         let Step { port, slot, .. } = steps[place as usize];
         let line = &mut ports[port as usize];
@@ -207,7 +209,8 @@ impl Network {
         if fabric.is_plain() {
             // The fast path, as for segments of an endpoint.
             let last = if step.tells_port() { self.end } else { 0 };
-            if let Passed::On(at) = line.offer::<true>(self.now, ip, id, last, &fabric.window) {
+            if let FastPathResult::ArrivesAt(at) = line.offer::<true>(self.now, ip, id, last, &fabric.window)
+            {
                 fabric.datagrams.packet_mut(id).place = first + 1;
                 fabric.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
                 if line.watched {
@@ -230,7 +233,7 @@ impl Network {
         let Packet { sender: flow, priority, ecn, ip, place, .. } = *fabric.datagrams.packet(id);
         let line = &mut ports[steps[place as usize].port as usize];
         let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
-        let Admitted::Leaves(sent, _) = line.admit(self.now, view, lost, &fabric.window) else {
+        let AdmitResult::Departs(sent, _) = line.admit(self.now, view, lost, &fabric.window) else {
             unreachable!("the line of a host takes all");
         };
         if let Some((sender, elastic)) = sender {
@@ -243,18 +246,18 @@ impl Network {
 
     /// Handles a packet that arrived at a port and does not leave it now.
     #[inline(never)]
-    fn stays(&mut self, port: u32, id: u32, admitted: Admitted, at: u64) {
+    fn stays(&mut self, port: u32, id: u32, admitted: AdmitResult, at: u64) {
         match admitted {
-            Admitted::Leaves(..) => unreachable!("it goes on"),
-            Admitted::Waits(due) => {
+            AdmitResult::Departs(..) => unreachable!("it goes on"),
+            AdmitResult::Queued(due) => {
                 if let Some(due) = due {
                     let number = self.frames.ports[port as usize].port as usize;
                     self.events.push(due, number, Event::Serve(port));
                 }
                 self.lose_all(port);
             }
-            Admitted::Lost(cause) => self.refuse(port, id, cause, at),
-            Admitted::Down => self.lose_to_outage(port, id, at),
+            AdmitResult::Dropped(cause) => self.refuse(port, id, cause, at),
+            AdmitResult::LineDown => self.lose_to_outage(port, id, at),
         }
     }
 

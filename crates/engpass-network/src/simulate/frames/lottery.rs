@@ -10,7 +10,7 @@ use super::outage::Outages;
 
 /// A frame on a line with impairments or outages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flying {
+pub(super) struct InFlightFrame {
     pub(super) at: u64,
     pub(super) packet: u32,
     /// It arrives corrupted, so the receiver drops it.
@@ -20,7 +20,7 @@ pub(super) struct Flying {
 }
 
 /// Impairments and outages of a line, with the frames on it.
-pub(super) struct Lottery {
+pub(super) struct LinkImpairments {
     /// Present if events may take the line down.
     outages: Option<Outages>,
     random: Stream,
@@ -30,10 +30,10 @@ pub(super) struct Lottery {
     /// Latest arrival of a packet that is not reordered.
     last: u64,
     /// Frames on the line, in the order of arrival.
-    flight: VecDeque<Flying>,
+    flight: VecDeque<InFlightFrame>,
 }
 
-impl Lottery {
+impl LinkImpairments {
     /// Returns the impairments of a link's line, or `None` if it has none and does not `changes`.
     pub(super) fn of(link: &LinkEnds, changes: bool, random: Stream) -> Option<Self> {
         let chance = link.loss.0 > 0 || link.jitter.ps() > 0 || link.reorder.is_some();
@@ -49,7 +49,7 @@ impl Lottery {
     }
 
     /// Applies loss, jitter and reordering to a frame that would arrive at `flying.at`. Returns when it arrives.
-    pub(super) fn draw(&mut self, mut flying: Flying) -> u64 {
+    pub(super) fn draw(&mut self, mut flying: InFlightFrame) -> u64 {
         flying.damaged = self.loss.0 > 0 && self.random.below(Share::WHOLE) < self.loss.0;
         if self.jitter > 0 {
             flying.at += self.random.below(self.jitter.saturating_add(1));
@@ -84,12 +84,12 @@ impl Lottery {
     }
 
     /// Returns true if an outage destroyed this frame.
-    pub(super) fn cuts(&self, flying: &Flying) -> bool {
+    pub(super) fn cuts(&self, flying: &InFlightFrame) -> bool {
         self.outages.as_ref().is_some_and(|outages| outages.cuts(flying.sent))
     }
 
     /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX`: none).
-    pub(super) fn land(&mut self, now: u64) -> (Option<Flying>, u64) {
+    pub(super) fn land(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
         let landed = self.flight.pop_front().filter(|flying| flying.at == now);
         (landed, self.flight.front().map_or(u64::MAX, |flying| flying.at))
     }

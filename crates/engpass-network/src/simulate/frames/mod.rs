@@ -42,7 +42,7 @@ use engpass_model::unit::QueueLimit;
 use engpass_testbed::topology::NodeId;
 
 use super::Network;
-use super::fabric::Fabric;
+use super::fabric::SharedState;
 use super::sending::Sending;
 use arp::Resolution;
 use bonds::Bonds;
@@ -54,7 +54,7 @@ use marks::{ENTRY, HOLD, UNWRAP, WRAP};
 pub(super) use outage::Upcoming;
 pub(super) use packet::Packet;
 pub(super) use port::FramePort;
-pub use rules::Rule;
+pub use rules::LookaheadRule;
 pub(super) use told::PortTally;
 use tunnels::Tunnels;
 pub(super) use ways::WayLine;
@@ -90,7 +90,7 @@ pub(super) struct Frames {
     /// Which nodes decide for every packet.
     asking: Asking,
     /// Test switch: a lookahead rule to ignore, to prove that the rule is needed.
-    pub(super) disobeyed: Option<Rule>,
+    pub(super) disobeyed: Option<LookaheadRule>,
     /// Scratch buffer: packets that the queue discipline dropped in the current call.
     lost: Vec<(queue::Packet, Cause)>,
     /// Test switch: disables lookahead, so every hop schedules an event.
@@ -124,7 +124,7 @@ pub(super) struct Step {
     /// Line index: position of this line among the lines of the route. At the end of a route, the number of its lines.
     pub(super) slot: u16,
     /// Who receives packets ahead of time (lookahead).
-    tells: Tells,
+    tells: Lookahead,
     /// The packet does not go on at once when it arrives: a router's engine, a circuit, a tunnel or a policy comes first.
     takes_time: bool,
 }
@@ -143,10 +143,10 @@ pub(super) enum Asking {
 
 /// Who receives packets ahead of time (lookahead).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tells {
-    Nobody,
+enum Lookahead {
+    None,
     /// The next port.
-    Port,
+    NextPort,
     /// The host behind the last hop, if nothing else happens there.
     Host,
 }
@@ -157,7 +157,7 @@ const END: u32 = u32::MAX;
 impl Step {
     /// A step without a line: the end of a route, a decision step, or the start of a branch behind one.
     const MARK: Self =
-        Self { port: END, router: END, mtu: 0, slot: 0, tells: Tells::Nobody, takes_time: false };
+        Self { port: END, router: END, mtu: 0, slot: 0, tells: Lookahead::None, takes_time: false };
 
     /// Whether this step is a hop over one frame line.
     #[inline(always)]
@@ -189,7 +189,7 @@ impl Step {
     /// Whether its line hands packets to the next port ahead of time.
     #[inline(always)]
     fn tells_port(&self) -> bool {
-        self.tells == Tells::Port
+        self.tells == Lookahead::NextPort
     }
 }
 
@@ -213,7 +213,7 @@ impl Frames {
 
     /// Returns true if the rule's condition holds, or if a test disables this rule.
     #[inline]
-    pub(super) fn obeys(&self, rule: Rule, holds: bool) -> bool {
+    pub(super) fn obeys(&self, rule: LookaheadRule, holds: bool) -> bool {
         holds || self.disobeyed == Some(rule)
     }
 
@@ -263,7 +263,7 @@ impl Frames {
     }
 }
 
-impl Fabric {
+impl SharedState {
     /// Call before anything arrives at a line at `at`: starts the line's measurement if it is due, and takes the samples of a watched run.
     #[inline(always)]
     fn see_before(&mut self, line: &mut FramePort, at: u64) {
@@ -306,7 +306,7 @@ impl Network {
     #[doc(hidden)]
     pub fn tell_nothing(&mut self) {
         self.frames.silent = true;
-        self.frames.steps.iter_mut().for_each(|step| step.tells = Tells::Nobody);
+        self.frames.steps.iter_mut().for_each(|step| step.tells = Lookahead::None);
     }
 
     /// Creates the packet that a host hands to its NIC, and returns its number.

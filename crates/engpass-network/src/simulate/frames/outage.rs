@@ -15,8 +15,8 @@ use engpass_testbed::{Change, EventChanges};
 use super::Frames;
 use super::arp::FORGET;
 use super::choices::Choices;
-use super::port::Admitted;
-use super::sent::SentOff;
+use super::port::AdmitResult;
+use super::sent::TransmitRing;
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
@@ -101,12 +101,12 @@ impl Served {
     pub(super) fn admits(
         &mut self,
         now: u64,
-        sent: &SentOff,
+        sent: &TransmitRing,
         waits: Backlog,
         packet: &mut Packet,
-    ) -> Result<(), Admitted> {
+    ) -> Result<(), AdmitResult> {
         if self.is_down {
-            return Err(Admitted::Down);
+            return Err(AdmitResult::LineDown);
         }
         let Some(admission) = &mut self.admission else { return Ok(()) };
         let sending = sent.queue();
@@ -115,7 +115,7 @@ impl Served {
         let since = sent.idle_since().filter(|_| waits.packets == 0);
         let idle_since = since.map(|since| Time(since.max(self.emptied)));
         match admission.admit(Time(now), PortView { backlog, idle_since }, packet) {
-            Verdict::Drop(cause) => Err(Admitted::Lost(cause)),
+            Verdict::Drop(cause) => Err(AdmitResult::Dropped(cause)),
             Verdict::Accept { mark } => {
                 packet.ecn = if mark { Ecn::Marked } else { packet.ecn };
                 Ok(())

@@ -1,6 +1,6 @@
 //! Fast path of reception: unfragmented datagrams that cost the host nothing, which are nearly all.
 
-use engpass_ledger::{Carried, Fate, Load};
+use engpass_ledger::{Carried, DeliveryStatus, Load};
 use engpass_model::queue::Ecn;
 
 use crate::simulate::Network;
@@ -62,7 +62,7 @@ impl Network {
         let trail = self.frames.trail(self.fabric.datagrams.packet(datagram).place);
         let this = &self.fabric.datagrams[datagram];
         let (lane, load) = ((this.flow, this.to.get()), self.fabric.load_of(this));
-        self.fabric.ledger.settle(lane, Fate::Delivered, load, Carried::Whole(trail), this.refused);
+        self.fabric.ledger.settle(lane, DeliveryStatus::Delivered, load, Carried::Whole(trail), this.refused);
         self.fabric.datagrams.release(datagram);
     }
 

@@ -1,6 +1,6 @@
 //! An output port of a frame link: queue and transmitter of one direction.
 
-use engpass_cells::{Doing, Window};
+use engpass_cells::{LineStatus, Window};
 use engpass_ledger::Teller;
 use engpass_model::line::{Told, Transmission};
 use engpass_model::queue::{self, Cause, Discipline};
@@ -12,19 +12,19 @@ use engpass_testbed::topology::LinkEnds;
 
 mod service;
 
-use super::clock::Clock;
-use super::lottery::{Flying, Lottery};
+use super::clock::LineClock;
+use super::lottery::{InFlightFrame, LinkImpairments};
 use super::outage::Served;
-use super::sent::{SentOff, TOLD};
+use super::sent::{TOLD, TransmitRing};
 use super::told::PortTally;
-use service::Service;
+use service::ScheduledQueue;
 
 /// An output port with its queue, its transmitter and the packets on its line.
 ///
 /// In a large network the port is rarely in a CPU cache when a packet arrives. Therefore the fields that every packet needs are at the beginning.
 #[repr(C, align(64))]
 pub(in crate::simulate) struct FramePort {
-    clock: Clock,
+    clock: LineClock,
     /// Running totals for the ledger.
     pub(in crate::simulate) told: Told,
     /// Largest frame that surely finds room if the line is free, in bytes of [`Self::queue_bytes`]. 0 disables this shortcut.
@@ -34,7 +34,7 @@ pub(in crate::simulate) struct FramePort {
     /// Bytes of the last packet if it found the line free and was handed ahead; such a packet has no entry in `sent`. Otherwise 0.
     alone: u32,
     least: u16,
-    plainly: Plainly,
+    plainly: FastPath,
     /// The ledger learns of every single transmission.
     pub(in crate::simulate) watched: bool,
     /// From the departure of a frame's last bit to its arrival at the next queue, in ps.
@@ -42,15 +42,15 @@ pub(in crate::simulate) struct FramePort {
     /// Instant of the pending arrival event; `u64::MAX` if there is none.
     wake: u64,
     /// Packets that wait, are being sent, or are on the line.
-    sent: SentOff,
+    sent: TransmitRing,
     /// Transmission time of a byte, in the parts of a picosecond that `clock` counts in.
     per_byte: u64,
     /// Number of the transmitter: twice that of the link, plus the end.
     pub(in crate::simulate) port: u32,
     /// Measurement of this line starts when the first packet arrives later than this; `u64::MAX` once it has started.
     opens: u64,
-    waiting: Waiting,
-    lottery: Option<Box<Lottery>>,
+    waiting: PortQueue,
+    lottery: Option<Box<LinkImpairments>>,
     /// Frames sent and lost in the measurement window, without those in `told`.
     tally: PortTally,
 }
@@ -69,29 +69,29 @@ pub(super) struct Draws {
 
 /// Which packets may take the fast path of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Plainly {
+enum FastPath {
     /// None: measurement has not started, the discipline checks more than room, or the line has impairments.
-    Not,
+    Unavailable,
     /// All that find room in the queue; the decision falls on arrival.
-    Room,
+    TailDrop,
     /// All packets: the port of a host.
-    All,
+    Unlimited,
 }
 
 /// How packets wait for the line.
-enum Waiting {
+enum PortQueue {
     /// FIFO without a bound: at hosts, where the NIC buffer holds the sender back instead.
-    All,
+    Unlimited,
     /// FIFO with tail drop: drops and departures are known on arrival.
-    Room(QueueLimit),
+    TailDrop(QueueLimit),
     /// FIFO with an admission policy that decides on arrival.
-    Arrival(Box<dyn queue::Admission>),
+    Admission(Box<dyn queue::Admission>),
     /// A discipline that chooses a packet when the line is free.
-    Service(Box<Service>),
+    Scheduler(Box<ScheduledQueue>),
 }
 
 /// A transmission that has been scheduled on a line.
-pub(super) struct OnLine {
+pub(super) struct Departure {
     /// Departure of its last bit, in ps.
     pub(super) left: u64,
     /// It lies in the measurement window, compared in whole picoseconds.
@@ -99,7 +99,7 @@ pub(super) struct OnLine {
     pub(super) transmission: Transmission,
 }
 
-impl OnLine {
+impl Departure {
     /// Returns when its transmission began, rounded up to a picosecond.
     fn begun(&self) -> u64 {
         let (whole, ticks) = self.transmission.begin;
@@ -108,25 +108,25 @@ impl OnLine {
 }
 
 /// Result of [`FramePort::offer`].
-pub(super) enum Passed {
+pub(super) enum FastPathResult {
     /// The packet is sent or queued, and reaches the next step at this instant.
-    On(u64),
+    ArrivesAt(u64),
     /// The queue is full.
-    Lost,
+    Dropped,
     /// The packet needs the slow path; nothing has changed.
-    Odd,
+    NeedsSlowPath,
 }
 
 /// Result of [`FramePort::admit`].
-pub(super) enum Admitted {
+pub(super) enum AdmitResult {
     /// The packet's departure is known; `true` if it gets a congestion mark.
-    Leaves(OnLine, bool),
+    Departs(Departure, bool),
     /// The packet waits. If an instant is given, an event must ask the discipline then.
-    Waits(Option<u64>),
+    Queued(Option<u64>),
     /// The packet is dropped.
-    Lost(Cause),
+    Dropped(Cause),
     /// The line is down.
-    Down,
+    LineDown,
 }
 
 impl FramePort {
@@ -146,28 +146,28 @@ impl FramePort {
             _ => (0, 0),
         };
         let waiting = match &link.queues[end] {
-            None => Waiting::All,
+            None => PortQueue::Unlimited,
             Some(queue) if changes => {
                 let (queue, rate, random) = (queue.clone(), line.rate, draws.queue);
                 let (served, scheduler) =
                     Served::new(Box::new(move |outages| queue.build(random(outages), rate)));
-                Waiting::Service(Service::new(scheduler, Some(served)))
+                PortQueue::Scheduler(ScheduledQueue::new(scheduler, Some(served)))
             }
             Some(queue) => match queue.build((draws.queue)(0), line.rate) {
                 Discipline::Arrival(admission) => match admission.only_limit() {
-                    Some(limit) => Waiting::Room(limit),
-                    None => Waiting::Arrival(admission),
+                    Some(limit) => PortQueue::TailDrop(limit),
+                    None => PortQueue::Admission(admission),
                 },
-                Discipline::Service(scheduler) => Waiting::Service(Service::new(scheduler, None)),
+                Discipline::Service(scheduler) => PortQueue::Scheduler(ScheduledQueue::new(scheduler, None)),
             },
         };
         let pace = Pace::of_bits(8, line.rate);
         let mut port = Self {
-            clock: Clock::new(pace, (physical as u32, gap)),
+            clock: LineClock::new(pace, (physical as u32, gap)),
             per_byte: pace.ratio().0,
             alone: 0,
             largest: 0,
-            plainly: Plainly::Not,
+            plainly: FastPath::Unavailable,
             around: around as u32,
             least: (link.line_bytes(0) - around) as u16,
             watched: false,
@@ -175,9 +175,9 @@ impl FramePort {
             delay: link.delay.ps() + latency,
             opens: u64::MAX,
             wake: u64::MAX,
-            sent: SentOff::default(),
+            sent: TransmitRing::default(),
             waiting,
-            lottery: Lottery::of(link, changes, draws.line).map(Box::new),
+            lottery: LinkImpairments::of(link, changes, draws.line).map(Box::new),
             tally: PortTally::default(),
             told: Told::default(),
         };
@@ -188,20 +188,20 @@ impl FramePort {
     /// Measurement of this line is to start before anything arrives later than `at`.
     pub(super) fn opens_at(&mut self, at: u64) {
         self.opens = at;
-        (self.plainly, self.largest) = (Plainly::Not, 0);
+        (self.plainly, self.largest) = (FastPath::Unavailable, 0);
     }
 
     /// Starts measurement, and enables the fast path if the queue allows it. Returns the instant after which it was due, if it had not started.
     pub(in crate::simulate) fn open(&mut self) -> Option<u64> {
         let from = std::mem::replace(&mut self.opens, u64::MAX);
         (self.plainly, self.largest) = match self.waiting {
-            _ if self.lottery.is_some() => (Plainly::Not, 0),
-            Waiting::All => (Plainly::All, u32::MAX),
-            Waiting::Room(limit) if limit.packets > 0 => {
-                (Plainly::Room, limit.bytes.min(u32::MAX.into()) as u32)
+            _ if self.lottery.is_some() => (FastPath::Unavailable, 0),
+            PortQueue::Unlimited => (FastPath::Unlimited, u32::MAX),
+            PortQueue::TailDrop(limit) if limit.packets > 0 => {
+                (FastPath::TailDrop, limit.bytes.min(u32::MAX.into()) as u32)
             }
-            Waiting::Room(_) => (Plainly::Room, 0),
-            _ => (Plainly::Not, 0),
+            PortQueue::TailDrop(_) => (FastPath::TailDrop, 0),
+            _ => (FastPath::Unavailable, 0),
         };
         (from != u64::MAX).then_some(from)
     }
@@ -251,13 +251,13 @@ impl FramePort {
 
     /// Returns true if it accepts every packet and delivers all of them in order.
     pub(super) fn takes_all(&self) -> bool {
-        matches!(self.waiting, Waiting::All) && self.is_in_order()
+        matches!(self.waiting, PortQueue::Unlimited) && self.is_in_order()
     }
 
     /// Returns how many packets of `ip` bytes surely find room from `now` on if nothing else arrives. Returns 0 if the discipline checks more than room,
     /// or if the line has impairments.
     pub(super) fn has_room_for(&mut self, now: u64, ip: u32) -> u64 {
-        let Waiting::Room(limit) = self.waiting else { return 0 };
+        let PortQueue::TailDrop(limit) = self.waiting else { return 0 };
         if !self.is_in_order() {
             return 0;
         }
@@ -269,7 +269,7 @@ impl FramePort {
 
     /// Returns true if drops and departures are known on arrival.
     pub(super) fn decides_on_arrival(&self) -> bool {
-        !matches!(self.waiting, Waiting::Service(_))
+        !matches!(self.waiting, PortQueue::Scheduler(_))
     }
 
     /// Returns the bytes that the frame of an IP packet of `ip` bytes counts in a queue: without preamble and gap.
@@ -326,23 +326,23 @@ impl FramePort {
         packet: queue::Packet,
         lost: &mut Vec<(queue::Packet, Cause)>,
         window: &Window,
-    ) -> Admitted {
+    ) -> AdmitResult {
         let mark = match &self.waiting {
-            Waiting::All => false,
-            Waiting::Room(limit) => {
+            PortQueue::Unlimited => false,
+            PortQueue::TailDrop(limit) => {
                 let limit = *limit;
                 self.release(now);
                 if !self.sent.queue().has_room(limit, packet.bytes) {
-                    return Admitted::Lost(Cause::Full);
+                    return AdmitResult::Dropped(Cause::Full);
                 }
                 false
             }
-            Waiting::Arrival(_) | Waiting::Service(_) => match self.ask(now, packet, lost) {
+            PortQueue::Admission(_) | PortQueue::Scheduler(_) => match self.ask(now, packet, lost) {
                 Ok(mark) => mark,
                 Err(other) => return other,
             },
         };
-        Admitted::Leaves(self.send(now, packet.bytes, window), mark)
+        AdmitResult::Departs(self.send(now, packet.bytes, window), mark)
     }
 
     /// Fast path: sends or queues a packet of `ip` bytes if only room matters and its transmission lies in the measurement window. The packet is handed ahead to
@@ -355,7 +355,7 @@ impl FramePort {
         packet: u32,
         last: u64,
         window: &Window,
-    ) -> Passed {
+    ) -> FastPathResult {
         let bytes = self.queue_bytes(ip);
         let taken = bytes + self.clock.physical;
         if !self.clock.knows(taken) {
@@ -377,14 +377,16 @@ impl FramePort {
                 self.clock.go_to(end);
                 // A NIC buffer counts IP packets, a queue counts frames.
                 self.alone = if NIC { ip } else { bytes };
-                return Passed::On(at);
+                return FastPathResult::ArrivesAt(at);
             }
         }
         match (self.plainly, NIC) {
             // A NIC buffer counts IP packets, a queue counts frames.
-            (Plainly::All, true) => self.join_plainly::<NIC>(now, (bytes, ip), packet, last, window),
-            (Plainly::Room, false) => self.join_plainly::<NIC>(now, (bytes, bytes), packet, last, window),
-            _ => Passed::Odd,
+            (FastPath::Unlimited, true) => self.join_plainly::<NIC>(now, (bytes, ip), packet, last, window),
+            (FastPath::TailDrop, false) => {
+                self.join_plainly::<NIC>(now, (bytes, bytes), packet, last, window)
+            }
+            _ => FastPathResult::NeedsSlowPath,
         }
     }
 
@@ -414,12 +416,12 @@ impl FramePort {
         packet: u32,
         last: u64,
         window: &Window,
-    ) -> Passed {
+    ) -> FastPathResult {
         let taken = bytes + self.clock.physical;
         let before = self.clock.end;
         let end = self.clock.look(now);
         if !self.lies_inside(now, end.0, window) {
-            return Passed::Odd;
+            return FastPathResult::NeedsSlowPath;
         }
         if now > before {
             self.alone = 0;
@@ -428,10 +430,10 @@ impl FramePort {
             self.give_place();
         }
         if !NIC
-            && let Waiting::Room(limit) = self.waiting
+            && let PortQueue::TailDrop(limit) = self.waiting
             && !self.sent.has_room(now, |queue| queue.has_room(limit, bytes))
         {
-            return Passed::Lost;
+            return FastPathResult::Dropped;
         }
         if now > before {
             self.told.idle += now - before;
@@ -444,7 +446,7 @@ impl FramePort {
         let at = left + self.delay;
         // Arrivals after the end of the run do not happen.
         self.sent.push(left, held, if at <= last { TOLD } else { packet });
-        Passed::On(at)
+        FastPathResult::ArrivesAt(at)
     }
 
     /// Notes that a packet arrives at `at` that was not handed ahead. Returns true if the caller must schedule an event for it.
@@ -465,7 +467,7 @@ impl FramePort {
 
     /// Appends a frame of `bytes`, without physical framing, to what the line sends.
     #[inline(always)]
-    fn send(&mut self, now: u64, bytes: u32, window: &Window) -> OnLine {
+    fn send(&mut self, now: u64, bytes: u32, window: &Window) -> Departure {
         let taken = bytes + self.clock.physical;
         let bytes = u64::from(taken);
         self.give_place();
@@ -487,7 +489,7 @@ impl FramePort {
             self.tally.frames += 1;
             self.tally.bytes += bytes;
         }
-        OnLine {
+        Departure {
             left,
             whole,
             transmission: Transmission {
@@ -505,10 +507,10 @@ impl FramePort {
     pub(in crate::simulate) fn backlog(&self, at: u64) -> u64 {
         match &self.waiting {
             // Disciplines that decide on arrival count the packet being sent.
-            Waiting::Service(service) if service.decides_on_arrival() => {
+            PortQueue::Scheduler(service) if service.decides_on_arrival() => {
                 service.scheduler.backlog().bytes + self.sent.backlog(at)
             }
-            Waiting::Service(service) => service.scheduler.backlog().bytes,
+            PortQueue::Scheduler(service) => service.scheduler.backlog().bytes,
             _ if self.alone == 0 => self.sent.backlog(at),
             _ if self.clock.left() > at => self.alone.into(),
             _ => 0,
@@ -516,7 +518,7 @@ impl FramePort {
     }
 
     /// Returns true if an outage destroyed a packet that arrives.
-    pub(super) fn has_cut(&self, flying: &Flying) -> bool {
+    pub(super) fn has_cut(&self, flying: &InFlightFrame) -> bool {
         self.lottery.as_ref().is_some_and(|lottery| lottery.cuts(flying))
     }
 
@@ -530,7 +532,7 @@ impl FramePort {
     #[inline(always)]
     pub(super) fn tell(&mut self, left: u64, bytes: u32) {
         self.sent.push(left, bytes, TOLD);
-        if let Waiting::Service(service) = &self.waiting
+        if let PortQueue::Scheduler(service) = &self.waiting
             && !service.decides_on_arrival()
         {
             self.sent.release(left);
@@ -540,7 +542,7 @@ impl FramePort {
     /// Notes a packet that leaves and then travels over the line. It takes `bytes` of the queue until it has left. Returns the instant for a new arrival event,
     /// if none is pending for an earlier one.
     #[inline(always)]
-    pub(super) fn fly(&mut self, sent: &OnLine, bytes: u32, packet: u32) -> Option<u64> {
+    pub(super) fn fly(&mut self, sent: &Departure, bytes: u32, packet: u32) -> Option<u64> {
         let left = sent.left;
         let mut at = left + self.delay;
         if self.lottery.is_none() {
@@ -549,37 +551,40 @@ impl FramePort {
             self.tell(left, bytes);
         }
         if let Some(lottery) = &mut self.lottery {
-            at = lottery.draw(Flying { at, packet, damaged: false, sent: (sent.begun(), left) });
+            at = lottery.draw(InFlightFrame { at, packet, damaged: false, sent: (sent.begun(), left) });
         }
         self.awaits(at).then_some(at)
     }
 
     /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX`: none). Returns nothing if the event is outdated.
     #[inline(always)]
-    pub(super) fn land(&mut self, now: u64) -> (Option<Flying>, u64) {
+    pub(super) fn land(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
         if self.wake != now {
             return (None, u64::MAX);
         }
-        let (landed, next) =
-            if self.plainly == Plainly::Not { self.land_oddly(now) } else { self.land_in_order(now) };
+        let (landed, next) = if self.plainly == FastPath::Unavailable {
+            self.land_oddly(now)
+        } else {
+            self.land_in_order(now)
+        };
         self.wake = next;
         (landed, next)
     }
 
     #[inline(always)]
-    fn land_in_order(&mut self, now: u64) -> (Option<Flying>, u64) {
+    fn land_in_order(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
         let (packet, next) = self.sent.land();
         (
-            Some(Flying { at: now, packet, damaged: false, sent: (0, 0) }),
+            Some(InFlightFrame { at: now, packet, damaged: false, sent: (0, 0) }),
             next.map_or(u64::MAX, |left| left + self.delay),
         )
     }
 
     #[inline(never)]
-    fn land_oddly(&mut self, now: u64) -> (Option<Flying>, u64) {
+    fn land_oddly(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
         match &mut self.lottery {
             None => {
-                if let Waiting::Service(_) = self.waiting {
+                if let PortQueue::Scheduler(_) = self.waiting {
                     // The other queues release when something arrives.
                     self.sent.release(now);
                 }
@@ -601,10 +606,10 @@ impl Teller for FramePort {
         self.told
     }
 
-    fn doing(&self, at: u64) -> Doing {
+    fn doing(&self, at: u64) -> LineStatus {
         match at.checked_sub(self.clock.end) {
-            Some(idle) => Doing { idle, rounding: self.clock.rounding(), begun: 0 },
-            None => Doing::default(),
+            Some(idle) => LineStatus { idle, rounding: self.clock.rounding(), begun: 0 },
+            None => LineStatus::default(),
         }
     }
 
@@ -653,7 +658,7 @@ mod tests {
         let window = Window { from: None, end: u64::MAX };
         let (mut places, mut alone) = (port(8_000_000_000), port(8_000_000_000));
         let limit = QueueLimit { packets: 4, bytes: 2_400 };
-        (places.waiting, alone.waiting) = (Waiting::Room(limit), Waiting::Room(limit));
+        (places.waiting, alone.waiting) = (PortQueue::TailDrop(limit), PortQueue::TailDrop(limit));
         alone.largest = 2_400;
         let (mut now, mut found_free, mut lost, mut awaited) = (0, 0, 0, 0);
         for packet in 0..20_000 {
@@ -666,12 +671,12 @@ mod tests {
             found_free += u32::from(alone.alone > 0);
             let view = view(packet, places.queue_bytes(ip));
             match (places.admit(now, view, &mut Vec::new(), &window), passed) {
-                (Admitted::Leaves(sent, false), Passed::On(at)) => {
+                (AdmitResult::Departs(sent, false), FastPathResult::ArrivesAt(at)) => {
                     assert_eq!(sent.left + places.delay, at);
                     places.sent.push(sent.left, ip, if told { TOLD } else { packet });
                     awaited += u32::from(!told);
                 }
-                (Admitted::Lost(Cause::Full), Passed::Lost) => lost += 1,
+                (AdmitResult::Dropped(Cause::Full), FastPathResult::Dropped) => lost += 1,
                 _ => panic!("what finds room in one finds room in the other"),
             }
             for at in [now, now + 500_000, places.clock.left() - 1] {
@@ -700,7 +705,8 @@ mod tests {
             for id in 0..packets {
                 now += random.exponential(service * 100 / percent);
                 let view = view(id, 1000);
-                let Admitted::Leaves(sent, false) = port.admit(now, view, &mut Vec::new(), &window) else {
+                let AdmitResult::Departs(sent, false) = port.admit(now, view, &mut Vec::new(), &window)
+                else {
                     panic!("there is room")
                 };
                 port.tell(sent.left, view.bytes);

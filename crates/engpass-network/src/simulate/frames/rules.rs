@@ -2,7 +2,7 @@
 
 /// A condition for handling packets ahead of virtual time, at the next port, at a host or in a router's engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum LookaheadRule {
     /// Only this line feeds the port.
     OneFeeder,
     /// The line keeps order: it has no loss, jitter or reordering.
@@ -25,7 +25,7 @@ pub enum Rule {
     NoRequests,
 }
 
-impl Rule {
+impl LookaheadRule {
     /// All rules.
     pub const ALL: [Self; 10] = [
         Self::OneFeeder,

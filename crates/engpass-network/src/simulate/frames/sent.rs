@@ -7,7 +7,7 @@ pub(super) const TOLD: u32 = u32::MAX;
 
 /// A scheduled packet.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sent {
+struct TransmitEntry {
     /// Departure of its last bit, in ps.
     left: u64,
     /// Bytes that it takes in the queue.
@@ -19,7 +19,7 @@ struct Sent {
 /// Scheduled packets in the order of departure: a ring with two heads, one for the queue and one for arrivals.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(super) struct SentOff {
+pub(super) struct TransmitRing {
     /// Departure of the last packet.
     last: u64,
     /// Bytes in the queue.
@@ -31,17 +31,17 @@ pub(super) struct SentOff {
     /// First sequence number for which there may be no free entry.
     full: u32,
     /// The ring; its length is a power of two.
-    places: Box<[Sent]>,
+    places: Box<[TransmitEntry]>,
 }
 
-impl SentOff {
+impl TransmitRing {
     #[inline(always)]
     fn place(&self, number: u32) -> usize {
         number as usize & self.places.len().wrapping_sub(1)
     }
 
     #[inline(always)]
-    fn get(&self, number: u32) -> Sent {
+    fn get(&self, number: u32) -> TransmitEntry {
         self.places[self.place(number)]
     }
 
@@ -52,7 +52,7 @@ impl SentOff {
             self.make_room();
         }
         let place = self.place(self.next);
-        self.places[place] = Sent { left, bytes, packet };
+        self.places[place] = TransmitEntry { left, bytes, packet };
         self.bytes += u64::from(bytes);
         self.last = left;
         if packet == TOLD && self.flying == self.next {
@@ -82,7 +82,7 @@ impl SentOff {
     fn grow(&mut self) {
         let count = (2 * self.places.len()).max(8);
         let held = self.places.len() as u32;
-        let mut places = vec![Sent::default(); count].into_boxed_slice();
+        let mut places = vec![TransmitEntry::default(); count].into_boxed_slice();
         for back in 1..=held {
             let number = self.next.wrapping_sub(back);
             places[number as usize & (count - 1)] = self.get(number);

@@ -7,7 +7,7 @@
 
 use engpass_model::queue;
 
-use super::port::Admitted;
+use super::port::AdmitResult;
 use super::{Packet, Route};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
@@ -86,7 +86,8 @@ impl Network {
                     fabric.see_before(line, at);
                 }
                 let view = queue::Packet { bytes: line.queue_bytes(ip), ..view };
-                let Admitted::Leaves(sent, _) = line.admit(at, view, &mut frames.lost, &fabric.window) else {
+                let AdmitResult::Departs(sent, _) = line.admit(at, view, &mut frames.lost, &fabric.window)
+                else {
                     unreachable!("there is room for a whole train");
                 };
                 // A NIC holds packets, a queue frames.

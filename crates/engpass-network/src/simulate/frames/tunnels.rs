@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engpass_ledger::{Piece, Sums};
+use engpass_ledger::{Piece, StateTimes};
 use engpass_model::forward::Heads;
 use engpass_model::queue::Ecn;
 use engpass_model::tunnel::Fragment;
@@ -76,7 +76,7 @@ struct Hidden {
 struct Cut {
     whole: Packet,
     hidden: Hidden,
-    stamp: Option<Sums>,
+    stamp: Option<StateTimes>,
     /// How many headers of tunnels it has.
     depth: usize,
     /// The fragments.
@@ -437,7 +437,7 @@ impl Tunnels {
     }
 
     /// An outer packet is fragmented. Returns its number.
-    fn begin_cut(&mut self, whole: Packet, hidden: Hidden, stamp: Option<Sums>, depth: usize) -> u32 {
+    fn begin_cut(&mut self, whole: Packet, hidden: Hidden, stamp: Option<StateTimes>, depth: usize) -> u32 {
         self.cuts += 1;
         let cut = Cut {
             whole,

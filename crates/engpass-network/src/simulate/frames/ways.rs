@@ -48,7 +48,7 @@ enum Length {
 type Known = BTreeMap<(NodeId, NodeId, Vec<Leg>), u32>;
 
 /// What ways are built for.
-struct Lane<'a> {
+struct FlowDirection<'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
     fan: &'a Fan,
@@ -84,7 +84,7 @@ struct Tree {
     ends: u32,
 }
 
-impl Lane<'_> {
+impl FlowDirection<'_> {
     fn start(&self) -> Front {
         let fragment = matches!(self.length, Length::Constant(bytes) if bytes > self.mtu);
         let lengths = Lengths::new(self.mtu);
@@ -219,7 +219,7 @@ impl Frames {
                 for stream in 0..traffic.streams() {
                     for (back, fan) in fans.iter().enumerate() {
                         let own = heads(testbed, topology, flow, stream as usize);
-                        let lane = Lane {
+                        let lane = FlowDirection {
                             testbed,
                             topology,
                             fan,
@@ -264,7 +264,7 @@ impl Frames {
                     Fan::along(way.legs.iter().map(|leg| (topology.first_hop(*leg).from, *leg)))
                 });
                 let whole = fan.legs().all(|leg| topology.mtu(leg) >= icmp::LONGEST);
-                let lane = Lane {
+                let lane = FlowDirection {
                     testbed,
                     topology,
                     fan: &fan,
@@ -285,7 +285,7 @@ impl Frames {
     /// The way of one sender, if it has questions, or has none, as is asked for. Returns its route.
     fn add_way(
         &mut self,
-        lane: &Lane<'_>,
+        lane: &FlowDirection<'_>,
         route: Route,
         branched: bool,
         known: &mut Known,
@@ -338,7 +338,7 @@ impl Frames {
     }
 
     /// Lay out the ways from here on.
-    fn lay(&mut self, lane: &Lane<'_>, mut front: Front, tree: &mut Tree) -> Result<(), SimError> {
+    fn lay(&mut self, lane: &FlowDirection<'_>, mut front: Front, tree: &mut Tree) -> Result<(), SimError> {
         loop {
             if lane.leaves_tunnel(&front) {
                 let step = self.unwrap_step(lane.topology, front.inside[front.inside.len() - 1].0);
@@ -395,7 +395,7 @@ impl Frames {
     }
 
     /// Lay out one leg.
-    fn lay_leg(&mut self, lane: &Lane<'_>, front: &mut Front, leg: Leg, tree: &mut Tree) {
+    fn lay_leg(&mut self, lane: &FlowDirection<'_>, front: &mut Front, leg: Leg, tree: &mut Tree) {
         let mut step = self.step(lane.topology, &leg);
         let before = front.clone();
         let station = || lane.station(&before, leg);

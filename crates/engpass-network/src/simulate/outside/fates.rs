@@ -12,7 +12,7 @@ use crate::simulate::tally::Place;
 
 /// Fates that are to be told, and the headers of packets.
 #[derive(Debug, Default)]
-pub(in crate::simulate) struct Fates {
+pub(in crate::simulate) struct DeliveryReports {
     /// Headers by datagram.
     heads: Vec<Head>,
     /// Places of losses that are known before their time, by packet.
@@ -79,7 +79,7 @@ struct Loss {
     message: Message,
 }
 
-impl Fates {
+impl DeliveryReports {
     /// A packet enters the network as this datagram.
     pub(super) fn enters(&mut self, datagram: u32, way: u32, packet: &Packet, flow: u32) {
         let Packet { token, ecn, priority, ttl, transport, whole, errors, .. } = *packet;

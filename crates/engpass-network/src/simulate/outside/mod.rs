@@ -23,10 +23,10 @@ use engpass_testbed::{Testbed, Topology, heads};
 pub use engpass_model::forward::Transport;
 pub use engpass_model::time::FOREVER;
 pub use engpass_model::wire::icmp::{Error, Errors, Said};
-pub(in crate::simulate) use fates::Fates;
+pub(in crate::simulate) use fates::DeliveryReports;
 use groups::Group;
 pub(in crate::simulate) use groups::Groups;
-pub(in crate::simulate) use senders::{Outsiders, Sender};
+pub(in crate::simulate) use senders::{InjectedSenders, Sender};
 pub use windows::LineSeen;
 
 use super::frames::Asking;

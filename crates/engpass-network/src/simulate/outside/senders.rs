@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use engpass_ledger::{Trail, Wait};
+use engpass_ledger::{SenderState, Trail};
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
 use super::{Packet, Transport};
@@ -28,10 +28,10 @@ pub(in crate::simulate) struct Sender {
 
 /// The senders outside. They are numbered behind processes and endpoints.
 #[derive(Debug)]
-pub(in crate::simulate) struct Outsiders {
+pub(in crate::simulate) struct InjectedSenders {
     senders: Vec<Sender>,
     /// What waits for each NIC.
-    gates: Vec<Gate>,
+    gates: Vec<NicQueue>,
     /// By host: packets that wait.
     backlogs: Vec<usize>,
     /// Numbers of flows by sender and transport; and the last one that was looked up.
@@ -41,14 +41,14 @@ pub(in crate::simulate) struct Outsiders {
 
 /// What waits for a NIC: the first packet is at hand.
 #[derive(Clone, Debug, Default)]
-struct Gate {
-    waiting: VecDeque<Queued>,
+struct NicQueue {
+    waiting: VecDeque<QueuedPacket>,
     /// The packet at hand, cut for its way, the fragment that comes next, and its datagram.
     at_hand: Option<(Fragments, u64, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Queued {
+struct QueuedPacket {
     sender: usize,
     /// Of a bond, that of the member that was chosen for it.
     way: Way,
@@ -60,13 +60,13 @@ struct Queued {
     copies: u64,
 }
 
-impl Outsiders {
+impl InjectedSenders {
     pub(in crate::simulate) fn new(senders: Vec<Sender>, ports: usize) -> Self {
         let gates = if senders.is_empty() { 0 } else { ports };
         let hosts = senders.iter().map(|sender| sender.host + 1).max().unwrap_or(0);
         Self {
             senders,
-            gates: vec![Gate::default(); gates],
+            gates: vec![NicQueue::default(); gates],
             backlogs: vec![0; hosts],
             flows: BTreeMap::new(),
             last: None,
@@ -77,7 +77,7 @@ impl Outsiders {
     pub(in crate::simulate) fn sending(&self, nic: usize) -> Sending {
         let gate = &self.gates[nic];
         let (cut, fragment, datagram) = gate.at_hand.expect("what is handed over is at hand");
-        let Queued { sender, way, .. } = *gate.waiting.front().expect("it is the first that waits");
+        let QueuedPacket { sender, way, .. } = *gate.waiting.front().expect("it is the first that waits");
         Sending {
             flow: self.senders[sender].flow,
             nic,
@@ -142,7 +142,7 @@ impl Network {
             fates.count_in(1);
         }
         let (nic, way) = self.way_of_packet(sender, &packet);
-        let queued = Queued { sender, way, packet, since: self.now, number, copies };
+        let queued = QueuedPacket { sender, way, packet, since: self.now, number, copies };
         if copies > 0 {
             self.count_copies_in(copies);
         } else if self.goes_at_once(&queued, nic) {
@@ -157,7 +157,7 @@ impl Network {
             self.take_at_hand(nic);
         } else {
             let place = self.processes.len() + self.endpoints.len() + sender;
-            self.fabric.ledger.waits(place, self.now, Wait::Nic);
+            self.fabric.ledger.waits(place, self.now, SenderState::Nic);
         }
     }
 
@@ -172,8 +172,8 @@ impl Network {
     }
 
     /// Hand over a packet that need not be cut, if nothing waits for its NIC and there is room. What waits comes to the same, by way of the gate.
-    fn goes_at_once(&mut self, first: &Queued, nic: usize) -> bool {
-        let Queued { sender, way, packet, .. } = *first;
+    fn goes_at_once(&mut self, first: &QueuedPacket, nic: usize) -> bool {
+        let QueuedPacket { sender, way, packet, .. } = *first;
         let Sender { flow, mtu, .. } = self.outsiders.senders[sender];
         let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
         if ip > mtu || !self.outsiders.gates[nic].waiting.is_empty() {
@@ -186,7 +186,7 @@ impl Network {
         sending.datagram = self.begin_outside(first, 1, false);
         let place = self.processes.len() + self.endpoints.len() + sender;
         self.emit(place, &sending);
-        self.fabric.ledger.waits(place, self.now, Wait::Application);
+        self.fabric.ledger.waits(place, self.now, SenderState::Application);
         self.datagram_sent(sending.datagram);
         true
     }
@@ -206,7 +206,7 @@ impl Network {
     }
 
     /// The first packet that waits for a NIC is at hand.
-    fn begin_packet(&mut self, nic: usize, first: &Queued) {
+    fn begin_packet(&mut self, nic: usize, first: &QueuedPacket) {
         let payload = u64::from(first.packet.bytes).saturating_sub(IP_HEADER_BYTES);
         let cut = Fragments::of(payload, self.outsiders.senders[first.sender].mtu);
         let datagram = self.begin_outside(first, cut.count as u16, false);
@@ -221,8 +221,8 @@ impl Network {
     }
 
     /// The datagram of a packet, or of a train of them.
-    fn begin_outside(&mut self, first: &Queued, fragments: u16, train: bool) -> u32 {
-        let Queued { sender, packet, since, number, .. } = *first;
+    fn begin_outside(&mut self, first: &QueuedPacket, fragments: u16, train: bool) -> u32 {
+        let QueuedPacket { sender, packet, since, number, .. } = *first;
         let this = &self.outsiders.senders[sender];
         let payload = u64::from(packet.bytes).saturating_sub(IP_HEADER_BYTES);
         let header = u64::from(packet.header).min(payload);
@@ -270,13 +270,13 @@ impl Network {
             fates.count_in(count);
         }
         let datagram = self.begin_outside(
-            &Queued { sender, way: Way::Frames { route }, packet, since: self.now, number, copies: 0 },
+            &QueuedPacket { sender, way: Way::Frames { route }, packet, since: self.now, number, copies: 0 },
             count as u16,
             true,
         );
         let place = self.processes.len() + self.endpoints.len() + sender;
         self.emit_train(place, datagram, route, ip as u32);
-        self.fabric.ledger.waits(place, self.now, Wait::Application);
+        self.fabric.ledger.waits(place, self.now, SenderState::Application);
         self.datagram_sent(datagram);
         count
     }
@@ -290,12 +290,12 @@ impl Network {
             return;
         }
         gate.at_hand = None;
-        let Queued { sender, .. } =
+        let QueuedPacket { sender, .. } =
             gate.waiting.pop_front().expect("what was at hand was the first that waited");
         let this = &mut self.outsiders.senders[sender];
         this.queued -= 1;
         self.outsiders.backlogs[this.host] -= 1;
-        let wait = if this.queued == 0 { Wait::Application } else { Wait::Nic };
+        let wait = if this.queued == 0 { SenderState::Application } else { SenderState::Nic };
         let place = self.processes.len() + self.endpoints.len() + sender;
         self.fabric.ledger.waits(place, self.now, wait);
         self.datagram_sent(datagram);

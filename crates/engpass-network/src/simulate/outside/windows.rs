@@ -6,7 +6,7 @@ use engpass_cells::Window;
 
 use super::{FOREVER, Output, Outside};
 use crate::simulate::frames::FramePort;
-use crate::simulate::tally::{Counter, Tally};
+use crate::simulate::tally::{FlowCounters, VcCounters};
 use crate::simulate::{Flow, Network, SimError, SimOutcome};
 
 /// The kind of the flows that come from outside, in an outcome.
@@ -144,9 +144,9 @@ impl Network {
             }
         }
         for counter in self.fabric.counters.iter_mut().flatten() {
-            *counter = Counter { vc: counter.vc, ..Counter::default() };
+            *counter = VcCounters { vc: counter.vc, ..VcCounters::default() };
         }
-        self.fabric.flows.iter_mut().for_each(Tally::count_anew);
+        self.fabric.flows.iter_mut().for_each(FlowCounters::count_anew);
         self.frames.ports.iter_mut().for_each(FramePort::count_anew);
         self.sources.iter_mut().for_each(|source| source.forget_before(from));
     }

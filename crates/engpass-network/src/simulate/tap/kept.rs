@@ -4,7 +4,7 @@ mod passing;
 
 use std::collections::BTreeMap;
 
-use engpass_cells::{Cells, FrameId, Generator};
+use engpass_cells::{CellTrain, Generator, PduId};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::{Flags, Segment};
 use engpass_model::time::Time;
@@ -12,22 +12,22 @@ use engpass_model::wire::icmp;
 
 use super::{Arp, Content, Head, Hidden, Packet};
 use crate::simulate::datagrams::{Datagram, Datagrams};
-use crate::simulate::outside::Fates;
+use crate::simulate::outside::DeliveryReports;
 use crate::simulate::sending::Sending;
 use crate::simulate::timeline::Trace;
 
 /// What is kept of what passes, and what must be known to say what it is.
 #[derive(Debug, Default)]
-pub(in crate::simulate) struct Taps {
+pub(in crate::simulate) struct TapBuffers {
     /// By port; `None` where nobody captures.
     pub(super) ports: Vec<Option<Vec<Record>>>,
     /// Lines that generators alone feed, and which the next port passes over: what they make, and what is left of their last train.
-    pub(super) passed: Vec<(usize, Generator, Option<Cells>)>,
+    pub(super) passed: Vec<(usize, Generator, Option<CellTrain>)>,
     /// Where a packet stands in its datagram, by frame of cells and by packet.
     pub(super) frames: Vec<Head>,
     pub(super) packets: Vec<Head>,
     /// What the headers of tunnels hide of these, the header of the packet that entered first in front.
-    pub(super) hidden_of_frames: BTreeMap<FrameId, Hidden>,
+    pub(super) hidden_of_frames: BTreeMap<PduId, Hidden>,
     pub(super) hidden: BTreeMap<u32, Hidden>,
     /// By packet, the transmitter of the host or router that it has left last; and the transmitters of switches.
     pub(super) framed_at: Vec<usize>,
@@ -76,7 +76,7 @@ pub(super) enum Record {
     Packet(u64, Packet),
     Arp(u64, Arp),
     /// Cells of one PDU, or of a generator.
-    Cells(Cells, Option<Packet>),
+    Cells(CellTrain, Option<Packet>),
 }
 
 /// The packet that a message of a router is about.
@@ -88,7 +88,7 @@ pub(in crate::simulate) struct Quoted {
     pub(in crate::simulate) endpoint: u32,
 }
 
-impl Taps {
+impl TapBuffers {
     fn wants(&self, port: usize) -> bool {
         self.ports[port].is_some()
     }
@@ -120,7 +120,7 @@ impl Taps {
     fn packet(
         &self,
         id: u32,
-        fabric: (&Datagrams, Option<&Fates>),
+        fabric: (&Datagrams, Option<&DeliveryReports>),
         (head, framed_at): (Head, usize),
         hidden: Option<&Hidden>,
     ) -> Packet {
@@ -212,7 +212,7 @@ impl Trace {
     }
 
     /// A frame of cells carries a packet whose time to live is this now.
-    pub(in crate::simulate) fn carries(&mut self, frame: FrameId, packet: u32, ttl: u8) {
+    pub(in crate::simulate) fn carries(&mut self, frame: PduId, packet: u32, ttl: u8) {
         if let Some(taps) = &mut self.taps {
             let head = taps.packets[packet as usize];
             put(&mut taps.frames, frame, Head { ttl, ..head });
@@ -286,6 +286,6 @@ fn put<T: Clone + Default>(all: &mut Vec<T>, place: u32, this: T) {
 /// What carries a packet: a frame of cells, or a packet of a line of frames.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::simulate) enum Carrier {
-    Frame(FrameId),
+    Frame(PduId),
     Packet(u32),
 }

@@ -7,7 +7,7 @@ mod kept;
 mod seen;
 mod tunnels;
 
-use engpass_cells::{Cells, Generator, generator_of};
+use engpass_cells::{CellTrain, Generator, generator_of};
 use engpass_model::queue::Ecn;
 use engpass_testbed::topology::NodeKind;
 use engpass_testbed::{Testbed, Topology};
@@ -16,7 +16,7 @@ use super::advance::Queue;
 use super::sending::Sending;
 use super::timeline::Trace;
 use super::{Network, SWEEP, SimError, SimOutcome, Watch};
-pub(super) use kept::{Carrier, Quoted, Taps};
+pub(super) use kept::{Carrier, Quoted, TapBuffers};
 use kept::{FlowSeen, Marks, Record};
 pub use seen::{Arp, Capture, Cell, Content, Head, Outer, Packet, Passing, Pdu, Unit};
 pub(super) use tunnels::Hidden;
@@ -96,7 +96,7 @@ impl Network {
             ports.contains(&port).then(|| (port, source.generator.clone().shifted(later), None))
         });
         let passed = passed.collect();
-        let taps = Taps {
+        let taps = TapBuffers {
             ports: (0..self.nics.len()).map(|port| ports.contains(&port).then(Vec::new)).collect(),
             passed,
             next_id: vec![0; topology.hosts],
@@ -110,7 +110,7 @@ impl Network {
                 .collect(),
             scales: vec![None; self.endpoints.len()],
             ticks: self.endpoints.iter().map(|end| end.connection.timestamp_tick()).collect(),
-            ..Taps::default()
+            ..TapBuffers::default()
         };
         let mut trace = Trace::new(self.nics.len(), testbed.traffic.len(), &[]);
         trace.taps = Some(Box::new(taps));
@@ -157,7 +157,7 @@ impl Network {
                     Record::Packet(at, packet) => all.push(Passing { at, port, unit: Unit::Packet(packet) }),
                     Record::Cells(cells, packet) => {
                         let vcs = &self.fabric.vcs;
-                        let circuit = |cells: &Cells| {
+                        let circuit = |cells: &CellTrain| {
                             let vc = &vcs[cells.vc as usize];
                             (vc.circuit, vc.forward)
                         };
@@ -169,7 +169,7 @@ impl Network {
                                     Pdu::Generated(flow.expect("a frame that nobody generates is a packet's"))
                                 }
                             };
-                            let Cells { clp, efci, of, .. } = cells;
+                            let CellTrain { clp, efci, of, .. } = cells;
                             let of = u32::from(of);
                             let cell = Cell { circuit, forward, clp, efci, place, of, pdu };
                             all.push(Passing { at, port, unit: Unit::Cell(cell) });
@@ -199,7 +199,7 @@ impl Network {
 /// What a generator has made by `until`, and the first train behind it.
 fn generated_until(
     generator: &mut Generator,
-    left: &mut Option<Cells>,
+    left: &mut Option<CellTrain>,
     until: u64,
     records: &mut Vec<Record>,
 ) {
@@ -215,7 +215,7 @@ fn generated_until(
 }
 
 /// Tell `each` of the cells that stand at or before `until`, with their places in their PDU; returns the others.
-fn take_until(mut cells: Cells, until: u64, mut each: impl FnMut(u64, u32)) -> Option<Cells> {
+fn take_until(mut cells: CellTrain, until: u64, mut each: impl FnMut(u64, u32)) -> Option<CellTrain> {
     while cells.count > 0 {
         let at = cells.nth(0);
         if at > until {

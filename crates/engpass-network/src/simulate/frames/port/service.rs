@@ -4,11 +4,11 @@ use engpass_cells::Window;
 use engpass_model::queue::{self, Cause, PortView, Scheduler, Verdict};
 use engpass_model::time::Time;
 
-use super::{Admitted, FramePort, OnLine, Waiting};
+use super::{AdmitResult, Departure, FramePort, PortQueue};
 use crate::simulate::frames::outage::{Served, drain};
 
 /// A queue discipline that chooses a packet when the line is free.
-pub(super) struct Service {
+pub(super) struct ScheduledQueue {
     pub(super) scheduler: Box<dyn Scheduler>,
     /// Instant of the pending `Serve` event; `u64::MAX` if there is none.
     pub(super) asked: u64,
@@ -18,7 +18,7 @@ pub(super) struct Service {
     pub(super) served: Option<Served>,
 }
 
-impl Service {
+impl ScheduledQueue {
     pub(super) fn new(scheduler: Box<dyn Scheduler>, served: Option<Served>) -> Box<Self> {
         Box::new(Self { scheduler, asked: u64::MAX, held_since: None, served })
     }
@@ -37,26 +37,26 @@ impl FramePort {
         now: u64,
         mut packet: queue::Packet,
         lost: &mut Vec<(queue::Packet, Cause)>,
-    ) -> Result<bool, Admitted> {
+    ) -> Result<bool, AdmitResult> {
         let end = self.clock.end;
         match &mut self.waiting {
-            Waiting::All | Waiting::Room(_) => unreachable!("they have no discipline"),
-            Waiting::Arrival(admission) => {
+            PortQueue::Unlimited | PortQueue::TailDrop(_) => unreachable!("they have no discipline"),
+            PortQueue::Admission(admission) => {
                 // `alone` is empty if the discipline checks more than room.
                 self.sent.release(now);
                 let view =
                     PortView { backlog: self.sent.queue(), idle_since: self.sent.idle_since().map(Time) };
                 match admission.admit(Time(now), view, &packet) {
-                    Verdict::Drop(cause) => Err(Admitted::Lost(cause)),
+                    Verdict::Drop(cause) => Err(AdmitResult::Dropped(cause)),
                     Verdict::Accept { mark } => Ok(mark),
                 }
             }
-            Waiting::Service(service) => {
+            PortQueue::Scheduler(service) => {
                 if let Some(served) = &mut service.served {
                     self.sent.release(now);
                     served.admits(now, &self.sent, service.scheduler.backlog(), &mut packet)?;
                 }
-                let Service { scheduler, asked, .. } = &mut **service;
+                let ScheduledQueue { scheduler, asked, .. } = &mut **service;
                 if *asked == u64::MAX && end < now && scheduler.backlog().packets == 0 {
                     // A scheduler expects a `dequeue` whenever the line becomes free. The one with an empty queue was skipped; it is made up for here.
                     scheduler.dequeue(Time(now), lost);
@@ -67,7 +67,7 @@ impl FramePort {
                 if sooner {
                     *asked = due;
                 }
-                Err(Admitted::Waits(sooner.then_some(due)))
+                Err(AdmitResult::Queued(sooner.then_some(due)))
             }
         }
     }
@@ -78,8 +78,8 @@ impl FramePort {
         now: u64,
         lost: &mut Vec<(queue::Packet, Cause)>,
         window: &Window,
-    ) -> (Option<(queue::Packet, OnLine)>, Option<u64>) {
-        let Waiting::Service(service) = &mut self.waiting else {
+    ) -> (Option<(queue::Packet, Departure)>, Option<u64>) {
+        let PortQueue::Scheduler(service) = &mut self.waiting else {
             unreachable!("only a discipline that serves is asked to");
         };
         if service.asked != now {
@@ -99,7 +99,7 @@ impl FramePort {
         let mut sent = self.send(now, packet.bytes, window);
         sent.transmission.held = held;
         let again = more.then_some(self.clock.end);
-        if let (Waiting::Service(service), Some(again)) = (&mut self.waiting, again) {
+        if let (PortQueue::Scheduler(service), Some(again)) = (&mut self.waiting, again) {
             service.asked = again;
         }
         (Some((packet, sent)), again)
@@ -109,7 +109,7 @@ impl FramePort {
     pub(in crate::simulate::frames) fn change(&mut self, now: u64, down: bool) -> Vec<queue::Packet> {
         let Some(lottery) = &mut self.lottery else { unreachable!("only lines that may change do") };
         lottery.change(now, down);
-        let Waiting::Service(service) = &mut self.waiting else { return Vec::new() };
+        let PortQueue::Scheduler(service) = &mut self.waiting else { return Vec::new() };
         let Some(served) = &mut service.served else { return Vec::new() };
         if !served.change(down) {
             return Vec::new();

@@ -1,12 +1,12 @@
 //! What passes a transmitter at which somebody captures.
 
-use engpass_cells::{Cells, Piece, one_by_one};
+use engpass_cells::{CellTrain, TrainPiece, one_by_one};
 use engpass_model::queue::Ecn;
 
 use super::{Head, Record};
-use crate::simulate::fabric::Fabric;
+use crate::simulate::fabric::SharedState;
 
-impl Fabric {
+impl SharedState {
     /// A packet has left, or will have left, a port.
     #[cold]
     pub(in crate::simulate) fn tap_packet(
@@ -36,7 +36,7 @@ impl Fabric {
 
     /// Cells have left, or will have left, a port.
     #[cold]
-    pub(in crate::simulate) fn tap_cells(&mut self, port: usize, cells: &Cells) {
+    pub(in crate::simulate) fn tap_cells(&mut self, port: usize, cells: &CellTrain) {
         let Some(taps) = self.trace.as_mut().and_then(|trace| trace.taps.as_mut()) else { return };
         if !taps.wants(port) || cells.count == 0 {
             return;
@@ -54,8 +54,13 @@ impl Fabric {
 
     /// Trains have left a port in pieces.
     #[cold]
-    pub(in crate::simulate) fn tap_pieces(&mut self, port: usize, trains: &[Cells], pieces: &[Piece]) {
-        let mut trains: Vec<Cells> = trains.to_vec();
+    pub(in crate::simulate) fn tap_pieces(
+        &mut self,
+        port: usize,
+        trains: &[CellTrain],
+        pieces: &[TrainPiece],
+    ) {
+        let mut trains: Vec<CellTrain> = trains.to_vec();
         one_by_one(&mut trains, pieces).for_each(|cells| self.tap_cells(port, &cells));
     }
 }
