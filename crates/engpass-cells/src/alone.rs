@@ -1,32 +1,33 @@
-//! A line that one generator has for itself: when its cells leave, without a queue.
+//! A dedicated line, which only one generator uses: computes when its cells leave, without a queue.
 
 use engpass_model::time::{Pace, Stepper};
 
 use super::{CellTrain, LineStatus};
 
-/// A line whose only cells are bursts with more than a slot from cell to cell. Only the first cells of a burst may meet one: the last
-/// of the burst before.
+/// A line whose only cells are bursts with more than a slot from cell to cell. Cells wait only if the last cells of the burst before are
+/// still there.
 #[derive(Clone, Debug)]
 pub struct DedicatedLine {
     slot: Pace,
-    /// A slot, rounded up, and by how much.
+    /// Slot, rounded up to picoseconds, and the parts of a picosecond by which it is rounded up.
     slot_up: u64,
     slot_rounding: u64,
-    /// Start of the busy period, and cells of it.
+    /// Start of the busy period, and its number of cells.
     base: u64,
     n: u64,
-    /// When the last cell has left, rounded up by `rounding`.
+    /// When the last cell leaves, rounded up by `rounding`.
     last_end: u64,
     rounding: u64,
-    /// The rest of a burst that has met one.
+    /// Rest of a burst whose first cells had to wait.
     behind: Option<CellTrain>,
-    /// Cells that have passed.
+    /// Number of cells so far.
     passed: u64,
-    /// By how much those that waited took less than whole slots, each rounded up; and the same in parts of a picosecond. They may wrap around.
+    /// Time by which the cells that waited took less than whole slots, each rounded up: picoseconds, and parts of a picosecond. May wrap
+    /// around.
     less: (u64, u64),
-    /// Cells that leave by then are counted.
+    /// Cells that leave up to this instant are counted.
     end: u64,
-    /// Those that do not; and when the last of the others leaves, 0 where there is none.
+    /// Number of cells that leave later; and when the last counted cell leaves, 0 if there is none.
     late: u64,
     last_in_time: u64,
 }
@@ -52,13 +53,13 @@ impl DedicatedLine {
         }
     }
 
-    /// The next burst: as it leaves the line, up to where its rest is left for [`Self::behind_into`].
+    /// Replaces the next burst by its departures, up to the rest that [`Self::behind_into`] returns.
     #[inline]
     pub(super) fn pass(&mut self, burst: &mut CellTrain) {
         if burst.base > self.last_end { self.find_free(burst) } else { self.meet(burst) }
     }
 
-    /// Put what is left of the burst that has passed in the place of `cells`. Whether there is something.
+    /// Moves the rest of the last burst into `cells`. Returns whether there is one.
     #[inline]
     pub(super) fn behind_into(&mut self, cells: &mut CellTrain) -> bool {
         let any = self.behind.is_some();
@@ -68,7 +69,7 @@ impl DedicatedLine {
         any
     }
 
-    /// Every cell finds the line free.
+    /// Handles cells that all find the line free.
     #[inline]
     fn find_free(&mut self, cells: &mut CellTrain) {
         let (base, last) = (cells.base + self.slot_up, cells.last + self.slot_up);
@@ -78,7 +79,7 @@ impl DedicatedLine {
         (self.last_end, self.rounding) = (last, self.slot_rounding);
     }
 
-    /// The first cells wait.
+    /// Handles a burst whose first cells wait.
     #[cold]
     #[inline(never)]
     fn meet(&mut self, burst: &mut CellTrain) {
@@ -104,7 +105,7 @@ impl DedicatedLine {
         }
     }
 
-    /// These leave next.
+    /// Counts the next departures.
     #[inline]
     fn count(&mut self, left: &CellTrain) {
         if left.last > self.end {
@@ -125,21 +126,21 @@ impl DedicatedLine {
         self.late += left.count - counted;
     }
 
-    /// Cells that have left by the end, and when the last of them has.
+    /// Returns the number of counted cells, and when the last of them leaves.
     pub fn sent(&self) -> (u64, Option<u64>) {
         let last = if self.late > 0 { self.last_in_time } else { self.last_end };
         (self.passed - self.late, (last > 0).then_some(last))
     }
 
-    /// For how long it was idle before the last of its cells, as [`super::CellSink::idle`].
+    /// Returns the idle time before the last cell, as [`super::CellSink::idle`] reports it.
     pub fn idle(&self) -> (u64, u64) {
-        // All the time that no cell has taken; and so with what is rounded, but for the last end.
+        // The time that no cell has taken, and its rounding without that of the last end.
         let busy = (self.passed * self.slot_up).wrapping_sub(self.less.0);
         let rounded = (self.passed * self.slot_rounding).wrapping_sub(self.less.1);
         (self.last_end - busy, rounded - self.rounding)
     }
 
-    /// What it does at `at`, up to which all cells have come and no further.
+    /// Returns the status at `at`. All cells up to `at` have come, and no later ones.
     pub fn doing(&self, at: u64) -> LineStatus {
         LineStatus::of(self.slot, self.base, self.last_end, self.rounding, at)
     }
@@ -153,7 +154,7 @@ mod tests {
     use engpass_model::source::on_off::Lengths;
     use proptest::prelude::*;
 
-    /// When cells left, and for how long the line was idle.
+    /// Departures of cells, and the idle time of the line.
     #[derive(Default)]
     struct Seen {
         sent: Vec<u64>,

@@ -1,103 +1,102 @@
-//! Cells as trains: which cells of which frame stand at which ends of a constant pace.
+//! Cell trains: cells of one PDU at a constant pace.
 
 use engpass_model::time::Pace;
 
 use super::{GENERATORS, NO_FRAME, PduId, VcId};
 
-/// Cells of one frame that follow each other at a constant pace: cell `k` of the record, from 0, stands at `base +
-/// pace.after(n + k)`.
+/// A train of cells of one PDU at a constant pace. Cell `k` of the record, from 0, has the instant `base + pace.after(n + k)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellTrain {
     /// Start of the busy period, or of the emission, that the cells belong to, in picoseconds.
     pub base: u64,
-    /// Place of the first cell in it.
+    /// Position of the first cell in that period.
     pub n: u64,
-    /// The pace they follow each other at.
+    /// Time from cell to cell.
     pub pace: Pace,
-    /// How many.
+    /// Number of cells.
     pub count: u64,
-    /// When the last of them stands, in picoseconds: `base + pace.after(n + count - 1)`.
+    /// Instant of the last cell, in picoseconds: `base + pace.after(n + count - 1)`.
     pub last: u64,
-    /// The circuit.
+    /// Their circuit direction.
     pub vc: VcId,
-    /// The frame they are cells of, or the generator that made them.
+    /// Their PDU, or the generator that made them.
     pub frame: PduId,
-    /// Place of the first cell in its frame.
+    /// Position of the first cell in the PDU.
     pub cell: u32,
-    /// Cells of the whole frame.
+    /// Number of cells of the PDU.
     pub of: u16,
     /// Low priority (I.361 section 2.2.5): CLP = 1.
     pub clp: bool,
-    /// They met a long queue (I.371; explicit forward congestion indication).
+    /// They met a long queue (I.371: explicit forward congestion indication).
     pub efci: bool,
 }
 
 impl CellTrain {
-    /// No cells.
+    /// Returns a train without cells.
     pub(super) fn none(pace: Pace) -> Self {
         let (base, n, count, last, vc, frame) = (0, 0, 0, 0, 0, NO_FRAME);
         Self { base, n, pace, count, last, vc, frame, cell: 0, of: 1, clp: false, efci: false }
     }
 
-    /// Whether a generator made them: every cell is a frame of its own.
+    /// Returns whether a generator made them, so that every cell is a PDU of its own.
     #[inline]
     pub fn are_generated(&self) -> bool {
         self.frame >= GENERATORS
     }
 
-    /// By how much the places of two cells that follow each other differ in their frame.
+    /// Returns the difference between the positions of consecutive cells in their PDU.
     #[inline]
     pub(super) fn step(&self) -> u32 {
         u32::from(!self.are_generated())
     }
 
-    /// Whether the last of these cells ends its frame.
+    /// Returns whether the last cell ends its PDU.
     #[inline]
     pub fn ends_frame(&self) -> bool {
         self.are_generated() || u64::from(self.cell) + self.count == u64::from(self.of)
     }
 
-    /// The same cells `later` picoseconds later.
+    /// Returns the train, `later` picoseconds later.
     #[inline]
     pub fn shifted(self, later: u64) -> Self {
         Self { base: self.base + later, last: self.last + later, ..self }
     }
 
-    /// When the first of them stands.
+    /// Returns the instant of the first cell.
     pub fn first(&self) -> u64 {
         self.base + self.pace.after(self.n)
     }
 
-    /// The first `count` cells are taken; their instants are another's to keep.
+    /// Advances the position in the PDU past the first `count` cells. The caller keeps track of the instants.
     #[inline]
     pub fn take(&mut self, count: u64) {
         self.cell += self.step() * count as u32;
     }
 
-    /// When cell number `k` of them stands, from 0.
+    /// Returns the instant of cell number `k`, from 0.
     pub fn nth(&self, k: u64) -> u64 {
         if k + 1 == self.count { self.last } else { self.base + self.pace.after(self.n + k) }
     }
 
-    /// How many of them stand at or before `instant`.
+    /// Returns the number of cells at or before `instant`.
     #[inline]
     pub fn count_until(&self, instant: u64) -> u64 {
         if instant >= self.last {
             return self.count;
         }
         let span = instant.checked_sub(self.base);
-        // `ended_within` counts units 1, 2, …; the unit 0 stands at the base itself.
+        // `ended_within` counts the units 1, 2, …; unit 0 is at the base itself.
         span.map_or(0, |span| (self.pace.ended_within(span) + 1).saturating_sub(self.n).min(self.count))
     }
 
-    /// Say also what `next` says, which goes on with these cells.
+    /// Appends the cells of `next`, which continue this train.
     #[inline]
     pub(super) fn extend(&mut self, next: &Self) {
         self.count += next.count;
         self.last = next.last;
     }
 
-    /// Whether `next` carries on where these cells end, with the same marks, so that one record can say both.
+    /// Returns whether `next` continues this train in time and in its PDU, with the same marks, so that one record can hold both.
     #[inline]
     pub(super) fn goes_on_with(&self, next: &Self) -> bool {
         self.base == next.base
@@ -106,13 +105,13 @@ impl CellTrain {
             && self.comes_before(next)
     }
 
-    /// Whether both have the same marks.
+    /// Returns whether CLP and EFCI are equal.
     #[inline]
     pub(super) fn alike(&self, next: &Self) -> bool {
         (self.clp, self.efci) == (next.clp, next.efci)
     }
 
-    /// Whether `next` follows in the same frame, or from the same generator, with the same marks, whatever the time.
+    /// Returns whether `next` continues the same PDU, or is of the same generator, with the same marks, at any instant.
     #[inline]
     pub(super) fn comes_before(&self, next: &Self) -> bool {
         self.frame == next.frame
@@ -122,27 +121,27 @@ impl CellTrain {
     }
 }
 
-/// Cells of a train: a run of them without a gap, or a pattern of such as others have come between. A train has as many pieces
-/// as it takes.
+/// A piece of a train: consecutive cells, or a bit pattern of cells with gaps, into which cells of other trains may have come. A train may
+/// have any number of pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainPiece {
-    /// Place of the first of them in what the train belongs to: see [`CellTrain::n`].
+    /// Position of the first cell: see [`CellTrain::n`].
     n: u64,
-    /// How many.
+    /// Number of cells.
     count: u64,
-    /// Which of the places from `n` on are theirs, the first in the lowest bit, or 0 for a run.
+    /// Bit mask of the positions of the cells from `n` on, lowest bit first; 0 for consecutive cells.
     pattern: u64,
-    /// Number of the train among those that are listed with it.
+    /// Index of the train in the list that belongs to the pieces.
     train: u32,
 }
 
 impl TrainPiece {
-    /// A run of `count` cells from place `n` on.
+    /// Returns a piece of `count` consecutive cells from position `n` on.
     pub fn run(n: u64, count: u64, train: u32) -> Self {
         Self { n, count, pattern: 0, train }
     }
 
-    /// The cells at those places from `n` on, `count` and at least one, whose bits are set.
+    /// Returns a piece of the cells whose bits are set, counted from position `n` on. There are `count` of them, at least one.
     #[inline]
     pub(super) fn pattern(n: u64, bits: u64, count: u64, train: u32) -> Self {
         let skipped = bits.trailing_zeros();
@@ -151,31 +150,31 @@ impl TrainPiece {
         Self { n, count, pattern: if is_run { 0 } else { pattern }, train }
     }
 
-    /// How many cells.
+    /// Returns the number of cells.
     #[inline]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Whether its cells follow each other without a gap.
+    /// Returns whether its cells are consecutive.
     #[inline]
     pub(super) fn is_run(&self) -> bool {
         self.pattern == 0
     }
 
-    /// Number of its train.
+    /// Returns the index of its train.
     #[inline]
     pub(super) fn train(&self) -> u32 {
         self.train
     }
 
-    /// The same of the train `by` numbers later.
+    /// Returns the piece with the index of its train increased by `by`.
     #[inline]
     pub(super) fn renumbered(self, by: u32) -> Self {
         Self { train: self.train.wrapping_add(by), ..self }
     }
 
-    /// Its first run, and the pattern of what is behind it, 0 for nothing, with the place of its lowest bit.
+    /// Returns position and length of its first run, and the pattern of the cells behind it.
     #[inline]
     pub(super) fn opened(&self) -> (u64, u64, Pattern) {
         if self.pattern == 0 {
@@ -186,44 +185,44 @@ impl TrainPiece {
         (n, count, pattern)
     }
 
-    /// All of it as a pattern, if it is one.
+    /// Returns its pattern, empty for consecutive cells.
     #[inline]
     pub(super) fn as_pattern(&self) -> Pattern {
         Pattern { n: self.n, bits: self.pattern }
     }
 
-    /// Place of its first cell.
+    /// Returns the position of its first cell.
     #[inline]
     pub(super) fn first(&self) -> u64 {
         self.n
     }
 
-    /// Place of its last cell.
+    /// Returns the position of its last cell.
     #[inline]
     pub(super) fn last(&self) -> u64 {
         if self.is_run() { self.n + self.count - 1 } else { self.as_pattern().last() }
     }
 
-    /// Whether cells from place `n` on go on with it as one run.
+    /// Returns whether it is a run that ends just before position `n`.
     #[inline]
     pub(super) fn ends_before(&self, n: u64) -> bool {
         self.pattern == 0 && self.n + self.count == n
     }
 
-    /// `count` cells more, behind its last.
+    /// Appends `count` cells.
     #[inline]
     pub(super) fn grow(&mut self, count: u64) {
         self.count += count;
     }
 
-    /// Its runs, in order: of each the first place, and how many cells.
+    /// Returns position and length of each of its runs, in order.
     fn runs(self) -> impl Iterator<Item = (u64, u64)> {
         let (n, count, mut behind) = self.opened();
         std::iter::once((n, count)).chain(std::iter::from_fn(move || behind.any().then(|| behind.take_run())))
     }
 }
 
-/// Places of cells: those whose bits are set, counted from `n` on.
+/// Positions of cells: the bits that are set, counted from `n` on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pattern {
     pub(super) n: u64,
@@ -241,7 +240,7 @@ impl Pattern {
         u64::from(self.bits.count_ones())
     }
 
-    /// Take the first run, where there is one: its place, and how many cells.
+    /// Removes the first run, which must exist, and returns its position and length.
     #[inline]
     pub(super) fn take_run(&mut self) -> (u64, u64) {
         let skip = self.bits.trailing_zeros();
@@ -250,19 +249,19 @@ impl Pattern {
         (self.n + u64::from(skip), u64::from(count))
     }
 
-    /// Place of the first, where there is one.
+    /// Returns the first position, which must exist.
     #[inline]
     pub(super) fn first(&self) -> u64 {
         self.n + u64::from(self.bits.trailing_zeros())
     }
 
-    /// Place of the last, where there is one.
+    /// Returns the last position, which must exist.
     #[inline]
     pub(super) fn last(&self) -> u64 {
         self.n + 63 - u64::from(self.bits.leading_zeros())
     }
 
-    /// Take those at places up to `last`.
+    /// Removes and returns the positions up to `last`.
     pub(super) fn take_until(&mut self, last: u64) -> Self {
         let reach = last.checked_sub(self.n);
         let bits =
@@ -272,7 +271,7 @@ impl Pattern {
     }
 }
 
-/// The cells of `trains` in the order of their `pieces`, run by run. The trains are used up.
+/// Returns the cells of `trains` in the order of their `pieces`, run by run. Advances the trains.
 pub fn one_by_one<'a>(
     trains: &'a mut [CellTrain],
     pieces: &'a [TrainPiece],

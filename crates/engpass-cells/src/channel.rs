@@ -1,4 +1,4 @@
-//! Trains of cells on their way to a queue.
+//! Cell trains on their way to a queue.
 
 mod walk;
 
@@ -12,40 +12,40 @@ use super::cells::Pattern;
 use super::{CellTrain, Generator, TrainPiece};
 use walk::Strides;
 
-/// Pieces that a channel has room for from the beginning: those of a shared line of OC-3c in 10 ms.
+/// Initial capacity for pieces: about those of a shared OC-3c line in 10 ms.
 const PIECES: usize = 256;
 
-/// Trains that arrive at one queue from one transmitter, in order of time.
+/// Trains from one transmitter that arrive at one queue, in order of time.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    /// Trains with cells that were not taken: of each its next cell, and how many of them are in `pieces`. That of the current
-    /// run may be out of date.
+    /// Trains with cells that were not taken. Each record has the next cell in `pieces`, and the number of its cells there. The record of
+    /// the current train may be out of date.
     trains: VecDeque<CellTrain>,
-    /// Number of the first of them.
+    /// Number of the first train in `trains`.
     first: u32,
-    /// What comes behind the current piece.
+    /// Pieces behind the current one.
     pieces: VecDeque<TrainPiece>,
-    /// The cells of the current run, none if nothing is announced; but the last instant is that of its train.
+    /// Cells of the current run; none if the channel is empty. Its `last` is the last instant of the whole train.
     current: CellTrain,
-    /// Number of its train.
+    /// Number of the current train.
     train: u32,
-    /// What comes behind the current run in its piece.
+    /// Cells behind the current run in its piece.
     pattern: Pattern,
-    /// Cells of that train behind the current run.
+    /// Number of cells of the current train behind the current run.
     rest: u64,
-    /// Walks the cells of the current run, if it has more than one.
+    /// Position in the current run, if that has more than one cell.
     walk: Stepper,
-    /// Steps over some places, at the pace of the last walk along a pattern.
+    /// Strides over several positions, at the pace of the last walk along a pattern.
     leaps: Strides,
-    /// Arrival of the first cell that was not taken; `u64::MAX` when none is announced.
+    /// Arrival of the next cell; `u64::MAX` if the channel is empty.
     head: u64,
-    /// Arrival of the last cell that was announced.
+    /// Arrival of the last cell that was added.
     last: u64,
     generator: Option<Generator>,
 }
 
 impl Channel {
-    /// An empty channel; most of its records will be at `usual` pace.
+    /// Returns an empty channel. Most of its trains will have the pace `usual`.
     pub fn new(usual: Pace) -> Self {
         Self {
             trains: VecDeque::new(),
@@ -63,7 +63,7 @@ impl Channel {
         }
     }
 
-    /// A channel that a generator fills for ever: its cells need no announcement.
+    /// Returns a channel that a generator fills. Its cells need not be added.
     pub fn generated(generator: Generator) -> Self {
         let pace = generator.pace();
         let mut channel = Self { generator: Some(generator), ..Self::new(pace) };
@@ -71,32 +71,32 @@ impl Channel {
         channel
     }
 
-    /// Whether all cells of this channel are known in advance.
+    /// Returns whether a generator fills the channel, so that all its cells are known in advance.
     pub fn is_generated(&self) -> bool {
         self.generator.is_some()
     }
 
-    /// What fills it, if a generator does.
+    /// Returns the generator that fills the channel, if any.
     pub fn generator(&self) -> Option<&Generator> {
         self.generator.as_ref()
     }
 
-    /// Nothing more will be taken: what is left to draw is drawn, for its counts alone.
+    /// Draws all remaining cells of the generator, only to count them. No more cells will be taken.
     pub fn draw_all(&mut self) {
         self.generator.iter_mut().for_each(Generator::give_all);
     }
 
-    /// Whether a generator fills it whose cells are evenly spaced from the first to the last.
+    /// Returns whether a generator with evenly spaced cells fills the channel.
     pub fn is_even(&self) -> bool {
         self.generator.as_ref().is_some_and(Generator::is_even)
     }
 
-    /// The least time between two cells of one record of its generator, in picoseconds; 0 without one.
+    /// Returns the least time between two cells of one train of the generator, in picoseconds; 0 without a generator.
     pub fn generated_pace(&self) -> u64 {
         self.generator.as_ref().map_or(0, |generator| generator.pace().at_least())
     }
 
-    /// Announce cells, which come after all that were announced before.
+    /// Adds cells, which come after all that were added before.
     #[inline]
     pub fn announce(&mut self, cells: CellTrain) {
         debug_assert_eq!(cells.last, cells.base + cells.pace.after(cells.n + cells.count - 1));
@@ -108,7 +108,7 @@ impl Channel {
             let single = self.current.count == 1;
             self.current.extend(&cells);
             if single {
-                // The walk has not stood on a record of one cell.
+                // A record of one cell does not set the stepper.
                 self.open();
             }
         } else if !self.extend_last(&cells) {
@@ -118,7 +118,7 @@ impl Channel {
         }
     }
 
-    /// Say with the last piece also what `cells` say, if they go on with it.
+    /// Appends `cells` to the last piece if they continue it. Returns whether they do.
     fn extend_last(&mut self, cells: &CellTrain) -> bool {
         let Some(piece) = self.pieces.back_mut() else { return false };
         let place = piece.train().wrapping_sub(self.first) as usize;
@@ -143,7 +143,7 @@ impl Channel {
         true
     }
 
-    /// Announce `trains` in `pieces`, all `later` picoseconds later. They come after all that were announced before.
+    /// Adds `trains` in `pieces`, all `later` picoseconds later. They come after all cells that were added before.
     pub fn announce_along(&mut self, trains: &[CellTrain], pieces: &[TrainPiece], later: u64) {
         let Some(last) = pieces.last() else { return };
         self.last = trains[last.train() as usize].last + later;
@@ -159,28 +159,28 @@ impl Channel {
         }
     }
 
-    /// Arrival of the next cell, `u64::MAX` when none is announced.
+    /// Returns the arrival of the next cell; `u64::MAX` if the channel is empty.
     #[inline]
     pub fn head(&self) -> u64 {
         self.head
     }
 
-    /// Arrival of the last announced cell; everything later is still open.
+    /// Returns the arrival of the last cell that was added. Cells may still be added behind it.
     pub fn last(&self) -> u64 {
         self.last
     }
 
-    /// The record whose first cell is the next one: cells that follow each other at a constant pace.
+    /// Returns the current run, which begins with the next cell.
     ///
     /// # Panics
-    /// When nothing is announced.
+    /// If the channel is empty.
     #[inline]
     pub fn front(&self) -> CellTrain {
         assert!(self.current.count > 0, "a channel with a head has a record");
         CellTrain { last: self.current_last(), ..self.current }
     }
 
-    /// The circuit of the next cell.
+    /// Returns the circuit direction of the next cell.
     #[inline]
     pub(super) fn vc(&self) -> super::VcId {
         self.current.vc
@@ -192,20 +192,20 @@ impl Channel {
         if self.rest == 0 { last } else { base + pace.after(n + count - 1) }
     }
 
-    /// Whether cells of the train of the next one may come after `instant`.
+    /// Returns whether the train of the next cell may have cells after `instant`.
     #[inline]
     pub(super) fn reaches_behind(&self, instant: u64) -> bool {
         self.current.last > instant
     }
 
-    /// Take the cells of the front record that arrive at or before `until`: how many.
+    /// Takes the cells of the current run that arrive at or before `until`. Returns their number.
     pub fn take_front_until(&mut self, until: u64) -> u64 {
         let count = self.front_until(until);
         self.take_many(count);
         count
     }
 
-    /// Take the next `count` cells, at most those of the front record.
+    /// Takes the next `count` cells, at most those of the current run.
     pub fn take_many(&mut self, count: u64) {
         self.pass_over(count);
         if self.current.count > 0 {
@@ -223,11 +223,10 @@ impl Channel {
         current.cell += current.step() * count as u32;
     }
 
-    /// Take the cells of the front record that arrive at or before `until`, at least one, calling `each` with the
-    /// arrival of every one.
+    /// Takes the cells of the current run that arrive at or before `until`, at least one, and calls `each` with every arrival.
     ///
     /// # Panics
-    /// When nothing is announced.
+    /// If the channel is empty.
     #[inline]
     pub fn take_until(&mut self, until: u64, mut each: impl FnMut(u64)) {
         let CellTrain { base, count, .. } = self.current;
@@ -254,13 +253,13 @@ impl Channel {
         }
     }
 
-    /// How many cells of the front record arrive at or before `until`.
+    /// Returns how many cells of the current run arrive at or before `until`.
     pub fn front_until(&self, until: u64) -> u64 {
         if until < self.head { 0 } else { self.current.count_until(until) }
     }
 
-    /// Take the cells of the front train that arrive at or before `until`, at least one, up to where another train comes between:
-    /// how many, and the place of the last one.
+    /// Takes the cells of the current train that arrive at or before `until`, at least one, up to where another train comes between them.
+    /// Returns their number and the position of the last one.
     pub(super) fn take_train(&mut self, until: u64) -> (u64, u64) {
         let CellTrain { base, pace, last, .. } = self.current;
         let end = pace.ended_within(until.min(last) - base);
@@ -281,7 +280,7 @@ impl Channel {
                 last = behind.last();
             }
             if !self.pattern.any() {
-                // What is behind the end of the ring is looked at when this has been taken.
+                // Pieces behind the end of the ring buffer follow in the next round of the loop.
                 let (mut whole, (next, _)) = (0, self.pieces.as_slices());
                 for next in next {
                     if count == self.rest || next.train() != self.train || next.last() > end {
@@ -304,14 +303,14 @@ impl Channel {
         }
     }
 
-    /// Whether what comes next, behind the current run, is of the same train.
+    /// Returns whether the next piece behind the current run belongs to the same train.
     #[inline]
     fn next_is_of_train(&self) -> bool {
         self.rest > 0
             && (self.pattern.any() || self.pieces.front().is_some_and(|next| next.train() == self.train))
     }
 
-    /// Place of what comes next, behind the current run, where there is something.
+    /// Returns the position of the next cell behind the current run, or `u64::MAX`.
     #[inline]
     fn next_place(&self) -> u64 {
         if self.pattern.any() {
@@ -321,7 +320,7 @@ impl Channel {
         }
     }
 
-    /// `count` cells of the train are no longer behind the current run.
+    /// Takes `count` cells of the train off those behind the current run.
     #[inline]
     fn is_rest_without(&mut self, count: u64) {
         self.rest -= count;
@@ -332,7 +331,7 @@ impl Channel {
         }
     }
 
-    /// The next run is of the same train: it is current.
+    /// Makes the next run, of the same train, the current one.
     #[inline]
     fn next_of_train(&mut self) {
         (self.current.n, self.current.count) = if self.pattern.any() {
@@ -377,7 +376,7 @@ impl Channel {
         self.open();
     }
 
-    /// Forget the first trains if nothing of them is left.
+    /// Removes trains at the front that have no cells left.
     #[inline]
     fn retire(&mut self) {
         while self.trains.front().is_some_and(|train| train.count == 0) {
@@ -386,7 +385,7 @@ impl Channel {
         }
     }
 
-    /// All that was announced is taken: the next train is the generator's, if there is one.
+    /// Draws the next train of the generator, if there is one, into the empty channel.
     #[inline(never)]
     fn refill(&mut self) {
         if self.draw() {
@@ -394,7 +393,7 @@ impl Channel {
         }
     }
 
-    /// The current run is the generator's next train. Whether there is one.
+    /// Makes the next train of the generator the current run. Returns whether there is one.
     #[inline]
     fn draw(&mut self) -> bool {
         let any = self.generator.as_mut().is_some_and(|generator| generator.next_into(&mut self.current));
@@ -415,17 +414,17 @@ impl Channel {
         self.head = base + self.walk.after();
     }
 
-    /// The cells that an even generator has left.
+    /// Returns the remaining cells of a generator with evenly spaced cells.
     pub(super) fn evenly(&self) -> Option<CellTrain> {
         (self.current.count > 0).then_some(self.current)
     }
 
-    /// These are the cells that are left, and where a walk along them stands.
+    /// Sets the remaining cells, and the position in them.
     pub(super) fn replace(&mut self, cells: CellTrain, (walk, head): (Stepper, u64)) {
         (self.current, self.walk, self.head) = (cells, walk, head);
     }
 
-    /// The train whose cells come next, where its current piece begins.
+    /// Returns the current train, at the begin of its current run.
     #[inline]
     pub(super) fn train(&self) -> &CellTrain {
         &self.current
@@ -469,7 +468,7 @@ mod tests {
         assert_eq!(channel.last(), 200);
     }
 
-    /// Two trains of five and three cells at 10 ps, in turns: A A B A B B A A.
+    /// Two interleaved trains of five and three cells at 10 ps: A A B A B B A A.
     fn in_turns() -> Channel {
         let train = |frame, n, count, last| CellTrain {
             frame,
@@ -493,7 +492,7 @@ mod tests {
     #[test]
     fn trains_come_between_each_other() {
         let mut channel = in_turns();
-        // What is announced goes on with the last piece, or is a train of its own.
+        // Added cells continue the last piece, or begin a train.
         let next = channel.trains[0];
         channel.announce(CellTrain { n: 9, count: 1, cell: 12, of: 13, last: 1090, ..next });
         channel.announce(CellTrain { n: 11, count: 1, cell: 0, of: 1, last: 1110, frame: 3, ..next });
@@ -521,7 +520,7 @@ mod tests {
         assert_eq!(channel.take_train(1010), (1, 1));
         assert_eq!(channel.take_train(2000), (1, 2));
         assert_eq!((channel.front().frame, channel.head()), (2, 1030));
-        // Of the next train too, to its end.
+        // The next train too is taken to its end.
         assert_eq!([channel.take_train(2000), channel.take_train(2000)], [(1, 3), (1, 4)]);
         assert_eq!([channel.take_train(2000), channel.take_train(1070)], [(2, 6), (1, 7)]);
         assert_eq!((channel.front().cell, channel.front().ends_frame()), (11, true));
@@ -578,7 +577,7 @@ mod tests {
         channels[2].announce(cells(30, 0, 1));
         let mut inputs = Inputs::new(&mut channels);
         let (channel, until) = inputs.earliest().unwrap();
-        // The second may go on to 30 (it wins the tie against the third) but must stop before 50.
+        // The second channel may go on to 30, because it wins the tie against the third, but must stop before 50.
         assert_eq!((channel.head(), until), (20, 30));
         let mut inputs = Inputs::new(&mut channels[..2]);
         assert_eq!(inputs.earliest().unwrap().1, 49);

@@ -1,19 +1,19 @@
-//! An even generator's cells, outside of their channel.
+//! Periodic cells: the evenly spaced cells of a generator, outside of their channel.
 
 use engpass_model::time::{Leap, Stepper};
 
 use super::{CellTrain, Channel};
 
-/// The cells of an evenly generated channel, taken one by one or many at once, outside of it.
+/// The remaining cells of a channel with evenly spaced cells, to be taken one by one or many at once.
 #[derive(Clone, Debug)]
 pub(super) struct PeriodicCells {
     pub(super) cells: CellTrain,
     walk: Stepper,
-    /// Arrival of the next cell, `u64::MAX` when there is none.
+    /// Arrival of the next cell; `u64::MAX` if there is none.
     pub(super) head: u64,
 }
 
-/// A walk along the cells of an [`PeriodicCells`] that keeps no count.
+/// A cursor over [`PeriodicCells`]. It does not count the cells.
 pub(super) struct PeriodicCursor {
     walk: Stepper,
     base: u64,
@@ -21,26 +21,26 @@ pub(super) struct PeriodicCursor {
 }
 
 impl PeriodicCursor {
-    /// Arrival of the cell it stands at; `u64::MAX` behind the last one.
+    /// Returns the arrival of the cell at the cursor; `u64::MAX` behind the last one.
     #[inline]
     pub(super) fn head(&self) -> u64 {
         let at = self.base + self.walk.after();
         if at <= self.last { at } else { u64::MAX }
     }
 
-    /// Go on to the next cell.
+    /// Moves to the next cell.
     #[inline]
     pub(super) fn step(&mut self) {
         self.walk.step();
     }
 
-    /// Go on by several cells, all of which there are.
+    /// Moves by several cells, which must all exist.
     #[inline]
     pub(super) fn leap(&mut self, by: Leap) {
         self.walk.leap(by);
     }
 
-    /// When the last cell comes.
+    /// Returns the arrival of the last cell.
     #[inline]
     pub(super) fn last(&self) -> u64 {
         self.last
@@ -48,15 +48,15 @@ impl PeriodicCursor {
 }
 
 impl PeriodicCells {
-    /// A walk from the next cell on.
+    /// Returns a cursor at the next cell.
     #[inline]
     pub(super) fn walk(&self) -> PeriodicCursor {
-        // Without cells the walk stands behind the last one.
+        // Without cells the cursor is behind the last one.
         let last = if self.cells.count > 0 { self.cells.last } else { 0 };
         PeriodicCursor { walk: self.walk.clone(), base: self.cells.base, last }
     }
 
-    /// The walk has taken `count` cells.
+    /// Takes the `count` cells that the cursor has passed.
     #[inline]
     pub(super) fn walked(&mut self, walk: PeriodicCursor, count: u64) {
         self.cells.n += count;
@@ -65,7 +65,7 @@ impl PeriodicCells {
         self.walk = walk.walk;
     }
 
-    /// Take the next `count` cells.
+    /// Takes the next `count` cells.
     pub(super) fn skip(&mut self, count: u64) {
         self.cells.n += count;
         self.cells.count -= count;
@@ -73,7 +73,7 @@ impl PeriodicCells {
         self.head = if self.cells.count > 0 { self.cells.base + self.walk.after() } else { u64::MAX };
     }
 
-    /// Take the next cell.
+    /// Takes the next cell.
     #[inline]
     pub(super) fn take(&mut self) {
         self.cells.n += 1;
@@ -82,7 +82,7 @@ impl PeriodicCells {
         self.head = if self.cells.count > 0 { self.cells.base + self.walk.after() } else { u64::MAX };
     }
 
-    /// Take all cells that arrive before `before`: how many, and when the last of them does.
+    /// Takes all cells that arrive before `before`. Returns their number and the arrival of the last one.
     pub(super) fn take_before(&mut self, before: u64) -> (u64, u64) {
         let ended = self.cells.pace.ended_within(before - 1 - self.cells.base);
         let count = (ended + 1 - self.cells.n).min(self.cells.count);
@@ -93,7 +93,7 @@ impl PeriodicCells {
 }
 
 impl Channel {
-    /// Look at the cells that an even generator has left.
+    /// Returns the remaining cells of a generator with evenly spaced cells.
     pub(super) fn even(&self) -> Option<PeriodicCells> {
         let cells = self.evenly()?;
         let mut walk = Stepper::new(cells.pace);
@@ -101,7 +101,7 @@ impl Channel {
         Some(PeriodicCells { cells, walk, head: self.head() })
     }
 
-    /// Take the cells that have been taken from `even`.
+    /// Takes the cells from the channel that were taken from `even`.
     pub(super) fn set_even(&mut self, even: PeriodicCells) {
         self.replace(even.cells, (even.walk, even.head));
     }

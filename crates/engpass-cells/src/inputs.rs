@@ -1,4 +1,4 @@
-//! The channels of a queue, and whose cell comes next.
+//! The channels of a queue, and the choice of the next cell.
 
 use super::Channel;
 
@@ -7,23 +7,23 @@ use super::Channel;
 pub struct Inputs<'a>(&'a mut [Channel]);
 
 impl<'a> Inputs<'a> {
-    /// A queue's channels.
+    /// Returns the inputs of a queue.
     pub fn new(channels: &'a mut [Channel]) -> Self {
         Self(channels)
     }
 
-    /// The channel in this place.
+    /// Returns the channel with this index.
     pub(super) fn channel(&mut self, index: usize) -> &mut Channel {
         &mut self.0[index]
     }
 
-    /// The channel with the earliest next cell (the first of several), and until when, at most, it stays the earliest.
+    /// Returns the channel with the earliest next cell (the first of several), and an instant until which it surely stays the earliest.
     #[inline]
     pub fn earliest(&mut self) -> Option<(&mut Channel, u64)> {
         self.earliest_but(usize::MAX)
     }
 
-    /// The same among all channels but the one in place `but`.
+    /// As [`Self::earliest`], without the channel with index `but`.
     #[inline]
     pub(super) fn earliest_but(&mut self, but: usize) -> Option<(&mut Channel, u64)> {
         let mut best = usize::MAX;
@@ -35,7 +35,7 @@ impl<'a> Inputs<'a> {
                 continue;
             }
             if next < head {
-                // The channel before wins a tie against this one: it must be overtaken strictly.
+                // An earlier channel wins a tie against this one; therefore this one stays earliest only up to the instant before.
                 until = head.saturating_sub(1);
                 (best, head) = (index, next);
             } else if next <= until {
@@ -45,7 +45,7 @@ impl<'a> Inputs<'a> {
         (best != usize::MAX).then(|| (&mut self.0[best], until))
     }
 
-    /// The channels with the earliest next cells, in this order, and until when, at most, no other has one.
+    /// Returns the two channels with the earliest next cells, in this order, and an instant until which no other channel has a cell.
     #[inline]
     pub(super) fn earliest_two(&mut self) -> Option<Two<'_>> {
         let (mut first, mut second) = ((u64::MAX, usize::MAX), (u64::MAX, usize::MAX));
@@ -68,16 +68,16 @@ impl<'a> Inputs<'a> {
         let second_wins = second.1 < first.1;
         let [first, second] =
             self.0.get_disjoint_mut([first.1, second.1]).expect("channels of different places are different");
-        // Who wins a tie against a third is not asked here.
+        // Stops before a third channel, whoever wins the tie.
         Some(Two { first, second, until: third.saturating_sub(1), second_wins })
     }
 }
 
-/// See [`Inputs::earliest_two`].
+/// The two channels with the earliest next cells: see [`Inputs::earliest_two`].
 pub(super) struct Two<'a> {
     pub(super) first: &'a mut Channel,
     pub(super) second: &'a mut Channel,
     pub(super) until: u64,
-    /// Of two cells that come together that of the second goes first.
+    /// The second channel wins ties against the first.
     pub(super) second_wins: bool,
 }

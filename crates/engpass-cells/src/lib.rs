@@ -1,9 +1,8 @@
-//! What carries, queues and reassembles cells.
+//! Transport, queueing and reassembly of ATM cells.
 //!
-//! Cells are exact but never events. They move as *trains*: [`CellTrain`] records that say which cells of which frame stand
-//! at which ends of a constant pace. A [`Channel`] holds the trains on their way to a queue, in order of time. A queue
-//! ([`Fifo`], [`StrictPriority`]) merges its channels in one loop up to an instant, decides for every cell, and hands what it
-//! sends and what it loses to an [`CellSink`], train by train.
+//! Cells are exact but never events. They move as *cell trains*: a [`CellTrain`] is a run of cells of one PDU at a constant pace. A
+//! [`Channel`] holds the trains on their way to a queue, in order of time. A queue ([`Fifo`], [`StrictPriority`]) merges its channels in
+//! one loop up to an instant, decides for every cell, and hands sent and lost cells to a [`CellSink`], train by train.
 
 mod alone;
 mod cells;
@@ -35,16 +34,16 @@ pub use window::Window;
 use engpass_model::shape::gcra::VirtualScheduling;
 use engpass_model::time::{Pace, Time};
 
-/// Index of one direction of a circuit.
+/// Index of one direction of a virtual circuit.
 pub type VcId = u32;
-/// Index of a frame. The highest ones stand for generators, whose cells are frames of their own: see [`generated_by`].
+/// Index of an AAL5 PDU. The highest indices stand for generators, whose cells are PDUs of one cell each: see [`generated_by`].
 pub type PduId = u32;
-/// No frame at all.
+/// No PDU.
 pub const NO_FRAME: PduId = PduId::MAX;
-/// Identifiers from here on stand for generators.
+/// Indices from here on stand for generators.
 const GENERATORS: PduId = PduId::MAX - (1 << 24);
 
-/// The frame identifier of every cell that the source number `flow` generates.
+/// Returns the PDU index of all cells that source number `flow` generates.
 ///
 /// # Panics
 /// When there are more than 2^24 flows.
@@ -53,61 +52,62 @@ pub fn generated_by(flow: usize) -> PduId {
     GENERATORS + flow
 }
 
-/// The source whose cells have this identifier, if it is a generator's.
+/// Returns the number of the source, if the index stands for a generator.
 pub fn generator_of(frame: PduId) -> Option<usize> {
     frame.checked_sub(GENERATORS).map(|flow| flow as usize)
 }
 
-/// Where a queue's cells go: the network, which counts and carries on.
+/// Receiver of the cells of a queue: the network, which counts them and passes them on.
 pub trait CellSink {
-    /// `cells` leave this transmitter, each at its instant.
+    /// `cells` leave the line, each at its instant.
     fn sent(&mut self, cells: CellTrain);
-    /// `cells` of one frame were lost in front of the queue, the first at `at`.
+    /// `cells` of one PDU were lost at the queue, the first one at `at`.
     fn lost(&mut self, cells: &CellTrain, at: u64, cause: Loss);
-    /// Whether it asks when the first cell was lost of every train: else those of one generator may be told together.
+    /// Returns whether the instant of the first loss matters in every train. If not, losses of one generator may be reported together.
     fn dates_losses(&self) -> bool {
         false
     }
-    /// The line was idle for `ps` picoseconds, after all that was handed to [`Self::sent`] and before, or between, what
-    /// comes next. Transmissions that ended in that time ended `rounding` parts of a picosecond later than exactly.
+    /// The line was idle for `ps` picoseconds after all cells handed to [`Self::sent`] so far and before, or between, the next ones. The
+    /// transmissions that ended before this idle time ended `rounding` parts of a picosecond later than exactly.
     fn idle(&mut self, ps: u64, rounding: u64);
-    /// A cell was lost in the policer at `at`.
+    /// The policer dropped a cell at `at`.
     fn policed(&mut self, cells: &CellTrain, at: u64);
-    /// The last cell of a frame waits as number `sequence` of its class: its departure is not known yet.
+    /// The last cell of a PDU was queued as number `sequence` of its class. Its departure is not known yet.
     fn waiting(&mut self, frame: PduId, class: usize, sequence: u64);
-    /// Which way the cells of a circuit go behind the line: those that go the same way come to the same queue. 0 is the way to a
-    /// host, which only counts.
+    /// Returns the number of the path that cells of a circuit take behind the line. Cells with the same number come to the same queue. 0 is
+    /// the path to a host, which only counts cells.
     fn way(&self, _vc: VcId) -> usize {
         1
     }
-    /// Trains that leave one way, in pieces in order of time. A way 0 that leaves nothing behind [`Self::counts_until`] tells no
-    /// pieces.
+    /// `trains` leave over path `way`. Their `pieces` are in order of time. For path 0 there are no pieces if everything leaves up to
+    /// [`Self::counts_until`].
     fn sent_along(&mut self, way: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
         let _ = way;
         one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
     }
-    /// Cells that leave by this instant need only be counted if they go to a host.
+    /// Returns the instant up to which cells to a host need only be counted.
     fn counts_until(&self) -> u64 {
         0
     }
-    /// Cells of one frame, or of one generator, that have left by this instant may be handed to [`Self::sent`] together
-    /// whatever was sent between them: only the record's last instant is then true.
+    /// Returns the instant up to which cells of one PDU, or of one generator, may be handed to [`Self::sent`] together, even if other cells
+    /// were sent between them. Only the last instant of such a record is exact.
     fn gathers_until(&self) -> u64;
 }
 
-/// What a line is doing at an instant up to which its queue was advanced.
+/// State of a line at an instant, up to which its queue was advanced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineStatus {
-    /// Picoseconds since the last transmission has ended, if none goes on: not yet told to the outlet.
+    /// Picoseconds since the end of the last transmission, if none is in progress. Not yet reported by [`CellSink::idle`].
     pub idle: u64,
-    /// By how much that end was rounded up, as in [`CellSink::idle`].
+    /// Parts of a picosecond by which that end was rounded up, as in [`CellSink::idle`].
     pub rounding: u64,
-    /// How long the transmission that goes on has lasted, in parts of a picosecond (the denominator of the slot makes one).
+    /// Time that the transmission in progress has lasted, in parts of a picosecond. Their number per picosecond is the denominator of the
+    /// slot.
     pub begun: u128,
 }
 
 impl LineStatus {
-    /// Of a line at `at` whose busy period began at `base` and whose last accepted cell leaves at `last_end`.
+    /// Returns the status at `at` of a line whose busy period began at `base` and whose last accepted cell leaves at `last_end`.
     fn of(slot: Pace, base: u64, last_end: u64, rounding: u64, at: u64) -> Self {
         match at.checked_sub(last_end) {
             Some(idle) => Self { idle, rounding, begun: 0 },
@@ -121,19 +121,19 @@ impl LineStatus {
     }
 }
 
-/// What a queue knows of a circuit that passes it.
+/// How a queue treats the cells of a circuit.
 #[derive(Clone, Debug, Default)]
 pub struct VcTreatment {
-    /// Class of a queue with priorities; 0 is served first.
+    /// Priority class; 0 is served first.
     pub class: usize,
-    /// Policer in front of the queue, where the circuit enters the network here.
+    /// Policer in front of the queue, if the circuit enters the network here.
     pub policer: Option<VirtualScheduling>,
-    /// Whether the policer tags what does not conform (CLP = 1), and loses nothing.
+    /// The policer tags nonconforming cells (CLP = 1) and drops none.
     pub tags: bool,
 }
 
 impl VcTreatment {
-    /// Whether `cell`, which arrives at `at`, gets past the policer; it may be tagged there.
+    /// Returns whether `cell`, which arrives at `at`, passes the policer. The policer may tag it.
     #[inline]
     fn lets_pass(&mut self, cell: &mut CellTrain, at: u64) -> bool {
         if self.policer.as_mut().is_none_or(|policer| policer.conforms(Time(at))) {

@@ -2,21 +2,21 @@
 
 use super::{CellTrain, NO_FRAME, PduId};
 
-/// What the end-of-PDU cell of a frame completed.
+/// Result of reassembly when the last cell of a PDU arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pdu {
-    /// All cells of the frame and nothing else: length and CRC are right.
+    /// All its cells have arrived, and no others: length and CRC are right.
     Good,
-    /// Cells are missing, or cells of a frame that lost its end stand before it: length or CRC is wrong.
+    /// Cells are missing, or cells of an earlier PDU that lost its end stand before it: length or CRC is wrong.
     Bad,
 }
 
-/// Reassembly of one direction of a circuit.
+/// Reassembly of one circuit direction.
 #[derive(Clone, Debug)]
 pub struct Reassembly {
     frame: PduId,
     count: u64,
-    /// Cells of an earlier frame, whose last cell was lost, stand before the current one's.
+    /// Cells of an earlier PDU, whose last cell was lost, stand before the current one.
     merged: bool,
 }
 
@@ -27,16 +27,16 @@ impl Default for Reassembly {
 }
 
 impl Reassembly {
-    /// The frame whose cells wait for the end of their PDU, and how many do.
+    /// Returns the incomplete PDU and its number of cells, if any.
     pub fn pending(&self) -> Option<(PduId, u32)> {
         (self.frame != NO_FRAME).then_some((self.frame, self.count as u32))
     }
 
-    /// Take cells that arrive, in order; the PDU when its last cell is among them. Of a generator's cells, each of which is
-    /// a PDU, the answer is that of the first, and all others are good.
+    /// Takes arriving cells in order. Returns the result of a PDU if its last cell is among them. Every cell of a generator is a PDU: the
+    /// result is that of the first cell, and all others are good.
     pub fn take(&mut self, cells: &CellTrain) -> Option<Pdu> {
         if cells.are_generated() {
-            // Every cell is a PDU; only the first can have a frame without its end before it.
+            // Every cell is a PDU. Only the first one can follow a PDU that lost its end.
             let good = self.frame == NO_FRAME;
             *self = Self::default();
             return Some(if good { Pdu::Good } else { Pdu::Bad });
@@ -89,7 +89,7 @@ mod tests {
         let mut reassembly = Reassembly::default();
         reassembly.take(&cells(1, 0, 1, 4));
         assert_eq!(reassembly.take(&cells(1, 2, 2, 4)), Some(Pdu::Bad));
-        // A frame that lost all its cells leaves no trace.
+        // A PDU that lost all its cells leaves no trace.
         assert_eq!(reassembly.take(&cells(3, 0, 1, 1)), Some(Pdu::Good));
     }
 }

@@ -4,9 +4,9 @@ use engpass_model::time::{FOREVER, Pace};
 
 use super::{CellTrain, PduId, VcId};
 
-/// Emits the cells of one direction of a circuit at its pace (GCRA with no tolerance: I.371 Annex A, shaped).
+/// Emits the cells of one circuit direction at its pace, as GCRA without tolerance allows (I.371 Annex A).
 ///
-/// An integer gap between cells would not do: 16 % of a line is a gap of 6.25 slots, and the next integer, 6, is 16.67 %.
+/// The spacing is exact. With a whole number of slots, 16 % of a line, a spacing of 6.25 slots, would become 16.67 %, a spacing of 6.
 #[derive(Clone, Debug)]
 pub struct Shaper {
     vc: VcId,
@@ -17,39 +17,39 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    /// A shaper that has emitted nothing.
+    /// Returns a shaper that has emitted nothing.
     pub fn new(vc: VcId, pace: Pace) -> Self {
         Self { vc, pace, base: 0, n: 0, clp: false }
     }
 
-    /// The same with CLP = `clp` in all cells.
+    /// Sets CLP to `clp` in all cells.
     pub fn with_clp(self, clp: bool) -> Self {
         Self { clp, ..self }
     }
 
-    /// The pace of emissions.
+    /// Returns the time from cell to cell.
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// When the next emission may be, at the earliest.
+    /// Returns the earliest instant of the next emission.
     pub fn next(&self) -> u64 {
         self.base.saturating_add(self.pace.after(self.n))
     }
 
-    /// Go on at another pace from `now` on, which is not before the next emission may be.
+    /// Changes the pace from `now` on, which is not before the earliest next emission.
     pub fn restart(&mut self, now: u64, pace: Pace) {
         debug_assert!(now >= self.next(), "the pace changes between emissions");
         (self.pace, self.base, self.n) = (pace, now, 0);
     }
 
-    /// Emit the cells of a frame that is handed over at `now`.
+    /// Emits the cells of a PDU that is handed over at `now`.
     pub fn emit(&mut self, now: u64, frame: PduId, cells: u32) -> CellTrain {
         let next = self.next();
         if now >= next {
             (self.base, self.n) = (now, 0);
         } else if next > FOREVER {
-            // A NIC may hold more than a slow shaper emits in years: that comes after all runs.
+            // A NIC may hold more than a slow shaper emits in years. These cells come after the end of every run.
             (self.base, self.n) = (FOREVER, 0);
         }
         let (base, n, count) = (self.base, self.n, u64::from(cells));

@@ -164,7 +164,7 @@ impl LineUsage {
 }
 
 impl Line {
-    /// Notes that a packet with data of this book has left. If the line was not idle before, nothing else is to be done.
+    /// Notes that a packet with data of this usage record has left. If the line was not idle before, nothing else is to be done.
     #[inline(always)]
     pub(super) fn left_by(
         &mut self,
@@ -181,7 +181,7 @@ impl Line {
         }
     }
 
-    /// Divides the idle time before a PDU or packet with data of this book, which was emitted with the snapshot `stamp`. `own` grains of
+    /// Divides the idle time before a PDU or packet with data of this usage record, which was emitted with the snapshot `stamp`. `own` grains of
     /// its sender have left the line since the one before.
     #[inline(never)]
     fn user_left(

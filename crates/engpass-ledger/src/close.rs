@@ -27,7 +27,7 @@ pub struct LineLedger {
     pub books: Vec<LineUsageStats>,
 }
 
-/// Counts of what one flow direction has carried over one direction of a link. Another engine must find the same counts.
+/// Usage counts of one flow direction on one direction of a link. Another engine must find the same counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineUsageStats {
     /// Index of the traffic.
@@ -135,7 +135,7 @@ impl Ledger {
         Ok(LineLedger { books: seen.collect(), accounts, capacity, parts_per_bit: line.parts_per_bit, idle })
     }
 
-    /// Sums up the books of a line: all that it carried completely in the window, without physical framing and cell headers.
+    /// Sums up the usage records of a line: all that it carried completely in the window, without physical framing and cell headers.
     fn carried_over(&self, line: &Line, topology: &Topology) -> Accounts {
         let mut accounts = Accounts::default();
         let unit = u128::from(line.unit);

@@ -1,4 +1,4 @@
-//! Lines that carry frames: each transmission is known when it begins, or before.
+//! Frame lines: each transmission is known when it begins, or earlier.
 
 use engpass_cells::{LineStatus, Window};
 use engpass_model::line::{Told, Transmission};
@@ -9,12 +9,12 @@ use super::waits::{StateTimes, parts_of};
 use super::{Ledger, Line, LineSenders, Teller, Whose, put};
 
 impl Ledger {
-    /// Whether the line of `port` is to tell of every transmission: several senders use it, or it is booked later.
+    /// Returns whether the line of `port` must report every transmission: it is shared, or postings are deferred.
     pub fn is_watched(&self, port: usize) -> bool {
         self.on && (self.lines[port].user == LineSenders::Shared || self.later.is_some())
     }
 
-    /// A watched line, whose book has this slot in the lane of a datagram, sends a packet of it behind all that it knows of.
+    /// Posts a packet that a watched line has appended to its transmissions. `slot` is the index of the line's usage record in the flow direction.
     #[inline]
     pub fn transmits(
         &mut self,
@@ -34,14 +34,14 @@ impl Ledger {
             line.held(sent.held.min(sent.idle));
         }
         self.book_outage(from.number());
-        // What leaves after the end says nothing.
+        // Packets that leave after the end show nothing.
         if whose.counted && sent.end <= self.window.end {
             let book = self.book_of(whose, slot);
             self.packet_left(from.number(), book, packet, sent.bytes);
         }
     }
 
-    /// The same of a line that several senders use, and that has held nothing back: it sends a packet of `ip` bytes.
+    /// As [`Self::transmits`], for a packet of `ip` bytes on a shared line without deferral whose discipline has held nothing back.
     #[inline(always)]
     pub fn shares_line(&mut self, slot: u16, whose: Whose, packet: u32, ip: u32, from: &impl Teller) {
         let place = self.book_of(whose, slot);
@@ -57,13 +57,13 @@ impl Ledger {
         line.left_by(book, place, packet, stamps);
     }
 
-    /// The book of a datagram with this slot in its lane.
+    /// Returns the usage record with index `slot` in the datagram's flow direction.
     #[inline]
     pub(super) fn book_of(&self, whose: Whose, slot: u16) -> u32 {
         self.first[self.lane(whose.flow, whose.to)] + u32::from(slot)
     }
 
-    /// The discipline of a line that has told `idle` has held back what it sends now.
+    /// Posts the time for which the discipline held back a transmission. `idle` is the idle time of the line so far.
     pub fn held(&mut self, port: usize, sent: &Transmission, idle: u64) {
         if !self.on {
             return;
@@ -73,7 +73,7 @@ impl Ledger {
         line.held(sent.held.min(sent.idle));
     }
 
-    /// A transmission does not lie in the window.
+    /// Notes a transmission that does not lie completely in the window.
     #[cold]
     pub fn cut_off(&mut self, port: usize, sent: &Transmission) {
         if self.on {
@@ -81,17 +81,17 @@ impl Ledger {
         }
     }
 
-    /// So many bytes of a datagram, of those that are written down, were carried by the line whose book has this slot; or taken back.
+    /// Adds `bytes` to the per-hop record of a datagram, for the line whose usage record has this slot; or takes them back.
     pub fn write(&mut self, datagram: u32, slot: u16, bytes: u32, back: bool) {
         if !self.on {
             return;
         }
         let carried = &mut self.carried[datagram as usize * self.stride + usize::from(slot)];
-        // What an edge of the window has cut off is taken back before all that was carried is written.
+        // Bytes that cross a window edge may be taken back before the carried bytes are added; therefore the sum wraps.
         *carried = if back { carried.wrapping_sub(bytes) } else { carried.wrapping_add(bytes) };
     }
 
-    /// What the sender of a lane makes of a datagram with so many bytes behind its IP header.
+    /// Returns the fragments that the sender makes of a datagram with `bytes` behind its IP header.
     pub fn cut_by_sender(&self, (flow, to): (u32, Option<u32>), bytes: u64) -> Fragments {
         let book = &self.books[self.first[self.lane(flow, to)] as usize];
         match self.entries[book.entry as usize].changes[0] {
@@ -100,13 +100,13 @@ impl Ledger {
         }
     }
 
-    /// So many packets of a datagram that its sender cut, with so many bytes behind the IP header, have arrived before anything was written down
-    /// of it: all lines have carried them.
+    /// Adds the first `arrived` fragments of a datagram, which its sender fragmented, to its new per-hop record. All lines have carried
+    /// them.
     pub fn write_arrived(&mut self, datagram: u32, (flow, to): (u32, Option<u32>), bytes: u64, arrived: u64) {
         if !self.on {
             return;
         }
-        // They have come in the order in which they were sent.
+        // Fragments arrive in the order of sending.
         let sent = self.cut_by_sender((flow, to), bytes);
         let lane = self.lane(flow, to);
         let books = &self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
@@ -118,7 +118,7 @@ impl Ledger {
         }
     }
 
-    /// The window begins on a line that carries frames at `at`: what the edge cuts has told itself.
+    /// Begins the window on a frame line at `at`. A transmission across the edge is reported separately.
     pub fn opens_frames(&mut self, from: &impl Teller, at: u64) {
         let line = &mut self.lines[from.number()];
         line.learn(from.told());
@@ -126,7 +126,7 @@ impl Ledger {
         line.open(LineStatus { begun, ..from.doing(at) });
     }
 
-    /// The window ends on a line that carries frames at `at`.
+    /// Ends the window on a frame line at `at`.
     pub fn closes_frames(&mut self, from: &impl Teller, at: u64) {
         let port = from.number();
         let line = &mut self.lines[port];
@@ -135,7 +135,7 @@ impl Ledger {
         self.closes(port, LineStatus { begun, ..from.doing(at) });
     }
 
-    /// A line that carries frames goes down or comes up: while it is down its idle time has that reason.
+    /// A frame line goes down or comes up. Idle time while it is down is assigned to that reason.
     pub fn line_changes(&mut self, from: &impl Teller, at: u64, down: bool) {
         if !self.on {
             return;
@@ -149,7 +149,7 @@ impl Ledger {
         }
     }
 
-    /// A line has sent something: if it is down, the idle time before that has this reason, and nobody's else.
+    /// If the line is down, assigns the idle time before its current transmission to that reason only.
     #[inline]
     pub(super) fn book_outage(&mut self, port: usize) {
         if let Some(since) = self.down.get_mut(&port) {
@@ -159,13 +159,14 @@ impl Ledger {
         }
     }
 
-    /// A packet, `elastic` if it carries data of the sender, enters the NIC of a line that carries frames, and has left at `until` with all that is around it.
+    /// A packet enters the NIC of a frame line; it is `elastic` if it carries data of the sender. The NIC has sent it at `until`, gap
+    /// included.
     #[inline]
     pub fn emitted_packet(&mut self, sender: usize, (elastic, packet): (bool, u32), now: u64, until: u64) {
         if let Some(place) = self.emit(sender, elastic, now, until) {
             let waits = &self.senders[place];
             if waits.is_emitting_after(until) {
-                // Another NIC of the host has more of it.
+                // Another NIC of the host still sends packets of it.
                 self.packet_stamps.put(packet, parts_of(&waits.sums_at(until)));
             } else {
                 self.packet_stamps.put(packet, waits.parts());
@@ -173,7 +174,7 @@ impl Ledger {
         }
     }
 
-    /// The same, and its sender's connection was spoken to.
+    /// As [`Self::emitted_packet`], for a connection. Also notes activity of the connection.
     #[inline(always)]
     pub fn sends_packet(
         &mut self,
@@ -190,7 +191,7 @@ impl Ledger {
         }
     }
 
-    /// The same of a process, whose application has nothing more to send then.
+    /// As [`Self::emitted_packet`], for a process whose application then has nothing more to send.
     #[inline(always)]
     pub fn sends_message(&mut self, process: usize, packet: u32, now: u64, until: u64) {
         if !self.on {
@@ -203,31 +204,31 @@ impl Ledger {
         }
     }
 
-    /// No packet is on its way, and those to come begin anew.
+    /// Drops the snapshots of all packets, once none is in flight.
     pub fn forget_packets(&mut self) {
         self.packet_stamps.forget_packets(self.books.iter_mut().map(|book| &mut book.stamp));
     }
 
-    /// What the sender of a packet had done when it was emitted, for those that come into being of it.
+    /// Returns the snapshot of a packet, for fragments and copies made of it.
     pub fn stamp_of(&self, packet: u32) -> Option<StateTimes> {
         self.packet_stamps.known(packet)
     }
 
-    /// A packet becomes a frame of cells.
+    /// Copies the snapshot of a packet to the PDU that it becomes.
     pub fn frame_inherits(&mut self, frame: u32, packet: u32) {
         if let Some(stamp) = self.packet_stamps.known(packet) {
             put(&mut self.stamps, frame, &stamp);
         }
     }
 
-    /// A frame of cells is a packet again.
+    /// Copies the snapshot of a PDU to the packet that it becomes.
     pub fn packet_inherits(&mut self, packet: u32, frame: u32) {
         if let Some(stamp) = self.stamps.get(frame as usize) {
             self.packet_stamps.put(packet, parts_of(stamp));
         }
     }
 
-    /// A fragment or a copy of a packet with this stamp has come into being.
+    /// Gives the snapshot of a packet to its fragment or copy.
     pub fn inherits(&mut self, packet: u32, stamp: Option<&StateTimes>) {
         if let Some(stamp) = stamp {
             self.packet_stamps.put(packet, parts_of(stamp));
@@ -236,13 +237,13 @@ impl Ledger {
 }
 
 impl Line {
-    /// Take over what the line has told.
+    /// Takes over the totals that the line reports.
     fn learn(&mut self, told: Told) {
         (self.idle, self.rounding) = (told.idle, told.rounding);
         (self.frames, self.bytes) = (told.frames, told.bytes);
     }
 
-    /// A transmission does not lie in the window: note what an edge cuts of it.
+    /// Notes how much of a transmission lies before each window edge that it crosses.
     pub(super) fn cut_off(&mut self, sent: &Transmission, window: Window) {
         let (ticks, per_ps) = (u128::from(self.ticks), u128::from(self.ticks_per_ps));
         let begin = u128::from(sent.begin.0) * per_ps + u128::from(sent.begin.1);

@@ -1,8 +1,8 @@
-//! Books that are written when the time of what they book has come.
+//! Deferred postings: they wait until virtual time has reached them.
 //!
-//! Lines know ahead of the clock what they will send. Where the window is known from the beginning it is booked at once; where it may begin
-//! and end at any instant, as with packets from outside, it stands here until everything up to its end has happened, and holds
-//! its datagram as long.
+//! With lookahead a line reports transmissions before virtual time reaches them. If the window is known from the start, they are posted at
+//! once. If windows may begin and end at any time, as with injected packets, each one waits here until everything up to its end has
+//! happened. Until then its datagram is kept.
 
 mod write;
 
@@ -15,75 +15,75 @@ use engpass_model::wire::ethernet::GAP_BYTES;
 use super::waits::StateTimes;
 use super::{Ledger, Line, LineSenders, LineUsage, Run, Teller, Whose};
 
-/// What is to be booked.
+/// The deferred postings of all lines.
 #[derive(Debug)]
 pub struct DeferredPostings {
     lines: Vec<DeferredLine>,
-    /// By datagram: entries that it is held for.
+    /// By datagram: number of its deferred entries.
     holds: Vec<u32>,
-    /// Frames that are not booked, and at how many it is looked which of them can be.
+    /// Number of deferred frames, and the number at which to look for frames that can be posted.
     frames: usize,
     look: usize,
 }
 
-/// So many frames wait before it is looked which of them can be booked: few enough that all of them are in the CPU's first cache.
+/// Number of deferred frames that triggers a look for frames to post; so few fit in the CPU's first-level cache.
 const FEW: usize = 64;
 
-/// What a line has sent since the beginning, as far as it is booked.
+/// Posted totals of a line since the start of the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PostedTotals {
     /// Cells or frames.
     pub sent: u64,
-    /// Bits of the line, physical framing of cells apart.
+    /// Bits on the line, without the physical framing of cells.
     pub bits: u64,
-    /// Cells or frames lost in front of it or on it.
+    /// Cells or frames lost in its queue or on the line.
     pub lost: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct DeferredLine {
     frames: VecDeque<SentFrame>,
-    /// Of those of them that show whose the idle time of the line was: their books, and what their senders had done when they were emitted.
+    /// Idle attribution of the frames that show whose idle time it was: usage record and sender snapshot, in the order of the frames.
     shown: VecDeque<(u32, StateTimes)>,
     cells: VecDeque<SentCells>,
     arrivals: VecDeque<Arrivals>,
     totals: PostedTotals,
     /// Frames that left in the window, and their bytes.
     left: (u64, u64),
-    /// Idle time and rounding before the last frame that is booked, when that ended, and by how much this is rounded up.
+    /// Of the last posted frame: idle time and rounding before it, its end, and the ticks by which this end is rounded up.
     idle: u64,
     rounding: u64,
     end: u64,
     end_rounding: u64,
 }
 
-/// A frame on a line; or a train of frames alike, each of which begins where the one before it has ended.
+/// A frame on a line, or a train of identical frames sent back to back.
 #[derive(Clone, Copy, Debug)]
 struct SentFrame {
-    /// The first of them, and how many there are.
+    /// The first frame, and the number of frames.
     sent: Transmission,
     count: u32,
-    /// When the last of them has ended.
+    /// End of the last frame, in picoseconds.
     end: u64,
     datagram: u32,
     slot: u16,
-    /// The line's idle time up to its beginning, with what ends were rounded up by, and by how much that of the last one is.
+    /// Idle time of the line and sum of roundings up to the begin of the first frame, and the ticks by which the last end is rounded up.
     idle: u64,
     rounding: u64,
     end_rounding: u64,
-    /// It has an entry in [`DeferredLine::shown`].
+    /// The frame has an entry in [`DeferredLine::shown`].
     shows: bool,
 }
 
-/// Cells that leave a line.
+/// Cells that have left a line.
 #[derive(Clone, Copy, Debug)]
 struct SentCells {
     cells: CellTrain,
     counter: usize,
     hop: u16,
-    /// Of frames.
+    /// The datagram; `None` for a generator.
     datagram: Option<u32>,
-    /// Where they carry data of a sender that shares the line: their book, and at the end of a frame what the sender had done when that was emitted.
+    /// For data on a shared line: the usage record, and at the end of a PDU its sender snapshot.
     shows: Option<(u32, Option<StateTimes>)>,
 }
 
@@ -94,13 +94,13 @@ pub struct Arrivals {
     pub cells: CellTrain,
     /// Index of the generator's traffic.
     pub flow: usize,
-    /// The first of them ends a PDU that is not its own.
+    /// The first cell ends a PDU that contains cells of a truncated one, and is therefore bad.
     pub bad: bool,
-    /// The frame that it cuts off, and how many cells of it.
+    /// The truncated PDU before them, and the number of its cells.
     pub cut: Option<(PduId, u32)>,
 }
 
-/// The first of these cells, those that stand at or before `until`, and the others.
+/// Splits cells into those at or before `until` and those after it.
 fn split(cells: &CellTrain, until: u64) -> (Option<CellTrain>, Option<CellTrain>) {
     if cells.last <= until {
         return (Some(*cells), None);
@@ -124,12 +124,12 @@ impl DeferredPostings {
         self.holds[index] += entries;
     }
 
-    /// Whether something of the datagram is not booked.
+    /// Returns whether the datagram has deferred entries.
     pub fn holds(&self, datagram: u32) -> bool {
         self.holds.get(datagram as usize).is_some_and(|holds| *holds > 0)
     }
 
-    /// Frames of the datagram on a line that are not booked.
+    /// Returns how many frames of the datagram on a line are not posted yet.
     pub(super) fn waiting_on(&self, port: usize, datagram: u32) -> u32 {
         if !self.holds(datagram) {
             return 0;
@@ -138,35 +138,35 @@ impl DeferredPostings {
         frames.map(|frame| frame.count).sum()
     }
 
-    /// A line has lost so much.
+    /// Counts cells or frames that a line has lost.
     pub fn lost(&mut self, port: usize, count: u64) {
         self.lines[port].totals.lost += count;
     }
 
-    /// What a line has sent.
+    /// Returns the posted totals of a line.
     pub fn totals(&self, port: usize) -> PostedTotals {
         self.lines[port].totals
     }
 
-    /// Frames that left a line in the window, and their bytes.
+    /// Returns the frames that left a line in the window, and their bytes.
     pub fn left(&self, port: usize) -> (u64, u64) {
         self.lines[port].left
     }
 
-    /// Cells of a generator will arrive at the host behind a port.
+    /// Defers the arrival of a generator's cells at the host behind a port.
     pub fn arrive(&mut self, port: usize, arrivals: Arrivals) {
         self.lines[port].arrivals.push_back(arrivals);
     }
 }
 
 impl Ledger {
-    /// From now on everything is booked when its time has come.
+    /// Defers all postings from now on.
     pub fn book_later(&mut self) {
         let lines = vec![DeferredLine::default(); self.lines.len()];
         self.later = Some(Box::new(DeferredPostings { lines, holds: Vec::new(), frames: 0, look: FEW }));
     }
 
-    /// A line has put a frame behind what it sends.
+    /// Defers a frame that a line has appended to its transmissions.
     pub(super) fn transmits_later(
         &mut self,
         slot: u16,
@@ -185,8 +185,8 @@ impl Ledger {
         }
     }
 
-    /// A line has put so many frames alike behind what it sends, one right behind the other, of which this is the first: packets of one
-    /// datagram, or of datagrams that share one. The last one ends then, and nobody else sends data on it.
+    /// Defers a train of `count` identical frames that are sent back to back: packets of one datagram, or of datagrams that share one
+    /// record. `first` is the first frame, `end` the end of the last one. The line is not shared.
     pub fn transmits_train(
         &mut self,
         datagram: u32,
@@ -223,7 +223,7 @@ impl Ledger {
         });
     }
 
-    /// A line sends cells: of a datagram, or of a generator.
+    /// Defers cells that a line sends, of a datagram or of a generator.
     pub fn sends_later(
         &mut self,
         port: usize,
@@ -240,12 +240,12 @@ impl Ledger {
         later.lines[port].cells.push_back(SentCells { cells, counter, hop, datagram, shows });
     }
 
-    /// Whether what is sent of a datagram shows whose the idle time of the line was.
+    /// Returns whether transmissions of a datagram show whose idle time it was.
     fn is_attributed(&self, port: usize, whose: Whose) -> bool {
         self.lines[port].user == LineSenders::Shared && whose.counted
     }
 
-    /// Book a frame whose end has come, or a train that lies in the window, or before it, as a whole.
+    /// Posts a frame that has ended, or a train that lies completely in the window or before it.
     #[inline]
     fn book_frame(&mut self, port: usize, frame: &SentFrame) {
         let SentFrame { sent, count, end, datagram, slot, idle, rounding, shows, .. } = *frame;
@@ -274,14 +274,14 @@ impl Ledger {
         }
     }
 
-    /// The idle time for which a discipline held back what has begun.
+    /// Assigns the time for which a queue discipline held the frame back.
     fn attribute_held(&mut self, port: usize, sent: &Transmission) {
         if sent.held > 0 {
             self.lines[port].held(sent.held.min(sent.idle));
         }
     }
 
-    /// When a frame's last bit that is none of the gap has left.
+    /// Returns when the last bit of a frame has left, without the interframe gap.
     fn left_at(&self, port: usize, sent: &Transmission) -> u64 {
         let line = &self.lines[port];
         let gap = if sent.physical > 0 { GAP_BYTES } else { 0 };
@@ -290,7 +290,7 @@ impl Ledger {
         ticks.div_ceil(u128::from(line.ticks_per_ps)) as u64
     }
 
-    /// Count a frame that an edge of the window cuts, if it has left in it.
+    /// Counts a frame across a window edge, if its last bit left in the window.
     #[cold]
     fn count_at_edge(&mut self, port: usize, sent: &Transmission) {
         if self.window.holds(self.left_at(port, sent))
@@ -301,10 +301,10 @@ impl Ledger {
         }
     }
 
-    /// The first frame of a train that does not lie on one side of the edges of what is booked; it stays in the train no longer.
+    /// Removes the first frame from a train that crosses a window edge or the time up to which entries are posted, and returns it.
     fn split_off(line: &Line, train: &mut SentFrame) -> SentFrame {
         let per_ps = u128::from(line.ticks_per_ps);
-        // When so many bytes have been sent from that instant on: exactly, and rounded up.
+        // End of a frame that begins at an instant: exactly, and rounded up.
         let after = |(whole, ticks): (u64, u64)| {
             let sum = u128::from(ticks) + u128::from(train.sent.bytes) * u128::from(line.ticks);
             let exact = (whole + (sum / per_ps) as u64, (sum % per_ps) as u64);
@@ -318,7 +318,7 @@ impl Ledger {
         first
     }
 
-    /// What the line of frames does at `at`, up to which all is booked.
+    /// Returns what a frame line does at `at`, up to which everything is posted.
     fn line_at(&mut self, port: usize, at: u64) -> LineStatus {
         let Some(later) = &self.later else { return LineStatus::default() };
         let this = &later.lines[port];
@@ -335,7 +335,7 @@ impl Ledger {
         }
     }
 
-    /// A window begins at `from`: nothing is in its books.
+    /// Begins a window at `from` and clears all counts.
     pub fn begin_window(&mut self, from: u64) {
         self.set_window(Window { from: Some(from), end: self.window.end });
         self.warm(from);
@@ -357,7 +357,7 @@ impl Ledger {
         }
     }
 
-    /// The window ends at `end`, up to which all is booked, on the line of a port of frames.
+    /// Ends the window at `end` on a frame line. Everything up to `end` is posted.
     pub fn closes_later(&mut self, port: usize, end: u64) {
         let next = self.later.as_ref().and_then(|later| later.lines[port].frames.front().copied());
         let doing = self.line_at(port, end);
@@ -370,7 +370,7 @@ impl Ledger {
         self.closes(port, LineStatus { begun, ..doing });
     }
 
-    /// Take another window for all that is booked from here on.
+    /// Sets the window for all later postings.
     pub fn set_window(&mut self, window: Window) {
         self.window = window;
     }

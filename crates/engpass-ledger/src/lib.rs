@@ -52,13 +52,13 @@ pub struct Ledger {
     lines: Vec<Line>,
     /// Line usage of every flow direction, one after the other, each in the order of its hops.
     books: Vec<LineUsage>,
-    /// Packet formats on the lines, shared by books with equal formats.
+    /// Packet formats on the lines, shared by usage records with equal formats.
     entries: Vec<Entry>,
-    /// By flow direction: index of its first book; at the end the number of all books. Entries below `flows` belong to flows, up to the
-    /// last one that has books of its own. Behind them every TCP connection has two: the data of its flow, then the acknowledgments.
+    /// By flow direction: index of its first usage record; at the end the number of all usage records. Entries below `flows` belong to flows, up to the
+    /// last one that has usage records of its own. Behind them every TCP connection has two: the data of its flow, then the acknowledgments.
     first: Vec<u32>,
     flows: u32,
-    /// Largest number of books that a flow direction has.
+    /// Largest number of usage records that a flow direction has.
     stride: usize,
     /// Units carried in the window, by hop, of the datagrams that are tracked per hop: `stride` entries for each.
     carried: Vec<u32>,
@@ -78,9 +78,9 @@ pub struct Ledger {
     /// Sender snapshots by AAL5 PDU and by packet: the state times of the sender when it had emitted the PDU or packet.
     stamps: Vec<StateTimes>,
     packet_stamps: SenderSnapshots,
-    /// By book: cells of the sender that have left since its last complete PDU. Empty until cells leave a shared line.
+    /// By usage record: cells of the sender that have left since its last complete PDU. Empty until cells leave a shared line.
     cells_since: Vec<u32>,
-    /// By book: the first book of its flow direction on the same line. Empty if no flow direction has several books on a shared line.
+    /// By usage record: the first usage record of its flow direction on the same line. Empty if no flow direction has several usage records on a shared line.
     first_on_line: Vec<u32>,
     /// State for flows with several paths.
     parted: Parted,
@@ -126,7 +126,7 @@ struct Line {
     reasons: Option<Box<Reasons>>,
     /// Idle time since the start of the run that has been assigned to a reason.
     booked: u64,
-    /// The book whose packet left last.
+    /// The usage record whose packet left last.
     last: Option<u32>,
     /// Books of this line.
     books: Vec<u32>,
@@ -149,13 +149,13 @@ enum LineSenders {
     Elsewhere,
     /// Only generators send data over it, or streams of rate zero.
     Application,
-    /// A single sender, that of this book's flow. The line is idle exactly when this sender does something else.
+    /// A single sender, the one of this usage record. The line is idle exactly when this sender does something else.
     Sole(u32),
     /// Several users. Each departing packet divides the idle time before it.
     Shared,
 }
 
-/// Format in which packets of a flow arrive at a line. Most books share theirs with others.
+/// Format in which packets of a flow arrive at a line. Most usage records share theirs with others.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
     wire: Wire,
@@ -163,7 +163,7 @@ struct Entry {
     changes: Box<[Change]>,
 }
 
-/// What one flow direction has carried over one line.
+/// Usage record: what one flow direction has carried over one line.
 #[derive(Debug)]
 struct LineUsage {
     flow: u32,
@@ -225,7 +225,7 @@ struct Datagrams {
     parted: u64,
 }
 
-/// Marks a book without a sender.
+/// Marks a usage record without a sender.
 const NO_SENDER: u32 = u32::MAX;
 
 /// Consecutive delivered datagrams with equal load that every line has carried equally: completely, or as one record per hop says.

@@ -1,4 +1,4 @@
-//! Books before anything is written in them.
+//! Builds the empty ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,63 +17,63 @@ use super::{
     NO_SENDER, NO_STAMP, Parted, Run, SenderSnapshots, booked,
 };
 
-/// What the books must know of a network that is put together.
+/// The data of a network from which its ledger is built.
 pub struct LedgerInputs<'a> {
     /// The network's graph.
     pub topology: &'a Topology,
-    /// The counted time.
+    /// The measurement window.
     pub window: Window,
     /// Number of processes, the first senders.
     pub processes: usize,
-    /// Number of endpoints: of each pair the first one writes and is a sender.
+    /// Number of endpoints. The first one of each pair writes data and is a sender.
     pub endpoints: usize,
-    /// Number of senders outside.
+    /// Number of sources of injected packets.
     pub outside: usize,
-    /// Number of the lanes that are flows': the first ones.
+    /// Number of flow directions that belong to flows: the first ones.
     pub flows: usize,
-    /// Most lines of a lane.
+    /// Largest number of lines that a flow direction crosses.
     pub stride: usize,
-    /// The lanes of each tree.
+    /// The flow directions of each multicast tree.
     pub trees: Vec<Vec<usize>>,
-    /// By line: data of some flow could go this way, if nodes chose so.
+    /// By line: nodes could choose it for data of some flow.
     pub spared: &'a [bool],
-    /// Lists of the lines behind places of ways that part.
+    /// Lines of each trail, for flows with several paths.
     pub trails: &'a [Box<[u16]>],
 }
 
-/// What a lane of books is for.
+/// A flow direction.
 pub struct FlowDirection<'a> {
     /// Index of the traffic.
     pub flow: usize,
-    /// It carries what goes against the flow's data.
+    /// The packets flow against the data.
     pub against: bool,
-    /// Traffic whose data it carries; `None` of acknowledgements and messages.
+    /// Traffic whose data it carries; `None` for acknowledgments and messages.
     pub traffic: Option<&'a Traffic>,
     /// The process or endpoint that sends its data.
     pub sender: Option<usize>,
-    /// Its packets are rare. The lane does not count among the users of its lines (docs/ledger.md).
+    /// Its packets are rare. It is therefore no user of its lines (docs/ledger.md).
     pub rare: bool,
-    /// The MTU for which the sender has cut its packets.
+    /// The MTU to which the sender fragments its packets.
     pub mtu: u64,
     /// The lines that it crosses, in the order of its hops.
     pub lines: Vec<LaneLine>,
 }
 
-/// A line of a lane.
+/// A line that a flow direction crosses.
 pub struct LaneLine {
-    /// Number of its transmitter.
+    /// Number of its output port.
     pub number: usize,
-    /// How packets stand on it.
+    /// Format of packets on it.
     pub wire: Wire,
-    /// What happens to packets on the way to it.
+    /// Changes to packets on the way to it.
     pub changes: Vec<Change>,
-    /// What keeps its sender from filling the line.
+    /// Why the line is idle while the sender is sending.
     pub held_back: HeldBack,
 }
 
 impl Ledger {
-    /// Books for every lane on every line that it crosses. The first lanes are those of flows. Behind them stand pairs: of a connection one for each
-    /// direction, of anything else one that is used and perhaps one that is not.
+    /// Creates a ledger with a usage record for every line of every flow direction. The directions of flows come first. Pairs follow: the two
+    /// directions of a TCP connection, or for other traffic one that is used and perhaps one that is not.
     pub fn open<'l>(
         opening: LedgerInputs<'_>,
         lanes: impl Iterator<Item = Option<FlowDirection<'l>>>,
@@ -142,12 +142,12 @@ impl Ledger {
         ledger
     }
 
-    /// The book of a lane on one line.
+    /// Adds the usage record of a flow direction on one line.
     fn add_book(&mut self, lane: &FlowDirection<'_>, on: &LaneLine) {
         let LaneLine { number: port, wire, ref changes, held_back } = *on;
         let before = changes;
         let changes = || [Change::Cut(lane.mtu)].into_iter().chain(before.iter().copied());
-        // Most lines come after one like them.
+        // Most lines have the format of a recent one.
         let alike = |known: &Entry| known.wire == wire && known.changes.iter().copied().eq(changes());
         let known = self.entries.iter().rev().take(2 * self.stride).position(alike);
         let place = known.map_or(self.entries.len(), |back| self.entries.len() - 1 - back);
@@ -181,13 +181,13 @@ impl Ledger {
         });
     }
 
-    /// Find the users of each line, whose reasons its idle time has. Books in `rare` are no users. The lanes of a tree are those of one sender.
+    /// Finds the users of each line. Books in `rare` are no users. The flow directions of a multicast tree belong to one sender.
     fn find_users(&mut self, topology: &Topology, trees: Vec<Vec<usize>>, rare: &BTreeSet<u32>) {
         for line in &mut self.lines {
             let common = line.books.iter().filter(|book| !rare.contains(book));
             let books = || common.clone().map(|book| (*book, &self.books[*book as usize]));
             let mut senders = books().filter(|(_, book)| book.sender().is_some()).map(|(place, _)| place);
-            // A lane has a book for every way in which its packets may have been cut before the line.
+            // A flow direction has one usage record for every way in which its packets may be fragmented before the line.
             let lane = |book: &LineUsage| (book.flow, book.against, book.sender);
             let silent = |book: &LineUsage| {
                 let cells = topology.flows[book.flow as usize].cells.is_some();
@@ -211,26 +211,26 @@ impl Ledger {
             self.find_stamps(&self.books_of(lane).collect::<Vec<_>>(), true);
         }
         for lanes in trees {
-            // Copies go on with the stamp of the packet.
+            // Copies keep the snapshot of the packet.
             let own: Vec<usize> = lanes.into_iter().flat_map(|lane| self.books_of(lane)).collect();
             self.find_stamps(&own, false);
         }
     }
 
-    /// Places of the books of a lane.
+    /// Returns the indices of the usage records of a flow direction.
     fn books_of(&self, lane: usize) -> std::ops::Range<usize> {
         self.first[lane] as usize..self.first[lane + 1] as usize
     }
 
-    /// Find out what is to be known of the packets of a sender on lines that others use, too: these are its books. The last such line on the way of its packets
-    /// takes their stamp, if it `takes` any.
+    /// Prepares the snapshots for the usage records `own` of one sender, if any of their lines is shared. If `takes` is set, the usage record of the last
+    /// shared line on the path takes over the snapshot of the packet.
     fn find_stamps(&mut self, own: &[usize], takes: bool) {
         let shared = |book: &usize| self.lines[self.books[*book].line as usize].user == LineSenders::Shared;
         if !own.iter().any(shared) {
             return;
         }
         let parts = own.iter().any(|book| self.books[*book].held_back == HeldBack::OtherWay);
-        // Where ways part, which line is the last differs from packet to packet.
+        // With several paths the last line differs from packet to packet.
         let (mut last, mut doubled) = (takes && !parts, false);
         for (place, book) in own.iter().copied().enumerate().rev() {
             let Some(sender) = self.books[book].sender() else { continue };
@@ -248,7 +248,7 @@ impl Ledger {
             }
         }
         if doubled {
-            // Books of one line share a stamp: none of them takes that of a packet.
+            // Books of one line share a snapshot; therefore none of them takes over that of a packet.
             own.iter().for_each(|book| self.books[*book].last_shared = false);
             if self.first_on_line.is_empty() {
                 self.first_on_line = (0..self.books.len() as u32).collect();
@@ -263,7 +263,7 @@ impl Ledger {
 }
 
 impl Line {
-    /// Empty books of the transmitter at end `end` of a link.
+    /// Returns the empty line of the output port at end `end` of a link.
     fn new(link: &LinkEnds, end: usize, window: Window) -> Self {
         let line = link.lines[end];
         let wire = link.wire(end, Default::default());

@@ -1,59 +1,61 @@
-//! Ways that part: trails that are no prefix of their lane, and datagrams of which a line has carried only some packets.
+//! Flows with several paths: trails that are no prefix of their flow direction, and datagrams of which a line has carried only some
+//! packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{DatagramClass, DeliveryStatus, Ledger, Load, Run, book_all};
 
-/// The lines that have carried a packet, by the slots of their books in its lane.
+/// The lines that have carried a packet, as slots: indices of their usage records in the flow direction.
 ///
-/// Small numbers stand for the first lines of a lane whose packets have no choice; the others are places in a list of trails.
+/// Small numbers are the number of lines from the sender on, for packets with a single path. Larger ones are indices in the list of trails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trail(u32);
 
-/// The number of the first trail in the list: a lane without choices has fewer lines.
+/// The number of the first trail in the list. A flow direction with a single path has fewer lines.
 const LISTED: u32 = 1 << 16;
 
 /// A packet of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where in the datagram's IP payload it begins.
+    /// Offset in the datagram's IP payload, in bytes.
     pub offset: u16,
-    /// How many bytes of that it has.
+    /// Bytes of the IP payload in this packet.
     pub bytes: u16,
-    /// Bytes of tunnels in it behind its IP header.
+    /// Bytes of tunnel headers behind its IP header.
     pub added: u16,
 }
 
-/// What the ledger knows of ways that part.
+/// Ledger data for flows with several paths.
 #[derive(Debug, Default)]
 pub(super) struct Parted {
     /// The slots of each trail in the list.
     trails: Vec<Box<[u16]>>,
-    /// By trail: the lane and the run of datagrams that its lines have carried last, not yet booked.
+    /// By trail: the flow direction and the run of identical datagrams that its lines carried last, not yet posted.
     runs: Vec<(u32, Run)>,
-    /// By datagram and slot: the packets that the line has carried, in the counted time or not, of datagrams that are written down.
+    /// By datagram and slot: the packets that the line has carried, inside or outside of the window, of datagrams that are tracked per
+    /// packet.
     pieces: BTreeMap<(u32, u16), Vec<Piece>>,
 }
 
 impl Trail {
-    /// The first `lines` lines of a lane whose packets have no choice of ways.
+    /// Returns the trail of the first `lines` lines of a flow direction with a single path.
     #[inline(always)]
     pub const fn along(lines: u16) -> Self {
         Self(lines as u32)
     }
 
-    /// The trail at this place of the list.
+    /// Returns the trail with this index in the list.
     #[inline(always)]
     pub const fn listed(place: u32) -> Self {
         Self(LISTED + place)
     }
 
-    /// The place in the list of one that is in it.
+    /// Returns the index of a listed trail.
     fn place(self) -> usize {
         (self.0 - LISTED) as usize
     }
 
-    /// How many lines of the lane it covers from the first one on, if it is not in the list.
+    /// Returns the number of lines from the sender on, if the trail is not in the list.
     #[inline(always)]
     pub(super) const fn lines(self) -> Option<usize> {
         if self.0 < LISTED { Some(self.0 as usize) } else { None }
@@ -61,14 +63,14 @@ impl Trail {
 }
 
 impl Ledger {
-    /// Take over the list of trails.
+    /// Sets the list of trails.
     pub(super) fn list_trails(&mut self, trails: &[Box<[u16]>]) {
         self.parted.trails = trails.to_vec();
         let none = Load { cargo: DatagramClass::Control, header: 0, bytes: 0 };
         self.parted.runs = vec![(0, Run::of(none)); trails.len()];
     }
 
-    /// Book `count` datagrams alike, each of which is carried wholly by the lines of a trail in the list.
+    /// Posts `count` identical datagrams that the lines of a listed trail have carried completely.
     pub(super) fn book_listed(
         &mut self,
         lane: usize,
@@ -85,7 +87,7 @@ impl Ledger {
         }
     }
 
-    /// A datagram was delivered that the lines of a trail in the list have carried wholly: book it with those like it.
+    /// Posts a delivered datagram that the lines of a listed trail have carried completely, together with identical ones.
     pub(super) fn settle_listed(&mut self, lane: usize, trail: Trail, load: Load) {
         let (whose, run) = &mut self.parted.runs[trail.place()];
         if *whose == lane as u32 && run.load() == load && run.goes_on() {
@@ -100,7 +102,7 @@ impl Ledger {
         }
     }
 
-    /// Book the run of a trail.
+    /// Posts the run of a trail.
     fn end_listed_run(&mut self, trail: Trail) {
         let (lane, run) = &mut self.parted.runs[trail.place()];
         let (lane, count) = (*lane as usize, std::mem::take(&mut run.count));
@@ -110,37 +112,37 @@ impl Ledger {
         }
     }
 
-    /// Book the runs of all trails.
+    /// Posts the runs of all trails.
     pub(super) fn end_listed_runs(&mut self) {
         for place in 0..self.parted.runs.len() {
             self.end_listed_run(Trail::listed(place as u32));
         }
     }
 
-    /// Forget what is not booked.
+    /// Drops all runs that are not posted.
     pub(super) fn clear_listed_runs(&mut self) {
         self.parted.runs.iter_mut().for_each(|(_, run)| run.count = 0);
     }
 
-    /// Whether what lines carry is written down packet by packet when it is sent: it is booked later, and some ways part.
+    /// Returns whether datagrams are tracked packet by packet: postings are deferred and some flows have several paths.
     pub fn writes_pieces(&self) -> bool {
         self.later.is_some() && !self.parted.trails.is_empty()
     }
 
-    /// The line whose book has this slot has carried a packet of a datagram that is written down.
+    /// Records a packet of a datagram that the line whose usage record has this slot has carried.
     pub fn write_piece(&mut self, datagram: u32, slot: u16, piece: Piece) {
         if self.on {
             self.parted.pieces.entry((datagram, slot)).or_default().push(piece);
         }
     }
 
-    /// Whether what lines have carried of a datagram is written down packet by packet.
+    /// Returns whether a datagram is tracked packet by packet.
     pub(super) fn has_pieces(&self, datagram: u32) -> bool {
         !self.parted.pieces.is_empty()
             && self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX)).next().is_some()
     }
 
-    /// Nothing of a datagram is on the way: forget what lines have carried of it.
+    /// Drops the packet records of a datagram, once none of it is in flight.
     pub fn forget_pieces(&mut self, datagram: u32) {
         while let Some((key, _)) = self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX)).next() {
             let key = *key;
@@ -148,8 +150,8 @@ impl Ledger {
         }
     }
 
-    /// The fate of a datagram is known, or a window ends: book what each line has carried of it, packet by packet. What an edge of the window cuts on a line is in
-    /// flight there, and with it all that the line carried of the datagram.
+    /// Posts each packet of a datagram on each line that carried it, when its delivery status is known or a window ends. If a window edge
+    /// cuts some of it on a line, all that this line carried of the datagram is in flight.
     pub(super) fn book_pieces(
         &mut self,
         lane: usize,
@@ -161,7 +163,7 @@ impl Ledger {
         let pieces = || self.parted.pieces.range((datagram, 0)..=(datagram, u16::MAX));
         let first = self.first[lane] as usize;
         let units_of = |slot: u16| self.carried[datagram as usize * self.stride + usize::from(slot)];
-        // Packets that were cut differently before a line have several books of it.
+        // Packets that were fragmented differently before a line have several usage records on it.
         let mut whole: BTreeMap<u32, bool> = BTreeMap::new();
         for ((_, slot), pieces) in pieces() {
             let book = &self.books[first + usize::from(*slot)];
@@ -197,7 +199,7 @@ impl Ledger {
                 let header = u64::from(load.header).saturating_sub(offset).min(bytes);
                 let layers = wire.in_tunnel(piece.added.into(), header, bytes - header);
                 freight.segments.add(&layers, 1);
-                // The receiver refused the end of the payload.
+                // The receiver refused the last bytes of the payload.
                 let wanted = (end - u64::from(refused)).max(offset + header);
                 let refused_here = (offset + bytes).saturating_sub(wanted);
                 freight.duplicate += refused_here * 8 * layers.parts_per_bit();

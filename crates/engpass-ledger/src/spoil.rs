@@ -10,7 +10,7 @@ pub enum Fault {
     Dead,
     /// One delivered datagram of a stream too many.
     Whole,
-    /// One unit without data too many, in every book.
+    /// One unit without data too many, in every usage record.
     Plain,
     /// One picosecond of idle time too many, at the end of the window or at its begin.
     Idle { at_end: bool },

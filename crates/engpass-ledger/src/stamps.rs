@@ -1,9 +1,9 @@
-//! Sender snapshots: the state times of senders when packets were emitted, by packet, and by book for the last packet that left a shared
+//! Sender snapshots: the state times of senders when packets were emitted, by packet, and by usage record for the last packet that left a shared
 //! line.
 
 use super::waits::{ColdTimes, CommonTimes, StateTimes, parts_of, sums_of};
 
-/// Marks a packet or book without a snapshot.
+/// Marks a packet or usage record without a snapshot.
 pub(super) const NO_STAMP: u32 = u32::MAX;
 
 /// The common states of a snapshot. Fills one cache line, because hardly any snapshot is still cached when it is read.
@@ -11,7 +11,7 @@ pub(super) const NO_STAMP: u32 = u32::MAX;
 #[repr(align(64))]
 struct SenderSnapshot(CommonTimes);
 
-/// Snapshots of packets in flight and of books. A book can take over the snapshot of a packet that needs it no longer, without a copy.
+/// Snapshots of packets in flight and of usage records. A usage record can take over the snapshot of a packet that needs it no longer, without a copy.
 #[derive(Debug, Default)]
 pub(super) struct SenderSnapshots {
     /// Common states; and the other states, empty until a sender that has been in any of them emits a packet.
@@ -36,7 +36,7 @@ impl SenderSnapshots {
         Some(sums_of(&usual.0, self.others.get(place as usize)))
     }
 
-    /// Returns the snapshot of a book, or zeros.
+    /// Returns the snapshot of a usage record, or zeros.
     pub(super) fn of_book(&self, place: u32) -> StateTimes {
         self.at(place).unwrap_or_default()
     }
@@ -46,7 +46,7 @@ impl SenderSnapshots {
         self.known(packet).expect("the packet was stamped when it was emitted")
     }
 
-    /// Returns the snapshots of a packet and of a book, if no sender has been in a rare state.
+    /// Returns the snapshots of a packet and of a usage record, if no sender has been in a rare state.
     #[inline(always)]
     pub(super) fn usual(&self, packet: u32, book: u32) -> Option<(&CommonTimes, &CommonTimes)> {
         if !self.others.is_empty() {
@@ -103,7 +103,7 @@ impl SenderSnapshots {
         }
     }
 
-    /// Stores `sums` as the snapshot of a book.
+    /// Stores `sums` as the snapshot of a usage record.
     pub(super) fn take(&mut self, book: u32, sums: &StateTimes) {
         if let Some(own) = self.usual.get_mut(book as usize) {
             let (usual, others) = parts_of(sums);
@@ -114,7 +114,7 @@ impl SenderSnapshots {
         }
     }
 
-    /// Copies the snapshot of a packet to a book.
+    /// Copies the snapshot of a packet to a usage record.
     #[inline(always)]
     pub(super) fn copy(&mut self, book: u32, packet: u32) {
         let place = self.places[packet as usize] as usize;
@@ -127,13 +127,13 @@ impl SenderSnapshots {
         }
     }
 
-    /// Exchanges the snapshots of a book and of a packet that needs its snapshot no longer.
+    /// Exchanges the snapshots of a usage record and of a packet that needs its snapshot no longer.
     #[inline(always)]
     pub(super) fn swap(&mut self, book: &mut u32, packet: u32) {
         std::mem::swap(book, &mut self.places[packet as usize]);
     }
 
-    /// Drops the snapshots of all packets, once none is in flight, and keeps those of books.
+    /// Drops the snapshots of all packets, once none is in flight, and keeps those of usage records.
     pub(super) fn forget_packets<'a>(&mut self, books: impl Iterator<Item = &'a mut u32>) {
         let mut kept = Self::default();
         for place in books.filter(|place| **place != NO_STAMP) {

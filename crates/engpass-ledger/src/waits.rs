@@ -2,7 +2,7 @@
 
 use engpass_model::tcp::LimitedBy;
 
-/// What a sender is doing at an instant. Common states come first, rare states behind `Sending`.
+/// State of a sender at an instant. Common states come first, rare states behind `Sending`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SenderState {
     /// The application has nothing to send: it has not begun, has ended, pauses, or keeps to its rate.

@@ -24,7 +24,8 @@ pub struct Arp {
     /// Interval between requests for the same address (RFC 1122 section 2.3.2.1: at most one per second).
     #[serde(default = "retry")]
     pub retry: Duration,
-    /// Requests without an answer until the packets that are held are dropped. The next packet begins anew. As in Linux if not given.
+    /// Number of unanswered requests after which the held packets are dropped. The next packet starts a new resolution. If not given, as in
+    /// Linux.
     #[serde(default = "attempts")]
     pub attempts: u64,
 }
@@ -88,7 +89,7 @@ pub enum Met<P> {
     GoesOn,
     /// The packet is held, or dropped if `hold` is 0.
     Held {
-        /// The packet that the hold has no place for.
+        /// Packet dropped because the hold queue was full.
         lost: Option<P>,
         /// Whether the router must send a request.
         asks: bool,

@@ -17,8 +17,7 @@ pub struct Event {
     /// While it is down, the link carries nothing in either direction. Both ends see a link go down; only `NODE` sees its interface go
     /// down.
     pub target: String,
-    /// Time of the change. With random times, the time at which the link starts to count towards its first failure; the beginning of the
-    /// run if not given.
+    /// Time of the change. With random times, the start of the first time to failure; the beginning of the run if not given.
     pub at: Option<Duration>,
     /// The change at that time: `down` or `up`.
     pub change: Option<LinkState>,

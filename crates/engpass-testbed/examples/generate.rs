@@ -1,6 +1,6 @@
-//! Write the files that follow from the types of this crate, or check that they are what the code says: schema, catalogue, Python types.
+//! Writes the files that are generated from the types of this crate, or checks that they are up to date: schema, catalogue, Python types.
 //!
-//! `cargo run -p engpass-testbed --example generate -- write|check`; `check` exits with 1 when one is stale.
+//! `cargo run -p engpass-testbed --example generate -- write|check`; `check` exits with 1 if a file is out of date.
 
 #[path = "../../engpass-outcome/examples/generate/files.rs"]
 mod files;

@@ -1,20 +1,22 @@
-//! Address resolution (docs/model.md): the interfaces of routers that ask for addresses, and the trees on which their requests go.
+//! Address resolution (docs/model.md): the router interfaces that send ARP requests, and the trees over which the requests are flooded.
 
 use crate::topology::{Hop, Leg, NodeId, Topology};
 
-/// An Ethernet interface of a router that asks for addresses.
+/// An Ethernet interface of a router that sends ARP requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArpInterface {
     /// The router.
     pub router: NodeId,
     /// Index of its link.
     pub link: usize,
-    /// The lines that carry a request, breadth first: a line stands after the one through which the request comes to its node. The first one is the router's.
+    /// The lines that carry a request, breadth first: a line comes after the one over which the request reaches its node. The first is the router's
+    /// line.
     pub tree: Vec<Hop>,
 }
 
 impl Topology {
-    /// The number of the interface on which a router asks for the next node when it sends a packet on this leg; `None` if it does not ask.
+    /// Returns the index of the interface on which a router resolves the next node before it sends a packet on this path segment; `None` if it sends
+    /// no request.
     pub fn arp_interface(&self, leg: Leg) -> Option<usize> {
         let Leg::Link(Hop { link, from, .. }) = leg else { return None };
         self.arp.iter().position(|interface| (interface.router, interface.link) == (from, link))

@@ -1,22 +1,22 @@
-//! The tree of a multicast traffic: one way, of whose packets nodes make copies where the ways to the receivers part.
+//! The distribution tree of multicast traffic. Nodes copy packets where the paths to the receivers diverge.
 
 use std::collections::BTreeMap;
 
 use crate::topology::{FlowPath, Leg, NodeId};
 
-/// A branch of the tree of a multicast traffic: from the sender, or from a node that copies packets, to the next such node or to a receiver.
+/// A branch of a multicast tree: from the sender, or from a node that copies packets, to the next such node or to a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// The branch whose packets are copied where this one begins, by its place in the tree; `None` where it begins at the sender.
+    /// Index of the parent branch, at whose end this one begins; `None` if it begins at the sender.
     pub of: Option<usize>,
-    /// The node at which it ends: one that makes copies, or a receiver.
+    /// The node at its end: one that copies packets, or a receiver.
     pub to: NodeId,
-    /// Its legs, one at least.
+    /// Its path segments, at least one.
     pub legs: Vec<Leg>,
 }
 
 impl FlowPath {
-    /// The branches that end at a receiver, by their places in the tree; none unless a traffic has several receivers.
+    /// Returns the indices of the branches that end at a receiver; empty unless the traffic has several receivers.
     pub fn leaves(&self) -> impl Iterator<Item = usize> {
         let mut is_copied = vec![false; self.branches.len()];
         for of in self.branches.iter().filter_map(|branch| branch.of) {
@@ -25,12 +25,12 @@ impl FlowPath {
         (0..self.branches.len()).filter(move |place| !is_copied[*place])
     }
 
-    /// The branches that end at a receiver, by that.
+    /// Returns, for each receiver, the index of the branch that ends there.
     pub fn leaf_by_receiver(&self) -> BTreeMap<NodeId, usize> {
         self.leaves().map(|leaf| (self.branches[leaf].to, leaf)).collect()
     }
 
-    /// The branches from the sender to the end of a branch, by their places in the tree.
+    /// Returns the indices of the branches from the sender to the end of a branch.
     pub fn branches_to(&self, branch: usize) -> Vec<usize> {
         let mut all: Vec<usize> =
             std::iter::successors(Some(branch), |place| self.branches[*place].of).collect();
@@ -38,14 +38,14 @@ impl FlowPath {
         all
     }
 
-    /// The legs from the sender to the end of a branch.
+    /// Returns the path segments from the sender to the end of a branch.
     pub fn legs_to(&self, branch: usize) -> Vec<Leg> {
         self.branches_to(branch).into_iter().flat_map(|place| self.branches[place].legs.clone()).collect()
     }
 }
 
-/// The tree of these ways from one sender, each with its receiver: a branch stands behind the one of which it has copies, and those of one
-/// node are in the order of the first receiver behind each.
+/// Builds the tree of these paths from one sender, each given with its receiver. A branch comes after its parent. Branches that begin at one node are
+/// in the order of the first receiver behind each.
 pub(crate) fn branches(ways: &[(NodeId, Vec<Leg>)], end_of: impl Fn(Leg) -> NodeId) -> Vec<Branch> {
     let mut tree = Vec::new();
     let ways: Vec<(NodeId, &[Leg])> = ways.iter().map(|(to, legs)| (*to, legs.as_slice())).collect();
@@ -53,7 +53,7 @@ pub(crate) fn branches(ways: &[(NodeId, Vec<Leg>)], end_of: impl Fn(Leg) -> Node
     tree
 }
 
-/// Grow the branches of these ways that begin where the branch `of` ends.
+/// Adds the branches of these paths that begin at the end of the branch `of`.
 fn grow(
     ways: &[(NodeId, &[Leg])],
     of: Option<usize>,
@@ -70,7 +70,7 @@ fn grow(
         let mut taken: Vec<(NodeId, &[Leg])> =
             ways.iter().filter(|(_, legs)| legs.first() == Some(&first)).copied().collect();
         let mut legs = Vec::new();
-        // As far as all of them go the same way.
+        // Up to the node where the paths diverge.
         while let Some(leg) = taken[0].1.first().copied()
             && taken.iter().all(|(_, way)| way.first() == Some(&leg))
         {

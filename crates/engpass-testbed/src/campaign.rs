@@ -462,7 +462,7 @@ fn every_place(lengths: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
     })
 }
 
-/// Returns true for keys that belong to the campaign, not to one point.
+/// Returns true for keys that are already needed before the points are built.
 fn is_meta(path: &[String]) -> bool {
     ["name", "description", "sweep", "variant", "run"].contains(&path[0].as_str())
 }

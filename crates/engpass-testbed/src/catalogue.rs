@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use crate::codes::CODES;
 use crate::shape::{SHAPES, generator, table_forms, without_null};
 
-/// Families with their kinds, the kinds with their keys: type, help, default; the words that a medium or an
-/// encapsulation can be; the codes of diagnostics.
+/// Returns the families with their kinds, and the keys of each kind with type, help and default; the words for a medium or an encapsulation; and the
+/// codes of diagnostics.
 pub fn catalogue() -> Value {
     let single = |name: &str, schema: &Value| family(name, &format!("[{name}.NAME]"), [(name, schema)]);
     let tables = |map: &'static indexmap::IndexMap<&'static str, Value>| {
@@ -66,7 +66,7 @@ fn family<'a>(name: &str, place: &str, kinds: impl IntoIterator<Item = (&'a str,
     json!({ "family": name, "place": place, "kinds": kinds.collect::<Vec<_>>() })
 }
 
-/// The keys of a table; those of tables in it follow under their dotted names.
+/// Returns the keys of a table. Keys of nested tables follow under their dotted names.
 fn keys(schema: &Value) -> Vec<Value> {
     let required =
         |key: &str| schema["required"].as_array().is_some_and(|keys| keys.iter().any(|name| name == key));
@@ -92,11 +92,11 @@ fn keys(schema: &Value) -> Vec<Value> {
     all
 }
 
-/// A default as a file would write it; that of a table stands with its keys.
+/// Returns a default as a file would write it; null for a table, whose keys have their own defaults.
 fn written(default: &Value) -> Value {
     match default {
         Value::Object(map) => match map.iter().next() {
-            // A family: `{ kind = {} }` is written as the kind alone.
+            // A kind without keys, `{ kind = {} }`, is written as its name alone.
             Some((kind, Value::Object(config))) if map.len() == 1 && config.is_empty() => json!(kind),
             _ => Value::Null,
         },

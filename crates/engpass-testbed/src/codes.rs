@@ -1,6 +1,6 @@
 //! The codes of diagnostics, as data.
 
-/// Every code with what it means in a line.
+/// Every code with its meaning in one line.
 pub const CODES: &[(&str, &str)] = &[
     ("not-utf8", "the file is no text"),
     ("too-large", "the file is larger than any testbed"),
@@ -52,7 +52,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("unknown-variant", "a variant that the file does not have"),
 ];
 
-/// What a code means; `None` if there is no such code.
+/// Returns the meaning of a code; `None` if there is no such code.
 pub fn explain(code: &str) -> Option<&'static str> {
     CODES.iter().find(|(known, _)| *known == code).map(|(_, meaning)| *meaning)
 }

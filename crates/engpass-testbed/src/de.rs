@@ -1,4 +1,4 @@
-//! Deserializing a component from its tree, with faults that know their path.
+//! Deserializes a component from its tree. Faults know their path.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -117,7 +117,7 @@ fn need(needed: &str) -> Option<String> {
     Some(format!("write {needed}"))
 }
 
-/// What serde calls a type, in words for the writer of a file.
+/// Translates serde's name of a type into words for the author of a file.
 fn plain(needed: &str) -> String {
     match needed {
         "u8" => "a whole number from 0 to 255, without quotes".into(),
@@ -133,7 +133,7 @@ fn plain(needed: &str) -> String {
     }
 }
 
-/// A quantity says "cause: cure". The colon is looked for outside the quoted parts.
+/// Splits a message of the form "cause: cure" at the first colon outside quoted parts.
 fn split_cure(message: &str) -> (&str, Option<&str>) {
     let mut quoted = false;
     for (at, c) in message.char_indices() {
@@ -145,10 +145,10 @@ fn split_cure(message: &str) -> (&str, Option<&str>) {
     (message, None)
 }
 
-/// Read a component's table; the keys in `without` are left out.
+/// Deserializes the table of a component without the keys in `without`.
 pub(crate) struct Without<'a> {
     pub(crate) table: &'a Table,
-    /// Paths below the table.
+    /// Paths to skip, relative to the table.
     pub(crate) without: &'a BTreeSet<Vec<String>>,
     pub(crate) at: Vec<String>,
 }
@@ -175,7 +175,7 @@ impl<'de> Deserializer<'de> for Without<'_> {
     }
 }
 
-/// A value below a component's table.
+/// A value inside the table of a component.
 struct Below<'a> {
     node: &'a Node,
     without: &'a BTreeSet<Vec<String>>,
@@ -226,7 +226,7 @@ impl<'de> Deserializer<'de> for Below<'_> {
 
     fn deserialize_tuple<V: Visitor<'de>>(self, length: usize, visitor: V) -> Result<V::Value, Fault> {
         match &self.node.value {
-            // Of a list that is too short the visitor complains.
+            // The visitor reports a list that is too short.
             Value::List(nodes) if nodes.len() > length => {
                 Err(de::Error::invalid_length(nodes.len(), &visitor))
             }

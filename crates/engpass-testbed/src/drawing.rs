@@ -1,4 +1,4 @@
-//! A point as it is drawn and listed: nodes, links, circuits, tunnels, bonds and flows by name.
+//! A point for drawings and listings: nodes, links, circuits, tunnels, bonds and flows by name.
 
 use engpass_outcome::Step;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::campaign::Point;
 use crate::topology::{Hop, NodeKind};
 
-/// Nodes, links, circuits, tunnels, bonds and flows of a point. Runs keep it in the store; readers ignore keys that they do not know.
+/// Nodes, links, circuits, tunnels, bonds and flows of a point. Runs keep it in the store. Readers ignore unknown keys.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Drawing {
     /// Hosts, switches and routers.
@@ -48,7 +48,7 @@ pub struct DrawnLink {
     pub ends: [String; 2],
     /// Its medium, as in the file.
     pub medium: String,
-    /// Line rate of the transmitter at each end; none in runs of old versions.
+    /// Line rate at each end in bit/s; empty in runs of old versions.
     #[serde(default)]
     pub rates_bit_per_s: Vec<u64>,
 }
@@ -72,11 +72,11 @@ pub struct DrawnCircuit {
 pub struct DrawnTunnel {
     /// Its name.
     pub name: String,
-    /// What stands around the packets in it: the kind of its header, and the tunnel that carries it, if one does.
+    /// Kind of its header, and the tunnel that carries it, if any.
     pub header: String,
     /// The routers at its ends.
     pub ends: [String; 2],
-    /// The largest packet that enters it, in bytes, without the outer headers.
+    /// MTU of the tunnel in bytes, without the outer headers.
     pub mtu_bytes: u64,
     /// The nodes that its outer packets cross.
     #[serde(default)]
@@ -88,7 +88,7 @@ pub struct DrawnTunnel {
 pub struct DrawnBond {
     /// Its name.
     pub name: String,
-    /// The host or switch whose interface it is.
+    /// The host or switch that has the bond as an interface.
     pub node: String,
     /// The node to which its links lead.
     pub to: String,
@@ -108,20 +108,20 @@ pub struct DrawnFlow {
     pub kind: String,
     /// Sending host.
     pub from: String,
-    /// Receiving host; of a multicast group the first.
+    /// Receiving host; for a multicast group the first one.
     pub to: String,
     /// Receiving hosts of a multicast group, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub receivers: Vec<String>,
-    /// The nodes that it crosses; of a multicast group to the first receiver.
+    /// The nodes that it crosses; for a multicast group those to the first receiver.
     #[serde(default)]
     pub route: Vec<String>,
-    /// Where routers or bonds choose among several ways, or there are several receivers, the links that its packets cross, each once.
+    /// If routers or bonds choose among several paths, or there are several receivers: the links that its packets cross, each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<DrawnStep>,
 }
 
-/// A link that packets of a flow cross, in their direction.
+/// A link that packets of a flow cross, in one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DrawnStep {
     /// Name of the link.
@@ -132,7 +132,7 @@ pub struct DrawnStep {
     pub to: String,
 }
 
-/// The drawing of a point.
+/// Returns the drawing of a point.
 pub fn drawing(point: &Point) -> Drawing {
     let (testbed, topology) = (&point.testbed, &point.topology);
     let node = |(index, name): (usize, &String)| {

@@ -1,4 +1,4 @@
-//! Events resolved: what they change, and when.
+//! Resolves events: what they change, and when.
 
 use engpass_model::event::{Changes, Event, LinkState};
 use engpass_model::random::{Label, Stream};
@@ -10,22 +10,22 @@ use crate::resolve::Resolver;
 use crate::testbed::Testbed;
 use crate::topology::{EventPath, Topology};
 
-/// A link changes its state.
+/// A change of the state of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// When, in picoseconds.
+    /// Time in picoseconds.
     pub at: u64,
     /// Index of the link. Both directions change.
     pub link: usize,
-    /// Which end of the link sees it, in the order of the link's `ends`.
+    /// True for each end of the link that sees it, in the order of the link's `ends`.
     pub seen_by: [bool; 2],
-    /// Whether it goes down.
+    /// True if the link goes down, false if it comes up.
     pub down: bool,
     /// Index of the event.
     pub event: usize,
 }
 
-/// The changes of one event, in order of time and without an end.
+/// The changes of one event in order of time, without an end.
 #[derive(Clone, Debug)]
 pub struct EventChanges {
     times: Changes,
@@ -44,7 +44,7 @@ impl Iterator for EventChanges {
     }
 }
 
-/// The changes of every event of a file with this seed, by event.
+/// Returns the changes of every event with this seed, in the order of the file.
 pub fn changes_by_event(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<EventChanges> {
     let events = testbed.events.values().zip(&topology.events).enumerate();
     let of = |(event, (config, path)): (usize, (&Event, &EventPath))| {
@@ -54,20 +54,20 @@ pub fn changes_by_event(testbed: &Testbed, topology: &Topology, seed: u64) -> Ve
     events.map(of).collect()
 }
 
-/// All changes of a run with this seed up to its end, the end included, in order of time. Changes at one instant are in the order of their
-/// events in the file.
+/// Returns all changes of a run with this seed up to and including its end, in order of time. Changes at one instant are in the order of their events
+/// in the file.
 pub fn changes(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<Change> {
     let end = testbed.run.duration.0;
     let events = changes_by_event(testbed, topology, seed).into_iter();
     let mut changes: Vec<Change> =
         events.flat_map(|event| event.take_while(|change| change.at <= end)).collect();
-    // The sort is stable: those of one event stay in their order.
+    // The sort is stable: changes of one event keep their order.
     changes.sort_by_key(|change| (change.at, change.event));
     changes
 }
 
 impl Resolver<'_> {
-    /// What an event changes; `None` where that is not in order.
+    /// Resolves an event; `None` if its target is invalid.
     pub(crate) fn event(&mut self, name: &str, event: &Event) -> Option<EventPath> {
         if self.draft.is_astray("event", name) || self.faulty.has(&["event", name, "target"]) {
             return None;

@@ -1,20 +1,20 @@
-//! What was reported already, so that nothing is reported which only follows from it.
+//! Records what was reported, so that consequences of an error are not reported as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::path;
 
-/// Values that are missing or wrong and were reported.
+/// Missing or wrong values that were reported.
 #[derive(Default)]
 pub(crate) struct Faulty {
     paths: BTreeSet<String>,
-    /// Unknown keys by the path of their table: each may be another key, misspelt.
+    /// Unknown keys by the path of their table: each may be a misspelt key.
     unknown: BTreeMap<String, Vec<String>>,
 }
 
 impl Faulty {
-    /// The values that these findings are about.
+    /// Collects the values that these errors are about.
     pub(crate) fn of(found: &[Diagnostic]) -> Self {
         let mut faulty = Self::default();
         for diagnostic in found.iter().filter(|found| found.severity == Severity::Error) {
@@ -30,7 +30,7 @@ impl Faulty {
         faulty
     }
 
-    /// Whether the value at this path, or a table around it, was reported; or a key beside it that may be meant for it.
+    /// Returns true if the value at this path or a table above it was reported, or an unknown key beside it that may be a misspelling of it.
     pub(crate) fn has(&self, path: &[&str]) -> bool {
         if self.paths.is_empty() {
             return false;
@@ -41,7 +41,7 @@ impl Faulty {
                 .any(|unknown| path::nearest(unknown, [*key]).is_some())
     }
 
-    /// Whether anything at or below this path was reported.
+    /// Returns true if anything at or below this path was reported.
     pub(crate) fn within(&self, path: &[&str]) -> bool {
         let base = path::join(path);
         let below = format!("{base}.");

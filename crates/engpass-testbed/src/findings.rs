@@ -1,11 +1,11 @@
-//! Findings while they are collected: a thousand are kept and the others are counted, so that a file of millions of faults takes no more
-//! memory than one of a thousand.
+//! Collects findings. A thousand are kept and the others are only counted, so that a file with millions of faults takes no more memory than one with
+//! a thousand.
 
 use std::ops::{Add, Deref, DerefMut};
 
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// The most findings that are kept. A testbed with more faults is not repaired from one list.
+/// Largest number of findings that are kept. A longer list would not help to repair a testbed.
 pub(crate) const MOST: usize = 1000;
 
 /// Numbers of findings.
@@ -27,7 +27,7 @@ impl Counts {
         self.errors + self.warnings
     }
 
-    /// The larger number of each.
+    /// Returns the larger number of each severity.
     pub(crate) fn max(self, other: Self) -> Self {
         Self { errors: self.errors.max(other.errors), warnings: self.warnings.max(other.warnings) }
     }
@@ -40,24 +40,24 @@ impl Add for Counts {
     }
 }
 
-/// What was found so far. It derefs to the findings that are kept.
+/// The findings so far. It dereferences to the kept ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Findings {
     kept: Vec<Diagnostic>,
     counted: Counts,
-    /// Findings of this code are thrown away.
+    /// Findings with this code are discarded.
     ignored: Option<&'static str>,
-    /// Whether the check stopped before its end.
+    /// True if the check stopped early.
     stopped: bool,
 }
 
 impl Findings {
-    /// Collect findings of all codes but one.
+    /// Returns an empty collection that ignores findings of one code.
     pub(crate) fn ignoring(code: &'static str) -> Self {
         Self { ignored: Some(code), ..Self::default() }
     }
 
-    /// Add a finding. Errors come before warnings: an error takes the place of the last warning that is kept.
+    /// Adds a finding. If the list is full, an error replaces the last kept warning.
     pub(crate) fn push(&mut self, found: Diagnostic) {
         if self.ignored == Some(found.code) {
             return;
@@ -79,7 +79,7 @@ impl Findings {
         self.count(Counts::of(dropped.severity));
     }
 
-    /// Add an error of this code, which is made only if it is kept.
+    /// Adds an error of this code. Calls `make` only if the error is kept.
     pub(crate) fn push_error(&mut self, code: &'static str, make: impl FnOnce() -> Diagnostic) {
         if self.ignored == Some(code) {
             return;
@@ -87,17 +87,17 @@ impl Findings {
         if self.is_full() { self.count(Counts::of(Severity::Error)) } else { self.push(make()) }
     }
 
-    /// Whether no further error would be kept.
+    /// Returns true if no further error would be kept.
     pub(crate) fn is_full(&self) -> bool {
         self.counted.errors > 0 || self.errors() >= MOST
     }
 
-    /// Count findings that nobody makes.
+    /// Counts findings without adding them.
     pub(crate) fn count(&mut self, more: Counts) {
         self.counted = self.counted + more;
     }
 
-    /// Add what was found elsewhere.
+    /// Adds all findings and counts of another collection.
     pub(crate) fn append(&mut self, other: Self) {
         let counted = other.counted;
         self.stopped |= other.stopped;
@@ -105,33 +105,33 @@ impl Findings {
         self.count(counted);
     }
 
-    /// Note that the check stops here: there may be more findings.
+    /// Records that the check stops here, so there may be more findings.
     pub(crate) fn stop(&mut self) {
         self.stopped = true;
     }
 
-    /// Whether there may be more findings than are kept and counted.
+    /// Returns true if there may be more findings than those kept and counted.
     pub(crate) fn has_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// Findings that are counted and not kept.
+    /// Number of findings that are counted but not kept.
     pub(crate) fn counted(&self) -> Counts {
         self.counted
     }
 
-    /// Errors, kept and counted.
+    /// Number of errors, kept and counted.
     pub(crate) fn errors(&self) -> usize {
         let kept = self.kept.iter().filter(|found| found.severity == Severity::Error).count();
         kept + self.counted.errors
     }
 
-    /// Keep only these of the findings that are kept.
+    /// Retains only the kept findings for which `keep` returns true.
     pub(crate) fn retain(&mut self, keep: impl FnMut(&Diagnostic) -> bool) {
         self.kept.retain(keep);
     }
 
-    /// Take out these of the findings that are kept.
+    /// Removes and returns the kept findings for which `taken` returns true.
     pub(crate) fn extract(&mut self, mut taken: impl FnMut(&Diagnostic) -> bool) -> Vec<Diagnostic> {
         self.kept.extract_if(.., |found| taken(found)).collect()
     }
@@ -188,7 +188,7 @@ mod tests {
         }
         assert!(found.iter().all(|one| one.severity == Severity::Error));
         assert_eq!(found.counted(), Counts { errors: 1, warnings: MOST });
-        // What is not kept is not made.
+        // An error that is not kept is not built.
         found.push_error("bad-value", || panic!("it is full of errors"));
         assert_eq!(found.errors(), MOST + 2);
     }

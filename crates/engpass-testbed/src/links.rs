@@ -1,4 +1,4 @@
-//! Links resolved: their ends, media, options, and the queue disciplines of their transmitters.
+//! Resolves links: ends, media, options, and the queue disciplines of their transmitters.
 
 use engpass_model::link::Link;
 use engpass_model::switch::Switch;
@@ -11,10 +11,10 @@ use crate::faulty::Faulty;
 use crate::read::Draft;
 use crate::topology::{Line, LinkEnds, NodeId, NodeKind, node_kind};
 
-/// The MTU of an Ethernet or point-to-point link that names none, in bytes.
+/// Default MTU of Ethernet and point-to-point links, in bytes.
 const DEFAULT_MTU: u64 = 1500;
 
-/// Hosts first, then switches, then routers.
+/// Returns the index of a node: hosts first, then switches, then routers.
 pub(crate) fn node_id(draft: &Draft, name: &str) -> Option<NodeId> {
     let (hosts, switches) = (draft.hosts.len(), draft.switches.len());
     let switch = || Some(hosts + draft.switches.get_index_of(name)?);
@@ -22,12 +22,12 @@ pub(crate) fn node_id(draft: &Draft, name: &str) -> Option<NodeId> {
     draft.hosts.get_index_of(name).or_else(switch).or_else(router)
 }
 
-/// What a node is.
+/// Returns the kind of a node.
 pub(crate) fn kind(draft: &Draft, node: NodeId) -> NodeKind {
     node_kind(draft.hosts.len(), draft.switches.len(), node)
 }
 
-/// The switch at a node, as far as it could be read.
+/// Returns the switch at a node; `None` if the node is no switch or could not be read.
 pub(crate) fn switch(draft: &Draft, node: NodeId) -> Option<&Switch> {
     match kind(draft, node) {
         NodeKind::Switch(index) => draft.switches[index].as_ref(),
@@ -35,7 +35,7 @@ pub(crate) fn switch(draft: &Draft, node: NodeId) -> Option<&Switch> {
     }
 }
 
-/// The links that are in order, in the order of the file; what is not is reported, if it was not before.
+/// Returns the valid links in the order of the file. Reports new errors of the others.
 pub(crate) fn links(draft: &Draft, checker: &mut Checker<'_>, faulty: &Faulty) -> Vec<LinkEnds> {
     let mut links = Vec::new();
     for (name, link) in &draft.links {
@@ -79,7 +79,7 @@ pub(crate) fn links(draft: &Draft, checker: &mut Checker<'_>, faulty: &Faulty) -
     links
 }
 
-/// Whether the switches at the ends of a link can use its medium.
+/// Checks that the switches at the ends of a link support its medium.
 fn fits(draft: &Draft, checker: &mut Checker<'_>, name: &str, link: &Link, ends: [NodeId; 2]) -> bool {
     let framing = link.medium.framing(1_000_000);
     for (end, node) in link.ends.iter().zip(ends) {
@@ -103,7 +103,7 @@ fn fits(draft: &Draft, checker: &mut Checker<'_>, name: &str, link: &Link, ends:
     true
 }
 
-/// An Ethernet switch cuts no frame, so all its links must take the same.
+/// Checks that all links of an Ethernet switch have the same MTU, because a switch does not fragment.
 fn one_mtu(draft: &Draft, checker: &mut Checker<'_>, faulty: &Faulty, links: &[LinkEnds]) {
     for (index, (name, config)) in draft.switches.iter().enumerate() {
         if !matches!(config, Some(Switch::Ethernet(_))) {

@@ -1,4 +1,4 @@
-//! What is said where no way leads.
+//! Error messages for missing paths.
 
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Resolver;
@@ -9,14 +9,14 @@ impl Resolver<'_> {
         matches!(self.kind(node), NodeKind::Host(_))
     }
 
-    /// No way for the packets of what stands at `path`, a traffic or a tunnel.
+    /// Reports that the traffic or tunnel at `path` has no path for its packets.
     pub(crate) fn no_way(&mut self, path: &[&str; 2], from: NodeId, to: NodeId) {
         let [family, name] = *path;
         let what = format!("{family} `{name}`");
         let Some(route) = self.graph.path(from, to, |_| true, |node| !self.is_host(node)) else {
             return self.no_path(path, &what, from, to);
         };
-        // The links would do, so a circuit is missing where they carry cells.
+        // Links connect the nodes, so a circuit is missing over a part with ATM links.
         let Some((a, b)) =
             self.stretches(&route).into_iter().find(|(a, b)| self.circuits_between(*a, *b).is_empty())
         else {
@@ -29,7 +29,7 @@ impl Resolver<'_> {
         self.checker.report(path, Diagnostic::error("no-circuit", message).help(help));
     }
 
-    /// The ends of every piece of a route that leads over ATM.
+    /// Returns the ends of every part of a route that consists of ATM links.
     fn stretches(&self, route: &[Hop]) -> Vec<(NodeId, NodeId)> {
         let mut stretches: Vec<(NodeId, NodeId)> = Vec::new();
         for hop in route.iter().filter(|hop| self.links[hop.link].medium.is_atm()) {
@@ -43,7 +43,7 @@ impl Resolver<'_> {
         stretches
     }
 
-    /// No way for a circuit.
+    /// Reports that a circuit has no path.
     pub(crate) fn no_atm_path(&mut self, path: &[&str; 2], what: &str, from: NodeId, to: NodeId) {
         if !self.whole {
             return;

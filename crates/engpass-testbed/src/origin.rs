@@ -1,26 +1,26 @@
-//! Where a value came from.
+//! The origin of a value.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Who gave a value.
+/// The source that set a value.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(crate) enum Giver {
-    /// Its own place in the file.
+    /// Its own key in the file.
     #[default]
     File,
     /// A variant's table in the file.
     Variant(Arc<str>),
-    /// A value of a sweep, counted from 1; without its number where the axis has faults.
+    /// A value of a sweep, numbered from 1; no number if the axis has faults.
     Sweep { axis: Arc<str>, index: Option<usize> },
-    /// A sweep value that the caller of [`crate::Campaign::point`] made up.
+    /// A value that the caller of [`crate::Campaign::point`] gave and that is not in the sweep.
     Point { axis: Arc<str>, text: Arc<str> },
-    /// `--set PATH=VALUE`; `key` where the path and not the value is meant.
+    /// `--set PATH=VALUE`. `key` is true if the origin is the path instead of the value.
     Set { path: Arc<str>, text: Arc<str>, key: bool },
 }
 
 impl Giver {
-    /// What it is called in a message; nothing for the file.
+    /// Returns its name for messages; `None` for the file.
     pub(crate) fn name(&self) -> Option<String> {
         match self {
             Self::File => None,
@@ -33,11 +33,11 @@ impl Giver {
     }
 }
 
-/// Who gave a value, and where in the file it stands.
+/// The source of a value and its position in the file.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(crate) struct Origin {
     pub(crate) giver: Giver,
-    /// Bytes of the file; none for what is not in it.
+    /// Byte range in the file; `None` if the value is not from the file.
     pub(crate) span: Option<Range<usize>>,
 }
 

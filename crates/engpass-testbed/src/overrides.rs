@@ -15,12 +15,12 @@ use crate::tree::{self, Entry, Node, Table, Value};
 #[derive(Clone, Debug)]
 pub(crate) struct Override {
     pub(crate) path: Vec<String>,
-    /// Where the path was written.
+    /// Origin of the path.
     pub(crate) key: Origin,
     pub(crate) node: Node,
 }
 
-/// Read the `--set PATH=VALUE` of a command line, in its order.
+/// Parses the `--set PATH=VALUE` options of a command line, in order.
 pub(crate) fn from_command_line(pairs: &[(String, String)], found: &mut Findings) -> Vec<Override> {
     let mut overrides = Vec::new();
     for (path, text) in pairs {
@@ -38,13 +38,13 @@ pub(crate) fn from_command_line(pairs: &[(String, String)], found: &mut Findings
     overrides
 }
 
-/// The complaint about a path that is no dotted key.
+/// Returns the error for a path that is no dotted key.
 pub(crate) fn bad_path(path: &str, cause: &str, key: &Origin) -> Diagnostic {
     let message = format!("`{}` is no path: {cause}", tree::shortened(path));
     Diagnostic::error("bad-path", message).at(key).help("a path is a dotted key: `traffic.stream.message`")
 }
 
-/// The values of a variant's table: `"a.b.c" = value`, or `a.b.c = value`, which TOML reads as tables in tables.
+/// Returns the values in the table of a variant: `"a.b.c" = value`, or `a.b.c = value`, which TOML reads as nested tables.
 pub(crate) fn of_variant(name: &str, table: &Table, found: &mut Findings) -> Vec<Override> {
     let giver = Giver::Variant(name.into());
     let mut overrides = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn of_variant(name: &str, table: &Table, found: &mut Findings) -> Vec
     overrides
 }
 
-/// `run.repeats` and `run.seed` hold for all points.
+/// Reports a change of `run.repeats` or `run.seed`, which apply to all points.
 pub(crate) fn refuse_campaign_keys(path: &[String], key: &Origin, who: &str, found: &mut Findings) {
     if path.len() == 2 && path[0] == "run" && (path[1] == "repeats" || path[1] == "seed") {
         let message = format!("{who} cannot change `run.{}`: it holds for all points", path[1]);
@@ -73,7 +73,7 @@ pub(crate) fn refuse_campaign_keys(path: &[String], key: &Origin, who: &str, fou
 
 /// Walks down tables whose keys are paths.
 pub(crate) struct Flat<'a> {
-    /// Whether a table at this path is a value and not more path.
+    /// Returns true if a table at this path is a value, false if its keys continue the path.
     pub(crate) leaf: &'a dyn Fn(&[String], &Table) -> bool,
     pub(crate) found: &'a mut Findings,
 }
@@ -102,9 +102,9 @@ impl Flat<'_> {
     }
 }
 
-/// Put a value in its place.
+/// Applies an override to the tree.
 ///
-/// Components must exist (a whole new one can be given as a table); tables on the way to a key are made where missing.
+/// A component must exist, unless the override gives a whole new one as a table. Missing tables on the way to a key are created.
 pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagnostic>> {
     let path = &change.path;
     let unknown = |message: String, help: Option<String>| {
@@ -162,7 +162,7 @@ pub(crate) fn apply(tree: &mut Node, change: &Override) -> Result<(), Box<Diagno
     Ok(())
 }
 
-/// Turns the one rate of a link into a rate for each direction, so that a path can change one of them.
+/// Turns the single rate of a link into one rate per direction, so that a path can change one of them.
 fn split_rate(rate: &mut Node) {
     if let Value::Text(_) = rate.value {
         let each = || Entry { key: rate.origin.clone(), node: rate.clone() };
@@ -180,7 +180,7 @@ fn open_kind(node: &mut Node, kind: &str) {
     }
 }
 
-/// The complaint about a path that leads to nothing in this tree, where no value of it can be put there.
+/// Returns an error if a path cannot exist in this tree, for an axis that has no valid value to try.
 pub(crate) fn leads_nowhere(tree: &Node, change: &Override) -> Option<Diagnostic> {
     let mut changed = tree.clone();
     if let Err(problem) = apply(&mut changed, change) {
@@ -191,7 +191,7 @@ pub(crate) fn leads_nowhere(tree: &Node, change: &Override) -> Option<Diagnostic
     let (last, above) = below.split_last()?;
     let component = locate_table(tree, base)?;
     let (schema, kind) = SHAPES.of(&base[0], component)?;
-    // A table with this path alone is compared with what its component may have.
+    // Audit a table that has only this path against the schema of its component.
     let entry = |node| Entry { key: change.key.clone(), node };
     let leaf = Node { origin: change.key.clone(), value: Value::Text(String::new()) };
     let mut table = Table::from_iter([(last.clone(), entry(leaf))]);
@@ -208,7 +208,7 @@ fn locate_table<'a>(tree: &'a Node, path: &[String]) -> Option<&'a Table> {
     path.iter().try_fold(tree.table()?, |table, part| table.get(part)?.node.table())
 }
 
-/// A sweep value that stands for an axis at one point.
+/// Returns the override for a given value of an axis at one point.
 pub(crate) fn of_point(axis: &str, path: &[String], text: &str) -> Override {
     let giver = Giver::Point { axis: axis.into(), text: Arc::from(text) };
     let mut node = tree::parse_value(text);

@@ -1,9 +1,9 @@
 //! Dotted keys: `traffic.stream.message`, `link."to the lab".delay`.
 
-/// Split a dotted TOML key. Quoted parts may hold anything.
+/// Splits a dotted TOML key. Quoted parts may contain any characters.
 ///
 /// # Errors
-/// A sentence about the part that is wrong.
+/// A sentence about the invalid part.
 pub fn parse(text: &str) -> Result<Vec<String>, String> {
     let mut parts = Vec::new();
     let mut rest = text.trim_start();
@@ -19,7 +19,7 @@ pub fn parse(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// One part and what follows it.
+/// Parses the first part and returns it with the rest of the text.
 fn part(text: &str) -> Result<(String, &str), String> {
     match text.chars().next() {
         Some('\'') => {
@@ -55,25 +55,25 @@ fn first_word(text: &str) -> &str {
     text.split_whitespace().next().unwrap_or("")
 }
 
-/// Write a path as a dotted TOML key.
+/// Formats a path as a dotted TOML key.
 pub fn join(parts: &[impl AsRef<str>]) -> String {
     parts.iter().map(|part| quoted(part.as_ref())).collect::<Vec<_>>().join(".")
 }
 
-/// A part as TOML writes it: bare where it can be.
+/// Formats one part of a TOML key, without quotes if possible.
 pub(crate) fn quoted(part: &str) -> String {
     let bare = !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if bare { part.into() } else { serde_json::Value::from(part).to_string() }
 }
 
-/// The known word that is most like `word`, if one is like it.
+/// Returns the known word that is most similar to `word`; `None` if none is similar.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Long words are no slips of the pen, and comparing them takes quadratic time.
+    // Words this long are not typing errors, and a comparison takes quadratic time.
     if word.len() > 100 {
         return None;
     }
     let lower = word.to_lowercase();
-    // Nor does anyone want to wait for the best of a hundred thousand.
+    // The limit bounds the time for files with many names.
     known
         .into_iter()
         .take(2000)
@@ -86,7 +86,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// "did you mean `x`? known: `x`, `y`" or, where nothing is near, only the list.
+/// Returns "did you mean `x`? known: `x`, `y`"; without a similar word, only the list.
 pub(crate) fn suggestion(word: &str, what: &str, known: &[&str]) -> Option<String> {
     const MOST: usize = 40;
     let list = known.iter().take(MOST).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");

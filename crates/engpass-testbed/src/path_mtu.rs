@@ -1,4 +1,4 @@
-//! Path MTU discovery: the routers that may find packets of a traffic too long, and the ways of their messages to its sender.
+//! Path MTU discovery: the routers that may find packets of a traffic too long, and the paths of their ICMP messages to the sender.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,27 @@ use crate::resolve::Resolver;
 use crate::route::Reach;
 use crate::topology::{Fan, IcmpWay, Leg, NodeId, NodeKind};
 
-/// Headers of IP and TCP without options, in bytes.
+/// IP and TCP headers without options, in bytes.
 const HEADERS: u64 = IP_HEADER_BYTES + TCP_HEADER_BYTES;
 
 impl IcmpWay {
-    /// The way of the messages of a router that reach their host so.
+    /// Returns the path of the ICMP messages of a router, given the nodes that they reach.
     pub(crate) fn along(router: NodeId, reach: &Reach) -> Self {
         Self { router, legs: reach.path(), fan: reach.has_choice().then(|| reach.fan()) }
     }
 }
 
 impl Resolver<'_> {
-    /// Whether the sender of a traffic discovers the path MTU.
+    /// Returns true if the sender of a traffic discovers the path MTU.
     pub(crate) fn discovers_mtu(&self, traffic: &Traffic, from: NodeId) -> bool {
         let NodeKind::Host(host) = self.kind(from) else { return false };
         let Some((own, host)) = traffic.tcp().zip(self.draft.hosts[host].as_ref()) else { return false };
         own.over(&host.tcp).discovers_path_mtu()
     }
 
-    /// The ways of the messages about packets of a traffic that leave `from`, on these legs or the first of these fans, and are too long for a
-    /// later leg; `None` where a circuit is not in order. Warns of routers that send none.
+    /// Returns the paths of ICMP messages about packets of a traffic that `from` sends and that are too long for a later path segment. The packets
+    /// take `legs`, or the first of `fans` if given. Returns `None` if a circuit or tunnel has an error. Warns about routers that send no ICMP
+    /// messages.
     pub(crate) fn icmp_ways(
         &mut self,
         (name, traffic): (&str, &Traffic),
@@ -43,7 +44,7 @@ impl Resolver<'_> {
             Some([there, _]) => there.legs().collect(),
             None => legs.to_vec(),
         };
-        // By router the smallest MTU of the legs on which it sends packets on.
+        // For each router, the smallest MTU of the path segments on which it forwards packets.
         let mut narrow: BTreeMap<NodeId, u64> = BTreeMap::new();
         for leg in taken {
             let (node, mtu) = (self.route(&[leg])?.first()?.from, self.mtu(leg)?);
@@ -64,7 +65,7 @@ impl Resolver<'_> {
         Some(ways.into())
     }
 
-    /// The longest packets that the `mss` of a sender allows.
+    /// Returns the length of the longest packets that the `mss` of a sender allows, in bytes.
     fn segment_limit(&self, traffic: &Traffic, from: NodeId) -> u64 {
         let NodeKind::Host(host) = self.kind(from) else { return u64::MAX };
         let host = self.draft.hosts[host].as_ref();
@@ -85,7 +86,7 @@ impl Resolver<'_> {
         self.checker.report_key(&["router", &router, "icmp"], found);
     }
 
-    /// Whether a node is a router that sends ICMP messages.
+    /// Returns true if the node is a router that sends ICMP messages.
     fn sends_icmp(&self, node: NodeId) -> bool {
         let NodeKind::Router(router) = self.kind(node) else { return false };
         self.draft.routers[router].as_ref().is_some_and(|router| router.icmp)

@@ -1,6 +1,6 @@
-//! A point in whole numbers and base units, for what carries it outside the model: namespaces, real hosts.
+//! A point in whole numbers and base units, for namespaces and real hosts.
 //!
-//! Nothing is decided here: what a key means is said at the key.
+//! This module only converts. The documentation of each key defines its meaning.
 
 use std::collections::BTreeSet;
 
@@ -23,10 +23,10 @@ use crate::route::NextHop;
 use crate::topology::{BondPath, FlowPath, LinkEnds, NodeId, NodeKind, Topology};
 
 const PS_PER_NS: u64 = 1000;
-/// Congestion control does not depend on it.
+/// Any MTU will do, because the choice of congestion control does not depend on it.
 const ANY_MTU: u64 = 1500;
 
-/// A point as hosts and namespaces carry it. Keys name their unit.
+/// A point for real hosts and namespaces. Keys name their unit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct PointPlan {
@@ -38,7 +38,7 @@ pub struct PointPlan {
     pub between: IndexMap<String, NodePlan>,
     /// Links, in the order of the file.
     pub links: Vec<LinkPlan>,
-    /// Paths from each host to each other that it can reach.
+    /// Paths from each host to every host that it can reach.
     pub ways: Vec<WayPlan>,
     /// Next hops at hosts and routers.
     pub gateways: Vec<GatewayPlan>,
@@ -55,17 +55,17 @@ pub struct PointPlan {
     pub events: Vec<String>,
 }
 
-/// Links of a node that are one interface.
+/// Links of a node that form one interface.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct BondPlan {
     /// Its name.
     pub name: String,
-    /// The node whose interface it is.
+    /// The node that has the bond as an interface.
     pub node: String,
     /// Its links.
     pub links: Vec<String>,
-    /// The most bits per second that its links carry together, from this node.
+    /// Largest total rate of its links in the direction from this node.
     pub rate_bit_per_s: u64,
 }
 
@@ -73,13 +73,13 @@ pub struct BondPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RunPlan {
-    /// Length, warm-up included.
+    /// Length of a run, warm-up included.
     pub duration_ns: u64,
     /// Warm-up.
     pub warmup_ns: u64,
-    /// Half width of the confidence interval that is asked for, as a share of the mean.
+    /// Wanted half width of the confidence interval, as a share of the mean.
     pub precision: Option<f64>,
-    /// Longest time until the precision is reached.
+    /// Longest duration of a run; more than `duration_ns` only with a precision.
     pub most_ns: u64,
     /// Seed of the first repeat.
     pub seed: u64,
@@ -89,7 +89,7 @@ pub struct RunPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct HostPlan {
-    /// How its agent is reached.
+    /// How the controller reaches its agent.
     pub reach: Option<String>,
     /// Its address.
     pub address: Option<String>,
@@ -105,9 +105,9 @@ pub struct NodePlan {
     pub kind: String,
     /// Time for each packet.
     pub delay_ns: u64,
-    /// Kind of its ECMP policy, where that has a choice between any hosts.
+    /// Kind of its ECMP policy, if it has a choice on the path between any two hosts.
     pub ecmp: Option<String>,
-    /// Headers that its policy hashes, if it is a hash: `layer-3` or `layer-4`.
+    /// Header fields that its policy hashes: `layer-3` or `layer-4`; none unless the policy is a hash.
     #[serde(default)]
     pub hash: Option<String>,
 }
@@ -124,23 +124,23 @@ pub struct LinkPlan {
     pub medium: String,
     /// `cells`, `ethernet` or `packets`.
     pub framing: String,
-    /// Line rate of the transmitter at each end.
+    /// Line rate at each end.
     pub rates_bit_per_s: [u64; 2],
-    /// Largest IP packet.
+    /// Largest IP packet (MTU).
     pub mtu_bytes: u64,
-    /// Bytes beside an IP packet, where it carries packets.
+    /// Bytes that framing adds to an IP packet, on links with `packets` framing.
     pub overhead_bytes: u64,
     /// Whether frames have a VLAN tag.
     pub vlan: bool,
     /// Propagation delay.
     pub delay_ns: u64,
-    /// Most that a packet is late besides.
+    /// Largest random extra delay.
     pub jitter_ns: u64,
-    /// Whether it loses packets at random.
+    /// True if it loses packets at random.
     pub loses: bool,
-    /// Whether packets may overtake others.
+    /// True if packets may overtake others.
     pub reorders: bool,
-    /// Queue of the transmitter at each end.
+    /// Queue discipline of the transmitter at each end.
     pub queues: [Option<QueuePlan>; 2],
 }
 
@@ -150,15 +150,15 @@ pub struct LinkPlan {
 pub struct QueuePlan {
     /// Its kind, as in the file.
     pub kind: String,
-    /// Most packets of a drop-tail queue; none without a bound.
+    /// Largest number of packets in a drop-tail queue; none if unlimited.
     pub packets: Option<u64>,
-    /// Most bytes of a drop-tail queue; none without a bound.
+    /// Largest number of bytes in a drop-tail queue; none if unlimited.
     pub bytes: Option<u64>,
-    /// Whether it marks packets (ECN).
+    /// True if it marks packets (ECN).
     pub marks: bool,
 }
 
-/// The path from a host to another.
+/// The path from one host to another.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct WayPlan {
@@ -166,40 +166,41 @@ pub struct WayPlan {
     pub from: String,
     /// Receiving host.
     pub to: String,
-    /// Link at which the receiver is reached.
+    /// Link over which the receiver receives.
     pub last_link: String,
-    /// Other links at which its packets may arrive, where policies choose among them.
+    /// Other links over which its packets may arrive, if policies choose among them.
     #[serde(default)]
     pub other_last_links: Vec<String>,
     /// Smallest MTU on the path.
     pub mtu_bytes: u64,
     /// MTU of its first link.
     pub first_mtu_bytes: u64,
-    /// Whether the sender discovers the smallest one, in some traffic on this path or in all that the host sends. Else it knows it.
+    /// True if the sender discovers the smallest MTU, in some traffic on this path or in all that the host sends. Otherwise it knows that MTU from
+    /// the start.
     pub discovers_mtu: bool,
-    /// The circuit, where one leads from host to host.
+    /// The circuit, if one leads from host to host.
     pub circuit: Option<CircuitPlan>,
 }
 
-/// What a sending NIC keeps to on a circuit.
+/// Limits of a sending NIC on a circuit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct CircuitPlan {
     /// Rate of whole cells, without the framing of the medium.
     pub rate_bit_per_s: u64,
-    /// Bytes beside an IP packet before cells are filled, without the padding of short bridged frames.
+    /// Bytes added to an IP packet before it is segmented into cells, without the padding of short bridged frames.
     pub overhead_bytes: u64,
 }
 
-/// The next hops towards one end of a link. Ends are a link and the node at that end of it.
+/// The next hops towards one end of a link. An end is a link and the node at that end.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct GatewayPlan {
-    /// Node that sends.
+    /// Sending node.
     pub at: String,
-    /// End that is reached.
+    /// End to reach.
     pub to: [String; 2],
-    /// Next hops, in the order of the file: several where a policy chooses.
+    /// Next hops, in the order of the file; several if a policy chooses.
     pub hops: Vec<HopPlan>,
 }
 
@@ -207,11 +208,11 @@ pub struct GatewayPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct HopPlan {
-    /// Link on which packets leave.
+    /// Link over which packets leave.
     pub over: String,
-    /// End of the next router on the way, or of the receiver.
+    /// Link end at the next router on the path, or at the receiver.
     pub via: [String; 2],
-    /// Weight that the policy gives it.
+    /// Weight of the next hop in the policy.
     pub weight: u32,
 }
 
@@ -229,17 +230,17 @@ pub struct FlowPlan {
     pub to: Vec<String>,
     /// A path to each receiver.
     pub paths: Vec<Path>,
-    /// Beginning.
+    /// Start time.
     pub start_ns: u64,
-    /// End, if it ends before the run.
+    /// Stop time; none if it lasts until the end of the run.
     pub stop_ns: Option<u64>,
-    /// Class of its packets at priority queues.
+    /// Priority class of its packets.
     pub priority: u8,
     /// Time to live of its packets.
     pub ttl: Option<u64>,
-    /// What only real hosts do.
+    /// Options that only real hosts use.
     pub live: Option<LivePlan>,
-    /// Receive buffer of its sockets, where it differs from the host's.
+    /// Receive buffer of its sockets, if it differs from the host's.
     pub receive_buffer_bytes: Option<u64>,
     /// TCP of the sending and of the receiving host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -247,31 +248,31 @@ pub struct FlowPlan {
     /// Payload of a message, datagram or request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_bytes: Option<u64>,
-    /// Payload of an answer.
+    /// Payload of a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_bytes: Option<u64>,
-    /// Payload rate; none for as fast as possible.
+    /// Payload rate; none means as fast as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bit_per_s: Option<u64>,
     /// Parallel connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u64>,
-    /// Distribution of the sizes of `poisson`.
+    /// Distribution of the message sizes of `poisson`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<String>,
     /// Mean length of a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_ns: Option<u64>,
-    /// Mean length of a silence.
+    /// Mean length of a pause between bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_ns: Option<u64>,
-    /// Distribution of the lengths of bursts and silences.
+    /// Distribution of the lengths of bursts and pauses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lengths: Option<String>,
     /// Transport of requests: `tcp` or `udp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
-    /// Time between requests; none for one after the answer to the other.
+    /// Time between requests; none if each request follows the response to the previous one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every_ns: Option<u64>,
     /// Address of a multicast group.
@@ -282,25 +283,25 @@ pub struct FlowPlan {
     pub cells: bool,
 }
 
-/// Keys of traffic that only real hosts have.
+/// Traffic keys that only real hosts use.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct LivePlan {
     /// Differentiated services code point.
     pub dscp: Option<u8>,
-    /// Who paces: the agent or the kernel.
+    /// Pacing by the agent or by the kernel.
     pub pacing: Option<String>,
     /// Messages sent at a time.
     pub burst_messages: Option<u32>,
-    /// How messages are handed to the kernel.
+    /// System call or interface that hands messages to the kernel.
     pub method: Option<String>,
-    /// Whether the kernel cuts large writes of datagrams.
+    /// True if the kernel segments large writes into datagrams.
     pub segmentation: Option<bool>,
-    /// Whether the receiver throws payload away in the kernel.
+    /// True if the receiver discards payload in the kernel.
     pub truncate: Option<bool>,
-    /// Whether routers may not cut packets.
+    /// True if routers must not fragment packets.
     pub dont_fragment: Option<bool>,
-    /// Whether it is MPTCP.
+    /// True for MPTCP.
     pub mptcp: Option<bool>,
     /// Send buffer.
     pub send_buffer_bytes: Option<u64>,
@@ -310,7 +311,7 @@ pub struct LivePlan {
     pub receive_cores: Vec<u32>,
 }
 
-/// What a real TCP socket can be told, and the keys that it cannot.
+/// TCP options for a real socket, and the keys that a socket has no option for.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SocketPlan {
@@ -320,17 +321,17 @@ pub struct SocketPlan {
     pub send_buffer_bytes: Option<u64>,
     /// Receive buffer.
     pub receive_buffer_bytes: Option<u64>,
-    /// Whether Nagle's rule is off.
+    /// True if Nagle's algorithm is off.
     pub nodelay: Option<bool>,
     /// Congestion control.
     pub congestion: Option<String>,
-    /// Congestion control of the model where the file gives none: that of its profile.
+    /// Congestion control in the model if the file names none: that of its profile.
     pub model_congestion: String,
-    /// Keys that a socket cannot be told.
+    /// Keys of the file that a socket has no option for.
     pub untold: Vec<String>,
 }
 
-/// The plan of a point.
+/// Returns the plan of a point.
 pub fn plan(point: &Point) -> PointPlan {
     let (testbed, topology) = (&point.testbed, &point.topology);
     let hosts = testbed.hosts.iter().map(|(name, host)| {
@@ -400,7 +401,7 @@ pub fn plan(point: &Point) -> PointPlan {
     }
 }
 
-/// The paths of a traffic: one to each receiver.
+/// Returns the paths of a traffic, one to each receiver.
 fn paths(point: &Point, traffic: &Traffic, first: &FlowPath, ways: &[FlowPath]) -> Vec<Path> {
     let topology = &point.topology;
     let Traffic::Multicast(config) = traffic else { return vec![topology.path(&first.route)] };
@@ -419,7 +420,7 @@ fn bytes(size: Option<Size>) -> Option<u64> {
     size.map(Size::bytes)
 }
 
-/// A value that is written as one word, as it stands in a file.
+/// Returns the word by which a file writes this value.
 pub(crate) fn word(value: impl Serialize) -> String {
     let value = serde_json::to_value(value).expect("a config is plain data");
     value.as_str().expect("it is a word").to_owned()
@@ -500,7 +501,7 @@ fn queue(queue: &Queue) -> QueuePlan {
     };
     QueuePlan {
         kind: queue.kind().to_owned(),
-        // No bound is the largest number there is.
+        // The largest integer stands for "unlimited".
         packets: limit.map(|limit| limit.packets).filter(|packets| *packets < u64::MAX),
         bytes: limit.map(|limit| limit.bytes).filter(|bytes| *bytes < u64::MAX),
         marks,

@@ -1,4 +1,4 @@
-//! Rates of cells on their link.
+//! Converts cell rates to paces on their link.
 
 use engpass_model::shape::{TooFine, try_cell_pace};
 use engpass_model::time::Pace;
@@ -9,23 +9,24 @@ use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::topology::{Line, LinkEnds};
 
-/// A rate and what is asked of it.
+/// A rate and its constraints.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted {
     pub(crate) rate: FramedRate,
-    /// What the table's `counts` says.
+    /// Value of `counts` in the table.
     pub(crate) counts: Option<Basis>,
-    /// Whether it may be zero.
+    /// True if it may be zero.
     pub(crate) zero: bool,
-    /// Whether it may not exceed the link.
+    /// True if it must not exceed the rate of the link.
     pub(crate) bounded: bool,
 }
 
-/// No cell is further from the next, in picoseconds: an hour. The longest PDU, of 1366 cells, then takes 57 of the 106 days that time has after a run.
+/// Largest gap between two cells in picoseconds: an hour. The longest PDU, of 1366 cells, then takes 57 of the 106 days that the time type allows
+/// after a run.
 const LONGEST_GAP: u64 = 3_600_000_000_000_000;
 
-/// The pace of a rate on the first line of its route, which is a link and the transmitter's line; `Some(None)` for a rate of zero, `None` after a
-/// complaint, or when the link is not known.
+/// Returns the pace of a rate on the first line of its route. `first` is that link and line. Returns `Some(None)` for a rate of zero; `None` after it
+/// reports an error, or if the link is unknown.
 pub(crate) fn pace(
     checker: &mut Checker<'_>,
     wanted: Wanted,
@@ -55,7 +56,7 @@ pub(crate) fn pace(
     }
     let (line_rate, slot) = cells_of(first?)?;
     let (link, _) = first?;
-    // A basis in the text comes before that of the table; a share needs none.
+    // A basis in the value overrides the one of the table. Shares and cells/s ignore it.
     let basis = wanted.counts.unwrap_or(Basis::Line);
     match try_cell_pace(wanted.rate, basis, line_rate, slot) {
         Err(TooFine) => {
@@ -76,7 +77,7 @@ pub(crate) fn pace(
     }
 }
 
-/// What a bare rate can mean, with the numbers of this medium.
+/// Returns help text with the possible meanings of a rate without a basis, in numbers for this link.
 fn readings(written: &str, rate: Rate, cells: Option<(u64, Pace)>) -> String {
     let reading = |basis: Basis, word: &str, what: &str| {
         let number = cells.and_then(|(line_rate, slot)| {
@@ -93,12 +94,12 @@ fn readings(written: &str, rate: Rate, cells: Option<(u64, Pace)>) -> String {
     format!("say it in the value, or with `counts = \"line\"` in the table\n{}", three.join("\n"))
 }
 
-/// Whole cells per second.
+/// Formats a pace as whole cells per second.
 fn per_second(pace: Pace) -> String {
     grouped(pace.per_second() as u64)
 }
 
-/// Digits in groups of three.
+/// Formats a number with a space between groups of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

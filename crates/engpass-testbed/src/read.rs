@@ -1,4 +1,4 @@
-//! From a tree to components, collecting everything that is wrong with them.
+//! Reads components from a tree and collects all errors.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ use crate::shape::{Audit, SHAPES};
 use crate::testbed::Run;
 use crate::tree::{Entry, Node, Table, Value};
 
-/// What may stand at the top of a file.
+/// Keys allowed at the top of a file.
 pub(crate) const TOP: &[&str] = &[
     "name",
     "description",
@@ -47,8 +47,8 @@ pub(crate) const TOP: &[&str] = &[
 pub(crate) const FAMILIES: &[&str] =
     &["host", "switch", "router", "link", "circuit", "tunnel", "bond", "traffic", "event"];
 
-/// A testbed as far as it could be read: `None` for what is wrong as a whole. Of the others single values may be wrong;
-/// such a value is left out, or an example stands for it, and [`Faulty`](crate::faulty::Faulty) knows it.
+/// A testbed as far as it could be read. A component that could not be read at all is `None`. A single wrong value in a component is left out or
+/// replaced by an example, and [`Faulty`](crate::faulty::Faulty) knows it.
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) name: Option<String>,
@@ -63,27 +63,27 @@ pub(crate) struct Draft {
     pub(crate) traffic: IndexMap<String, Option<Traffic>>,
     pub(crate) events: IndexMap<String, Option<Event>>,
     pub(crate) run: Option<Run>,
-    /// Families whose table could not be read, with the names in it where a misspelt word is its only fault.
+    /// Families whose table could not be read. If a misspelt key was the only fault, with the names in the table.
     pub(crate) elsewhere: BTreeMap<&'static str, Option<BTreeSet<String>>>,
-    /// Family and name of components whose references do not all lead somewhere.
+    /// Family and name of components with an invalid reference.
     pub(crate) astray: BTreeSet<(&'static str, String)>,
 }
 
 impl Draft {
-    /// Whether a name may be one of a family whose table could not be read.
+    /// Returns true if a name may belong to a family whose table could not be read.
     pub(crate) fn may_be(&self, family: &str, name: &str) -> bool {
         self.elsewhere
             .get(family)
             .is_some_and(|names| names.as_ref().is_none_or(|names| names.contains(name)))
     }
 
-    /// Whether the references of a component do not all lead somewhere.
+    /// Returns true if a component has an invalid reference.
     pub(crate) fn is_astray(&self, family: &'static str, name: &str) -> bool {
         !self.astray.is_empty() && self.astray.contains(&(family, name.to_string()))
     }
 }
 
-/// Read everything but the sweep and the variants.
+/// Reads everything except the sweep and the variants.
 pub(crate) fn read(tree: &Node, found: &mut Findings) -> Draft {
     let mut draft = Draft { run: Some(Run::default()), ..Draft::default() };
     let Some(top) = tree.table() else { return draft };
@@ -174,7 +174,7 @@ pub(crate) fn read(tree: &Node, found: &mut Findings) -> Draft {
     draft
 }
 
-/// The family that a misspelt key at the top is probably meant for.
+/// Returns the family that a misspelt top-level key probably means.
 fn meant(key: &str) -> Option<&'static str> {
     let near = nearest(key, FAMILIES.iter().copied());
     plural(key).or(near).and_then(|near| FAMILIES.iter().copied().find(|family| *family == near))
@@ -184,7 +184,7 @@ fn plural(key: &str) -> Option<&str> {
     key.strip_suffix("es").or(key.strip_suffix('s')).filter(|stem| FAMILIES.contains(stem))
 }
 
-/// Plural tables and other families' words are the usual slip at the top of a file.
+/// Returns help for an unknown top-level key. Plurals of families are a common mistake there.
 fn top_help(key: &str, node: &Node) -> Option<String> {
     match plural(key) {
         Some(family) if node.table().is_some() => {
@@ -194,13 +194,13 @@ fn top_help(key: &str, node: &Node) -> Option<String> {
     }
 }
 
-/// A complaint about a value of the wrong type.
+/// Returns the error for a value of the wrong type.
 pub(crate) fn wrong_type(path: &[impl AsRef<str>], node: &Node, needed: &str) -> Diagnostic {
     let message = format!("{} cannot stand here", node.what());
     Diagnostic::error("wrong-type", message).path(path).at(&node.origin).help(format!("write {needed}"))
 }
 
-/// The complaint about a name that cannot be shown as it is, if it is such a name.
+/// Returns an error if a name is blank or contains hidden characters.
 pub(crate) fn bad_name(what: &str, name: &str) -> Option<Diagnostic> {
     if name.trim().is_empty() {
         return Some(Diagnostic::error("bad-value", format!("a {what} needs a name that can be printed")));
@@ -292,10 +292,10 @@ fn as_table<'a>(path: &[String], entry: &'a Entry, found: &mut Findings) -> Opti
 
 type ReadTable<'a, T> = &'a dyn Fn(Without<'_>) -> Result<T, Fault>;
 
-/// Read one component; `None` when nothing can be known of it.
+/// Reads one component; `None` if it cannot be read at all.
 ///
-/// A value that cannot be read is reported and left out, then the rest is tried again, until nothing more is wrong.
-/// Where the component cannot be without a value that is missing or wrong, an example stands for it.
+/// An invalid value is reported and left out, then the rest is read again, until no fault is left. An example replaces a required value that is
+/// missing or wrong.
 fn component<T>(
     path: &[String],
     entry: &Entry,
@@ -332,7 +332,7 @@ fn component<T>(
         if examples.contains(&first) {
             return None;
         }
-        // The audit has reported what the file lacks; the rest is lacking because it was left out here.
+        // The audit reported keys that the file lacks. Any other missing key was left out by this loop.
         let lacking = fault.code == "missing-key";
         if !lacking {
             let place: Vec<String> = path.iter().chain(&fault.path).cloned().collect();
@@ -340,7 +340,7 @@ fn component<T>(
             let diagnostic = Diagnostic::error(fault.code, fault.message).path(&place).at(origin);
             found.push(diagnostic.maybe_help(fault.help));
         }
-        // An item of a list goes with its list, and a table with what it cannot be without.
+        // An invalid item removes its whole list, and a table without a required key is removed as a whole.
         let key: Vec<String> = match lacking {
             true => vec![first.clone()],
             false => fault.path.into_iter().take_while(|part| part.parse::<usize>().is_err()).collect(),
@@ -354,13 +354,13 @@ fn component<T>(
     }
 }
 
-/// A value of this schema, which stands for one that is missing or wrong.
+/// Returns an example value of this schema, in place of a missing or wrong one.
 fn example_of(schema: &Json) -> Node {
     let text = crate::shape::example(schema);
     crate::tree::parse_value(&text)
 }
 
-/// Where the value at a path below `node` came from.
+/// Returns the origin of the value at a path below `node`.
 pub(crate) fn locate<'a>(node: &'a Node, path: &[impl AsRef<str>]) -> Option<&'a Origin> {
     let mut node = node;
     for part in path {

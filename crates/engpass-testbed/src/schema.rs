@@ -17,7 +17,8 @@ use serde_json::{Map, Value, json};
 use crate::shape::without_null;
 use crate::testbed::Run;
 
-/// JSON Schema of a [`PointPlan`](crate::PointPlan), and under `$defs` of a [`Drawing`](crate::Drawing): for the types of Python.
+/// JSON Schema of a [`PointPlan`](crate::PointPlan), with that of a [`Drawing`](crate::Drawing) under `$defs`; the Python types are generated from
+/// it.
 pub fn plan_schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let drawing = generator.subschema_for::<crate::Drawing>();
@@ -83,7 +84,7 @@ fn named(description: &str, each: Value) -> Value {
     json!({ "type": "object", "description": description, "additionalProperties": each })
 }
 
-/// One schema for each kind, told apart by `kind`.
+/// One schema per kind, distinguished by the key `kind`.
 fn by_kind(listing: Listing) -> Value {
     let kinds = listing.kinds.into_iter().map(|(kind, schema)| {
         let mut schema = schema.to_value();

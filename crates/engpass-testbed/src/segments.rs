@@ -1,4 +1,4 @@
-//! The segments on which routers ask for addresses: the lines that requests take, and what may not be there.
+//! The Ethernet segments on which routers send ARP requests: the lines that requests take, and what is not supported there.
 
 use std::collections::VecDeque;
 
@@ -12,8 +12,8 @@ use crate::resolve::Resolver;
 use crate::topology::{Hop, NodeId};
 
 impl Resolver<'_> {
-    /// The interfaces of all routers that ask for addresses, in the order of the routers, then of the links. A bond on their segment is reported, and so is a
-    /// router without an Ethernet link.
+    /// Returns the interfaces of all routers that send ARP requests, in the order of the routers, then of the links. Reports a bond on their segment,
+    /// and warns about a router without an Ethernet link.
     pub(crate) fn arp_interfaces(&mut self) -> Vec<ArpInterface> {
         let mut found = Vec::new();
         for (index, (name, router)) in self.draft.routers.iter().enumerate() {
@@ -55,19 +55,19 @@ impl Resolver<'_> {
         found
     }
 
-    /// The other end of an Ethernet link at this node; `None` if the link is none.
+    /// Returns the other end of an Ethernet link at this node; `None` if the link is not Ethernet or not at this node.
     fn ethernet_to(&self, link: usize, node: NodeId) -> Option<NodeId> {
         let this = &self.links[link];
         let is_own = this.ends.contains(&node) && matches!(this.lines[0].framing, Framing::Ethernet);
         is_own.then(|| this.ends[1 - this.end_of(node)])
     }
 
-    /// Whether a node is an Ethernet switch.
+    /// Returns true if a node is an Ethernet switch.
     fn passes(&self, node: NodeId) -> bool {
         matches!(links::switch(self.draft, node), Some(Switch::Ethernet(_)))
     }
 
-    /// The lines that carry what a node sends to all on this link.
+    /// Returns the lines that carry a broadcast of a node on this link, breadth first.
     fn flood(&self, from: NodeId, link: usize) -> Vec<Hop> {
         let mut reached = vec![from];
         let mut tree = Vec::new();

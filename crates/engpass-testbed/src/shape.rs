@@ -1,4 +1,4 @@
-//! Which keys a component has, and which of them it must have: taken from its schema, so that there is one source.
+//! Known and required keys of components, taken from their schemas as the only source.
 
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ use crate::path::{nearest, suggestion};
 use crate::testbed::Run;
 use crate::tree::Table;
 
-/// The schemas of every component, each whole in itself.
+/// The schemas of all components, each self-contained.
 pub(crate) struct Shapes {
     pub(crate) host: Json,
     pub(crate) router: Json,
@@ -40,7 +40,7 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    /// The schema of a component's table, and its kind if it has one; `None` for no family, or no kind that is known.
+    /// Returns the schema of the table of a component, and its kind if the family has kinds; `None` for an unknown family or kind.
     pub(crate) fn of(&self, family: &str, table: &Table) -> Option<(&Json, Option<&'static str>)> {
         let of_kind = |kinds: &'_ IndexMap<&'static str, Json>| {
             let kind = table.get("kind")?.node.name()?;
@@ -63,7 +63,7 @@ impl Shapes {
     }
 }
 
-/// A generator whose schemas do not refer to each other.
+/// Returns a generator that inlines all subschemas.
 pub(crate) fn generator() -> SchemaGenerator {
     SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator()
 }
@@ -94,19 +94,19 @@ pub(crate) static SHAPES: LazyLock<Shapes> = LazyLock::new(|| Shapes {
     traffic: kinds(Traffic::listing(&mut generator())),
 });
 
-/// Keys that a table must have and has not, and keys that it has and nothing reads.
+/// Checks a table for missing and unknown keys.
 pub(crate) struct Audit<'a> {
-    /// Path of the component's table.
+    /// Path of the table of the component.
     pub(crate) base: &'a [String],
-    /// The kind, where the table says it with the key `kind`, which is read apart from the schema.
+    /// The kind, if the table has the key `kind`, which is not part of the schema.
     pub(crate) kind: Option<&'a str>,
     pub(crate) found: &'a mut Findings,
-    /// Paths below the component that nothing reads, one more than are reported at most.
+    /// Unknown keys as paths below the component; at most one more than are reported.
     pub(crate) unknown: BTreeSet<Vec<String>>,
 }
 
 impl Audit<'_> {
-    /// Compare a table with its schema; `owner` is where the table itself stands.
+    /// Compares a table with its schema. `owner` is the origin of the table itself.
     pub(crate) fn table(
         &mut self,
         table: &Table,
@@ -115,14 +115,14 @@ impl Audit<'_> {
         at: &[String],
     ) {
         let Some(properties) = schema["properties"].as_object().or_else(|| {
-            // A table that takes no keys at all has no `properties`.
+            // The schema of a table without keys has no `properties`.
             static NONE: LazyLock<serde_json::Map<String, Json>> = LazyLock::new(serde_json::Map::new);
             (schema["type"] == "object").then_some(&*NONE)
         }) else {
             return;
         };
         let kind = self.kind.filter(|_| at.is_empty());
-        // Only for who complains: nearly all tables are right.
+        // Computed only on an error, because nearly all tables are valid.
         let known: LazyCell<Vec<&str>, _> = LazyCell::new(|| {
             kind.map(|_| "kind").into_iter().chain(properties.keys().map(String::as_str)).collect()
         });
@@ -139,7 +139,7 @@ impl Audit<'_> {
                         self.table(inside, &entry.key, inner, &below(key));
                     }
                 }
-                // The keys of such a table are names: whether they lead somewhere is checked elsewhere.
+                // The keys of this table are names. References are checked elsewhere.
                 None if schema["additionalProperties"].is_object() => {}
                 None => {
                     let (base, known) = (self.base, &known);
@@ -162,7 +162,7 @@ impl Audit<'_> {
             return;
         }
         for key in schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str) {
-            // A misspelt key is there, and was reported.
+            // A misspelt key was already reported.
             let misspelt = || {
                 let strange = table.keys().filter(|key| !known.contains(&key.as_str()));
                 strange.into_iter().any(|word| nearest(word, known.iter().copied()) == Some(key))
@@ -179,7 +179,7 @@ impl Audit<'_> {
     }
 }
 
-/// The schema that a table at this place is to follow, if it may be a table.
+/// Returns the schema for a table at this position; `None` if it may not be a table.
 fn table_schema<'a>(schema: &'a Json, node: &crate::tree::Node) -> Option<&'a Json> {
     if schema["type"] == "object" || schema["properties"].is_object() {
         return Some(schema);
@@ -188,7 +188,7 @@ fn table_schema<'a>(schema: &'a Json, node: &crate::tree::Node) -> Option<&'a Js
     if let [only] = tables[..] {
         return Some(only);
     }
-    // A family: the table whose one key is the kind; of a table with several the reader itself complains.
+    // A family: the form whose only key is the kind. Deserialization reports a table with several keys.
     if node.table().is_none_or(|table| table.len() != 1) {
         return None;
     }
@@ -198,13 +198,14 @@ fn table_schema<'a>(schema: &'a Json, node: &crate::tree::Node) -> Option<&'a Js
     tables.into_iter().find(|choice| choice["required"].as_array().is_some_and(|keys| keys.iter().all(has)))
 }
 
-/// The tables among the forms that a value of this schema may have: one for each kind of a family, or one beside a plain value.
+/// Returns the table forms among those that a value of this schema may have: one for each kind of a family, or one as an alternative to a plain
+/// value.
 pub(crate) fn table_forms(schema: &Json) -> Vec<&Json> {
     let forms = schema["anyOf"].as_array().into_iter().flatten();
     forms.filter(|form| form["type"] == "object").collect()
 }
 
-/// A value of this schema as a file would write it.
+/// Returns an example value of this schema as a file would write it.
 pub(crate) fn example(schema: &Json) -> String {
     if let Some(example) = schema["examples"].get(0) {
         return example.to_string();
@@ -228,7 +229,7 @@ fn meaning(schema: &Json) -> String {
         .map_or_else(String::new, |text| format!(": {}", text.trim_end_matches('.')))
 }
 
-/// TOML has no null: what may be left out is not required, and that is all.
+/// Removes null from a schema, because TOML has no null: optional keys are just not required.
 pub(crate) fn without_null(schema: &mut Json) {
     match schema {
         Json::Object(map) => {
@@ -247,7 +248,7 @@ pub(crate) fn without_null(schema: &mut Json) {
                     let only = choices.remove(0);
                     map.shift_remove("anyOf");
                     for (key, value) in only.as_object().cloned().unwrap_or_default() {
-                        // What the key says about itself comes before what its type says.
+                        // The description of the key takes precedence over that of its type.
                         map.entry(key).or_insert(value);
                     }
                 }

@@ -4,10 +4,10 @@ use crate::diagnostic::{Diagnostic, Diagnostics, grouped};
 
 /// The largest text that is read, in bytes.
 pub const MAX_TEXT: usize = 16 << 20;
-/// The most signs between values that a text may have. Each value takes some hundred bytes while the text is read.
+/// Largest number of separators between values. Each value takes some hundred bytes of memory while the text is read.
 pub(crate) const MAX_SIGNS: usize = 1 << 21;
 
-/// A text and what it is called in messages.
+/// A text and its name in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Path or name of the file.
@@ -17,10 +17,10 @@ pub struct Source {
 }
 
 impl Source {
-    /// The text of a file's bytes.
+    /// Decodes the bytes of a file.
     ///
     /// # Errors
-    /// When there are more than [`MAX_TEXT`] bytes, or they are no UTF-8.
+    /// If there are more than [`MAX_TEXT`] bytes, or they are not UTF-8.
     pub fn from_bytes(name: impl Into<String>, bytes: &[u8]) -> Result<Self, Diagnostics> {
         let mut source = Self { name: name.into(), text: String::new() };
         if let Some(found) = too_large(bytes.len()) {
@@ -42,7 +42,7 @@ impl Source {
         }
     }
 
-    /// The file's name without folder and extension.
+    /// Returns the name of the file without folder and extension.
     pub(crate) fn stem(&self) -> &str {
         let file = self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name);
         match file.rsplit_once('.') {
@@ -53,7 +53,7 @@ impl Source {
     }
 }
 
-/// The complaint about a text that is read into too much memory: ends of lines, commas, brackets and the like are about two for each value.
+/// Returns an error if reading the text would take too much memory. It counts ends of lines, commas, brackets and the like, about two for each value.
 pub(crate) fn too_many_values(text: &str) -> Option<Diagnostic> {
     let signs = text.bytes().filter(|byte| b"\n,=[{.".contains(byte)).count();
     (signs > MAX_SIGNS).then(|| {
@@ -64,7 +64,7 @@ pub(crate) fn too_many_values(text: &str) -> Option<Diagnostic> {
     })
 }
 
-/// The complaint about a text of so many bytes, if it is too large.
+/// Returns an error if a text of this length is too large.
 pub(crate) fn too_large(bytes: usize) -> Option<Diagnostic> {
     (bytes > MAX_TEXT).then(|| {
         let message = format!("the text has {bytes} bytes, and a testbed at most {MAX_TEXT}");

@@ -1,4 +1,4 @@
-//! Warnings about what carries nothing: spare links, policies without a choice, events that change nothing.
+//! Warnings about things without effect: unused links, policies without a choice, and events that change nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,24 +10,24 @@ use crate::resolve::Resolver;
 use crate::route::{Passage, Reach};
 use crate::topology::{EventPath, Fan, Leg, NodeId, NodeKind};
 
-/// What the ways of all traffic show, as they are found.
+/// What the paths of all traffic use, collected while they are found.
 #[derive(Default)]
 pub(crate) struct Shown {
-    /// Legs that packets take, in their direction.
+    /// Path segments that packets take, in their direction.
     taken: BTreeSet<Leg>,
-    /// Nodes and legs that are as short as the one that packets take there, and this one.
+    /// For a node and an equally short but unused path segment, the segment that packets take instead.
     spare: BTreeMap<(NodeId, Leg), Leg>,
-    /// Nodes at which packets have a choice.
+    /// Nodes at which packets have a choice of segments.
     choices: BTreeSet<NodeId>,
 }
 
 impl Shown {
-    /// Take note of the shortest ways in one direction.
+    /// Records the unused segments of the shortest paths in one direction.
     pub(crate) fn note_spare(&mut self, reach: &Reach) {
         self.spare.extend(reach.spare().map(|(node, first, spare)| ((node, spare), first)));
     }
 
-    /// Take note of the way of a traffic, and where packets go back, of that way.
+    /// Records the path of a traffic, and its reverse path if it is answered.
     pub(crate) fn note(&mut self, legs: &[Leg], fans: Option<&[Fan; 2]>, answered: bool) {
         let directions = if answered { 2 } else { 1 };
         let Some(fans) = fans else {
@@ -45,9 +45,9 @@ impl Shown {
 }
 
 impl Resolver<'_> {
-    /// Warn about what changes nothing. The ways of all traffic are known.
+    /// Warns about things without effect. The paths of all traffic must be recorded before.
     pub(crate) fn warn_of_spare(&mut self, events: &[EventPath], arp: &[ArpInterface]) {
-        // Without traffic the hosts are for programs, and those may use every way.
+        // Without traffic the hosts run the user's programs, which may use any path.
         if self.draft.traffic.is_empty() {
             return;
         }
@@ -102,7 +102,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// What packets take in the tunnels that they take. Warns of tunnels that none takes.
+    /// Records the segments that packets take inside tunnels. Warns about tunnels that no packet enters.
     fn enter_tunnels(&mut self, shown: &mut Shown) {
         let mut entered: Vec<Leg> = shown.taken.iter().copied().collect();
         while let Some(leg) = entered.pop() {
@@ -172,7 +172,7 @@ impl Resolver<'_> {
             Leg::Circuit { .. } | Leg::Tunnel { .. } => None,
         };
         let mut crossed: BTreeSet<usize> = shown.taken.iter().filter_map(link).collect();
-        // Requests and replies may take other links than data.
+        // ARP requests and replies may take other links than data.
         crossed.extend(arp.iter().flat_map(|interface| &interface.tree).map(|hop| hop.link));
         let pairs = || self.draft.events.values().flatten().zip(events);
         let downs: BTreeSet<usize> =
@@ -203,7 +203,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Whether packets of a traffic go back to its sender.
+/// Returns true if packets of a traffic return to its sender.
 pub(crate) fn is_answered(traffic: &Traffic) -> bool {
     traffic.tcp().is_some() || matches!(traffic, Traffic::RequestResponse(_))
 }

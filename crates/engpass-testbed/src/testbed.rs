@@ -1,4 +1,4 @@
-//! A testbed: what one file, one variant and one point of its sweep describe.
+//! A testbed: the file with one variant and one value of every sweep axis applied.
 
 use engpass_model::bond::Bond;
 use engpass_model::circuit::Circuit;
@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 /// One testbed, every table in the order of the file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Testbed {
-    /// What it is called in reports.
+    /// Name in reports.
     pub name: String,
-    /// What it is about, in a sentence or two.
+    /// Description in a sentence or two.
     pub description: Option<String>,
     /// Hosts by name.
     pub hosts: IndexMap<String, Host>,
@@ -39,26 +39,26 @@ pub struct Testbed {
     pub traffic: IndexMap<String, Traffic>,
     /// Events by name.
     pub events: IndexMap<String, Event>,
-    /// How long and how often.
+    /// Length and number of runs.
     pub run: Run,
 }
 
-/// How long a run is and how often it is repeated.
+/// Length of a run and number of repeats.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
-    /// Simulated (or real) time of one run.
+    /// Length of one run in simulated or real time, warm-up included.
     pub duration: Duration,
-    /// Time at the beginning that does not count.
+    /// Warm-up: time at the beginning of a run that is not counted.
     pub warmup: Option<Duration>,
-    /// Of `measure`: a run goes on until the 95 % confidence interval of every flow's mean reaches no further than this share to either side, instead
-    /// of ending after `duration`, which is then the least. The model's engines run for `duration`.
+    /// Only for `measure`: a run lasts until the half width of the 95 % confidence interval of every flow's mean is at most this share of the mean,
+    /// but at least `duration`. The model's engines always run for `duration`.
     pub precision: Option<Share>,
-    /// Of `measure`: the longest that a run with a `precision` lasts, `duration` and `warmup` included; ten times `duration` if not given.
+    /// Only for `measure`: longest time of a run with a `precision`, warm-up included; default: ten times `duration`.
     pub longest: Option<Duration>,
-    /// Repeats of every point, each with a seed of its own.
+    /// Number of repeats of every point, each with a different seed.
     pub repeats: u32,
-    /// Seed of the first repeat; the others count on from it.
+    /// Seed of the first repeat; every further repeat adds one.
     pub seed: u64,
 }
 
@@ -76,7 +76,7 @@ impl Default for Run {
 }
 
 impl Run {
-    /// The longest that a real run lasts: `longest`, or ten times `duration`, where there is a `precision` to reach.
+    /// Returns the longest time of a real run: with a `precision`, `longest` or ten times `duration`; otherwise `duration`.
     pub fn most(&self) -> Duration {
         match (self.precision, self.longest) {
             (None, _) => self.duration,

@@ -1,4 +1,4 @@
-//! A testbed file as a tree in which every key and every value knows where it came from.
+//! A testbed file as a tree in which every key and value knows its origin.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::diagnostic::Diagnostic;
 use crate::findings::Findings;
 use crate::origin::{Giver, Origin};
 
-/// A value and where it came from.
+/// A value and its origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) origin: Origin,
     pub(crate) value: Value,
 }
 
-/// A TOML value. Numbers keep their text: nothing here is rounded.
+/// A TOML value. Floats keep their text, so nothing is rounded.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Text(String),
@@ -26,14 +26,14 @@ pub(crate) enum Value {
     Boolean(bool),
     Date(String),
     List(Vec<Node>),
-    /// Points of a campaign share what is the same in all of them.
+    /// Shared: the points of a campaign share all unchanged tables.
     Table(Arc<Table>),
 }
 
 /// A table in the order of the file.
 pub(crate) type Table = IndexMap<String, Entry>;
 
-/// What stands behind a key.
+/// The value of a key, with the origin of the key.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: Origin,
@@ -48,7 +48,7 @@ impl Node {
         }
     }
 
-    /// The value as a file would show it, and as it is written to sweep over it: text without its quotes.
+    /// Returns the value as a file would show it and as a sweep names it: text without its quotes.
     pub(crate) fn text(&self) -> String {
         match &self.value {
             Value::Text(text) | Value::Float(text) | Value::Date(text) => text.clone(),
@@ -59,7 +59,7 @@ impl Node {
         }
     }
 
-    /// The text of a value that is meant as text. On the command line a name may look like a number.
+    /// Returns the value as a name. A name given on the command line may look like a number.
     pub(crate) fn name(&self) -> Option<String> {
         self.as_set().or_else(|| match &self.value {
             Value::Text(text) => Some(text.clone()),
@@ -67,19 +67,19 @@ impl Node {
         })
     }
 
-    /// What was written for this value on the command line.
+    /// Returns the text given for this value on the command line or by the caller.
     pub(crate) fn as_set(&self) -> Option<String> {
         match (&self.value, &self.origin.giver) {
             (Value::Table(_) | Value::List(_), _) => None,
             (_, Giver::Set { text, .. } | Giver::Point { text, .. }) => {
-                // In a list or a table from there, the text is not this value's.
+                // Inside a list or table from there, the text is not that of this value.
                 (!text.trim_start().starts_with(['"', '\'', '[', '{'])).then(|| text.to_string())
             }
             _ => None,
         }
     }
 
-    /// What kind of value it is, for messages.
+    /// Describes the value for messages.
     pub(crate) fn what(&self) -> String {
         match &self.value {
             Value::Text(text) => format!("the text `{}`", shortened(text)),
@@ -92,7 +92,7 @@ impl Node {
         }
     }
 
-    /// Say who gave this value and everything in it, where it is not already someone else than the file.
+    /// Sets the source of this value and everything in it, unless the source is already something other than the file.
     pub(crate) fn stamp(&mut self, giver: &Giver) {
         if self.origin.giver == Giver::File {
             self.origin.giver = giver.clone();
@@ -111,7 +111,7 @@ impl Node {
         }
     }
 
-    /// Number of values in it, itself included.
+    /// Returns the number of values in it, itself included.
     pub(crate) fn size(&self) -> usize {
         1 + match &self.value {
             Value::List(nodes) => nodes.iter().map(Self::size).sum(),
@@ -121,7 +121,7 @@ impl Node {
     }
 }
 
-/// At most a line of a text.
+/// Shortens a text to 60 characters, hidden characters replaced by spaces.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 60;
     let mut short: String = text.chars().take(MOST).map(|c| if is_hidden(c) { ' ' } else { c }).collect();
@@ -131,9 +131,9 @@ pub(crate) fn shortened(text: &str) -> String {
     short
 }
 
-/// Parse a file. Duplicate keys are reported and the rest goes on; after any other error there is no tree.
+/// Parses a file. Duplicate keys are reported and parsing continues. After any other error there is no tree.
 pub(crate) fn parse(text: &str, found: &mut Findings) -> Option<Node> {
-    /// A text that is no TOML at all has an error in every line.
+    /// Limit of reported syntax errors: a text that is not TOML has one in every line.
     const MOST: usize = 5;
     let (tree, errors) = DeTable::parse_recoverable(text);
     let mut broken = 0;
@@ -172,7 +172,7 @@ fn syntax_help(message: &str) -> Option<String> {
     Some(help.into())
 }
 
-/// Read the value of a `--set`: TOML if it is a TOML value other than a date, else text.
+/// Parses the value of a `--set`: as TOML if it is a TOML value other than a date, else as text.
 pub(crate) fn parse_value(text: &str) -> Node {
     let origin = Origin::default();
     let read = DeValue::parse(text).ok().filter(|value| !value.get_ref().is_datetime());
@@ -185,7 +185,7 @@ pub(crate) fn parse_value(text: &str) -> Node {
     node
 }
 
-/// A value that does not stand in the file has no place there.
+/// Removes the positions of a value that is not in the file.
 fn forget_spans(node: &mut Node) {
     node.origin.span = None;
     match &mut node.value {
@@ -218,7 +218,7 @@ fn value(value: DeValue<'_>) -> Value {
         DeValue::String(text) => Value::Text(text.into_owned()),
         DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => Value::Integer(number),
-            // No key takes a number of so many digits; as text it is shown whole when it is refused.
+            // No key takes a number this large. Kept as text, it is shown in full in the error message.
             Err(_) => Value::Float(number.to_string()),
         },
         DeValue::Float(number) => Value::Float(number.as_str().into()),

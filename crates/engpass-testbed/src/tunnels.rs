@@ -1,4 +1,4 @@
-//! Tunnels resolved: the ways of their outer packets, and what fits into them.
+//! Resolves tunnels: the paths of their outer packets, and the MTU.
 
 use engpass_model::tunnel::{Fragment, Reassembly, Tunnel};
 use engpass_model::wire::ip::{IP_HEADER_BYTES, MAX_PACKET_BYTES, MIN_MTU};
@@ -11,12 +11,12 @@ use crate::topology::{BondPath, Fan, Leg, NodeId, NodeKind, TunnelPath, TunnelWa
 use crate::tree::Value;
 
 impl Resolver<'_> {
-    /// The tunnels of the file; `None` for those that are not in order. A tunnel comes behind the one that carries its packets.
+    /// Resolves the tunnels of the file; `None` for those with errors. The tunnel that carries another one is resolved first.
     pub(crate) fn resolve_tunnels(&mut self) {
         let draft = self.draft;
         self.tunnels = vec![None; draft.tunnels.len()];
         let mut open: Vec<usize> = (0..draft.tunnels.len()).collect();
-        // References were checked: what is over another one is over one that ends.
+        // References were checked, so chains of tunnels have no loops.
         while !open.is_empty() {
             let before = open.len();
             open.retain(|&index| {
@@ -36,7 +36,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A tunnel whose packets `carrier` carries, if another tunnel does; `None` after a complaint.
+    /// Resolves a tunnel. `carrier` is the tunnel that carries its packets, if any. Returns `None` after it reports an error.
     fn tunnel(&mut self, name: &str, config: &Tunnel, carrier: Option<usize>) -> Option<TunnelPath> {
         let ends = [self.node(&config.ends[0]), self.node(&config.ends[1])];
         let ways = self.outer_ways((name, config.ttl), ends, carrier)?;
@@ -67,7 +67,7 @@ impl Resolver<'_> {
         Some(TunnelPath { name: name.into(), config: config.clone(), ends, is_up, depth, mtu, added, ways })
     }
 
-    /// The ways of outer packets from the first end to the second, and back: over links, circuits, and the tunnel that carries them.
+    /// Returns the paths of outer packets from the first end to the second, and back: over links, circuits, and the tunnel that carries them.
     fn outer_ways(
         &mut self,
         (name, ttl): (&str, u8),
@@ -114,7 +114,8 @@ impl Resolver<'_> {
         Some([TunnelWay { route: one, fan: there }, TunnelWay { route: other, fan: back }])
     }
 
-    /// Every router between the ends of a tunnel takes one of the TTL of its outer packets.
+    /// Warns if the TTL of outer packets is too small: every router between the ends of a tunnel decrements it. Returns `None` only if a path segment
+    /// has an error.
     fn outer_packets_live(&mut self, name: &str, ttl: u8, legs: &[Leg]) -> Option<()> {
         let mut between = Vec::new();
         for leg in &legs[..legs.len() - 1] {
@@ -134,7 +135,7 @@ impl Resolver<'_> {
         Some(())
     }
 
-    /// The legs of a way in both directions, whether policies choose or not.
+    /// Returns the path segments in both directions, whether policies choose or not.
     pub(crate) fn all_fans(&self, way: &Way) -> Option<[Fan; 2]> {
         if let Some(fans) = way.fans() {
             return Some(*fans);
@@ -147,7 +148,7 @@ impl Resolver<'_> {
         Some([along(way.legs.clone())?, along(back)?])
     }
 
-    /// Whether policies choose among the ways of the outer packets of any of these tunnels, or of those that carry them.
+    /// Returns true if policies choose among the paths of the outer packets of any of these tunnels, or of the tunnels that carry them.
     pub(crate) fn chooses_in_tunnels(&self, legs: &[Leg]) -> bool {
         legs.iter().any(|leg| {
             let Leg::Tunnel { tunnel, .. } = *leg else { return false };
@@ -183,7 +184,7 @@ impl Resolver<'_> {
         self.checker.report(&["tunnel", name, "mtu"], Diagnostic::warning("tunnel-mtu", message).help(help));
     }
 
-    /// No packet that enters is too long for the tunnel's way: what is said of fragments of outer packets changes nothing.
+    /// Warns about settings for the fragments of outer packets: no packet that enters the tunnel is too long for its path.
     fn fragments_no_outer_packet(&mut self, name: &str, most: u64) {
         for key in ["fragment", "reassembly"] {
             let given = find(self.checker.tree, &["tunnel", name, key]).map(|found| &found.value);

@@ -1,4 +1,4 @@
-//! The ways between all hosts of a testbed.
+//! Tests of the paths between all hosts of a testbed.
 
 use engpass_testbed::topology::{FlowPath, Leg};
 use engpass_testbed::{Point, Source, load};
@@ -71,7 +71,7 @@ fn every_pair_that_is_joined_has_its_way() {
     let point = point();
     let ways = point.topology.between_hosts(&point.testbed);
     let names: Vec<_> = ways.iter().map(|way| way.name.as_str()).collect();
-    // The cells of the generator between `b` and `c` have a circuit, and nothing else may use it.
+    // The circuit of the generator between `b` and `c` carries only its cells.
     assert_eq!(names, ["a to b", "a to c", "b to a", "c to a", "c to d", "d to c"]);
     let legs = |name: &str| {
         let way: &FlowPath = ways.iter().find(|way| way.name == name).expect("it is there");
@@ -79,10 +79,10 @@ fn every_pair_that_is_joined_has_its_way() {
     };
     let circuit =
         |circuit, forward, mtu| (vec![Leg::Circuit { circuit, forward }], Some(circuit), forward, mtu);
-    // Each direction has traffic of its own that names one.
+    // In each direction there is traffic that names a circuit.
     assert_eq!(legs("a to b"), circuit(1, false, 1500));
     assert_eq!(legs("b to a"), circuit(0, false, 9180));
-    // Without traffic it is the first of several.
+    // Without traffic the first of several circuits is taken.
     assert_eq!(legs("a to c"), circuit(2, true, 9180));
     assert_eq!(legs("c to a"), circuit(2, false, 9180));
     assert!(matches!(legs("d to c").0[..], [Leg::Link(_)]));

@@ -1,10 +1,9 @@
-//! The cases in `tests/cases/*.md`: a file, perhaps `--set` values, and what is said about them.
+//! The cases in `tests/cases/*.md`: a file, optional `--set` values, and the expected diagnostics.
 //!
-//! A section `## title` holds a block `toml` (a whole file) or `diff` (changes of `tests/files/kyoto.toml`: a `-` line
-//! is replaced by the `+` lines after it, `+` lines without one go to the end), perhaps a block `set` with a
-//! `PATH=VALUE` in each line and a block `points` with the number of points allowed, and a block `text` with what is
-//! printed; `fine` when there is nothing to say. `UPDATE=1 cargo test -p engpass-testbed --test cases` rewrites the
-//! `text` blocks.
+//! A section `## title` contains a block `toml` (a whole file) or `diff` (changes of `tests/files/kyoto.toml`). In a `diff`, a `-` line is replaced
+//! by the `+` lines after it, and `+` lines without one are appended. The section may have a block `set` with one `PATH=VALUE` per line and a block
+//! `points` with the number of points allowed. The block `text` holds the expected output, `fine` if there is none. `UPDATE=1 cargo test -p
+//! engpass-testbed --test cases` rewrites the `text` blocks.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +21,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// What is to be tried and the lines of the page where the answer stands.
+/// One case. `answer` is the range of lines of the page with the expected output.
 #[derive(Default)]
 struct Case {
     title: String,
@@ -103,7 +102,7 @@ fn every_case_is_answered_as_its_page_says() {
         for case in cases(&page) {
             let (from, to) =
                 case.answer.unwrap_or_else(|| panic!("{}: {} has no `text`", path.display(), case.title));
-            // An editor takes blanks at the end of a line away.
+            // Editors remove trailing blanks, so compare without them.
             let said: String = answer(&case).lines().flat_map(|line| [line.trim_end(), "\n"]).collect();
             let expected: String = lines[from..to].iter().flat_map(|line| [line, "\n"]).collect();
             if said != expected {
@@ -141,7 +140,7 @@ fn every_code_has_a_case() {
             }
         }
     }
-    // What no page can hold.
+    // Codes that a page cannot trigger.
     let source = Source { name: "kyoto.toml".into(), text: KYOTO.into() };
     let unknown_variant = load(&source, &[], None).unwrap().point("frei", &[]).unwrap_err();
     seen.extend(codes_of(&unknown_variant));

@@ -1,9 +1,9 @@
-//! All ways between which policies choose, on networks that are drawn by hand.
+//! Tests of the paths that policies choose among, on small hand-made networks.
 
 use engpass_testbed::topology::{Fan, FlowPath, Leg, Topology};
 use engpass_testbed::{Point, Source, load};
 
-/// Two routers with three links between them, of which packets from `a` to `b` may take those that `ecmp` at `r1` allows.
+/// Two routers with three links between them. `ecmp` gives the policies of `r1` and `r2`, which choose among these links.
 fn three_links(ecmp: [&str; 2], more: &str) -> Point {
     let [there, back] = ecmp;
     let text = format!(
@@ -56,7 +56,7 @@ fn names(topology: &Topology, legs: &[Leg]) -> Vec<String> {
 /// A node and the names of the links there.
 type At = (String, Vec<String>);
 
-/// The names of the links of a fan at every node.
+/// Returns the names of the links of a fan at every node.
 fn links(topology: &Topology, fan: &Fan) -> Vec<At> {
     fan.at.iter().map(|(node, legs)| (topology.nodes[*node].clone(), names(topology, legs))).collect()
 }
@@ -86,7 +86,7 @@ fn each_direction_has_its_choices() {
     let back = vec![at("b", &["b"]), at("r1", &["a"]), at("r2", &["upper"])];
     assert_eq!(fans(&point.topology, path), Some([there, back.clone()]));
     assert_eq!(names(&point.topology, &path.legs), ["a", "upper", "b"]);
-    // The choice of the other direction does not change what passes whole in this one.
+    // The choices of the reverse direction do not change the path MTU of this one.
     assert_eq!(path.path_mtu, 576);
     let point = three_links(["\"first\"", "\"round-robin\""], TRAFFIC);
     let path = &point.topology.flows[0];
@@ -122,7 +122,7 @@ fn what_takes_a_circuit_has_no_choice() {
             "#
         )
     };
-    // Of the two ways of each host the first takes frames.
+    // The first of the two path segments of each host is a link with frames.
     let point = three_links(["\"hash\"", "\"hash\""], &circuits(""));
     assert_eq!(names(&point.topology, &point.topology.flows[0].legs), ["a", "upper", "b"]);
     let [there, back] = fans(&point.topology, &point.topology.flows[0]).expect("both routers choose");

@@ -1,4 +1,4 @@
-//! What a good file becomes.
+//! Tests of what a valid file becomes.
 
 use engpass_model::circuit::Category;
 use engpass_model::source::Traffic;
@@ -108,7 +108,7 @@ fn the_small_testbed_of_the_message_for_an_empty_file_loads() {
     assert_eq!(point.topology.links[0].mtu, 1500);
 }
 
-/// Two ways of equal length, and a circuit that is used backwards.
+/// Two paths of equal length, and a circuit that is used against its direction.
 const DIAMOND: &str = r#"
 [host.a]
 [host.b]
@@ -157,11 +157,11 @@ fn the_shortest_way_and_among_equals_the_first_links() {
         };
         route.iter().map(name).collect::<Vec<_>>()
     };
-    // From b both ways have two links; `b-right` is the first of the file.
+    // From `b` both paths have two links; `b-right` comes first in the file.
     assert_eq!(way(&topology.circuits[0].route), ["b>right", "right>a"]);
     assert_eq!(way(&topology.flows[0].route), ["a>right", "right>b"]);
     assert_eq!((topology.flows[0].circuit, topology.flows[0].forward), (Some(0), false));
-    // From a the first link of the file is `a-left`, and what the line carries is DS3.
+    // From `a` the first link in the file is `a-left`, and its line rate is that of DS3.
     assert_eq!(way(&topology.circuits[1].route), ["a>left", "left>b"]);
     assert_eq!(
         (topology.circuits[1].name.as_str(), topology.circuits[1].category),
@@ -255,7 +255,7 @@ fn a_sweep_over_hosts_and_kinds() {
 
 #[test]
 fn what_only_some_points_break_is_found() {
-    // An IP packet of 65 520 bytes fits an AAL5 SDU alone, but not behind PPPoE.
+    // An IP packet of 65 520 bytes fits an AAL5 SDU by itself, but not with a PPPoE header.
     let sweep = r#"{ "circuit.data.encapsulation" = ["vc-mux", "pppoe-llc"] }"#;
     let found = kyoto(&[("sweep", sweep), ("circuit.data.mtu", "65520 B")]).unwrap_err();
     assert_eq!(found.list().len(), 1, "{found}");
@@ -327,7 +327,7 @@ fn the_summary_counts_errors_and_warnings() {
     assert_eq!(said(&[("[switch.atomis5]", &format!("{many}[switch.atomis5]"))]), "300 errors in lab.toml");
 }
 
-/// Characters that turn the direction of text, in the order of their code points.
+/// Characters that change the direction of text, in the order of their code points.
 const BIDI: &str =
     "\u{61C}\u{200E}\u{200F}\u{202A}\u{202B}\u{202C}\u{202D}\u{202E}\u{2066}\u{2067}\u{2068}\u{2069}";
 
@@ -337,7 +337,7 @@ fn names_with_hidden_characters_are_refused_and_never_printed() {
                  [traffic.t]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\n";
     let is_hidden = |c: char| BIDI.contains(c) || (c.is_control() && c != '\n');
     let mut written: Vec<(char, String)> = BIDI.chars().map(|c| (c, c.to_string())).collect();
-    // TOML lets controls stand in a text only as escapes.
+    // TOML allows control characters in a text only as escapes.
     let escaped = BIDI.chars().chain("\u{1B}\n\u{9B}".chars());
     written.extend(escaped.map(|c| (c, format!("\\u{:04X}", u32::from(c)))));
     for (c, name) in written {
@@ -356,7 +356,7 @@ fn names_with_hidden_characters_are_refused_and_never_printed() {
     }
 }
 
-/// The list of findings, the number of the others, and the last line of the text.
+/// Returns the number of listed findings, the number of the others, and the last line of the text.
 fn kept_and_counted(text: &str) -> (usize, usize, String) {
     let found = load(&source(text), &[], None).expect_err("it is not in order");
     let shown = found.render(false);
@@ -374,7 +374,7 @@ fn a_thousand_findings_are_kept_and_the_others_are_counted() {
     assert_eq!(kept_and_counted(&hosts).1, 1000);
     let twice = "[host.a]\n".to_owned() + &"x = 1\n".repeat(3001);
     assert_eq!(kept_and_counted(&twice).1, 2001, "3000 keys are given again, and the first is unknown");
-    // Sweeps and variants whose paths lead nowhere end the check.
+    // Too many invalid paths in sweeps or variants end the check early.
     let swept = keys.replace("= 1", "= [1]");
     for table in [format!("[sweep]\n{swept}"), format!("[variant.v]\n{keys}")] {
         let (kept, _, last) = kept_and_counted(&format!("[host.a]\n{table}"));
@@ -384,7 +384,7 @@ fn a_thousand_findings_are_kept_and_the_others_are_counted() {
 
 #[test]
 fn a_key_that_is_missing_at_every_point_is_counted_once() {
-    // Each of two variants could bring it.
+    // Each of the two variants could supply the missing key.
     let flows: String = (0..1500)
         .map(|number| format!("[traffic.f{number}]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\n"))
         .collect();

@@ -1,9 +1,9 @@
-//! Paths of flows between equally short ways, by hand.
+//! Paths of flows with equally short alternatives, against values computed by hand.
 
 use engpass_outcome::{MOST_PATHS, Path};
 use engpass_testbed::{Point, Source, lanes, load};
 
-/// Two routers with two lines between them.
+/// Two routers with two links between them.
 fn network(near: &str, traffic: &str, more: &str) -> String {
     let link = |name: &str, ends: [&str; 2]| {
         format!("[link.{name}]\nends = [\"{}\", \"{}\"]\nmedium = \"ethernet-100\"\n", ends[0], ends[1])
@@ -27,7 +27,7 @@ fn point(text: &str) -> Point {
     campaign.point("base", &[]).unwrap_or_else(|found| panic!("{text}\n{found}"))
 }
 
-/// Shares of the paths of the first flow, each with the names of its links.
+/// Returns the shares of the paths of the first flow, each with the names of its links.
 fn paths(text: &str) -> Vec<(f64, Vec<String>)> {
     let point = point(text);
     let paths = point.topology.paths(&point.testbed, 0);
@@ -46,7 +46,7 @@ fn without_a_choice_there_is_one_path() {
     assert_eq!(paths(&network("\"first\"", UDP, "")), [(1.0, by("upper"))]);
 }
 
-/// Of the connections from port 49152 on, those whose hash is below 2^31 take the upper line: 9 of 16 with seed 5, by a program in Python.
+/// With seed 5, 9 of the 16 connections from port 49152 on have a hash below 2^31 and take the upper link (computed by a Python program).
 #[test]
 fn a_hash_spreads_whole_connections() {
     let tcp = "kind = \"tcp-stream\"\nstreams = 16";
@@ -68,24 +68,24 @@ fn a_router_without_a_policy_hashes_with_seed_0() {
     assert_eq!(paths(&default).len(), 2);
 }
 
-/// With seed 0 the datagrams of port 49152 take the lower line, and without ports the upper one.
+/// With seed 0 the datagrams from port 49152 take the lower link; hashed without ports they take the upper one.
 #[test]
 fn fragments_are_hashed_without_ports() {
     let whole = network("\"hash\"", UDP, "");
     assert_eq!(paths(&whole), [(1.0, by("lower"))]);
     let cut_by_sender = whole.replace("1000 B", "2000 B");
     assert_eq!(paths(&cut_by_sender), [(1.0, by("upper"))]);
-    // The router chooses before it cuts.
+    // The router chooses before it fragments.
     let wide = |name: &str| (format!("[link.{name}]"), format!("[link.{name}]\nmtu = \"9000 B\""));
     let (link, jumbo) = wide("in");
     let cut_there = cut_by_sender.replace(&link, &jumbo);
     assert_eq!(paths(&cut_there), [(1.0, by("lower"))]);
-    // A router before it cuts.
+    // An earlier router fragments.
     let before = "[router.before]\n[link.first]\nends = [\"a\", \"before\"]\nmedium = \"ethernet-100\"\nmtu = \"9000 B\"\n";
     let cut_before = cut_by_sender.replace("[\"a\", \"near\"]", "[\"before\", \"near\"]") + before;
     let way = ["first", "in", "upper", "out"].map(str::to_owned).to_vec();
     assert_eq!(paths(&cut_before), [(1.0, way)]);
-    // Lengths that vary are half of each. A hash of layer 3 never sees ports.
+    // If lengths vary, half of the packets count as fragments. A layer 3 hash never sees ports.
     let random = "kind = \"poisson\"\nrate = \"1 Mbit/s\"\nsizes = \"exponential\"";
     assert_eq!(paths(&network("\"hash\"", random, "")), [(0.5, by("upper")), (0.5, by("lower"))]);
     let layer_3 = "{ hash = { fields = \"layer-3\" } }";
@@ -99,7 +99,7 @@ fn turns_have_the_shares_of_their_weights() {
     assert_eq!(paths(&network("\"round-robin\"", UDP, "")), [(0.5, by("upper")), (0.5, by("lower"))]);
 }
 
-/// An event opens ways that packets do not take before it.
+/// An event opens paths that packets do not take before it.
 #[test]
 fn events_open_ways_without_a_share() {
     let ways = |near: &str, target: &str| {
@@ -113,13 +113,13 @@ fn events_open_ways_without_a_share() {
     };
     assert_eq!(ways("\"hash\"", "lower"), (vec![0.0, 1.0], false));
     assert_eq!(ways("\"hash\"", "near/upper"), (vec![0.0, 1.0], false));
-    // The router that chooses does not see it.
+    // The router that chooses does not see the event.
     assert_eq!(ways("\"hash\"", "far/lower"), (vec![1.0], false));
     assert_eq!(ways("\"round-robin\"", "out"), (vec![0.5, 0.5], true));
     assert_eq!(ways("\"round-robin\"", "lower"), (vec![0.5, 0.5], false));
 }
 
-/// Seven routers in a row with two lines to the next one each: 128 paths.
+/// Seven routers in a row, each with two links to the next one: 128 paths.
 #[test]
 fn only_the_paths_with_the_greatest_shares_are_listed() {
     let mut text = "[host.a]\n[host.b]\n".to_owned();
@@ -144,7 +144,7 @@ fn only_the_paths_with_the_greatest_shares_are_listed() {
     text += "[traffic.t]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1 kB\"\n";
     let found = paths(&text);
     assert_eq!(found.len(), MOST_PATHS);
-    // Half of all ways end with the line that gets two of three packets.
+    // Half of all paths end with the link that gets two of three packets. Only those are listed.
     assert!(found.iter().all(|(share, way)| (share * 96.0 - 1.0).abs() < 1e-9 && way[7] == "u6"));
     let uppers = (0..7).map(|stage| format!("u{stage}"));
     let first: Vec<String> = ["in".to_owned()].into_iter().chain(uppers).chain(["out".to_owned()]).collect();

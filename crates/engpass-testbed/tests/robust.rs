@@ -1,4 +1,4 @@
-//! Whatever is thrown at it, the reader neither panics nor is silent.
+//! For any input the reader does not panic, and it accepts the file or reports an error.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const KYOTO: &str = include_str!("files/kyoto.toml");
 
-/// Ok, or at least one finding that can be printed.
+/// Checks that loading succeeds or reports at least one finding that can be printed.
 fn survives(text: &str, set: &[(String, String)]) {
     let source = Source { name: "x.toml".into(), text: text.into() };
     match load(&source, set, Some(10_000)) {
@@ -17,7 +17,7 @@ fn survives(text: &str, set: &[(String, String)]) {
             for variant in campaign.variants() {
                 let warned = campaign.warnings().render(false);
                 if let Err(found) = campaign.point(variant, &all_first) {
-                    // Only what was set and other variants take.
+                    // Allowed only for a `--set` value that other variants accept.
                     assert!(warned.contains("cannot be run so"), "a checked point fails: {found}");
                 }
             }

@@ -1,11 +1,11 @@
-//! Mistakes that have nothing to do with each other are all reported in one pass, each once, and nothing else is.
+//! Unrelated mistakes are all reported in one pass, each once, and nothing else is reported.
 
 use engpass_testbed::{Severity, Source, load};
 use proptest::prelude::*;
 
 const KYOTO: &str = include_str!("files/kyoto.toml");
 
-/// A line of the file, what stands there instead, and the code and path of what is said about it.
+/// A line of the file, its replacement, and the code and path of the expected error.
 const MISTAKES: &[(&str, &str, &str, &str)] = &[
     (
         "cost = { per_fragment = \"0.93 ms\", per_byte = \"135 ns\" }",

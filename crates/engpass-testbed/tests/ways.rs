@@ -1,11 +1,11 @@
-//! Ways through random networks of hosts, switches, routers and circuits, against trying every way there is.
+//! Compares paths through random networks of hosts, switches, routers and circuits with an exhaustive search.
 
 use engpass_testbed::topology::{Fan, FlowPath, Leg, Topology};
 use engpass_testbed::{Gateway, NextHop};
 use engpass_testbed::{Point, Source, load};
 use proptest::prelude::*;
 
-/// What a node is; the order is that of the topology.
+/// Kind of a node, in the order of the topology.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Host,
@@ -17,17 +17,17 @@ enum Kind {
 #[derive(Clone, Debug)]
 struct Network {
     kinds: Vec<Kind>,
-    /// Ends of each link and whether it carries cells.
+    /// Ends of each link, and true if it carries cells.
     links: Vec<([usize; 2], bool)>,
     /// Ends of each circuit.
     circuits: Vec<[usize; 2]>,
     /// Policies of the routers, by node.
     policies: Vec<&'static str>,
-    /// Weights that those policies give to each link that ends at their router.
+    /// Weight that the policies give to each link at their router.
     weights: Vec<u32>,
 }
 
-/// Something that leads from one node to another, over these links.
+/// A step from one node to another over these links.
 #[derive(Clone, Debug, PartialEq)]
 struct Step {
     ends: [usize; 2],
@@ -35,10 +35,10 @@ struct Step {
     circuit: Option<usize>,
 }
 
-/// A node and the steps that packets may take there.
+/// A node and the steps that packets may take from there.
 type At = (usize, Vec<Step>);
 
-/// Every way from `from` to `to` that meets no node twice, as steps in their direction.
+/// Returns every path from `from` to `to` that visits no node twice, as steps in its direction.
 fn every_way(steps: &[Step], pass: &dyn Fn(usize) -> bool, from: usize, to: usize) -> Vec<Vec<Step>> {
     let mut found = Vec::new();
     let mut begun = vec![(vec![from], Vec::<Step>::new())];
@@ -68,12 +68,12 @@ fn every_way(steps: &[Step], pass: &dyn Fn(usize) -> bool, from: usize, to: usiz
     found
 }
 
-/// The way with the fewest links, then with the links that come first in the file, then with the first circuits.
+/// Returns the best path: the fewest links, then the links that come first in the file, then the first circuits.
 fn best(ways: Vec<Vec<Step>>) -> Option<Vec<Step>> {
     ways.into_iter().min_by_key(|way| rank(way))
 }
 
-/// The way that sorts first: by its number of links, its links, its circuits.
+/// Returns the sort key of a path: its number of links, its links, its circuits.
 fn rank(way: &[Step]) -> (usize, Vec<usize>, Vec<Option<usize>>) {
     let links: Vec<usize> = way.iter().flat_map(|step| step.links.clone()).collect();
     (links.len(), links, way.iter().map(|step| step.circuit).collect())
@@ -91,7 +91,7 @@ impl Network {
         Some(way.iter().flat_map(|step| step.links.clone()).collect())
     }
 
-    /// What packets may take.
+    /// Returns the steps that packets may take.
     fn packet_steps(&self) -> Vec<Step> {
         let mut steps = self.steps(false);
         for (index, ends) in self.circuits.iter().enumerate() {
@@ -109,7 +109,7 @@ impl Network {
         self.kinds[node] == Kind::Router && self.policies[node] != "first"
     }
 
-    /// The steps that packets from one host to another may take at every node that they may come to, from all shortest ways there are.
+    /// Returns the steps that packets from one host to another may take at every node that they may reach, from all shortest paths.
     fn fan(&self, from: usize, to: usize) -> Vec<At> {
         let mut ways = every_way(&self.packet_steps(), &|node| self.passes(node), from, to);
         ways.sort_by_key(|way| rank(way));
@@ -121,7 +121,7 @@ impl Network {
             if node == to || fan.iter().any(|(met, _)| *met == node) {
                 continue;
             }
-            // What is left of a shortest way is a shortest way from there.
+            // The rest of a shortest path is a shortest path from there.
             let mut rests: Vec<&[Step]> = Vec::new();
             for way in &ways {
                 rests.extend(way.iter().position(|step| step.ends[0] == node).map(|at| &way[at..]));
@@ -143,7 +143,7 @@ impl Network {
         fan
     }
 
-    /// The fans of the packets between the first host and the second, where there is a choice.
+    /// Returns the fans of the packets between the first host and the second in both directions, if there is a choice.
     fn fans(&self) -> Option<[Vec<At>; 2]> {
         if self.circuits.iter().any(|ends| ends.iter().sum::<usize>() == 1) {
             return None;
@@ -153,7 +153,7 @@ impl Network {
         chosen.then_some(fans)
     }
 
-    /// The way of packets from the first host to the second; `over` a circuit if that is named.
+    /// Returns the path of packets from the first host to the second, over the circuit `over` if given.
     fn way(&self, over: Option<usize>) -> Option<Vec<Step>> {
         let steps = self.packet_steps();
         let pass = |node| self.passes(node);
@@ -176,8 +176,8 @@ impl Network {
         }
     }
 
-    /// The gateways towards each link of each host: the first routers on the best ways that arrive over this link, one way for each leg that
-    /// begins a shortest one and that the sender may take.
+    /// Returns the gateways towards each link of each host: the first routers on the best paths that arrive over this link, one for each path segment
+    /// that begins a shortest path and that the sender may take.
     fn gateways(&self) -> Vec<Gateway> {
         let pass = |node| matches!(self.kinds[node], Kind::Frames | Kind::Router);
         let mut found = Vec::new();
@@ -221,7 +221,7 @@ impl Network {
         found
     }
 
-    /// The policy of a router, as the file gives it.
+    /// Returns the policy of a router as written in the file.
     fn policy(&self, node: usize) -> String {
         let links = self.links.iter().enumerate().filter(|(_, (ends, _))| ends.contains(&node));
         let weights = links.map(|(link, _)| format!("l{link} = {}", self.weights[link]));
@@ -295,7 +295,7 @@ fn networks() -> impl Strategy<Value = Network> {
             for (a, b, _) in circuits {
                 let ends = [a % count, b % count];
                 let handles = |end: usize| matches!(network.kinds[end], Kind::Host | Kind::Router);
-                // Two circuits between the hosts of a traffic would be an error.
+                // Two circuits between the hosts of one traffic would be an error.
                 let hosts = |ends: [usize; 2]| ends.iter().sum::<usize>() == 1;
                 let again = hosts(ends) && network.circuits.iter().any(|other| hosts(*other));
                 if ends[0] != ends[1]
@@ -324,7 +324,7 @@ fn steps_of(topology: &Topology, legs: &[Leg]) -> Vec<Step> {
     legs.iter().map(step).collect()
 }
 
-/// Fans as steps.
+/// Converts fans to steps.
 fn fans_of(topology: &Topology, path: &FlowPath) -> Option<[Vec<At>; 2]> {
     let fan = |fan: &Fan| {
         let at = fan.at.iter().map(|(node, legs)| (*node, steps_of(topology, legs)));

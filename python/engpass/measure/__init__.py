@@ -1,7 +1,7 @@
-"""The engine `measure`: a testbed's traffic made for real by agents on its hosts, controlled from here.
+"""The engine `measure`: agents on real hosts make a testbed's traffic, controlled from here.
 
-A `Session` lasts for a campaign: its agents, and the namespaces where no host says how it is reached, stay
-between points and end with it.
+A `Session` lasts for a campaign. Its agents stay between points and end with it. If no host has a `reach`,
+so do the namespaces that serve as hosts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from engpass.types.plan import PointPlan
 __all__ = ["MeasureError", "Session"]
 
 TRY_AGAIN_SECONDS = 60.0
-"""A host that could not be reached is left alone for so long: points say at once that it is not there."""
+"""Pause after a failed attempt to reach a host; until then, points that need it fail at once."""
 
 
 class Session:
@@ -61,12 +61,12 @@ class Session:
         precise: bool = True,
     ) -> None:
         self._campaign, self._source, self._axes, self._stopped = campaign, source, axes, stopped
-        # Whether a `precision` in the file counts; a trial lasts as long as its search says.
+        # Whether the file's `precision` counts. It does not for trials: the search sets their duration.
         self._precise = precise
         self._crew = Crew()
         self._lab: Lab | None = None
         self._network: object = None
-        # Hosts that could not be reached, why, and until when the next points say so at once.
+        # Hosts that could not be reached: the error, and the time until which points repeat it at once.
         self._unreached: dict[tuple[str, str | None], tuple[MeasureError, float]] = {}
 
     def __enter__(self) -> Session:
@@ -76,7 +76,7 @@ class Session:
         self.close()
 
     def turn_to(self, campaign: _engpass.Campaign, _overrides: tuple[tuple[str, str], ...]) -> None:
-        """Measure another campaign from now on; agents stay, and namespaces where its network is the same."""
+        """Measure another campaign from now on; agents stay, and namespaces if the network is the same."""
         self._campaign = campaign
 
     def close(self) -> None:
@@ -87,9 +87,9 @@ class Session:
             netlab.down(lab)
 
     def run(self, point: Point) -> str:
-        """Measure a point: its outcome as JSON.
+        """Measure a point and return its outcome as JSON.
 
-        Raises `MeasureError`, `LabError`, `InvalidTestbed`, and `Interrupted` if that was asked for.
+        Raises `MeasureError`, `LabError`, `InvalidTestbed`, and `Interrupted` if a stop was requested.
         """
         self._campaign.check_agents(point.variant, list(point.sweep))
         numbers = point_plan(self._campaign, point.variant, point.sweep)
@@ -107,7 +107,7 @@ class Session:
         return outcomes.write(found)
 
     def _found(self, point: Point, seed: int, numbers: PointPlan) -> Outcome:
-        """What came out of a point."""
+        """Measure a point and build its outcome."""
         planned = flows(numbers, seed)
         self._gather(numbers, planned)
         addresses = Addresses(numbers.hosts, self._lab, self._hellos())
@@ -154,17 +154,14 @@ class Session:
     def _groups(
         self, point: Point, addresses: Addresses, planned: list[Flow]
     ) -> dict[str, dict[str, Waited]]:
-        """How long receivers of groups waited for them: in the first repeat, for it takes some seconds."""
+        """Measure multicast join and leave delays by flow; only in the first repeat, as it takes seconds."""
         if point.repeat:
             return {}
         groups = [flow for flow in planned if flow.group is not None and flow.send.schedule is not None]
         return {flow.name: delays(self._crew, addresses, flow, self._stopped) for flow in groups}
 
     def collect(self, variant: str, numbers: PointPlan, planned: list[Flow]) -> Collected:
-        """Make flows of one's own between the hosts of a testbed; what the agents gave back.
-
-        Raises as `run` does.
-        """
+        """Make flows that the caller has planned, and return the agents' results. Raises as `run` does."""
         try:
             return self._made(variant, numbers, planned)
         except KeyboardInterrupt:
@@ -179,11 +176,11 @@ class Session:
         return Measurement(self._crew, addresses, planned, self._stopped).run()
 
     def hello(self, host: str) -> Hello:
-        """What the agent of a host said when it was started."""
+        """The greeting of a host's agent; empty if there is no agent."""
         return self._hellos().get(host) or Hello.of({})
 
     def _gather(self, numbers: PointPlan, planned: list[Flow]) -> None:
-        """Have an agent on every host that sends or receives."""
+        """Start the agents that are missing on hosts that send or receive."""
         hosts = dict.fromkeys(host for flow in planned for host in (flow.sender, *flow.receivers))
         reached = {host: numbers.hosts[host].reach for host in hosts}
         if any(reach is not None for reach in reached.values()):
@@ -204,7 +201,7 @@ class Session:
         try:
             self._crew.greeted(fresh)
         except MeasureError as error:
-            # Those that still answer end together, not one after the other.
+            # Close all channels first, so that the agents end in parallel.
             for agent in fresh:
                 agent.hang_up()
             for agent in fresh:
@@ -220,7 +217,7 @@ class Session:
         if self._lab is not None and network == self._network:
             return self._lab
         self._take_down()
-        # What did not come from a file has another name.
+        # The name of a source that is no file stays as it is.
         path = Path(self._source)
         file = str(path.resolve()) if path.is_file() else self._source
         self._lab = netlab.up(
@@ -230,11 +227,11 @@ class Session:
         return self._lab
 
     def _files(self) -> netlab.Files:
-        """What is written beside the outcomes."""
+        """Files that the session writes besides its outcomes."""
         return netlab.Files()
 
     def _same_network(self, numbers: PointPlan) -> object:
-        """What namespaces are made of: points in which it is equal share them."""
+        """A key for namespaces: points with equal keys share them."""
         return numbers.hosts, numbers.between, numbers.links
 
     def _take_down(self) -> None:
@@ -245,7 +242,7 @@ class Session:
         netlab.down(lab)
 
     def _dismiss(self) -> None:
-        """End agents that are gone; those that are left are kept if they still answer."""
+        """Drop agents that are gone; the others stay for the next point."""
         for host, agent in list(self._crew.agents.items()):
             if agent.gone:
                 self._crew.drop(host)
@@ -254,7 +251,7 @@ class Session:
         return {host: agent.hello for host, agent in self._crew.agents.items() if agent.hello is not None}
 
     def _limits(self, point: Point) -> dict[str, FlowOutcome]:
-        """The most each flow could get; nothing where the model does not carry the testbed."""
+        """Outcomes of the flows in the limit engine; empty if it cannot carry the testbed."""
         with contextlib.suppress(_engpass.Unsupported):
             answer = self._campaign.run("limit", point.variant, point.sweep, 0, _engpass.Interrupt())
             return outcomes.read(answer).flows
@@ -262,7 +259,7 @@ class Session:
 
 
 def _with_delays(flow: FlowOutcome, receivers: Mapping[str, Waited]) -> FlowOutcome:
-    """A flow to a group with how long its receivers waited for it."""
+    """Add the join and leave delays of its receivers to a multicast flow."""
     each = {host: replace(one, **asdict(receivers[host])) for host, one in flow.receivers.items()}
     return replace(flow, receivers=each)
 
@@ -270,5 +267,5 @@ def _with_delays(flow: FlowOutcome, receivers: Mapping[str, Waited]) -> FlowOutc
 def left_out(
     campaign: _engpass.Campaign, variant: str, sweep: Sequence[tuple[str, str]], engine: str
 ) -> list[str]:
-    """What of a point `measure` or `emulate` leaves out: a sentence for each. Raises `InvalidTestbed`."""
+    """Keys of a point that `measure` or `emulate` ignores: a sentence for each. Raises `InvalidTestbed`."""
     return untold(point_plan(campaign, variant, sweep), engine)

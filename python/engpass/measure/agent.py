@@ -1,4 +1,4 @@
-"""The controller's end of an agent: a process, lines of JSON both ways (docs/agent.md)."""
+"""The controller's side of an agent: a process, and lines of JSON in both directions (docs/agent.md)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from engpass.measure.requests import About, Prepare
 T = TypeVar("T")
 
 PROTOCOL = 1
-"""The version of the contract that this controller knows."""
+"""The version of the protocol that this controller speaks."""
 
 HELLO_SECONDS = 8.0
-"""Who has not said hello by then is not there. Together with its end, an error within 10 s."""
+"""An agent that has not greeted by then is absent. With the time to end it, the error comes within 10 s."""
 
 ANSWER_SECONDS = 9.0
-"""Longer than any request may take of an agent that lives."""
+"""Time-out of a request; an agent that works answers sooner."""
 
 QUIET_SECONDS = 6.0
-"""An agent answers pings at once, whatever it is doing: who says nothing for so long is stuck."""
+"""An agent that is silent for so long is stuck: a working one answers pings at once, even when busy."""
 
 _PING_SECONDS = 15.0
 _ASK_SECONDS = 2.0
@@ -53,7 +53,7 @@ class GoneError(MeasureError):
 
 @dataclass(frozen=True)
 class Reply:
-    """One line of an agent, or the end of its channel."""
+    """One line of an agent, or `None` for the end of its channel."""
 
     agent: Agent
     line: Line | None
@@ -78,7 +78,7 @@ class Agent:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                # Ctrl-C is the controller's; agents end when their channel does.
+                # Ctrl-C is for the controller; agents end when their channel closes.
                 start_new_session=True,
                 env=child.environment(),
             )
@@ -101,7 +101,7 @@ class Agent:
                 try:
                     self._inbox.put(Reply(self, _LINE.decode(line), line))
                 except ValueError:
-                    # A greeting of the remote shell, say.
+                    # No JSON: a greeting of the remote shell, for example.
                     self._note(line[:200])
         self._inbox.put(Reply(self, None))
 
@@ -111,7 +111,7 @@ class Agent:
                 self._note(line[:500])
 
     def _note(self, line: bytes) -> None:
-        """Keep what a host said besides the contract, without what would move a terminal's cursor."""
+        """Keep a line outside the protocol for error messages; control characters become spaces."""
         text = line.decode("utf-8", "replace")
         if text := "".join(c if c.isprintable() else " " for c in text).strip():
             self._said.append(text)
@@ -131,7 +131,7 @@ class Agent:
         return self._number
 
     def keep_awake(self) -> None:
-        """Say something if nothing was said for a while: a silent channel is taken for a dead one."""
+        """Ping the agent if it got no request for a while: agents take a silent channel for a dead one."""
         if not self.gone and time.monotonic() - self._spoke > _PING_SECONDS:
             self.ask("ping")
 
@@ -140,7 +140,7 @@ class Agent:
         self._heard = time.monotonic()
 
     def watch(self) -> None:
-        """Raise `GoneError` if nothing came for long, and ask for a sign of life before that."""
+        """Raise `GoneError` if nothing came for `QUIET_SECONDS`; send a ping before that."""
         quiet = time.monotonic() - self._heard
         if quiet > QUIET_SECONDS:
             raise self.stuck(QUIET_SECONDS)
@@ -148,7 +148,7 @@ class Agent:
             self.ask("ping")
 
     def stuck(self, seconds: float) -> GoneError:
-        """The error for an agent that runs, or whose channel stands, and that does not answer."""
+        """Mark the agent as gone and return the error for one that does not answer."""
         self.gone = True
         return GoneError(
             f"the agent of host `{self.host}` ({self.how}) does not answer within {seconds:.0f} s",
@@ -156,7 +156,7 @@ class Agent:
         )
 
     def lost(self) -> GoneError:
-        """The error for a channel that has ended, with what was said on standard error."""
+        """Mark the agent as gone and return the error for a closed channel, with its standard error."""
         self.gone = True
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
@@ -165,7 +165,7 @@ class Agent:
         return GoneError(*why_gone(self.host, self.how, code, list(self._said)))
 
     def unheard(self) -> MeasureError:
-        """The error for an agent that says nothing."""
+        """The error for an agent that has not greeted in time."""
         said = "; ".join(list(self._said)[-_MOST_SAID:])
         return MeasureError(
             f"host `{self.host}` ({self.how}) does not answer within {HELLO_SECONDS:g} s"
@@ -174,13 +174,16 @@ class Agent:
         )
 
     def hang_up(self) -> None:
-        """End the channel; the agent ends with it."""
+        """Close the channel; the agent ends with it."""
         with contextlib.suppress(OSError, ValueError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
 
     def end(self) -> None:
-        """End the channel, and the process if it does not: at once, if it has stopped to answer."""
+        """Close the channel and kill the process if it does not end in time.
+
+        A process that never greeted, or no longer answers, is killed at once.
+        """
         self.hang_up()
         try:
             self._process.wait(_END_SECONDS if self.hello and not self.gone else 0.0)
@@ -196,7 +199,7 @@ class Agent:
 
 
 def why_gone(host: str, how: str, code: int | None, said: Sequence[str]) -> tuple[str, str]:
-    """Cause and cure of an agent that has ended."""
+    """The cause and the cure for an agent that has ended."""
     told = "; ".join(said[-_MOST_SAID:])
     if how.startswith("ssh ") and code == 255:
         return f"host `{host}`: {how} failed: {told or 'no reason given'}", _cure_for(how, told)
@@ -234,7 +237,7 @@ def _cure_for(how: str, said: str) -> str:
 
 
 class Crew:
-    """Agents that are asked together."""
+    """The agents of a session, whose lines arrive in one queue."""
 
     def __init__(self) -> None:
         self.inbox: SimpleQueue[Reply] = SimpleQueue()
@@ -243,7 +246,7 @@ class Crew:
         self._looked = 0.0
 
     def add(self, host: str, how: str, argv: Sequence[str]) -> Agent:
-        """Start an agent; it has not said hello yet."""
+        """Start an agent without waiting for its greeting."""
         agent = self.agents[host] = Agent(host, how, argv, self.inbox)
         return agent
 
@@ -261,7 +264,7 @@ class Crew:
             self.drop(host)
 
     def step(self, seconds: float) -> None:
-        """Take what comes in within this time, one line at least if there is one; raises `GoneError`."""
+        """Process the next line, or ping idle agents if none comes in time. Raises `GoneError`."""
         try:
             reply = self.inbox.get(timeout=max(0.0, seconds))
         except Empty:
@@ -282,7 +285,7 @@ class Crew:
             reply.agent.answers[line.id] = line
 
     def wait(self, seconds: float) -> Iterator[None]:
-        """Steps until the time is over, and before the first one."""
+        """Yield at once, and after each step until the time is over."""
         last = time.monotonic() + seconds
         yield
         while (left := last - time.monotonic()) > 0:
@@ -290,9 +293,9 @@ class Crew:
             yield
 
     def look(self) -> None:
-        """Raise `GoneError` for an agent that says nothing any more; to be called again and again."""
+        """Raise `GoneError` if an agent has gone silent. Call it often while waiting."""
         now = time.monotonic()
-        # Nobody looked for a while, or we were stopped ourselves: what was said is still to be read.
+        # After a long gap between calls, or a stop of this process, lines may be unread: count anew.
         blind, self._looked = now - self._looked > _BLIND_SECONDS, now
         for agent in self.agents.values():
             if blind:
@@ -301,7 +304,10 @@ class Crew:
                 agent.watch()
 
     def greeted(self, agents: Sequence[Agent]) -> None:
-        """Wait until agents have said hello; raises `MeasureError`."""
+        """Wait for the agents' greetings.
+
+        Raises `MeasureError` if one is missing or speaks another version of the protocol.
+        """
         for _ in self.wait(HELLO_SECONDS):
             if all(agent.hello for agent in agents):
                 break
@@ -318,7 +324,10 @@ class Crew:
     def answer(
         self, agent: Agent, number: int, read: Callable[[bytes], T], seconds: float = ANSWER_SECONDS
     ) -> T:
-        """The answer to a request; raises `MeasureError` for an error, `GoneError`."""
+        """Wait for the answer to a request and parse it.
+
+        Raises `MeasureError` if the agent reports an error, `GoneError` if it does not answer.
+        """
         answer = self.done(agent, number, seconds)
         try:
             return read(answer)
@@ -329,7 +338,7 @@ class Crew:
             ) from None
 
     def done(self, agent: Agent, number: int, seconds: float = ANSWER_SECONDS) -> bytes:
-        """The answer to a request as it came, which nobody need read; raises as `answer` does."""
+        """Wait for the answer to a request and return it unparsed. Raises as `answer` does."""
         for _ in self.wait(seconds):
             if number in agent.answers:
                 break

@@ -1,6 +1,6 @@
-"""What agents answer, as far as it is read here (docs/agent.md). All of an end is kept beside it.
+"""The parts of agents' answers that the controller reads (docs/agent.md); the full JSON is kept beside them.
 
-A field that was not seen is missing or `null`. Readers ignore fields that they do not know.
+A value that the agent could not read is missing or `null`. Unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engpass.jsondata import Json
 
 
 def without_nulls(told: Json) -> Json:
-    """Data without the keys whose value is `null`: for a reader such a key is missing (docs/agent.md)."""
+    """Remove keys whose value is `null`, at every depth: they count as missing (docs/agent.md)."""
     if isinstance(told, Mapping):
         return {key: without_nulls(value) for key, value in told.items() if value is not None}
     if isinstance(told, Sequence) and not isinstance(told, str):
@@ -24,14 +24,14 @@ def without_nulls(told: Json) -> Json:
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Why something failed."""
+    """An error of an agent: its cause and a remedy."""
 
     cause: str | None = None
     help: str | None = None
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of an agent: an answer, or an event."""
+    """One line from an agent: an answer or an event."""
 
     event: str | None = None
     """`hello`, `interval` or `done`."""
@@ -63,7 +63,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Own(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent says of its host."""
+    """A host as its agent describes it."""
 
     addresses: list[Address] = []
 
@@ -76,36 +76,36 @@ class _Hello(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Hello:
-    """What an agent said when it was started."""
+    """The greeting of an agent, which is its first line."""
 
     protocol: int | None
     version: str
     addresses: list[Address]
     """All addresses of the host."""
     told: Mapping[str, Json]
-    """All of it, as it came."""
+    """The whole greeting, unchanged."""
 
     @classmethod
     def read(cls, text: bytes) -> Hello:
-        """Of a line of an agent. Raises `msgspec.DecodeError`."""
+        """Parse a line of an agent. Raises `msgspec.DecodeError`."""
         return cls.of(msgspec.json.decode(text))
 
     @classmethod
     def of(cls, told: Mapping[str, Json]) -> Hello:
-        """Raises `msgspec.ValidationError`."""
+        """Convert a decoded greeting. Raises `msgspec.ValidationError`."""
         line = msgspec.convert(without_nulls(told), _Hello)
         return cls(line.protocol, line.version, line.host.addresses, told)
 
 
 class Door(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an end listens."""
+    """The answer of an end that listens: its data port, and the group address of a multicast flow."""
 
     port: int
     group: str | None = None
 
 
 class Cpu(msgspec.Struct, frozen=True, kw_only=True):
-    """Time of an end's threads."""
+    """CPU time of an end's threads in the window; in `waited_ns` they were ready but had no core."""
 
     user_ns: int = 0
     system_ns: int = 0
@@ -113,12 +113,12 @@ class Cpu(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def used_ns(self) -> int:
-        """How long they ran."""
+        """Time for which they ran."""
         return self.user_ns + self.system_ns
 
 
 class Core(msgspec.Struct, frozen=True, kw_only=True):
-    """A core of the whole host."""
+    """One core's load in the window, by all programs of the host."""
 
     core: int | None = None
     busy_ppm: int = 0
@@ -126,7 +126,7 @@ class Core(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Numbers(msgspec.Struct, frozen=True, kw_only=True):
-    """Sequence numbers that came in."""
+    """Counts from the sequence numbers of received datagrams."""
 
     received: int
     duplicate: int | None = None
@@ -134,7 +134,7 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
-    """Gaps, lateness or latency."""
+    """A distribution of gaps, lateness or latency; `worst_ms` is the most datagrams in any millisecond."""
 
     count: int | None = None
     mean_ns: int | None = None
@@ -150,14 +150,14 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a cause in the stalls of a sender."""
+    """One cause's part in the stalls of a sender: its time, and its ppm of the sum of squares."""
 
     ns: int = 0
     squares_ppm: int
 
 
 class Stalls(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Datagrams that fell behind their schedule."""
+    """Datagrams that fell behind their schedule by more than `least_ns` since the one before."""
 
     least_ns: int | None = None
     count: int
@@ -179,7 +179,7 @@ class Pacing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Granted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kernel granted a socket."""
+    """The addresses and options that the kernel granted a socket."""
 
     local: str = ""
     congestion: str | None = None
@@ -218,13 +218,13 @@ class TcpInfo(msgspec.Struct, frozen=True, kw_only=True):
     total_rto_time_ms: int | None = None
 
     def counted(self, counter: Counter) -> int | None:
-        """A counter, if the kernel has it."""
+        """The value of a counter; `None` if the kernel lacks it."""
         found: int | None = getattr(self, counter)
         return found
 
 
 class TcpEdges(msgspec.Struct, frozen=True, kw_only=True):
-    """`TCP_INFO` at the edges of the window, and when all was over."""
+    """`TCP_INFO` when the window opened, when it closed, and after the last data."""
 
     open: TcpInfo | None = None
     close: TcpInfo | None = None
@@ -240,7 +240,7 @@ class Subflow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
-    """A connection of an end, or its socket of datagrams."""
+    """One TCP connection or UDP socket of an end."""
 
     granted: Granted = Granted()
     tcp: TcpEdges | None = None
@@ -251,7 +251,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordTcp(msgspec.Struct, frozen=True, kw_only=True):
-    """TCP in a record of a time series."""
+    """TCP values in a record of a time series."""
 
     rtt_ns: int
 
@@ -263,7 +263,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Membership(msgspec.Struct, frozen=True, kw_only=True):
-    """A receiver that joined its group, or left it."""
+    """One join or leave of a multicast receiver; times in ns."""
 
     join_ns: int | None = None
     first_ns: int | None = None
@@ -274,7 +274,7 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a flow at a host."""
+    """One end of a flow, with the counts of its agent."""
 
     flow: str = ""
     role: str = ""
@@ -298,12 +298,12 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     series: list[Record] = []
 
     def spent_ns(self) -> tuple[Cpu, int]:
-        """The time of its threads, and how long all of them lived."""
+        """CPU time of its threads, and the sum of their lifetimes in the window in ns."""
         return self.cpu or Cpu(), self.elapsed_ns * (len(self.streams) or 1)
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """Counters of a host at a time."""
+    """Counters of a host at one instant."""
 
     at_ns: int = 0
     snmp: dict[str, dict[str, int]] = {}
@@ -317,28 +317,28 @@ class _Collect(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class HostResult:
-    """What the agent of a host gave back after a run."""
+    """The answer of a host's agent to `collect`."""
 
     ends: Mapping[tuple[str, str], End]
-    """By flow and role."""
+    """Ends by flow and role."""
     before: Reading
     after: Reading
     told: Mapping[str, Json]
-    """All of it, as it came."""
+    """The whole answer, unchanged."""
 
     @classmethod
     def of(cls, told: Mapping[str, Json]) -> HostResult:
-        """Raises `msgspec.ValidationError`."""
+        """Convert a decoded answer. Raises `msgspec.ValidationError`."""
         found = msgspec.convert(without_nulls(told), _Collect)
         return cls({(end.flow, end.role): end for end in found.flows}, found.before, found.after, told)
 
     @classmethod
     def read(cls, text: bytes) -> HostResult:
-        """Of an agent's answer. Raises `msgspec.DecodeError`."""
+        """Parse an agent's answer. Raises `msgspec.DecodeError`."""
         return cls.of(msgspec.json.decode(text))
 
     def kept(self, flow: str, role: str) -> Mapping[str, Json]:
-        """All of an end, as it came."""
+        """The unchanged answer for one end; empty if there is none."""
         flows = self.told.get("flows")
         for end in flows if isinstance(flows, Sequence) else ():
             if isinstance(end, Mapping) and (end.get("flow"), end.get("role")) == (flow, role):
@@ -347,19 +347,19 @@ class HostResult:
 
 
 class Softnet(msgspec.Struct, frozen=True, kw_only=True):
-    """The backlog of packets of a core."""
+    """Counters of a core's packet backlog."""
 
     dropped: int = 0
 
 
 class Qdisc(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue discipline."""
+    """Counters of a queue discipline."""
 
     drops: int = 0
 
 
 class Interface(msgspec.Struct, frozen=True, kw_only=True):
-    """An interface."""
+    """Counters of an interface."""
 
     tx_bytes: int = 0
     rx_bytes: int = 0
@@ -367,7 +367,7 @@ class Interface(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """By what the counters of a host grew during a run."""
+    """Growth of a host's counters during a run."""
 
     snmp: dict[str, dict[str, int]] = {}
     softnet: list[Softnet] = []
@@ -383,19 +383,19 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a host, as `outcome_hosts` gives it."""
+    """A host of an outcome, as `outcome_hosts` writes it."""
 
     host: Own | None = None
     changes: Changes | None = None
 
     @property
     def grown(self) -> Changes:
-        """Its counters; nothing where nothing grew."""
+        """Growth of its counters; empty if none grew."""
         return self.changes or Changes()
 
 
 def seen(hosts: Mapping[str, Json]) -> dict[str, HostSeen]:
-    """The hosts of an outcome, as far as books and findings read them."""
+    """Parse the fields of an outcome's hosts that ledgers and findings read."""
     return msgspec.convert(without_nulls(hosts), dict[str, HostSeen])
 
 

@@ -1,8 +1,8 @@
-"""The books of a measured point: what crossed the links that the hosts stand at, as far as it was counted.
+"""Ledgers of a measured point: the use of every link that has an agent at one of its ends.
 
-Pure. Agents count messages, and TCP counts segments (`TCP_INFO` at the edges of the window); what these take
-of the line follows from sizes of headers and the medium. Counters of interfaces tell what nobody declared.
-Only links with an agent at one of their ends are booked: nobody counted what crossed the others.
+Pure functions. Agents count messages, and TCP counts segments (`TCP_INFO` at the edges of the window). Header
+sizes and the medium give the bits that these take on a line. Interface counters reveal undeclared traffic.
+Links without an agent at either end have no ledger, because nothing counted their traffic.
 """
 
 from __future__ import annotations
@@ -25,35 +25,38 @@ from engpass.types.plan import LinkPlan, PointPlan
 
 _S = 1_000_000_000
 _QUIET_BYTES = 16_384
-"""Address resolution, and the heads of connections: less than this of a run is no traffic of others."""
+"""Uncounted bytes per run that address resolution and data handshakes explain; only more is undeclared."""
 
 _NEARLY = 1.001
-"""A line that carried more than this of its rate was not held to it."""
+"""A line that carried more than this multiple of its capacity was not held to its rate: a note says so."""
 
 
 @dataclass
 class Side:
-    """One direction of a link, while it is booked."""
+    """One direction of a link while its ledger is built."""
 
     hop: Hop
     accounts: dict[str, int] = field(default_factory=dict)
     senders: list[Waits] = field(default_factory=list)
     own_bytes: int = 0
-    """What our traffic is in the counters of an interface here, over the whole run."""
+    """Bytes of declared traffic over the whole run, as the counters of an interface here include them."""
     device: str | None = None
 
     def book(self, account: str, bits: int) -> None:
-        """Add to an account."""
+        """Add bits to an account."""
         if bits > 0:
             self.accounts[account] = self.accounts.get(account, 0) + bits
 
     def delivered(self, parts: Mapping[str, int], times: int) -> None:
-        """Headers of what was delivered."""
+        """Add the headers of `times` delivered messages; `parts` are the bits of one message by account."""
         for account, bits in parts.items():
             self.book(account, bits * times)
 
     def vain(self, account: str, parts: Mapping[str, int], payload: int, times: int = 1) -> None:
-        """What belongs to one account with its headers: only the physical framing stands apart."""
+        """Add `times` messages to one account, headers and payload bytes together.
+
+        Only physical framing keeps its own account.
+        """
         framing = parts.get("physical framing", 0)
         self.book("physical framing", framing * times)
         self.book(account, (sum(parts.values()) - framing + 8 * payload) * times)
@@ -66,7 +69,7 @@ def books(
     hosts: Mapping[str, HostSeen],
     limits: Mapping[str, FlowOutcome],
 ) -> Kept:
-    """The links of an outcome; `limits` of the limit engine."""
+    """Build the ledgers of a point's links; `limits` are the outcomes of its flows in the limit engine."""
     links = {link.name: link for link in numbers.links}
     sides = {
         hop: Side(hop)
@@ -98,7 +101,7 @@ def _links(names: Sequence[str]) -> str:
 
 
 class _Way:
-    """One flow to one receiver, over the first and the last link of its way: there hosts count."""
+    """The path of one flow to one receiver. Only its first and last link are posted: hosts count there."""
 
     def __init__(
         self,
@@ -148,7 +151,7 @@ class _Way:
             else:
                 there.device = back.device = _device(self._host(self.receiver), _local(self.got), link)
             if not tcp and index == 0 and last > 0 and not self.leads:
-                continue  # a group's datagrams leave once
+                continue  # multicast datagrams leave the sender once: the first receiver posts them
             at = waits(flow, self.sent, behind=index > self.bound)
             there.senders.append(at)
             wire = self._wire(index)
@@ -168,7 +171,7 @@ class _Way:
         parts, counted = wire.of(size + UDP_BYTES, UDP_BYTES), wire.counted(size + UDP_BYTES)
         sent, fresh = self.sent.messages, self._fresh()
         lost = sent - fresh
-        # What stood in a queue when the window closed has left the sender, and crosses the last link later.
+        # Datagrams still queued when the window closed have left the sender and cross the last link later.
         late = fresh - fresh * self.flow.duration_ns // self.flow.arrived_ns(self.sent, self.got)
         came = fresh - late
         there.delivered(parts, came if last else fresh)
@@ -176,33 +179,33 @@ class _Way:
         if not last:
             there.book("in flight", late * size * 8)
         if first:
-            # What the sender's own queue dropped never crossed.
+            # Datagrams that the sender's own qdisc dropped never crossed the link.
             device = self._host(self.flow.sender).grown.interface(there.device)
             dropped = max((queue.drops for queue in device.qdiscs), default=0)
             there.vain("lost datagrams", parts, size, max(0, lost - dropped))
             there.own_bytes += counted * (self.sent.total_messages or sent)
         elif last:
-            # The socket's buffer is behind the link: what it refused has crossed.
+            # The receiver's socket comes after the link: datagrams that it dropped have crossed.
             refused = min(lost, refused_by_socket(self.got, self._host(self.receiver)))
             there.vain("lost datagrams", parts, size, refused)
             there.own_bytes += counted * ((self.got.total_messages or fresh) + refused)
             self._broken(there, wire, size)
 
     def _fresh(self) -> int:
-        """Datagrams that were received, each once."""
+        """Count the distinct datagrams that arrived, at most as many as were sent."""
         each = [self.got.sequence] if self.got.sequence else [one.sequence for one in self.got.streams]
         known = [one.received for one in each if one is not None]
         return min(self.sent.messages, sum(known) if known else self.got.messages)
 
     def _broken(self, there: Side, wire: Wire, size: int) -> None:
-        """Fragments that came in for nothing: never put together, as the host counted them."""
+        """Post fragments that arrived but were never reassembled, by the receiver's IP counters."""
         packets = len(wire.packets(size + UDP_BYTES))
         counted = self._host(self.receiver).grown.protocol("Ip6" if wire.v6 else "Ip")
         came, whole = counted.get("ReasmReqds", 0), counted.get("ReasmOKs", 0)
         extra = max(0, came - whole * packets)
         if packets == 1 or not extra:
             return
-        # Counters are those of the whole run; the measured part has its share of them.
+        # The counters span the whole run: the window gets its share, by messages sent.
         total = self.sent.total_messages or self.sent.messages
         here = round(extra * self.sent.messages / total) if total else 0
         parts = wire.of(size + UDP_BYTES, UDP_BYTES)
@@ -226,7 +229,7 @@ class _Way:
     # Segments
 
     def _subflows(self, side: Callable[[Hop], Side | None]) -> None:
-        """MPTCP: each subflow on the links that its own addresses belong to."""
+        """Post MPTCP subflows, each on the link whose interface has the subflow's address."""
         sent, got = subflows(self.sent), subflows(self.got)
         flow, booked = self.flow, set()
         for first, host, ends in ((True, flow.sender, sent), (False, self.receiver, got)):
@@ -274,7 +277,7 @@ class _Way:
 
 
 def _stream(side: Side, wire: Wire, source: Tcp, sink: Tcp, near: Tcp) -> None:
-    """The segments with data that one end sent to the other, as the end at this link counted them."""
+    """Post the data segments from `source` to `sink`, as the end at this link (`near`) counted them."""
     if near is source:
         segments, carried = source.grew("data_segs_out"), source.grew("bytes_sent")
         twice = min(source.again, source.twice)
@@ -303,7 +306,7 @@ def _local(end: End) -> str:
 
 
 def _device(host: HostSeen, local: str, link: str) -> str:
-    """The interface with this address; in namespaces it has the name of the link."""
+    """Return the interface with this address, or `link`: in namespaces, devices are named after links."""
     address = local.rpartition(":")[0].strip("[]")
     for entry in host.host.addresses if host.host else ():
         if entry.bare == address:
@@ -314,7 +317,7 @@ def _device(host: HostSeen, local: str, link: str) -> str:
 def _others(
     side: Side, results: Mapping[str, HostResult], hosts: Mapping[str, HostSeen], window: int
 ) -> None:
-    """Traffic that nobody declared: what an interface counted beyond ours, in proportion to the window."""
+    """Post undeclared traffic: bytes that the interface counted beyond ours, scaled to the window."""
     _, start, end = side.hop
     host = start if start in results else end
     if side.device is None:
@@ -327,11 +330,11 @@ def _others(
 
 
 def _closed(link: LinkPlan, pair: Sequence[Side], window: int, notes: list[str]) -> LinkOutcome:
-    """Both directions of a link, balanced by their idle time."""
+    """Close the ledgers of both directions of a link: idle time fills them up to the line's capacity."""
     directions = []
     for side in pair:
         capacity = link.rates_bit_per_s[link.ends.index(side.hop[1])] * window // _S
-        # Some of what TCP has sent still stands in the sender's own queue: that has not crossed.
+        # TCP data that is still in the sender's own qdisc has not crossed the line.
         queued = min(side.accounts.get("in flight", 0), max(0, sum(side.accounts.values()) - capacity))
         if queued:
             side.accounts["in flight"] -= queued

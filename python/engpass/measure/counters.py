@@ -1,4 +1,4 @@
-"""Counters of hosts: what changed during a point; and histograms, short enough to keep: pure."""
+"""Changes of host counters during a point, and results short enough to store. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_BINS = 48
 
 
 def changes(before: Json, after: Json) -> Json:
-    """What grew between two readings of the same shape; nothing where nothing did."""
+    """Differences between two readings of the same shape, without zeros; `None` if nothing changed."""
     if isinstance(after, Mapping):
         if "core" in after and not isinstance(before, Mapping):
             return None
@@ -35,7 +35,7 @@ def changes(before: Json, after: Json) -> Json:
 
 
 def thinned(end: Mapping[str, Json]) -> dict[str, Json]:
-    """An agent's result with histograms of some dozen bins, which is what a figure can show."""
+    """An agent's result with histograms and time series of at most `_MOST_BINS` entries, for figures."""
     found = dict(end)
     for key, value in end.items():
         if isinstance(value, Mapping) and isinstance(bins := value.get("histogram"), list):
@@ -48,7 +48,7 @@ def thinned(end: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _merged(bins: list[list[int]]) -> list[list[int]]:
-    """Neighbours joined under the higher value, evenly by their number of bins; counts stay whole."""
+    """Join equally many neighbouring bins each, under the highest value; the sum of counts is kept."""
     if len(bins) <= _MOST_BINS:
         return bins
     step = -(-len(bins) // _MOST_BINS)
@@ -60,7 +60,7 @@ _SUMS = ("bytes", "messages", "lost")
 
 
 def _shortened(series: Sequence[Mapping[str, Json]]) -> Sequence[Mapping[str, Json]]:
-    """A time series of some dozen records: neighbours are joined evenly, and what counts adds up."""
+    """Join equally many neighbouring records of a time series each; bytes, messages and losses add up."""
     if len(series) <= _MOST_BINS:
         return series
     step = -(-len(series) // _MOST_BINS)

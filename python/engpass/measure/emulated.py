@@ -1,7 +1,7 @@
-"""The engine `emulate`: a testbed's traffic made for real by agents in namespaces, carried by the model.
+"""The engine `emulate`: agents in namespaces make a testbed's traffic, and the model carries it.
 
-The namespaces and the agents stay for a campaign; each point has a driver of its own, since its values and
-its seed are another network.
+Namespaces and agents stay for a campaign. Each point has its own driver, because other values or another seed
+make another network.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class EmulatedSession(Session):
             seed,
             point.sweep,
             options,
-            # They count from when the senders begin.
+            # The events count from the start of the senders.
             asked_for_events=True,
         )
 
@@ -133,7 +133,7 @@ class EmulatedSession(Session):
         return ["`run.precision` is left out: the model's books are of `duration`"] if run.precision else []
 
     def _same_network(self, numbers: PointPlan) -> object:
-        """What is between the hosts is in the model: the namespaces do not know it."""
+        """A key for namespaces: only the hosts, because the model holds the network between them."""
         return list(numbers.hosts)
 
     def _run(self, lab: Lab, numbers: PointPlan, planned: Sequence[Flow]) -> tuple[Collected, Closed]:
@@ -161,7 +161,7 @@ class EmulatedSession(Session):
             collected = measurement.run()
             return collected, window.close()
         except MeasureError:
-            # A network that is gone is the reason for whatever its hosts complain about.
+            # If the driver has failed, raise its error: the errors of the hosts follow from it.
             window.check()
             raise
         finally:
@@ -227,7 +227,7 @@ class EmulatedSession(Session):
 
 
 def log_directory(name: str) -> Path:
-    """The directory of the logs, made if it is not there; raises `LabError`."""
+    """Create the directory of the logs if needed. Raises `LabError` if it is not writable."""
     path = Path(name)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -246,9 +246,9 @@ def log_directory(name: str) -> Path:
 
 
 def carried(numbers: PointPlan) -> PointPlan:
-    """The point with the traffic that hosts make: cells of generators are the model's own.
+    """The point without cell generators, whose traffic the model makes itself.
 
-    Raises `MeasureError` for what an emulated network does not carry.
+    Raises `MeasureError` if no host sends anything.
     """
     own = [flow for flow in numbers.flows if not flow.cells]
     if not own:
@@ -260,12 +260,11 @@ def carried(numbers: PointPlan) -> PointPlan:
 
 
 def as_the_model(numbers: PointPlan) -> tuple[PointPlan, list[str]]:
-    """The point with what the model's hosts do, for sockets that are told nothing else.
+    """The point with the model's defaults for socket options that the testbed leaves open; and notes.
 
-    They have its congestion control, and routers may cut their datagrams.
-
-    What a kernel has by default is its owner's choice, and not what the other engines answer for. Where a
-    kernel refuses it, its own is taken: a sentence for each says so.
+    Sockets get the model's congestion control, and routers may fragment their datagrams. The kernel's own
+    defaults are its owner's choice, and other engines do not assume them. A congestion control that the
+    kernel refuses stays the kernel's own, and a note says so.
     """
     discovered = {(way.from_, way.to) for way in numbers.ways if way.discovers_mtu}
     own = (_congestion("tcp_congestion_control") or ["?"])[0]
@@ -286,14 +285,14 @@ def as_the_model(numbers: PointPlan) -> tuple[PointPlan, list[str]]:
         live = flow.live
         learns = flow.kind in DATAGRAMS and not discovered.isdisjoint((flow.from_, to) for to in flow.to)
         if live is not None and live.dont_fragment is None and learns:
-            # Linux sets the flag where a route locks no MTU.
+            # Linux sets the flag unless the route locks its MTU.
             live = replace(live, dont_fragment=False)
         found.append(replace(flow, tcp=sides or flow.tcp, live=live))
     return replace(numbers, flows=found), list(refused)
 
 
 def _congestion(setting: str) -> list[str]:
-    """The congestion controls that a setting of this kernel names."""
+    """The congestion controls that a setting of this kernel lists; none if it cannot be read."""
     try:
         return Path("/proc/sys/net/ipv4", setting).read_text(encoding="ascii").split()
     except OSError:
@@ -301,7 +300,7 @@ def _congestion(setting: str) -> list[str]:
 
 
 def alone_on(planned: Sequence[Flow]) -> dict[str, str]:
-    """The flow of each way that only one takes."""
+    """The flow on each path that only one flow takes, by path name."""
     users: dict[str, list[str]] = {}
     for flow in planned:
         for receiver in flow.receivers:
@@ -310,28 +309,28 @@ def alone_on(planned: Sequence[Flow]) -> dict[str, str]:
 
 
 def renamed(drops: Sequence[Drop], alone: Mapping[str, str]) -> list[Drop]:
-    """The model's losses with a flow's name for its way, where no other flow takes that way."""
+    """The model's drops, named after the flow instead of the path if no other flow takes that path."""
     return [replace(drop, flow=alone.get(drop.flow, drop.flow)) for drop in drops]
 
 
 def carried_of(
     flow: str, host_pairs: Mapping[str, FlowOutcome], alone: Mapping[str, str]
 ) -> Datagrams | None:
-    """Packets of a TCP flow, as the network has counted them on a way that only it takes.
+    """Packets of a TCP flow, as the network counted them; `None` if other flows take the same path.
 
-    A socket does not say how many segments were lost; datagrams a receiver counts itself.
+    Only TCP needs this: receivers count datagrams themselves, but a socket does not report lost segments.
     """
     counts = next((seen.datagrams for way, seen in host_pairs.items() if alone.get(way) == flow), None)
     return None if counts is None else Datagrams(sent=counts.sent, received=counts.received, lost=counts.lost)
 
 
 def way_name(sender: str, receiver: str) -> str:
-    """What the model calls the way from one host to another."""
+    """The model's name for the path from one host to another."""
     return f"{sender} to {receiver}"
 
 
 def too_late(lateness: Lateness) -> str:
-    """Why a point is invalid, in a sentence."""
+    """The reason why a point is invalid: packets left the network too late."""
     told = (("0.1 %", lateness.p999_ns), ("1 %", lateness.p99_ns), ("the last", lateness.max_ns))
     share, late = next(((share, late) for share, late in told if late is not None), ("some", 0))
     return (

@@ -1,4 +1,4 @@
-"""What the agents are asked to do for each traffic of a point: pure."""
+"""Requests to the agents for each flow of a point. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _SECOND_NS = 1_000_000_000
 _LEAST_INTERVAL_NS = 100_000_000
 _LEAST_SAMPLE_NS = 20_000_000
 _BEYOND_NS = 10 * _SECOND_NS
-_GIVEN_UP_NS = 100_000_000  # what is later than that when traffic ends leaves no more (docs/agent.md)
+_GIVEN_UP_NS = 100_000_000  # messages later than this are not sent once traffic ends (docs/agent.md)
 _STANDING_NS = 20_000_000
-"""What comes later than this after the window has stood in a queue, and not in a host that stumbled."""
+"""Datagrams that arrive later than this after the window were queued; a stalled host delays them less."""
 DATAGRAMS = frozenset({"udp-stream", "poisson", "udp-on-off", "multicast"})
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A traffic of the testbed, with what both its ends are asked."""
+    """One flow of the testbed, with the requests for its two ends."""
 
     name: str
     kind: str
@@ -35,7 +35,7 @@ class Flow:
     start_ns: int
     warmup_ns: int
     duration_ns: int
-    """Of the measured window."""
+    """Length of the measured window."""
     send: Prepare
     receive: Prepare
     group: str | None = None
@@ -44,7 +44,7 @@ class Flow:
 
     @property
     def asked_bit_per_s(self) -> float | None:
-        """Mean rate of payload that its schedule asks of all its streams; `None` without a schedule."""
+        """Mean payload rate of all its streams by the schedule; `None` without a schedule."""
         schedule = self.send.schedule
         if schedule is None:
             return None
@@ -53,10 +53,10 @@ class Flow:
         return rate * on / (on + off) if on is not None else rate
 
     def kept(self, sender: End) -> float | None:
-        """The share of its schedule that the sender's end kept; `None` without a schedule.
+        """The share of the schedule that the sender met; `None` without a schedule.
 
-        Bursts and random times make more or less in a window than their mean: who was never late for long has
-        sent all that was due.
+        Within one window, bursts and random gaps send more or less than the mean rate. Therefore a sender
+        that was never as late as `_GIVEN_UP_NS` has met its schedule.
         """
         asked = self.asked_bit_per_s
         if asked is None:
@@ -68,27 +68,31 @@ class Flow:
         return min(1.0, sent * 8 * _SECOND_NS / self.duration_ns / asked)
 
     def arrived_ns(self, sender: End, receiver: End) -> int:
-        """The time in which came what was sent in the window: longer where a queue on the way filled up."""
+        """Time in which the window's data arrived; longer than the window if a queue on the path filled."""
         span = receiver.elapsed_ns
         if self.kind == "tcp-stream":
-            # The receiver's window goes on when a sender ends before its time: what the send buffer held
-            # comes after the last write.
+            # The receiver's window goes on after a sender that was stopped: the send buffer empties after the
+            # last write.
             return max(self.duration_ns, span) if sender.ended == "stopped" else self.duration_ns
         if self.kind not in DATAGRAMS:
             return self.duration_ns
-        # What left late came late. A sender that is too late gives up, or is held back, and that is a queue.
+        # Late departures make late arrivals, so they are allowed for. A sender that is even later gave up or
+        # was held back by a queue.
         latest = sender.late.max_ns or 0
         late = latest if latest < _GIVEN_UP_NS else 0
         return span if span > self.duration_ns + late + _STANDING_NS else self.duration_ns
 
     @property
     def end_ns(self) -> int:
-        """When its traffic ends, from the start of the run."""
+        """End of its traffic, in ns from the start of the run."""
         return self.start_ns + self.warmup_ns + self.duration_ns
 
 
 def flows(numbers: PointPlan, seed: int) -> list[Flow]:
-    """The flows of a point that send at all; raises `MeasureError` for what agents cannot do."""
+    """Plan the flows of a point that send after the warm-up.
+
+    Raises `MeasureError` for traffic that agents cannot make, and if no flow is left.
+    """
     run = numbers.run
     found = []
     for flow in numbers.flows:
@@ -112,7 +116,7 @@ def flows(numbers: PointPlan, seed: int) -> list[Flow]:
 
 
 def _interval(run: RunPlan, duration: int) -> int:
-    """How long the records of a time series are: ten of a run, or as many as the stop rule needs at least."""
+    """Record length of a time series in ns: ten records per window, or `LEAST_SAMPLES` for a stop rule."""
     if run.precision is None:
         return min(_SECOND_NS, max(_LEAST_INTERVAL_NS, duration // 10))
     least = run.duration_ns - run.warmup_ns
@@ -120,7 +124,7 @@ def _interval(run: RunPlan, duration: int) -> int:
 
 
 def rule(numbers: PointPlan, planned: Sequence[Flow]) -> Rule | None:
-    """The stop rule of a point, if it has one: over what comes in at every receiver, or is answered."""
+    """The stop rule of a point, or `None`. It watches the bytes at each receiver, or answers to requests."""
     asked = numbers.run.precision
     if asked is None:
         return None
@@ -164,7 +168,7 @@ def _flow(flow: FlowPlan, start: int, warmup: int, duration: int, seed: int, int
     )
     receive = replace(
         common,
-        # The receiver stamps what comes at a rate.
+        # With a schedule, the receiver timestamps datagrams and reports their gaps.
         gaps=True if schedule is not None and common.kind == "udp-stream" else None,
         truncate=live.truncate,
         cores=live.receive_cores or None,
@@ -181,7 +185,7 @@ def _schedule(flow: FlowPlan, seed: int) -> Schedule | None:
         every = flow.every_ns
         if every is None:
             return None
-        # Agents count rates of payload.
+        # Agents take rates of payload.
         rate = max(1, (flow.message_bytes or 0) * 8 * _SECOND_NS // every)
         return Schedule(kind="cbr", rate_bit_per_s=rate)
     if flow.rate_bit_per_s is None:
@@ -196,7 +200,7 @@ def _schedule(flow: FlowPlan, seed: int) -> Schedule | None:
 
 
 def _sockets(flow: FlowPlan, live: LivePlan, *, udp: bool) -> list[Socket]:
-    """What the socket of the sender and that of the receiver are told."""
+    """The socket options of the sender and of the receiver."""
     both = Socket(
         dscp=live.dscp,
         dont_fragment=live.dont_fragment,
@@ -222,7 +226,7 @@ def _sockets(flow: FlowPlan, live: LivePlan, *, udp: bool) -> list[Socket]:
 
 
 def untold(numbers: PointPlan, engine: str) -> list[str]:
-    """What of a testbed a real host cannot be told by this engine: a sentence for each end of a flow."""
+    """TCP keys of a testbed that this engine cannot set on a real host: a sentence for each end of a flow."""
     by_routes = {"path_mtu"} if engine == "emulate" else set()
     found: dict[str, None] = {}
     for flow in numbers.flows:

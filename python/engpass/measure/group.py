@@ -1,7 +1,7 @@
-"""How long a receiver of a group waits for it, and how long it goes on coming (RFC 3918 section 5).
+"""Join and leave delays of multicast receivers (RFC 3918 section 5).
 
-A trial of its own beside the measured one, in which receivers join and leave while the group is sent to: what
-was lost in the measured one is then not what came before the network had heard of a receiver.
+They are measured in a separate trial, in which receivers join and leave while the sender sends. The losses of
+the measured run therefore do not include datagrams sent before the network knew of a receiver.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LENGTH_NS = 8 * _S
 
 @dataclass(frozen=True)
 class Waited:
-    """How long a receiver waited for a group, and how long it went on coming; or why that is not known."""
+    """The join and leave delay of one receiver, or the reasons why they are unknown."""
 
     join_delay_s: float | None = None
     leave_delay_s: float | None = None
@@ -38,10 +38,9 @@ class Waited:
 
 
 def delays(crew: Crew, addresses: Addresses, flow: Flow, stopped: Callable[[], bool]) -> dict[str, Waited]:
-    """The delays of each receiver.
+    """Measure the join and leave delay of each receiver.
 
-    The agents have forgotten the trial afterwards. What goes wrong in it takes nothing from the point: that
-    has been measured.
+    The agents drop the trial afterwards. If it fails the delays are unknown, but the point is still valid.
     """
     token = secrets.token_hex(16)
     try:
@@ -116,7 +115,7 @@ def _prepare(crew: Crew, addresses: Addresses, flow: Flow, token: str) -> None:
 
 
 def unknown(delays: Mapping[str, Mapping[str, Waited]]) -> list[str]:
-    """What is not known of the delays of flows, by flow and receiver: a sentence for each reason."""
+    """Unknown join delays, given by flow and receiver: a sentence for each reason."""
     why: dict[tuple[str, str], list[str]] = {}
     for flow, receivers in delays.items():
         for host, told in receivers.items():
@@ -134,7 +133,7 @@ def _told(membership: Sequence[Membership]) -> Waited:
     for change in membership:
         if change.join_ns is not None:
             if change.first_ns is None:
-                # Neither is known when it would have ended.
+                # Without a first datagram, the leave delay is unknown as well.
                 nothing = f"nothing came within {_MEMBER_SECONDS:g} s"
                 return Waited(join_unknown=nothing, leave_unknown="nothing had come")
             found = replace(found, join_delay_s=(change.first_ns - change.join_ns) / _S)

@@ -1,7 +1,7 @@
-"""Why a line was idle, from what its senders did meanwhile: pure.
+"""Idle reasons of a line, from the behaviour of its senders. Pure functions.
 
-TCP's own clocks (`TCP_INFO`: busy, limited by the receive window, by the send buffer, in timeout), the CPU
-time of a sender's threads, and its schedule. What they do not explain is `unknown`.
+The evidence is TCP's own time counters (`TCP_INFO`: busy, limited by the receive window, by the send buffer,
+in time-out), the CPU time of a sender's threads, and its schedule. Time that they do not explain is `unknown`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _FULL_PPM = 970_000
 
 @dataclass(frozen=True)
 class Waits:
-    """What one sender did: shares of the time, by the reason for which it did not send."""
+    """The reasons why one sender did not send, with shares of the time."""
 
     shares: Mapping[str, float]
     elastic: bool
-    """Whether it would have taken what the line had left: a sender with a schedule would not."""
+    """Whether it would have used all that the line had left; false for a sender with a schedule."""
 
 
 def waits(flow: Flow, end: End, *, behind: bool) -> Waits:
-    """Of the sender of a flow; `behind`: at a line behind the one that bounds the flow."""
+    """The idle reasons of a flow's sender; `behind` if the line comes after the flow's bottleneck."""
     if flow.kind == "request-response":
         return Waits({"application": 1.0}, elastic=False)
     if (kept := flow.kept(end)) is not None:
@@ -41,7 +41,7 @@ def waits(flow: Flow, end: End, *, behind: bool) -> Waits:
     else:
         shares = {"upstream" if behind else "unknown": 1.0}
     if "unknown" in shares and _is_full(end):
-        # Many threads that each run a little, and those of others, fill a host, too.
+        # Many threads that each run a little, or other programs, can fill all cores as well.
         shares["CPU"] = shares.pop("unknown")
     return Waits(shares, elastic=True)
 
@@ -53,13 +53,13 @@ def busy(end: End) -> float:
 
 
 def _is_full(end: End) -> bool:
-    """Whether no core of the host was idle."""
+    """Whether the cores of the host were busy for at least 97 % of the time, on average."""
     cores = [core.busy_ppm + core.steal_ppm for core in end.cores]
     return bool(cores) and sum(cores) >= _FULL_PPM * len(cores)
 
 
 def _clocks(tcp: Tcp, seconds: float, *, behind: bool) -> dict[str, float]:
-    """Of a TCP sender that always has more to write."""
+    """The idle reasons of a TCP sender that always has more to write, from its time counters."""
     if not tcp.known:
         return {"unknown": 1.0}
     whole = seconds * 1e6 * max(1, tcp.streams)
@@ -73,17 +73,20 @@ def _clocks(tcp: Tcp, seconds: float, *, behind: bool) -> dict[str, float]:
     if behind:
         shares["upstream"] = rest
     elif tcp.again:
-        # Neither window of the peer nor buffer held it, and it lost segments: its own window did.
+        # Receive window and send buffer did not hold it, and it retransmitted: the congestion window did.
         shares["congestion window"] = rest
     else:
         shares["unknown"] = rest
-    # Time in which nothing was under way, though there was more to write: nobody says why.
+    # No counter explains the time in which nothing was in flight although there was more to write.
     shares["unknown"] = shares.get("unknown", 0.0) + max(0.0, 1.0 - said - rest)
     return {reason: share for reason, share in shares.items() if share > 0}
 
 
 def divided(idle: int, senders: Sequence[Waits]) -> dict[str, int]:
-    """Idle bits by account: by what those did who would have sent, in equal parts."""
+    """Apportion idle bits to accounts, by the reasons of the elastic senders, or of all if none is elastic.
+
+    Every sender has the same weight.
+    """
     if not idle:
         return {}
     if not senders:
@@ -97,7 +100,7 @@ def divided(idle: int, senders: Sequence[Waits]) -> dict[str, int]:
     if whole <= 0:
         return {"idle: unknown": idle}
     found = {f"idle: {reason}": int(idle * share / whole) for reason, share in total.items()}
-    # Whole bits: what rounding leaves goes to the greatest.
+    # The largest account takes the bits that rounding leaves.
     most = max(found, key=lambda account: found[account])
     found[most] += idle - sum(found.values())
     return {account: amount for account, amount in found.items() if amount}

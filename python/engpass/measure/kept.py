@@ -1,4 +1,4 @@
-"""What was booked of a measured point, and what it says about one flow. Pure."""
+"""The ledgers of a measured point, and the lines of one flow. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from engpass.types.outcome import LinkOutcome
 
 @dataclass(frozen=True)
 class Line:
-    """A line on the way of a flow, by its books: shares of its capacity."""
+    """A line on the path of a flow, with shares of its capacity from the ledger."""
 
     link: str
     busy: float
     delivered: float
-    """To all flows together."""
+    """Payload delivered to all flows together."""
     rate: float
-    """Of the line in bit/s, as far as the window tells."""
+    """Rate of the line in bit/s; 0 if the length of the window is unknown."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The books of a point by link, the ways of its flows, and what there is to say about the books."""
+    """The ledgers of a point by link, the hops of its flows, and notes on the ledgers."""
 
     links: Mapping[str, LinkOutcome]
     ways: Mapping[str, list[Hop]]
@@ -31,7 +31,7 @@ class Kept:
     seconds: float = 0.0
 
     def lines(self, flow: str) -> list[Line]:
-        """The lines on the way of a flow that have books, in its order."""
+        """The lines on the path of a flow that have ledgers, in order."""
         found = []
         for link, start, _ in self.ways.get(flow, []):
             booked = self.links.get(link)

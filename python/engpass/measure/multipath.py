@@ -1,6 +1,6 @@
-"""MPTCP between namespaces: hosts tell each other all their addresses (RFC 8684), a subflow for each.
+"""MPTCP between namespaces: hosts announce all their addresses (RFC 8684), for one subflow each.
 
-On hosts with `reach` the path manager is as its owner has set it: `ip mptcp endpoint show`.
+On hosts with `reach`, the path manager stays as its owner has set it: `ip mptcp endpoint show`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ def prepare(lab: Lab, numbers: PointPlan) -> None:
     for host in sorted(wanted):
         member = lab.members[host]
         lines = [f"mptcp limits set subflows {_MOST} add_addr_accepted {_MOST}", "mptcp endpoint flush"]
-        # The first address has the connection; each other one is told to the peer.
+        # The connection uses the first address; the others are announced to the peer.
         lines += [f"mptcp endpoint add {address} signal" for address in member.addresses[1 : _MOST + 1]]
         lab.kernel.batch("ip", member.namespace, lines)

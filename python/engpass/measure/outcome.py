@@ -1,4 +1,4 @@
-"""From what agents collected to an outcome: pure."""
+"""Builds the flows and hosts of an outcome from the agents' results. Pure functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _S = 1e9
 
 
 def lasted(planned: Sequence[Flow], results: Mapping[str, HostResult]) -> list[Flow]:
-    """The flows with the windows that they had: a stop rule may have ended them before their time."""
+    """The flows with the lengths of their real windows: a stop rule may have ended them early."""
     found = []
     for flow in planned:
         end = _end(results, flow, flow.sender, "send") or End()
@@ -52,7 +52,7 @@ def outcome_flows(
 ) -> dict[str, FlowOutcome]:
     """The flows of an outcome, in the order of the file.
 
-    `hosts` as `outcome_hosts` gives them, `limits` of the limit engine.
+    `hosts` are those of `outcome_hosts`, parsed; `limits` are the flows' outcomes in the limit engine.
     """
     return {flow.name: _flow(flow, results, hosts, limits.get(flow.name), kept) for flow in flows}
 
@@ -67,7 +67,7 @@ _EARLY = {
 
 
 def refuse_early_end(flow: str, host: str, end: End | Line) -> None:
-    """Raise `MeasureError` for an end of a flow that did not last as long as it was asked to."""
+    """Raise `MeasureError` if an end of a flow failed or ended before its time."""
     error = end.error or Problem()
     usual = {None, "duration", "bytes", "stopped"}
     if end.ended in usual or (end.role == "receive" and end.ended == "peer"):
@@ -81,7 +81,7 @@ def _end(results: Mapping[str, HostResult], flow: Flow, host: str, role: str) ->
 
 
 def end_of(results: Mapping[str, HostResult], flow: Flow, host: str, role: str) -> End:
-    """What the agent of a host told of its end of a flow; raises `MeasureError` if that failed."""
+    """The result of a flow's end at a host. Raises `MeasureError` if it is missing or the end failed."""
     end = _end(results, flow, host, role)
     if end is None:
         raise MeasureError(
@@ -94,7 +94,7 @@ def end_of(results: Mapping[str, HostResult], flow: Flow, host: str, role: str) 
 def own_congestion(
     numbers: PointPlan, planned: Sequence[Flow], results: Mapping[str, HostResult]
 ) -> list[str]:
-    """Whose TCP had the kernel's own congestion control where the model has another: a sentence for each."""
+    """Flows whose TCP used another congestion control than the model: a sentence for each."""
     sides = {flow.name: flow.tcp[0] for flow in numbers.flows if flow.tcp}
     found = []
     for flow in planned:
@@ -140,18 +140,18 @@ def _flow(
         bottleneck=why.bottleneck,
         next_bottleneck=why.next,
         summary=why.summary,
-        # The rest is kept as it came: numbers of the kernel with its names.
+        # The agents' results keep the names of the kernel; only histograms and series become shorter.
         real=replace(real, findings=why.findings, ends={host: thinned(end) for host, end in told.items()}),
     )
 
 
 def _figures(flow: Flow, sender: End, receivers: Mapping[str, End]) -> tuple[FlowOutcome, RealFlow]:
-    """Rates and counts of a flow: what all engines tell, and what only real hosts do."""
+    """Rates and counts of a flow: those that every engine has, and those of real hosts only."""
     if flow.kind == "request-response":
         return _conversation(flow, sender)
     if flow.kind == "multicast":
         each = {host: _receiver(flow, sender, end) for host, end in receivers.items()}
-        # Of the receiver that got least.
+        # The flow reports the receiver with the lowest goodput.
         least = min(each.values(), key=lambda one: one.goodput_bit_per_s)
         rates, counts = Rates(least.goodput_bit_per_s, least.offered_bit_per_s), least.datagrams
         real = RealFlow(gap_s=least.gap_s, max_datagrams_per_ms=least.max_datagrams_per_ms)
@@ -165,7 +165,7 @@ def _figures(flow: Flow, sender: End, receivers: Mapping[str, End]) -> tuple[Flo
 
 
 class Rates(NamedTuple):
-    """Payload in bit/s."""
+    """Payload rates in bit/s."""
 
     goodput_bit_per_s: float
     offered_bit_per_s: float
@@ -226,7 +226,7 @@ def _gaps(receiver: End) -> Gaps | None:
 
 
 def _tcp(sender: End) -> Tcp | None:
-    """Counts of all streams over the window, times of the first at its end."""
+    """Counts are sums over all streams and the window; times are the first stream's at the window's end."""
     edges = [stream.tcp for stream in sender.streams if stream.tcp is not None]
     pairs = [(edge.open or TcpInfo(), edge.close or TcpInfo()) for edge in edges]
 
@@ -290,12 +290,12 @@ def _seconds(nanoseconds: float | None) -> float | None:
 def with_precision(
     flows: Mapping[str, FlowOutcome], planned: Sequence[Flow], rule: Rule
 ) -> tuple[dict[str, FlowOutcome], PointPrecision]:
-    """The flows, each with how well its mean is known; and whether all are known as well as was asked."""
+    """Add the precision of its mean to each flow; also returns whether all flows reached the target."""
     found = dict(flows)
     reached = True
     for flow in planned:
         told = flow.kind == "request-response"
-        # Answers are counted in requests, whose payload is what `goodput` means there.
+        # A sample counts answered requests; their payload is the goodput.
         per_sample = 8.0 * (flow.send.message_bytes if told else 1)
         hosts = (flow.sender,) if told else flow.receivers
         each = [rule.told(flow.name, host, per_sample) for host in hosts]
@@ -310,7 +310,7 @@ def with_precision(
 def outcome_hosts(
     hellos: Mapping[str, Hello], results: Mapping[str, HostResult]
 ) -> dict[str, dict[str, Json]]:
-    """What is known of each host: what its agent said of it, and what its counters grew by."""
+    """The hosts of an outcome: each with the greeting of its agent and the growth of its counters."""
     return {
         host: {
             "host": hellos[host].told.get("host"),

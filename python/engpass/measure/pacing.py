@@ -1,4 +1,4 @@
-"""How evenly a paced flow came in, and whose fault it is where it did not: pure."""
+"""How evenly a paced flow arrived, and what made its gaps deviate. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ _PPM = 1e6
 
 
 def pacing(sender: End, receiver: End) -> GapDeviation | None:
-    """The sender's part in the deviation of the gaps, by cause; the deviation itself is in `gap_s`.
+    """The sender's part in the deviation of the gaps, by cause; `None` if no gaps were seen.
 
-    Nothing where no gaps were seen.
-    The share of a cause is that of the squares: a deviation is made of squares.
+    The deviation itself is in `gap_s`. A cause's share is its share of the sum of squares, like the variance.
     """
     gaps, how = receiver.gaps, sender.pacing
     if not gaps.count or gaps.sd_ns is None:

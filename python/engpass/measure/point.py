@@ -1,4 +1,4 @@
-"""One point: the traffic of a testbed between its agents, from `prepare` to `collect` (docs/agent.md)."""
+"""Runs one point: the testbed's traffic between its agents, from `prepare` to `collect` (docs/agent.md)."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from engpass.measure.precision import Rule
 from engpass.measure.reach import Addresses, socket_address
 from engpass.measure.requests import About
 
-_LEAD_NS = 5_000_000  # senders of several hosts begin together, as well as their channels allow
-_LATE_SECONDS = 5.0  # what a sender may take longer than its time
-_RESIDUE_SECONDS = 0.02  # what is on its way when the senders have ended
-_SILENCE_SECONDS = 0.1  # a queue empties evenly, but a busy machine may stop for a while
+_LEAD_NS = 5_000_000  # delay before the start, so that senders on several hosts begin together
+_LATE_SECONDS = 5.0  # how much longer than planned a sender may take
+_RESIDUE_SECONDS = 0.02  # for packets in flight when the senders have ended
+_SILENCE_SECONDS = 0.1  # longer once packets have arrived: a busy machine may stall
 _MOST_RESIDUE_SECONDS = 2.0
 _MOST_SETTLING_SECONDS = 20.0
 
 
 @dataclass
 class Collected:
-    """What the agents gave back, by host."""
+    """The agents' results by host, and the duration of the run."""
 
     results: dict[str, HostResult]
     seconds: float
     valid: bool = True
-    """Whether the network between them was what it should be: an emulated one may be late."""
+    """False if an emulated network delivered packets too late."""
 
 
 class Measurement:
-    """A point on its way."""
+    """The run of one point."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Measurement:
     ) -> None:
         """`started` is called with the monotonic time at which the senders begin.
 
-        `settled` says, of a network that knows it, whether nothing is on its way any more.
+        `settled` tests, for a network that can report it, whether no packet is in flight any more.
         """
         self._crew, self._addresses, self._flows, self._stopped = crew, addresses, flows, stopped
         self._rule, self._started, self._settled = rule, started, settled
@@ -63,9 +63,9 @@ class Measurement:
         self._receivers = [crew.agents[host] for host in hosts if host not in senders]
 
     def run(self) -> Collected:
-        """Make the traffic and collect what was counted.
+        """Make the traffic and collect the counts.
 
-        Raises `MeasureError`; the agents have then forgotten the run, as far as they still answer.
+        Raises `MeasureError`. Agents that still answer have dropped the run then.
         """
         begin = time.monotonic()
         self._crew.events.clear()
@@ -88,7 +88,7 @@ class Measurement:
         for flow in self._flows:
             for host in flow.receivers:
                 if flow.group is not None:
-                    # All receivers of a group need its one port: the first one finds it.
+                    # All receivers of a group share one port, which the first receiver chooses.
                     self._listened(flow, host, self._listen(flow, host, groups.get(flow.name)), doors, groups)
                 else:
                     asked.append((flow, host, self._listen(flow, host, None)))
@@ -141,7 +141,7 @@ class Measurement:
             self._crew.done(agent, number)
 
     def _watch(self) -> None:
-        """Wait until every sender says that it is done."""
+        """Wait until every sender is done. Raises `MeasureError` if an end fails or takes too long."""
         left = {(flow.sender, flow.name) for flow in self._flows}
         stopping = False
         longest = max(flow.end_ns for flow in self._flows) / 1e9
@@ -169,7 +169,7 @@ class Measurement:
         )
 
     def _end_all(self) -> None:
-        """Let all senders end: what they measured is enough."""
+        """Stop all senders, because the stop rule is satisfied."""
         numbers = []
         for flow in self._flows:
             agent = self._crew.agents[flow.sender]
@@ -180,10 +180,10 @@ class Measurement:
     # After
 
     def _collect(self) -> dict[str, HostResult]:
-        # A stream says itself when all of it has come.
+        # Byte streams need no wait: the receiver sees their end.
         if any(flow.send.kind == "udp-stream" for flow in self._flows):
             self._settle()
-        # Receivers empty their sockets and stop before anybody reads a counter.
+        # Receivers are asked first, so that they drain their sockets and stop.
         agents = [*self._receivers, *self._senders]
         numbers = [agent.ask("collect", About(run=self._token)) for agent in agents]
         return {
@@ -192,7 +192,7 @@ class Measurement:
         }
 
     def _settle(self) -> None:
-        """Wait until nothing is on its way: as the network knows, or because nothing comes any more."""
+        """Wait until no packet is in flight, by the network's report or because no more datagrams arrive."""
         if self._settled is None:
             self._wait_for_silence()
             return
@@ -202,7 +202,7 @@ class Measurement:
             self._pause(_RESIDUE_SECONDS)
 
     def _wait_for_silence(self) -> None:
-        """Wait until the hosts of receivers get no datagrams, longer if they got some when it began."""
+        """Wait until no datagrams arrive at the receivers' hosts; pauses grow once some have arrived."""
         flows = [flow for flow in self._flows if flow.send.kind == "udp-stream"]
         hosts = dict.fromkeys(host for flow in flows for host in flow.receivers)
         agents = [self._crew.agents[host] for host in hosts]
@@ -228,14 +228,14 @@ class Measurement:
             raise KeyboardInterrupt
 
     def _drop(self) -> None:
-        """Let the agents that are still there forget the run."""
+        """Make the agents that still answer drop the run."""
         numbers = []
         for agent in list(self._crew.agents.values()):
             if not agent.gone:
                 with contextlib.suppress(MeasureError):
                     numbers.append((agent, agent.ask("drop", About(run=self._token))))
         for agent, number in numbers:
-            # Who knows of no such run had none; who does not answer is dropped by its next request.
+            # An agent without this run reports an error. One that does not answer is marked as gone.
             with contextlib.suppress(MeasureError):
                 self._crew.done(agent, number, 3.0)
 
@@ -246,6 +246,6 @@ def _between(flow: Flow, error: MeasureError) -> MeasureError:
 
 
 def _datagrams(reading: Reading) -> int:
-    """How many datagrams a host has got, those that its sockets had no room for too."""
+    """Datagrams that a host has received, including those that its sockets had no room for."""
     keys = ("InDatagrams", "InErrors")
     return sum(reading.snmp.get(group, {}).get(key, 0) for group in ("Udp", "Udp6") for key in keys)

@@ -1,14 +1,15 @@
-"""When a run is long enough: the confidence interval of a mean over samples that depend on each other. Pure.
+"""Decides when a run is long enough, by the confidence interval of a mean of correlated samples. Pure.
 
-Samples of neighbouring intervals are alike, and an interval made as if they were not is too narrow: of AR(1)
-samples with a coefficient of 0.9 it holds the mean a third of the time instead of 95 %. So the samples are
-joined into batches whose means depend on each other far less (non-overlapping batch means with 10 to 30
-batches: Schmeiser, Operations Research 30, 1982), and what is left between neighbours is taken for
-autoregression of the first order, which makes the interval wider and the degrees of freedom fewer (equivalent
-sample size: Zwiers and von Storch, Journal of Climate 8, 1995).
+Neighbouring samples are correlated. A confidence interval that ignores this is too narrow: for AR(1) samples
+with a coefficient of 0.9 it covers the mean a third of the time instead of 95 %. The samples are therefore
+joined into batches, whose means are far less correlated (non-overlapping batch means with 10 to 30 batches:
+Schmeiser, Operations Research 30, 1982). The correlation left between neighbours is taken for first-order
+autoregression, which widens the interval and reduces the degrees of freedom (equivalent sample size: Zwiers
+and von Storch, Journal of Climate 8, 1995).
 
-Who looks again and again stops too early. Looks are therefore few, each at half as many samples again as the
-one before (Law and Carson, Operations Research 27, 1979, let the number grow by steps in the same way).
+A rule that is tested very often stops too early by chance. Tests are therefore few, each after half as many
+samples again as the one before (Law and Carson, Operations Research 27, 1979, let the number grow in steps
+in the same way).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from engpass.types.outcome import Precision
 
 CONFIDENCE = 0.95
 LEAST_SAMPLES = 40
-"""Fewer say nothing about how they depend on each other."""
+"""With fewer samples, their correlation cannot be estimated."""
 LEAST_EFFECTIVE = 20.0
 """Fewer independent samples than this are not enough, however narrow the interval seems."""
 
@@ -38,7 +39,7 @@ _MOST_CORRELATION = 0.9
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean, half of its confidence interval, and how many independent samples would say as much."""
+    """A mean, half the width of its confidence interval, and the equivalent number of independent samples."""
 
     value: float
     half: float
@@ -47,19 +48,19 @@ class Mean:
 
     @property
     def share(self) -> float:
-        """Half the interval as a share of the mean; a mean of nothing without any spread is exact."""
+        """Half the interval as a share of the mean; 0 without any spread, infinite if the mean is 0."""
         if self.half == 0.0:
             return 0.0
         return self.half / abs(self.value) if self.value else math.inf
 
 
 def mean(samples: Sequence[float], confidence: float = CONFIDENCE) -> Mean | None:
-    """The mean of samples in their order, with its interval; `None` for fewer than `LEAST_SAMPLES`."""
+    """The mean of a time series, with its interval; `None` for fewer than `LEAST_SAMPLES` samples."""
     count = len(samples)
     if count < LEAST_SAMPLES:
         return None
     length = count // _BATCHES
-    # What does not fill a batch is left out at the beginning, where the warm-up may still show.
+    # Samples that fill no batch are left out at the beginning, where the warm-up may still show.
     used = samples[count - length * _BATCHES :]
     batches = [math.fsum(used[i : i + length]) / length for i in range(0, len(used), length)]
     middle = math.fsum(batches) / _BATCHES
@@ -68,7 +69,7 @@ def mean(samples: Sequence[float], confidence: float = CONFIDENCE) -> Mean | Non
     if squares <= (abs(middle) * 1e-12) ** 2 * _BATCHES:
         return Mean(middle, 0.0, count, float(count))
     correlation = math.fsum(a * b for a, b in itertools.pairwise(apart)) / squares
-    # The mean was taken from the same samples, which makes neighbours look less alike by 1 / batches.
+    # The mean comes from the same samples, which lowers the estimated correlation by 1 / batches.
     correlation = min(max(0.0, correlation + 1.0 / _BATCHES), _MOST_CORRELATION)
     wider = (1.0 + correlation) / (1.0 - correlation)
     error = math.sqrt(squares / (_BATCHES - 1) / _BATCHES * wider)
@@ -79,9 +80,9 @@ def mean(samples: Sequence[float], confidence: float = CONFIDENCE) -> Mean | Non
 
 
 def quantile(probability: float, freedom: float) -> float:
-    """Of Student's distribution, from the normal one; within 1 % from 3 degrees of freedom on.
+    """The quantile of Student's t distribution, within 1 % for 3 degrees of freedom or more.
 
-    Abramowitz and Stegun 26.7.5.
+    Expansion from the normal quantile: Abramowitz and Stegun 26.7.5.
     """
     z = NormalDist().inv_cdf(probability)
     terms = (
@@ -95,7 +96,7 @@ def quantile(probability: float, freedom: float) -> float:
 
 @dataclass
 class Series:
-    """What came in of one flow at one end, interval by interval, as rates of something per second."""
+    """Samples of one flow at one end: bytes or messages per second in each interval."""
 
     interval_ns: int
     warmup_ns: int
@@ -103,7 +104,7 @@ class Series:
     samples: list[float] = field(default_factory=list)
 
     def take(self, record: Line) -> None:
-        """Take the record of an interval; those of the warm-up, and a short rest, do not count."""
+        """Add the record of an interval, unless it began in the warm-up or lasted less than half of one."""
         begin, end = record.from_ns, record.to_ns
         if begin >= self.warmup_ns and (end - begin) * 2 >= self.interval_ns:
             amount = record.bytes if self.of == "bytes" else record.messages
@@ -111,7 +112,8 @@ class Series:
 
 
 class Rule:
-    """Says when all series are known well enough; it looks seldom, so as not to stop at a lucky moment."""
+    """The stop rule: ends a run when all series are precise enough. Rare tests keep it from stopping by chance.
+    """
 
     def __init__(self, asked: float, series: Mapping[tuple[str, str], Series]) -> None:
         self.asked = asked
@@ -119,13 +121,13 @@ class Rule:
         self._next = LEAST_SAMPLES
 
     def take(self, flow: str, host: str, record: Line) -> None:
-        """Take the record of an interval of a flow at a host, if it is one of those that count."""
+        """Add the record of an interval, if the rule watches that flow at that host."""
         series = self.series.get((flow, host))
         if series is not None:
             series.take(record)
 
     def reached(self) -> bool:
-        """Whether to stop now."""
+        """Whether the run may stop now; tests only if enough new samples have come."""
         count = min((len(series.samples) for series in self.series.values()), default=0)
         if count < self._next:
             return False
@@ -137,11 +139,14 @@ class Rule:
         return found is not None and self.fits(found)
 
     def fits(self, found: Mean) -> bool:
-        """Whether an interval is as narrow as was asked."""
+        """Whether an interval is narrow enough and rests on enough effective samples."""
         return found.share <= self.asked and found.effective >= LEAST_EFFECTIVE
 
     def told(self, flow: str, host: str, per_sample: float = 8.0) -> Precision | None:
-        """What became of a flow: rates times `per_sample`, 8 for bytes."""
+        """The precision reached for a flow, or `None` if the rule does not watch it.
+
+        `per_sample` converts samples to bit/s: 8 for bytes.
+        """
         series = self.series.get((flow, host))
         if series is None:
             return None
@@ -160,7 +165,7 @@ class Rule:
             reached=self.fits(found),
             mean_bit_per_s=found.value * per_sample,
             half_width_bit_per_s=found.half * per_sample,
-            # JSON has no infinity: of a mean of nothing there is no share.
+            # JSON has no infinity, so a mean of 0 has no share.
             share=found.share if math.isfinite(found.share) else None,
             effective_samples=round(found.effective, 1),
         )

@@ -1,4 +1,4 @@
-"""How the agents of a testbed's hosts are started, and at which addresses they find each other."""
+"""Commands that start the agents of a testbed's hosts, and addresses at which hosts reach each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engpass.netlab.kernel import Kernel
 from engpass.types.plan import HostPlan
 
 AGENT = "ENGPASS_AGENT"
-"""The variable that names another command to start agents with, here and over ssh."""
+"""Environment variable: another command to start agents with, here and over ssh."""
 
 
 def way(host: str, reach: str | None, lab: Lab | None) -> tuple[str, list[str]]:
@@ -34,9 +34,9 @@ def way(host: str, reach: str | None, lab: Lab | None) -> tuple[str, list[str]]:
     if word == "netns":
         return reach, Kernel().inside(name, _here())
     remote = os.environ.get(AGENT, "engpass agent")
-    # Without a terminal nobody could answer a question of ssh.
+    # Without a terminal, ssh must fail instead of asking the user.
     quiet = [] if sys.stdin is not None and sys.stdin.isatty() else ["-o", "BatchMode=yes"]
-    # Time for the SYN and two more, 1 and 3 s later (RFC 6298).
+    # 5 s are enough for a SYN and its retransmissions after 1 and 3 s (RFC 6298).
     alive = ["-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=2"]
     return reach, ["ssh", "-T", *quiet, *alive, "--", name, shlex.join(shlex.split(remote))]
 
@@ -47,7 +47,7 @@ def _here() -> list[str]:
 
 
 class Addresses:
-    """Where the hosts of a testbed find each other."""
+    """The addresses at which the hosts of a testbed reach each other."""
 
     def __init__(self, hosts: Mapping[str, HostPlan], lab: Lab | None, hellos: Mapping[str, Hello]) -> None:
         self._hosts, self._lab, self._hellos = hosts, lab, hellos
@@ -74,7 +74,7 @@ class Addresses:
         )
 
     def interface(self, host: str, seen_from: str) -> str | None:
-        """The interface of a host at which packets of another one arrive, as its agent named it."""
+        """The interface at which packets of another host arrive, or `None` if the agent does not list it."""
         address = self.of(host, seen_from)
         for entry in self._hellos[host].addresses:
             if entry.bare == address:
@@ -96,5 +96,5 @@ class Addresses:
 
 
 def socket_address(address: str, port: int) -> str:
-    """Address and port as an agent reads them."""
+    """Format an address and a port for an agent."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -1,4 +1,4 @@
-"""What agents are asked: the fields of requests (docs/agent.md)."""
+"""Fields of requests to agents (docs/agent.md)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import msgspec
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The most that an agent lets through."""
+    """Limits that agents enforce on a flow."""
 
     duration_ns: int
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """When messages leave."""
+    """The schedule by which a sender sends messages."""
 
     kind: str
     """`cbr`, `poisson` or `on-off`."""
     rate_bit_per_s: int
-    """Of payload and of each stream."""
+    """Payload rate of each stream."""
     seed: int | None = None
     on_ns: int | None = None
     off_ns: int | None = None
@@ -25,7 +25,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Socket(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What sockets are told; the host's own where nothing is given."""
+    """Socket options; the host's defaults apply to those that are `None`."""
 
     dscp: int | None = None
     dont_fragment: bool | None = None
@@ -39,7 +39,7 @@ class Socket(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Prepare(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One end of a flow; its place in a run (`run`, `flow`, `side` and where it is) comes last."""
+    """The request to prepare one end of a flow. The fields from `run` on give its run, peers and addresses."""
 
     kind: str
     message_bytes: int
@@ -72,9 +72,9 @@ class Prepare(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The run that another request is about, and the flow of it."""
+    """Any other request: the run that it concerns, and the flow if it concerns only one."""
 
     run: str
     flow: str | None = None
     after_ns: int | None = None
-    """Of `start`: when senders begin."""
+    """Of `start`: delay in ns until the senders begin."""

@@ -1,4 +1,4 @@
-"""What TCP counted at one end of a flow: `TCP_INFO` at the edges of the window, all streams. Pure."""
+"""TCP's counters at one end of a flow: `TCP_INFO` at the edges of the window, for all streams. Pure."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ _OPTION_TIMESTAMPS = 1  # TCPI_OPT_TIMESTAMPS of linux/tcp.h
 
 
 def subflows(end: End) -> list[Subflow]:
-    """The subflows of MPTCP at an end, all streams; none of plain TCP."""
+    """The MPTCP subflows of all streams of an end; empty for plain TCP."""
     return [one for stream in end.streams for one in stream.subflows]
 
 
 @dataclass(frozen=True)
 class Tcp:
-    """Sums over the streams of an end; what it does not tell is 0; `known` says if there is any."""
+    """`TCP_INFO` of an end's streams, summed. Counters that the kernel lacks count as 0."""
 
     edges: tuple[tuple[TcpInfo, TcpInfo, TcpInfo], ...]
-    """When the window opened, when it closed, and in the end."""
+    """For each stream: when the window opened, when it closed, and after the last data."""
 
     @classmethod
     def of(cls, end: End) -> Tcp:
-        """Of an end as its agent told it."""
+        """Take the streams of an end, as its agent reported them."""
         known = [(stream.tcp, stream.tcp.open, stream.tcp.close) for stream in end.streams if stream.tcp]
         return cls(tuple((first, last, tcp.end or last) for tcp, first, last in known if first and last))
 
     @classmethod
     def over(cls, subflows: Iterable[Subflow]) -> Tcp:
-        """Of some subflows of MPTCP.
+        """Take some subflows of MPTCP.
 
-        One that came during the window counts from nothing, one that went has what it had last.
+        A subflow that began in the window counts from 0. One that ended in it counts with its last reading.
         """
         known = [(one.tcp, one.tcp.close or one.tcp.open) for one in subflows]
         return cls(tuple((tcp.open or TcpInfo(), last, tcp.end or last) for tcp, last in known if last))
 
     @property
     def known(self) -> bool:
-        """Whether there is any stream that the kernel told about."""
+        """Whether the kernel reported on any stream."""
         return bool(self.edges)
 
     @property
     def streams(self) -> int:
-        """Streams that it told about."""
+        """Number of streams that the kernel reported on."""
         return len(self.edges)
 
     def grew(self, counter: Counter) -> int:
-        """By how much a counter grew in the window."""
+        """Growth of a counter in the window."""
         each = ((first.counted(counter), last.counted(counter)) for first, last, _ in self.edges)
         return sum((last or 0) - (first or 0) for first, last in each)
 
@@ -59,7 +59,7 @@ class Tcp:
 
     @property
     def options(self) -> int:
-        """Bytes of options that every segment has."""
+        """Bytes of TCP options in every segment."""
         return TIMESTAMPS_BYTES if (self._first.options or 0) & _OPTION_TIMESTAMPS else 0
 
     @property
@@ -69,12 +69,12 @@ class Tcp:
 
     @property
     def again(self) -> int:
-        """Bytes of payload that were sent again."""
+        """Bytes of payload that were retransmitted."""
         return self.grew("bytes_retrans")
 
     @property
     def twice(self) -> int:
-        """Bytes of payload that the peer says it got twice (duplicate SACK, RFC 2883)."""
+        """Bytes of payload that the peer reported as duplicates (D-SACK, RFC 2883), as full segments."""
         return self.grew("dsack_dups") * self.mss
 
     @property

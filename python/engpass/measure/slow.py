@@ -1,7 +1,7 @@
-"""Slow motion: a network N times slower than the clock on the wall, for one faster than the machine.
+"""Time dilation: runs a network N times slower than wall-clock time, if it is too fast for the machine.
 
-The model's own time is what results are told in. What agents do and count is in the wall's time: their work
-is stretched before, their results are scaled back after. Pure.
+Results are in the model's time, but agents work in wall-clock time. Their work is therefore stretched before
+a run, and their results are scaled back after it. Pure functions.
 """
 
 from __future__ import annotations
@@ -55,16 +55,15 @@ def _slowed(flow: FlowPlan, slow: int) -> FlowPlan:
 
 
 def scaled_back(flow: FlowOutcome, slow: int) -> FlowOutcome:
-    """A flow between real hosts in the network's own time.
+    """Convert a flow between real hosts from wall-clock time to the model's time.
 
     Times are divided: `delay_s`; `longest_s` of the outage; `smoothed_rtt_s`, `min_rtt_s` and `rtt_s` of
     `tcp`; gaps and delays of `receivers`; and of `real` the gaps, the latency of requests and `interval_s` of
     the precision. Rates are multiplied: goodput and offered load, also of receivers, `per_s` of
     requests, and the mean rate of the precision with its half width.
 
-    The rest stays as it came: counts and shares; CPU time for each GB, which is that of the hosts; datagrams
-    within a millisecond, which was one of the wall; sentences; and what the agents gave back. Such a flow has
-    no `limit`.
+    The rest is unchanged: counts and shares; CPU time of the hosts for each GB; datagrams within a millisecond
+    of wall-clock time; sentences; and the agents' results. Such a flow has no `limit`.
     """
     if slow == 1:
         return flow
@@ -84,7 +83,7 @@ Times = TypeVar("Times", Quantiles, Gaps, Latency)
 
 
 def _times(times: Times, slow: int) -> Times:
-    """Quantiles and the like, of which every field is a time."""
+    """Scale quantiles, gaps or latencies: all their fields are times."""
     seconds: dict[str, float | None] = asdict(times)
     return replace(times, **{name: _time(value, slow) for name, value in seconds.items()})
 

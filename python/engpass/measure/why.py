@@ -1,8 +1,8 @@
-"""What held a flow back, from what the kernel told: pure.
+"""Finds what limited a flow, from counters of the kernel. Pure functions.
 
-Each finding has evidence and a weight from 0 to 1: how near to its bound the thing was, or for which share of
-the time it held the sender. The heaviest is the bottleneck, the next one follows. Where nothing weighs enough
-it is unknown, and that is what is said.
+Each finding has evidence and a weight from 0 to 1: how near to its bound something was, or the share of time
+in which it held the sender back. The heaviest finding is the bottleneck, the second the next bottleneck. If
+no finding weighs `ENOUGH`, the bottleneck is unknown.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _UNKNOWN = Bottleneck(kind="unknown", title="unknown")
 
 @dataclass(frozen=True)
 class Explained:
-    """What limits a flow, and why."""
+    """The bottleneck of a flow, with the evidence for it."""
 
     bottleneck: Bottleneck
     next: Bottleneck | None
@@ -57,9 +57,10 @@ def explained(
     limit: FlowOutcome | None,
     lines: Sequence[Line] = (),
 ) -> Explained:
-    """Bottleneck, the next one, a sentence with the evidence, and all findings of a flow.
+    """Find the bottleneck of a flow and the next one.
 
-    `figures` are the rates and counts of its outcome, `limit` is its outcome of the limit engine.
+    `figures` are the rates and counts of its outcome, `limit` is its outcome in the limit engine, and `lines`
+    are the lines on its path that have ledgers.
     """
     full = _lines(figures, lines)
     found = [
@@ -71,7 +72,7 @@ def explained(
         *_cpus(flow, ends),
     ]
     if full:
-        # A queue before a full line loses what it has no room for: the line is the reason.
+        # The queue before a full line drops packets: the line is the cause, so it must weigh more than loss.
         most = full[0].weight * _JUST_BELOW
         found = [
             replace(one, weight=min(one.weight, most)) if one.bottleneck.kind in _ON_THE_WAY else one
@@ -116,7 +117,7 @@ def _share(value: float) -> str:
 
 
 def _application(flow: Flow, figures: FlowOutcome) -> list[Finding]:
-    """A sender on a schedule that it kept, and all of it came in."""
+    """Find a flow limited by its source: its schedule, a sender that falls behind it, or round trips."""
     kept = _real(figures).schedule_kept
     if kept is None:
         if flow.kind == "request-response":
@@ -125,7 +126,7 @@ def _application(flow: Flow, figures: FlowOutcome) -> list[Finding]:
         return []
     if kept < _OFFERED:
         if flow.kind == "tcp-stream":
-            # A write waits for the connection: what that waits for says more.
+            # A TCP write blocks while the connection waits: the findings of TCP name the cause.
             return []
         weight = max(ENOUGH, min(1.0, 1.0 - kept + ENOUGH))
         evidence = f"it kept up {_share(kept)} of the rate that it was asked for"
@@ -140,7 +141,7 @@ def _application(flow: Flow, figures: FlowOutcome) -> list[Finding]:
 
 
 def _nothing(flow: Flow, figures: FlowOutcome, ends: Mapping[str, End]) -> list[Finding]:
-    """Not a byte of a flow came in, though its ends had found each other with small packets."""
+    """Find a path that loses large packets: nothing arrived, though the small handshake packets did."""
     receiver, size = ends.get(flow.receivers[0], End()), flow.send.message_bytes
     if flow.kind == "request-response":
         silent = bool(_requests(figures).unanswered)
@@ -170,9 +171,10 @@ def _link(figures: FlowOutcome, limit: FlowOutcome | None) -> list[Finding]:
 
 
 def _lines(figures: FlowOutcome, lines: Sequence[Line]) -> list[Finding]:
-    """A line that was busy nearly all of the time, by its books.
+    """Find a line that was busy nearly all of the time, by its ledger.
 
-    Of several it is the fullest; where datagrams are lost between them, the last: they are lost before it.
+    Of several full lines it is the busiest. If the flow loses more than 2 % of its datagrams it is the last:
+    the queue in front of that line drops them.
     """
     full = [line for line in lines if line.busy >= _NEAR_LINK]
     if not full:
@@ -188,7 +190,7 @@ def _lines(figures: FlowOutcome, lines: Sequence[Line]) -> list[Finding]:
 
 
 def _tcp(figures: FlowOutcome) -> list[Finding]:
-    """The kernel's own clocks: for which share of its busy time the sender waited for what."""
+    """Find the reasons why a TCP sender waited, by their shares of its busy time (`TCP_INFO`), and losses."""
     found = []
     tcp = figures.tcp or Tcp()
     window = tcp.receive_window_limited_share or 0.0
@@ -204,7 +206,7 @@ def _tcp(figures: FlowOutcome) -> list[Finding]:
         evidence = f"{say.count(tcp.timeouts or 0, 'time-out')} took {_share(timer)} of the time"
         found.append(_finding("retransmission-timer", "the retransmission timer", timer, evidence))
     if tcp.retransmitted_segments:
-        # What is lost may be lost on purpose: by a full queue of a link that is busy, which weighs more then.
+        # At most 0.8: if the full queue of a busy link drops the segments, that link must weigh more.
         weight = max(0.0, 1.0 - window - buffer - timer) * 0.8
         evidence = f"{say.count(tcp.retransmitted_segments, 'segment')} lost and sent again"
         found.append(_finding("congestion-window", "the congestion window", weight, evidence))
@@ -212,7 +214,7 @@ def _tcp(figures: FlowOutcome) -> list[Finding]:
 
 
 def refused_by_socket(end: End, host: HostSeen) -> int:
-    """Datagrams that the sockets of an end dropped; where they do not tell, those of the whole host."""
+    """Count the datagrams that an end's sockets dropped; if no socket reports it, those of the whole host."""
     own = [stream.dropped for stream in end.streams if stream.dropped is not None]
     if own:
         return sum(own)
@@ -220,7 +222,7 @@ def refused_by_socket(end: End, host: HostSeen) -> int:
 
 
 def _losses(flow: Flow, figures: FlowOutcome, receiver: End, hosts: Mapping[str, HostSeen]) -> list[Finding]:
-    """Datagrams that the receiver's host lost, by its own counters; requests that nobody answered."""
+    """Find requests without an answer, and lost datagrams by the receiver's counters that saw them."""
     if missed := _requests(figures).unanswered:
         share = 1.0 - figures.goodput_bit_per_s / (figures.offered_bit_per_s or 1.0)
         evidence = f"{missed:,} requests ({_share(share)}) had no answer within 1 s"
@@ -257,9 +259,10 @@ def _on_the_way(share: float, evidence: str) -> Finding:
 
 
 def _unassembled(grown: Changes) -> int:
-    """How often reassembly failed, of fragments that came in during the run.
+    """Count the failed reassemblies of fragments that arrived during the run.
 
-    Those of an earlier run are given up for a second after it, and failures are counted then.
+    `ReasmFails` also counts fragments of an earlier run, which time out within a second after it. The
+    fragments that arrived in this run (`ReasmReqds`) are therefore an upper bound.
     """
     found = 0
     for ip in ("Ip", "Ip6"):
@@ -269,7 +272,10 @@ def _unassembled(grown: Changes) -> int:
 
 
 def _cpus(flow: Flow, ends: Mapping[str, End]) -> list[Finding]:
-    """Threads that were never idle; a sender that asks the clock until its next instant is not busy."""
+    """Find threads that were hardly ever idle, or waited for a core.
+
+    Ends that poll the clock between packets (`busy`, `hybrid`) are skipped: their CPU time is mostly waiting.
+    """
     found = []
     for host, end in ends.items():
         cpu, lived_ns = end.spent_ns()
@@ -288,7 +294,7 @@ def _cpus(flow: Flow, ends: Mapping[str, End]) -> list[Finding]:
 
 
 def _kept_from_it(host: str, end: End, waited: float) -> list[Finding]:
-    """Threads that would have run and had no core: other load of the host, or of what is below it."""
+    """Find threads that were ready to run but had no core: other load took it, or the hypervisor."""
     found = []
     if waited >= _WAITED:
         evidence = f"other threads had the core for {_share(min(waited, 1.0))} of the time"

@@ -1,4 +1,4 @@
-"""The measured time of an emulated point: when the driver opens the model's books, and closes them."""
+"""The measurement window of an emulated point: when the driver opens and closes the model's ledger."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _STRANGER = "the driver does not speak our language"
 
 @dataclass(frozen=True)
 class Closed:
-    """What the driver gave at the end of a window."""
+    """The driver's answer at the end of a window."""
 
     outcome: Results
     lateness: Lateness
     told: Mapping[str, Json]
-    """Its lateness, as it came."""
+    """The lateness, unchanged."""
 
     @classmethod
     def of(cls, answer: Mapping[str, Json]) -> Closed:
-        """Raises `LabError` where it is not what this version knows."""
+        """Parse the answer. Raises `LabError` if it does not have the expected form."""
         try:
             told = msgspec.convert(answer["lateness"], dict)
             lateness = msgspec.convert(told, Lateness)
@@ -61,10 +61,10 @@ class _Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Window:
-    """Opens and closes the books in a thread of its own: the controller of the agents may be busy."""
+    """Opens and closes the window in a separate thread, because the controller of the agents may be busy."""
 
     def __init__(self, lab: Lab, opens: float, closes: float) -> None:
-        """Both in seconds after the senders begin; with them begin the `events` of the testbed."""
+        """`opens` and `closes` are in seconds after the senders begin, as do the testbed's `events`."""
         self._lab, self._opens, self._closes = lab, opens, closes
         self._given_up = threading.Event()
         self._thread: threading.Thread | None = None
@@ -72,7 +72,7 @@ class Window:
         self._error: EngpassError | None = None
 
     def start(self, at: float) -> None:
-        """The senders begin at this monotonic time."""
+        """Start the thread; `at` is the monotonic time at which the senders begin."""
         self._thread = threading.Thread(target=self._work, args=(at,), name="engpass-window", daemon=True)
         self._thread.start()
 
@@ -92,12 +92,12 @@ class Window:
         return not self._given_up.wait(max(0.0, until - time.monotonic()))
 
     def check(self) -> None:
-        """Raise what went wrong with the driver so far, if anything did."""
+        """Raise the error of the driver, if it had one so far."""
         if self._error is not None:
             raise self._error
 
     def close(self) -> Closed:
-        """What the driver gave at the end; raises `LabError`."""
+        """Wait for the end of the window and return the driver's answer. Raises `LabError`."""
         if self._thread is not None:
             self._thread.join()
         self.check()
@@ -105,21 +105,21 @@ class Window:
         return self._closed
 
     def end(self) -> None:
-        """Give it up, if it is still open."""
+        """Abandon the window if it is still open."""
         self._given_up.set()
         if self._thread is not None:
             self._thread.join()
 
 
 class Settled:
-    """Whether packets are still on their way: in the network, or in front of it."""
+    """Tests whether packets are still in flight: in the network, or queued in front of it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._sent = -1
 
     def look(self) -> bool:
-        """Whether nothing is inside, and nothing has come since the last look; raises `LabError`."""
+        """Whether no packet is in flight, and hosts have sent none since the last call. Raises `LabError`."""
         with Control(self._path) as control:
             answer = control.ask("status")
         try:

@@ -1,7 +1,7 @@
-"""What a message takes of a line, in bits by account: pure arithmetic of headers and media.
+"""Bits that a message takes on a line, by account: pure arithmetic of headers and media.
 
-IPv4 without options (RFC 791) or IPv6 (RFC 8200, fragments with their header of 8 B), UDP (RFC 768), TCP with
-the options that the kernel says it uses (RFC 9293, RFC 7323), frames as IEEE 802.3 has them.
+The headers are IPv4 without options (RFC 791) or IPv6 (RFC 8200, with an 8-byte header in fragments), UDP
+(RFC 768) or TCP with the options that the kernel reports (RFC 9293, RFC 7323), and frames of IEEE 802.3.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _KERNEL_FRAME = 14
 
 @dataclass(frozen=True)
 class Wire:
-    """A link, seen by what crosses it; `mtu` is the smallest on the way to it."""
+    """The framing of a link; `mtu` is the smallest on the path up to this link."""
 
     link: LinkPlan
     mtu: int
     v6: bool = False
 
     def packets(self, ip_payload: int) -> list[int]:
-        """The IP packets, with headers, that carry so many bytes: fragments where one is too small."""
+        """Bytes of each IP packet that carries the payload, headers included; several if it is fragmented."""
         header = _IP6 if self.v6 else _IP4
         if ip_payload + header <= self.mtu:
             return [ip_payload + header]
@@ -39,7 +39,10 @@ class Wire:
         return [room + header] * whole + ([rest + header] if rest else [])
 
     def of(self, ip_payload: int, transport: int) -> dict[str, int]:
-        """Bits by account of all packets that carry so many bytes, but for the payload of the transport."""
+        """Overhead in bits by account of the packets that carry the payload.
+
+        `transport` are the bytes of the transport header in it.
+        """
         packets = self.packets(ip_payload)
         parts = {"IP headers": sum(packets) - ip_payload, "transport headers": transport}
         if self.link.framing == "ethernet":
@@ -53,10 +56,10 @@ class Wire:
         return {account: 8 * size for account, size in parts.items() if size}
 
     def segment(self, payload: int, options: int) -> dict[str, int]:
-        """The same of a TCP segment with so many bytes of payload and of options."""
+        """Like `of`, for a TCP segment; `payload` and `options` are in bytes."""
         transport = TCP_BYTES + options
         return self.of(payload + transport, transport)
 
     def counted(self, ip_payload: int) -> int:
-        """Bytes that the kernel's counters of the interface have for it: frames without their check sum."""
+        """Bytes that the kernel's interface counters add for it: frames without their checksum."""
         return sum(packet + _KERNEL_FRAME for packet in self.packets(ip_payload))

@@ -1,4 +1,4 @@
-//! A walk along the cells of a train in a tight loop.
+//! A cursor over the cells of a train, for tight loops.
 
 use engpass_model::time::{Leap, Pace, Stepper};
 
@@ -7,12 +7,12 @@ use super::super::cells::Pattern;
 use super::Channel;
 
 impl Channel {
-    /// Stand at the next cell, to walk along the cells of its train. What was walked is told to the channel at the end.
+    /// Returns a cursor at the next cell of the current train. The channel learns at the end how far the cursor has gone.
     #[inline]
     pub(crate) fn walk(&mut self) -> CellCursor {
         let CellTrain { base, n, pace, count, .. } = self.current;
         if count == 1 && self.rest == 0 {
-            // The walk has not stood on a record of one cell.
+            // A record of one cell does not set the stepper.
             self.walk.seek_at(pace, n);
         }
         self.leaps.at_least_one(&self.walk);
@@ -22,13 +22,12 @@ impl Channel {
         walk
     }
 
-    /// The walk has come to the end of what it knew: go on with what comes next of the same train. Behind its last cell the walk's head
-    /// is at the end of time.
+    /// Moves a cursor behind its window to the next cell of the same train. Behind the last cell of the train its head is `u64::MAX`.
     #[inline(never)]
     pub(crate) fn walk_on(&mut self, walk: &mut CellCursor) {
         let (place, pace) = (walk.n, self.current.pace);
         if walk.bits != 0 {
-            // The next cell it knows is further than a leap.
+            // The next cell in the window is further away than any stride.
             walk.leap_to(walk.bits.trailing_zeros(), pace);
             return;
         }
@@ -45,7 +44,7 @@ impl Channel {
         }
     }
 
-    /// What comes next of the train becomes known, if anything does: whether that is so. Where the next cell stands is not asked.
+    /// Loads the next cells of the train into the window, without computing the instant of the first one. Returns whether there are any.
     fn tell_rest(&mut self, walk: &mut CellCursor) -> bool {
         self.is_rest_without(std::mem::take(&mut walk.held));
         if walk.behind > 0 {
@@ -61,7 +60,7 @@ impl Channel {
                 (piece.as_pattern(), piece.count())
             };
             if pattern.any() {
-                // All of it at once. It is still a part of the rest.
+                // Loads the whole pattern. Its cells still count as cells behind the current run.
                 (self.current.n, self.current.count) = (pattern.first(), count);
                 (walk.n, walk.held) = (self.current.n, self.current.count);
                 walk.bits = pattern.bits >> pattern.bits.trailing_zeros();
@@ -78,16 +77,16 @@ impl Channel {
         true
     }
 
-    /// Whether the last cell walked past ends its frame. All that come behind it are of others.
+    /// Returns whether the last cell that the cursor has passed ends its PDU. Cells behind it belong to other PDUs.
     pub(crate) fn has_ended_frame(&self, walk: &CellCursor) -> bool {
-        // Cells of what the walk knew are not taken yet.
+        // Cells in the cursor's window are not taken yet.
         let CellTrain { cell, count, of, .. } = self.current;
         walk.bits == 0
             && walk.behind == 0
             && (self.current.are_generated() || u64::from(cell) + count == u64::from(of))
     }
 
-    /// Whether what comes behind a walk that has ended is of the same generator and looks the same, if there is something.
+    /// Returns whether the next train, if any, is of the same generator and has the same marks.
     pub(crate) fn goes_on(&self) -> bool {
         let next =
             self.pieces.front().map(|next| &self.trains[next.train().wrapping_sub(self.first) as usize]);
@@ -95,7 +94,7 @@ impl Channel {
             && next.map_or(self.generator.is_some(), |next| self.current.comes_before(next))
     }
 
-    /// The walk has come to the end of its train: it goes along the next one, if that is of the same generator. Whether there is one.
+    /// Moves a cursor at the end of its train to the next train, if that is of the same generator. Returns whether there is one.
     #[inline(never)]
     pub(crate) fn walk_next(&mut self, walk: &mut CellCursor) -> bool {
         if !self.goes_on() {
@@ -130,7 +129,7 @@ impl Channel {
         true
     }
 
-    /// The cells were taken up to where the walk stands.
+    /// Takes the cells that the cursor has passed.
     #[inline]
     pub(crate) fn walked(&mut self, walk: &CellCursor) {
         if walk.bits == 0 {
@@ -143,7 +142,7 @@ impl Channel {
         let (n, count) = pattern.take_run();
         let count = count + walk.behind;
         if walk.held > 0 {
-            // It knew a whole pattern: what is left of it is behind a run again.
+            // The window held a whole pattern. Its remaining cells are behind a run again.
             let behind = pattern.count();
             self.pass_over(self.current.count - count - behind);
             self.is_rest_without(walk.held - behind);
@@ -157,15 +156,15 @@ impl Channel {
     }
 }
 
-/// Steps over so many places at once, from 1 on.
+/// Strides over 1 to `REACH` positions, at one pace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Strides([Leap; Strides::REACH], Option<Pace>);
 
 impl Strides {
-    /// Steps over more are not known.
+    /// Longest stride that is kept.
     pub(crate) const REACH: usize = 7;
 
-    /// Know the step over one place of `walk`.
+    /// Sets the stride over one position.
     #[inline]
     fn at_least_one(&mut self, walk: &Stepper) {
         if self.0[0] != walk.unit() {
@@ -173,14 +172,14 @@ impl Strides {
         }
     }
 
-    /// The step over so many places, if it is known.
+    /// Returns the stride over `places` positions, if it is known.
     #[inline]
     fn over(&self, places: u64, pace: Pace) -> Option<Leap> {
         let known = places == 1 || places <= Self::REACH as u64 && self.1 == Some(pace);
         known.then(|| self.0[places as usize - 1])
     }
 
-    /// Know all steps.
+    /// Makes all strides known.
     #[inline]
     fn all(&mut self, pace: Pace) {
         if self.1 != Some(pace) {
@@ -195,39 +194,39 @@ impl Strides {
     }
 }
 
-/// A walk along the cells of a channel in a tight loop, up to the end of a train. It knows a window of 64 places.
+/// A cursor over the cells of a channel, up to the end of a train. It has a window of 64 positions.
 #[derive(Clone)]
 pub(crate) struct CellCursor {
-    /// Arrival of the next cell; `u64::MAX` behind the last of what can be walked.
+    /// Arrival of the next cell; `u64::MAX` behind the last cell of the train.
     pub(crate) head: u64,
     /// As [`CellTrain::base`].
     base: u64,
     pub(crate) rounding: u64,
     pub(crate) den: u64,
-    /// Cells from the next one on, itself in the lowest bit; none when [`Channel::walk_on`] is to be asked.
+    /// Bit mask of the cells from the next one on, which has the lowest bit; 0 when [`Channel::walk_on`] is needed.
     pub(crate) bits: u64,
-    /// Place of the next cell, or of the last one when there is none.
+    /// Position of the next cell, or of the last one if there is no next cell.
     pub(crate) n: u64,
-    /// Cells that follow behind the window without a gap.
+    /// Number of consecutive cells behind the window.
     behind: u64,
-    /// Cells of the window that its channel takes for such as are behind the current run.
+    /// Number of cells in the window that the channel still counts behind the current run.
     held: u64,
 }
 
 impl CellCursor {
-    /// A walk along nothing.
+    /// Returns a cursor without cells.
     pub(crate) fn nowhere() -> Self {
         Self { head: u64::MAX, base: 0, rounding: 0, den: 1, bits: 0, n: 0, behind: 0, held: 0 }
     }
 
-    /// The next `count` cells, from place `n` on, follow each other without a gap.
+    /// Sets the window to `count` consecutive cells from position `n` on.
     #[inline]
     fn knows_run(&mut self, n: u64, count: u64) {
         let window = count.min(64);
         (self.n, self.bits, self.behind) = (n, u64::MAX >> (64 - window), count - window);
     }
 
-    /// Go on to the cell so many places further, which it knows.
+    /// Moves to the cell `places` positions further, which is in the window.
     #[inline]
     fn leap_to(&mut self, places: u32, pace: Pace) {
         self.n += u64::from(places);
@@ -240,14 +239,14 @@ impl CellCursor {
         (self.head, self.rounding) = by.from(self.head, self.rounding, self.den);
     }
 
-    /// Stand at the next cell by dividing.
+    /// Computes the arrival of the next cell by a division.
     #[inline]
     pub(crate) fn stand(&mut self, pace: Pace) {
         let (after, rounding) = pace.rounded_after(self.n);
         (self.head, self.rounding) = (self.base + after, rounding);
     }
 
-    /// Go on to the next cell of its train. Whether there is one.
+    /// Moves to the next cell of the train. Returns whether there is one.
     #[inline(always)]
     pub(crate) fn step(&mut self, channel: &mut Channel) -> bool {
         self.bits &= self.bits - 1;
@@ -263,7 +262,7 @@ impl CellCursor {
         self.go_on(channel)
     }
 
-    /// Go on behind the last cell that it knew. Whether there is one.
+    /// Moves to the next cell behind the window, or further than a stride. Returns whether there is one.
     #[inline(always)]
     pub(crate) fn go_on(&mut self, channel: &mut Channel) -> bool {
         if self.bits == 0 && self.behind == 0 && channel.rest == 0 {

@@ -1,51 +1,52 @@
-//! Entries that lines have made ahead of the clock are written when the clock has come to them.
+//! Posts deferred entries once virtual time has reached them.
 
 use engpass_cells::CellTrain;
 
 use super::{Arrivals, DeferredPostings, FEW, SentCells, split};
 use crate::Ledger;
 
-/// Cells whose time has come, to be counted and then booked.
+/// Cells whose time has come. They are counted first and then posted.
 #[derive(Clone, Copy, Debug)]
 pub struct Due {
     sent: SentCells,
-    /// All that the line has sent of the entry.
+    /// These are all remaining cells of their entry.
     is_all: bool,
 }
 
 impl Due {
-    /// The cells, and the place of their counter at the port.
+    /// Returns the index of their counter at the port, and the cells.
     pub fn cells(&self) -> (usize, &CellTrain) {
         (self.sent.counter, &self.sent.cells)
     }
 
-    /// The datagram of which the last entry is booked with them.
+    /// Returns the datagram, if posting these cells completes one of its entries.
     pub fn releases(&self) -> Option<u32> {
         self.sent.datagram.filter(|_| self.is_all)
     }
 }
 
 impl Ledger {
-    /// Number of lines.
+    /// Returns the number of lines.
     pub fn lines(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether there may be many frames that have ended: soon enough that their datagrams are still in the CPU's caches.
+    /// Returns whether many frames may have ended. Often enough for their datagrams to be still in the CPU's caches.
     #[inline]
     pub fn has_many(&self) -> bool {
         self.later.as_deref().is_some_and(|later| later.frames >= later.look)
     }
 
-    /// All frames that have ended are booked.
+    /// Sets the number of deferred frames for the next look, after all ended frames are posted.
     pub fn look_again(&mut self) {
         if let Some(later) = &mut self.later {
-            // Those that are left have not ended yet.
+            // The remaining frames have not ended yet.
             later.look = 2 * later.frames + FEW;
         }
     }
 
-    /// Book the first frame, or train of frames, of a line that has ended at or before `until`: its datagram, and how many entries of that these were.
+    /// Posts the first frame, or train of frames, of a line that has ended at or before `until`. Returns its datagram and the number of
+    /// entries.
     #[inline]
     pub fn write_frame(&mut self, port: usize, until: u64) -> Option<(u32, u32)> {
         let window = self.window;
@@ -71,7 +72,7 @@ impl Ledger {
         Some((frame.datagram, frame.count))
     }
 
-    /// The first cells of a line that it has sent at or before `until`.
+    /// Removes and returns the first deferred cells of a line, up to `until`.
     pub fn next_cells(&mut self, port: usize, until: u64) -> Option<Due> {
         let this = &mut self.later.as_mut()?.lines[port];
         let front = this.cells.front_mut()?;
@@ -86,7 +87,7 @@ impl Ledger {
         Some(Due { sent, is_all: rest.is_none() })
     }
 
-    /// Book cells of which so many count.
+    /// Posts cells, of which `counted` left in the window.
     pub fn write_cells(&mut self, port: usize, due: &Due, counted: u64) {
         let SentCells { cells, hop, datagram, shows, .. } = &due.sent;
         let begun = self.begun(port, cells, counted);
@@ -102,7 +103,7 @@ impl Ledger {
         }
     }
 
-    /// The first cells of a generator that have arrived behind a line at or before `until`.
+    /// Removes and returns the first deferred arrivals of a generator's cells behind a line, up to `until`.
     pub fn next_arrivals(&mut self, port: usize, until: u64) -> Option<Arrivals> {
         let this = &mut self.later.as_mut()?.lines[port];
         let front = this.arrivals.front_mut()?;
@@ -117,7 +118,7 @@ impl Ledger {
 }
 
 impl DeferredPostings {
-    /// So many entries of a datagram are booked: whether these were the last.
+    /// Releases posted entries of a datagram and returns whether none are left.
     pub fn release(&mut self, datagram: u32, entries: u32) -> bool {
         let holds = &mut self.holds[datagram as usize];
         *holds -= entries;

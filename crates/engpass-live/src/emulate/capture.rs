@@ -17,50 +17,50 @@ use super::error::EmulateError;
 use super::routers::Routers;
 use crate::CaptureFile;
 
-/// What is to be captured.
+/// Settings of the captures.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CaptureConfig {
-    /// Link points and files.
+    /// Link points and the files to write, one pair per capture.
     pub(super) files: Vec<(String, PathBuf)>,
-    /// The form, where it is not the link's own.
+    /// Form of the records; default: that of the link.
     pub(super) form: Option<String>,
-    /// How much of each.
+    /// Limit per file.
     pub(super) limit: Option<String>,
 }
 
-/// What passes is handed on and written this often, in picoseconds of the network's time.
+/// Interval at which captured packets are taken from the network and written, in ps of virtual time.
 const OFTEN: u64 = 10_000_000_000;
 
-/// A lost packet is kept for so long, in picoseconds: what is left of it may pass further points.
+/// Time for which a lost packet is kept, in ps: its remaining cells or fragments may pass further capture points.
 const LINGER: u64 = 1_000_000_000_000;
 
-/// Captures that go on.
+/// Running captures.
 pub(super) struct Capturing {
     files: Files<CaptureFile>,
     paths: Vec<PathBuf>,
     kept: Rc<RefCell<Kept>>,
     next: u64,
-    /// Every file has what it wanted, or could not be written.
+    /// Whether every file is complete or has failed.
     over: bool,
 }
 
-/// Packets that are inside, or that captures may still ask for.
+/// Packets in the network, and finished packets that captures may still need.
 #[derive(Default)]
 struct Kept {
     packets: BTreeMap<u64, Bytes>,
-    /// When nobody asks for packets any more, and which.
+    /// Finished packets: instant in ps from which the packet is not needed any more, and its token.
     ended: BTreeSet<(u64, u64)>,
 }
 
-/// A packet, how many fates of it are still to be told, and until when it is asked for by those that were.
+/// Bytes of a packet, with the number of its delivery reports still to come and the instant (ps) of its last known end.
 struct Bytes {
     bytes: Vec<u8>,
     fates: u32,
     until: u64,
 }
 
-/// Bytes of packets, and of messages of routers about them.
+/// Supplies the bytes of packets, and of the routers' ICMP messages about them.
 struct Real(Rc<RefCell<Kept>>, Routers);
 
 impl Packets for Real {
@@ -75,13 +75,13 @@ impl Packets for Real {
         });
         match bytes {
             Some(bytes) => passing(&bytes, &packet.head, out),
-            // The packet was lost long ago, or the router has no address.
+            // Zeros stand in if the packet was forgotten or the router has no address.
             None => out.resize(out.len() + packet.head.bytes as usize, 0),
         }
     }
 }
 
-/// Files of a network that goes on, whatever becomes of one of them: it says why it broke off when it is closed.
+/// Keeps the network running when one file fails. The file reports its error when it is closed.
 struct Apart<'a>(&'a mut Files<CaptureFile>);
 
 impl Capture for Apart<'_> {
@@ -96,10 +96,10 @@ impl Capture for Apart<'_> {
 }
 
 impl Capturing {
-    /// Begin, before anything is put into the network; nothing where nobody asks for it.
+    /// Starts the captures, before any packet is injected. Returns `None` if none is configured.
     ///
     /// # Errors
-    /// A point, a form or a limit that there is not; a file that cannot be written.
+    /// Fails on an unknown point, form or limit, and when a file cannot be written.
     pub(super) fn begin(
         config: &CaptureConfig,
         network: &mut Outside,
@@ -125,31 +125,31 @@ impl Capturing {
                 .map_err(|error| EmulateError::file("writing", path, &error))?;
             files.0.push(file);
         }
-        // Who looks now sees what is captured, and files that nothing fits into are known.
+        // Write the headers now: readers can open the files, and a full disk is noticed.
         files.flush();
         network.capture(&files.ports());
         let paths = config.files.iter().map(|(_, path)| path.clone()).collect();
         Ok(Some(Self { files, paths, kept, next: OFTEN, over: false }))
     }
 
-    /// Whether bytes are wanted.
+    /// Returns whether the captures still need packets.
     pub(super) fn goes_on(&self) -> bool {
         !self.over
     }
 
-    /// A packet is about to enter the network.
+    /// Keeps the bytes of a packet that is about to be injected. `fates` is the number of delivery reports to expect.
     pub(super) fn keep(&mut self, token: u64, bytes: Vec<u8>, fates: u32) {
         self.kept.borrow_mut().packets.insert(token, Bytes { bytes, fates, until: 0 });
     }
 
-    /// A packet has come to its end.
+    /// Notes a delivery report.
     pub(super) fn ended(&mut self, output: &Output) {
         if self.over {
             return;
         }
         let (until, ends) = match output {
             Output::Delivered { at, .. } | Output::Message { at, .. } => (*at, 1),
-            // Cells and fragments of it may still be on their way, or a message about it.
+            // Cells or fragments of the packet may still be in the network, or an ICMP message about it.
             Output::Lost { at, message, .. } => (at + LINGER, u32::from(!message)),
             Output::MessageLost { at, .. } => (at + LINGER, 1),
         };
@@ -163,7 +163,7 @@ impl Capturing {
         }
     }
 
-    /// The network has come to `at`: write what has passed, now and then.
+    /// Writes what has passed the capture points up to `at`, at most once per `OFTEN`.
     pub(super) fn reached(&mut self, at: u64, network: &mut Outside) {
         if at < self.next || self.over {
             return;
@@ -173,14 +173,14 @@ impl Capturing {
             network.hand_on(&mut Apart(&mut self.files)).expect("nothing of it interrupts the network");
         self.forget(told.unwrap_or(0));
         self.over = !self.files.wants_more();
-        // One that breaks off here is known to the network when it hands on again.
+        // The network learns at its next call that a file has failed.
         self.files.flush();
         if self.over {
             *self.kept.borrow_mut() = Kept::default();
         }
     }
 
-    /// Packets that have ended by then, and of which all was handed on, are asked for no more.
+    /// Forgets finished packets whose records have all been written.
     fn forget(&mut self, until: u64) {
         let mut kept = self.kept.borrow_mut();
         while let Some(&first) = kept.ended.first().filter(|(at, _)| *at < until) {
@@ -189,7 +189,7 @@ impl Capturing {
         }
     }
 
-    /// Nothing more passes: what each file has, or why it was not written.
+    /// Ends the captures. Returns the counts of each file, or its error.
     pub(super) fn end(mut self, network: &mut Outside) -> Value {
         if !self.over {
             network.end_capture(&mut Apart(&mut self.files)).expect("nothing of it interrupts the network");

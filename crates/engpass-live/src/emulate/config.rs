@@ -1,4 +1,4 @@
-//! What a driver is told to carry, as JSON: `docs/driver.md` is the contract.
+//! Configuration of the driver, as JSON. `docs/driver.md` is the contract.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,33 +13,33 @@ use super::pace::Clock;
 use super::routers::Routers;
 use crate::time::{MILLISECOND, nanoseconds};
 
-/// The whole of it.
+/// The whole configuration.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
     pub(super) testbed: Bed,
-    /// Where nothing is said, the testbed's own.
+    /// Seed; default: that of the testbed.
     pub(super) seed: Option<u64>,
     pub(super) hosts: Vec<HostConfig>,
-    /// Addresses of routers by name: those that have one tell senders why they drop packets.
+    /// Addresses of routers by name. A router with an address sends ICMP messages when it drops packets.
     #[serde(default)]
     pub(super) routers: BTreeMap<String, Vec<IpAddr>>,
     #[serde(default)]
     pub(super) clock: Clock,
-    /// How late one packet of a thousand may be at most: a length of time with its unit.
+    /// Limit for the lateness of 99.9 % of the packets: a time with its unit.
     pub(super) limit: Option<String>,
-    /// Everything is so many times slower than the testbed says.
+    /// Time dilation: everything runs this many times slower than the testbed says.
     #[serde(default = "one")]
     pub(super) slow: u64,
-    /// No super-packets.
+    /// Whether GSO packets are switched off.
     #[serde(default)]
     pub(super) wire_true: bool,
     /// When the events of the testbed begin.
     #[serde(default)]
     pub(super) events: EventsBegin,
-    /// Where to listen.
+    /// Path of the control socket to listen on.
     pub(super) socket: PathBuf,
-    /// Where to write what goes in and comes out.
+    /// File for the log of injected packets and delivery reports.
     pub(super) log: Option<PathBuf>,
     #[serde(default)]
     pub(super) capture: CaptureConfig,
@@ -52,11 +52,11 @@ pub(super) enum EventsBegin {
     /// With the network.
     #[default]
     AtOnce,
-    /// When a request says so.
+    /// On request.
     WhenAsked,
 }
 
-/// A testbed: its text, or the text and which point of it.
+/// A testbed: its text, or its text with the point to run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(super) enum Bed {
@@ -72,7 +72,7 @@ pub(super) struct BedPoint {
     /// Name of the file, for messages.
     #[serde(default)]
     source: String,
-    /// As `--set`.
+    /// Overrides, as with `--set`.
     #[serde(default)]
     overrides: Vec<(String, String)>,
     variant: Option<String>,
@@ -108,13 +108,13 @@ fn one() -> u64 {
     1
 }
 
-/// A thousandth of a second, unless the testbed or the user says another limit.
+/// Default limit of the lateness, in ns.
 const LIMIT: u64 = MILLISECOND;
-/// The slowest: a nanosecond of the testbed in a second.
+/// Greatest time dilation: a second for one nanosecond of the testbed.
 const SLOWEST: u64 = 1_000_000_000;
 
 impl Config {
-    /// From JSON, with what can be checked without the testbed.
+    /// Parses JSON and checks everything that does not need the testbed.
     pub(super) fn parse(text: &str) -> Result<Self, EmulateError> {
         let config: Self = serde_json::from_str(text)
             .map_err(|error| EmulateError::config(format!("the configuration is wrong: {error}"), FORMAT))?;
@@ -131,7 +131,7 @@ impl Config {
         Ok(config)
     }
 
-    /// The addresses of these routers.
+    /// Returns the addresses of the testbed's routers, in order. Fails if the configuration names another router.
     pub(super) fn routers<'n>(
         &self,
         names: impl Iterator<Item = &'n String> + Clone,
@@ -145,13 +145,14 @@ impl Config {
         Ok(Routers(names.map(|name| self.routers.get(name).cloned().unwrap_or_default()).collect()))
     }
 
-    /// The limit in nanoseconds of the testbed's time.
+    /// Returns the limit of the lateness in ns of virtual time.
     pub(super) fn limit_ns(&self) -> Result<u64, EmulateError> {
         let Some(text) = &self.limit else { return Ok(LIMIT) };
         nanoseconds(text).map_err(|cause| EmulateError::config(format!("`limit`: {cause}"), FORMAT))
     }
 
-    /// Hosts by address, and the place of each in the testbed; all names are there once.
+    /// Returns the index in the testbed of each configured host, and the index of a host by address. Fails if a name or an address occurs twice or a name is
+    /// unknown.
     pub(super) fn directory(
         &self,
         names: &[&str],
@@ -187,7 +188,7 @@ impl Config {
 const FORMAT: &str = "see the page `driver.md` for the format";
 
 impl Bed {
-    /// The checked point.
+    /// Loads and checks the testbed and returns the point.
     pub(super) fn point(&self) -> Result<Point, EmulateError> {
         let plain;
         let bed = match self {

@@ -1,4 +1,4 @@
-//! Whether threads wait for a core of this host: then the driver does not stay awake where it could sleep.
+//! Detects whether threads wait for a core of this host. If so, the driver sleeps where it could otherwise poll.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -6,23 +6,23 @@ use std::os::unix::fs::FileExt;
 use crate::sys::thread;
 use crate::time::{MILLISECOND, SECOND};
 
-/// Time in which some thread waited for a core (pressure stall information, Linux 4.20 and later; not every kernel has it on).
+/// Pressure stall information: the time in which some thread waited for a core (Linux 4.20 and later; not enabled on every kernel).
 const PRESSURE: &str = "/proc/pressure/cpu";
-/// How often it is looked at while nobody waits, and for how long what was seen is believed when somebody does, in nanoseconds.
+/// Time between two reads while no thread waits, in ns; below: time for which contention, once seen, is assumed.
 const LOOK: u64 = 250 * MILLISECOND;
 const BELIEVE: u64 = 2 * SECOND;
-/// A part of the time that is not worth mentioning: one in so many.
+/// A waiting time below one part in this many is ignored.
 const SELDOM: u64 = 20;
-/// On so many cores there is one left, where the kernel does not tell.
+/// With this many cores one is assumed to be free, if the kernel has no pressure information.
 const MANY: usize = 4;
 
-/// What was seen.
+/// State of the detection.
 pub(super) struct Contention {
     pressure: Option<File>,
-    /// Nanoseconds of waiting since the system was started, and when that was read.
+    /// Total waiting time since boot in ns; below: when it was read.
     waited: u64,
     read: u64,
-    /// When to look again.
+    /// When to read again.
     look: u64,
     some: bool,
 }
@@ -44,7 +44,7 @@ impl Contention {
         parse(std::str::from_utf8(&text[..length]).ok()?)
     }
 
-    /// Whether threads wait for cores, by what was seen last.
+    /// Returns whether threads wait for cores, according to the last reading.
     #[inline]
     pub(super) fn is_some(&mut self, now: u64) -> bool {
         if now >= self.look && self.pressure.is_some() {
@@ -68,7 +68,7 @@ impl Contention {
     }
 }
 
-/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, the total in microseconds.
+/// Parses a line like `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, with the total in microseconds. Returns nanoseconds.
 fn parse(text: &str) -> Option<u64> {
     let total = text.lines().next()?.strip_prefix("some ")?.rsplit_once("total=")?.1;
     total.parse::<u64>().ok()?.checked_mul(1000)

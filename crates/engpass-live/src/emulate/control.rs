@@ -1,4 +1,4 @@
-//! Requests to a running driver: lines of JSON over a Unix socket. `docs/driver.md` has them.
+//! Requests to a running driver: lines of JSON over a Unix socket (`docs/driver.md`).
 
 use std::fs::{File, Permissions, remove_file};
 use std::io::{self, Write};
@@ -20,24 +20,24 @@ use crate::problem::{Code, Problem, Result};
 use crate::sys::send;
 use crate::sys::signal::{self, Bell};
 
-/// Connections that are served at one time.
+/// Most connections served at a time.
 const MOST: usize = 32;
-/// How often the thread that accepts looks whether it shall end, in milliseconds.
+/// Time between two checks of the stop flag in the accepting thread, in ms.
 const LOOK: i32 = 100;
 
-/// What is asked.
+/// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum What {
-    /// How it goes.
+    /// Return the state of the run.
     Status,
-    /// The events of the testbed begin.
+    /// Begin the events of the testbed.
     Events,
-    /// Count anew from now.
+    /// Begin a measurement window now.
     Window,
-    /// What was counted since.
+    /// End the window and return its counts.
     EndWindow,
-    /// End.
+    /// End the run.
     Stop,
 }
 
@@ -48,7 +48,7 @@ struct Request {
     what: What,
 }
 
-/// A request, and where its answer goes.
+/// A request, with the channel for its answer.
 pub(super) struct Ask {
     pub(super) what: What,
     reply: SyncSender<Result<Value>>,
@@ -56,12 +56,12 @@ pub(super) struct Ask {
 
 impl Ask {
     pub(super) fn answer(self, answer: Result<Value>) {
-        // Who asked may be gone.
+        // The requester may have disconnected.
         let _ = self.reply.send(answer);
     }
 }
 
-/// Where requests come in. It is gone, with its file, when it is dropped.
+/// The control socket. Dropping it closes the socket and removes its file.
 pub(super) struct Desk {
     path: PathBuf,
     asks: Receiver<Ask>,
@@ -69,7 +69,7 @@ pub(super) struct Desk {
     accepting: Option<JoinHandle<()>>,
 }
 
-/// What threads share.
+/// State shared with the threads that accept and serve connections.
 struct Open {
     over: AtomicBool,
     streams: Mutex<Vec<(u64, UnixStream)>>,
@@ -83,7 +83,7 @@ impl Open {
 }
 
 impl Desk {
-    /// Listen at a path, for the owner of this process alone.
+    /// Listens at a path that only the owner of this process may open.
     pub(super) fn open(path: &Path, bell: Arc<Bell>) -> io::Result<Self> {
         let listener = listen(path)?;
         listener.set_nonblocking(true)?;
@@ -96,7 +96,7 @@ impl Desk {
         Ok(Self { path: path.to_owned(), asks, open, accepting: Some(accepting) })
     }
 
-    /// The next request, if there is one.
+    /// Returns the next request, if there is one.
     #[inline]
     pub(super) fn next(&self) -> Option<Ask> {
         self.asks.try_recv().ok()
@@ -105,21 +105,21 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        // First the file, so that nobody comes who is not heard.
+        // Remove the file first, so that no new client connects.
         let _ = remove_file(&self.path);
         self.open.over.store(true, Ordering::Relaxed);
         if let Some(accepting) = self.accepting.take() {
             accepting.join().expect("accepting does not panic");
         }
         for (_, stream) in self.open.streams().drain(..) {
-            // What was answered is still read.
+            // Answers that were already sent can still be read.
             let _ = stream.shutdown(std::net::Shutdown::Read);
         }
     }
 }
 
 fn listen(path: &Path) -> io::Result<UnixListener> {
-    // A socket that nobody listens to was left by a crash; any other file is not ours.
+    // A crash leaves a socket file without a listener, which may be removed. Any other file is not ours.
     if let Ok(about) = path.symlink_metadata() {
         let left = about.file_type().is_socket()
             && UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
@@ -128,7 +128,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
         }
     }
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    // The file gets the mode of the socket (unix(7)), so that it is closed to others from the first instant.
+    // The file inherits the socket's mode (unix(7)), so no other user can connect at any time.
     let file = File::from(OwnedFd::from(socket));
     file.set_permissions(Permissions::from_mode(0o600))?;
     let socket = Socket::from(OwnedFd::from(file));
@@ -161,7 +161,7 @@ fn accept(listener: &UnixListener, open: &Arc<Open>, sender: &Sender<Ask>) {
     }
 }
 
-/// Answer the lines of one connection until it ends.
+/// Answers the lines of one connection until it ends.
 fn serve(mut stream: &UnixStream, bell: &Bell, sender: &Sender<Ask>) {
     let mut lines = Lines::new(stream);
     while let Some(line) = lines.next() {

@@ -1,21 +1,20 @@
-//! Cores that are kept awake while packets come.
+//! Keeps idle cores awake while packets arrive.
 //!
-//! A packet wakes its receiver, on a core that is idle where there is one. An idle core sleeps, and that of a virtual machine is handed back to
-//! the host, which may take a millisecond to return it: each way of a packet would take that much longer. So as long as packets come,
-//! idle cores poll.
+//! A packet wakes its receiver, preferably on an idle core. An idle core of a virtual machine goes back to the hypervisor, which may take a millisecond to
+//! return it. Each hop of a packet between processes would take that much longer. Therefore idle cores poll while packets arrive.
 
 use crate::sys::urgent::Awake;
 use crate::time::MILLISECOND;
 
-/// How long after a packet, in nanoseconds: a ping every second keeps them awake.
+/// Time for which cores stay awake after a packet, in ns. A ping every second keeps them awake.
 const LINGER: u64 = 2_000 * MILLISECOND;
 
-/// The cores of this host.
+/// The request to keep this host's cores awake.
 pub(super) struct Cores {
-    /// Whatever comes.
+    /// Whether the cores stay awake without packets too.
     always: bool,
     held: Option<Awake>,
-    /// It was not granted: it is not asked for again.
+    /// Whether the kernel refused, so that it is not asked again.
     refused: bool,
     until: u64,
 }
@@ -35,7 +34,7 @@ impl Cores {
         self.refused = self.held.is_none();
     }
 
-    /// A packet came or went just before `now`.
+    /// Notes a packet just before `now`.
     #[inline]
     pub(super) fn stir(&mut self, now: u64) {
         self.until = now + LINGER;
@@ -44,7 +43,7 @@ impl Cores {
         }
     }
 
-    /// The driver is about to sleep.
+    /// Call before the driver sleeps. Releases the cores if no packet came for `LINGER`.
     #[inline]
     pub(super) fn rest(&mut self, now: u64) {
         if self.held.is_some() && !self.always && now > self.until {

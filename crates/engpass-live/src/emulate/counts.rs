@@ -1,4 +1,4 @@
-//! What the driver counts: what was read and written, and what it does not carry.
+//! Counters of the driver: packets read, written and not carried.
 
 use std::io;
 
@@ -6,24 +6,24 @@ use serde_json::{Map, Value, json};
 
 use super::packet::Packet;
 
-/// Why a packet of a device is not carried.
+/// Why the driver does not carry a packet from a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Discard {
-    /// It is no packet that the driver can read.
+    /// The driver cannot parse it.
     Malformed,
-    /// To all or to a group.
+    /// Its destination is a broadcast address or an unused multicast group.
     Group,
-    /// To an address that no host has.
+    /// No host has its destination address.
     Unknown,
-    /// To a host that is not joined with the sender.
+    /// No path leads from the sender to the destination host.
     NotJoined,
-    /// Longer than the way's MTU.
+    /// It is longer than the MTU of the path.
     TooLong,
 }
 
 const NAMES: [&str; 5] = ["malformed", "group", "unknown", "not-joined", "too-long"];
 
-/// Of one host. Packets are those into which super-packets are cut.
+/// Counters of one host. Each segment of a GSO packet counts as a packet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostCounts {
     sent_packets: u64,
@@ -52,7 +52,7 @@ impl HostCounts {
         self.received_bytes += packet.bytes_of(first..first + packets);
     }
 
-    /// A router's message of so many bytes was written.
+    /// Counts an ICMP message of `bytes` bytes that was written.
     pub(super) fn wrote_message(&mut self, bytes: usize) {
         self.writes += 1;
         self.received_packets += 1;
@@ -84,10 +84,10 @@ impl HostCounts {
     }
 }
 
-/// Of all.
+/// Counters of all hosts and paths.
 pub(super) struct Counts {
     pub(super) hosts: Vec<HostCounts>,
-    /// Packets that the network lost, by way.
+    /// Packets dropped in the network, by path.
     pub(super) lost: Vec<u64>,
 }
 
@@ -96,7 +96,7 @@ impl Counts {
         Self { hosts: vec![HostCounts::default(); hosts], lost: vec![0; ways] }
     }
 
-    /// A device did not take or give a packet.
+    /// Counts a failed read or write of a device.
     #[cold]
     pub(super) fn failed(&mut self, host: usize, error: &io::Error) {
         let count = &mut self.hosts[host];

@@ -1,4 +1,4 @@
-//! Opening the devices of hosts, each in its own namespace.
+//! Opens the devices of the hosts, each in its network namespace.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,8 +9,8 @@ use super::error::EmulateError;
 use super::ethernet::hardware;
 use crate::sys::tun::{self, Tun};
 
-/// Open all. A thread enters each namespace and ends: this process stays where it is.
-/// A TAP device gets the hardware address under which its host is seen.
+/// Opens all devices. A short-lived thread enters each namespace, so that this process stays in its own.
+/// A TAP device gets a hardware address derived from its host's index.
 pub(super) fn open(
     hosts: &[HostConfig],
     places: &[usize],
@@ -37,14 +37,15 @@ fn open_one(host: &HostConfig, place: usize, wire_true: bool) -> Result<Tun, Emu
     opened.expect("opening a device does not panic")
 }
 
-/// Packets that the kernel has dropped before a device was read, from the `/proc/net/dev` of its namespace.
+/// Returns how many packets the kernel dropped before the device was read, according to `/proc/net/dev` of its namespace.
 pub(super) fn dropped(counters: &File, device: &str) -> u64 {
     let mut text = vec![0; 1 << 16];
     let length = counters.read_at(&mut text, 0).unwrap_or(0);
     parse_dropped(&String::from_utf8_lossy(&text[..length]), device).unwrap_or(0)
 }
 
-/// `device: rx bytes, packets, errs, drop, fifo, frame, compressed, multicast, tx bytes, packets, errs, drop, ...`
+/// Parses a line `device: rx bytes, packets, errs, drop, fifo, frame, compressed, multicast, tx bytes, packets, errs, drop, ...` and returns the last of
+/// these.
 fn parse_dropped(text: &str, device: &str) -> Option<u64> {
     let line = text
         .lines()

@@ -1,28 +1,28 @@
-//! From where a packet goes to the way that it takes.
+//! Finds the path of a packet by its destination address.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::network::Way;
 
-/// Hosts by address, ways by hosts. Hosts are counted as in the testbed.
+/// Hosts by address, and paths by pair of hosts. Hosts are numbered as in the testbed.
 pub(super) struct Directory {
     hosts: BTreeMap<IpAddr, usize>,
     ways: Vec<Option<u32>>,
-    /// Ways to groups, by sender and address; without one, to all on its segment.
+    /// Paths to groups, by sender and group address. The key without an address takes all other groups of the sender's segment.
     groups: BTreeMap<(usize, Option<IpAddr>), u32>,
     count: usize,
 }
 
-/// Where a packet is to go.
+/// Result of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Way(u32),
-    /// Broadcast or multicast that nobody is known to want, as neighbour discovery and name services send it.
+    /// Broadcast, or multicast without known members, such as neighbour discovery and name services.
     Group,
-    /// An address that no host has.
+    /// No host has the address.
     Unknown,
-    /// To a host that the sender is not joined with.
+    /// No path leads from the sender to this host.
     NotJoined,
 }
 
@@ -54,7 +54,7 @@ impl Directory {
         self.ways[from * self.count + host].map_or(Found::NotJoined, Found::Way)
     }
 
-    /// Who has an address.
+    /// Returns the host that has an address.
     pub(super) fn host(&self, address: IpAddr) -> Option<usize> {
         self.hosts.get(&address).copied()
     }

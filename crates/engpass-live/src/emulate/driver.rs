@@ -1,4 +1,4 @@
-//! One turn after the other: wait, let the network run up to now, write what has arrived, read what is sent.
+//! The main loop: wait, advance the network to now, write packets that have arrived, read packets that hosts send.
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -21,32 +21,32 @@ use super::world::World;
 use crate::problem::{Code, Problem};
 use crate::time::{MICROSECOND, MILLISECOND};
 
-/// The most packets, super-packets among them, that are read from one device in a turn, and how long that may take, in nanoseconds: others wait,
-/// and so do instants.
+/// Most packets (GSO packets count once) read from one device per turn, so that other devices and due packets do not wait long. Below: most time for it, in
+/// ns.
 const BATCH: usize = 64;
 const READING: u64 = 50 * MICROSECOND;
-/// How long the beginning of a super-packet waits for the rest of it, in picoseconds: each write costs as much as some of its packets.
+/// Time for which the first segments of a GSO packet wait for the rest, in ps of virtual time: one write costs as much as several packets.
 const HOLD: u64 = 8_000_000;
-/// The longest wait, so that whoever asks is heard, and the network does not fall far behind, in nanoseconds.
+/// Longest wait in ns, so that requests are answered and the network does not fall far behind.
 const LONGEST: u64 = 20 * MILLISECOND;
 
-/// Time of the network against that of the world.
+/// Maps the world's clock to virtual time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Virtual {
-    /// When the network began, in nanoseconds of the world's clock.
+    /// When the network began, in ns of the world's clock.
     pub(super) start: u64,
-    /// Nanoseconds of the world in a nanosecond of the network.
+    /// Time dilation: world time per virtual time.
     pub(super) slow: u64,
 }
 
 impl Virtual {
-    /// The network's picoseconds.
+    /// Returns the virtual time, in ps, for a reading of the host's clock.
     #[inline]
     fn at(self, now: u64) -> u64 {
         (u128::from(now.saturating_sub(self.start)) * 1000 / u128::from(self.slow)) as u64
     }
 
-    /// The world's nanoseconds at which the network's instant has come.
+    /// Returns the first nanosecond of the world's clock at which the virtual time `at` has come.
     #[inline]
     fn due(self, at: u64) -> u64 {
         let ns = (u128::from(at) * u128::from(self.slow)).div_ceil(1000);
@@ -54,15 +54,15 @@ impl Virtual {
     }
 }
 
-/// A host as the driver sees it.
+/// State of one host in the driver.
 pub(super) struct Host {
-    /// Its place among the hosts of the testbed.
+    /// Index of the host in the testbed.
     pub(super) index: usize,
-    /// It sends Ethernet frames.
+    /// Present if the host sends Ethernet frames (TAP).
     pub(super) station: Option<Station>,
-    /// Its device takes super-packets of UDP.
+    /// Whether the device accepts UDP GSO packets.
     joins: bool,
-    /// Its device can no longer be read: its namespace may be gone.
+    /// Whether reading the device has failed; its namespace may be gone.
     gone: bool,
 }
 
@@ -72,24 +72,24 @@ impl Host {
     }
 }
 
-/// The driver.
+/// The driver: connects the hosts' devices (`W`) with the network (`N`).
 pub(super) struct Driver<N, W> {
     pub(super) network: N,
     pub(super) world: W,
     clock: Virtual,
     hosts: Vec<Host>,
-    /// Places in `hosts` by place in the testbed.
+    /// Index in `hosts`, by index in the testbed.
     places: Vec<Option<usize>>,
     ways: Vec<Way>,
     directory: Directory,
     store: Store,
     outputs: Vec<Output>,
-    /// By host.
+    /// Packets to write, by host.
     runs: Vec<Run>,
     head: Vec<u8>,
-    /// Handled by the network.
+    /// Virtual time up to which the network has been advanced, in ps.
     reached: u64,
-    /// The events of the testbed have begun.
+    /// Whether the events of the testbed have begun.
     has_events: bool,
     pub(super) counts: Counts,
     pub(super) late: Lateness,
@@ -135,10 +135,10 @@ impl<N: Network, W: World> Driver<N, W> {
         }
     }
 
-    /// Wait for something to do, and do it.
+    /// Runs one turn: waits until there is something to do, and does it.
     pub(super) fn turn(&mut self) {
         for (place, host) in self.hosts.iter().enumerate() {
-            // Its interface has no room: what it sends waits in the kernel.
+            // While packets wait for the host's NIC, its device is not read; further packets wait in the kernel.
             self.world.listen(place, !host.gone && self.network.backlog(host.index) == 0);
         }
         let now = self.world.now();
@@ -147,14 +147,14 @@ impl<N: Network, W: World> Driver<N, W> {
         let due = next.map_or(u64::MAX, |at| self.clock.due(at));
         let slept = self.world.wait(due.min(now + LONGEST));
         if Pace::is_near(self.world.now(), due) {
-            // Nothing is read before then, so what happens then is known: it is worked out now, and is on time.
+            // No device is read before `due`, so what happens then is already determined. Compute it now and write it on time.
             self.catch_up_to(next.unwrap_or(0));
             self.world.until(due);
         } else if !slept {
-            // Whoever is woken by a packet has nothing else to do, most of the time.
+            // After a sleep it was usually a packet that woke the driver, and the network has nothing else to do yet.
             self.catch_up();
         }
-        // Nor does another packet follow at once: the first one goes on before anybody looks.
+        // After a sleep, read only one packet per device, so that it goes on before the driver looks for more.
         let most = if slept { 1 } else { BATCH };
         for place in 0..self.hosts.len() {
             if self.world.is_ready(place) {
@@ -164,18 +164,18 @@ impl<N: Network, W: World> Driver<N, W> {
         self.catch_up();
     }
 
-    /// The network's time now: later than all that it has handled, so that what is handed to it is ordered by its instant alone.
+    /// Returns the current virtual time in ps. It is later than everything that the network has handled, so injected packets are ordered by time alone.
     fn now(&mut self) -> u64 {
         let now = self.world.now();
         self.at(now)
     }
 
-    /// As [`Self::now`], when the world's clock says so.
+    /// Like [`Self::now`], for a given reading of the world's clock.
     fn at(&self, now: u64) -> u64 {
         self.clock.at(now).max(self.reached + 1)
     }
 
-    /// Let the network go on up to `at`, and gather what comes out.
+    /// Advances the network to `at` and collects its delivery reports.
     fn advance(&mut self, at: u64) {
         let first = self.outputs.len();
         let outputs = &mut self.outputs;
@@ -184,7 +184,7 @@ impl<N: Network, W: World> Driver<N, W> {
         self.note(first);
     }
 
-    /// Log the outputs from the `first` on.
+    /// Logs the delivery reports from index `first` on.
     fn note(&mut self, first: usize) {
         if let Some(log) = &mut self.log {
             for output in &self.outputs[first..] {
@@ -196,12 +196,12 @@ impl<N: Network, W: World> Driver<N, W> {
         }
     }
 
-    /// Let the network go on up to now, and write what has arrived. When that was, in the network's time.
+    /// Advances the network to now and writes the packets that have arrived. Returns the virtual time in ps.
     pub(super) fn catch_up(&mut self) -> u64 {
         self.catch_up_to(0)
     }
 
-    /// As [`Self::catch_up`], up to `soon` where that is later: each packet is written when it is due.
+    /// Like [`Self::catch_up`], but advances to `soon` if that is later. Each packet is written when it is due.
     fn catch_up_to(&mut self, soon: u64) -> u64 {
         let now = self.world.now();
         let at = self.at(now).max(soon);
@@ -213,12 +213,12 @@ impl<N: Network, W: World> Driver<N, W> {
         at
     }
 
-    /// Let the events of the testbed begin at the beginning of the network.
+    /// Begins the events of the testbed at time 0 of the network.
     pub(super) fn begin_events_at_once(&mut self) {
         self.begin_events_at(0);
     }
 
-    /// Let the events of the testbed begin now; when that is, in the network's time.
+    /// Begins the events of the testbed now. Returns the virtual time in ps, or an error if they have begun before.
     pub(super) fn begin_events(&mut self) -> Result<u64, Problem> {
         if self.has_events {
             let help = "ask once, of a driver whose `events` are `when-asked`";
@@ -238,7 +238,7 @@ impl<N: Network, W: World> Driver<N, W> {
         }
     }
 
-    /// Count from now on; when that is, in the network's time.
+    /// Begins a measurement window. Returns the virtual time in ps.
     pub(super) fn begin_window(&mut self) -> u64 {
         let at = self.catch_up();
         let outputs = &mut self.outputs;
@@ -249,7 +249,7 @@ impl<N: Network, W: World> Driver<N, W> {
         at
     }
 
-    /// What was counted since the window began, and how late packets were; until when, in the network's time.
+    /// Ends the measurement window. Returns the virtual time (ps), the outcome of the window and its lateness.
     pub(super) fn end_window(&mut self) -> Result<(u64, Value, Value), Problem> {
         let at = self.catch_up();
         let Some(late) = self.late.end_window() else {
@@ -265,7 +265,7 @@ impl<N: Network, W: World> Driver<N, W> {
         }
     }
 
-    /// Read what a device has, up to bounds: so many packets, and a time.
+    /// Reads packets from a device, at most `most` of them and for at most `READING`.
     fn read(&mut self, place: usize, most: usize) {
         let end = self.world.now() + READING;
         for count in 0..most {
@@ -280,7 +280,7 @@ impl<N: Network, W: World> Driver<N, W> {
                 Err(error) => {
                     if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
                         self.counts.failed(place, &error);
-                        // It would be ready to fail again at once.
+                        // It would be readable and fail again at once.
                         self.hosts[place].gone = true;
                     }
                     return;
@@ -289,7 +289,7 @@ impl<N: Network, W: World> Driver<N, W> {
         }
     }
 
-    /// A packet of so many bytes, virtio header included, lies in the store's room.
+    /// Handles `length` bytes read into the store, virtio header included.
     fn take(&mut self, place: usize, length: usize) {
         let count = &mut self.counts.hosts[place];
         let Some((header, rest)) = self.store.read()[..length].split_first_chunk() else {
@@ -301,7 +301,7 @@ impl<N: Network, W: World> Driver<N, W> {
         let mut begin = offload::LENGTH;
         let mut rest = rest;
         if let Some(station) = &self.hosts[place].station {
-            // Whoever asks whether its own address is taken is not told that it is.
+            // A host that looks for duplicates of its own address must get no answer.
             let own = self.hosts[place].index;
             let find = |address| self.directory.host(address).filter(|host| *host != own);
             match station.take(rest, &mut offload, find) {
@@ -338,7 +338,7 @@ impl<N: Network, W: World> Driver<N, W> {
         self.send(way, packet, begin);
     }
 
-    /// Hand the packets of what lies in the store's room to the network.
+    /// Injects the packet read into the store, one per segment.
     fn send(&mut self, way: u32, packet: Packet, begin: usize) {
         let fates = self.ways[way as usize].group.map_or(1, |group| group.members);
         let slot = self.store.keep(packet, begin..begin + packet.length as usize, fates);
@@ -361,7 +361,7 @@ impl<N: Network, W: World> Driver<N, W> {
                 self.network.keep(input(segment).token, packet.alone(bytes, segment), fates);
             }
         }
-        // The last one may be shorter.
+        // The last segment may be shorter.
         let last = packet.segments() - 1;
         if last > 0 {
             self.network.inject_alike(input(0), last);
@@ -370,7 +370,7 @@ impl<N: Network, W: World> Driver<N, W> {
         self.advance(at);
     }
 
-    /// Write what has arrived, packets that follow each other in a super-packet as one.
+    /// Writes the packets that have arrived. Consecutive segments go out as one GSO packet.
     fn flush(&mut self) {
         let outputs = std::mem::take(&mut self.outputs);
         for output in &outputs {
@@ -412,10 +412,10 @@ impl<N: Network, W: World> Driver<N, W> {
         self.outputs.clear();
     }
 
-    /// Write a router's message to the sender of the packet that was dropped. `hops` is the number of routers that the message has passed.
+    /// Writes a router's ICMP message to the sender of the dropped packet. `hops` is the number of routers that the message has passed.
     fn tell(&mut self, from: usize, output: &Output, said: &Said, hops: u8) {
         let Some(place) = self.places.get(from).copied().flatten() else { return };
-        // Packets that arrived before the message are written before it.
+        // Packets that arrived before the message are written first.
         self.write(place);
         let Token { slot, segment } = self.store.token(output.token);
         let (packet, bytes) = self.store.get(slot);
@@ -433,7 +433,7 @@ impl<N: Network, W: World> Driver<N, W> {
         }
     }
 
-    /// Whether the run of a host waits for the rest of its super-packet, of which more may come in time.
+    /// Returns whether the host's run is still incomplete and more of its GSO packet may arrive within `HOLD`.
     fn is_held(&mut self, place: usize) -> bool {
         let run = &self.runs[place];
         let Some(first) = run.ats.first() else { return false };
@@ -443,7 +443,7 @@ impl<N: Network, W: World> Driver<N, W> {
         !is_whole && self.reached < until && self.network.next_wake().is_some_and(|next| next <= until)
     }
 
-    /// Write the run of a host, if there is one.
+    /// Writes the run of a host, if there is one.
     fn write(&mut self, place: usize) {
         let Self { world, store, head: buffer, .. } = self;
         let run = &mut self.runs[place];
@@ -472,7 +472,7 @@ impl<N: Network, W: World> Driver<N, W> {
             (*first.0, run.first, write_part(world, place, first, all, run.change, front, buffer))
         };
         if written.is_err() && count > 1 {
-            // This kernel may not take such super-packets.
+            // The kernel may not support such GSO packets, so write the segments one by one.
             let mut one = |index| {
                 let (slot, segment) = run.part(index);
                 write_part(world, place, store.get(slot), segment..segment + 1, run.change, front, buffer)
@@ -488,7 +488,7 @@ impl<N: Network, W: World> Driver<N, W> {
         }
     }
 
-    /// As if the hosts had TAP devices.
+    /// Replaces the hosts' stations, as if they had TAP devices.
     #[cfg(test)]
     pub(super) fn stations(&mut self, stations: impl IntoIterator<Item = Option<Station>>) {
         for (host, station) in self.hosts.iter_mut().zip(stations) {
@@ -496,22 +496,22 @@ impl<N: Network, W: World> Driver<N, W> {
         }
     }
 
-    /// What the network has come to, in picoseconds.
+    /// Returns the virtual time up to which the network has been advanced, in ps.
     pub(super) fn reached(&self) -> u64 {
         self.reached
     }
 
-    /// Packets of a host that wait for its interface.
+    /// Returns the number of a host's packets that wait for its NIC.
     pub(super) fn backlog(&self, place: usize) -> usize {
         self.network.backlog(self.hosts[place].index)
     }
 
-    /// Super-packets that are on their way.
+    /// Returns the number of packets in the store; a GSO packet counts once.
     pub(super) fn kept(&self) -> usize {
         self.store.kept()
     }
 
-    /// Nothing is read or written any more: end the log.
+    /// Ends the log. Call it when nothing is read or written any more.
     pub(super) fn end(&mut self) {
         if let Some(log) = &mut self.log {
             log.put(&Record::end(self.reached));
@@ -520,7 +520,7 @@ impl<N: Network, W: World> Driver<N, W> {
     }
 }
 
-/// Write a run of segments of one packet.
+/// Writes a run of segments of one packet.
 fn write_part<W: World>(
     world: &mut W,
     place: usize,

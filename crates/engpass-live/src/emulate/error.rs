@@ -1,32 +1,32 @@
-//! Why the driver does not start, or a replay has no result.
+//! Errors of the driver and of the replay.
 
 use std::path::Path;
 use std::{fmt, io};
 
 use engpass_testbed::Diagnostics;
 
-/// Why a testbed is not emulated, or a log not replayed.
+/// Why a testbed cannot be emulated, or a log cannot be replayed.
 #[derive(Debug)]
 pub enum EmulateError {
     /// The testbed has errors.
     Testbed(Box<Diagnostics>),
-    /// The testbed has something that this engine does not carry: what, in a sentence.
+    /// The testbed uses something that this engine does not support, described in a sentence.
     Unsupported(String),
-    /// What was asked is wrong.
+    /// The configuration or request is wrong.
     Config {
         /// What is wrong.
         cause: String,
-        /// What to do.
+        /// How to fix it.
         help: String,
     },
-    /// The system refuses something.
+    /// A system call or file operation failed.
     System {
-        /// What was done, and what the system says.
+        /// What was done, and the error of the system.
         cause: String,
-        /// What to do.
+        /// How to fix it.
         help: String,
     },
-    /// It was interrupted.
+    /// The run was interrupted.
     Interrupted,
 }
 
@@ -35,7 +35,7 @@ impl EmulateError {
         Self::Config { cause: cause.into(), help: help.into() }
     }
 
-    /// A file could not be written or read.
+    /// Returns the error for a file that could not be written or read.
     pub(super) fn file(what: &str, path: &Path, error: &io::Error) -> Self {
         let help = match error.kind() {
             io::ErrorKind::NotFound if what == "writing" => "make its directory first, or name another",

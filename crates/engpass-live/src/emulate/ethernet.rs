@@ -1,5 +1,5 @@
-//! Hosts whose device is a TAP: IP packets in Ethernet frames, and the questions that hosts on a segment ask (ARP, neighbour discovery), which
-//! the driver answers for all hosts of the testbed.
+//! Ethernet for hosts with a TAP device: takes IP packets out of frames and puts them into frames, and answers ARP and neighbour discovery for all hosts of
+//! the testbed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,14 +7,14 @@ use engpass_model::wire::packet::checksum_v6;
 
 use super::packet::offload::Offload;
 
-/// Length of an Ethernet header.
+/// Length of an Ethernet header in bytes.
 pub(super) const LENGTH: usize = 14;
 
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 const ARP: [u8; 2] = [0x08, 0x06];
 
-/// The address under which a host is seen on the segments of others: locally administered (IEEE 802 section 8.4), with its number.
+/// Returns the hardware address of a host on other segments: locally administered (IEEE 802 section 8.4), with the host's index.
 pub(super) fn hardware(host: usize) -> [u8; 6] {
     let [.., a, b, c] = (host as u32).to_be_bytes();
     [0x02, b'e', b'p', a, b, c]
@@ -22,22 +22,22 @@ pub(super) fn hardware(host: usize) -> [u8; 6] {
 
 /// A host with a TAP device.
 pub(super) struct Station {
-    /// The device's own hardware address.
+    /// Hardware address of the device.
     pub(super) device: [u8; 6],
 }
 
-/// What a frame is for.
+/// What to do with a received frame.
 pub(super) enum Taken<'a> {
-    /// This packet.
+    /// Carry this packet.
     Packet(&'a [u8]),
-    /// This frame is the answer.
+    /// Send this frame back.
     Answer(Vec<u8>),
-    /// Nobody.
+    /// Ignore the frame.
     Nothing,
 }
 
 impl Station {
-    /// What a frame of this station is, where `find` knows who has an address.
+    /// Classifies a frame from this host. `find` returns the host that has an address.
     pub(super) fn take<'a>(
         &self,
         frame: &'a [u8],
@@ -56,7 +56,7 @@ impl Station {
             Some(Some(frame)) => Taken::Answer(frame),
             Some(None) => Taken::Nothing,
             None => {
-                // Counted from the first byte of the IP header. What points before it is refused with the packet.
+                // The checksum offset now counts from the first byte of the IP header. An offset before it is refused later, with the packet.
                 if let Some((start, _)) = &mut offload.checksum {
                     *start = start.saturating_sub(LENGTH as u16);
                 }
@@ -65,7 +65,7 @@ impl Station {
         }
     }
 
-    /// The header of a frame to this station with a packet of a host.
+    /// Returns the Ethernet header for a packet from host `from` to this host.
     pub(super) fn head(&self, from: usize, packet: &[u8]) -> [u8; LENGTH] {
         let (kind, group) = match packet[0] >> 4 {
             4 => (IPV4, group_v4([packet[16], packet[17], packet[18], packet[19]])),
@@ -75,7 +75,7 @@ impl Station {
     }
 }
 
-/// The hardware address of an IPv4 group (RFC 1112 section 6.4), or of all.
+/// Returns the hardware address of an IPv4 multicast group (RFC 1112 section 6.4) or of the broadcast address; `None` for unicast.
 fn group_v4(to: [u8; 4]) -> Option<[u8; 6]> {
     let [_, b, c, d] = to;
     let to = Ipv4Addr::from(to);
@@ -85,7 +85,7 @@ fn group_v4(to: [u8; 4]) -> Option<[u8; 6]> {
     to.is_multicast().then_some([1, 0, 0x5e, b & 0x7f, c, d])
 }
 
-/// The hardware address of an IPv6 group (RFC 2464 section 7).
+/// Returns the hardware address of an IPv6 multicast group (RFC 2464 section 7); `None` for unicast.
 fn group_v6(packet: &[u8]) -> Option<[u8; 6]> {
     let &[first, .., a, b, c, d] = &packet[24..40] else { return None };
     (first == 0xff).then_some([0x33, 0x33, a, b, c, d])
@@ -99,10 +99,10 @@ fn header(to: [u8; 6], from: [u8; 6], kind: [u8; 2]) -> [u8; LENGTH] {
     header
 }
 
-/// The answer to an ARP request (RFC 826) for a host that `find` knows.
+/// Returns the reply to an ARP request (RFC 826), if `find` knows the target.
 fn answer_arp(arp: &[u8], find: impl Fn(IpAddr) -> Option<usize>) -> Option<Vec<u8>> {
     let arp: &[u8; 28] = arp.first_chunk()?;
-    // Ethernet and IPv4 with addresses of 6 and 4 bytes, a request.
+    // Hardware type Ethernet, protocol IPv4, address lengths 6 and 4, operation request.
     if arp[..8] != [0, 1, 8, 0, 6, 4, 0, 1] {
         return None;
     }
@@ -125,7 +125,7 @@ fn is_solicitation(packet: &[u8]) -> bool {
     packet.len() >= 64 && packet[6] == ICMPV6 && packet[40] == SOLICITATION
 }
 
-/// The answer to a neighbour solicitation (RFC 4861 section 4.4) for a host that `find` knows; none to one that looks for duplicates.
+/// Returns the advertisement for a neighbour solicitation (RFC 4861 section 4.4), if `find` knows the target. Duplicate address detection gets no answer.
 fn advertise(
     asking: &[u8; LENGTH],
     packet: &[u8],
@@ -138,10 +138,10 @@ fn advertise(
     }
     let own = hardware(find(Ipv6Addr::from(target).into())?);
     let mut message = vec![ADVERTISEMENT, 0, 0, 0];
-    // Solicited, override.
+    // Flags: solicited and override.
     message.extend([0x60, 0, 0, 0]);
     message.extend(target);
-    // Target link-layer address.
+    // Option: target link-layer address.
     message.extend([2, 1]);
     message.extend(own);
     let length = message.len() as u16;
@@ -216,7 +216,7 @@ mod tests {
         let frame = take(&solicit(asking, target)).expect("it is there");
         assert_eq!((&frame[..6], frame[54]), (&DEVICE[..], ADVERTISEMENT));
         assert_eq!(frame[38..54], asking.octets());
-        // A checksum over what it covers, itself among it, is all ones.
+        // A sum over all covered bytes, checksum included, is all ones.
         let sum: u32 = frame[22..54].chunks(2).chain(frame[54..].chunks(2)).map(word).sum::<u32>()
             + u32::from(ICMPV6)
             + (frame.len() - 54) as u32;

@@ -1,10 +1,10 @@
-//! How late packets were written: the instant of the call against the instant that the network computed.
+//! Lateness of writes: the instant of the write less the instant that the network computed.
 
 use serde_json::{Value, json};
 
 use crate::statistic::Distribution;
 
-/// Lateness of all packets, and of those of a window. In nanoseconds of the testbed's time.
+/// Lateness of all packets and of those in the measurement window, in ns of virtual time.
 pub(super) struct Lateness {
     limit: u64,
     all: Count,
@@ -21,7 +21,7 @@ impl Count {
         Self { late: Distribution::new(), over: 0 }
     }
 
-    /// With the whole histogram where `all` is wanted.
+    /// Returns the counts as JSON, with the full histogram if `all` is set.
     fn to_json(&self, limit: u64, all: bool) -> Value {
         let quantile = |millionths| self.late.quantile(millionths);
         let p999 = quantile(999_000);
@@ -42,7 +42,7 @@ impl Count {
     }
 }
 
-/// The rule: a run is valid where 999 of 1000 packets were written within the limit. A run without packets is.
+/// Returns whether a run is valid: 99.9 % of the packets were written within the limit. A run without packets is valid.
 fn is_valid(p999: u64, limit: u64) -> bool {
     p999 <= limit
 }
@@ -52,7 +52,7 @@ impl Lateness {
         Self { limit, all: Count::new(), window: None }
     }
 
-    /// A packet was written so late.
+    /// Counts a packet that was written `ns` late.
     #[inline]
     pub(super) fn record(&mut self, ns: u64) {
         let over = u64::from(ns > self.limit);
@@ -66,7 +66,7 @@ impl Lateness {
         self.window = Some(Count::new());
     }
 
-    /// Of the window that ends; `None` where none was begun.
+    /// Ends the window and returns its counts; `None` if no window was begun.
     pub(super) fn end_window(&mut self) -> Option<Value> {
         self.window.take().map(|count| count.to_json(self.limit, true))
     }

@@ -1,6 +1,6 @@
-//! The log of a run: what went in and what came out, for the replay. `docs/driver.md` has the format.
+//! The log of a run: injected packets and delivery reports, for the replay. `docs/driver.md` has the format.
 //!
-//! The driver fills blocks, a thread writes them. Where the file cannot take them the log ends, with the reason in the status, and the run goes on.
+//! The driver fills blocks, and a thread writes them. If the file cannot take them, the log ends, the status gives the reason, and the run goes on.
 
 use std::hash::Hasher;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -18,25 +18,25 @@ use super::network::{Fate, Input, Output, Said, Transport};
 use crate::sys::signal;
 use crate::time::MILLISECOND;
 
-/// Bytes of a record.
+/// Size of a record in bytes.
 const RECORD: usize = 48;
-/// Records of a block.
+/// Records per block.
 const BLOCK: usize = 4096;
-/// Blocks that may wait for the disk: 48 MiB.
+/// Most blocks that wait for the disk: 48 MiB.
 const BLOCKS: usize = 256;
-/// A block that is not full is written all the same when its first record is so old, in nanoseconds of the driver's clock.
+/// Age in ns of the driver's clock at which a block is written even if it is not full.
 const OLD: u64 = 100 * MILLISECOND;
-/// What begins a file is kept whole only up to here, in bytes.
+/// Longest header of a file, in bytes.
 const LONGEST_HEADER: u64 = 1 << 26;
 
-/// A line of the log.
+/// One record of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
-    /// A packet entered; a hash of its payload.
+    /// A packet was injected; with a hash of its payload.
     Input { input: Input, hash: u64 },
-    /// A packet came to an end; a hash of its payload as it left.
+    /// A delivery report of the network; with a hash of the packet's payload.
     Output { output: Output, hash: u64 },
-    /// The events of the testbed begin.
+    /// The events of the testbed began.
     Events { at: u64 },
     /// The run ended.
     End { at: u64 },
@@ -57,7 +57,7 @@ const EVENTS: u8 = 6;
 const MESSAGE: u8 = 7;
 const MESSAGE_LOST: u8 = 8;
 
-/// Of an input: routers may not cut the packet, and the messages that they send about it.
+/// Flags of an input record: routers may not fragment the packet; below: which ICMP messages routers may send about it.
 const WHOLE: u8 = 1;
 const TOLD_V4: u8 = 2;
 const TOLD_V6: u8 = 4;
@@ -79,7 +79,7 @@ impl Record {
         Self::End { at }
     }
 
-    /// Little-endian numbers at fixed places.
+    /// Encodes the record: little-endian numbers at fixed offsets, unused bytes zero.
     fn write(&self) -> [u8; RECORD] {
         let mut bytes = [0; RECORD];
         let mut long = |at: usize, number: u64| bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
@@ -134,7 +134,7 @@ impl Record {
         bytes
     }
 
-    /// `None` where nothing is written so.
+    /// Decodes a record. Returns `None` if the bytes are not the encoding of a record.
     fn read(bytes: &[u8; RECORD]) -> Option<Self> {
         Self::parse(bytes).filter(|record| record.write() == *bytes)
     }
@@ -180,7 +180,7 @@ impl Record {
     }
 }
 
-/// What the thread that writes has to tell.
+/// The first error of the log.
 type Failure = Arc<Mutex<Option<String>>>;
 
 /// A log that is being written.
@@ -191,12 +191,12 @@ pub(super) struct Log {
     failure: Failure,
     writing: Option<JoinHandle<()>>,
     records: u64,
-    /// When what is gathered is to be written at the latest; `None`: nothing is gathered.
+    /// Latest instant at which the current block is written; `None` if the block is empty or its age is not known yet.
     due: Option<u64>,
 }
 
 impl Log {
-    /// A new file, for its owner alone, that begins with `header`.
+    /// Creates a file that only its owner may open, and writes the header line.
     pub(super) fn create(path: &Path, header: &Value) -> io::Result<Self> {
         let mut options = std::fs::OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
@@ -204,7 +204,7 @@ impl Log {
         Ok(Self::writing(file))
     }
 
-    /// Onto what takes bytes.
+    /// Starts the thread that writes blocks to `file`.
     fn writing(mut file: impl Write + Send + 'static) -> Self {
         let (blocks, full) = sync_channel::<Vec<u8>>(BLOCKS);
         let (give_back, empty) = sync_channel(BLOCKS);
@@ -218,7 +218,7 @@ impl Log {
                     return;
                 }
                 block.clear();
-                // Where nobody wants it back, it goes.
+                // If the queue of free blocks is full, the block is freed.
                 let _ = give_back.try_send(block);
             }
             if let Err(error) = file.flush() {
@@ -236,7 +236,7 @@ impl Log {
         }
     }
 
-    /// Append a record. It never waits.
+    /// Appends a record. Never blocks.
     #[inline]
     pub(super) fn put(&mut self, record: &Record) {
         if self.blocks.is_none() {
@@ -249,7 +249,7 @@ impl Log {
         }
     }
 
-    /// It is that late by the driver's clock, in nanoseconds: what was gathered long ago is written now.
+    /// Writes the current block if it has waited longer than `OLD`. `now` is the driver's clock in ns.
     #[inline]
     pub(super) fn look(&mut self, now: u64) {
         if self.block.is_empty() {
@@ -274,9 +274,9 @@ impl Log {
         let Some(blocks) = &self.blocks else { return };
         match blocks.try_send(block) {
             Ok(()) => {}
-            // It has told why.
+            // The thread has recorded its error.
             Err(TrySendError::Disconnected(_)) => self.blocks = None,
-            // It need not be written yet.
+            // A partial block can wait.
             Err(TrySendError::Full(block)) if !full => self.block = block,
             Err(TrySendError::Full(_)) => {
                 tell(&self.failure, "the log ends early: the disk is too slow for it".to_owned());
@@ -285,12 +285,12 @@ impl Log {
         }
     }
 
-    /// Write what is left and wait until it is written.
+    /// Writes the rest and waits until the thread has finished.
     pub(super) fn close(&mut self) {
         if self.blocks.is_some() {
             let block = std::mem::take(&mut self.block);
             if let Some(blocks) = self.blocks.take() {
-                // A thread that is gone has told why.
+                // If the thread has ended, it has recorded its error.
                 let _ = blocks.send(block);
             }
         }
@@ -309,13 +309,13 @@ fn tell(failure: &Failure, why: String) {
     failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
 }
 
-/// A log that is read.
+/// A log that is being read.
 pub(super) struct Reading<R> {
     pub(super) header: Value,
     input: BufReader<R>,
-    /// Where the records begin.
+    /// Offset of the first record in the file, in bytes.
     begin: u64,
-    /// The last record was cut off.
+    /// Whether the last record was truncated.
     pub(super) cut: bool,
 }
 
@@ -330,17 +330,17 @@ impl<R: Read + Seek> Reading<R> {
         Ok(Self { header, input, begin: line.len() as u64, cut: false })
     }
 
-    /// Where a record begins in the file, in bytes.
+    /// Returns the offset of a record in the file, in bytes.
     pub(super) fn offset(&self, record: u64) -> u64 {
         self.begin + record * RECORD as u64
     }
 
-    /// Read the records once more, from the first one on.
+    /// Goes back to the first record.
     pub(super) fn rewind(&mut self) -> io::Result<()> {
         self.input.seek(SeekFrom::Start(self.begin)).map(|_| ())
     }
 
-    /// The next record; `None` at the end, and before one that was cut off. `Some(None)`: nothing is written so.
+    /// Reads the next record. Returns `None` at the end or at a truncated record, and `Some(None)` if the bytes are no valid record.
     pub(super) fn next(&mut self) -> io::Result<Option<Option<Record>>> {
         let mut bytes = [0; RECORD];
         let mut there = 0;
@@ -361,7 +361,7 @@ impl<R: Read + Seek> Reading<R> {
 mod tests {
     use super::*;
 
-    /// Takes so many bytes, then has no room.
+    /// A disk that accepts `room` bytes and is then full.
     struct Disk {
         room: usize,
     }
@@ -415,7 +415,7 @@ mod tests {
             assert_eq!(Record::read(&record.write()), Some(record));
         }
         assert_eq!(Record::read(&[0; RECORD]), None);
-        // What is not used is zero.
+        // Unused bytes must be zero.
         let mut delivered = Record::output(&Output { at, way, token, fate: fates[0] }, b"abc").write();
         for place in (28..40).chain(42..RECORD) {
             delivered[place] ^= 1;

@@ -1,7 +1,7 @@
-//! What the copy model says of this host, beside what its sockets reach.
+//! Predictions of the copy model for this host, compared with the throughput of its sockets.
 //!
-//! The prediction is an upper bound: the model has no protocol, no interrupts, no wake-ups. So the honest test of copies is a difference: two ways that
-//! differ by one copy should differ by about its time.
+//! Each prediction is an upper bound, because the model has no protocol, no interrupts and no wake-ups. The fair test of copies is therefore a difference:
+//! two streams that differ by one copy should differ by about the time of that copy.
 
 use engpass_model::host::{Cache, DataPath, IoBus, Memory, Side, Transfer};
 use engpass_model::unit::{ByteRate, Size};
@@ -14,80 +14,80 @@ use super::memory::{Kernel, Point};
 use super::socket::{Receiving, Sending, Stream};
 use super::statistic::{median_between, spread};
 
-/// What the memory gives in the terms of the model. Bytes per second.
+/// Memory bandwidths in the terms of the model, in bytes per second unless a field says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Bandwidths {
-    /// All transfers together, of one thread: the most that any kernel moves over the bus, copies counted twice.
+    /// Highest bus throughput of one thread with any kernel; a copy counts twice.
     pub memory_one: f64,
-    /// The same of all threads.
+    /// Highest bus throughput of all threads together, counted as in `memory_one`.
     pub memory_all: f64,
-    /// A copy in memory, by one thread: the C library's or `rep movsb`, which kernels use.
+    /// Copy in memory by one thread: the faster of the C library's `memcpy` and `rep movsb`, which operating system kernels use.
     pub copy: f64,
-    /// A copy of what stays in the last cache.
+    /// Copy of data that stays in the last-level cache.
     pub copy_cached: f64,
-    /// Summing for the Internet checksum, in memory.
+    /// Sum for the Internet checksum over data in memory.
     pub checksum: f64,
-    /// The same of what stays in the last cache.
+    /// Sum for the Internet checksum over data that stays in the last-level cache.
     pub checksum_cached: f64,
-    /// Bytes of an array at which `copy_cached` and `checksum_cached` were taken.
+    /// Array size in bytes at which `copy_cached` and `checksum_cached` were measured.
     pub cached_bytes: u64,
-    /// What the last cache holds, as far as copies show: of the working sets whose copies are nearer to `copy_cached` than to `copy` the largest, both
-    /// arrays counted. Another guest of the processor may hold the rest of it.
+    /// Usable size of the last-level cache in bytes: the largest working set (both arrays) whose copies are nearer to `copy_cached` than to `copy`. Other
+    /// guests of the processor may occupy the rest of the cache.
     pub cache_bytes: u64,
-    /// Bytes of an array at which the others were taken.
+    /// Array size in bytes at which the other figures were measured.
     pub memory_bytes: u64,
 }
 
-/// A data path and the most it can carry.
+/// A data path with its highest possible throughput.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Ceiling {
-    /// The path, as in a testbed.
+    /// The data path, as in a testbed.
     pub path: DataPath,
-    /// From memory. Bytes per second; `None` where the host lacks what bounds it.
+    /// Bytes per second with data in memory; `None` if the bound is unknown.
     pub from_memory: Option<f64>,
-    /// From the last cache, DMA from memory.
+    /// Bytes per second with data in the last-level cache and DMA from memory; `None` if the bound is unknown.
     pub from_cache: Option<f64>,
 }
 
-/// A device of the network and the paths over it; `None` for what has no bound that is known.
+/// The ceilings of all data paths over one network device, or of memory alone.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Roofline {
-    /// The device, or nothing where only the memory bounds.
+    /// Name of the device; `None` if only memory bounds the paths.
     pub device: Option<String>,
-    /// Payload that its bus carries, bytes per second.
+    /// Payload throughput of the device's bus in bytes per second.
     pub bus: Option<f64>,
-    /// The paths.
+    /// The data paths with their ceilings.
     pub ceilings: Vec<Ceiling>,
 }
 
-/// A prediction and what became of it.
+/// A prediction of the model, compared with a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Verdict {
-    /// What is compared.
+    /// The compared quantity, in words.
     pub what: String,
-    /// What the model says.
+    /// Prediction of the model.
     pub predicted: f64,
-    /// What was measured.
+    /// Measured value.
     pub measured: f64,
-    /// Unit of both: `B/s` or `s/GB`.
+    /// Unit of both values: `B/s` or `s/GB`.
     pub unit: &'static str,
-    /// Where the median lies with 95 % confidence, where it is one of many differences.
+    /// Confidence interval (95 %) of the median, if the measurement is a set of differences.
     pub between: Option<[f64; 2]>,
-    /// What holds: "at most", or "within a factor of 2".
+    /// The rule that the measurement must obey: "at most", or "within a factor of 2".
     pub rule: &'static str,
-    /// Whether it does.
+    /// Whether the rule holds.
     pub outcome: Outcome,
 }
 
-/// What became of a rule.
+/// Result of checking a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It holds.
+    /// The rule holds.
     Holds,
-    /// It does not.
+    /// The rule does not hold.
     Fails,
-    /// What was measured lies within the rule and without it, as far as its spread can tell.
+    /// Undecided: the confidence interval lies partly inside and partly outside the rule's range.
     NotToldApart,
 }
 
@@ -96,7 +96,7 @@ impl Outcome {
         if holds { Self::Holds } else { Self::Fails }
     }
 
-    /// Of what lies between `low` and `high`, where the rule wants it between `least` and `most`.
+    /// Compares the interval `low` to `high` with the rule's range `least` to `most`.
     fn between([low, high]: [f64; 2], least: f64, most: f64) -> Self {
         if low >= least && high <= most {
             Self::Holds
@@ -108,26 +108,26 @@ impl Outcome {
     }
 }
 
-/// What the model leaves out.
+/// What the model does not count, as a text for users.
 pub const LEAVES_OUT: &str = "The model counts copies, memory and bus. It has no protocol work, system calls, interrupts, wake-ups, page faults or \
     scheduling, which is most of what a socket costs; so a prediction is an upper bound, and on loopback there is no DMA and no bus at all.";
 
-/// A figure of the model and the point that it was taken from.
+/// The measurement point from which a figure of the model was taken.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Basis {
-    /// The figure: its name in [`Bandwidths`].
+    /// Name of the figure in [`Bandwidths`].
     pub figure: &'static str,
-    /// What was done.
+    /// Operation that was measured.
     pub kernel: Kernel,
-    /// Bytes of an array.
+    /// Array size in bytes.
     pub bytes: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Whether the point was confirmed.
+    /// Whether the point was confirmed by a later visit.
     pub confirmed: bool,
 }
 
-/// The points that the model takes its figures from.
+/// The points from which the model takes its figures.
 struct Picked<'a> {
     memory_one: &'a Point,
     memory_all: &'a Point,
@@ -138,7 +138,7 @@ struct Picked<'a> {
 }
 
 impl<'a> Picked<'a> {
-    /// Nothing where the points are not there.
+    /// Picks the points. Returns `None` if one of them was not measured.
     fn of(points: &'a [Point], last_cache: u64) -> Option<Self> {
         let alone = || points.iter().filter(|point| point.threads == 1);
         let largest = alone().map(|point| point.bytes).max()?;
@@ -157,18 +157,18 @@ impl<'a> Picked<'a> {
     }
 }
 
-/// Of these sizes of an array the one at which copies in the last cache are told: both arrays in an eighth of it, so that what others have in it matters
-/// little.
+/// Returns the array size at which cached copies are measured: the largest whose two arrays fill at most an eighth of the last-level cache, so that other
+/// users of the cache matter little.
 pub(super) fn cached(sizes: impl Iterator<Item = u64>, last_cache: u64) -> Option<u64> {
     sizes.filter(|bytes| bytes * 16 <= last_cache).max()
 }
 
-/// Bytes per second over the bus of the memory, copies counted twice.
+/// Returns the throughput over the memory bus in bytes per second; copies count twice.
 fn moved(point: &Point) -> f64 {
     point.rate.best * point.kernel.transfers() as f64
 }
 
-/// The better of one thread's copies that kernels use, over arrays of so many bytes.
+/// Returns one thread's faster copy of the two that kernels use, over arrays of `bytes` bytes.
 fn fastest(points: &[Point], bytes: u64) -> Option<&Point> {
     let copies = points.iter().filter(|point| {
         (point.bytes, point.threads) == (bytes, 1)
@@ -177,7 +177,7 @@ fn fastest(points: &[Point], bytes: u64) -> Option<&Point> {
     copies.max_by(|one, other| one.rate.best.total_cmp(&other.rate.best))
 }
 
-/// What the figures of the model were taken from; nothing where the points are not there.
+/// Returns the points behind the model's figures, or an empty list if one of them was not measured.
 pub(super) fn basis(points: &[Point], last_cache: u64) -> Vec<Basis> {
     let Some(picked) = Picked::of(points, last_cache) else { return Vec::new() };
     let all = [
@@ -195,7 +195,7 @@ pub(super) fn basis(points: &[Point], last_cache: u64) -> Vec<Basis> {
     all.map(basis).to_vec()
 }
 
-/// The bandwidths of the model from what was measured; nothing where the points are not there.
+/// Computes the model's bandwidths from the points, or `None` if one of them was not measured.
 pub(super) fn bandwidths(points: &[Point], last_cache: u64) -> Option<Bandwidths> {
     let picked = Picked::of(points, last_cache)?;
     let (copy, copy_cached) = (picked.copy.rate.best, picked.copy_cached.rate.best);
@@ -221,7 +221,7 @@ pub(super) fn bandwidths(points: &[Point], last_cache: u64) -> Option<Bandwidths
 }
 
 impl Bandwidths {
-    /// The memory as a testbed writes it. `set` is the working set.
+    /// Returns the memory as a testbed describes it. `set` is the working set in bytes.
     pub fn memory(&self, set: Option<u64>) -> Memory {
         let rate = |bytes_per_s: f64| ByteRate((bytes_per_s / 1e6).round() as u64 * 1_000_000);
         Memory {
@@ -241,14 +241,14 @@ impl Bandwidths {
     }
 }
 
-/// The paths over memory alone, and over every network device whose bus tells what it carries.
+/// Returns the ceilings of all paths: first bounded by memory alone, then over each network device whose bus throughput is known.
 pub(super) fn rooflines(bandwidths: &Bandwidths, devices: &[Device]) -> Vec<Roofline> {
     let buses = devices.iter().filter(|device| device.kind == DeviceKind::Network).filter_map(|device| {
         let link = device.link.as_ref()?;
         Some((Some(device.name.clone()), Some(link.payload_per_s)))
     });
     let roofline = |(device, bus): (Option<String>, Option<f64>)| {
-        // Without a bus nothing is known of what does not touch the memory.
+        // Without a bus, a path that does not touch memory has no known bound.
         let bounded = |path: &DataPath| bus.is_some() || path.uses().copies + path.uses().dma > 0;
         let paths = DataPath::ALL.into_iter();
         let ceilings = paths
@@ -260,7 +260,7 @@ pub(super) fn rooflines(bandwidths: &Bandwidths, devices: &[Device]) -> Vec<Roof
     std::iter::once((None, None)).chain(buses).map(roofline).collect()
 }
 
-/// Paths that differ in what they need of memory and CPU.
+/// Data paths that differ in their use of memory and CPU.
 const DIFFERENT: [DataPath; 5] = [
     DataPath::ZeroCopy,
     DataPath::OneCopyPipelined,
@@ -269,7 +269,7 @@ const DIFFERENT: [DataPath; 5] = [
     DataPath::ReadWrite,
 ];
 
-/// The paths that differ over buses of a quarter to 128 GB/s: every doubling, and where a path stops to follow its bus.
+/// Returns the ceilings of these paths over buses from 0.25 to 128 GB/s, at each doubling and at each knee, where a path stops following its bus.
 pub(super) fn over_buses(bandwidths: &Bandwidths) -> Vec<Roofline> {
     let mut buses: Vec<f64> = (0..10).map(|doubled| 0.25e9 * f64::from(1 << doubled)).collect();
     let (slow, fast) = (buses[0], buses[buses.len() - 1]);
@@ -289,7 +289,7 @@ pub(super) fn over_buses(bandwidths: &Bandwidths) -> Vec<Roofline> {
     buses.into_iter().map(over).collect()
 }
 
-/// The most that a path carries, over a bus with this payload.
+/// Computes the ceiling of a path, over a bus with this payload throughput if there is one.
 fn ceiling(bandwidths: &Bandwidths, path: DataPath, bus: Option<f64>) -> Ceiling {
     let bus = bus.map(|rate| IoBus {
         bandwidth: ByteRate(rate as u64),
@@ -297,7 +297,7 @@ fn ceiling(bandwidths: &Bandwidths, path: DataPath, bus: Option<f64>) -> Ceiling
         from_device: None,
         half_duplex: false,
     });
-    // How fast this host encrypts was not measured.
+    // The probe does not measure encryption, so paths that encrypt have no bound.
     let unknown = path.uses().encryptions > 0;
     let of = |set| {
         let transfer = Transfer::new(path, Side::Send, Some(&bandwidths.memory(set)), bus.as_ref(), None);
@@ -306,17 +306,17 @@ fn ceiling(bandwidths: &Bandwidths, path: DataPath, bus: Option<f64>) -> Ceiling
     Ceiling { path, from_memory: of(None), from_cache: of(Some(bandwidths.cache_bytes)) }
 }
 
-/// Measured rates may exceed a bound by this much: noise.
+/// Measured rates may exceed a bound by this factor because of noise.
 const NOISE: f64 = 1.05;
 
-/// The model against the sockets of this host.
+/// Compares the model with the measured sockets.
 pub(super) fn verdicts(bandwidths: &Bandwidths, streams: &[Stream]) -> Vec<Verdict> {
     let find = |sending, receiving| {
         streams.iter().find(|stream| (stream.sending, stream.receiving) == (sending, receiving))
     };
     let mut all = Vec::new();
     for stream in streams {
-        // The ends work beside each other, so a copy at each takes no longer than one.
+        // Both ends work in parallel, so a copy at each end takes no longer than one copy.
         let copies = match (stream.sending, stream.receiving) {
             (Sending::Copy, Receiving::Copy) => "a copy at each end",
             (Sending::Copy, Receiving::Discard) => "a copy at the sender",
@@ -327,7 +327,7 @@ pub(super) fn verdicts(bandwidths: &Bandwidths, streams: &[Stream]) -> Vec<Verdi
             (Sending::Zerocopy, Receiving::Discard) if stream.copied.is_some_and(|share| share > 0.0) => {
                 "a copy at the sender, whose pages are not passed on"
             }
-            // Nothing is copied, and over loopback nothing else of the model bounds it.
+            // Nothing is copied, and over loopback nothing else in the model bounds the stream.
             (Sending::Sendfile | Sending::Zerocopy, Receiving::Discard) => continue,
         };
         let what = format!("{} over loopback: {copies}", name(stream));
@@ -356,11 +356,11 @@ pub(super) fn verdicts(bandwidths: &Bandwidths, streams: &[Stream]) -> Vec<Verdi
             receiver(Sending::Sendfile),
         ),
     ];
-    // Of the end that does the copy: the other one sleeps and wakes otherwise, which costs more than a copy.
+    // Only the end that copies is compared: the other end sleeps and wakes differently, which costs more CPU time than a copy.
     for (what, (with, less, end)) in without {
         let (Some(with), Some(less)) = (with, less) else { continue };
         let predicted = 1e9 / bandwidths.copy_cached;
-        // Round by round: what disturbs the machine for a while is in both of a round.
+        // Subtract round by round, so that a disturbance that lasts a while affects both streams of a round alike.
         let differences: Vec<f64> =
             with.cpus.iter().zip(&less.cpus).map(|(with, less)| with[end] - less[end]).collect();
         let measured = spread(&differences).median;
@@ -373,8 +373,8 @@ pub(super) fn verdicts(bandwidths: &Bandwidths, streams: &[Stream]) -> Vec<Verdi
     all
 }
 
-/// The model against the copies of GPUs: from pinned memory as without a copy, from other memory through a staging buffer. Only where the bus of the GPU
-/// tells what it carries.
+/// Compares the model with the GPU copies: pinned memory as a path without a copy, pageable memory as one with a staging buffer. Skips GPUs whose bus
+/// throughput is unknown.
 pub(super) fn copies_to_gpus(bandwidths: &Bandwidths, gpus: &[Gpu], devices: &[Device]) -> Vec<Verdict> {
     let mut all = Vec::new();
     for gpu in gpus {
@@ -399,7 +399,7 @@ pub(super) fn copies_to_gpus(bandwidths: &Bandwidths, gpus: &[Gpu], devices: &[D
     all
 }
 
-/// "`send` to `recv`".
+/// Returns a label such as "`send` to `recv`".
 pub(super) fn name(stream: &Stream) -> String {
     let sending = match stream.sending {
         Sending::Copy => "`send`",

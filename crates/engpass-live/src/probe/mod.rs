@@ -1,6 +1,6 @@
-//! The probe: what this host's memory, kernel, buses and sockets give, measured in some seconds, and what the copy model makes of it.
+//! The probe: measures the memory, kernel, buses and sockets of this host within a minute, and applies the copy model to the results.
 //!
-//! It needs no privileges and leaves nothing behind: files have no names, sockets are loopback's, threads are its own and end with each step.
+//! It needs no privileges and leaves nothing behind: its files have no names, its sockets use loopback, and its threads end with each step.
 
 mod block;
 mod calls;
@@ -44,13 +44,13 @@ pub use statistic::{Spread, spread};
 pub use survey::measure;
 pub use timer::Timer;
 
-/// What was measured, or why it was not.
+/// A measured value, or the reason why it was not measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Section<T> {
-    /// It was.
+    /// The measured value.
     Measured(T),
-    /// It was not, for this reason.
+    /// The reason why nothing was measured.
     NotMeasured(String),
 }
 
@@ -63,7 +63,7 @@ impl<T> Section<T> {
         result.map_or_else(|why| Self::NotMeasured(why.to_string()), Self::Measured)
     }
 
-    /// What was measured.
+    /// Returns the value, if it was measured.
     pub fn measured(&self) -> Option<&T> {
         match self {
             Self::Measured(value) => Some(value),
@@ -72,7 +72,7 @@ impl<T> Section<T> {
     }
 }
 
-/// An object with one of two keys.
+/// The schema: an object with one of two keys.
 impl<T: JsonSchema> JsonSchema for Section<T> {
     fn schema_name() -> Cow<'static, str> {
         format!("{}Section", T::schema_name().trim_start_matches("Array_of_")).into()
@@ -92,17 +92,17 @@ impl<T: JsonSchema> JsonSchema for Section<T> {
     }
 }
 
-/// JSON Schema of a [`Report`]: for the types of Python.
+/// Returns the JSON Schema of a [`Report`], from which the Python types are generated.
 pub fn schema() -> Value {
     schemars::schema_for!(Report).to_value()
 }
 
-/// All that was found out.
+/// The results of a probe.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Report {
     /// Version of Engpass.
     pub version: &'static str,
-    /// Whether it was a quick look.
+    /// Whether it was a quick probe.
     pub quick: bool,
     /// The host.
     pub host: Host,
@@ -110,48 +110,47 @@ pub struct Report {
     pub timer: Option<Timer>,
     /// Vector registers that were used.
     pub width: Width,
-    /// Bandwidth of memory.
+    /// Memory bandwidth.
     pub memory: Section<Vec<Point>>,
-    /// The same in the terms of the model.
+    /// Memory bandwidth in the terms of the model.
     pub bandwidths: Option<Bandwidths>,
-    /// The kernel's own copies, over small and large files in memory.
+    /// The kernel's copies, over a small and a large file in memory.
     pub kernel: Section<Vec<KernelCopy>>,
     /// TCP over loopback.
     pub sockets: Section<Vec<Stream>>,
-    /// Datagrams over loopback.
+    /// UDP datagrams over loopback.
     pub packets: Section<Vec<Packets>>,
     /// Devices on PCI Express.
     pub devices: Vec<Device>,
-    /// Transfers past the page cache.
+    /// Disk transfers that bypass the page cache.
     pub block: Section<Block>,
     /// Copies to and from GPUs.
     pub gpus: Section<Vec<Gpu>>,
-    /// What the bandwidths of the model were taken from.
+    /// The points from which the model's bandwidths were taken.
     pub basis: Vec<Basis>,
-    /// Share of the CPUs' time that others took, other programs or a hypervisor, while memory was measured; nothing where the kernel does
-    /// not tell.
+    /// Fraction of the CPUs' time that other programs or a hypervisor used while memory was measured; `None` if the kernel does not report it.
     pub others: Option<f64>,
-    /// Whether all of `basis` was confirmed, and others took less than 5 % of the CPUs.
+    /// Whether all of `basis` was confirmed, and others used less than 5 % of the CPUs.
     pub steady: bool,
-    /// The most that each data path can carry.
+    /// Highest throughput of each data path, by network device.
     pub rooflines: Vec<Roofline>,
-    /// The same of the paths that differ, over buses from slow to fast.
+    /// Highest throughput of the paths that differ, over buses from slow to fast.
     pub over_buses: Vec<Roofline>,
-    /// The model against the sockets.
+    /// Comparison of the model with sockets and GPU copies.
     pub verdicts: Vec<Verdict>,
-    /// What the model leaves out.
+    /// What the model does not count.
     pub leaves_out: &'static str,
 }
 
-/// A piece of the work, some tenths of a second to some seconds long.
+/// A step of the probe, which takes between some tenths of a second and some seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Timer,
-    /// A place of the survey for the first time.
+    /// First visit of a place of the survey: one array size with one number of threads.
     Memory {
         place: usize,
     },
-    /// What is not settled yet, with so many of these steps left.
+    /// More visits of points that are not settled; `left` such steps remain, this one included.
     More {
         left: u64,
     },
@@ -163,19 +162,19 @@ enum Step {
     Gpus,
 }
 
-/// The probe: its steps are run one after the other, and then it gives its report.
+/// A probe whose steps run one after the other, followed by its report.
 pub struct Probe {
     steps: Vec<Step>,
     cpus: Vec<usize>,
     directory: PathBuf,
     survey: Survey,
-    /// When the first step began, nanoseconds.
+    /// When the first step began, in nanoseconds.
     begun: Option<u64>,
     watch: Watch,
     report: Report,
 }
 
-/// What the CPUs did while memory was measured, in nanoseconds: all of them together, whatever they did, and for this process.
+/// CPU time while memory was measured, in nanoseconds, summed over the CPUs: wall-clock time, busy time, and time used by this process.
 #[derive(Clone, Copy, Debug, Default)]
 struct Watch {
     time: u64,
@@ -184,13 +183,13 @@ struct Watch {
 }
 
 impl Watch {
-    /// Share of the time that others took.
+    /// Returns the fraction of the time that others used.
     fn others(self) -> Option<f64> {
         (self.time > 0).then(|| self.busy.saturating_sub(self.own) as f64 / self.time as f64)
     }
 }
 
-/// What is measured with several threads.
+/// Operations that are measured with several threads.
 const TOGETHER: [Kernel; 6] = [
     Kernel::Read,
     Kernel::Write,
@@ -200,19 +199,19 @@ const TOGETHER: [Kernel; 6] = [
     Kernel::CopyString,
 ];
 
-/// Share of the time that others may take.
+/// Fraction of the time that others may use in a steady probe.
 const OTHERS: f64 = 0.05;
 
-/// Steps that go on with what is not settled, after the first visit.
+/// Number of steps with further visits, after the first visits.
 const MORE: u64 = 10;
 
-/// When measuring ends, in nanoseconds from its beginning.
+/// Returns how long the probe measures, in nanoseconds.
 const fn time(quick: bool) -> u64 {
     if quick { 7 * SECOND } else { 45 * SECOND }
 }
 
 impl Probe {
-    /// A probe of this host. Transfers past the page cache are tried in `directory`.
+    /// Prepares a probe of this host. Disk transfers are measured in `directory`.
     pub fn new(quick: bool, directory: &Path) -> Self {
         let cpus = sys::cpus();
         let host = host::host(Path::new("/"), cpus.len());
@@ -226,7 +225,7 @@ impl Probe {
         let mut threads: Vec<usize> =
             (1..).map(|power| 1 << power).take_while(|count| *count < cpus.len()).collect();
         threads.extend([cpus.len()].into_iter().filter(|count| *count > 1));
-        // The threads together work on no less than one did.
+        // All threads together work on at least as much memory as one thread alone.
         let share = |threads: usize| (largest / threads).next_multiple_of(4096);
         if let (false, Some(all)) = (quick, threads.last().copied()) {
             for bytes in sizes.iter().copied().filter(|bytes| *bytes < share(all)) {
@@ -278,7 +277,7 @@ impl Probe {
         }
     }
 
-    /// What the steps are about, in their order.
+    /// Returns a label for each step, in order.
     pub fn steps(&self) -> Vec<String> {
         let name = |step: &Step| match step {
             Step::Timer => "clock and timers".to_owned(),
@@ -297,10 +296,10 @@ impl Probe {
         self.steps.iter().map(name).collect()
     }
 
-    /// Run a step, by its place in `steps`.
+    /// Runs a step, given its index in `steps`.
     ///
     /// # Panics
-    /// When there is no such step.
+    /// If there is no such step.
     pub fn run(&mut self, step: usize) {
         let quick = self.report.quick;
         let first = self.cpus[0];
@@ -350,13 +349,13 @@ impl Probe {
         }
     }
 
-    /// The clocks of the CPUs that the probe may use.
+    /// Reads the clocks of the CPUs that the probe may use.
     fn now(&self) -> Option<Watch> {
         let busy = host::busy(Path::new("/"), &self.cpus)?;
         Some(Watch { time: sys::now() * self.cpus.len() as u64, busy, own: sys::process_cpu() })
     }
 
-    /// Another visit of a place, each on other CPUs: work that another guest of the machine has beside one is not beside all.
+    /// Visits a place again, each time on other CPUs, because another guest of the machine may disturb only some of them.
     fn visit(&mut self, place: usize) {
         let (cpus, quick) = (&self.cpus, self.report.quick);
         self.survey.visit(place, sys::now(), |kernels, bytes, threads, visit| {
@@ -366,7 +365,7 @@ impl Probe {
         });
     }
 
-    /// All that the steps found out, and what the model makes of it.
+    /// Returns all results so far, with the predictions of the model.
     pub fn report(&self) -> Report {
         let mut report = self.report.clone();
         let last_cache = report.host.last_cache();
@@ -397,7 +396,7 @@ impl Probe {
     }
 }
 
-/// What was measured over loopback, or that it cannot be used: in a network namespace of its own it is down at first.
+/// Wraps a measurement over loopback and explains failures: in a new network namespace the loopback interface is down at first.
 fn loopback<T>(result: io::Result<T>) -> Section<T> {
     Section::of(result.map_err(|why| match why.kind() {
         io::ErrorKind::NetworkUnreachable => {
@@ -408,7 +407,7 @@ fn loopback<T>(result: io::Result<T>) -> Section<T> {
 }
 
 impl Step {
-    /// About how long it takes, in nanoseconds, so that what can wait leaves it its time.
+    /// Returns the step's approximate duration in nanoseconds, so that the further visits leave it enough time.
     const fn takes(&self, quick: bool) -> u64 {
         let tenths = match (self, quick) {
             (Self::Sockets, false) => 100,
@@ -426,7 +425,7 @@ impl Step {
 }
 
 impl Report {
-    /// The host as a table of a testbed, under this name.
+    /// Returns the host as a table for a testbed file, under this name.
     pub fn table(&self, name: &str) -> String {
         saved::table(self, name)
     }

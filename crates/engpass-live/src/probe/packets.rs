@@ -1,4 +1,4 @@
-//! How many datagrams a second this host's stack takes, over loopback.
+//! Datagrams per second through this host's network stack, over loopback.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -11,41 +11,41 @@ use serde::Serialize;
 use super::statistic::spread;
 use super::sys;
 
-/// How datagrams are handed to the kernel.
+/// How datagrams are passed to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Calls {
-    /// One call each.
+    /// One call per datagram.
     Send,
-    /// 64 in a call of `sendmmsg`.
+    /// 64 datagrams per `sendmmsg` call.
     Batch,
-    /// 64 in a call with `UDP_SEGMENT`: one trip through the stack.
+    /// 64 datagrams per call with `UDP_SEGMENT`: one trip through the stack.
     Segmented,
 }
 
-/// Datagrams of one size, in one way.
+/// Throughput of datagrams with one kind of call.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Packets {
-    /// How they are handed over.
+    /// How the datagrams are passed to the kernel.
     pub calls: Calls,
-    /// Payload of each, in bytes.
+    /// Payload of each datagram in bytes.
     pub payload: u64,
-    /// Datagrams sent per second, the median of some rounds.
+    /// Datagrams sent per second: the median of the rounds.
     pub sent: f64,
-    /// Of those, received per second.
+    /// Datagrams received per second: the median of the rounds.
     pub received: f64,
-    /// Microseconds of the sender's thread for each, the receiver's protocol work included: the least of the rounds, as the best of the memory.
+    /// CPU time of the sending thread per datagram in microseconds, including the receiver's protocol work: the least of the rounds.
     pub cpu_us: f64,
 }
 
-/// Payload of a short datagram.
+/// Payload of a short datagram in bytes.
 pub(super) const SHORT: usize = 64;
 const BATCH: usize = 64;
 
-/// Measure all ways, `rounds` times in turn, each for so long.
+/// Measures each kind of call in turn, `rounds` times, for `each`.
 ///
 /// # Errors
-/// When the loopback interface cannot be used.
+/// Fails when the loopback interface cannot be used.
 pub(super) fn packets(rounds: usize, each: Duration) -> io::Result<Vec<Packets>> {
     const WAYS: [Calls; 3] = [Calls::Send, Calls::Batch, Calls::Segmented];
     let mut found: [Vec<Packets>; WAYS.len()] = Default::default();
@@ -72,7 +72,7 @@ fn one(calls: Calls, each: Duration) -> io::Result<Packets> {
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     sender.connect(receiver.local_addr()?)?;
     receiver.set_read_timeout(Some(Duration::from_millis(100)))?;
-    // As much as may be asked for: what is not granted only loses datagrams.
+    // Ask for a large buffer. A smaller one only loses datagrams.
     let _ = sys::option(&receiver, libc::SOL_SOCKET, libc::SO_RCVBUF, 8 << 20);
     let many = vec![0; SHORT * BATCH];
     if calls == Calls::Segmented {
@@ -89,7 +89,7 @@ fn one(calls: Calls, each: Duration) -> io::Result<Packets> {
                     count += 1;
                 }
             }
-            // What is still in the socket has arrived, too.
+            // Datagrams that are still in the socket count as received.
             while sys::receive(&receiver, &mut buffer, libc::MSG_DONTWAIT).is_ok() {
                 count += 1;
             }

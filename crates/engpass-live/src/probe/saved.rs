@@ -1,4 +1,4 @@
-//! The host as a table that a testbed can take over.
+//! The measured host as a table that a testbed file can include.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::Report;
 use super::devices::DeviceKind;
 use super::packets::Calls;
 
-/// `[host.NAME]` with what was measured; comments say how. What was not measured is not there.
+/// Returns `[host.NAME]` with the measured values and comments on their origin. Values that were not measured are left out.
 pub(super) fn table(report: &Report, name: &str) -> String {
     let mut text = format!(
         "# Measured by `engpass probe` {} on {}, Linux {}.\n",

@@ -1,7 +1,6 @@
-//! TCP over loopback: what copies cost a sender and a receiver, against ways that leave them out.
+//! TCP over loopback: the cost of copies at sender and receiver, measured against methods that avoid them.
 //!
-//! No device is on the way, so nothing here is DMA, and the receiver's protocol work runs in the sender's calls: what can be compared is the CPU
-//! time of both ends together.
+//! There is no device on the path, so nothing here is DMA. The receiver's protocol work runs inside the sender's calls, so the sender's CPU time includes it.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -15,52 +14,52 @@ use socket2::{Domain, Socket, Type};
 use super::statistic::{Spread, spread};
 use super::sys;
 
-/// How the sender hands its data over.
+/// How the sender passes its data to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sending {
-    /// `send`: the kernel copies.
+    /// `send`: the kernel copies the data.
     Copy,
-    /// `sendfile` from a file in memory: the kernel passes pages on.
+    /// `sendfile` from a file in memory: the kernel passes pages on without a copy.
     Sendfile,
-    /// `send` with `MSG_ZEROCOPY`: pages of the program are pinned and passed on, or copied after all.
+    /// `send` with `MSG_ZEROCOPY`: the kernel pins the program's pages and passes them on, or copies them after all.
     Zerocopy,
 }
 
-/// How the receiver takes them.
+/// How the receiver takes the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Receiving {
-    /// `recv`: the kernel copies.
+    /// `recv`: the kernel copies the data.
     Copy,
-    /// `recv` with `MSG_TRUNC`: thrown away without a copy.
+    /// `recv` with `MSG_TRUNC`: the kernel discards the data without a copy.
     Discard,
 }
 
-/// One way of sending and receiving.
+/// Measurement of one combination of sending and receiving.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Stream {
-    /// How data are sent.
+    /// How the data is sent.
     pub sending: Sending,
-    /// How they are received.
+    /// How the data is received.
     pub receiving: Receiving,
-    /// Bytes of one call of the sender.
+    /// Bytes per call of the sender.
     pub message: u64,
-    /// Bytes per second.
+    /// Throughput in bytes per second.
     pub rate: Spread,
-    /// Seconds of the sender's thread for 10^9 bytes, the work of both protocol ends included.
+    /// CPU seconds of the sending thread per 10^9 bytes, including the protocol work of both ends.
     pub send_cpu: f64,
-    /// Seconds of the receiver's thread for 10^9 bytes.
+    /// CPU seconds of the receiving thread per 10^9 bytes.
     pub receive_cpu: f64,
-    /// Both in each round, the sender's first, to compare ways round by round.
+    /// `send_cpu` and `receive_cpu` of each round, to compare streams round by round.
     pub cpus: Vec<[f64; 2]>,
-    /// Of zero-copy sends, the share that the kernel copied all the same; `None` for other ways.
+    /// Fraction of zero-copy sends that the kernel copied after all; `None` for other methods.
     pub copied: Option<f64>,
-    /// Congestion control that was in force.
+    /// Congestion control of the sender.
     pub congestion: String,
 }
 
-/// The ways that are measured, the usual one first.
+/// The measured combinations, the usual one first.
 pub(super) const WAYS: [(Sending, Receiving); 6] = [
     (Sending::Copy, Receiving::Copy),
     (Sending::Copy, Receiving::Discard),
@@ -70,9 +69,9 @@ pub(super) const WAYS: [(Sending, Receiving); 6] = [
     (Sending::Zerocopy, Receiving::Discard),
 ];
 
-/// Bytes of a call.
+/// Bytes per call.
 pub(super) const MESSAGE: usize = 128 << 10;
-/// Bytes of the file that `sendfile` and of the buffer that the others send from, again and again: they stay in the caches, as the copies do.
+/// Size in bytes of the file or buffer that the data comes from. It is sent again and again, so it stays in the caches, as do its copies.
 const SOURCE: usize = 1 << 20;
 
 struct Sample {
@@ -83,10 +82,10 @@ struct Sample {
     congestion: String,
 }
 
-/// Measure all ways, `rounds` times in turn, forwards and then backwards, each for so long.
+/// Measures all combinations in turn, `rounds` times, forwards and backwards alternately; each measurement lasts `each`.
 ///
 /// # Errors
-/// When the loopback interface cannot be used.
+/// Fails when the loopback interface cannot be used.
 pub(super) fn streams(rounds: usize, each: Duration) -> io::Result<Vec<Stream>> {
     let mut samples: Vec<Vec<Sample>> = WAYS.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {
@@ -113,13 +112,13 @@ pub(super) fn streams(rounds: usize, each: Duration) -> io::Result<Vec<Stream>> 
     Ok(all.collect())
 }
 
-/// One connection for so long.
+/// Runs one connection for `each`.
 fn stream(sending: Sending, receiving: Receiving, each: Duration) -> io::Result<Sample> {
-    // What stands still for so long is broken, and ends with an error.
+    // A call that blocks for this long is broken and ends with an error.
     const PATIENCE: Duration = Duration::from_secs(5);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let sender = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-    // One that paces (BBR) would measure its own pacing; and what paces when it connects goes on to do so.
+    // BBR paces and would measure its own pacing. The change must come before the connect, because a socket that paces when it connects goes on pacing.
     let congestion = sys::congestion(&sender, "cubic");
     sender.connect(&listener.local_addr()?.into())?;
     let sender = TcpStream::from(sender);
@@ -148,7 +147,7 @@ fn stream(sending: Sending, receiving: Receiving, each: Duration) -> io::Result<
 }
 
 struct Sent {
-    /// Wall clock and CPU time in nanoseconds.
+    /// Wall-clock time in nanoseconds; below: CPU time.
     time: u64,
     cpu: u64,
     copied: Option<f64>,
@@ -163,7 +162,7 @@ fn send(socket: &TcpStream, sending: Sending, each: Duration) -> io::Result<Sent
     let (begin, begin_cpu) = (sys::now(), sys::thread_cpu());
     let end = begin + each.as_nanos() as u64;
     let (mut at, mut outstanding, mut done) = (0, 0_u64, sys::Completed::default());
-    // One call at least: a thread that has no CPU until the end has a time per byte all the same.
+    // At least one call, so that a thread that gets no CPU until the end still has a CPU time per byte.
     loop {
         let part = &source.bytes()[at..at + MESSAGE];
         match sending {
@@ -188,7 +187,7 @@ fn send(socket: &TcpStream, sending: Sending, each: Duration) -> io::Result<Sent
         }
     }
     let sent = Sent { time: sys::now() - begin, cpu: sys::thread_cpu() - begin_cpu, copied: None };
-    // The pages may go only when the kernel has done with them.
+    // The source must stay until the kernel has finished reading it.
     let patience = sys::now() + 2_000_000_000;
     while outstanding > 0 && sys::now() < patience {
         sys::wait_for_errors(socket, 50);
@@ -205,7 +204,7 @@ fn complete(socket: &TcpStream, outstanding: &mut u64, done: &mut sys::Completed
     done.copied += now.copied;
 }
 
-/// Bytes until the sender is done, and the CPU time of this thread in nanoseconds.
+/// Receives until the sender closes or is done. Returns the bytes received and the CPU time of this thread in nanoseconds.
 fn receive(socket: &TcpStream, receiving: Receiving, over: &AtomicBool) -> io::Result<(u64, u64)> {
     let mut buffer = sys::Region::new(256 << 10)?;
     let flags = match receiving {
@@ -247,7 +246,7 @@ mod tests {
             assert_eq!(stream.cpus.len(), 2);
             assert_eq!(stream.copied.is_some(), stream.sending == Sending::Zerocopy, "{stream:?}");
         }
-        // There is no device behind loopback that could fetch the pages (the kernel's own document on MSG_ZEROCOPY says so).
+        // The kernel's documentation of MSG_ZEROCOPY says that loopback always copies, because there is no device to fetch the pages.
         for stream in found.iter().filter(|stream| stream.sending == Sending::Zerocopy) {
             assert_eq!(stream.copied, Some(1.0));
         }

@@ -1,8 +1,8 @@
-//! Bandwidths at many sizes, visited by turns, and again while a best is not confirmed.
+//! Measures bandwidth at many array sizes, in turns, and repeats a point until its best rate is confirmed.
 //!
-//! A processor whose cores are shared with others gives a thread now all of a core and now half of it, for milliseconds or for seconds. Samples
-//! taken one after the other then agree with each other and not with those of another time. So every point is visited many times over the whole
-//! probe, and a best counts when a visit of another time comes near it.
+//! A processor that shares its cores with other guests gives a thread sometimes a whole core and sometimes half of it, for milliseconds or for seconds.
+//! Consecutive samples then agree with each other, but not with samples taken later. Therefore every point is visited many times over the whole probe, and a
+//! best rate counts only when a visit at another time comes near it.
 
 use std::io;
 
@@ -10,19 +10,19 @@ use super::memory::{self, Effort, Kernel, Point, Taken};
 use super::statistic::spread;
 use crate::time::MILLISECOND;
 
-/// A best is confirmed by a visit whose best is no further below it.
+/// A visit confirms a best rate if its own best is at most this fraction below it.
 pub(super) const NEAR: f64 = 0.03;
 
-/// Visits are of different times when they are this far apart, in nanoseconds: longer than what a scheduler gives at a stretch.
+/// Least time in ns between visits that confirm each other. Longer than a scheduler lets one thread run at a stretch.
 const LATER: u64 = 200 * MILLISECOND;
 
-/// What one kernel gave, visit by visit. Bytes per second.
+/// Samples of one kernel at one place, over all visits, in bytes per second.
 struct Series {
     kernel: Kernel,
     undisturbed: Vec<f64>,
-    /// By the CPU time of samples that were disturbed.
+    /// Rates of disturbed samples, computed from their CPU time.
     stand_in: Vec<f64>,
-    /// When a visit was, and its best.
+    /// Time of each visit in ns, with its best rate.
     bests: Vec<(u64, f64)>,
     visits: usize,
 }
@@ -43,18 +43,19 @@ impl Series {
         self.bests.iter().copied().reduce(|one, other| if other.1 > one.1 { other } else { one })
     }
 
-    /// Whether a visit of another time came near the best.
+    /// Returns whether a visit at another time came near the best rate.
     fn confirmed(&self) -> bool {
         let Some((when, best)) = self.best() else { return false };
         self.bests.iter().any(|(at, rate)| at.abs_diff(when) >= LATER && *rate >= best * (1.0 - NEAR))
     }
 
-    /// Whether it may be left alone. That the first visits agree is no reason to: for seconds they may all have been slow.
+    /// Returns whether the point needs no more visits. Agreement of the first visits is not enough, because all of them may have fallen into a slow period.
     fn settled(&self, enough: usize) -> bool {
         self.visits >= enough && self.confirmed()
     }
 
-    /// How soon it is due, the least first: what is not confirmed is visited twice as often, and twice as often again what the model needs.
+    /// Returns the priority, smallest first. A confirmed point is visited half as often as an unconfirmed one, and a quarter as often as an unconfirmed one
+    /// that the model needs.
     fn turn(&self, needed: bool) -> usize {
         match (self.confirmed(), needed) {
             (false, true) => self.visits,
@@ -66,7 +67,7 @@ impl Series {
     fn point(&self, bytes: usize, threads: usize) -> Option<Point> {
         let rate = match (self.undisturbed.is_empty(), self.stand_in.is_empty()) {
             (false, _) => spread(&self.undisturbed),
-            // A hypervisor can make a CPU time too short: of those the median is all that is believed.
+            // A hypervisor can make CPU times too short, so of these samples only the median is used.
             (true, false) => {
                 let all = spread(&self.stand_in);
                 super::Spread { best: all.median, ..all }
@@ -78,47 +79,47 @@ impl Series {
     }
 }
 
-/// One size with so many threads.
+/// A place of the survey: one array size with one number of threads.
 struct Place {
     bytes: usize,
     threads: usize,
-    /// Whether the model takes figures from here.
+    /// Whether the model takes figures from this place.
     needed: bool,
     series: Vec<Series>,
     failed: Option<String>,
 }
 
-/// All points that are measured.
+/// All places to measure.
 pub(super) struct Survey {
     places: Vec<Place>,
     enough: usize,
 }
 
 impl Survey {
-    /// None yet; a point is left alone when it is confirmed, after so many visits.
+    /// Creates an empty survey. A point is settled once it is confirmed and has had `enough` visits.
     pub(super) fn new(enough: usize) -> Self {
         Self { places: Vec::new(), enough }
     }
 
-    /// Add a size with so many threads, and whether the model needs it; tell its place.
+    /// Adds a place, with whether the model needs it. Returns its index.
     pub(super) fn add(&mut self, bytes: usize, threads: usize, needed: bool, kernels: &[Kernel]) -> usize {
         let series = kernels.iter().copied().filter(|kernel| kernel.is_here()).map(Series::new).collect();
         self.places.push(Place { bytes, threads, needed, series, failed: None });
         self.places.len() - 1
     }
 
-    /// How many places there are.
+    /// Returns the number of places.
     pub(super) fn places(&self) -> usize {
         self.places.len()
     }
 
-    /// Bytes of an array and threads of a place.
+    /// Returns array size in bytes and number of threads of a place.
     pub(super) fn place(&self, place: usize) -> (usize, usize) {
         (self.places[place].bytes, self.places[place].threads)
     }
 
-    /// Visit a place: those of its kernels that are not settled and have waited longest.
-    /// `take` measures kernels once, with arrays of so many bytes, so many threads, and the number of the visit.
+    /// Visits a place: measures those of its unsettled kernels that are next by priority.
+    /// `take` measures kernels once, given the array size in bytes, the number of threads and the number of the visit.
     pub(super) fn visit(
         &mut self,
         place: usize,
@@ -141,7 +142,7 @@ impl Survey {
         }
     }
 
-    /// Where to go next; nothing when all is settled.
+    /// Returns the place to visit next, or `None` when all are settled or failed.
     pub(super) fn next(&self) -> Option<usize> {
         let turns = self.places.iter().enumerate();
         turns
@@ -158,7 +159,7 @@ impl Survey {
         self.places.iter().flat_map(of).collect()
     }
 
-    /// Why a place was not measured.
+    /// Returns why a place could not be measured, if one failed.
     pub(super) fn failed(&self) -> Option<&str> {
         self.places.iter().find_map(|place| place.failed.as_deref())
     }
@@ -174,11 +175,10 @@ impl Place {
     }
 }
 
-/// Measure kernels at one size, in a single visit. The samples of the kernels take turns, so that what disturbs the machine for a while disturbs them
-/// all.
+/// Measures kernels at one array size, in a single visit. The samples of the kernels alternate, so that a disturbance that lasts a while affects all of them.
 ///
 /// # Errors
-/// When there is not so much memory.
+/// Fails when there is not enough memory or a thread cannot be started.
 pub fn measure(kernels: &[Kernel], bytes: usize, cpus: &[usize], effort: Effort) -> io::Result<Vec<Point>> {
     let mut survey = Survey::new(1);
     let place = survey.add(bytes, cpus.len(), true, kernels);
@@ -197,7 +197,8 @@ mod tests {
 
     const ENOUGH: usize = 20;
 
-    /// A survey of some places by a made-up sampler that is told the visit's number in all, a millisecond for each `step`, at most `visits` of them.
+    /// Runs a survey of two places with an artificial sampler. Visits are `step` ns apart, at most `visits` of them; the sampler gets the number of the
+    /// visit.
     fn survey(visits: usize, step: u64, mut rate: impl FnMut(usize, Kernel) -> f64) -> (Survey, usize) {
         let mut survey = Survey::new(ENOUGH);
         for bytes in [1 << 13, 1 << 20] {
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_fast_visit_in_four_is_found_and_confirmed() {
-        // Half of the rate in three visits of four: what the first of them agree on is not the best.
+        // Three visits of four run at half the rate, so the value on which the first visits agree is not the best.
         let (survey, done) = survey(1000, SECOND, |visit, _| if visit % 8 < 2 { 2e9 } else { 1e9 });
         assert!((2 * 20..1000).contains(&done), "{done}");
         for point in survey.points() {
@@ -265,7 +266,7 @@ mod tests {
         let (survey, _) = survey(60, SECOND, |visit, kernel| {
             at += 1;
             match kernel {
-                // Never twice the same.
+                // The rate is different at every visit.
                 Kernel::Read => 1e9 * 1.05_f64.powi(at),
                 _ if visit % 4 < 2 => 1e9,
                 _ => 2e9,
@@ -294,11 +295,12 @@ mod tests {
         assert_eq!((visits, other), ([10, 20], 0));
     }
 
-    /// Bests of a survey of 15 sizes and four kernels on a processor that is another guest's, too: for two thirds of the time, some seconds at a stretch,
-    /// it gives half. A visit takes 130 ms, and there are 40 s. With them the bests of the first visits alone, and what was confirmed.
+    /// Simulates a survey of 15 sizes and four kernels on a processor shared with another guest: for two thirds of the time, up to some seconds at a stretch,
+    /// it runs at half speed. A visit takes 130 ms, and the survey lasts 40 s. Returns the best rates, those after the first visits alone, and whether each
+    /// point was confirmed.
     fn shared(seed: u64) -> (Vec<f64>, Vec<f64>, Vec<bool>) {
         let mut random = engpass_model::random::Stream::new(seed, "shared");
-        // Whether it is fast, in tenths of a second.
+        // Whether the processor is fast, per tenth of a second.
         let mut states = Vec::new();
         while states.len() < 500 {
             let fast = random.below(3) == 0;

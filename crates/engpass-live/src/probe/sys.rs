@@ -1,11 +1,11 @@
-//! The system calls of the probe, each wrapped where it is safe to call.
+//! Safe wrappers around the system calls of the probe.
 #![allow(unsafe_code, reason = "system calls that no crate wraps as the probe needs them")]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-/// Memory of our own, written once so that every page is there, in huge pages where the kernel gives them.
+/// A memory region of its own mapping. Every page is written once, and huge pages are used where the kernel has them.
 pub(super) struct Region {
     mapping: *mut u8,
     mapped: usize,
@@ -13,16 +13,16 @@ pub(super) struct Region {
     bytes: usize,
 }
 
-// SAFETY: a region is plain memory that only its owner hands out.
+// SAFETY: a region owns its memory, and only its owner gives access to it.
 unsafe impl Send for Region {}
 
 impl Region {
-    /// `bytes` of memory, a multiple of 4096. What is large enough begins at a huge page.
+    /// Maps `bytes` of memory, a multiple of 4096. A region of at least one huge page starts at a huge-page boundary.
     pub(super) fn new(bytes: usize) -> io::Result<Self> {
         const HUGE: usize = 2 << 20;
-        // Not every kernel places a mapping so that huge pages fit: room to do it here.
+        // Not every kernel aligns mappings to huge pages, so map enough to align the start here.
         let mapped = if bytes < HUGE { bytes } else { bytes.next_multiple_of(HUGE) + HUGE };
-        // SAFETY: a fresh anonymous mapping touches no memory of ours.
+        // SAFETY: a new anonymous mapping does not touch existing memory.
         let mapping = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -38,10 +38,10 @@ impl Region {
         }
         let mapping = mapping.cast::<u8>();
         let before = if bytes < HUGE { 0 } else { mapping.align_offset(HUGE) };
-        // SAFETY: the mapping is a huge page longer than what begins there.
+        // SAFETY: the mapping is at least one huge page longer than the region, so the aligned start lies inside it.
         let start = unsafe { mapping.add(before) };
         let mut region = Self { mapping, mapped, start, bytes };
-        // SAFETY: the range is the mapping's. It is only advice: what the kernel says to it does not matter.
+        // SAFETY: the range is the mapping. The call is only advice, so its result does not matter.
         unsafe { libc::madvise(mapping.cast(), mapped, libc::MADV_HUGEPAGE) };
         region.bytes_mut().fill(1);
         Ok(region)
@@ -53,21 +53,21 @@ impl Region {
     }
 
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and borrowed for writing.
+        // SAFETY: as in `bytes`, and the region is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing refers to it any more.
+        // SAFETY: the mapping is ours, and no reference to it remains.
         unsafe { libc::munmap(self.mapping.cast(), self.mapped) };
     }
 }
 
-/// CPUs that this process may use, in order.
+/// Returns the CPUs that this process may use, in ascending order.
 pub(super) fn cpus() -> Vec<usize> {
-    // SAFETY: a set of zeros is an empty set, and the kernel writes at most its size.
+    // SAFETY: an all-zero set is an empty set, and the kernel writes at most its size.
     let set = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
@@ -79,10 +79,10 @@ pub(super) fn cpus() -> Vec<usize> {
     (0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect()
 }
 
-/// Do it in a thread of its own: what it sets for itself ends with it.
+/// Runs `work` in a new thread, so that thread settings such as affinity end with it.
 ///
 /// # Errors
-/// When no thread can be started.
+/// Fails when the thread cannot be started.
 pub(super) fn aside<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, work)?;
@@ -90,9 +90,9 @@ pub(super) fn aside<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     })
 }
 
-/// Keep the calling thread on one CPU; it ends with the thread.
+/// Pins the calling thread to one CPU for the rest of its life.
 pub(super) fn pin(cpu: usize) {
-    // SAFETY: a set of zeros is an empty set; `cpu` came from [`cpus`]. A refusal only makes the figures less steady.
+    // SAFETY: an all-zero set is an empty set, and `cpu` comes from [`cpus`]. A failure only makes the figures less steady.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
@@ -100,13 +100,13 @@ pub(super) fn pin(cpu: usize) {
     }
 }
 
-/// Timers of the calling thread go off as late as one nanosecond allows, not 50 us; it ends with the thread.
+/// Reduces the timer slack of the calling thread from 50 us to one nanosecond for the rest of its life.
 pub(super) fn exact_timers() {
-    // SAFETY: a number for the calling thread.
+    // SAFETY: the call only takes a number.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
 }
 
-/// Nanoseconds of a clock of the kernel.
+/// Reads a clock of the kernel, in nanoseconds.
 fn clock(id: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec.
@@ -114,29 +114,29 @@ fn clock(id: libc::clockid_t) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Nanoseconds of the monotonic clock.
+/// Reads the monotonic clock, in nanoseconds.
 pub(super) fn now() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// CPU time of the calling thread in nanoseconds.
+/// Returns the CPU time of the calling thread in nanoseconds.
 pub(super) fn thread_cpu() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// CPU time of this process, all threads, in nanoseconds.
+/// Returns the CPU time of this process, over all threads, in nanoseconds.
 pub(super) fn process_cpu() -> u64 {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Nanoseconds of the unit in which the kernel tells times in `/proc/stat`.
+/// Returns the unit of the times in `/proc/stat`, in nanoseconds.
 pub(super) fn tick() -> u64 {
-    // SAFETY: a number for a number.
+    // SAFETY: the call only takes and returns a number.
     let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     1_000_000_000 / u64::try_from(a_second).unwrap_or(100).max(1)
 }
 
-/// Resolution of the monotonic clock in nanoseconds.
+/// Returns the resolution of the monotonic clock in nanoseconds.
 pub(super) fn resolution() -> u64 {
     let mut step = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes one timespec.
@@ -144,7 +144,7 @@ pub(super) fn resolution() -> u64 {
     step.tv_sec as u64 * 1_000_000_000 + step.tv_nsec as u64
 }
 
-/// Sleep until this instant of the monotonic clock.
+/// Sleeps until this instant of the monotonic clock, in nanoseconds.
 pub(super) fn sleep_until(instant: u64) {
     let until = libc::timespec {
         tv_sec: (instant / 1_000_000_000) as libc::time_t,
@@ -161,15 +161,15 @@ pub(super) fn sleep_until(instant: u64) {
     };
 }
 
-/// The shortest system call, which no library answers by itself.
+/// Makes the shortest system call that no library answers without the kernel.
 pub(super) fn empty_call() {
-    // SAFETY: it takes no arguments and always succeeds.
+    // SAFETY: the call takes no arguments and always succeeds.
     unsafe { libc::syscall(libc::SYS_getppid) };
 }
 
-/// A file in memory without a name: it goes with its descriptor.
+/// Creates an unnamed file in memory with `bytes` bytes. It disappears when its descriptor closes.
 pub(super) fn memory_file(bytes: u64) -> io::Result<OwnedFd> {
-    // SAFETY: the name ends with a zero byte; the descriptor is new and ours.
+    // SAFETY: the name ends with a zero byte, and the descriptor is new and ours.
     let file = unsafe {
         let fd = libc::memfd_create(c"engpass-probe".as_ptr(), libc::MFD_CLOEXEC);
         if fd < 0 {
@@ -185,7 +185,7 @@ pub(super) fn memory_file(bytes: u64) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// A file without a name in this directory, opened past the page cache: it goes with its descriptor, even after a crash.
+/// Creates an unnamed file in this directory that bypasses the page cache. It disappears when its descriptor closes, even after a crash.
 pub(super) fn direct_file(directory: &Path) -> io::Result<OwnedFd> {
     use std::os::unix::fs::OpenOptionsExt;
     let flags = libc::O_TMPFILE | libc::O_DIRECT;
@@ -194,9 +194,9 @@ pub(super) fn direct_file(directory: &Path) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// What a file system is, by its magic number.
+/// Returns the magic number of a file's file system.
 pub(super) fn file_system(file: &impl AsRawFd) -> io::Result<i64> {
-    // SAFETY: the kernel fills the structure or says that it did not.
+    // SAFETY: the kernel fills the structure or reports an error.
     unsafe {
         let mut about: libc::statfs = std::mem::zeroed();
         if libc::fstatfs(file.as_raw_fd(), &raw mut about) != 0 {
@@ -207,15 +207,15 @@ pub(super) fn file_system(file: &impl AsRawFd) -> io::Result<i64> {
     }
 }
 
-/// Write to a file at a place; bytes written.
+/// Writes to a file at an offset. Returns the bytes written.
 pub(super) fn write_at(file: &impl AsRawFd, bytes: &[u8], at: u64) -> io::Result<usize> {
-    // SAFETY: the kernel reads what the slice holds.
+    // SAFETY: the kernel reads only the slice.
     let done =
         unsafe { libc::pwrite(file.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), at as libc::off_t) };
     usize::try_from(done).map_err(|_| io::Error::last_os_error())
 }
 
-/// Read from a file at a place; bytes read.
+/// Reads from a file at an offset. Returns the bytes read.
 pub(super) fn read_at(file: &impl AsRawFd, bytes: &mut [u8], at: u64) -> io::Result<usize> {
     // SAFETY: the kernel writes no more than the slice holds.
     let done =
@@ -223,32 +223,32 @@ pub(super) fn read_at(file: &impl AsRawFd, bytes: &mut [u8], at: u64) -> io::Res
     usize::try_from(done).map_err(|_| io::Error::last_os_error())
 }
 
-/// Wait until what was written to a file is on its device.
+/// Waits until the data written to a file is on its device.
 pub(super) fn flush(file: &impl AsRawFd) -> io::Result<()> {
-    // SAFETY: a call on a descriptor.
+    // SAFETY: the call only takes a descriptor.
     match unsafe { libc::fdatasync(file.as_raw_fd()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Send with these flags; bytes taken.
+/// Sends with these flags. Returns the bytes taken by the kernel.
 pub(super) fn send(socket: &impl AsRawFd, bytes: &[u8], flags: i32) -> io::Result<usize> {
-    // SAFETY: the kernel reads what the slice holds; with `MSG_ZEROCOPY` the caller keeps it until the completion.
+    // SAFETY: the kernel reads only the slice; with `MSG_ZEROCOPY` the caller keeps it until the completion.
     let done = unsafe {
         libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags | libc::MSG_NOSIGNAL)
     };
     usize::try_from(done).map_err(|_| io::Error::last_os_error())
 }
 
-/// Receive with these flags; bytes received, or thrown away with `MSG_TRUNC`.
+/// Receives with these flags. Returns the bytes received, or discarded with `MSG_TRUNC`.
 pub(super) fn receive(socket: &impl AsRawFd, bytes: &mut [u8], flags: i32) -> io::Result<usize> {
     // SAFETY: the kernel writes no more than the slice holds.
     let done = unsafe { libc::recv(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), flags) };
     usize::try_from(done).map_err(|_| io::Error::last_os_error())
 }
 
-/// Send from a file without a copy; bytes taken.
+/// Sends from a file without a copy. Returns the bytes taken by the kernel.
 pub(super) fn send_file(
     socket: &impl AsRawFd,
     file: &impl AsRawFd,
@@ -261,7 +261,7 @@ pub(super) fn send_file(
     usize::try_from(done).map_err(|_| io::Error::last_os_error())
 }
 
-/// Set a whole number as an option of a socket.
+/// Sets an integer option of a socket.
 pub(super) fn option(socket: &impl AsRawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     // SAFETY: the kernel reads one number.
     let set = unsafe {
@@ -276,11 +276,11 @@ pub(super) fn option(socket: &impl AsRawFd, level: i32, name: i32, value: i32) -
     if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Ask for a congestion control; the one that the socket then has.
+/// Requests a congestion control. Returns the one that the socket then uses.
 pub(super) fn congestion(socket: &impl AsRawFd, wanted: &str) -> String {
     let mut name = [0_u8; 16];
     let mut length = name.len() as libc::socklen_t;
-    // SAFETY: the kernel reads as many bytes as are said, and writes at most `length`.
+    // SAFETY: the kernel reads `wanted.len()` bytes and writes at most `length` bytes.
     unsafe {
         let fd = socket.as_raw_fd();
         let text = wanted.as_ptr().cast();
@@ -296,22 +296,21 @@ pub(super) fn congestion(socket: &impl AsRawFd, wanted: &str) -> String {
     String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned()
 }
 
-/// Sends that `MSG_ZEROCOPY` has completed since the last call, and how many of them were copied after all.
+/// Number of completed `MSG_ZEROCOPY` sends since the last call, and how many of them the kernel copied after all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Completed {
     pub(super) sends: u64,
     pub(super) copied: u64,
 }
 
-/// Take the completions that are there from the error queue.
+/// Reads all completions from the socket's error queue.
 pub(super) fn completions(socket: &impl AsRawFd) -> Completed {
     const ORIGIN_ZEROCOPY: u8 = 5;
     const CODE_COPIED: u8 = 1;
     let mut all = Completed::default();
     loop {
         let mut control = [0_u64; 32];
-        // SAFETY: the message refers to our buffer; the kernel writes at most its size, and control messages are walked as the macros
-        // of the C library say.
+        // SAFETY: the message refers to our buffer, the kernel writes at most its size, and the control messages are walked with the C library's macros.
         unsafe {
             let mut message: libc::msghdr = std::mem::zeroed();
             message.msg_control = control.as_mut_ptr().cast();
@@ -336,17 +335,17 @@ pub(super) fn completions(socket: &impl AsRawFd) -> Completed {
     }
 }
 
-/// Wait until the socket has something to say, errors and completions among it, or so many milliseconds.
+/// Waits until the socket has an error or a completion, at most for this many milliseconds.
 pub(super) fn wait_for_errors(socket: &impl AsRawFd, milliseconds: i32) {
     let mut one = libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
     // SAFETY: the kernel reads and writes one entry.
     unsafe { libc::poll(&raw mut one, 1, milliseconds) };
 }
 
-/// Send the same bytes so many times in one call; how many went.
+/// Sends the same bytes `times` times in one call. Returns the number of datagrams sent.
 pub(super) fn send_many(socket: &impl AsRawFd, bytes: &[u8], times: usize) -> io::Result<usize> {
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-    // SAFETY: zeros are a message without address and control; the kernel only reads what the parts refer to.
+    // SAFETY: an all-zero message has no address and no control data; the kernel only reads what `part` refers to.
     let mut messages: Vec<libc::mmsghdr> = (0..times)
         .map(|_| unsafe {
             let mut message: libc::mmsghdr = std::mem::zeroed();
@@ -355,7 +354,7 @@ pub(super) fn send_many(socket: &impl AsRawFd, bytes: &[u8], times: usize) -> io
             message
         })
         .collect();
-    // SAFETY: as many messages as the vector holds.
+    // SAFETY: the vector holds `times` messages.
     let done = unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), times as u32, 0) };
     usize::try_from(done).map_err(|_| io::Error::last_os_error())
 }

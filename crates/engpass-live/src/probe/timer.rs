@@ -1,4 +1,4 @@
-//! Clocks, timers and system calls.
+//! Measures clocks, timers and system calls.
 
 use std::io;
 
@@ -8,33 +8,33 @@ use serde::Serialize;
 use super::statistic::quantile;
 use super::sys;
 
-/// How good the clock and the timers of this host are. Times in nanoseconds.
+/// Quality of this host's clock and timers. All times are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Timer {
-    /// Resolution that the kernel states.
+    /// Resolution of the clock, as reported by the kernel.
     pub resolution: u64,
-    /// Reading the clock.
+    /// CPU time of one clock read.
     pub reading: f64,
-    /// The shortest system call.
+    /// CPU time of the shortest system call.
     pub system_call: f64,
-    /// How late a sleep to an instant ends, 100 us after the one before: half of them, 99 % and all are not later.
+    /// Median lateness of sleeps that end 100 us apart.
     pub late_half: u64,
-    /// See `late_half`.
+    /// Lateness that 99 % of these sleeps do not exceed.
     pub late_99: u64,
-    /// See `late_half`.
+    /// Greatest lateness of these sleeps.
     pub late_most: u64,
-    /// The longest time that was taken away from a thread that only reads the clock.
+    /// Longest time during which a thread that only reads the clock did not run.
     pub longest_gap: u64,
-    /// Share of the time that was taken away in pieces of more than 10 us.
+    /// Fraction of the time that such a thread lost in gaps of more than 10 us.
     pub stolen: f64,
 }
 
 const PERIOD: u64 = 100_000;
 
-/// Measure them, on this CPU.
+/// Measures all of them on this CPU.
 ///
 /// # Errors
-/// When no thread can be started.
+/// Fails when the thread cannot be started.
 pub(super) fn timer(cpu: usize, quick: bool) -> io::Result<Timer> {
     let (sleeps, calls) = if quick { (500, 50_000) } else { (3_000, 300_000) };
     let work = move || {
@@ -51,7 +51,7 @@ pub(super) fn timer(cpu: usize, quick: bool) -> io::Result<Timer> {
             sys::sleep_until(next);
             let now = sys::now();
             late.push(now.saturating_sub(next));
-            // One that was missed by far is not made up for.
+            // Missed periods are skipped, not made up for.
             next = next.max(now.saturating_sub(PERIOD));
         }
         late.sort_unstable();
@@ -70,7 +70,7 @@ pub(super) fn timer(cpu: usize, quick: bool) -> io::Result<Timer> {
     sys::aside(work)
 }
 
-/// CPU time of one of many calls in nanoseconds, the least of some tries.
+/// Returns the CPU time per call in nanoseconds: the least of `tries` tries with `calls` calls each.
 pub(super) fn least_of(tries: usize, calls: u32, mut call: impl FnMut()) -> f64 {
     let one = |call: &mut dyn FnMut()| {
         let begin = sys::thread_cpu();
@@ -82,7 +82,7 @@ pub(super) fn least_of(tries: usize, calls: u32, mut call: impl FnMut()) -> f64 
     (0..tries).map(|_| one(&mut call)).fold(f64::INFINITY, f64::min)
 }
 
-/// The longest gap between two readings of the clock, and the share of the time in gaps of more than 10 us.
+/// Returns the longest gap (ns) between two clock reads, and the fraction of the time spent in gaps of more than 10 us.
 fn spin(duration: u64) -> (u64, f64) {
     let begin = sys::now();
     let (mut before, mut longest, mut stolen) = (begin, 0, 0);

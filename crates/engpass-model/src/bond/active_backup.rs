@@ -1,4 +1,4 @@
-//! One member carries everything, and another one takes its place when it fails.
+//! Active backup: one member carries all packets, and another replaces it when it fails.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,24 +6,25 @@ use serde::{Deserialize, Serialize};
 use super::{BondModeConfig, Hurry, Preference};
 use crate::forward::{Answer, Forward, Keep, Member, View};
 
-/// One member carries everything, in both directions; when it fails, the first that is up takes its place (in Linux `active-backup`).
+/// One member carries all packets in both directions. When it fails, the first member that is up replaces it (in Linux `active-backup`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ActiveBackup {
-    /// The member that carries everything at first, and again when it has come back; the first of `links` at first, and none later, if not given.
+    /// The preferred member: active at first, and again when it has returned. If not given, the first of `links` is active at first, and no
+    /// member is preferred later.
     pub primary: Option<String>,
     /// When the primary takes its place again.
     pub reselect: Reselect,
 }
 
-/// When the primary member of a bond takes its place again (in Linux `primary_reselect`).
+/// When the primary member of a bond becomes active again (in Linux `primary_reselect`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reselect {
     /// As soon as it is up.
     #[default]
     Always,
-    /// When the member that carries everything fails.
+    /// When the active member fails.
     Failure,
 }
 
@@ -66,7 +67,7 @@ impl Forward for State {
     }
 
     fn see(&mut self, members: &[Member]) {
-        // Where none is active, the last one that was drops the packet: its line is down.
+        // If no member is active, the last active one drops the packet, because its line is down.
         self.active = members.iter().position(|member| member.active).unwrap_or(self.active);
     }
 }
@@ -86,7 +87,7 @@ mod tests {
         told[2].active = true;
         state.see(&told);
         assert_eq!(state.decide(&VIEW, &told).member, 2);
-        // None is.
+        // No member is active.
         state.see(&members(3, &[]));
         assert_eq!(state.decide(&VIEW, &told).member, 2);
         assert_eq!(ActiveBackup::default().build(&names).decide(&VIEW, &told).member, 0);

@@ -1,4 +1,4 @@
-//! Each flow keeps its member: a hash of its headers chooses, with the arithmetic of Linux (`bond_xmit_hash`).
+//! Per-flow load balancing over bond members: a hash of the headers chooses, with the arithmetic of Linux (`bond_xmit_hash`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 use super::{BondModeConfig, Hurry, Preference};
 use crate::forward::{Answer, Forward, Keep, Member, View};
 
-/// A hash of the headers chooses the member, so all packets of a flow take the same one (in Linux `balance-xor`, and `802.3ad` without its
+/// A hash of the headers chooses the member, so all packets of a flow take the same one (in Linux `balance-xor`, or `802.3ad` without its
 /// protocol).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BondHash {
-    /// The headers that are hashed (in Linux `xmit_hash_policy`).
+    /// The hashed headers (in Linux `xmit_hash_policy`).
     pub layers: HashLayers,
 }
 
 /// Headers that the hash of a bond covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum HashLayers {
-    /// Ethernet addresses. Whatever goes to the same next hop takes the same member.
+    /// Ethernet addresses. All packets to the same next hop take the same member.
     #[serde(rename = "layer-2")]
     #[default]
     Layer2,
     /// Ethernet and IP addresses.
     #[serde(rename = "layer-2+3")]
     Layer23,
-    /// IP addresses and ports. Fragments show no ports.
+    /// IP addresses and ports. Fragments have no ports.
     #[serde(rename = "layer-3+4")]
     Layer34,
 }
@@ -34,7 +34,8 @@ pub enum HashLayers {
 const IPV4: u32 = 0x0800;
 
 impl HashLayers {
-    /// The hash of what a packet shows. Linux reads addresses and ports as they stand in the header, as numbers of a little-endian machine.
+    /// Hash of a packet's headers. Linux reads addresses and ports in network byte order as numbers of a little-endian machine, hence the
+    /// byte swaps.
     pub fn hash(self, view: &View<'_>) -> u32 {
         let [source, destination] = view.macs.map(u32::from);
         let frame = source ^ destination ^ IPV4;
@@ -51,7 +52,7 @@ impl HashLayers {
         match self {
             Self::Layer2 => frame,
             Self::Layer23 => fold(frame),
-            // Clients often have even ports: Linux drops the last bit.
+            // Linux drops the last bit, because ports of clients are often even.
             Self::Layer34 => fold(ports.swap_bytes()) >> 1,
         }
     }
@@ -76,7 +77,7 @@ impl Forward for State {
     fn decide(&mut self, view: &View<'_>, members: &[Member]) -> Answer {
         let up: Vec<usize> = (0..members.len()).filter(|member| members[*member].carries()).collect();
         let hash = self.layers.hash(view) as usize;
-        // Where none is up, the line that is down drops the packet.
+        // If no member is up, the line that is down drops the packet.
         let member = if up.is_empty() { hash % members.len() } else { up[hash % up.len()] };
         Answer { member, keep: Keep::Flow }
     }
@@ -92,8 +93,8 @@ mod tests {
     use crate::bond::tests::members;
     use crate::forward::Heads;
 
-    /// Which of so many members Linux 6.1 took for UDP and TCP packets, seen on the members: last bytes of the frame's addresses, IP addresses, ports,
-    /// and whether the packet was a fragment.
+    /// Members that Linux 6.1 chose for UDP and TCP packets, observed on the member interfaces. Columns: last bytes of the MAC addresses,
+    /// IP addresses, ports, and whether the packet was a fragment.
     #[test]
     fn members_are_those_of_linux() {
         use HashLayers::{Layer2, Layer23, Layer34};
@@ -164,10 +165,10 @@ mod tests {
             };
             (50_000..50_008).map(&mut member).collect()
         };
-        // As seen on Linux 6.1.
+        // Observed on Linux 6.1.
         assert_eq!(taken(&[]), [2, 0, 2, 0, 0, 1, 0, 1]);
         assert_eq!(taken(&[1]), [2, 2, 0, 0, 2, 2, 0, 0]);
-        // Where none is up, the line that is down drops the packet.
+        // If no member is up, the line that is down drops the packet.
         assert_eq!(taken(&[0, 1, 2]), taken(&[]));
     }
 }

@@ -1,6 +1,8 @@
-//! Bonds: several links between two nodes that are one interface of a host or Ethernet switch (link aggregation; in Linux the bonding driver).
+//! Bonds: several links between two nodes that act as one interface of a host or Ethernet switch (link aggregation; in Linux the bonding
+//! driver).
 //!
-//! A *mode* chooses the member that carries a packet; a *monitor* looks at the links now and then, and tells the mode which of them are up.
+//! A *mode* chooses the member that carries a packet. A *monitor* checks the carriers of the links periodically and reports to the mode
+//! which links are up.
 
 pub mod active_backup;
 pub mod hash;
@@ -30,25 +32,25 @@ family! {
 
 /// The settings of a bond mode.
 pub trait BondModeConfig {
-    /// The member that the file names, if it names one: the key, and the link.
+    /// The member that the file names, if any: its key and the link.
     fn named(&self) -> Option<(&'static str, &str)> {
         None
     }
 
-    /// Whether one member carries everything, in both directions: the node at the other end sends back on that one.
+    /// Whether one member carries all packets in both directions. The node at the other end then sends on the same member.
     fn is_single(&self) -> bool {
         false
     }
 
-    /// What members with these rates carry together at most.
+    /// Maximum total rate of members with these rates.
     fn rate(&self, members: &[u64]) -> u64 {
         members.iter().sum()
     }
 
-    /// Which of these members is to be active, and whether members that return wait.
+    /// Which of these members is preferred as active, and when a returning member skips the up delay.
     fn preference(&self, members: &[String]) -> Preference;
 
-    /// The state of a bond with these members.
+    /// Creates the state of a bond with these members.
     fn build(&self, members: &[String]) -> Box<dyn Forward>;
 }
 
@@ -58,22 +60,22 @@ impl Default for BondMode {
     }
 }
 
-/// Links of a host or an Ethernet switch that are one interface. They lead to the same node; what comes back takes their first one, unless that
-/// node has a bond of the same links.
+/// Links of a host or an Ethernet switch that act as one interface. All lead to the same node. Traffic from that node takes the first link,
+/// unless it has a bond of the same links.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Bond {
-    /// The host or Ethernet switch whose interface it is.
+    /// The host or Ethernet switch that has the bond.
     pub node: String,
-    /// Its members: two links or more between the same two nodes, in the order in which the mode counts them.
+    /// Member links: at least two between the same two nodes, in the order in which the mode counts them.
     pub links: Vec<String>,
-    /// How it chooses the member that carries a packet.
+    /// How the bond chooses the member that carries a packet.
     #[serde(default)]
     pub mode: BondMode,
-    /// How it learns that a member is down.
+    /// How the bond detects that a member is down.
     #[serde(default)]
     pub monitor: Monitoring,
-    /// Whether it is up. Else packets go as if it were not there.
+    /// Whether the bond is up. If not, packets are forwarded as if the bond did not exist.
     #[serde(default = "up")]
     pub up: bool,
 }
@@ -82,11 +84,11 @@ fn up() -> bool {
     true
 }
 
-/// The most members of a bond: more than any network card has ports.
+/// Maximum number of members: more than the ports of any network card.
 pub const MOST_MEMBERS: usize = 64;
 
 impl Bond {
-    /// What is wrong with values that no other component must be known for.
+    /// Adds complaints about values that are invalid regardless of other components.
     pub fn check(&self, complaints: &mut Complaints) {
         if !(2..=MOST_MEMBERS).contains(&self.links.len()) {
             let cause = "a bond joins several links";
@@ -98,12 +100,12 @@ impl Bond {
         complaints.under(&["monitor"], inner);
     }
 
-    /// The monitor of its members, all of which are up.
+    /// Creates the monitor of the members, all of which are up.
     pub fn monitor(&self) -> Monitor {
         Monitor::new(self.monitor, self.mode.config().preference(&self.links), self.links.len())
     }
 
-    /// The state of its mode.
+    /// Creates the state of the mode.
     pub fn policy(&self) -> Box<dyn Forward> {
         self.mode.config().build(&self.links)
     }
@@ -119,7 +121,7 @@ mod tests {
 
     pub(super) const VIEW: View<'_> = View { heads: &HEADS, fragment: false, macs: [1, 2] };
 
-    /// So many members, all up but those at `down`.
+    /// `count` members, all up except those in `down`.
     pub(super) fn members(count: usize, down: &[usize]) -> Vec<Member> {
         (0..count).map(|index| Member { up: !down.contains(&index), ..Member::of_weight(1) }).collect()
     }

@@ -1,4 +1,4 @@
-//! Link monitoring: a bond looks at the carriers of its members now and then (in Linux `miimon`, `bond_miimon_inspect`).
+//! Link monitoring: a bond checks the carriers of its members periodically (in Linux `miimon`, `bond_miimon_inspect`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,15 +6,17 @@ use serde::{Deserialize, Serialize};
 use crate::complaint::{Complaints, LONGEST};
 use crate::unit::Duration;
 
-/// How a bond learns that a member is down. It sees the carrier of its own end alone: a failure behind that stays unknown to it.
+/// How a bond detects that a member is down. It sees only the carrier at its own end, so it does not notice a failure further away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Monitoring {
-    /// Time from one look at the carriers to the next (in Linux `miimon`). With zero it sees every change at once.
+    /// Interval between checks of the carriers (in Linux `miimon`). With zero, the bond sees every change immediately.
     pub interval: Duration,
-    /// How long a member without a carrier is not given up, rounded down to whole intervals (in Linux `downdelay`): the active one stays active.
+    /// How long a member without a carrier is not yet declared down, rounded down to whole intervals (in Linux `downdelay`). Meanwhile the
+    /// active member stays active.
     pub down_delay: Duration,
-    /// How long a member that has its carrier back counts as down, rounded down to whole intervals (in Linux `updelay`). `hash` and `active-backup` skip the delay while no other member can carry packets.
+    /// How long a member counts as down after its carrier has returned, rounded down to whole intervals (in Linux `updelay`). `hash` and
+    /// `active-backup` skip the delay while no other member can carry packets.
     pub up_delay: Duration,
 }
 
@@ -25,7 +27,7 @@ impl Default for Monitoring {
 }
 
 impl Monitoring {
-    /// What is wrong with the values.
+    /// Adds a complaint for every invalid value.
     pub fn check(&self, complaints: &mut Complaints) {
         complaints.at_most(&["interval"], Some(self.interval), LONGEST);
         for (key, delay) in [("down_delay", self.down_delay), ("up_delay", self.up_delay)] {
@@ -37,7 +39,7 @@ impl Monitoring {
         }
     }
 
-    /// The time of the next look after a carrier has changed at `now`, in picoseconds.
+    /// Time of the next check after a carrier changed at `now`, in picoseconds.
     pub fn next_look(&self, now: u64) -> u64 {
         match self.interval.0 {
             0 => now,
@@ -45,7 +47,7 @@ impl Monitoring {
         }
     }
 
-    /// When it looks again after a look at `now`.
+    /// Time of the check after the one at `now`.
     pub fn look_again(&self, now: u64) -> u64 {
         now.saturating_add(self.interval.0)
     }
@@ -55,14 +57,14 @@ impl Monitoring {
     }
 }
 
-/// What a bond prefers, and when members that return need not wait.
+/// Preferences of a bond mode: the active member, and when the up delay is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preference {
-    /// The member that is active before others.
+    /// Preferred active member.
     pub primary: Option<usize>,
-    /// The primary is active as soon as it is up, and not only when the active one fails.
+    /// Whether the primary becomes active as soon as it is up, instead of only when the active member fails.
     pub always: bool,
-    /// When the up delay does not count.
+    /// When the up delay is skipped.
     pub hurry: Hurry,
 }
 
@@ -73,18 +75,18 @@ impl Preference {
     }
 }
 
-/// When a member that returns does not wait for the up delay.
+/// When a returning member skips the up delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hurry {
-    /// No member is active.
+    /// While no member is active.
     NoneActive,
-    /// No member is up and has its carrier.
+    /// While no member is up and has a carrier.
     NoneUsable,
-    /// Each waits.
+    /// Never.
     Never,
 }
 
-/// What a bond knows of its members.
+/// State of the link monitoring of a bond.
 #[derive(Clone, Debug)]
 pub struct Monitor {
     config: Monitoring,
@@ -93,35 +95,35 @@ pub struct Monitor {
     active: Option<usize>,
 }
 
-/// The state of one member.
+/// State of one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Link {
     Up,
-    /// It has no carrier, and is not given up for so many looks more.
+    /// No carrier; declared down after this number of further checks.
     Failing(u64),
     Down,
-    /// It has its carrier back, and counts as down for so many looks.
+    /// Carrier returned; counts as down for this number of further checks.
     Returning(u64),
 }
 
 impl Monitor {
-    /// The monitor of a bond whose members are all up.
+    /// Creates the monitor of a bond whose members are all up.
     pub fn new(config: Monitoring, preference: Preference, members: usize) -> Self {
         let active = Some(preference.first_active());
         Self { config, preference, links: vec![Link::Up; members], active }
     }
 
-    /// Whether a member counts as up: not while it waits to be given up, and not before it is back.
+    /// Whether a member counts as up. False during the down delay and during the up delay.
     pub fn is_up(&self, member: usize) -> bool {
         self.links[member] == Link::Up
     }
 
-    /// The active member. All modes have one, and only some send on it alone.
+    /// The active member. Every mode has one, but only some modes send on it alone.
     pub fn active(&self) -> Option<usize> {
         self.active
     }
 
-    /// Look at the carriers of all members. Returns whether another look may find something new while they stay as they are.
+    /// Checks the carriers of all members. Returns whether another check may change a state although the carriers stay the same.
     pub fn look(&mut self, carriers: &[bool]) -> bool {
         let mut hurries = match self.preference.hurry {
             Hurry::NoneActive => self.active.is_none(),
@@ -166,7 +168,7 @@ impl Monitor {
         self.links.iter().any(|link| matches!(link, Link::Failing(_) | Link::Returning(_)))
     }
 
-    /// Which member is active, as `bond_find_best_slave` finds it: one that returns is up at once if none other is.
+    /// Chooses the active member, as `bond_find_best_slave` does. If no member is up, a returning one is declared up immediately.
     fn select(&mut self) {
         let is_up = |member: &usize| self.links[*member] == Link::Up;
         let (primary, active) = (self.preference.primary.filter(is_up), self.active.filter(is_up));
@@ -205,7 +207,7 @@ mod tests {
     const HASH: Preference = Preference { hurry: Hurry::NoneUsable, ..TURNS };
     const BACKUP: Preference = Preference { hurry: Hurry::NoneActive, ..TURNS };
 
-    /// What counts as up after each look at these carriers of two members, and which of them is active.
+    /// The members that count as up after each check of these carriers of two members, and the active member.
     fn told(
         config: Monitoring,
         preference: Preference,
@@ -237,7 +239,7 @@ mod tests {
         let carriers = [BOTH, SECOND, BOTH, NONE, FIRST, BOTH];
         for preference in [TURNS, HASH, BACKUP] {
             assert_eq!(looks(monitoring(100, 0, 0), preference, &carriers), carriers);
-            // Less than an interval is none.
+            // A delay of less than an interval has no effect.
             assert_eq!(looks(monitoring(100, 99, 99), preference, &carriers), carriers);
         }
     }
@@ -245,7 +247,7 @@ mod tests {
     #[test]
     fn delays_count_looks() {
         let config = monitoring(100, 250, 100);
-        // Two whole intervals until it is given up, in which it is not up either; one until it is back.
+        // After two whole intervals the member is declared down; it does not count as up meanwhile either. After one interval it is back.
         let carriers = [SECOND, SECOND, SECOND, SECOND, BOTH, BOTH, BOTH];
         assert_eq!(looks(config, TURNS, &carriers), [SECOND, SECOND, SECOND, SECOND, SECOND, BOTH, BOTH]);
         let zero = Some(0);
@@ -253,32 +255,32 @@ mod tests {
             active(config, TURNS, &carriers),
             [zero, zero, Some(1), Some(1), Some(1), Some(1), Some(1)]
         );
-        // A carrier that comes back in time is up with the next look, and nothing else has changed.
+        // A carrier that returns in time is up at the next check, and nothing else changes.
         assert_eq!(looks(config, TURNS, &[SECOND, SECOND, BOTH, BOTH]), [SECOND, SECOND, BOTH, BOTH]);
         assert_eq!(active(config, TURNS, &[SECOND, SECOND, BOTH, BOTH]), [zero; 4]);
     }
 
-    /// As seen on Linux 6.1.
+    /// Observed on Linux 6.1.
     #[test]
     fn up_delays_are_waited_for_where_the_mode_says_so() {
         let config = monitoring(100, 0, 200);
-        // Both return: where nobody waits the first one is up at once, and the other one after its delay.
+        // Both return: in modes that skip the delay, the first is up immediately, and the second after its delay.
         let carriers = [NONE, BOTH, BOTH, BOTH];
         assert_eq!(looks(config, BACKUP, &carriers), [NONE, FIRST, FIRST, BOTH]);
         assert_eq!(looks(config, HASH, &carriers), [NONE, FIRST, FIRST, BOTH]);
         assert_eq!(looks(config, TURNS, &carriers), [NONE, NONE, NONE, BOTH]);
-        // One returns while the other one is up, which then fails: it takes its place in every mode.
+        // One member returns while the other is up. When the other fails, the returning member replaces it in every mode.
         for preference in [TURNS, HASH, BACKUP] {
             assert_eq!(looks(config, preference, &[SECOND, BOTH, FIRST]), [SECOND, SECOND, FIRST]);
         }
-        // The other one waits to be given up: for a hash it is of no use any more.
+        // The other member has lost its carrier and is in its down delay. For a hash it is not usable any more.
         let patient = monitoring(100, 500, 200);
         let carriers = [SECOND, SECOND, SECOND, SECOND, SECOND, SECOND, BOTH, FIRST];
         assert_eq!(looks(patient, HASH, &carriers)[6..], [SECOND, FIRST]);
         assert_eq!(looks(patient, BACKUP, &carriers)[6..], [SECOND, NONE]);
     }
 
-    /// As seen on Linux 6.1.
+    /// Observed on Linux 6.1.
     #[test]
     fn where_all_were_down_the_choice_begins_anew() {
         let config = monitoring(100, 0, 0);
@@ -288,7 +290,7 @@ mod tests {
         assert_eq!(active(config, failure, &[BOTH, FIRST, BOTH, NONE, BOTH]), [one, zero, zero, None, one]);
         let always = Preference { always: true, ..failure };
         assert_eq!(active(config, always, &[BOTH, FIRST, BOTH]), [one, zero, one]);
-        // A primary that returns takes over from one that waits to be given up.
+        // A returning primary replaces an active member that is in its down delay.
         let patient = monitoring(100, 1000, 0);
         let mut monitor = Monitor::new(patient, failure, 2);
         for _ in 0..11 {

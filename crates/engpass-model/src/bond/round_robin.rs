@@ -1,4 +1,4 @@
-//! Packet by packet in turn.
+//! Per-packet round robin over bond members.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use super::{BondModeConfig, Hurry, Preference};
 use crate::forward::{Answer, Forward, Keep, Member, View};
 
-/// Packets take the members in turn, one by one, whatever their flow (in Linux `balance-rr`). One flow gets the rate of all members together, and
+/// Packets take the members in turn, regardless of their flow (in Linux `balance-rr`). One flow gets the rate of all members together, but
 /// its packets may overtake each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct InTurn {}
 
 impl BondModeConfig for InTurn {
-    /// The slowest one sets the pace of all: its turn comes as often as theirs.
+    /// Every member gets the same number of packets, so the slowest one limits all.
     fn rate(&self, members: &[u64]) -> u64 {
         members.iter().min().map_or(0, |slowest| slowest * members.len() as u64)
     }
@@ -27,7 +27,7 @@ impl BondModeConfig for InTurn {
     }
 }
 
-/// The turn of the first packet: Linux counts it before it looks, so the second member comes first.
+/// The turn of the first packet. Linux increments the turn before it chooses, so the second member comes first.
 const FIRST: usize = 1;
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Forward for State {
     fn decide(&mut self, _: &View<'_>, members: &[Member]) -> Answer {
         let first = self.turn % members.len();
         self.turn = self.turn.wrapping_add(1);
-        // The turn of a member that is down is the next one's (`bond_get_slave_by_id` of Linux).
+        // The next member takes the turn of a member that is down (`bond_get_slave_by_id` of Linux).
         let from_there = (0..members.len()).map(|place| (first + place) % members.len());
         let member = from_there.clone().find(|member| members[*member].carries());
         Answer { member: member.unwrap_or(first), keep: Keep::Packet }
@@ -51,7 +51,7 @@ impl Forward for State {
     }
 
     fn shares(&self, members: &[Member]) -> Option<Vec<f64>> {
-        // Those of as many turns as there are members.
+        // Shares over one round.
         let mut shares = vec![0.0; members.len()];
         let mut turns = State { turn: FIRST };
         let heads = crate::forward::Heads { source: 0, destination: 0, protocol: 0, ports: [0; 2] };
@@ -74,10 +74,10 @@ mod tests {
         let mut turns = |count: usize, members: &[Member]| -> Vec<usize> {
             (0..count).map(|_| state.decide(&VIEW, members).member).collect()
         };
-        // As seen on Linux 6.1.
+        // Observed on Linux 6.1.
         assert_eq!(turns(9, &members(3, &[])), [1, 2, 0, 1, 2, 0, 1, 2, 0]);
         assert_eq!(turns(8, &members(3, &[1])), [2, 2, 0, 2, 2, 0, 2, 2]);
-        // The turns go on where no member carries anything, and the lines drop the packets.
+        // The turn advances even if no member carries packets; the lines drop the packets.
         assert_eq!(turns(3, &members(3, &[0, 1, 2])), [0, 1, 2]);
     }
 

@@ -1,12 +1,11 @@
-//! No choice: one way carries everything.
+//! No load balancing: one path carries all packets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, EcmpConfig, Forward, Keep, Member, View};
 
-/// All packets take the way whose links come first in the file. The other ways are spare: they carry nothing, even while the first one
-/// is down.
+/// All packets take the path whose links come first in the file. The other paths are never used, even while the first is down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct First {}

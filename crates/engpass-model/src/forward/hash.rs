@@ -1,7 +1,6 @@
-//! Each flow keeps its way: a hash of its headers chooses.
+//! Per-flow load balancing: a hash of the headers chooses the path.
 //!
-//! The choice follows `fib_select_multipath` of Linux (hash thresholds, RFC 2992 section 2, with weights); the hash itself is
-//! [`hash32`].
+//! The choice follows `fib_select_multipath` of Linux (hash thresholds, RFC 2992 section 2, with weights). The hash function is [`hash32`].
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -10,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use super::{Answer, EcmpConfig, Forward, Heads, Keep, Member, View, check_weights, choose, total_weight};
 use crate::complaint::Complaints;
 
-/// A hash of the headers chooses the way, so all packets of a flow take the same one (hash threshold, RFC 2992; in Linux
+/// A hash of the headers chooses the path, so all packets of a flow take the same one (hash threshold, RFC 2992; in Linux
 /// `net.ipv4.fib_multipath_hash_policy`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hash {
-    /// The headers that are hashed. Fragments show no ports: with `layer-4` their ports count as 0.
+    /// The hashed headers. Fragments have no ports: with `layer-4`, their ports count as 0.
     pub fields: HashFields,
     /// Seed of the hash. Routers with the same seed make the same choice for a flow.
     pub seed: u64,
-    /// Weight of the ways that begin on a link of this router, 1 to 65535, by the name of the link; 1 for a link without one. A way with
+    /// Weight of the paths that begin on a link of this router, 1 to 65535, by link name; 1 for links that are not listed. A path with
     /// weight 2 gets twice as many flows as one with weight 1.
     pub weights: IndexMap<String, u32>,
 }
@@ -67,17 +66,17 @@ impl Forward for State {
     }
 }
 
-/// The member whose part of the hash space holds `hash`, as `fib_rebalance` and `fib_select_multipath` of Linux choose it. Linux compares
-/// with the last value of each part; this compares with the first value after it.
+/// Index of the member whose region of the hash space contains `hash`, as in `fib_rebalance` and `fib_select_multipath` of Linux. Linux
+/// compares with the last value of each region; this code compares with the first value after it.
 fn threshold(hash: u32, members: &[Member]) -> usize {
     let total = total_weight(members);
-    // A part ends at `((cumulative << 32) + total) / (2 * total)`: in 31 bits, rounded to the nearest, halves up. The products fit, because a
-    // node has fewer than 2^15 links, each of a weight below 2^16.
+    // A region ends at `((cumulative << 32) + total) / (2 * total)`, in 31 bits and rounded half up. The products fit, because a node has
+    // fewer than 2^15 links with weights below 2^16.
     let before_end = 2 * total * (u64::from(hash >> 1) + 1);
     choose(members, |cumulative| before_end <= (cumulative << 32) + total)
 }
 
-/// The hash of a packet's headers, with ports of 0 unless `ports`: the finaliser of SplitMix64 (Steele, Lea and Flood 2014) over two words.
+/// Hash of a packet's headers: the finalizer of SplitMix64 (Steele, Lea and Flood 2014) over two words. Ports count as 0 unless `ports`.
 pub fn hash32(seed: u64, heads: &Heads, ports: bool) -> u32 {
     let [source, destination] = if ports { heads.ports } else { [0, 0] };
     let addresses = (u64::from(heads.source) << 32) | u64::from(heads.destination);
@@ -100,9 +99,9 @@ mod tests {
 
     #[test]
     fn hash_matches_an_independent_implementation() {
-        // The first number of the generator SplitMix64 with seed 0.
+        // The first output of the SplitMix64 generator with seed 0.
         assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
-        // The other numbers come from a program in Python with integers of any size.
+        // The other values come from a Python program with integers of arbitrary size.
         assert_eq!(hash32(0, &HEADS, true), 0xcb06_95e7);
         assert_eq!(hash32(0, &HEADS, false), 0x6c11_bca2);
         assert_eq!(hash32(0, &HEADS.reversed(), true), 0xfdbc_24e1);
@@ -117,7 +116,7 @@ mod tests {
 
     #[test]
     fn thresholds_match_linux() {
-        // Last values of the parts, as `upper_bound` of Linux: round(cumulative * 2^31 / total) - 1.
+        // Last values of the regions, as in `upper_bound` of Linux: round(cumulative * 2^31 / total) - 1.
         let cases: [(&[u32], &[u32]); 5] = [
             (&[1, 1], &[0x3fff_ffff, 0x7fff_ffff]),
             (&[1, 1, 1], &[0x2aaa_aaaa, 0x5555_5554, 0x7fff_ffff]),

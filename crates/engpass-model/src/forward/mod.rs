@@ -1,8 +1,8 @@
-//! Forwarding policies: which of several equally short ways a packet takes at a router (equal-cost multipath, RFC 2991).
+//! Forwarding policies: which of several equal-cost paths a packet takes at a router (equal-cost multipath, RFC 2991).
 //!
-//! A *group* is the list of the ways that begin a shortest path to one destination at one router, in the order of the file. The
-//! router knows which of its interfaces are up, the policy chooses among these. If none is up it chooses among all of them, and the
-//! line that is down drops the packet.
+//! A *group* is the list of shortest paths from one router to one destination, in the order of the file; each begins on another interface.
+//! The router knows which of its interfaces are up, and the policy chooses among these. If none is up, the policy chooses among all, and
+//! the line that is down drops the packet.
 
 pub mod first;
 pub mod hash;
@@ -26,7 +26,7 @@ family! {
     }
 }
 
-/// The fields of a packet's headers that a policy may read.
+/// Header fields of a packet that a policy may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heads {
     /// IPv4 address of the sender.
@@ -39,22 +39,22 @@ pub struct Heads {
     pub ports: [u16; 2],
 }
 
-/// What the headers of a packet show of its transport.
+/// Transport headers of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Transport {
-    /// Its IP protocol number.
+    /// IP protocol number.
     pub protocol: u8,
-    /// Source port and destination port; zero where there are none, and in a fragment.
+    /// Source port and destination port; zero if the protocol has no ports, and in fragments.
     pub ports: [u16; 2],
 }
 
 impl Heads {
-    /// What they show of the transport.
+    /// The transport headers.
     pub fn transport(&self) -> Transport {
         Transport { protocol: self.protocol, ports: self.ports }
     }
 
-    /// The headers of the packets that go the other way.
+    /// Headers of the packets in the opposite direction.
     pub fn reversed(self) -> Self {
         let [source, destination] = self.ports;
         Self {
@@ -66,48 +66,48 @@ impl Heads {
     }
 }
 
-/// What a packet shows to a policy.
+/// A packet as a policy sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// Its headers.
+    /// Headers of the packet.
     pub heads: &'a Heads,
-    /// Whether it is a piece of a datagram that was cut, the first piece included.
+    /// Whether the packet is a fragment; true also for the first fragment.
     pub fragment: bool,
-    /// The last bytes of the addresses of the frame that carries it: of the source and the destination. Only bonds look at them.
+    /// Last bytes of the source and destination MAC address of the frame. Used only by bonds.
     pub macs: [u8; 2],
 }
 
-/// One member of a group of equally short ways at a node, or of a bond.
+/// One path of an equal-cost group at a node, or one link of a bond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Weight from the configuration, at least 1.
     pub weight: u32,
-    /// Whether the node counts its interface as up: a router at once, a bond when its monitor says so.
+    /// Whether the node considers the interface up: in a router immediately, in a bond when its monitor says so.
     pub up: bool,
-    /// Whether the node sees the carrier of its interface.
+    /// Whether the interface has a carrier at this node.
     pub carrier: bool,
-    /// Whether it is the active member of a bond.
+    /// Whether the member is the active one of a bond.
     pub active: bool,
 }
 
 impl Member {
-    /// One that is up.
+    /// A member that is up.
     pub fn of_weight(weight: u32) -> Self {
         Self { weight, up: true, carrier: true, active: false }
     }
 
-    /// Whether it counts as up and has its carrier.
+    /// Whether the member is considered up and has a carrier.
     pub fn carries(&self) -> bool {
         self.up && self.carrier
     }
 }
 
-/// How long an answer holds.
+/// How long a choice is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// For this packet.
+    /// Only for this packet.
     Packet,
-    /// For all packets of the flow that are alike (fragments or not), until the node's tables change.
+    /// For all packets of the flow of the same kind (fragments or unfragmented), until the node's tables change.
     Flow,
 }
 
@@ -116,22 +116,22 @@ pub enum Keep {
 pub struct Answer {
     /// Index of the chosen member.
     pub member: usize,
-    /// How long the choice holds.
+    /// How long the choice is valid.
     pub keep: Keep,
 }
 
-/// The state of a policy for one group at one router.
+/// State of a policy for one group at one router.
 pub trait Forward: Send {
-    /// Choose one of `members`, which are never empty and always the same ways in the same order.
+    /// Chooses one of `members`. Every call passes the same members in the same order, at least one.
     fn decide(&mut self, view: &View<'_>, members: &[Member]) -> Answer;
 
-    /// A member has changed. All of them are as they are told here until they change again.
+    /// Informs the policy that a member changed. `members` is the current state of all members, valid until the next call.
     fn see(&mut self, _members: &[Member]) {}
 
-    /// Whether an answer depends on the packets that came before.
+    /// Whether the choice depends on earlier packets.
     fn is_per_packet(&self) -> bool;
 
-    /// The share of all packets that each member gets in the long run; `None` where the headers of a packet decide.
+    /// Share of all packets that each member gets in the long run. `None` if the headers of a packet decide.
     fn shares(&self, _members: &[Member]) -> Option<Vec<f64>> {
         None
     }
@@ -139,32 +139,32 @@ pub trait Forward: Send {
 
 /// The settings of an ECMP policy.
 pub trait EcmpConfig {
-    /// What is wrong with the values; paths begin in the kind's own table.
+    /// Adds a complaint for every invalid value. Paths begin in the kind's own table.
     fn check(&self, _complaints: &mut Complaints) {}
 
-    /// Whether it may use more than one way of a group.
+    /// Whether the policy may use more than one path of a group.
     fn chooses(&self) -> bool {
         true
     }
 
-    /// The weights that the file gives to links of the router, by their names; `None` where the kind has no weights.
+    /// Weights that the file gives to links of the router, by link name. `None` if the kind has no weights.
     fn weights(&self) -> Option<&IndexMap<String, u32>> {
         None
     }
 
-    /// The state of one group at one router.
+    /// Creates the state for one group at one router.
     fn build(&self) -> Box<dyn Forward>;
 }
 
 impl Ecmp {
-    /// What is wrong with the values; paths begin with the `ecmp` of the table at hand.
+    /// Adds a complaint for every invalid value. Paths begin with the key `ecmp` of the enclosing table.
     pub fn check_below(&self, complaints: &mut Complaints) {
         let mut inner = Complaints::default();
         self.config().check(&mut inner);
         complaints.under(&["ecmp", self.kind()], inner);
     }
 
-    /// The weight of the way that begins on this link: 1 where the file gives none.
+    /// Weight of the path that begins on this link; 1 if the file gives none.
     pub fn weight(&self, link: &str) -> u32 {
         self.config().weights().and_then(|weights| weights.get(link)).copied().unwrap_or(1)
     }
@@ -176,10 +176,10 @@ impl Default for Ecmp {
     }
 }
 
-/// The largest weight of a way: a next hop of Linux has 16 bits for it.
+/// Maximum weight of a path: Linux stores the weight of a next hop in 16 bits.
 const MAX_WEIGHT: u32 = 65_535;
 
-/// Complain about weights that are out of range.
+/// Complains about weights that are out of range.
 fn check_weights(weights: &IndexMap<String, u32>, complaints: &mut Complaints) {
     for (link, weight) in weights {
         if *weight == 0 || *weight > MAX_WEIGHT {
@@ -189,12 +189,12 @@ fn check_weights(weights: &IndexMap<String, u32>, complaints: &mut Complaints) {
     }
 }
 
-/// The total weight of the members that are up; of all of them where none is.
+/// Total weight of the members that are up, or of all members if none is up.
 fn total_weight(members: &[Member]) -> u64 {
     eligible(members).map(|(_, weight)| weight).sum()
 }
 
-/// The member whose share of the cumulative weights is the first to satisfy `is_in`.
+/// Index of the first member whose cumulative weight satisfies `is_in`.
 fn choose(members: &[Member], is_in: impl Fn(u64) -> bool) -> usize {
     let mut cumulative = 0;
     let mut eligible = eligible(members);
@@ -205,7 +205,7 @@ fn choose(members: &[Member], is_in: impl Fn(u64) -> bool) -> usize {
     chosen.expect("the shares of all members together are the whole").0
 }
 
-/// Indices and weights of the members that are up; of all of them where none is.
+/// Indices and weights of the members that are up, or of all members if none is up.
 fn eligible(members: &[Member]) -> impl Iterator<Item = (usize, u64)> {
     let all = !members.iter().any(|member| member.up);
     let indexed = members.iter().enumerate().filter(move |(_, member)| all || member.up);
@@ -216,7 +216,7 @@ fn eligible(members: &[Member]) -> impl Iterator<Item = (usize, u64)> {
 mod tests {
     use super::*;
 
-    /// Members of these weights, all up but those at `down`.
+    /// Members of these weights, all up except those in `down`.
     pub(super) fn members(weights: &[u32], down: &[usize]) -> Vec<Member> {
         let member = |(index, weight): (usize, &u32)| Member {
             up: !down.contains(&index),

@@ -1,4 +1,4 @@
-//! Packet by packet in turn.
+//! Per-packet round robin.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::{Answer, EcmpConfig, Forward, Keep, Member, View, check_weights, choose, eligible, total_weight};
 use crate::complaint::Complaints;
 
-/// Packets take the ways in turn, one by one, whatever their flow. The load is even, and packets of one flow may overtake each other.
+/// Packets take the paths in turn, regardless of their flow. The load is balanced, but packets of one flow may overtake each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RoundRobin {
-    /// Turns in a row of the ways that begin on a link of this router, 1 to 65535, by the name of the link; 1 for a link without a weight.
+    /// Weight of the paths that begin on a link of this router, 1 to 65535, by link name: the number of consecutive packets per round. 1
+    /// for links that are not listed.
     pub weights: IndexMap<String, u32>,
 }
 
@@ -31,7 +32,7 @@ impl EcmpConfig for RoundRobin {
 
 #[derive(Debug)]
 struct State {
-    /// Packets so far.
+    /// Number of packets so far.
     turn: u64,
 }
 
@@ -71,7 +72,7 @@ mod tests {
         assert_eq!(turns(6, &members(&[3, 1, 2], &[])), [0, 0, 0, 1, 2, 2]);
         // Turns 6 to 10 modulo 3: the first is down, and 1 and 2 remain.
         assert_eq!(turns(5, &members(&[3, 1, 2], &[0])), [1, 2, 2, 1, 2]);
-        // Turns 11 to 13 modulo 6 are 5, 0 and 1: the turn has gone on meanwhile.
+        // Turns 11 to 13 modulo 6 are 5, 0 and 1: the turn advanced while the member was down.
         assert_eq!(turns(3, &members(&[3, 1, 2], &[])), [2, 0, 0]);
     }
 

@@ -1,34 +1,34 @@
-//! The ways that data take between an application's buffer and a device, and what a byte needs on each.
+//! Data paths between an application's buffer and a device, and the operations per byte on each.
 //!
-//! Three are those of the study of memory as a barrier to communication (Warschko and others, Karlsruhe, about 1998):
-//! one copy and then DMA, the same in a pipeline, and no copy. The others are rows of the same table.
+//! Three data paths come from the study of memory as a barrier to communication (Warschko and others, Karlsruhe, about 1998): one copy
+//! followed by DMA, the same in a pipeline, and no copy. The others extend the same table.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The way of data between an application's buffer and a device.
+/// The path of data between an application's buffer and a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DataPath {
-    /// A copy by the CPU, then DMA of what was copied, one after the other.
+    /// A copy by the CPU, followed by DMA of the copied data. The two do not overlap.
     OneCopy,
-    /// The same as the study of 1998 prints it: DMA may be faster than the memory. Only to reproduce that study.
+    /// `one-copy` as printed in the study of 1998, where DMA may be faster than the memory. Only to reproduce that study.
     OneCopyAsPrinted,
-    /// A copy by the CPU while DMA moves what was copied before: a socket's `send` and `recv`.
+    /// A copy by the CPU while DMA moves data that was copied before: a socket's `send` and `recv`.
     OneCopyPipelined,
-    /// DMA from and to the application's own buffer.
+    /// DMA from or to the application's own buffer.
     ZeroCopy,
-    /// A copy and a pass of its own for the Internet checksum, in a pipeline with DMA.
+    /// A copy and a separate pass for the Internet checksum, in a pipeline with DMA.
     CopyAndChecksum,
-    /// `read` and then `send`, or `recv` and then `write`: two copies, by way of a buffer of the application.
+    /// `read` followed by `send`, or `recv` followed by `write`: two copies, through a buffer of the application.
     ReadWrite,
     /// `sendfile` or `splice`: DMA from the page cache.
     Sendfile,
-    /// `send` with `MSG_ZEROCOPY`, where the device can: DMA from pinned pages of the application.
+    /// `send` with `MSG_ZEROCOPY`, if the device supports it: DMA from pinned pages of the application.
     MsgZerocopy,
     /// `TCP_ZEROCOPY_RECEIVE`: pages with payload are mapped into the application.
     TcpZerocopyReceive,
-    /// `recv` with `MSG_TRUNC`: what arrives is thrown away and not copied.
+    /// `recv` with `MSG_TRUNC`: received data are discarded without a copy.
     MsgTrunc,
     /// io_uring with registered buffers: `SEND_ZC`, or zero-copy receive.
     IoUringZeroCopy,
@@ -38,15 +38,15 @@ pub enum DataPath {
     KtlsSendfile,
     /// Remote DMA: the device moves data between registered buffers.
     Rdma,
-    /// A GPU's copy from or to memory that is not pinned: through a pinned staging buffer, in a pipeline.
+    /// Copy between a GPU and memory that is not pinned: through a pinned staging buffer, in a pipeline.
     GpuPageable,
-    /// A GPU's copy from or to pinned memory.
+    /// Copy between a GPU and pinned memory.
     GpuPinned,
-    /// A device's DMA straight to the memory of another one.
+    /// DMA of a device directly to the memory of another device.
     PeerToPeer,
 }
 
-/// Which end of a flow.
+/// Sending or receiving end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Data go from memory to the device.
@@ -55,28 +55,28 @@ pub enum Side {
     Receive,
 }
 
-/// What a byte needs on a data path.
+/// Operations per byte on a data path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uses {
-    /// Copies by the CPU.
+    /// Number of copies by the CPU.
     pub copies: u64,
-    /// Passes that only read, for the Internet checksum.
+    /// Number of passes that only read, for the Internet checksum.
     pub checksums: u64,
-    /// Passes that encrypt or decrypt: each reads and writes.
+    /// Number of passes that encrypt or decrypt. Each reads and writes.
     pub encryptions: u64,
-    /// Transfers over the memory bus by DMA.
+    /// Number of DMA transfers over the memory bus.
     pub dma: u64,
-    /// Transfers over the I/O bus.
+    /// Number of transfers over the I/O bus.
     pub bus: u64,
-    /// Whether DMA waits for the CPU's work on the same data, which waits for DMA before: no pipeline.
+    /// Whether the CPU's work and DMA take turns instead of overlapping in a pipeline.
     pub serial: bool,
 }
 
-/// DMA between memory and one device, in a pipeline with what the CPU does, which is nothing.
+/// DMA between memory and one device, without work for the CPU.
 const DMA: Uses = Uses { copies: 0, checksums: 0, encryptions: 0, dma: 1, bus: 1, serial: false };
 
 impl DataPath {
-    /// All of them, in the order of the reference.
+    /// All data paths, in the order of the reference.
     pub const ALL: [Self; 17] = [
         Self::OneCopy,
         Self::OneCopyAsPrinted,
@@ -97,7 +97,7 @@ impl DataPath {
         Self::PeerToPeer,
     ];
 
-    /// Its row of the table.
+    /// The operations per byte of this data path.
     pub const fn uses(self) -> Uses {
         match self {
             Self::OneCopy => Uses { copies: 1, serial: true, ..DMA },
@@ -119,7 +119,7 @@ impl DataPath {
         }
     }
 
-    /// Whether it is a way at this end of a flow.
+    /// Whether the data path exists at this end of a flow.
     pub const fn serves(self, side: Side) -> bool {
         match self {
             Self::Sendfile | Self::MsgZerocopy | Self::KtlsSendfile => matches!(side, Side::Send),
@@ -128,7 +128,7 @@ impl DataPath {
         }
     }
 
-    /// Its word in a file.
+    /// Name of the data path in the testbed file.
     pub const fn word(self) -> &'static str {
         match self {
             Self::OneCopy => "one-copy",
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(schema["oneOf"].as_array().unwrap().len(), DataPath::ALL.len());
     }
 
-    /// The table of the documentation has every row as it is here.
+    /// The table in the documentation has the same rows as the code.
     #[test]
     fn the_reference_has_these_rows() {
         let page = include_str!("../../../../docs/copies.md");

@@ -1,4 +1,4 @@
-//! Memory and I/O bus of a host, and what of them a byte of payload needs: closed forms over the rows of [`DataPath`].
+//! Memory and I/O bus of a host, and their use per byte of payload: closed forms over the rows of [`DataPath`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,42 +8,42 @@ use super::data_path::{Side, Uses};
 use crate::complaint::Complaints;
 use crate::unit::{ByteRate, Size};
 
-/// The memory of a host: what the CPU's copies and the devices' DMA share.
+/// The memory of a host, shared by the CPU's copies and the devices' DMA.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
-    /// All that is read and written together, by the CPU and by devices.
+    /// Memory bandwidth: total of all reads and writes by the CPU and by devices.
     pub bandwidth: ByteRate,
-    /// Rate at which the CPU copies, every byte counted once. As fast as the memory if not given, and never faster: half the
-    /// `bandwidth`, since a copy reads and writes, or a third of it with `write_allocate`.
+    /// Copy rate of the CPU, with every byte counted once. Limited by the memory: to half the `bandwidth`, since a copy reads and writes,
+    /// or to a third with `write_allocate`. If not given, only the memory limits it.
     pub copy: Option<ByteRate>,
-    /// Whether a copy first reads the lines that it then overwrites, which is a third transfer. Copies that go past the caches, and
-    /// `rep movsb` on most processors, do not.
+    /// Whether a copy first reads the cache lines that it overwrites, which is a third transfer. Copies that bypass the caches and, on most
+    /// processors, `rep movsb` do not.
     #[serde(default)]
     pub write_allocate: bool,
-    /// Rate at which the CPU sums for the Internet checksum. As fast as the memory if not given, and never faster.
+    /// Rate at which the CPU computes the Internet checksum, at most the memory `bandwidth`. If not given, only the memory limits it.
     pub checksum: Option<ByteRate>,
-    /// Rate at which the CPU encrypts; for data paths that do. In memory never faster than half the `bandwidth`: it reads and
+    /// Encryption rate of the CPU, for data paths that encrypt. In memory it is limited to half the `bandwidth`, since encryption reads and
     /// writes.
     pub encryption: Option<ByteRate>,
-    /// The last cache, for buffers that stay in it.
+    /// The last-level cache. Buffers of at most its size stay in it; see `working_set`.
     pub cache: Option<Cache>,
-    /// How much memory the buffers of the traffic go through before they begin again. They stay in the `cache` if it is no
-    /// smaller; without a value they do not.
+    /// Total size of the buffers that the traffic cycles through. If it is at most the size of the `cache`, the buffers stay in the cache.
+    /// If not given, they do not.
     pub working_set: Option<Size>,
 }
 
-/// A cache that data can stay in.
+/// A cache that can hold the buffers of the traffic.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cache {
-    /// How much it holds.
+    /// Size of the cache.
     pub size: Size,
-    /// Rate at which the CPU copies within it, every byte counted once.
+    /// Copy rate of the CPU within the cache, with every byte counted once.
     pub copy: ByteRate,
-    /// Rate at which the CPU sums for the Internet checksum within it. As in memory if not given.
+    /// Rate at which the CPU computes the Internet checksum within the cache. If not given, as in memory.
     pub checksum: Option<ByteRate>,
-    /// Whether DMA, too, reads and writes it and not the memory (Intel's DDIO and its like).
+    /// Whether DMA also reads and writes the cache instead of the memory (Intel's DDIO and similar).
     #[serde(default)]
     pub dma: bool,
 }
@@ -52,24 +52,24 @@ pub struct Cache {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IoBus {
-    /// What it carries, in each direction.
+    /// Bandwidth in each direction.
     pub bandwidth: ByteRate,
-    /// What DMA from memory to the device reaches of it: for sending. The `bandwidth` if not given.
+    /// Rate of DMA from memory to the device, for sending; at most the `bandwidth`, which is the default.
     pub to_device: Option<ByteRate>,
-    /// What DMA from the device to memory reaches of it: for receiving. The `bandwidth` if not given.
+    /// Rate of DMA from the device to memory, for receiving; at most the `bandwidth`, which is the default.
     pub from_device: Option<ByteRate>,
     /// Whether both directions share the `bandwidth`, as on conventional PCI.
     #[serde(default)]
     pub half_duplex: bool,
 }
 
-/// The slowest and the fastest rate, in B/s: what a byte takes is then from 10^4 to 10^15 attoseconds.
+/// Minimum and maximum rate in B/s. A byte then takes between 10^4 and 10^15 attoseconds.
 const RATES: (u64, u64) = (1_000, 100_000_000_000_000);
 
-/// The smallest and the largest cache or working set, in bytes.
+/// Minimum and maximum size of a cache or working set in bytes.
 const SIZES: (u64, u64) = (1, 1 << 50);
 
-/// Complain about a rate that no such `thing` has; `without` says how to do without a value.
+/// Complains about a rate of a `thing` outside [`RATES`]. `without` completes the help text: how to omit the value.
 fn complain(
     complaints: &mut Complaints,
     path: &[&'static str],
@@ -128,26 +128,27 @@ impl Memory {
         }
     }
 
-    /// Whether the buffers stay in the cache.
+    /// The cache, if the buffers stay in it.
     pub fn resident(&self) -> Option<&Cache> {
         self.cache.as_ref().filter(|cache| self.working_set.is_some_and(|set| set <= cache.size))
     }
 
-    /// Transfers over the memory bus of a copy that no cache holds: it reads and writes, and with `write_allocate` reads what it
-    /// then writes.
+    /// Transfers over the memory bus per copied byte, outside a cache: a read and a write, and with `write_allocate` a read of the
+    /// destination.
     pub const fn copy_transfers(&self) -> u64 {
         if self.write_allocate { 3 } else { 2 }
     }
 
-    /// Transfers of an encryption in place: it reads and writes.
+    /// Transfers over the memory bus per byte that is encrypted in place: a read and a write.
     pub const ENCRYPTION_TRANSFERS: u64 = 2;
 
-    /// The most that a pass of the CPU reaches which moves every byte so often over the memory bus.
+    /// Maximum rate of a CPU pass that needs `transfers` transfers over the memory bus per byte.
     pub fn most(&self, transfers: u64) -> ByteRate {
         ByteRate(self.bandwidth.0 / transfers.max(1))
     }
 
-    /// Time of so many passes of the CPU over data in memory: as slow as the CPU, and no faster than the memory takes their transfers.
+    /// Time per byte of `times` CPU passes over data in memory, each with `transfers` transfers. Either the CPU's `rate` or the memory
+    /// limits it.
     fn pass(&self, times: u64, rate: Option<ByteRate>, transfers: u64) -> ByteTime {
         let cpu = rate.map_or(ByteTime::default(), |rate| ByteTime::at(times, rate.0));
         cpu.max(ByteTime::at(times * transfers, self.bandwidth.0))
@@ -166,7 +167,7 @@ impl IoBus {
         }
     }
 
-    /// What DMA reaches, in B/s.
+    /// Rate of DMA in B/s.
     pub fn rate(&self, side: Side) -> u64 {
         let dma = match side {
             Side::Send => self.to_device,
@@ -176,7 +177,8 @@ impl IoBus {
     }
 }
 
-/// Attoseconds (10^-18 s): the time of one byte, whole for every rate that a file can have to 10^-4 of itself or better.
+/// Time per byte in attoseconds (10^-18 s). For every rate that a testbed file may contain, rounding to an integer changes it by at most
+/// 10^-4 of its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteTime(u128);
 
@@ -184,24 +186,24 @@ impl ByteTime {
     const SECOND: u128 = 1_000_000_000_000_000_000;
     const PICOSECOND: u128 = 1_000_000;
 
-    /// So many picoseconds a byte.
+    /// A time of `ps` picoseconds per byte.
     pub const fn of_ps(ps: u64) -> Self {
         Self(ps as u128 * Self::PICOSECOND)
     }
 
-    /// The time of a byte that is moved `times` times at `rate` B/s, rounded up; none where it is not moved.
+    /// Time per byte that is moved `times` times at `rate` B/s, rounded up. Zero if `times` is 0.
     fn at(times: u64, rate: u64) -> Self {
         Self((u128::from(times) * Self::SECOND).div_ceil(u128::from(rate.max(1))))
     }
 
-    /// Whether a byte costs nothing.
+    /// Whether the time per byte is zero.
     pub fn is_nothing(self) -> bool {
         self.0 == 0
     }
 
-    /// Picoseconds of so many bytes, rounded up once.
+    /// Picoseconds for `bytes` bytes, rounded up once.
     pub fn bytes(self, bytes: u64) -> u64 {
-        // Nearly every time fits, and a wide division is slow.
+        // Nearly every product fits in 64 bits, and a 128-bit division is slow.
         if let Some(wide) = u64::try_from(self.0).ok().and_then(|byte| byte.checked_mul(bytes)) {
             return wide.div_ceil(Self::PICOSECOND as u64);
         }
@@ -209,7 +211,7 @@ impl ByteTime {
             .unwrap_or(u64::MAX)
     }
 
-    /// Picoseconds of a byte; for closed forms.
+    /// Picoseconds per byte, for closed forms.
     pub fn ps(self) -> f64 {
         self.0 as f64 / Self::PICOSECOND as f64
     }
@@ -219,18 +221,18 @@ impl ByteTime {
     }
 }
 
-/// What one byte of payload needs of a host on a data path.
+/// Use of a host's resources per byte of payload on a data path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Work of the CPU: copies, checksums, encryption, each as fast as the CPU does it and the memory lets it.
+    /// CPU time for copies, checksums and encryption, each limited by CPU or memory.
     pub cpu: ByteTime,
-    /// Transfers over the memory bus: by the CPU's work, and by DMA.
+    /// Transfers over the memory bus by the CPU's work, and by DMA.
     pub memory: (u64, u64),
     /// Transfers over the I/O bus.
     pub bus: u64,
-    /// Of a path that is no pipeline: how long DMA takes after the CPU.
+    /// Time of DMA after the CPU's work, on a data path without a pipeline.
     pub then_dma: Option<ByteTime>,
-    /// All of it, if nothing but this path bounds it: the inverse of the study's communication bandwidth.
+    /// Total time per byte if only this path limits the flow: the inverse of the study's communication bandwidth.
     pub whole: ByteTime,
 }
 
@@ -259,13 +261,13 @@ impl Transfer {
         Self { cpu, memory: (worked, moved), bus: uses.bus, then_dma, whole }
     }
 
-    /// The most that a path carries, in B/s; infinite if nothing bounds it.
+    /// Maximum throughput of the data path in B/s; infinite if nothing limits it.
     pub fn ceiling(&self) -> f64 {
         1e12 / self.whole.ps()
     }
 }
 
-/// The CPU's work on a byte.
+/// CPU time per byte.
 fn work(uses: &Uses, memory: &Memory) -> ByteTime {
     let resident = memory.resident();
     let copies = match resident {
@@ -283,7 +285,7 @@ fn work(uses: &Uses, memory: &Memory) -> ByteTime {
     copies.plus(checksums).plus(encryptions)
 }
 
-/// Transfers of a byte over the memory bus, by the CPU's work and by DMA. What stays in a cache needs none.
+/// Transfers over the memory bus per byte, by the CPU's work and by DMA. Accesses to data in a cache need none.
 fn transfers(uses: &Uses, memory: &Memory) -> (u64, u64) {
     let worked = uses.copies * memory.copy_transfers()
         + uses.checksums

@@ -1,4 +1,4 @@
-//! Hosts: what sending and receiving costs them.
+//! Hosts: the costs of sending and receiving.
 
 mod data_path;
 mod memory;
@@ -16,34 +16,34 @@ use crate::complaint::{Complaints, LONGEST};
 use crate::tcp::TcpConfig;
 use crate::unit::{Duration, Share, Size};
 
-/// A host: a CPU that pays for every datagram, sockets, and a NIC whose full queue holds the sender back.
+/// A host: CPU costs per datagram, sockets, and a NIC buffer that blocks the sender when it is full.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
-    /// CPU time of sending.
+    /// CPU time for sending.
     pub cost: Cost,
-    /// CPU time of receiving. Without it the host receives as fast as the link delivers.
+    /// CPU time for receiving. If not given, the host receives as fast as the link delivers.
     pub receive_cost: Cost,
-    /// Times when the sending process does not run.
+    /// Pauses during which the sending process does not run.
     pub pauses: Option<Pauses>,
-    /// Receive buffer of a UDP socket, counted in payload bytes. A datagram that does not fit is lost.
+    /// Receive buffer of a UDP socket, in payload bytes. A datagram that does not fit is dropped.
     pub receive_buffer: Size,
-    /// Memory of the NIC for frames on their way out. When it is full the sending process waits: nothing is lost.
+    /// NIC buffer for outgoing frames. When it is full, the sending process waits; nothing is dropped.
     pub nic_buffer: Size,
-    /// Memory, which copies and DMA share. Without it, it bounds nothing.
+    /// Memory, shared by copies and DMA. If not given, memory is no limit.
     pub memory: Option<Memory>,
-    /// The bus to the network device. Without it, it bounds nothing.
+    /// The bus to the network device. If not given, it is no limit.
     pub io_bus: Option<IoBus>,
-    /// Way of the data that this host sends, where it has a `memory` or an `io_bus`, and the traffic does not say its own.
+    /// Data path for sending, if the traffic does not define its own. Effective only with a `memory` or an `io_bus`.
     pub send_path: DataPath,
-    /// Way of the data that this host receives; as `send_path`.
+    /// Data path for receiving; otherwise as `send_path`.
     pub receive_path: DataPath,
-    /// TCP of this host: the profile of a real stack, and what differs from it.
+    /// TCP of this host: the profile of a real stack, and deviations from it.
     pub tcp: TcpConfig,
-    /// How a measurement reaches this host: `local`, `netns NAME` or `ssh USER@HOST`. Where no host says it, the hosts are
-    /// made as network namespaces of this machine. Only for `measure`.
+    /// How a measurement reaches this host: `local`, `netns NAME` or `ssh USER@HOST`. If no host has a `reach`, the measurement creates the
+    /// hosts as network namespaces on this machine. Only for `measure`.
     pub reach: Option<Reach>,
-    /// Where the other hosts send to this one in a measurement; its agent's first address if not given. Only for `measure`.
+    /// Address to which other hosts send in a measurement; the first address of the host's agent if not given. Only for `measure`.
     pub address: Option<Address>,
 }
 
@@ -66,25 +66,25 @@ impl Default for Host {
     }
 }
 
-/// CPU time of the parts of sending or receiving. What is not named costs nothing.
+/// CPU time of the steps of sending or receiving. Steps that are not given take no time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cost {
-    /// For every UDP datagram: the system call and UDP.
+    /// Per UDP datagram: the system call and UDP.
     pub per_datagram: Option<Duration>,
-    /// For every IP packet of a datagram: IP and the driver.
+    /// Per IP packet of a datagram: IP and the driver.
     pub per_fragment: Option<Duration>,
-    /// For every byte of payload: copy and checksum. It stands in the place of what the host's `memory` says of them.
+    /// Per byte of payload: copy and checksum. It replaces the work computed from the host's `memory`.
     pub per_byte: Option<Duration>,
-    /// For every write of a TCP application: the system call.
+    /// Per write of a TCP application: the system call.
     pub per_write: Option<Duration>,
-    /// For every TCP segment with data.
+    /// Per TCP segment with data.
     pub per_segment: Option<Duration>,
-    /// For every TCP segment without data: an acknowledgment, mostly.
+    /// Per TCP segment without data, usually an acknowledgment.
     pub per_ack: Option<Duration>,
 }
 
-/// A [`Cost`] with the time of a byte, in which the host's memory may have a say.
+/// A [`Cost`] with its resolved time per byte, which the host's memory may determine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuCost {
     cost: Cost,
@@ -92,12 +92,12 @@ pub struct CpuCost {
 }
 
 impl CpuCost {
-    /// CPU time in picoseconds of one UDP datagram with `bytes` of payload in `fragments` IP packets.
+    /// CPU time in picoseconds for a UDP datagram with `bytes` bytes of payload in `fragments` IP packets.
     pub fn datagram(&self, bytes: u64, fragments: u64) -> u64 {
         self.datagram_start() + fragments * ps(self.cost.per_fragment) + self.bytes(bytes)
     }
 
-    /// CPU time in picoseconds of handing over one IP packet with `bytes` of UDP payload.
+    /// CPU time in picoseconds for handing over an IP packet with `bytes` bytes of UDP payload.
     pub fn fragment(&self, bytes: u64) -> u64 {
         ps(self.cost.per_fragment) + self.bytes(bytes)
     }
@@ -107,54 +107,54 @@ impl CpuCost {
         ps(self.cost.per_datagram)
     }
 
-    /// CPU time in picoseconds of so much payload.
+    /// CPU time in picoseconds for `bytes` bytes of payload.
     pub fn bytes(&self, bytes: u64) -> u64 {
         self.byte.bytes(bytes)
     }
 
-    /// CPU time of one byte of payload.
+    /// CPU time per byte of payload.
     pub fn byte(&self) -> ByteTime {
         self.byte
     }
 
-    /// CPU time in picoseconds of a write of a TCP application, its bytes apart.
+    /// CPU time in picoseconds for a write of a TCP application, without its bytes.
     pub fn write(&self) -> u64 {
         ps(self.cost.per_write)
     }
 
-    /// CPU time in picoseconds of a TCP segment with data, its bytes apart.
+    /// CPU time in picoseconds for a TCP segment with data, without its bytes.
     pub fn segment(&self) -> u64 {
         ps(self.cost.per_segment)
     }
 
-    /// CPU time in picoseconds of a TCP segment without data.
+    /// CPU time in picoseconds for a TCP segment without data.
     pub fn ack(&self) -> u64 {
         ps(self.cost.per_ack)
     }
 }
 
-/// Picoseconds of a cost that may not be named.
+/// Picoseconds of a cost; 0 if it is not given.
 pub fn ps(cost: Option<Duration>) -> u64 {
     cost.map_or(0, |cost| cost.0)
 }
 
-/// Pauses of the sending process: before a share of the messages it does not run for a while.
+/// Pauses of the sending process: before a share of the messages, the process does not run for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pauses {
-    /// Share of the messages that a pause precedes.
+    /// Share of the messages that follow a pause.
     pub share: Share,
-    /// Mean length; lengths are exponentially distributed.
+    /// Mean length of a pause; lengths are exponentially distributed.
     pub mean: Duration,
 }
 
-/// No part of a host's cost is longer: times 65 507 bytes it stays far below 2^64 ps.
+/// Maximum of each cost. Times 65 507 bytes, it is far below 2^64 ps.
 const MAX_COST: Duration = Duration(60_000_000_000_000);
-/// The largest memory of a NIC, in bytes: a sender that nothing slows down fills it at one instant.
+/// Maximum NIC buffer in bytes. A sender without other limits fills the buffer at one instant.
 const MAX_NIC_BUFFER: u64 = 1 << 30;
 
 impl Host {
-    /// The cost of one side, and the way of its data: that of the traffic, or the host's.
+    /// Cost and data path of one side. `own`, the data path of the traffic, takes precedence over the host's.
     fn side(&self, side: Side, own: Option<DataPath>) -> (&Cost, DataPath) {
         match side {
             Side::Send => (&self.cost, own.unwrap_or(self.send_path)),
@@ -162,8 +162,8 @@ impl Host {
         }
     }
 
-    /// What a byte needs of memory and I/O bus, and on which way; `None` for a host that has neither. `own` is the way that the traffic
-    /// names.
+    /// Data path and resource use per byte of one side; `None` for a host without `memory` and `io_bus`. `own` is the data path of the
+    /// traffic.
     pub fn transfer(&self, side: Side, own: Option<DataPath>) -> Option<(DataPath, Transfer)> {
         if self.memory.is_none() && self.io_bus.is_none() {
             return None;
@@ -173,13 +173,14 @@ impl Host {
         Some((path, Transfer::new(path, side, self.memory.as_ref(), self.io_bus.as_ref(), explicit)))
     }
 
-    /// What the CPU itself does: the costs of the host, and the work of the data path where they do not say what a byte costs.
+    /// CPU costs of one side without memory and bus: the host's costs and, unless they define the time per byte, the CPU's work on the data
+    /// path.
     pub fn work(&self, side: Side, own: Option<DataPath>) -> CpuCost {
         self.costs(side, own, |transfer| transfer.cpu)
     }
 
-    /// The same for `simulate`, whose CPU stands for the whole way of the data: it is busy with a byte as long as the slowest of CPU, memory and
-    /// I/O bus, or, where they take turns, as long as all of them.
+    /// As [`work`](Self::work), for `simulate`, where the CPU stands for the whole data path: a byte occupies it as long as the slowest of
+    /// CPU, memory and I/O bus or, without a pipeline, as long as all of them in turn.
     pub fn occupation(&self, side: Side, own: Option<DataPath>) -> CpuCost {
         self.costs(side, own, |transfer| transfer.whole)
     }
@@ -193,7 +194,7 @@ impl Host {
         CpuCost { cost: cost.clone(), byte }
     }
 
-    /// What is wrong with the values.
+    /// Adds a complaint for every invalid value.
     pub fn check(&self, complaints: &mut Complaints) {
         for (key, cost) in [("cost", &self.cost), ("receive_cost", &self.receive_cost)] {
             complaints.at_most(&[key, "per_datagram"], cost.per_datagram, MAX_COST);
@@ -238,7 +239,7 @@ impl Host {
         }
     }
 
-    /// What is wrong with a data path at one side of this host, named by this key.
+    /// Checks a data path at one side of this host; `key` names it in complaints.
     pub fn check_path(
         &self,
         side: Side,

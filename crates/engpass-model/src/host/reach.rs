@@ -1,4 +1,4 @@
-//! How the agent of a real host is reached, and at which address its peers find it.
+//! How a measurement reaches the agent of a real host, and at which address its peers reach the host.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::text::is_hidden;
 
-/// Where the agent of a host runs in a measurement. No other engine asks.
+/// Where the agent of a host runs in a measurement. Other engines ignore it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// On the machine that measures, as it is.
+    /// On the measuring machine, without a network namespace.
     Local,
-    /// On the machine that measures, in a network namespace that exists: its name in `ip netns`.
+    /// On the measuring machine, in an existing network namespace, by its name in `ip netns`.
     Netns(String),
-    /// On another machine, by the system's ssh: whatever `ssh` takes as its destination.
+    /// On another machine, through the system's ssh. Any destination that `ssh` accepts.
     Ssh(String),
 }
 
 impl Reach {
-    /// What it is, in messages and in the schema.
+    /// Description for messages and the schema.
     const WHAT: &'static str = "`local`, `netns NAME` or `ssh USER@HOST`";
 
-    /// Read the text of a file; the error says cause and cure.
+    /// Parses the text of a testbed file. The error message names cause and remedy.
     ///
     /// # Errors
-    /// For any other word, a name that is missing or could be taken for an option, and for blanks inside.
+    /// For any other word, for a name that is missing or could be taken for an option, and for blanks within the name.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let name = rest.trim();
@@ -41,7 +41,7 @@ impl Reach {
     }
 }
 
-/// The name after the word, as a command may safely be given it.
+/// Checks that the name is safe as an argument of a command, and returns it.
 fn named(text: &str, name: &str, pattern: &str, barred: &[char]) -> Result<String, String> {
     let fault = if name.is_empty() {
         "names nothing"
@@ -67,17 +67,17 @@ impl fmt::Display for Reach {
     }
 }
 
-/// The address at which other hosts send to a host: an IP address, never a name that could mean something else tomorrow.
+/// The address at which other hosts reach a host. It is an IP address, since a name could resolve to another host later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address(pub IpAddr);
 
 impl Address {
     const WHAT: &'static str = "an IP address";
 
-    /// Read the text of a file; the error says cause and cure.
+    /// Parses the text of a testbed file. The error message names cause and remedy.
     ///
     /// # Errors
-    /// For what is no address, and for one that no single host has.
+    /// If the text is not an IP address, or is an unspecified or multicast address.
     pub fn parse(text: &str) -> Result<Self, String> {
         let address: IpAddr =
             text.parse().map_err(|_| format!("`{text}` is not an IP address: write it like `192.0.2.7`"))?;
@@ -94,7 +94,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// `Deserialize` by `parse`, `Serialize` by `Display`, and a schema with an example.
+/// Implements `Deserialize` through `parse`, `Serialize` through `Display`, and a schema with an example.
 macro_rules! text_serde {
     ($name:ident, $pattern:expr, $examples:expr) => {
         impl<'de> Deserialize<'de> for $name {

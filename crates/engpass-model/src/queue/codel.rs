@@ -10,24 +10,24 @@ use crate::random::Stream;
 use crate::time::Time;
 use crate::unit::{Duration, QueueLimit};
 
-/// First in, first out; while every packet of an `interval` waits longer than `target`, packets are dropped at the head, ever
-/// faster (RFC 8289).
+/// FIFO with controlled delay (RFC 8289). When packets have waited longer than `target` for a whole `interval`, packets are dropped at the
+/// head, at an increasing rate.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CoDel {
-    /// TARGET: the wait that is accepted.
+    /// TARGET: the acceptable waiting time.
     pub target: Duration,
-    /// INTERVAL: how long a longer wait is accepted; a round-trip time of the worst kind.
+    /// INTERVAL: how long the waiting time may exceed `target` before packets are dropped; about the longest round-trip time.
     pub interval: Duration,
-    /// Mark what can be marked instead of dropping it.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// What waits at most: packets, bytes, or both.
+    /// Maximum queue length: packets, bytes, or both.
     pub limit: QueueLimit,
 }
 
 impl Default for CoDel {
     fn default() -> Self {
-        // RFC 8289 section 4; the limit is Linux's.
+        // RFC 8289 section 4. The limit is that of Linux.
         Self { target: TARGET, interval: INTERVAL, ecn: false, limit: DEFAULT_LIMIT }
     }
 }
@@ -37,7 +37,7 @@ pub(super) const TARGET: Duration = Duration(5_000_000_000);
 /// 100 ms, RFC 8289 section 4.
 pub(super) const INTERVAL: Duration = Duration(100_000_000_000);
 
-/// Complain about times that the control law has no use for.
+/// Complains about `target` and `interval` if the control law cannot work with them.
 pub(super) fn check_times(target: Duration, interval: Duration, complaints: &mut Complaints) {
     complaints.positive(&["target"], target, LONGEST);
     complaints.positive(&["interval"], interval, LONGEST);
@@ -68,7 +68,7 @@ impl QueueConfig for CoDel {
     }
 }
 
-/// The constants of a control loop.
+/// Parameters of the control loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Law {
     target: u64,
@@ -81,17 +81,17 @@ impl Law {
         Self { target: target.0, interval: interval.0, ecn }
     }
 
-    /// `control_law`: `from + INTERVAL / sqrt(count)`, the second term rounded down to a picosecond and otherwise exact.
+    /// `control_law` of the RFC: `from + INTERVAL / sqrt(count)`. The quotient is exact but for rounding down to a picosecond.
     fn next(&self, from: Time, count: u64) -> Time {
         let square = u128::from(self.interval) * u128::from(self.interval);
         Time(from.0.saturating_add((square / u128::from(count)).isqrt() as u64))
     }
 }
 
-/// The state of a control loop, RFC 8289 section 5; one for each queue.
+/// State of the control loop of one queue (RFC 8289 section 5).
 #[derive(Debug, Default)]
 pub(super) struct Control {
-    /// `first_above_time_`; none where it is 0 in the RFC.
+    /// `first_above_time_`; `None` corresponds to 0 in the RFC.
     first_above: Option<Time>,
     drop_next: Time,
     count: u64,
@@ -100,7 +100,8 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// `dodequeue`, RFC 8289 section 5: the head of the queue, and whether it may be dropped. `longest` is MAXPACKET.
+    /// `dodequeue` (RFC 8289 section 5): takes the head of the queue and returns it, with whether it may be dropped. `longest` is
+    /// MAXPACKET.
     fn take(&mut self, law: &Law, now: Time, queue: &mut Fifo, longest: u32) -> Option<(Held, bool)> {
         let Some(held) = queue.pop() else {
             self.first_above = None;
@@ -120,7 +121,7 @@ impl Control {
         }
     }
 
-    /// `deque`, RFC 8289 section 5: the packet to be sent. Where one is marked instead of dropped, it is the one.
+    /// `deque` (RFC 8289 section 5): returns the packet to send and adds dropped packets to `lost`. A marked packet is sent, not dropped.
     pub(super) fn dequeue(
         &mut self,
         law: &Law,
@@ -181,7 +182,8 @@ struct Controlled {
     limit: QueueLimit,
     queue: Fifo,
     control: Control,
-    /// MAXPACKET: the longest packet so far, as in ns-2; with packets of one length the same as their MTU.
+    /// MAXPACKET: length of the longest packet so far, as in ns-2. If all packets have the same length, it equals the maximum in the RFC,
+    /// the MTU.
     longest: u32,
 }
 

@@ -1,6 +1,6 @@
-//! Drop tail, and DCTCP's marking by the length of the queue at the arrival.
+//! Drop tail, with optional DCTCP marking by the queue length at arrival.
 //!
-//! The mark: RFC 8257 section 3.1; Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.1.
+//! Marking: RFC 8257 section 3.1; Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010, section 3.1.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,14 +12,14 @@ use crate::random::Stream;
 use crate::time::Time;
 use crate::unit::{BufferSize, QueueLimit};
 
-/// First in, first out; a packet that does not fit is lost. With `ecn_threshold`, packets that can be marked are marked while
-/// the queue is longer than that (DCTCP, RFC 8257).
+/// FIFO that drops packets that do not fit. With `ecn_threshold`, ECN-capable packets are marked while the queue is longer than the
+/// threshold (DCTCP, RFC 8257).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DropTail {
-    /// What the port holds at most, the packet being sent included: packets, bytes, or both.
+    /// Maximum queue length, the packet in transmission included: packets, bytes, or both.
     pub limit: QueueLimit,
-    /// DCTCP's K: a packet that finds more than this in the port is marked, if it can be. No marks if not given.
+    /// DCTCP's K: an ECN-capable packet is marked if it finds more than this in the queue. No marking if not given.
     pub ecn_threshold: Option<BufferSize>,
 }
 
@@ -52,7 +52,7 @@ impl QueueConfig for DropTail {
     }
 }
 
-/// It has no state: the config decides.
+/// The discipline has no state besides its config.
 impl Admission for DropTail {
     fn admit(&mut self, _now: Time, port: PortView, packet: &Packet) -> Verdict {
         if !port.backlog.has_room(self.limit, packet.bytes) {
@@ -67,7 +67,7 @@ impl Admission for DropTail {
     }
 }
 
-/// The arriving packet does not count: DCTCP looks at the occupancy that it finds.
+/// Whether the queue is above the threshold. The arriving packet is not counted: DCTCP uses the occupancy that it finds.
 fn is_above(backlog: Backlog, threshold: BufferSize) -> bool {
     match threshold {
         BufferSize::Packets(packets) => backlog.packets > packets,

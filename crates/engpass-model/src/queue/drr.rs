@@ -1,7 +1,7 @@
 //! Deficit round robin.
 //!
-//! Shreedhar and Varghese, "Efficient Fair Queueing Using Deficit Round Robin", IEEE/ACM Transactions on Networking 4(3), 1996
-//! (SIGCOMM 1995), section 3: `Enqueuing` and `Dequeuing` modules, with buffer stealing when there is no room.
+//! Shreedhar and Varghese, "Efficient Fair Queueing Using Deficit Round Robin", IEEE/ACM Transactions on Networking 4(3), 1996 (SIGCOMM
+//! 1995), section 3: the `Enqueuing` and `Dequeuing` modules, with buffer stealing when the queue is full.
 
 use std::collections::VecDeque;
 
@@ -15,20 +15,20 @@ use crate::random::Stream;
 use crate::time::Time;
 use crate::unit::{QueueLimit, Size};
 
-/// A queue for each flow; in each round a flow may send `quantum` bytes and what it did not use before (Shreedhar and
-/// Varghese 1996). When there is no room, the longest queue loses its last packet.
+/// One queue per flow. In each round a flow may send `quantum` bytes plus its unused bytes of earlier rounds (Shreedhar and Varghese 1996).
+/// When the limit is exceeded, the longest queue drops its last packet.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Drr {
-    /// Bytes that a flow may send in a round. At least the largest packet, or some rounds send nothing.
+    /// Bytes that a flow may send per round. With less than the largest packet, some rounds send nothing.
     pub quantum: Size,
-    /// What all queues together hold at most: packets, bytes, or both.
+    /// Maximum length of all queues together: packets, bytes, or both.
     pub limit: QueueLimit,
 }
 
 impl Default for Drr {
     fn default() -> Self {
-        // The longest basic Ethernet frame, IEEE 802.3 clause 4.4.2: the paper wants no packet longer than the quantum.
+        // The longest basic Ethernet frame (IEEE 802.3 clause 4.4.2). The paper requires a quantum of at least the longest packet.
         Self { quantum: Size(1518), limit: DEFAULT_LIMIT }
     }
 }
@@ -56,11 +56,11 @@ impl QueueConfig for Drr {
     }
 }
 
-/// One flow.
+/// The queue and the state of one flow.
 #[derive(Debug, Default)]
 struct Flow {
     queue: Fifo,
-    /// DC: what it may still send in this round, while it is active.
+    /// DC: bytes that the flow may still send in this round. Meaningful only while the flow is active.
     deficit: u64,
 }
 
@@ -69,15 +69,15 @@ struct RoundRobin {
     quantum: u64,
     limit: QueueLimit,
     flows: Vec<Flow>,
-    /// ActiveList: the flows that hold packets, the one whose turn it is first.
+    /// ActiveList: the flows that have packets, in the order of their turns.
     active: VecDeque<u32>,
-    /// The first of `active` has got its quantum of this round.
+    /// Whether the first of `active` has received its quantum for this round.
     in_turn: bool,
     backlog: Backlog,
 }
 
 impl RoundRobin {
-    /// Take the last packet of the flow with the most bytes, of several the one with the lowest number.
+    /// Removes and returns the last packet of the flow with the most bytes. If several have the most, takes the one with the lowest number.
     fn steal(&mut self) -> Packet {
         let longest = (0..self.flows.len())
             .rev()
@@ -102,7 +102,7 @@ impl Scheduler for RoundRobin {
         }
         let flow = &mut self.flows[index];
         if flow.queue.is_empty() {
-            // It joins the active list at the end and with nothing: what it did not use while it was there is lost to it.
+            // The flow joins at the end of the active list, with no unused bytes of an earlier active period.
             self.active.push_back(packet.flow);
             flow.deficit = 0;
         }
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Packets as (flow, bytes), their places as ids.
+    /// Enqueues packets given as (flow, bytes); their ids are their positions. Returns the ids of dropped packets.
     fn fill(queue: &mut dyn Scheduler, packets: &[(u32, u32)]) -> Vec<u32> {
         let mut lost = Vec::new();
         for (id, (flow, bytes)) in packets.iter().enumerate() {
@@ -175,8 +175,8 @@ mod tests {
     #[test]
     fn deficits_by_hand() {
         // Quantum 500. Flow 0: 200, 750, 20; flow 1: 500, 500; flow 2: 600.
-        // Round 1: 0 sends 200 (300 left, 750 does not fit); 1 sends 500; 2 cannot (500).
-        // Round 2: 0 has 800, sends 750 and 20 and leaves; 1 sends 500 and leaves; 2 has 1000, sends 600.
+        // Round 1: flow 0 sends 200 (300 left, 750 does not fit); flow 1 sends 500; flow 2 sends nothing (500 left). Round 2: flow 0 has
+        // 800, sends 750 and 20 and becomes inactive; flow 1 sends 500 and becomes inactive; flow 2 has 1000 and sends 600.
         let mut queue = build(500, QueueLimit::packets(100));
         fill(&mut *queue, &[(0, 200), (1, 500), (2, 600), (0, 750), (0, 20), (1, 500)]);
         assert_eq!(drain(&mut *queue), [(0, 200), (1, 500), (0, 750), (0, 20), (1, 500), (2, 600)]);
@@ -187,7 +187,7 @@ mod tests {
         let mut queue = build(1500, QueueLimit::packets(100));
         fill(&mut *queue, &[(0, 100), (1, 1500)]);
         assert_eq!(drain(&mut *queue), [(0, 100), (1, 1500)]);
-        // With 1400 bytes kept, flow 0 would send both before flow 1.
+        // If flow 0 had kept its 1400 bytes, it would send both packets before flow 1.
         fill(&mut *queue, &[(0, 1500), (0, 1400), (1, 100)]);
         assert_eq!(drain(&mut *queue), [(0, 1500), (1, 100), (0, 1400)]);
     }
@@ -195,9 +195,9 @@ mod tests {
     #[test]
     fn the_longest_queue_pays() {
         let mut queue = build(1500, QueueLimit::packets(4));
-        // Flow 1 is the longest when flow 0 comes, and loses its last.
+        // When flow 0 arrives, flow 1 has the longest queue and loses its last packet.
         assert_eq!(fill(&mut *queue, &[(1, 500), (1, 500), (1, 500), (0, 40), (0, 40)]), [2]);
-        // In bytes one long arrival may cost several, and its own queue may be the longest.
+        // With a limit in bytes, one long arrival may cause several drops, also from its own queue.
         let mut queue = build(1500, QueueLimit::bytes(2000));
         assert_eq!(fill(&mut *queue, &[(0, 600), (0, 600), (1, 700), (2, 500)]), [1]);
         assert_eq!(fill(&mut *queue, &[(2, 1500)]), [0]);
@@ -209,7 +209,7 @@ mod tests {
         let mut queue = build(700, QueueLimit::bytes(2000));
         fill(&mut *queue, &[(0, 500), (0, 1400)]);
         assert_eq!(queue.dequeue(Time::ZERO, &mut Vec::new()).map(|sent| sent.bytes), Some(500));
-        // Flow 0 is in its turn and the longest.
+        // Flow 0 has the turn and the longest queue.
         assert_eq!(fill(&mut *queue, &[(1, 300), (2, 301)]).len(), 1);
         assert_eq!(drain(&mut *queue), [(1, 300), (2, 301)]);
     }

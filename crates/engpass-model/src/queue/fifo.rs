@@ -1,18 +1,18 @@
-//! Packets in the order of their arrival: what the schedulers keep them in.
+//! FIFO store of packets, used by the schedulers.
 
 use std::collections::VecDeque;
 
 use super::{Backlog, Packet};
 use crate::time::Time;
 
-/// A packet that waits.
+/// A queued packet and its arrival time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub(super) packet: Packet,
     pub(super) arrived: Time,
 }
 
-/// First in, first out. It allocates when it grows and never gives back.
+/// First in, first out. Grows on demand and never frees memory.
 #[derive(Debug, Default)]
 pub(super) struct Fifo {
     held: VecDeque<Held>,
@@ -25,14 +25,14 @@ impl Fifo {
         self.backlog.add(packet.bytes);
     }
 
-    /// The oldest.
+    /// Removes and returns the oldest packet.
     pub(super) fn pop(&mut self) -> Option<Held> {
         let held = self.held.pop_front()?;
         self.backlog.remove(held.packet.bytes);
         Some(held)
     }
 
-    /// The youngest.
+    /// Removes and returns the newest packet.
     pub(super) fn pop_last(&mut self) -> Option<Held> {
         let held = self.held.pop_back()?;
         self.backlog.remove(held.packet.bytes);

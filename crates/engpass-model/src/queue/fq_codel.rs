@@ -13,26 +13,26 @@ use crate::random::Stream;
 use crate::time::Time;
 use crate::unit::{Duration, QueueLimit, Size};
 
-/// A queue under CoDel for each flow, served in turn by deficit round robin; flows that send little go first (RFC 8290).
+/// One queue with CoDel per flow, served by deficit round robin. Queues of flows that send little are served first (RFC 8290).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FqCoDel {
-    /// Bytes that a queue may send in a turn.
+    /// Bytes that a queue may send per turn.
     pub quantum: Size,
-    /// The wait that CoDel accepts.
+    /// CoDel's acceptable waiting time.
     pub target: Duration,
-    /// How long CoDel accepts a longer wait.
+    /// How long the waiting time may exceed `target` before CoDel drops packets.
     pub interval: Duration,
-    /// Mark what can be marked instead of dropping it.
+    /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
-    /// Number of queues, over which flows are spread by a hash. If not given, each flow has a queue of its own.
+    /// Number of queues to which flows are hashed. If not given, each flow has its own queue.
     pub queues: Option<u32>,
-    /// What waits in all queues together at most: packets, bytes, or both. The queue with the most bytes pays.
+    /// Maximum length of all queues together: packets, bytes, or both. When it is exceeded, the queue with the most bytes drops packets.
     pub limit: QueueLimit,
 }
 
 impl Default for FqCoDel {
-    /// RFC 8290 section 5.2; ECN is on as in Linux.
+    /// As in RFC 8290 section 5.2. ECN is on, as in Linux.
     fn default() -> Self {
         Self {
             quantum: Size(1514),
@@ -75,7 +75,7 @@ impl QueueConfig for FqCoDel {
     }
 }
 
-/// Spreads flows over a number of queues, differently for every seed.
+/// Maps flows to a number of queues, differently for every seed.
 #[derive(Clone, Copy, Debug)]
 struct Hash {
     queues: u32,
@@ -84,7 +84,7 @@ struct Hash {
 
 impl Hash {
     fn queue(self, flow: u32) -> usize {
-        // The finalizer of SplitMix64 (Steele, Lea and Flood 2014) stands in for the Jenkins hash of the five-tuple.
+        // The finalizer of SplitMix64 (Steele, Lea and Flood 2014) replaces the Jenkins hash of the five-tuple.
         let mut z = u64::from(flow) ^ self.perturbation;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -92,14 +92,14 @@ impl Hash {
     }
 }
 
-/// One queue.
+/// State of one queue.
 #[derive(Debug, Default)]
 struct Flow {
     queue: Fifo,
     control: Control,
-    /// Byte credits; a queue with none waits for its next turn.
+    /// Byte credits. A queue without credits waits for its next turn.
     credits: i64,
-    /// It is on one of the lists.
+    /// Whether the queue is on one of the lists.
     active: bool,
 }
 
@@ -110,7 +110,7 @@ struct Flows {
     limit: QueueLimit,
     hash: Option<Hash>,
     queues: Vec<Flow>,
-    /// Queues that were empty and are in their first turn.
+    /// Queues that were empty and have not finished their first turn.
     new: VecDeque<u32>,
     /// All other active queues.
     old: VecDeque<u32>,
@@ -125,8 +125,8 @@ impl Flows {
         self.backlog.packets -= packets;
     }
 
-    /// RFC 8290 section 4.1: half of the packets of the queue with the most bytes, at most 64 of them, from its head; of several
-    /// such queues the first.
+    /// Drops packets from the head of the queue with the most bytes: half of its packets, but at most 64 (RFC 8290 section 4.1). If several
+    /// queues have the most bytes, takes the first.
     fn drop_from_the_fattest(&mut self, lost: &mut Vec<(Packet, Cause)>) {
         let fattest = self.queues.iter_mut().rev().max_by_key(|flow| flow.queue.backlog().bytes);
         let queue = &mut fattest.expect("a queue over its limit exists").queue;
@@ -182,7 +182,7 @@ impl Scheduler for Flows {
             }
             list.pop_front();
             if is_new {
-                // Else a queue that gets a packet now and then would be new again every time and starve the old ones.
+                // Otherwise a queue that gets a packet now and then would be new every time and starve the old queues.
                 self.old.push_back(index);
             } else {
                 flow.active = false;

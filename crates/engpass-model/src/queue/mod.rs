@@ -1,11 +1,10 @@
-//! Queue disciplines: what a port does with packets that cannot leave at once.
+//! Queue disciplines: what an output port does with packets that cannot be sent immediately.
 //!
-//! There are two sorts. An [`Admission`] decides when a packet arrives; the port is first in, first out, and an engine knows at the
-//! arrival when the packet will leave. A [`Scheduler`] decides when the line is free: it holds the packets, and may
-//! drop some that it took.
+//! There are two kinds. An [`Admission`] decides when a packet arrives. Its port is a FIFO, so the engine knows the departure time at
+//! arrival. A [`Scheduler`] decides when the line is free. It holds the packets and may drop packets that it accepted earlier.
 //!
-//! The port counts and sends, the discipline decides. Instants never go back between two calls on one discipline.
-//! docs/queues.md says what each kind does, and what it leaves out.
+//! The port counts and sends packets; the discipline only decides. The times passed to one discipline never decrease. `docs/queues.md`
+//! describes each kind and its simplifications.
 
 pub mod codel;
 pub mod drop_tail;
@@ -45,38 +44,38 @@ family! {
 
 /// The settings of a queue discipline.
 pub trait QueueConfig {
-    /// What is wrong with the values; paths begin in the kind's own table.
+    /// Adds a complaint for every invalid value. Paths begin in the kind's own table.
     fn check(&self, complaints: &mut Complaints);
 
-    /// What a port with this discipline holds at most.
+    /// Maximum queue length of a port with this discipline.
     fn limit(&self) -> QueueLimit;
 
-    /// The discipline of one new port on a line of `line_rate` bit/s (not zero), which draws from `random` if it draws at all.
-    /// The values have been checked.
+    /// Creates the discipline of one output port on a line of `line_rate` bit/s (not zero). Random disciplines draw from `random`. The
+    /// values must have been checked.
     fn build(&self, random: Stream, line_rate: u64) -> Discipline;
 }
 
 impl Queue {
-    /// What is wrong with the values; paths begin with the kind.
+    /// Adds a complaint for every invalid value. Paths begin with the kind.
     pub fn check(&self, complaints: &mut Complaints) {
         let mut inner = Complaints::default();
         self.config().check(&mut inner);
         complaints.under(&[self.kind()], inner);
     }
 
-    /// What is wrong with the values; paths begin with the `queue` of the table at hand.
+    /// Adds a complaint for every invalid value. Paths begin with the key `queue` of the enclosing table.
     pub fn check_below(&self, complaints: &mut Complaints) {
         let mut own = Complaints::default();
         self.check(&mut own);
         complaints.under(&["queue"], own);
     }
 
-    /// What a port with this discipline holds at most.
+    /// Maximum queue length of a port with this discipline.
     pub fn limit(&self) -> QueueLimit {
         self.config().limit()
     }
 
-    /// The discipline of one new port: see [`QueueConfig::build`].
+    /// Creates the discipline of one output port; see [`QueueConfig::build`].
     pub fn build(&self, random: Stream, line_rate: u64) -> Discipline {
         self.config().build(random, line_rate)
     }
@@ -88,66 +87,66 @@ impl Default for Queue {
     }
 }
 
-/// The discipline of one port.
+/// The queue discipline of one output port.
 pub enum Discipline {
-    /// First in, first out, and everything is decided when a packet arrives.
+    /// A FIFO that decides when a packet arrives.
     Arrival(Box<dyn Admission>),
-    /// Decides when the line is free, and holds the packets until then.
+    /// A scheduler, which holds packets and decides when the line is free.
     Service(Box<dyn Scheduler>),
 }
 
-/// What the IP header of a packet says about congestion (RFC 3168 section 5).
+/// ECN codepoint in the IP header of a packet (RFC 3168 section 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ecn {
-    /// Not-ECT: congestion is told by loss alone.
+    /// Not-ECT: congestion is signalled by loss only.
     #[default]
     NotCapable,
-    /// ECT(0) or ECT(1): it may be marked.
+    /// ECT(0) or ECT(1): the packet may be marked.
     Capable,
-    /// CE: it has been marked.
+    /// CE: the packet has been marked.
     Marked,
 }
 
-/// A packet as a discipline sees it.
+/// A packet as a queue discipline sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The engine's handle; disciplines only hand it back.
+    /// The engine's handle; disciplines only pass it through.
     pub id: u32,
-    /// Bytes that count in the queue: the frame with its headers.
+    /// Length in bytes that counts in the queue: the frame with its headers.
     pub bytes: u32,
-    /// Its flow. Flows are numbered from 0 without large gaps: disciplines have a table of them.
+    /// Number of the flow. Disciplines keep tables indexed by flow, so numbers start at 0 and have no large gaps.
     pub flow: u32,
-    /// Its priority code point (IEEE 802.1Q), 0 to 7.
+    /// Priority code point (IEEE 802.1Q), 0 to 7.
     pub priority: u8,
-    /// What its IP header says about congestion.
+    /// ECN codepoint of the IP header.
     pub ecn: Ecn,
 }
 
 impl Packet {
-    /// Whether it can be marked instead of dropped, or is marked already.
+    /// Whether the packet can be marked instead of dropped, or is already marked.
     pub fn takes_marks(&self) -> bool {
         self.ecn != Ecn::NotCapable
     }
 }
 
-/// Why a discipline drops a packet.
+/// Why a discipline dropped a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// There was no room.
+    /// The queue was full.
     Full,
-    /// RED dropped it before the queue was full.
+    /// RED dropped the packet before the queue was full.
     Early,
-    /// CoDel dropped it, because packets wait too long.
+    /// CoDel dropped the packet because packets waited too long.
     CoDel,
-    /// It is exceeds token bucket burst of a token bucket and would wait for ever.
+    /// The packet exceeds the burst of the token bucket and could never be sent.
     LongerThanBurst,
 }
 
 impl Cause {
-    /// Every cause.
+    /// All causes.
     pub const ALL: [Self; 4] = [Self::Full, Self::Early, Self::CoDel, Self::LongerThanBurst];
 
-    /// The words for it in a table of drops.
+    /// Name of the cause in a table of drops.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Full => "buffer full",
@@ -158,17 +157,17 @@ impl Cause {
     }
 }
 
-/// How much a queue holds.
+/// Content of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Bytes, as [`Packet::bytes`] counts them.
+    /// Bytes, in terms of [`Packet::bytes`].
     pub bytes: u64,
     /// Packets.
     pub packets: u64,
 }
 
 impl Backlog {
-    /// Whether one more packet of so many bytes stays within the limit.
+    /// Whether one more packet of `bytes` bytes stays within the limit.
     #[inline]
     pub fn has_room(self, limit: QueueLimit, bytes: u32) -> bool {
         self.packets < limit.packets
@@ -190,66 +189,67 @@ impl Backlog {
     }
 }
 
-/// A first in, first out port as an [`Admission`] sees it when a packet arrives.
+/// A FIFO port as an [`Admission`] sees it when a packet arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortView {
-    /// What it has accepted that has not left; the packet being sent counts in full.
+    /// Accepted packets that have not left. The packet in transmission counts in full.
     pub backlog: Backlog,
-    /// Where it holds nothing: since when; the beginning of the run if it never held anything.
+    /// If the port is empty, the time since when, or the beginning of the run if it never held a packet.
     pub idle_since: Option<Time>,
 }
 
-/// What becomes of an arriving packet.
+/// Decision about an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It joins the queue.
+    /// The packet joins the queue.
     Accept {
-        /// It is given the CE mark; only where it [takes marks](Packet::takes_marks).
+        /// Whether the packet gets the CE mark. Only true if it [takes marks](Packet::takes_marks).
         mark: bool,
     },
-    /// It is lost.
+    /// The packet is dropped.
     Drop(Cause),
 }
 
-/// Decides about packets when they arrive at a first in, first out port.
+/// A discipline that decides about packets when they arrive at a FIFO port.
 pub trait Admission: Send {
-    /// What becomes of `packet`. It is asked once for every packet, in the order of arrival.
+    /// Decides about `packet`. Called once for every packet, in the order of arrival.
     fn admit(&mut self, now: Time, port: PortView, packet: &Packet) -> Verdict;
 
-    /// The limit, of a discipline that accepts what has room in it, marks nothing and drops the rest for [`Cause::Full`].
+    /// The limit, if the discipline is a pure tail drop: it accepts packets within the limit, marks none and drops the rest with
+    /// [`Cause::Full`].
     fn only_limit(&self) -> Option<QueueLimit> {
         None
     }
 }
 
-/// Holds packets and decides which one leaves when the line is free.
+/// A discipline that holds packets and decides which one to send when the line is free.
 ///
-/// The packet being sent is no longer in it. `lost` is only pushed to; what was there stays.
+/// It no longer holds the packet in transmission. Calls only append to `lost`.
 pub trait Scheduler: Send {
-    /// Take a packet that arrives. What is lost for it, itself perhaps, goes to `lost`.
+    /// Accepts an arriving packet. Dropped packets, possibly the new one, are added to `lost`.
     fn enqueue(&mut self, now: Time, packet: Packet, lost: &mut Vec<(Packet, Cause)>);
 
-    /// The packet to be sent from now on, marked where the discipline marks. Packets that it drops on the way go to `lost`.
-    /// `None` where it holds none, or none that may leave yet: then [`next_ready`](Self::next_ready) says when.
+    /// Removes and returns the packet to send now, marked if the discipline marks it. Packets dropped on the way are added to `lost`.
+    /// Returns `None` if the discipline holds no packet, or none that may leave yet; see [`next_ready`](Self::next_ready).
     fn dequeue(&mut self, now: Time, lost: &mut Vec<(Packet, Cause)>) -> Option<Packet>;
 
-    /// The first instant from `now` on at which a `dequeue` gives a packet if none arrives before; `None` where it holds none.
+    /// The first time from `now` on at which `dequeue` returns a packet if none arrives before. `None` if the discipline holds no packet.
     fn next_ready(&self, now: Time) -> Option<Time> {
         (self.backlog().packets > 0).then_some(now)
     }
 
-    /// What it holds.
+    /// Packets and bytes that the discipline holds.
     fn backlog(&self) -> Backlog;
 }
 
-/// What a queue holds at most by default: 1000 packets, the transmit queue of a Linux interface (`DEFAULT_TX_QUEUE_LEN`).
+/// Default maximum queue length: 1000 packets, as for the transmit queue of a Linux interface (`DEFAULT_TX_QUEUE_LEN`).
 const DEFAULT_LIMIT: QueueLimit = QueueLimit::packets(1000);
-/// The largest queue, in bytes.
+/// Maximum of a queue limit in bytes.
 const MAX_BYTES: u64 = 1 << 30;
-/// The largest queue, in packets.
+/// Maximum of a queue limit in packets.
 const MAX_PACKETS: u64 = 10_000_000;
 
-/// Complain about a limit under which nothing fits, or that no port has.
+/// Complains about a limit of zero, or one that is larger than any port.
 fn check_limit(key: &'static str, limit: QueueLimit, complaints: &mut Complaints) {
     if limit.packets == 0 || limit.bytes == 0 {
         complaints.add(&[key], "nothing fits in it", "give at least `1 packet`");

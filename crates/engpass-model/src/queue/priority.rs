@@ -12,12 +12,11 @@ use crate::random::Stream;
 use crate::time::Time;
 use crate::unit::QueueLimit;
 
-/// Eight queues, one for each priority: 7 is sent before 6, and so on to 0 (IEEE 802.1Q). A packet that is being sent is not
-/// interrupted.
+/// Eight queues with strict priority: 7 before 6, and so on down to 0 (IEEE 802.1Q). A packet in transmission is not preempted.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Priority {
-    /// What each of the eight queues holds at most: packets, bytes, or both.
+    /// Maximum length of each of the eight queues: packets, bytes, or both.
     pub limit: QueueLimit,
 }
 
@@ -41,7 +40,7 @@ impl QueueConfig for Priority {
     }
 }
 
-/// The queues of a port, by priority.
+/// The queues of a port, indexed by priority.
 #[derive(Debug)]
 struct Classes {
     limit: QueueLimit,

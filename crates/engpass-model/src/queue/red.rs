@@ -15,31 +15,31 @@ use crate::random::Stream;
 use crate::time::{Pace, Time};
 use crate::unit::{BufferSize, QueueLimit, Share, Size};
 
-/// First in, first out; as the average length of the queue grows from `min` to `max`, packets are dropped at random with a
+/// FIFO with random early detection. As the average queue length grows from `min` to `max`, packets are dropped at random with a
 /// probability that grows to `max_probability` (Floyd and Jacobson 1993).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Red {
-    /// Average length of the queue from which packets are dropped, in packets or in bytes.
+    /// Average queue length above which packets are dropped, in packets or bytes.
     pub min: BufferSize,
-    /// Average length from which every packet is dropped (with `gentle`, from twice that), in the unit of `min`.
+    /// Average queue length from which every packet is dropped (with `gentle`, from twice this value), in the unit of `min`.
     pub max: BufferSize,
-    /// Probability of a drop as the average reaches `max`, before drops are spread.
+    /// Drop probability when the average reaches `max`, before drops are spread evenly.
     pub max_probability: Share,
-    /// Weight of the queue in its average: 2 to the power of minus this, so 9 is 1/512.
+    /// Weight of a sample in the average queue length, as a negative power of two: 9 means 1/512.
     pub weight_log2: u8,
-    /// Between `max` and twice that the probability grows from `max_probability` to 100 %, instead of at once.
+    /// Whether the drop probability grows from `max_probability` to 100 % between `max` and twice `max`, instead of jumping at `max`.
     pub gentle: bool,
-    /// Mark what can be marked, where a packet would be dropped by chance.
+    /// Whether ECN-capable packets are marked instead of dropped at random.
     pub ecn: bool,
-    /// A typical packet: while the queue is empty, its average falls as if so long ones were arriving, one after the other.
+    /// Typical packet length. While the queue is empty, the average falls as if packets of this length arrived back to back.
     pub mean_packet: Size,
-    /// What the port holds at most, the packet being sent included: packets, bytes, or both.
+    /// Maximum queue length, the packet in transmission included: packets, bytes, or both.
     pub limit: QueueLimit,
 }
 
 impl Default for Red {
-    /// Floyd, "RED: Discussions of Setting Parameters", 1997, but for the last two, which are estimates.
+    /// Floyd, "RED: Discussions of Setting Parameters", 1997. The last two values are estimates.
     fn default() -> Self {
         Self {
             min: BufferSize::Packets(5),
@@ -54,7 +54,7 @@ impl Default for Red {
     }
 }
 
-/// The largest `max`, in packets or bytes: twice that is within the fixed point of the average.
+/// Maximum of `max`, in packets or bytes. Twice this value still fits into the fixed-point average.
 const MAX_THRESHOLD: u64 = 1 << 30;
 
 impl QueueConfig for Red {
@@ -95,30 +95,30 @@ impl QueueConfig for Red {
     }
 }
 
-/// Binary places of the average: 2^-32 packets or bytes.
+/// Fractional bits of the average: it is counted in 2^-32 packets or bytes.
 const PLACES: u32 = 32;
 
-/// The state of figure 2 of the paper.
+/// State of the algorithm in figure 2 of the paper.
 #[derive(Debug)]
 struct Gateway {
     config: Red,
     random: Stream,
-    /// `min` and `max`, in units of the average.
+    /// `min` and `max` in units of 2^-32 packets or bytes.
     min: u64,
     max: u64,
-    /// `s`: the time of a typical packet on the line.
+    /// `s`: transmission time of a typical packet.
     typical: Pace,
     /// `avg`, in 2^-32 packets or bytes.
     average: u64,
-    /// `count`: packets since the last drop, while the average is above `min`.
+    /// `count`: packets since the last drop while the average is above `min`. `None` corresponds to -1 in the paper.
     count: Option<u64>,
 }
 
-/// What the average asks for.
+/// Position of the average relative to the thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Zone {
     Below,
-    /// Drop with this probability `p_b`, in 2^-32.
+    /// Drop with probability `p_b`, in units of 2^-32.
     Between(u64),
     Above,
 }
@@ -144,7 +144,7 @@ impl Gateway {
             }
             _ => {
                 let queue = self.length(port.backlog) << PLACES;
-                // avg = avg + w (q - avg); the shift rounds down, so a constant q is reached within 2^weight units.
+                // avg = avg + w (q - avg). The shift rounds down, so for a constant q the average approaches q to within 2^weight units.
                 let step = (i128::from(queue) - i128::from(self.average)) >> weight;
                 self.average =
                     self.average.checked_add_signed(step as i64).expect("it is between 0 and the queue");
@@ -152,7 +152,7 @@ impl Gateway {
         }
     }
 
-    /// `q`, in the unit of the thresholds; as much as the fixed point holds.
+    /// `q` in the unit of the thresholds, limited to the range of the fixed point.
     fn length(&self, backlog: Backlog) -> u64 {
         let length = match self.config.min {
             BufferSize::Packets(_) => backlog.packets,
@@ -165,7 +165,7 @@ impl Gateway {
         let (average, min, max) = (self.average, self.min, self.max);
         let whole = u128::from(Share::WHOLE);
         let top = u128::from(self.config.max_probability.0);
-        // `parts` of 10^9 at `from`, and `rise` more at `from + width`; rounded down to 2^-32.
+        // Linear from `parts` (of 10^9) at `from` to `parts + rise` at `from + width`; rounded down to 2^-32.
         let line = |parts: u128, rise: u128, from: u64, width: u64| {
             let (over, width) = (u128::from(average - from), u128::from(width));
             Zone::Between((((parts * width + rise * over) << 32) / (whole * width)) as u64)
@@ -181,12 +181,12 @@ impl Gateway {
         }
     }
 
-    /// Whether chance takes this packet: `p_a = p_b / (1 - count p_b)`, which spreads the drops.
+    /// Draws whether to drop this packet, with `p_a = p_b / (1 - count p_b)`, which spreads the drops.
     fn chooses(&mut self, probability: u64) -> bool {
         let count = self.count.map_or(0, |count| count + 1);
         self.count = Some(count);
         let left = (1u64 << 32).saturating_sub(count.saturating_mul(probability));
-        // Where `p_a` is 1 or more no number is drawn.
+        // If `p_a` is 1 or more, no random number is drawn.
         let chosen = probability > 0 && (probability >= left || self.random.below(left) < probability);
         if chosen {
             self.count = Some(0);
@@ -195,7 +195,7 @@ impl Gateway {
     }
 }
 
-/// `average * (1 - 2^-weight)^packets`, by squaring; every one of the at most 127 products is rounded down to 2^-64.
+/// Returns `average * (1 - 2^-weight)^packets`, computed by squaring. Each of the at most 127 products is rounded down to 2^-64.
 fn decayed(average: u64, weight: u32, packets: u64) -> u64 {
     if packets == 0 || average == 0 {
         return average;
@@ -204,7 +204,7 @@ fn decayed(average: u64, weight: u32, packets: u64) -> u64 {
         return 0;
     }
     let product = |a: u64, b: u64| ((u128::from(a) * u128::from(b)) >> 64) as u64;
-    // 1 - 2^-weight, in 2^-64; it is below 1, and so are its powers.
+    // 1 - 2^-weight in units of 2^-64. It is less than 1, and so are its powers.
     let mut power = (1u64 << (64 - weight)).wrapping_neg();
     let mut left = packets;
     let mut result = average;
@@ -223,7 +223,7 @@ impl Admission for Gateway {
         self.update(now, port);
         let zone = self.zone();
         if !port.backlog.has_room(self.config.limit, packet.bytes) {
-            // The paper has no limit. A loss is a signal to its sender, as a marked packet is.
+            // The paper has no limit. A drop is a signal to the sender, as a mark is.
             self.count = (zone != Zone::Below).then_some(0);
             return Verdict::Drop(Cause::Full);
         }
@@ -236,7 +236,7 @@ impl Admission for Gateway {
             Zone::Between(_) if self.config.ecn && packet.takes_marks() => Verdict::Accept { mark: true },
             Zone::Between(_) => Verdict::Drop(Cause::Early),
             Zone::Above => {
-                // Here marks have not helped, and packets that can be marked are dropped too, as in ns-2.
+                // Marking did not help, so ECN-capable packets are dropped too, as in ns-2.
                 self.count = Some(0);
                 Verdict::Drop(Cause::Early)
             }

@@ -1,7 +1,7 @@
-//! A token bucket: a queue that sends at most a rate, after a burst.
+//! A token bucket: a queue that limits its rate, but allows bursts.
 //!
-//! Turner, "New Directions in Communications", IEEE Communications Magazine 24(10), 1986; as a shaper with a queue RFC 2475
-//! section 2.3.3.3 and Linux's `tbf`.
+//! Turner, "New Directions in Communications", IEEE Communications Magazine 24(10), 1986. As a shaper with a queue: RFC 2475 section
+//! 2.3.3.3 and Linux's `tbf`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,16 +15,16 @@ use crate::random::Stream;
 use crate::time::{Pace, Time};
 use crate::unit::{QueueLimit, Rate, Size};
 
-/// First in, first out; a packet leaves when the bucket has a token for each of its bytes. Tokens come at `rate`, and the bucket
-/// holds `burst` of them. A packet longer than `burst` is lost.
+/// FIFO that sends a packet when the bucket has a token for each of its bytes. Tokens arrive at `rate`, and the bucket holds `burst` of
+/// them. Packets longer than `burst` are dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenBucket {
-    /// Rate of the tokens: what the queue sends in the long run, counted in whole frames.
+    /// Token rate: the long-term rate of the queue, counted in whole frames.
     pub rate: Rate,
-    /// What the bucket holds when it is full, as it is at the start. At least the longest packet.
+    /// Size of the bucket, which is full at the start. At least the longest packet.
     pub burst: Size,
-    /// What waits at most: packets, bytes, or both.
+    /// Maximum queue length: packets, bytes, or both.
     #[serde(default = "default_limit")]
     pub limit: QueueLimit,
 }
@@ -59,20 +59,19 @@ impl QueueConfig for TokenBucket {
 
 #[derive(Debug)]
 struct Shaper {
-    /// Time that a token takes.
+    /// Time per token (one byte).
     byte: Pace,
     burst: u64,
     limit: QueueLimit,
     queue: Fifo,
-    /// An instant at which the bucket was full.
+    /// A time at which the bucket was full.
     full: Time,
-    /// Bytes sent since then: at `t` there are `burst + (t - full) / byte - spent` tokens. Nothing is added up from rounded
-    /// times.
+    /// Bytes sent since `full`. At time `t` there are `burst + (t - full) / byte - spent` tokens; rounding errors do not accumulate.
     spent: u64,
 }
 
 impl Shaper {
-    /// The first instant at which the bucket holds a token for each of `bytes`.
+    /// The first time at which the bucket has a token for each of `bytes`.
     fn ready(&self, bytes: u32) -> Time {
         let missing = (self.spent + u64::from(bytes)).saturating_sub(self.burst);
         Time(self.full.0.saturating_add(self.byte.after(missing)))
@@ -96,7 +95,7 @@ impl Scheduler for Shaper {
             return None;
         }
         if now.saturating_sub(self.full).0 >= self.byte.after(self.spent) {
-            // It is full again; what came since then ran over.
+            // The bucket is full again; later tokens overflowed.
             (self.full, self.spent) = (now, 0);
         }
         self.spent += u64::from(bytes);
@@ -131,7 +130,7 @@ mod tests {
 
     #[test]
     fn waits_for_tokens_and_wakes_when_they_are_there() {
-        // 8 Mbit/s: a byte takes 1 us. A full bucket of 2000 B sends 1500 B at once; the second needs 1000 tokens more.
+        // 8 Mbit/s: a token takes 1 us. The full bucket of 2000 B sends 1500 B immediately; the second packet needs 1000 more tokens.
         const US: u64 = 1_000_000;
         let (mut queue, mut lost) = (build(8_000_000, 2000), Vec::new());
         queue.enqueue(Time::ZERO, packet(0, 1500), &mut lost);
@@ -142,7 +141,7 @@ mod tests {
         assert_eq!(queue.next_ready(Time(5)), Some(Time(1000 * US)));
         assert_eq!(queue.dequeue(Time(1000 * US - 1), &mut lost), None);
         assert_eq!(queue.dequeue(Time(1000 * US), &mut lost).map(|sent| sent.id), Some(1));
-        // 2000 us later it is full, and a second later no fuller.
+        // After 2000 us the bucket is full, and a second later it still holds 2000 B.
         queue.enqueue(Time(3_000_000 * US), packet(2, 2000), &mut lost);
         queue.enqueue(Time(3_000_000 * US), packet(3, 64), &mut lost);
         assert!(queue.dequeue(Time(3_000_000 * US), &mut lost).is_some());
@@ -152,7 +151,7 @@ mod tests {
 
     #[test]
     fn rounding_never_adds_up() {
-        // 3 bit/s x 10^9: a byte takes 8000/3 ps. After the burst of 64, packet n of 1 B is due at ceil(n * 8000 / 3).
+        // At 3·10^9 bit/s a token takes 8000/3 ps. After the burst of 64 B, packet n of 1 B is due at ceil(n * 8000 / 3).
         let (mut queue, mut lost) = (build(3_000_000_000, 64), Vec::new());
         queue.enqueue(Time::ZERO, packet(0, 64), &mut lost);
         assert!(queue.dequeue(Time::ZERO, &mut lost).is_some());

@@ -1,4 +1,4 @@
-//! What every segment of an open connection carries, and segments that carry nothing else.
+//! The header fields that every segment of an open connection carries, and pure acknowledgments.
 
 use super::connection::Agreed;
 use super::parameters::Shared;
@@ -6,19 +6,19 @@ use super::receive::Receiver;
 use super::segment::{Flags, Segment, Timestamps};
 use crate::time::Time;
 
-/// What an end and its connection are about: nothing of it but `path` changes once that is open.
+/// The terms of a connection. Once it is open, only `path` changes.
 #[derive(Clone, Copy)]
 pub(super) struct Terms<'a> {
     pub(super) p: &'a Shared,
     pub(super) agreed: Agreed,
-    /// Segment size by which the receiving half opens its window: the one that the handshake agreed on.
+    /// Negotiated segment size in bytes, by which the receiving half opens its window.
     pub(super) mss: u64,
-    /// Segment size that the path carries now.
+    /// Segment size in bytes that the path carries now.
     pub(super) path: u64,
 }
 
 impl Receiver {
-    /// Make `segment` one with what every segment of an open connection carries.
+    /// Fills `segment` with the header fields that every segment of an open connection carries.
     #[inline(always)]
     pub(super) fn outgoing(
         &mut self,
@@ -29,7 +29,7 @@ impl Receiver {
         segment: &mut Segment,
     ) {
         let Terms { p, agreed, mss, .. } = terms;
-        // One by one: so each is written once, where it is to stand. The blocks of a SACK option stay as they are: it has none.
+        // Assigned one by one, so that each field is written once, in place. The SACK blocks stay as they are: the segment has no SACK option.
         segment.seq = seq;
         segment.ack = self.next();
         segment.timestamps = if agreed.timestamps() { Some(self.stamp(p, now)) } else { None };
@@ -45,7 +45,7 @@ impl Receiver {
         Timestamps::new(p.timestamp(now), self.recent_timestamp())
     }
 
-    /// The acknowledgment that is due.
+    /// Fills `segment` with the acknowledgment that is due.
     #[inline]
     pub(super) fn acknowledge(&mut self, terms: Terms<'_>, now: Time, seq: u64, segment: &mut Segment) {
         self.outgoing(terms, now, (seq, 0), Flags::default(), segment);
@@ -55,12 +55,12 @@ impl Receiver {
         }
     }
 
-    /// Report what has come beside what is in order, if the other side wants to know.
+    /// Adds a SACK option with the data above a hole, if SACK was negotiated.
     #[inline(never)]
     fn report(&mut self, terms: Terms<'_>, segment: &mut Segment) {
         if terms.agreed.sack() {
             let most = if terms.agreed.timestamps() { 3 } else { 4 };
-            // The packet is no longer than one with data (RFC 6691), whose options are off the segment size already.
+            // The packet must not be longer than one with data (RFC 6691). The segment size excludes the other options already.
             let room = terms.path.saturating_sub(4) / 8;
             if room > 0 {
                 segment.report(self.sack_blocks(terms.p, most.min(room as usize)));
@@ -70,7 +70,7 @@ impl Receiver {
         }
     }
 
-    /// The one that must go out as it was (RFC 8257 section 3.2).
+    /// Returns the acknowledgment that must go out with the state before the marks changed (RFC 8257 section 3.2).
     pub(super) fn acknowledge_early(&mut self, terms: Terms<'_>, now: Time, seq: u64) -> Segment {
         let mut segment = Segment::default();
         self.outgoing(terms, now, (seq, 0), Flags::default(), &mut segment);

@@ -1,4 +1,4 @@
-//! One endpoint of a connection: its parts, and how the outside sees them.
+//! One endpoint of a connection: its parts and its interface.
 
 use super::congestion::{Control, Window};
 use super::first_needed;
@@ -32,7 +32,7 @@ pub enum State {
     FinWait2,
     /// Has received a FIN.
     CloseWait,
-    /// Both have sent a FIN, its own is not acknowledged.
+    /// Both sides have sent a FIN; its own is not acknowledged yet.
     Closing,
     /// Has received a FIN and then sent one.
     LastAck,
@@ -42,30 +42,30 @@ pub enum State {
     Closed,
 }
 
-/// What an input brought about. Clear it, or let it add up over several inputs.
+/// The effects of an input, or of several inputs if it is not cleared between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Out {
     /// The handshake is done.
     pub established: bool,
     /// Bytes newly in order: readable, or already read where reading is automatic.
     pub delivered: u64,
-    /// Bytes that came and were refused: they were there already, or lie beyond the window.
+    /// Bytes received and discarded: duplicates, or bytes beyond the window.
     pub refused: u64,
     /// Bytes newly acknowledged.
     pub acked: u64,
-    /// The other side will send no more.
+    /// The peer will send no more data.
     pub finished: bool,
-    /// The connection is gone, in order or by a reset.
+    /// The connection has ended, in order or by a reset.
     pub closed: bool,
-    /// The other side has reset it.
+    /// The peer has reset the connection.
     pub reset: bool,
-    /// The retransmission timer expired: since something was last sent or received, the wait was for it.
+    /// The retransmission timer expired. The time since the last segment sent or received was spent on waiting for it.
     pub timed_out: bool,
-    /// A round trip that was measured (RFC 6298 section 3).
+    /// The round trip that was measured (RFC 6298 section 3).
     pub round_trip: Option<Time>,
 }
 
-/// What the handshake has agreed on.
+/// The options that the handshake has negotiated.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Agreed(u8);
 
@@ -75,7 +75,7 @@ impl Agreed {
     pub(super) const ECN: Self = Self(4);
     pub(super) const SCALING: Self = Self(8);
 
-    /// These, and `others` where `agreed`.
+    /// Returns these options, and also `others` if `agreed`.
     pub(super) fn and_if(self, agreed: bool, others: Self) -> Self {
         if agreed { Self(self.0 | others.0) } else { self }
     }
@@ -103,8 +103,8 @@ impl Agreed {
 
 /// One endpoint of a TCP connection.
 ///
-/// Its size matters: what an idle connection does not need is allocated when it is needed, and kept. So does its order, where connections are
-/// too many for the caches: what nearly all segments leave alone stands first.
+/// Its size matters: state that an idle connection does not need is allocated at its first use. The order of its fields matters too, if there are too
+/// many connections for the CPU caches: fields that nearly all segments leave unchanged come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Connection {
@@ -115,7 +115,7 @@ pub struct Connection {
     pub(super) board: Scoreboard,
     pub(super) tx: Sender,
     pub(super) timers: Timers,
-    /// When something but an acknowledgment was last sent.
+    /// When a segment other than a pure acknowledgment was last sent.
     pub(super) sent_at: Time,
     pub(super) control: Control,
     pub(super) window: Window,
@@ -127,16 +127,16 @@ pub struct Connection {
     pub(super) backoff: Backoff,
     /// More than one SYN was sent.
     pub(super) syn_resent: bool,
-    /// The retransmission timer has expired, without progress since.
+    /// The retransmission timer has expired, and nothing was acknowledged since.
     pub(super) expired: bool,
-    /// ECN: CWR goes on the next new segment.
+    /// ECN: the next new segment carries CWR.
     pub(super) cwr_due: bool,
 }
 
 impl Connection {
-    /// An endpoint that opens the connection at its first [`transmit`](Self::transmit), or waits for the other's SYN.
+    /// Creates an endpoint. An active one opens the connection at its first [`transmit`](Self::transmit); a passive one waits for a SYN.
     ///
-    /// Connections with the same parameters share them when they are given as [`Shared`].
+    /// Connections with the same parameters share them if they are given as [`Shared`].
     pub fn new(parameters: impl Into<Shared>, role: Role) -> Self {
         let p: Shared = parameters.into();
         let mut special = Special::default();
@@ -164,7 +164,7 @@ impl Connection {
         }
     }
 
-    /// Whether a SYN was sent: it is the first segment of all.
+    /// Returns whether a SYN was sent, which is always the first segment.
     pub(super) fn has_sent_syn(&self) -> bool {
         self.counts.segments_sent > 0
     }
@@ -174,7 +174,7 @@ impl Connection {
         self.rare.get_or_insert_with(first_needed)
     }
 
-    /// A segment arrives.
+    /// Processes a segment that has arrived.
     #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         self.counts.segments_received += 1;
@@ -184,7 +184,7 @@ impl Connection {
         self.rearm(now);
     }
 
-    /// A wake is due. Does nothing when none is.
+    /// Handles the timers that have expired. Has no effect if none has.
     pub fn on_timer(&mut self, now: Time, out: &mut Out) {
         self.rx.on_timer(now);
         if self.timers.expired(Timer::TimeWait, now) {
@@ -196,7 +196,7 @@ impl Connection {
         if self.timers.expired(Timer::Reordering, now) {
             self.on_reordering_end(now);
         }
-        // A probe is never later than the timeout, and goes before it.
+        // A probe is never due later than the timeout, and must be handled before it.
         if self.timers.expired(Timer::TailProbe, now) {
             self.on_tail_probe(now);
         }
@@ -208,30 +208,30 @@ impl Connection {
         self.rearm(now);
     }
 
-    /// When [`on_timer`](Self::on_timer) must be called next.
+    /// Returns when [`on_timer`](Self::on_timer) must be called next.
     #[inline]
     pub fn next_wake(&self) -> Option<Time> {
         let at = self.timers.next().min(self.rx.acks.deadline());
         (at != Time::MAX).then_some(at)
     }
 
-    /// The application writes `bytes` at once. Returns how many are taken: the rest is the application's to keep and
-    /// to write later. [`next_copy`](Self::next_copy) asks first, piece by piece.
+    /// Writes `bytes` at once. Returns how many bytes the send buffer takes; the application keeps the others and writes them later. To write piece
+    /// by piece, use [`next_copy`](Self::next_copy).
     pub fn write(&mut self, now: Time, bytes: u64) -> u64 {
         let taken = self.tx.write(&self.p, self.board.una(), bytes);
         self.rearm(now);
         taken
     }
 
-    /// How many bytes of a write of which `left` are to come the socket copies next, at most a segment; 0 while the
-    /// application is blocked. Give them with [`put`](Self::put) when they are copied.
+    /// Returns how many bytes the socket copies next of a write that has `left` bytes to come; 0 while the application is blocked. It is at most a
+    /// segment, except with `SendBufferRule::WholeWrites`. Call [`put`](Self::put) once the bytes are copied.
     #[inline]
     pub fn next_copy(&mut self, left: u64) -> u64 {
         self.tx.next_copy(&self.p, self.window.mss(), self.board.una(), left)
     }
 
-    /// Copy all pieces of a write, of which `left` bytes are to come, that the socket takes one after the other: where nothing of them can be
-    /// sent before the last. Returns how many bytes they are.
+    /// Copies as many pieces of a write as the socket takes one after the other; `left` bytes of the write are to come. Use it only if no piece can
+    /// be sent before the last one is copied. Returns how many bytes are copied.
     #[inline]
     pub fn copy(&mut self, now: Time, left: u64) -> u64 {
         let taken = self.tx.copy(&self.p, self.window.mss(), self.board.una(), left);
@@ -239,20 +239,19 @@ impl Connection {
         taken
     }
 
-    /// What [`next_copy`](Self::next_copy) said is copied; `ends` when the write ends there.
+    /// Adds the bytes that [`next_copy`](Self::next_copy) returned to the send buffer. `ends` is true if the write ends there.
     #[inline]
     pub fn put(&mut self, now: Time, bytes: u64, ends: bool) {
         self.tx.put(&self.p, bytes, ends);
         self.rearm(now);
     }
 
-    /// Whether the application reads everything as it comes (which is how a connection begins), or calls
-    /// [`read`](Self::read).
+    /// Sets whether the application reads all data as it arrives (the default), or calls [`read`](Self::read).
     pub fn read_automatically(&mut self, automatic: bool) {
         self.rx.set_automatic(automatic);
     }
 
-    /// The application reads up to `bytes`. Returns how many.
+    /// Reads up to `bytes`. Returns how many bytes the application gets.
     pub fn read(&mut self, now: Time, bytes: u64) -> u64 {
         let size = self.received_size();
         let taken = self.rx.read(&self.p, size, bytes);
@@ -260,8 +259,8 @@ impl Connection {
         taken
     }
 
-    /// Give back what only data in the network needs, if it is idle: nothing was sent for longer than the timeout (RFC 5681 section 4.1).
-    /// Nothing that is seen changes.
+    /// Frees memory that only data in the network needs, if nothing was sent for longer than the retransmission timeout (RFC 5681 section 4.1). The
+    /// behaviour of the connection does not change.
     pub fn rest(&mut self, now: Time) {
         if self.board.is_empty() && now.saturating_sub(self.sent_at) > self.timeout() {
             self.board.rest();
@@ -270,12 +269,12 @@ impl Connection {
         }
     }
 
-    /// Bytes that [`read`](Self::read) would give.
+    /// Returns how many bytes the application can [`read`](Self::read).
     pub fn readable(&self) -> u64 {
         self.rx.readable()
     }
 
-    /// The application writes no more: a FIN follows the last byte.
+    /// Closes the sending side: a FIN follows the last byte written.
     pub fn close(&mut self, now: Time, out: &mut Out) {
         self.tx.closing = true;
         if self.state == State::Listen {
@@ -284,7 +283,7 @@ impl Connection {
         self.rearm(now);
     }
 
-    /// Give the connection up: a reset goes out, then it is gone.
+    /// Aborts the connection: sends a reset, unless none is needed, and closes it.
     pub fn abort(&mut self) {
         let resets = !matches!(self.state, State::Closed | State::Listen);
         self.special.set(Special::RESET_DUE, resets);
@@ -294,14 +293,14 @@ impl Connection {
         }
     }
 
-    /// Whether it surely sends nothing before its next input or wake: it is open, has nothing to write, and owes no acknowledgment.
-    /// Where not, [`next_segment`](Self::next_segment) says.
+    /// Returns whether the endpoint is quiescent: open, with no data to send and no acknowledgment due. It then sends nothing before its next input
+    /// or timer. If false, it may still have nothing to send; [`next_segment`](Self::next_segment) decides that.
     #[inline]
     pub fn is_silent(&self) -> bool {
         self.has_nothing_to_send() && !self.rx.acks.is_due()
     }
 
-    /// The same, but for an acknowledgment of all that has come.
+    /// Like [`is_silent`](Self::is_silent), but an acknowledgment of all received data may be due.
     #[inline]
     pub(super) fn has_nothing_to_send(&self) -> bool {
         self.board.is_empty()
@@ -312,31 +311,31 @@ impl Connection {
             && !self.rx.has_early()
     }
 
-    /// Whether [`transmit`](Self::transmit) would give a segment.
+    /// Returns whether [`transmit`](Self::transmit) would return a segment.
     pub fn wants_to_transmit(&self, now: Time) -> bool {
         self.decide(now).is_ok()
     }
 
-    /// Whether the receive window has room for a full segment: then it holds back nothing that is written later.
+    /// Returns whether the peer's receive window has room for a full segment. If so, it does not hold back data that is written later.
     #[inline]
     pub fn has_room_for_segment(&self) -> bool {
         self.tx.usable_window(self.board.una()) >= self.window.mss()
     }
 
-    /// Why nothing is sent now.
+    /// Returns why nothing is sent now.
     #[inline(never)]
     pub fn limited_by(&self, now: Time) -> LimitedBy {
         self.decide(now).err().map_or(LimitedBy::Nothing, |reason| self.name(reason))
     }
 
-    /// The name of a reason why nothing is sent: a sender that waits for its timer does not know it.
+    /// Returns the reason to report why nothing is sent: the retransmission timer instead of `reason`, if only that timer can end the wait.
     #[inline]
     pub(super) fn name(&self, reason: LimitedBy) -> LimitedBy {
         let waits = reason != LimitedBy::Pacing && self.only_the_timer_goes_on();
         if waits { LimitedBy::RetransmissionTimer } else { reason }
     }
 
-    /// Duplicates have come, and what is outstanding is too little for as many as mean a loss.
+    /// Returns whether duplicates have arrived, but too few segments are outstanding for the number of duplicates that indicates a loss.
     #[inline]
     fn only_the_timer_goes_on(&self) -> bool {
         let enough = self.board.len() > self.p.duplicate_threshold as usize;
@@ -346,13 +345,13 @@ impl Connection {
             && !enough
     }
 
-    /// The connection's state.
+    /// Returns the connection's state.
     #[inline]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[inline]
     pub fn stats(&self) -> Stats {
         let rare = self.rare.as_deref();
@@ -363,13 +362,13 @@ impl Connection {
         }
     }
 
-    /// Segments sent so far, all kinds: one of [`stats`](Self::stats).
+    /// Returns how many segments were sent so far, as in [`stats`](Self::stats).
     #[inline]
     pub fn segments_sent(&self) -> u64 {
         self.counts.segments_sent
     }
 
-    /// The control loops' state.
+    /// Returns the state of the control loops.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             congestion_window: self.window_size(),
@@ -384,17 +383,17 @@ impl Connection {
         }
     }
 
-    /// The tick of its timestamp clock.
+    /// Returns the tick of the timestamp clock.
     pub fn timestamp_tick(&self) -> Time {
         self.p.timestamp_tick
     }
 
-    /// The segment size in use, options subtracted.
+    /// Returns the segment size in use, in bytes, options subtracted.
     pub fn segment_size(&self) -> u64 {
         self.window.mss()
     }
 
-    /// The congestion window with the inflation of fast recovery, or what a reduction lets out.
+    /// Returns the congestion window in bytes: with the inflation of fast recovery, or as a rate reduction sets it.
     #[inline]
     pub(super) fn window_size(&self) -> u64 {
         if let Some(window) = self.recovery.reduced_window() {
@@ -403,13 +402,13 @@ impl Connection {
         self.window.size.saturating_add_signed(self.recovery.inflation()).max(self.window.mss())
     }
 
-    /// Sequence numbers sent and not acknowledged.
+    /// Returns how many sequence numbers are sent and not acknowledged.
     #[inline]
     pub(super) fn outstanding(&self) -> u64 {
         self.tx.next - self.board.una()
     }
 
-    /// Sequence numbers held to be in the network.
+    /// Returns how many sequence numbers count as in the network.
     #[inline]
     pub(super) fn in_flight(&self) -> u64 {
         self.outstanding() - self.board.absent()

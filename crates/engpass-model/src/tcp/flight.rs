@@ -1,5 +1,5 @@
-//! Flights: full segments of new data that go out one after the other at one instant, where nothing special goes on. What lets them
-//! out is asked for once, and what all of them say is found once.
+//! Segment bursts: full segments of new data that are sent one after the other at one instant, on the fast path. The windows are checked once for all
+//! of them, and their common header fields are computed once.
 
 use super::connection::{Connection, State};
 use super::limited::LimitedBy;
@@ -7,25 +7,25 @@ use super::segment::{Flags, Segment};
 use super::timers::Timer;
 use crate::time::Time;
 
-/// Full segments that go out now, one at least. Good as long as nothing else happens to the connection.
+/// A burst of full segments to be sent now, at least one. Valid only until the connection gets another input.
 #[derive(Clone, Copy, Debug)]
 pub struct Flight {
-    /// Bytes that what is written, and the other side's window, let out.
+    /// Bytes that are written and fit into the peer's receive window.
     sendable: u64,
-    /// Bytes that the congestion window lets out.
+    /// Bytes that the congestion window allows.
     open: u64,
-    /// What all of them say.
+    /// Header fields that the segments have in common.
     pattern: Segment,
 }
 
 impl Flight {
-    /// What all of its segments say, but for their sequence numbers and whether they push.
+    /// Returns the header fields that the segments have in common: all except the sequence number and PSH.
     #[inline]
     pub fn pattern(&self) -> &Segment {
         &self.pattern
     }
 
-    /// Whether there is one more.
+    /// Returns whether the burst has another segment.
     #[inline]
     pub fn goes_on(&self) -> bool {
         self.sendable.min(self.open) >= self.pattern.payload()
@@ -33,8 +33,8 @@ impl Flight {
 }
 
 impl Connection {
-    /// What may go out now as full segments. Or else why nothing does; `None` where more than the windows is to be looked at, and
-    /// [`next_segment`](Self::next_segment) says it, or has one.
+    /// Returns the burst of full segments that may be sent now. Otherwise, returns why nothing is sent, or `None` if more than the windows matters.
+    /// Then [`next_segment`](Self::next_segment) returns the segment or the reason.
     #[inline(always)]
     pub fn flight(&mut self, now: Time) -> Result<Flight, Option<LimitedBy>> {
         let (begins, calm) = (self.board.is_empty(), self.recovery.is_calm());
@@ -67,7 +67,7 @@ impl Connection {
         Ok(Flight { sendable, open, pattern })
     }
 
-    /// A flight begins with nothing in the network, so that the congestion window surely lets a segment out.
+    /// Prepares a burst that begins with nothing in the network. The congestion window then always allows a segment.
     #[inline(never)]
     fn begin_flight(&mut self, now: Time) {
         self.restart_after_idle(now);
@@ -76,13 +76,13 @@ impl Connection {
         }
     }
 
-    /// The congestion window where a loss is likely.
+    /// Slow path: returns the bytes that the congestion window and limited transmit allow while a loss is suspected.
     #[inline(never)]
     fn odd_window(&self) -> u64 {
         self.window_size() + self.limited_transmit()
     }
 
-    /// Put the next segment of a flight into `segment`: what `send_new` comes to for it.
+    /// Writes the next segment of a burst into `segment`. The result is that of `send_new`.
     #[inline(always)]
     pub fn next_of(&mut self, flight: &mut Flight, now: Time, segment: &mut Segment) {
         let (seq, mss) = (self.tx.next, flight.pattern.payload());
@@ -98,13 +98,14 @@ impl Connection {
         segment.flags = segment.flags.and_if(pushes, Flags::PSH);
     }
 
-    /// Why nothing goes out behind a flight that is over; `None` where [`next_segment`](Self::next_segment) says it, or has more.
+    /// Returns why nothing is sent after the last segment of a burst. `None` means that [`next_segment`](Self::next_segment) returns a segment or the
+    /// reason.
     #[inline(always)]
     pub fn limited_after(&self, flight: &Flight) -> Option<LimitedBy> {
         self.limited_with(flight.sendable)
     }
 
-    /// The same, where no full segment more goes out and so much would, if the congestion window let it.
+    /// Returns the reason if only the congestion window holds back a full segment; `sendable` bytes are written and fit into the receive window.
     #[inline(always)]
     fn limited_with(&self, sendable: u64) -> Option<LimitedBy> {
         let shut = sendable >= self.window.mss() && !self.rx.acks.is_due();

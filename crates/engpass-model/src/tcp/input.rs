@@ -1,4 +1,4 @@
-//! What a segment and an expired timer do to an open connection.
+//! Processing of segments and expired timers on an open connection.
 
 use super::congestion::{Ack, Control, RateSample, Signal};
 use super::connection::{Connection, Out, State};
@@ -13,9 +13,9 @@ use super::timers::Timer;
 use crate::time::Time;
 
 impl Connection {
-    /// Take a segment if it is what nearly all are, in the manner of "header prediction": the connection is open, nothing
-    /// special goes on, and the segment brings data where nothing waits for an acknowledgment, or acknowledges segments in order that were
-    /// sent once, or says nothing new. False, and nothing is done, if it is not.
+    /// Fast path in the manner of "header prediction". Applies to an open connection without special conditions, and to three kinds of segments: one
+    /// that brings data while nothing is unacknowledged, one that acknowledges in order segments that were sent once, and one without news. Returns
+    /// false, without any effect, for every other segment.
     #[inline]
     pub(super) fn take_expected(&mut self, now: Time, segment: &Segment, out: &mut Out) -> bool {
         let calm = self.state == State::Established
@@ -28,7 +28,7 @@ impl Connection {
         }
         let expected = self.rx.expects(segment);
         if self.board.is_empty() {
-            // What is not yet sent cannot be acknowledged, and everything that is was before.
+            // Nothing is outstanding, so that only SND.NXT can be acknowledged.
             if segment.ack != self.tx.next {
                 return false;
             }
@@ -60,7 +60,7 @@ impl Connection {
         true
     }
 
-    /// Take a segment, whatever it is.
+    /// Slow path: processes any segment.
     #[inline(never)]
     pub(super) fn take_any(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         if segment.ce {
@@ -73,7 +73,7 @@ impl Connection {
         }
     }
 
-    /// Bytes came that are no use.
+    /// Counts bytes that were received and discarded.
     pub(super) fn refuse(&mut self, bytes: u64, out: &mut Out) {
         if bytes > 0 {
             self.rare().stats.bytes_refused += bytes;
@@ -81,7 +81,7 @@ impl Connection {
         }
     }
 
-    /// A segment for an open connection: acknowledgment, then data, then FIN.
+    /// Processes a segment of an open connection: acknowledgment, then data, then FIN.
     pub(super) fn receive_open(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         if segment.flags.has(Flags::RST) {
             self.reset(out);
@@ -95,7 +95,7 @@ impl Connection {
         }
     }
 
-    /// Take what a segment brings, whatever was acknowledged.
+    /// Processes the data and the FIN of a segment, independent of its acknowledgment.
     #[inline(never)]
     fn take_data(&mut self, now: Time, segment: &Segment, out: &mut Out) {
         let size = self.received_size();
@@ -111,7 +111,7 @@ impl Connection {
     }
 
     fn receive_ack(&mut self, now: Time, segment: &Segment, out: &mut Out) {
-        // RFC 9293 section 3.10.7.4: an acknowledgment of something not yet sent is answered and dropped.
+        // RFC 9293 section 3.10.7.4: a segment that acknowledges data not yet sent is answered and dropped.
         if segment.ack > self.tx.next {
             self.rx.acks.at_once();
             return;
@@ -125,7 +125,7 @@ impl Connection {
         if self.agreed.sack() {
             let acknowledged_at = progress.last_at;
             self.board.sack(segment.sack(), &mut progress);
-            // `tcp_ack` takes the blocks first.
+            // Linux' `tcp_ack` processes the SACK blocks first.
             progress.last_at = acknowledged_at.or(progress.last_at);
         }
         let window_changed = self.tx.take_window(segment);
@@ -136,7 +136,7 @@ impl Connection {
         if window_changed {
             self.after_window_change();
         }
-        // RFC 5681 section 2; with SACK a duplicate is one that brings new SACK information (RFC 6675 section 2).
+        // RFC 5681 section 2; with SACK, a duplicate is an acknowledgment with new SACK information (RFC 6675 section 2).
         let fin = segment.flags.has(Flags::FIN);
         let plain = outstanding > 0 && segment.len == 0 && !fin && !window_changed;
         let duplicate = progress.acked == 0
@@ -205,13 +205,12 @@ impl Connection {
         }
     }
 
-    /// Whether RACK watches this connection.
+    /// Returns whether RACK detects the losses of this connection.
     fn is_watched(&self) -> bool {
         self.p.derived().rack && self.agreed.sack()
     }
 
-    /// An acknowledgment takes segments in order that were sent once: what [`receive_ack`](Self::receive_ack)
-    /// comes to then.
+    /// Processes an acknowledgment of segments in order that were sent once. The result is that of [`receive_ack`](Self::receive_ack).
     #[inline(always)]
     fn take_run(&mut self, now: Time, segment: &Segment, run: Run, out: &mut Out) {
         let before = self.outstanding();
@@ -233,7 +232,7 @@ impl Connection {
         out.acked += acked;
     }
 
-    /// The congestion window grows by what is acknowledged, where nobody asks for rates. `before` was in flight.
+    /// Grows the congestion window for `acked` bytes, with a congestion control that does not use rates. `before` bytes were in flight.
     #[inline(always)]
     pub(super) fn grow(&mut self, now: Time, acked: u64, before: u64, recovering: bool) {
         let window_limited = self.is_window_limited(before);
@@ -262,7 +261,7 @@ impl Connection {
         self.limit_window();
     }
 
-    /// New data is acknowledged (RFC 6298 (5.2), (5.3)).
+    /// Restarts or stops the retransmission timer, because new data is acknowledged (RFC 6298 (5.2), (5.3)).
     #[inline(always)]
     pub(super) fn advance_timer(&mut self, now: Time) {
         if self.board.is_empty() {
@@ -272,7 +271,7 @@ impl Connection {
         }
     }
 
-    /// RACK's part of it.
+    /// The part of [`take_run`](Self::take_run) that RACK needs.
     #[inline(never)]
     fn judge_run(&mut self, now: Time, run: Run) {
         let limited = self.recovery.limited_transmitted();
@@ -301,7 +300,7 @@ impl Connection {
         }
     }
 
-    /// Set RACK's timer as its last look at the scoreboard asks for.
+    /// Sets the reordering timer to RACK's deadline, or stops it.
     fn watch_reordering(&mut self) {
         match self.recovery.rack().and_then(|rack| rack.deadline()) {
             Some(at) => self.timers.set(Timer::Reordering, at),
@@ -317,20 +316,20 @@ impl Connection {
         }
     }
 
-    /// RACK's reordering window has ended.
+    /// Handles the end of RACK's reordering window.
     pub(super) fn on_reordering_end(&mut self, now: Time) {
         let (clock, phase) = (self.clock(now), self.recovery.phase);
         let verdict = self.recovery.on_reordering_end(&self.p, &mut self.board, self.tx.next, &clock);
         let limited = self.recovery.limited_transmitted();
         self.apply(now, verdict, phase, limited);
         if verdict == Verdict::Enter {
-            // `tcp_rack_reo_timeout` counts one segment.
+            // Linux' `tcp_rack_reo_timeout` counts one segment as delivered.
             self.reduce(self.window.mss(), false);
         }
         self.watch_reordering();
     }
 
-    /// The congestion window need not grow beyond what a receive window can be (65 535 with the largest scale).
+    /// Limits the congestion window to the largest receive window possible (65 535 bytes, with the largest scale).
     #[inline]
     pub(super) fn limit_window(&mut self) {
         let largest = 65535 << if self.agreed.scaling() { 14 } else { 0 };
@@ -341,11 +340,11 @@ impl Connection {
     fn is_window_limited(&self, in_flight: u64) -> bool {
         !self.p.window_validation
             || in_flight + self.window.mss() > self.window.size
-            // In slow start a flight of half the window is growth enough to double it.
+            // In slow start the window may grow to twice the data in flight.
             || (self.window.in_slow_start() && self.window.size < 2 * in_flight)
     }
 
-    /// Take a sample of the round trip (RFC 6298 section 3, Karn; RFC 7323 section 4).
+    /// Samples the round trip (RFC 6298 section 3, Karn; RFC 7323 section 4).
     #[inline(always)]
     pub(super) fn measure(
         &mut self,
@@ -365,7 +364,7 @@ impl Connection {
         self.take_sample(now, sent, out);
     }
 
-    /// What was sent then, if anything, has arrived.
+    /// Updates the round-trip estimate with a segment that was sent at `sent`, if there is one.
     #[inline(always)]
     fn take_sample(&mut self, now: Time, sent: Option<Time>, out: &mut Out) {
         if let Some(sent) = sent {
@@ -374,7 +373,7 @@ impl Connection {
         }
     }
 
-    /// When the one segment that is timed was sent, if it has arrived.
+    /// Returns when the one timed segment was sent, if it is acknowledged now.
     #[inline(never)]
     fn take_timed(&mut self) -> Option<Time> {
         let timed = self.rare.as_ref().and_then(|rare| rare.timed);
@@ -383,7 +382,7 @@ impl Connection {
         Some(sent)
     }
 
-    /// Estimate the delivery rate (draft-ietf-ccwg-bbr, section 4.1.2.3).
+    /// Updates the delivery rate estimate and returns a sample (draft-ietf-ccwg-bbr, section 4.1.2.3).
     fn measure_delivery(&mut self, now: Time, progress: &Progress) -> Option<RateSample> {
         if progress.delivered == 0 || !self.p.derived().rates {
             return None;
@@ -406,8 +405,8 @@ impl Connection {
         })
     }
 
-    /// The Eifel detection algorithm (RFC 3522): an acknowledgment that echoes a timestamp from before the
-    /// retransmission acknowledges the original.
+    /// Detects a spurious retransmission (Eifel, RFC 3522): an acknowledgment that echoes a timestamp from before the retransmission acknowledges the
+    /// original. If the stack supports undo, this restores the state from before.
     pub(super) fn detect_spurious(&mut self, segment: &Segment) {
         let Some(rare) = self.rare.as_mut().filter(|_| self.recovery.doubted) else { return };
         let Some(saved) = rare.saved else { return };
@@ -428,7 +427,7 @@ impl Connection {
         }
     }
 
-    /// Do what the recovery's verdict asks for.
+    /// Acts on the verdict of loss recovery.
     #[inline]
     pub(super) fn apply(&mut self, now: Time, verdict: Verdict, phase_before: Phase, limited: u64) {
         if matches!(verdict, Verdict::Enter | Verdict::Exit) {
@@ -442,7 +441,7 @@ impl Connection {
             Verdict::Enter => {
                 let (window, next, resent) = (self.window, self.tx.next, self.board.has_resent());
                 let rare = self.rare();
-                // What an earlier recovery sent again may be acknowledged in this one, and says nothing of it (Linux: `retrans_stamp`).
+                // An acknowledgment of a retransmission from an earlier recovery does not show that this one is spurious (Linux: `retrans_stamp`).
                 let resent_at = resent.then_some(rare.resent_since);
                 rare.stats.fast_recoveries += 1;
                 rare.saved = Some(Saved { window, resent_at });
@@ -473,16 +472,16 @@ impl Connection {
         }
     }
 
-    /// FlightSize for the reduction of the window.
+    /// Returns FlightSize in bytes, for a reduction of the window.
     ///
-    /// RFC 5681 section 3.2 step 2: what limited transmit let out is not part of it. Neither is what piles up above a
-    /// hole while a recovery lasts, or each recovery would end with a larger window than the one before: like the
-    /// stacks, it is at most the congestion window.
+    /// RFC 5681 section 3.2 step 2: bytes sent by limited transmit are not part of it. Neither are segments that pile up above a hole during a
+    /// recovery; otherwise each recovery would end with a larger window than the one before. As in the stacks, the result is therefore at most the
+    /// congestion window.
     pub(super) fn flight_size(&self, limited: u64) -> u64 {
         self.outstanding().saturating_sub(limited).min(self.window.size)
     }
 
-    /// React to an echoed mark, once for a window of data (RFC 3168 section 6.1.2).
+    /// Reacts to an echoed ECN mark, once per window of data (RFC 3168 section 6.1.2).
     fn take_mark(&mut self, now: Time, segment: &Segment) {
         let marked = self.agreed.ecn() && segment.flags.has(Flags::ECE);
         if marked && self.recovery.phase == Phase::Open && self.board.una() > self.rare().cwr_until {
@@ -507,8 +506,8 @@ impl Connection {
             && self.is_watched()
             && progress.sample.is_some_and(|sent| sent < self.board.get(0).at)
         {
-            // And in Linux, where data is SACKed that was sent before the first segment last was: not later data, or the timer would never
-            // expire (`tcp_clean_rtx_queue`).
+            // Linux also restarts it if the SACKed data was sent before the last transmission of the first segment. Later data does not count;
+            // otherwise the timer would never expire (`tcp_clean_rtx_queue`).
             self.start_timer(now);
         }
         if progress.acked > 0 || progress.sacked > 0 {
@@ -516,14 +515,14 @@ impl Connection {
         }
     }
 
-    /// Start the retransmission timer anew.
+    /// Starts or restarts the retransmission timer.
     #[inline(always)]
     pub(super) fn start_timer(&mut self, now: Time) {
         let at = self.rtt.deadline(&self.p, self.backoff, now);
         self.timers.set(Timer::Retransmission, at);
     }
 
-    /// The retransmission timer has expired (RFC 6298 (5.4) to (5.7)).
+    /// Handles the expired retransmission timer (RFC 6298 (5.4) to (5.7)).
     pub(super) fn on_timeout(&mut self, now: Time, out: &mut Out) {
         self.rare().stats.timeouts += 1;
         out.timed_out = true;
@@ -550,7 +549,7 @@ impl Connection {
         let clock = self.clock(now);
         self.recovery.on_timeout(&self.p, self.agreed.sack(), &mut self.board, self.tx.next, &clock);
         if self.window.has_shrunk() {
-            // Where the other side has dropped what it had SACKed, segments may be left that are too long.
+            // If the peer has discarded SACKed data, some segments may still be too long.
             self.board.cut_longer_than(self.window.mss());
         }
         self.timers.stop(Timer::TailProbe);
@@ -561,7 +560,7 @@ impl Connection {
         self.start_timer(now);
     }
 
-    /// Reduce the window by what arrived, while a recovery that does so goes on.
+    /// Updates the rate reduction, if there is one, after `delivered` bytes were delivered.
     pub(super) fn reduce(&mut self, delivered: u64, safe: bool) {
         if delivered == 0 || self.recovery.reduction().is_none() {
             return;

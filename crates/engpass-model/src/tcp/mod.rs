@@ -1,25 +1,24 @@
 //! TCP as a state machine without sockets, clocks or bytes.
 //!
-//! A [`Connection`] is one endpoint. It is told what happens (a segment came, the application writes, a wake is due)
-//! and the host *pulls* what it sends, segment by segment, when its CPU and NIC have room:
+//! A [`Connection`] is one endpoint. The host passes it every input (a segment, a write, an expired timer) and *pulls* the segments to be sent, one
+//! by one, when its CPU and NIC have room:
 //!
 //! 1. inputs: [`on_segment`](Connection::on_segment), [`on_timer`](Connection::on_timer), [`on_too_big`](Connection::on_too_big),
 //!    [`write`](Connection::write), [`read`](Connection::read), [`close`](Connection::close);
-//! 2. after each of them, pull [`transmit`](Connection::transmit) as long as
-//!    [`wants_to_transmit`](Connection::wants_to_transmit) and the host has room. Pull acknowledgments before the next
-//!    segment is handed in: what is pulled late is acknowledged once, as on a host that is too busy;
-//! 3. call [`on_timer`](Connection::on_timer) at [`next_wake`](Connection::next_wake). A call too early does nothing.
+//! 2. after each input, pull [`transmit`](Connection::transmit) as long as [`wants_to_transmit`](Connection::wants_to_transmit) and the host has
+//!    room. Pull acknowledgments before the next segment is passed in: if they are pulled late, one acknowledges all, as on a host that is too busy;
+//! 3. call [`on_timer`](Connection::on_timer) at [`next_wake`](Connection::next_wake). An early call has no effect.
 //!
-//! [`limited_by`](Connection::limited_by) says at any instant why nothing is sent.
+//! [`limited_by`](Connection::limited_by) returns why nothing is sent at an instant.
 //!
-//! Only counts travel: sequence numbers are absolute 64-bit offsets (the SYN is 0, the first byte 1), the 32-bit wrap,
-//! checksums, urgent data and keep-alives are not modelled. Times are integers, windows are bytes, nothing is a float.
+//! Segments carry lengths, not bytes. Sequence numbers are absolute 64-bit offsets (the SYN is 0, the first byte 1). The 32-bit wrap, checksums,
+//! urgent data and keep-alives are not modelled. Times are integers, windows are bytes, and no value is a float.
 //!
-//! An [`End`] is a connection that keeps only what reading needs while it does no more.
+//! An [`End`] is an endpoint that shrinks to its receiving half while it only reads.
 //!
-//! One file is one part: [`segment`], `handshake`, `send`, `flight`, `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts), `persist`, `path_mtu`,
-//! `scoreboard` (what is in the network), `progress` (what an acknowledgment says of it), `sacked` (what most
-//! of them are while something is lost), `recovery/` (which of it is lost), [`congestion`] (how much it may be).
+//! Each file holds one part: [`segment`], `handshake`, `send`, `flight`, `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts), `persist`,
+//! `path_mtu`, `scoreboard` (segments in the network), `progress` (the news of an acknowledgment), `sacked` (fast path while losses are repaired with
+//! SACK), `recovery/` (loss detection and recovery), [`congestion`] (the congestion window).
 
 mod acknowledge;
 pub mod config;
@@ -62,7 +61,7 @@ pub use profile::Profile;
 pub use segment::{Flags, SackBlocks, Segment, Timestamps};
 pub use stats::{Snapshot, Stats};
 
-/// What few connections need, when one does for the first time: out of the way of those that have it.
+/// Allocates cold state at its first use. Out of line, so that connections that have it skip only a branch.
 #[cold]
 #[inline(never)]
 fn first_needed<T: Default>() -> Box<T> {

@@ -24,7 +24,7 @@ pub(super) struct Newest {
     pub(super) rate: RateMark,
 }
 
-/// Segments that an acknowledgment covers in order, none of them ever SACKed, lost or retransmitted.
+/// Segments that an acknowledgment covers in order, none of them marked as SACKed, lost or retransmitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) una: u64,

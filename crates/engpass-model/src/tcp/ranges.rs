@@ -1,20 +1,20 @@
-//! What a receiver has above a hole.
+//! The data that a receiver holds above a hole.
 
 use std::collections::VecDeque;
 
-/// Bytes received above a hole.
+/// A range of bytes received above a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Grows with every report: the largest is the most recent.
+    /// Order of arrival: the range with the largest stamp is the most recent.
     pub(super) stamp: u64,
 }
 
-/// Ranges in the order of their sequence numbers, each with a hole before it.
+/// Ranges in sequence order, each with a hole before it.
 ///
-/// They stand in two halves: what fills holes comes near the place where the last of it came, which is where one half ends. So it costs no more
-/// where tens of thousands of ranges are kept.
+/// They are in two halves, split where the last data was added. Segments that fill holes usually arrive near that point, so that adding one costs the
+/// same with tens of thousands of ranges.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges {
     low: VecDeque<Range>,
@@ -38,19 +38,19 @@ impl Ranges {
         if self.high.is_empty() { self.low.back_mut() } else { self.high.back_mut() }
     }
 
-    /// The first one that ends behind `seq`.
+    /// Returns the first range that ends after `seq`.
     pub(super) fn behind(&self, seq: u64) -> Option<&Range> {
         let half = if self.low.back().is_some_and(|last| last.end > seq) { &self.low } else { &self.high };
         half.get(half.partition_point(|range| range.end <= seq))
     }
 
-    /// Take the first one if it begins at `next` or before.
+    /// Removes and returns the first range, if it begins at `next` or before.
     pub(super) fn take_reached(&mut self, next: u64) -> Option<Range> {
         let half = if self.low.is_empty() { &mut self.high } else { &mut self.low };
         if half.front().is_some_and(|first| first.start <= next) { half.pop_front() } else { None }
     }
 
-    /// Add one, which those that it meets become a part of. Returns how many bytes of it are new.
+    /// Adds a range and merges it with the ranges that it touches. Returns how many of its bytes are new.
     pub(super) fn add(&mut self, range: Range) -> u64 {
         if self.last_mut().is_none_or(|last| last.end < range.start) {
             self.high.push_back(range);
@@ -86,7 +86,7 @@ mod tests {
             let (mut ranges, mut bytes, mut next) = (Ranges::default(), [false; 80], 0);
             for (stamp, (start, length, reaches)) in (1..).zip(pieces) {
                 if reaches {
-                    // The hole before the first one is filled.
+                    // Fill the hole before the first range.
                     next = (next..80).find(|seq| bytes[*seq as usize]).unwrap_or(next);
                     while let Some(range) = ranges.take_reached(next) {
                         prop_assert!(range.start == next && (next..range.end).all(|seq| bytes[seq as usize]));

@@ -1,10 +1,10 @@
-//! What most segments do not meet, and what a connection keeps once one has.
+//! Cold state of a connection: conditions that most segments do not meet, and the data that is allocated when one does.
 
 use super::congestion::Window;
 use super::stats::Stats;
 use crate::time::Time;
 
-/// What may have to be undone if a retransmission was spurious.
+/// The state to restore if a retransmission proves spurious.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saved {
     pub(super) window: Window,
@@ -12,34 +12,34 @@ pub(super) struct Saved {
     pub(super) resent_at: Option<Time>,
 }
 
-/// Rate estimate of draft-ietf-ccwg-bbr, section 4.1.
+/// State of the delivery rate estimate (draft-ietf-ccwg-bbr, section 4.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delivery {
     pub(super) total: u64,
     pub(super) at: Time,
     pub(super) first_sent_at: Time,
-    /// Samples up to this delivered count are application limited; 0 when none are.
+    /// Samples up to this delivered count are limited by the application; 0 if none are.
     pub(super) application_limited_to: u64,
 }
 
-/// What is going on that most segments do not meet.
+/// A set of conditions that need the slow path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Special(u8);
 
 impl Special {
-    /// A SYN must go out.
+    /// A SYN is due.
     pub(super) const SYN_DUE: Self = Self(0x01);
-    /// A reset must go out.
+    /// A reset is due.
     pub(super) const RESET_DUE: Self = Self(0x02);
-    /// A probe of the window must go out.
+    /// A window probe is due.
     pub(super) const PROBE_DUE: Self = Self(0x04);
-    /// What is in the network is a byte beyond the window.
+    /// A window probe is in the network that lies beyond the peer's window.
     pub(super) const PROBING: Self = Self(0x08);
     /// The persist timer runs, or has expired without progress.
     pub(super) const PERSISTING: Self = Self(0x10);
-    /// A tail loss probe must go out.
+    /// A tail loss probe is due.
     pub(super) const TAIL_PROBE_DUE: Self = Self(0x20);
-    /// A tail loss probe is out.
+    /// A tail loss probe was sent and is not answered yet.
     pub(super) const TAIL_PROBING: Self = Self(0x40);
 
     #[inline]
@@ -57,7 +57,7 @@ impl Special {
     }
 }
 
-/// A tail loss probe that is not yet answered.
+/// A tail loss probe that is not answered yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TailProbe {
     /// TLP.end_seq.
@@ -66,25 +66,25 @@ pub(super) struct TailProbe {
     pub(super) again: bool,
 }
 
-/// What is kept once something rare has happened.
+/// State that is allocated at the first rare event.
 #[derive(Debug, Default)]
 pub(super) struct Rare {
-    /// Counts of rare things; the others are in [`Counts`].
+    /// Counters of rare events; `Counts` has the others.
     pub(super) stats: Stats,
-    /// Bytes of payload sent again, window probes included.
+    /// Bytes of payload that were retransmitted, window probes included.
     pub(super) bytes_again: u64,
     pub(super) saved: Option<Saved>,
-    /// Timestamp of the first retransmission since nothing was under way that had been sent again.
+    /// Timestamp of the first of the retransmissions that are outstanding (Linux: `retrans_stamp`).
     pub(super) resent_since: Time,
-    /// How often the persist timer has expired in a row.
+    /// How often in a row the persist timer has expired.
     pub(super) persist_count: u8,
-    /// ECN: no further reduction until everything below is acknowledged.
+    /// ECN: no further reduction until everything below this sequence number is acknowledged.
     pub(super) cwr_until: u64,
-    /// The one segment that is timed, where not every acknowledgment gives a sample: its end, and when it was sent.
+    /// End and send time of the one segment that is timed, if not every acknowledgment gives a sample.
     pub(super) timed: Option<(u64, Time)>,
     pub(super) tail_probe: Option<TailProbe>,
-    /// Segment size that the handshake agreed on, once the path carries shorter segments only.
+    /// Negotiated segment size in bytes, once the path carries only shorter segments.
     pub(super) agreed_size: u32,
-    /// Where the delivery rate is measured.
+    /// Used only if the delivery rate is measured.
     pub(super) delivery: Delivery,
 }

@@ -45,7 +45,7 @@ impl Reduction {
             // "sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out"
             (self.delivered * threshold).div_ceil(self.prior.max(1)).saturating_sub(self.out)
         } else {
-            // Slow start towards the threshold if `safe`; else as many bytes as were delivered.
+            // Slow start towards the threshold if `safe`; otherwise only bytes that replace delivered ones.
             let left = self.delivered.saturating_sub(self.out).max(delivered);
             let faster = if safe { mss } else { 0 };
             (left + faster).min(threshold - in_flight)

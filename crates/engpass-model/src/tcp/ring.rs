@@ -1,6 +1,6 @@
-//! A ring of records in 24 bytes: what is in the network is a queue that is also looked into.
+//! A ring buffer of 24 bytes for the segments in the network: a queue with access by index.
 
-/// A queue with a power of two of places. It allocates when it grows, and only then.
+/// A queue whose capacity is a power of two. Only growing allocates.
 #[derive(Clone, Debug)]
 pub(super) struct Ring<T> {
     places: Box<[T]>,
@@ -27,7 +27,7 @@ impl<T: Copy + Default> Ring<T> {
 
     #[inline]
     fn place(&self, index: usize) -> usize {
-        // Without places there is no record, and the mask is not used.
+        // Without capacity there is no record, and the index is not used.
         (self.head as usize + index) & self.places.len().wrapping_sub(1)
     }
 
@@ -67,7 +67,7 @@ impl<T: Copy + Default> Ring<T> {
         self.head = 0;
     }
 
-    /// Drop the first `count` records; they must be there.
+    /// Removes the first `count` records, which must exist.
     #[inline]
     pub(super) fn pop(&mut self, count: usize) {
         debug_assert!(count <= self.len(), "the records are there");
@@ -75,7 +75,7 @@ impl<T: Copy + Default> Ring<T> {
         self.len -= count as u32;
     }
 
-    /// How many records from the first on satisfy `is_before`, which holds for a part of them from the first on.
+    /// Returns how many records from the front satisfy `is_before`, which must hold for a prefix of the queue.
     pub(super) fn partition_point(&self, is_before: impl Fn(&T) -> bool) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {

@@ -1,8 +1,8 @@
-//! The segments that are sent and not acknowledged, and what is known of each.
+//! The scoreboard: all segments that are sent and not acknowledged, with the state of each.
 //!
-//! One ring of records serves all kinds of recovery: each record is SACKed, lost, sent again, or none of these. What
-//! the sender holds to be in the network is everything but what is SACKed and what is lost and not yet sent again
-//! (RFC 6675's `pipe`; without SACK and losses it is RFC 5681's FlightSize).
+//! One ring of records serves all recovery algorithms: each record is SACKed, lost, retransmitted, or none of these. The sender counts everything as
+//! in the network except what is SACKed, and what is lost and waits for retransmission (RFC 6675's `pipe`; without SACK and losses it is RFC 5681's
+//! FlightSize).
 
 mod cut;
 
@@ -15,23 +15,23 @@ use super::ring::Ring;
 use super::segment::{News, SackBlocks};
 use crate::time::Time;
 
-/// One segment in the network. It begins where the one before it ends.
+/// One unacknowledged segment. It begins where the one before it ends.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
-    /// One past its last sequence number, a FIN included, above [`MARKS`] bits for what is known of it.
+    /// One past its last sequence number, a FIN included, above [`MARKS`] bits of marks.
     tagged: u64,
-    /// When it was last sent.
+    /// Time of its last transmission.
     at: Time,
 }
 
 const MARKS: u32 = 5;
 /// Its last sequence number is the FIN.
 const FIN: u64 = 1;
-/// The other side has reported it with SACK.
+/// The peer has SACKed it.
 const SACKED: u64 = 2;
-/// Held to be lost.
+/// Marked lost.
 const LOST: u64 = 4;
-/// Sent again since it was last held to be lost.
+/// Retransmitted since it was last marked lost.
 const RESENT: u64 = 8;
 /// Sent more than once: Karn's rule takes no sample from it.
 const AMBIGUOUS: u64 = 16;
@@ -58,66 +58,66 @@ impl Sent {
     }
 }
 
-/// A segment in the network, and what is known of it.
+/// An unacknowledged segment with its state, unpacked from [`Sent`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
     /// First sequence number.
     pub(super) seq: u64,
     /// One past the last, a FIN included.
     pub(super) end: u64,
-    /// When it was last sent.
+    /// Time of its last transmission.
     pub(super) at: Time,
     /// Whether its last sequence number is the FIN.
     pub(super) fin: bool,
-    /// The other side has reported it with SACK.
+    /// The peer has SACKed it.
     pub(super) sacked: bool,
-    /// Held to be lost.
+    /// Marked lost.
     pub(super) lost: bool,
-    /// Sent again since it was last held to be lost.
+    /// Retransmitted since it was last marked lost.
     pub(super) resent: bool,
     /// Sent more than once: Karn's rule takes no sample from it.
     pub(super) ambiguous: bool,
 }
 
 impl Record {
-    /// Neither SACKed nor lost and to be sent again.
+    /// Returns whether it counts as in the network: not SACKed, and not lost and waiting for retransmission.
     pub(super) fn in_network(&self) -> bool {
         !self.sacked && (!self.lost || self.resent)
     }
 }
 
-/// What is in the network.
+/// The unacknowledged segments.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     sent: Ring<Sent>,
     /// First sequence number that is not acknowledged (SND.UNA).
     una: u64,
-    /// Of these, SACKed. Windows are below 2^30 (RFC 7323 section 2.3).
+    /// Unacknowledged sequence numbers that are SACKed. 32 bits suffice: windows are below 2^30 (RFC 7323 section 2.3).
     sacked: u32,
-    /// Of these, lost and to be sent again.
+    /// Unacknowledged sequence numbers that are lost and wait for retransmission.
     waiting: u32,
     more: Option<Box<More>>,
 }
 
-/// What is kept once something was SACKed or lost, or where the delivery rate is measured.
+/// State that is allocated at the first SACK or loss, or if the delivery rate is measured.
 #[derive(Clone, Debug, Default)]
 struct More {
     sacked_records: u32,
     /// Records that were sent more than once and are not SACKed.
     again: usize,
-    /// Where anything is SACKed: neither this record nor one behind it is.
+    /// While anything is SACKed: no record at this index or above is.
     top: usize,
-    /// Nothing below `top` is left that RFC 6675's IsLost may hold to be lost: it was applied to all that is not SACKed.
+    /// RFC 6675's IsLost has nothing left to find below `top`: the records between `judged_to` and `top` are all SACKed.
     all_judged: bool,
-    /// Where records end that are lost and wait to be sent again. Some do so no more, but for the first one.
+    /// Ends of the records that are lost and wait for retransmission. The first entry is valid; others may be stale.
     lost: BinaryHeap<Reverse<u64>>,
-    /// Below, IsLost has been applied to every record.
+    /// IsLost has been applied to every record below this sequence number.
     judged_to: u64,
-    /// Of what was judged, something below may be held to be lost no more.
+    /// Below this sequence number, records that IsLost marked lost may have been unmarked since.
     doubted_to: u64,
-    /// Blocks of the last option, so that a growing block is not walked from its start each time.
+    /// Blocks of the last SACK option, so that a growing block is not walked from its start each time.
     known: SackBlocks,
-    /// Beside each record, where the delivery rate is measured.
+    /// For each record, if the delivery rate is measured.
     rates: VecDeque<RateMark>,
 }
 
@@ -137,7 +137,7 @@ impl More {
     }
 }
 
-/// What an acknowledgment tells, where nobody asks more.
+/// The effect of one acknowledgment, in less detail than [`Progress`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
     /// See [`Progress::delivered`].
@@ -149,12 +149,12 @@ pub(super) struct Arrived {
 }
 
 impl Scoreboard {
-    /// Nothing is sent, and `una` is the first sequence number that will be.
+    /// Creates an empty scoreboard. `una` is the first sequence number that will be sent.
     pub(super) fn new(una: u64) -> Self {
         Self { una, ..Self::default() }
     }
 
-    /// First sequence number that is not acknowledged (SND.UNA).
+    /// Returns the first sequence number that is not acknowledged (SND.UNA).
     #[inline]
     pub(super) fn una(&self) -> u64 {
         self.una
@@ -165,13 +165,13 @@ impl Scoreboard {
         self.more.get_or_insert_with(first_needed)
     }
 
-    /// Of the sequence numbers that are sent and not acknowledged, those that are not in the network: SACKed, or lost and to be sent again.
+    /// Returns how many unacknowledged sequence numbers are not in the network: SACKed, or lost and waiting for retransmission.
     #[inline]
     pub(super) fn absent(&self) -> u64 {
         u64::from(self.sacked) + u64::from(self.waiting)
     }
 
-    /// Nothing is in the network: give its places back.
+    /// Frees the ring of records, which must be empty.
     pub(super) fn rest(&mut self) {
         debug_assert!(self.is_empty(), "only an empty ring rests");
         self.sent = Ring::default();
@@ -182,7 +182,7 @@ impl Scoreboard {
         self.sent.is_empty()
     }
 
-    /// First sequence number of a record.
+    /// Returns the first sequence number of a record.
     fn start(&self, index: usize) -> u64 {
         if index == 0 { self.una } else { self.sent[index - 1].end() }
     }
@@ -205,12 +205,12 @@ impl Scoreboard {
         }
     }
 
-    /// Records that the other side has reported with SACK.
+    /// Returns how many records are SACKed.
     pub(super) fn sacked_segments(&self) -> usize {
         self.more.as_ref().map_or(0, |more| more.sacked_records as usize)
     }
 
-    /// Whether the other side has dropped what it had reported: the oldest hole is none (RFC 2018 section 8).
+    /// Returns whether the peer has discarded data that it had SACKed: the oldest segment is SACKed but not acknowledged (RFC 2018 section 8).
     pub(super) fn reneged(&self) -> bool {
         self.sent.get(0).is_some_and(|first| first.is(SACKED))
     }
@@ -224,7 +224,7 @@ impl Scoreboard {
         self.sent.len()
     }
 
-    /// Sequence numbers that are lost and wait to be sent again.
+    /// Returns how many sequence numbers are lost and wait for retransmission.
     #[inline]
     pub(super) fn waiting(&self) -> u64 {
         u64::from(self.waiting)
@@ -235,7 +235,7 @@ impl Scoreboard {
         self.sacked > 0
     }
 
-    /// A new segment went out, up to `end`. `rate` where the delivery rate is measured.
+    /// Adds a new segment that ends at `end`. Give `rate` if the delivery rate is measured.
     #[inline]
     pub(super) fn push(&mut self, end: u64, at: Time, fin: bool, rate: Option<RateMark>) {
         debug_assert!(self.sent.back().is_none_or(|last| last.end() <= end), "segments follow each other");
@@ -245,7 +245,7 @@ impl Scoreboard {
         }
     }
 
-    /// What an acknowledgment of everything below `una` would take, if nothing of it was ever SACKed, lost or sent again.
+    /// Returns the segments that an acknowledgment of everything below `una` covers, if none of them is marked as SACKed, lost or retransmitted.
     #[inline(always)]
     pub(super) fn plain_run(&self, una: u64) -> Option<Run> {
         let first = self.sent.get(0)?;
@@ -270,19 +270,19 @@ impl Scoreboard {
         })
     }
 
-    /// Take it.
+    /// Removes these segments.
     #[inline]
     pub(super) fn take_run(&mut self, run: &Run) {
         self.sent.pop(run.whole);
         self.una = run.una;
     }
 
-    /// Whether the first record was sent after the one that was sent at `at` and ends at `end`, and once.
+    /// Returns whether the first record was sent once, and after the segment that was sent at `at` and ends at `end`. True if there is no record.
     pub(super) fn begins_after(&self, at: Time, end: u64) -> bool {
         self.sent.get(0).is_none_or(|first| (first.at, first.end()) >= (at, end) && !first.is(AMBIGUOUS))
     }
 
-    /// Everything below `una` has arrived, and what the blocks report.
+    /// Processes an acknowledgment of everything below `una` with these SACK blocks.
     #[inline(never)]
     pub(super) fn take(&mut self, una: u64, blocks: &SackBlocks) -> Arrived {
         let (taken, oldest) = if una > self.una { self.take_below(una, |_, _, _| {}) } else { (0, None) };
@@ -290,8 +290,8 @@ impl Scoreboard {
         Arrived { delivered: taken + sacked, sacked, sample: oldest.or(sample) }
     }
 
-    /// Nothing is acknowledged, and what the blocks report is one record more, behind all that was reported before, and sent once: what nearly all
-    /// report. `None`, and nothing is done, if it is not.
+    /// Fast path: processes an acknowledgment that only SACKs one more record, the next above all that are SACKed, not lost and sent once. Returns
+    /// `None`, without any effect, for any other blocks.
     #[inline(always)]
     pub(super) fn take_next_reported(&mut self, blocks: &SackBlocks) -> Option<Arrived> {
         let more = self.more.as_mut().filter(|_| self.sacked > 0)?;
@@ -312,7 +312,7 @@ impl Scoreboard {
         Some(Arrived { delivered: sacked, sacked, sample: Some(record.at) })
     }
 
-    /// Everything below `una` has arrived.
+    /// Processes a cumulative acknowledgment of everything below `una`.
     pub(super) fn acknowledge(&mut self, una: u64, progress: &mut Progress) {
         progress.acked = una - self.una;
         let (taken, sample) = self.take_below(una, |board, record, index| {
@@ -322,7 +322,7 @@ impl Scoreboard {
         progress.sample = sample;
     }
 
-    /// Mark what the blocks report.
+    /// Marks the records that the blocks report.
     pub(super) fn sack(&mut self, blocks: &SackBlocks, progress: &mut Progress) {
         let (sacked, sample) = self.take_reported(blocks, |board, record, index| {
             progress.note(record.at, record.end(), record.is(AMBIGUOUS), board.rate(index));
@@ -332,8 +332,9 @@ impl Scoreboard {
         progress.sample = progress.sample.or(sample);
     }
 
-    /// Everything below `una` has arrived: each record that was not SACKed is told to `note`. Returns how many bytes of it are new, and when the
-    /// oldest was sent, if all of them may be measured: a sample behind a hole that a retransmission filled would measure the hole.
+    /// Removes everything below `una`, and calls `note` for each record that was not SACKed. Returns how many bytes are newly delivered, and when the
+    /// oldest of these records was sent. The time is `None` if one of them was sent more than once: a sample behind a hole that a retransmission
+    /// filled would measure the hole.
     #[inline(always)]
     fn take_below(&mut self, una: u64, mut note: impl FnMut(&Self, &Sent, usize)) -> (u64, Option<Time>) {
         let (mut new, mut oldest, mut ambiguous) = (0, None, false);
@@ -372,9 +373,9 @@ impl Scoreboard {
         (new, if ambiguous { None } else { oldest })
     }
 
-    /// Mark what the blocks report; each record that is reported for the first time is told to `note`, in the order of the sequence. Blocks below
-    /// the cumulative acknowledgment are skipped (RFC 2883 duplicates). Returns how many bytes are new, and when the first was sent that may be
-    /// measured.
+    /// Marks the records that the blocks report, and calls `note` for each newly SACKed one, in sequence order. Skips blocks below the cumulative
+    /// acknowledgment (RFC 2883 duplicates). Returns how many bytes are newly SACKed, and when the first of these records was sent that was sent only
+    /// once.
     #[inline(always)]
     fn take_reported(
         &mut self,
@@ -435,12 +436,12 @@ impl Scoreboard {
         rates.and_then(|rates| rates.get(index)).copied().unwrap_or_default()
     }
 
-    /// Index of the first record that ends after `seq`.
+    /// Returns the index of the first record that ends after `seq`.
     pub(super) fn index_of(&self, seq: u64) -> usize {
         self.sent.partition_point(|record| record.end() <= seq)
     }
 
-    /// The same, where it is mostly the one at `top`, or soon behind it.
+    /// Like [`index_of`](Self::index_of), but faster if the record is at `top` or shortly above it.
     #[inline]
     fn index_near(&self, top: usize, seq: u64) -> usize {
         if top > 0 && self.sent[top - 1].end() > seq {
@@ -453,7 +454,7 @@ impl Scoreboard {
         index
     }
 
-    /// Hold a record to be lost, whether or not it was sent again before.
+    /// Marks a record lost, even if it was retransmitted before. Ignores records that are SACKed or already wait for retransmission.
     pub(super) fn mark_lost(&mut self, index: usize) {
         let len = self.length(index);
         let record = &mut self.sent[index];
@@ -466,9 +467,9 @@ impl Scoreboard {
         self.more().lost.push(Reverse(end));
     }
 
-    /// Hold everything to be lost that is not SACKed (a retransmission timeout).
+    /// Marks all records lost that are not SACKed (after a retransmission timeout).
     pub(super) fn mark_all_lost(&mut self) {
-        // RFC 2018 section 8: a receiver may drop what it has SACKed; that the first hole is SACKed shows it did.
+        // RFC 2018 section 8: a receiver may discard data that it has SACKed. A SACKed first record shows that it did.
         if self.reneged() {
             self.forget_sacks();
         }
@@ -498,7 +499,7 @@ impl Scoreboard {
         more.judged_to = 0;
     }
 
-    /// Take back that anything is lost (a timeout that was spurious).
+    /// Unmarks all records that wait for retransmission (after a spurious recovery or timeout).
     pub(super) fn unmark_lost(&mut self) {
         for index in 0..self.len() {
             let record = &mut self.sent[index];
@@ -513,7 +514,7 @@ impl Scoreboard {
         self.settle();
     }
 
-    /// The first record that is lost and not yet sent again.
+    /// Returns the first record that waits for retransmission.
     #[inline]
     pub(super) fn next_lost(&self) -> Option<usize> {
         if self.waiting == 0 { None } else { self.find_lost() }
@@ -525,7 +526,7 @@ impl Scoreboard {
         Some(self.index_of(end - 1))
     }
 
-    /// Some records that were lost may wait no more.
+    /// Removes entries from the front of [`More::lost`] that no longer wait for retransmission.
     #[inline]
     fn settle(&mut self) {
         if let Some(more) = &mut self.more
@@ -535,12 +536,12 @@ impl Scoreboard {
         }
     }
 
-    /// Whether anything that was sent more than once has not arrived, as far as is known.
+    /// Returns whether any record that was sent more than once is not SACKed.
     pub(super) fn has_resent(&self) -> bool {
         self.more.as_ref().is_some_and(|more| more.again > 0)
     }
 
-    /// A record was sent again.
+    /// Records a retransmission.
     pub(super) fn resend(&mut self, index: usize, now: Time, rate: Option<RateMark>) {
         let len = self.length(index);
         let record = &mut self.sent[index];
@@ -557,7 +558,7 @@ impl Scoreboard {
         }
     }
 
-    /// RFC 6675 section 4, IsLost: apply it to every record. True when something is newly lost.
+    /// RFC 6675 section 4, IsLost: applies the rule to every record. Returns whether a record is newly lost.
     #[inline(always)]
     pub(super) fn judge(&mut self, duplicate_threshold: u32, mss: u64) -> bool {
         // "The routine returns true when either DupThresh discontiguous SACKed sequences have arrived above SeqNum or
@@ -569,7 +570,7 @@ impl Scoreboard {
         if few || more.all_judged { false } else { self.judge_all(duplicate_threshold, enough) }
     }
 
-    /// See [`More::all_judged`].
+    /// Checks [`More::all_judged`].
     fn is_all_judged(&self, more: &More) -> bool {
         (self.index_of(more.judged_to)..more.top).all(|index| self.sent[index].is(SACKED))
             && (more.top..self.len()).all(|index| !self.sent[index].is(SACKED))
@@ -596,7 +597,7 @@ impl Scoreboard {
                 }
             }
         };
-        // What joins what was reported leaves nothing more to be judged, until there is another hole.
+        // If all records from `below` up to `top` are SACKed, nothing is left to judge until another hole appears.
         let all_judged = self.start(top) - below == bytes;
         let judged_to = self.more().judged_to;
         let mut found = false;
@@ -612,7 +613,7 @@ impl Scoreboard {
         found
     }
 
-    /// RFC 6675 section 4, NextSeg rule 3: the first record below the highest SACKed one that was never sent again.
+    /// RFC 6675 section 4, NextSeg rule 3: returns the first record below the highest SACKed one that is neither SACKed nor marked lost.
     pub(super) fn first_unsent_hole(&self) -> Option<usize> {
         if self.sacked == 0 {
             return None;
@@ -631,7 +632,7 @@ mod tests {
 
     const MSS: u64 = 10;
 
-    /// RFC 6675's IsLost of one record, as it stands there.
+    /// Reference: RFC 6675's IsLost for one record, as in the text.
     fn is_lost(board: &Scoreboard, index: usize) -> bool {
         let (mut bytes, mut runs, mut joins) = (0, 0, false);
         for record in (index + 1..board.len()).map(|index| board.get(index)) {
@@ -642,7 +643,7 @@ mod tests {
         bytes > 2 * MSS || runs >= 3
     }
 
-    /// RFC 2018 section 8: the receiver drops what it has SACKed. What waits to be sent again already is counted once.
+    /// RFC 2018 section 8: the receiver discards SACKed data. A record that waits for retransmission already is counted once.
     #[test]
     fn reneging_counts_what_waits_once() {
         let mut board = Scoreboard::new(1);
@@ -658,12 +659,12 @@ mod tests {
     }
 
     proptest! {
-        /// Segments come in any order, and some of the acknowledgments back: what is SACKed is what was reported, and what is lost is what the
-        /// rule says of each record.
+        /// Segments are delivered in any order, and some acknowledgments are lost. A record is SACKed if an acknowledgment reported it, and lost if
+        /// the rule says so.
         #[test]
         fn reports_are_judged_by_the_rule(steps in prop::collection::vec((0u8..10, 0usize..12, any::<u8>()), 1..200)) {
             let (mut board, mut twin) = (Scoreboard::new(1), Scoreboard::new(1));
-            // By segment: it has come; it was reported, or acknowledged; it was lost. And the first that has not come.
+            // For each segment: delivered; reported or acknowledged; lost. `first` is the first segment not delivered.
             let (mut come, mut told, mut lost, mut first) = (vec![], vec![], vec![], 0);
             for (kind, place, chance) in steps {
                 let newest = match kind {
@@ -678,7 +679,7 @@ mod tests {
                     }
                     3 => first,
                     4..=5 => first + place,
-                    // What comes last was sent behind all that has come.
+                    // The segment after the last delivered one.
                     _ => come.iter().rposition(|come| *come).map_or(first + 1, |last| last + 1),
                 };
                 if newest >= come.len() {

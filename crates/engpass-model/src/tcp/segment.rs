@@ -1,4 +1,4 @@
-//! A segment: what one TCP tells the other, without the bytes.
+//! A TCP segment: its header fields and the length of its payload, without the bytes.
 
 use std::fmt;
 use std::num::NonZero;
@@ -19,41 +19,41 @@ impl Flags {
     pub const RST: Self = Self(0x04);
     /// Push: the data ends a write, or empties the send buffer.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgment number counts.
+    /// The acknowledgment number is valid.
     pub const ACK: Self = Self(0x10);
-    /// A SACK option is there. Nothing is urgent in the model, and the bit of that is free.
+    /// The segment has a SACK option. The model has no urgent data, so that the bit of URG is free for this.
     const SACK: Self = Self(0x20);
     /// ECN-Echo.
     pub const ECE: Self = Self(0x40);
     /// Congestion window reduced.
     pub const CWR: Self = Self(0x80);
 
-    /// Whether all of `others` are set.
+    /// Returns whether all of `others` are set.
     #[inline]
     pub const fn has(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
 
-    /// These, and `others` where `set`.
+    /// Returns these flags, and also `others` if `set`.
     #[inline]
     #[must_use]
     pub const fn and_if(self, set: bool, others: Self) -> Self {
         if set { Self(self.0 | others.0) } else { self }
     }
 
-    /// Whether it is an acknowledgment with nothing but a push beside: what nearly all segments are.
+    /// Returns whether no flag but ACK and possibly PSH is set, as in nearly all segments.
     #[inline]
     pub(super) const fn is_plain(self) -> bool {
         self.0 & !Self::PSH.0 == Self::ACK.0
     }
 
-    /// The same, or also with a SACK option.
+    /// Like [`is_plain`](Self::is_plain), but also allows a SACK option.
     #[inline]
     pub(super) const fn is_plain_or_reports(self) -> bool {
         self.0 & !(Self::PSH.0 | Self::SACK.0) == Self::ACK.0
     }
 
-    /// The same without one, or also that the window was reduced: what segments with data are that open and close nothing.
+    /// Like [`is_plain`](Self::is_plain), but also allows CWR, as in data segments of an open connection.
     #[inline]
     pub(super) const fn is_of_data(self) -> bool {
         self.0 & !(Self::PSH.0 | Self::CWR.0) == Self::ACK.0
@@ -74,7 +74,7 @@ impl BitOrAssign for Flags {
 }
 
 impl fmt::Debug for Flags {
-    /// As tcpdump writes them, with `E` for ECE and `W` for CWR.
+    /// Writes the flags as tcpdump does, with `E` for ECE and `W` for CWR.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letters = [
             (Self::SYN, "S"),
@@ -91,45 +91,44 @@ impl fmt::Debug for Flags {
 
 /// The timestamps option (RFC 7323 section 3).
 ///
-/// Both values are model times cut to the sender's timestamp clock; the 32-bit wrap is not modelled.
+/// Both values are model times, rounded down to ticks of the timestamp clock; the 32-bit wrap is not modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamps {
-    /// One more than the time, so that there is an impossible value for "none".
+    /// Time in picoseconds plus 1, so that 0 can stand for "none".
     value: NonZero<u64>,
     echo: Option<NonZero<u64>>,
 }
 
 impl Timestamps {
-    /// The sender's clock (TSval), and the other side's, echoed (TSecr); `None` where the ACK bit is not set.
+    /// Creates the option from the sender's clock (TSval) and the echoed clock of the peer (TSecr), which is `None` without the ACK bit.
     #[inline]
     pub fn new(value: Time, echo: Option<Time>) -> Self {
         let shifted = |time: Time| NonZero::new(time.ps() + 1).expect("a time is below 2^64 - 1 ps");
         Self { value: shifted(value), echo: echo.map(shifted) }
     }
 
-    /// TSval: the sender's clock.
+    /// Returns TSval: the sender's clock.
     #[inline]
     pub fn value(&self) -> Time {
         Time(self.value.get() - 1)
     }
 
-    /// TSecr: the other side's clock, echoed.
+    /// Returns TSecr: the peer's clock, echoed.
     #[inline]
     pub fn echo(&self) -> Option<Time> {
         self.echo.map(|echo| Time(echo.get() - 1))
     }
 }
 
-/// The blocks of a SACK option (RFC 2018): at most four, three beside timestamps.
+/// The blocks of a SACK option (RFC 2018): at most four, or three beside timestamps.
 ///
-/// As on the wire, 32 bits of each edge travel; what is above them is the acknowledgment number's, so that edges are within 2 GiB
-/// of it.
+/// As on the wire, each edge has 32 bits. The upper bits come from the acknowledgment number; therefore edges must be within 2 GiB of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [Block; 4],
 }
 
-/// The lower halves of where a block starts and, above it, ends. One without length is none.
+/// The low 32 bits of a block's start and, above them, of its end. Equal edges mean that there is no block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Block(u64);
 
@@ -155,16 +154,16 @@ impl Block {
     }
 }
 
-/// A block that reports something new, in whole sequence numbers.
+/// A block that reports new data, with 64-bit sequence numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct News {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Up to here it was reported before.
+    /// The part of the block below this sequence number was reported before.
     pub(super) from: u64,
 }
 
-/// Such blocks of one segment.
+/// The blocks of one segment that report new data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Blocks {
     blocks: [News; 4],
@@ -178,7 +177,7 @@ impl Blocks {
     }
 }
 
-/// The sequence number near `ack` whose lower half this is.
+/// Returns the sequence number nearest to `ack` that has these low 32 bits.
 #[inline]
 fn whole(low: u32, ack: u64) -> u64 {
     ack.wrapping_add_signed(i64::from(low.wrapping_sub(ack as u32) as i32))
@@ -187,10 +186,10 @@ fn whole(low: u32, ack: u64) -> u64 {
 impl SackBlocks {
     const NONE: Self = Self { blocks: [Block(0); 4] };
 
-    /// Add `[start, end)` behind the others.
+    /// Appends the block `[start, end)`.
     ///
     /// # Panics
-    /// When there are four already: the option has no room.
+    /// If there are four already: the option has no room.
     pub fn push(&mut self, start: u64, end: u64) {
         debug_assert!(start < end, "a block has a length");
         let count = self.count();
@@ -198,7 +197,7 @@ impl SackBlocks {
         self.put(count, start, end);
     }
 
-    /// The same, where it is known how many the others are.
+    /// Sets block `count` to `[start, end)`. For callers that count the blocks.
     #[inline]
     pub(super) fn put(&mut self, count: usize, start: u64, end: u64) {
         self.blocks[count] = Block::new(start, end);
@@ -208,13 +207,13 @@ impl SackBlocks {
         self.blocks.iter().take_while(|block| !block.is_none()).count()
     }
 
-    /// The blocks of a segment that acknowledges `ack`, in the order of the option.
+    /// Returns the blocks of a segment that acknowledges `ack`, in the order of the option.
     pub fn iter(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let blocks = self.blocks.iter().take_while(|block| !block.is_none());
         blocks.map(move |block| (whole(block.start(), ack), whole(block.end(), ack)))
     }
 
-    /// What is reported beside the `known`, if it is no more than that the first block has grown: what most options report.
+    /// Returns what these blocks report beyond `known`, if the only change is that the first block has grown, as in most options.
     #[inline(always)]
     pub(super) fn grown(&self, known: &Self, ack: u64) -> Option<News> {
         let ([first, others @ ..], [before, known_others @ ..]) = (&self.blocks, &known.blocks);
@@ -223,7 +222,7 @@ impl SackBlocks {
         grown.then(|| News { start: whole(first.start(), ack), end, from })
     }
 
-    /// Those that report more than the `known` do, in the order of their sequence numbers. A block that has grown is known up to where it had ended.
+    /// Returns the blocks that report more than `known`, in sequence order. A block that has grown counts as known up to its previous end.
     #[inline]
     pub(super) fn beyond(&self, known: &Self, ack: u64) -> Blocks {
         let mut blocks = Blocks::default();
@@ -235,15 +234,14 @@ impl SackBlocks {
                 blocks.count += 1;
             }
         }
-        // Nearly always it is one.
+        // There is nearly always just one.
         if blocks.count > 1 {
             blocks.blocks[..blocks.count].sort_unstable();
         }
         blocks
     }
 
-    /// The duplicate that the first block reports, if it does (RFC 2883 section 4): it lies below `ack`, or within the
-    /// second block.
+    /// Returns the duplicate that the first block reports, if it does (RFC 2883 section 4): it lies below `ack`, or within the second block.
     pub fn duplicate(&self, ack: u64) -> Option<(u64, u64)> {
         let mut blocks = self.iter(ack);
         let (first, second) = (blocks.next()?, blocks.next());
@@ -251,7 +249,7 @@ impl SackBlocks {
         (first.1 <= ack || within).then_some(first)
     }
 
-    /// Whether there is none: the segment has no SACK option.
+    /// Returns whether there are no blocks.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.blocks[0].is_none()
@@ -262,13 +260,13 @@ impl SackBlocks {
 ///
 /// Sequence numbers are absolute: the SYN is 0, the first byte of data is 1, and they never wrap.
 ///
-/// What every segment has stands together. The blocks of a SACK option are neither written nor read where there is none.
+/// The fields that every segment uses come first. The blocks of a SACK option are neither written nor read if there is no such option.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Segment {
     /// Sequence number of the first byte, or of the SYN.
     pub seq: u64,
-    /// Next sequence number expected from the other side, where [`Flags::ACK`].
+    /// Next sequence number expected from the peer; valid with [`Flags::ACK`].
     pub ack: u64,
     /// Timestamps option.
     pub timestamps: Option<Timestamps>,
@@ -278,17 +276,17 @@ pub struct Segment {
     pub window: u32,
     /// Control bits.
     pub flags: Flags,
-    /// The IP header says that the transport understands ECN (ECT(0)).
+    /// The IP header carries ECT(0): the transport understands ECN.
     pub ect: bool,
-    /// The network has marked the packet: congestion experienced. Set it only where `ect`.
+    /// The network has marked the packet: congestion experienced. Set it only if `ect` is set.
     pub ce: bool,
     /// SACK-permitted option; on a SYN.
     pub sack_permitted: bool,
-    /// Maximum segment size option, in bytes; 0 where there is none. On a SYN.
+    /// Maximum segment size option of a SYN, in bytes; 0 if there is none.
     pub mss: u16,
     /// Window scale option; on a SYN.
     pub window_scale: Option<u8>,
-    /// See [`sack`](Self::sack) and [`report`](Self::report): without a SACK option they say nothing.
+    /// Blocks of the SACK option, meaningless without it. Use [`sack`](Self::sack) and [`report`](Self::report).
     pub blocks: SackBlocks,
 }
 
@@ -305,19 +303,19 @@ impl PartialEq for Segment {
 impl Eq for Segment {}
 
 impl Segment {
-    /// SACK option; empty where there is none.
+    /// Returns the blocks of the SACK option; empty if there is none.
     #[inline]
     pub fn sack(&self) -> &SackBlocks {
         if self.has_sack() { &self.blocks } else { &SackBlocks::NONE }
     }
 
-    /// Whether it has a SACK option.
+    /// Returns whether the segment has a SACK option.
     #[inline]
     pub fn has_sack(&self) -> bool {
         self.flags.has(Flags::SACK)
     }
 
-    /// Give it a SACK option with these blocks, if there are any.
+    /// Adds a SACK option with these blocks, if there are any.
     pub fn report(&mut self, blocks: SackBlocks) {
         if !blocks.is_empty() {
             self.flags |= Flags::SACK;
@@ -325,40 +323,39 @@ impl Segment {
         }
     }
 
-    /// Make it say what `other` does, which has no SACK option.
+    /// Copies every field of `other` except the SACK blocks. `other` must not have a SACK option.
     #[inline(always)]
     pub(super) fn say(&mut self, other: &Self) {
         debug_assert!(!other.has_sack(), "the blocks are left as they are");
         *self = Self { blocks: self.blocks, ..*other };
     }
 
-    /// Bytes of payload, for sums.
+    /// Returns the payload in bytes, as 64 bits.
     #[inline]
     pub fn payload(&self) -> u64 {
         u64::from(self.len)
     }
 
-    /// One past the last byte of payload.
+    /// Returns one past the last byte of payload.
     #[inline]
     pub fn end(&self) -> u64 {
         self.seq + self.payload()
     }
 
-    /// Sequence numbers that the segment takes: payload, SYN and FIN.
+    /// Returns how many sequence numbers the segment takes: payload, SYN and FIN.
     pub fn sequence_len(&self) -> u64 {
         self.payload() + u64::from(self.flags.has(Flags::SYN)) + u64::from(self.flags.has(Flags::FIN))
     }
 
-    /// Whether it carries nothing but an acknowledgment.
+    /// Returns whether the segment is a pure acknowledgment: no payload, SYN, FIN or RST.
     pub fn is_pure_ack(&self) -> bool {
         const OTHERS: u8 = Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0;
         self.len == 0 && self.flags.0 & (Flags::ACK.0 | OTHERS) == Flags::ACK.0
     }
 
-    /// Length of the TCP header in bytes, options and their padding included.
+    /// Returns the length of the TCP header in bytes, options and their padding included.
     ///
-    /// Options are laid out as stacks do: on a SYN packed and padded to four bytes, on other segments each aligned by
-    /// two NOPs (RFC 7323 appendix A).
+    /// Options are laid out as stacks do: on a SYN packed and padded to four bytes, on other segments each aligned by two NOPs (RFC 7323 appendix A).
     pub fn header_len(&self) -> u64 {
         let options = if self.flags.has(Flags::SYN) {
             let mss = if self.mss > 0 { 4 } else { 0 };
@@ -374,7 +371,7 @@ impl Segment {
         20 + ((options + 3) & !3)
     }
 
-    /// Header and payload, in bytes: what IP carries.
+    /// Returns the length of header and payload in bytes: the payload of the IP packet.
     pub fn wire_len(&self) -> u64 {
         self.header_len() + self.payload()
     }

@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 use super::TunnelHeaderConfig;
 use crate::wire::packet::checksum;
 
-/// Generic routing encapsulation (RFC 2784): a header of 4 bytes, and 4 more for a checksum and for a key each.
+/// Generic routing encapsulation (RFC 2784): a header of 4 bytes, plus 4 bytes each for a checksum and a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gre {
-    /// Whether a checksum of header and packet is sent (RFC 2784 section 2.3).
+    /// Whether the header contains a checksum of header and packet (RFC 2784 section 2.3).
     pub checksum: bool,
-    /// Key that tells tunnels between the same routers apart; without one, none is sent (RFC 2890 section 2.1).
+    /// Key that distinguishes tunnels between the same routers (RFC 2890 section 2.1). If not given, the header has no key.
     pub key: Option<u32>,
 }
 
 /// Protocol types of IP packets: their EtherTypes (RFC 2784 section 2.4, RFC 7676 section 2).
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
-/// Bits of the first word that say which fields there are (RFC 2890 section 2).
+/// Flags in the first word for optional fields (RFC 2890 section 2).
 const HAS_CHECKSUM: u16 = 1 << 15;
 const HAS_KEY: u16 = 1 << 13;
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TunnelHeaderConfig;
 
-/// IP within IP (RFC 2003): the packet stands behind the outer IP header.
+/// IP within IP (RFC 2003): the packet directly follows the outer IP header.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct IpIp {}

@@ -1,4 +1,4 @@
-//! Tunnels: virtual interfaces of two routers that put a header around each packet and send it to each other (RFC 1853, RFC 4459).
+//! Tunnels: virtual interfaces of two routers that encapsulate packets and send them to each other (RFC 1853, RFC 4459).
 
 pub mod gre;
 pub mod ipip;
@@ -22,20 +22,20 @@ family! {
     }
 }
 
-/// The header that a tunnel puts between its outer IP header and the packet that it carries.
+/// The tunnel header between the outer IP header and the encapsulated packet.
 pub trait TunnelHeaderConfig {
-    /// Its length in bytes.
+    /// Length of the tunnel header in bytes.
     fn bytes(&self) -> u64;
 
-    /// Its IP protocol number, for the outer header.
+    /// IP protocol number of the tunnel header, for the outer IP header.
     fn protocol(&self) -> u8;
 
-    /// Append the header for this packet.
+    /// Appends the tunnel header for the packet `inner`.
     fn write(&self, inner: &[u8], out: &mut Vec<u8>);
 }
 
 impl TunnelHeader {
-    /// Bytes that a tunnel adds to a packet: its header and the outer IP header.
+    /// Bytes that the tunnel adds to a packet: tunnel header and outer IP header.
     pub fn added_bytes(&self) -> u64 {
         IP_HEADER_BYTES + self.config().bytes()
     }
@@ -47,59 +47,59 @@ impl Default for TunnelHeader {
     }
 }
 
-/// A tunnel between two routers. Packets whose shortest way leads from one of them to the other enter it: a way through a tunnel comes before
-/// the same way without it.
+/// A tunnel between two routers. Packets whose shortest path leads from one of them to the other enter the tunnel: a path through the
+/// tunnel is preferred to the same path without it.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tunnel {
     /// The two routers at its ends.
     pub ends: [String; 2],
-    /// What stands between the outer IP header and the packet.
+    /// Header between the outer IP header and the packet.
     #[serde(default)]
     pub header: TunnelHeader,
-    /// Largest packet that enters it, as an IP packet without the outer headers. If not given, what the links on its way leave beside the
-    /// headers; where it fragments the outer packet, 65,535 B less the headers.
+    /// Largest packet that enters the tunnel, without the added headers. If not given, the MTU of the links on its path less the headers
+    /// or, if the tunnel fragments the outer packet, 65,535 B less the headers.
     pub mtu: Option<Size>,
-    /// What becomes of a packet that is too long.
+    /// How the tunnel handles packets that are too long.
     #[serde(default)]
     pub fragment: Fragment,
-    /// Time to live of the outer packets, 1 to 254.
+    /// TTL of the outer packets, 1 to 254.
     #[serde(default = "ttl")]
     #[schemars(range(min = 1, max = 254))]
     pub ttl: u8,
-    /// The tunnel that carries its packets, if another one does.
+    /// The tunnel through which this tunnel sends its packets, if any.
     pub over: Option<String>,
-    /// Whether it is up. Else packets go as if it were not there, and so does what it would carry.
+    /// Whether the tunnel is up. If not, packets are forwarded as if it and the tunnels over it did not exist.
     #[serde(default = "up")]
     pub up: bool,
-    /// What its ends spend on putting fragments of outer packets together.
+    /// Reassembly of fragmented outer packets at the ends of the tunnel.
     #[serde(default)]
     pub reassembly: Reassembly,
 }
 
-/// The longest packet that everybody can reassemble (RFC 791 section 3.2).
+/// The longest packet that every host can reassemble (RFC 791 section 3.2).
 const LEAST_MEMORY: u64 = 576;
 
-/// What a tunnel does with packets that are too long for it (RFC 4459 section 3).
+/// How a tunnel handles packets that are too long (RFC 4459 section 3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fragment {
-    /// It fragments the packet, and each fragment gets outer headers of its own; the receiving host puts them together (RFC 4459 section 3.4).
+    /// Fragments the packet; each fragment gets its own outer headers, and the receiving host reassembles them (RFC 4459 section 3.4).
     #[default]
     Inner,
-    /// It fragments the outer packet, and the other end puts that together (RFC 4459 section 3.1).
+    /// Fragments the outer packet; the other end of the tunnel reassembles it (RFC 4459 section 3.1).
     Outer,
-    /// It drops the packet, and tells a sender that discovers the path MTU (RFC 4459 section 3.2).
+    /// Drops the packet and sends "fragmentation needed" to a sender that uses path MTU discovery (RFC 4459 section 3.2).
     None,
 }
 
-/// What the end of a tunnel spends on fragments of packets that are not complete.
+/// Resources for reassembly at the end of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reassembly {
-    /// How long the first fragment of a packet waits for the last one (in Linux `net.ipv4.ipfrag_time`).
+    /// How long an incomplete packet is kept after its first fragment arrived (in Linux `net.ipv4.ipfrag_time`).
     pub timeout: Duration,
-    /// Most bytes of fragments that wait; a fragment that would be more is dropped (in Linux `net.ipv4.ipfrag_high_thresh`).
+    /// Maximum total size of stored fragments; fragments beyond it are dropped (in Linux `net.ipv4.ipfrag_high_thresh`).
     pub memory: Size,
 }
 
@@ -118,7 +118,7 @@ fn up() -> bool {
 }
 
 impl Tunnel {
-    /// What is wrong with values that no other component must be known for.
+    /// Adds complaints about values that are invalid regardless of other components.
     pub fn check(&self, complaints: &mut Complaints) {
         let added = self.header.added_bytes();
         if let Some(mtu) = self.mtu {
@@ -140,7 +140,7 @@ impl Tunnel {
         }
     }
 
-    /// The largest packet that may enter where nothing on the way is narrower.
+    /// Largest packet that may enter the tunnel if no link on its path has a smaller limit.
     pub fn widest(&self) -> u64 {
         MAX_PACKET_BYTES - self.header.added_bytes()
     }
@@ -159,7 +159,7 @@ mod tests {
         let added = |header: serde_json::Value| {
             read(serde_json::json!({ "ends": ["a", "b"], "header": header })).header.added_bytes()
         };
-        // RFC 2784 section 2: 4 bytes and perhaps 4 of a checksum; RFC 2890 section 2: 4 of a key. RFC 2003: no header but the IP header.
+        // RFC 2784 section 2: 4 bytes, and 4 for a checksum. RFC 2890 section 2: 4 for a key. RFC 2003: only the IP header.
         assert_eq!(added(serde_json::json!("gre")), 24);
         assert_eq!(added(serde_json::json!({ "gre": { "checksum": true } })), 28);
         assert_eq!(added(serde_json::json!({ "gre": { "checksum": true, "key": 7 } })), 32);

@@ -1,9 +1,9 @@
-//! Places for things that come and go.
+//! A slab: storage for items that come and go.
 
-/// So many places are worth giving back.
+/// Size from which the memory of an empty slab is released.
 const CROWD: usize = 256;
 
-/// An arena with a list of free places.
+/// A slab with a list of free entries.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     items: Vec<T>,
@@ -31,17 +31,17 @@ impl<T> Slab<T> {
         u32::try_from(self.items.len() - 1).expect("fewer than 2^32 frames are on the way")
     }
 
-    /// One more than the last place that was ever taken.
+    /// Returns one more than the largest index in use so far.
     pub(super) fn len(&self) -> u32 {
         self.items.len() as u32
     }
 
-    /// Let `forget` mark what is in places that are free.
+    /// Calls `forget` for every free entry.
     pub(super) fn forget_free(&mut self, mut forget: impl FnMut(&mut T)) {
         self.free.iter().for_each(|place| forget(&mut self.items[*place as usize]));
     }
 
-    /// Two different items.
+    /// Returns two different items.
     #[cold]
     #[inline(never)]
     pub(super) fn both(&mut self, first: u32, second: u32) -> [&mut T; 2] {
@@ -53,7 +53,7 @@ impl<T> Slab<T> {
         self.free.push(index);
     }
 
-    /// Give the memory back that a crowd has taken, if nothing is there. Returns whether it was.
+    /// Releases the memory if the slab was large and is empty. Returns whether it did.
     pub(super) fn rest(&mut self) -> bool {
         let rests = self.items.len() >= CROWD && self.free.len() == self.items.len();
         if rests {
@@ -64,7 +64,7 @@ impl<T> Slab<T> {
 }
 
 impl<T: Default> Slab<T> {
-    /// The place that is taken next.
+    /// Returns the index that is taken next.
     #[inline(always)]
     pub(super) fn next(&mut self) -> u32 {
         match self.free.last() {
@@ -81,7 +81,7 @@ impl<T: Default> Slab<T> {
         place
     }
 
-    /// Take the place that was [`next`](Self::next), with all that was left there.
+    /// Takes the index that [`next`](Self::next) returned, with its old content.
     #[inline(always)]
     pub(super) fn take(&mut self, next: u32) -> &mut T {
         let taken = self.free.pop();

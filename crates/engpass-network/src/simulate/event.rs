@@ -1,111 +1,111 @@
-//! The few events there are, in a total order.
+//! The event queue: pending events in a total order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What can happen. Cells have no events.
+/// An event. Cells have no events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// A frame arrives at the node behind this port.
     Arrive(u32),
     /// The last cell of this frame may have reached the router where its circuit ends.
     Land(u32),
-    /// This router has done a packet.
+    /// The engine of this router finishes a packet.
     Forward(u32),
     /// The ICMP message with this number enters the engine of the router that made it.
     Icmp(u32),
-    /// The time of a packet of which fragments wait at the end of this direction of a tunnel may be up.
+    /// A reassembly at the end of this tunnel direction may have timed out.
     GiveUp(u32),
-    /// The request of a router for the address of this neighbour may not have been answered in time.
+    /// An ARP request for this neighbour may be overdue.
     Arp(u32),
     /// The last cell of this frame may have reached its host.
     Frame(u32),
-    /// This port is free, and its discipline chooses what it sends.
+    /// The line of this port is free, and its queue discipline chooses a packet.
     Serve(u32),
-    /// This host's CPU has done its item.
+    /// The CPU of this host finishes its item.
     CpuDone(u32),
-    /// This process may send its next message, or goes on after a pause.
+    /// This process may send its next message, or continue after a pause.
     Ready(u32),
     /// This NIC may have room again.
     Room(u32),
     /// This process hands its fragment to the NIC.
     Hand(u32),
-    /// A wake of this TCP endpoint: its application or one of its timers.
+    /// This TCP endpoint wakes: its application or one of its timers is due.
     Wake(u32),
-    /// This shaper that adapts hears of a PDU that arrived: without the EFCI mark, or with it.
+    /// This adaptive shaper gets the feedback of a PDU that arrived with or without the EFCI mark.
     Answer(u32, bool),
-    /// This shaper that adapts may begin its next frame.
+    /// This adaptive shaper may begin its next PDU.
     Begin(u32),
-    /// This packet is lost, which was known before.
+    /// This packet is lost; the loss was found ahead of time.
     Lose(u32),
-    /// The shaper of this circuit entry may be free.
+    /// This circuit entry at a router may be free for its next packet.
     Feed(u32),
-    /// What this event of the file changes next.
+    /// This event of the testbed file makes its next change.
     Change(u32),
-    /// This bond looks at its members.
+    /// The monitor of this bond looks at the members.
     Look(u32),
 }
 
-/// Marks the second of the two kinds of events in a group.
+/// Payload bit of the second of the two kinds of events in a group.
 const SECOND: u32 = 1 << 31;
-/// Says of an answer that the PDU had the mark, and of an arrival that it comes in cells.
+/// Payload bit. In `Answer`: the PDU had the EFCI mark. In the group of arrivals: it is a `Land`.
 const MARKED: u32 = 1 << 30;
 
-/// Days that the calendar has pages for.
+/// Number of days that the calendar covers.
 const DAYS: usize = 4096;
 const MASK: u64 = DAYS as u64 - 1;
-/// Number of events after which the length of a day is looked at again.
+/// Number of events after which the length of a day is adjusted.
 const TERM: u32 = 4096;
-/// Room for so many events is there from the beginning.
+/// Initial capacity, in events.
 const FEW: usize = 64;
-/// Among so many of today's events the place of one more is looked for.
+/// Number of today's events that an insertion passes at most before it uses `soon`.
 const REACH: usize = 16;
-/// Room for so many is worth giving back.
+/// Capacity from which memory is released when the queue is empty.
 const CROWD: usize = 1024;
 /// No node.
 const NONE: u32 = u32::MAX;
-/// No event: later than all there can be. None has the lower half of it.
+/// No event: later than every event. No event has this lower half.
 const NEVER: u128 = u128::MAX;
 
-/// Pending events, earliest first. Ties go by the order in `docs/model.md`, then by position in the file.
+/// Pending events, earliest first. Ties follow the order in `docs/model.md`, then the position in the file.
 ///
-/// A calendar queue (Brown 1988): a page for every day, so short that few events fall on it. Events of a day stand on its
-/// page in no order and are put in order when the day comes; what is further away than the calendar has pages waits in a heap.
+/// A calendar queue (Brown 1988): each day has a page, and days are so short that few events fall on each. A page is unsorted until its day begins. Events
+/// beyond the last page wait in a heap.
 ///
-/// Chosen by measurement: `benches/RESULTS.md` has it beside a binary, a 4-ary and a radix heap, on the events of the same networks.
+/// Chosen by measurement: `benches/RESULTS.md` compares it with a binary, a 4-ary and a radix heap, on the events of the same networks.
 #[derive(Debug)]
 pub(super) struct EventQueue {
-    /// What happens first, if that is before `day`; else [`NEVER`], and nothing does.
+    /// The first event if it is before `day`. Otherwise [`NEVER`], and no event is before `day`.
     first: u128,
-    /// The first of what else happens before `day`: the others stand behind it in order.
+    /// First node of the other events before `day`, a sorted list.
     today: u32,
-    /// What happens before `day`, too, and came when many were to happen before it.
+    /// More events before `day`: those whose insertion into the sorted list would have passed too many others.
     soon: BinaryHeap<Reverse<u128>>,
-    /// The first day that has not come.
+    /// The first day that has not begun.
     day: u64,
     /// A day is two to the power of this many picoseconds.
     length: u32,
-    /// By day, modulo their number: the first event on the page.
+    /// First node of the page of every day, modulo the number of pages.
     pages: Box<[u32; DAYS]>,
-    /// Which pages have events, and which of these words have any.
+    /// Bitmap of the pages that have events, and bitmap of its non-zero words.
     marks: [u64; DAYS / 64],
     marked: u64,
     nodes: Vec<Node>,
     free: u32,
-    /// Where events are sorted, for a moment.
+    /// Scratch buffer for sorting.
     crowd: Vec<u128>,
     later: BinaryHeap<Reverse<u128>>,
-    /// The day of the first of these, the last of all days if there is none.
+    /// The day of the first event in `later`; the largest day if there is none.
     later_day: u64,
-    /// Events taken in this term, and when it began.
+    /// Events taken since the last adjustment, and the time of that.
     taken: u32,
     since: u64,
-    /// What was entered, and [`NEVER`] where the next event was taken.
+    /// The keys entered, and [`NEVER`] wherever an event was taken.
     #[cfg(feature = "event-log")]
     pub(super) log: Vec<u128>,
 }
 
-/// An event on a page or of today, and the one behind it.
+/// A list node: an event of a page or of today.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     key: u128,
@@ -138,7 +138,7 @@ impl Default for EventQueue {
 }
 
 impl EventQueue {
-    /// Let `event` happen at `at`, for the flow (or port, or router) at `position` of the file.
+    /// Schedules `event` at `at`; `position` is the order of its flow, port or router in the file, for ties.
     #[inline(always)]
     pub(super) fn push(&mut self, at: u64, position: usize, event: Event) {
         let key = Self::key(at, position, event);
@@ -151,7 +151,7 @@ impl EventQueue {
     pub(super) fn key(at: u64, position: usize, event: Event) -> u128 {
         let (group, payload) = match event {
             Event::Change(change) => (0, change),
-            // Behind all changes of an instant.
+            // After all changes of an instant.
             Event::Look(bond) => (0, bond | SECOND),
             Event::Arrive(port) => (1, port),
             Event::Land(frame) => (1, frame | MARKED),
@@ -161,14 +161,14 @@ impl EventQueue {
             Event::Arp(neighbour) => (5, neighbour),
             Event::Serve(port) => (6, port),
             Event::Feed(entry) => (6, entry | SECOND),
-            // An answer comes before all PDUs: the acknowledgment of the very PDU may come with it, and let the next frame begin.
+            // Feedback comes before all PDUs: the acknowledgment of the same PDU may arrive with it and let the next one begin.
             Event::Answer(shaper, marked) => (7, shaper | if marked { MARKED } else { 0 }),
             Event::Frame(frame) => (8, frame),
             Event::CpuDone(host) => (9, host),
             Event::Ready(process) => (10, process),
             Event::Wake(endpoint) => (10, endpoint | SECOND),
             Event::Hand(sender) => (11, sender),
-            // Whoever waits for room is handing, too, and takes its turn among the others.
+            // A sender that waits for room takes its turn among those that hand over packets.
             Event::Room(nic) => (11, nic | SECOND),
             Event::Begin(shaper) => (12, shaper),
             Event::Lose(packet) => (12, packet | SECOND),
@@ -186,7 +186,7 @@ impl EventQueue {
         }
     }
 
-    /// It happens before `day`.
+    /// Inserts an event before `day`.
     #[inline(never)]
     fn insert(&mut self, key: u128) {
         let (mut before, mut next) = (NONE, self.today);
@@ -197,7 +197,7 @@ impl EventQueue {
                 return;
             }
         } else {
-            // It comes soon, but not first: look from the beginning.
+            // Not the first: search the list from its beginning.
             let mut passed = 0;
             while let Some(node) = self.nodes.get(next as usize)
                 && node.key < key
@@ -238,7 +238,7 @@ impl EventQueue {
         self.marked |= 1 << (page / 64);
     }
 
-    /// No node is free.
+    /// Enters an event when no node is free.
     #[cold]
     #[inline(never)]
     fn enter_anew(&mut self, key: u128) {
@@ -247,13 +247,13 @@ impl EventQueue {
         self.enter(key);
     }
 
-    /// Whether nothing happens before `day`.
+    /// Returns true if there is no event before `day`.
     #[inline(always)]
     fn is_over(&self) -> bool {
         self.first as u64 == NEVER as u64
     }
 
-    /// When the next event happens.
+    /// Returns the time of the next event.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u64> {
         if self.is_over() {
@@ -262,7 +262,7 @@ impl EventQueue {
         (!self.is_over()).then_some((self.first >> 64) as u64)
     }
 
-    /// Take the next event if it happens at or before `until`.
+    /// Removes and returns the next event if it is at or before `until`.
     #[inline(always)]
     pub(super) fn pop_until(&mut self, until: u64) -> Option<(u64, Event)> {
         let at = self.next()?;
@@ -284,7 +284,7 @@ impl EventQueue {
         }
         let (kind, payload) = (key as u32 & SECOND, key as u32 & !SECOND);
         if (key as u64 >> 60) == 1 && key as u32 & (SECOND | MARKED) == 0 {
-            // What nearly all are.
+            // Nearly all events are of this kind.
             return Some((at, Event::Arrive(payload)));
         }
         let event = match (key as u64 >> 60, kind) {
@@ -310,7 +310,7 @@ impl EventQueue {
         Some((at, event))
     }
 
-    /// The first of today's events in order is the next one, if there are any.
+    /// Makes the head of today's list the first event, if there is one.
     #[inline(always)]
     fn take_today(&mut self) {
         if let Some(next) = self.nodes.get_mut(self.today as usize) {
@@ -320,7 +320,7 @@ impl EventQueue {
         }
     }
 
-    /// The same, or one of those that came when many were to happen before is.
+    /// [`Self::take_today`], unless an event in `soon` is earlier.
     #[inline(never)]
     fn take_soonest(&mut self) {
         let soonest = self.soon.peek().map_or(NEVER, |Reverse(key)| *key);
@@ -332,7 +332,7 @@ impl EventQueue {
         }
     }
 
-    /// Whether this event would be the next one.
+    /// Returns true if this event would be the next one.
     #[inline]
     pub(super) fn would_be_next(&mut self, at: u64, position: usize, event: Event) -> bool {
         if self.is_over() {
@@ -341,7 +341,7 @@ impl EventQueue {
         Self::key(at, position, event) < self.first
     }
 
-    /// Give the memory back that many events have taken, if there is none.
+    /// Releases the memory of many events if there are none.
     pub(super) fn rest(&mut self) {
         let lists = self.nodes.capacity() + self.crowd.capacity();
         let crowd = lists + self.later.capacity() + self.soon.capacity() > CROWD;
@@ -354,7 +354,7 @@ impl EventQueue {
         }
     }
 
-    /// Go on to the next day on which anything happens.
+    /// Advances to the next day that has events.
     #[inline(never)]
     fn turn(&mut self) {
         let first = (self.day & MASK) as usize;
@@ -368,7 +368,7 @@ impl EventQueue {
         }
     }
 
-    /// The day has come for what is on its page.
+    /// Begins a day: takes the events of its page.
     #[inline(always)]
     fn open(&mut self, day: u64) {
         self.day = day + 1;
@@ -382,7 +382,7 @@ impl EventQueue {
         let mut first = node.key;
         self.today = std::mem::replace(&mut node.next, self.free);
         self.free = place;
-        // Nearly all days have one or two.
+        // Nearly all days have one or two events.
         match self.nodes.get_mut(self.today as usize) {
             Some(other) if other.next != NONE => return self.sort(first),
             Some(other) if other.key < first => std::mem::swap(&mut other.key, &mut first),
@@ -391,7 +391,7 @@ impl EventQueue {
         self.first = first;
     }
 
-    /// More than two events happen on the day that has come: this one, and those of today.
+    /// Sorts the events of a day with more than two: `one` and those of today's list.
     #[inline(never)]
     fn sort(&mut self, one: u128) {
         self.crowd.push(one);
@@ -411,7 +411,7 @@ impl EventQueue {
         }
     }
 
-    /// Go on to the day of some of what was far away, if anything is: no page is `marked` before.
+    /// Advances to the first day of the heap `later`, if it has events. No page before the day `marked` has any.
     #[cold]
     #[inline(never)]
     fn turn_to_later(&mut self, marked: u64) {
@@ -436,12 +436,12 @@ impl EventQueue {
         }
     }
 
-    /// The first day with events on its page that is not in the word of the next one, or before it there.
+    /// Returns the first day with events beyond the bitmap word of the current day, or before it in that word.
     fn marked_behind(&self) -> u64 {
         if self.marked == 0 {
             return u64::MAX;
         }
-        // The words behind it, around the end to this one, which comes last.
+        // The words after it, wrapping around; its own word comes last.
         let word = (self.day & MASK) as usize / 64;
         let behind = self.marked.rotate_right(word as u32 + 1).trailing_zeros() as usize + 1;
         let found = (word + behind) % (DAYS / 64);
@@ -449,7 +449,7 @@ impl EventQueue {
         self.day + (page.wrapping_sub(self.day) & MASK)
     }
 
-    /// A term is over: days are to be as long as it takes for two events, or up to four: within one they are only sorted.
+    /// Adjusts the length of a day so that two to four events fall on it; within a day they only need sorting.
     fn measure(&mut self, now: u64) {
         let gap = (now - self.since) / u64::from(TERM);
         (self.taken, self.since) = (0, now);
@@ -474,7 +474,7 @@ impl EventQueue {
         (self.free, self.marks, self.marked) = (NONE, [0; DAYS / 64], 0);
         (self.length, self.day) = (length, now >> length);
         all.drain(..).for_each(|key| self.enter(key));
-        // Not all fall on a day.
+        // Only the surplus memory is released.
         all.shrink_to(FEW);
         self.crowd = all;
     }
@@ -509,7 +509,7 @@ mod tests {
         );
     }
 
-    /// Thousands happen at one instant, and each lets another happen soon: what is in order behind one place is not walked through.
+    /// Thousands of events at one instant, each of which schedules another soon: an insertion does not walk the whole list.
     #[test]
     fn a_crowd_keeps_its_order() {
         let mut random = engpass_model::random::Stream::new(8, "crowd");
@@ -533,7 +533,7 @@ mod tests {
         assert_eq!((events.next(), events.soon.len()), (None, 0));
     }
 
-    /// Against a sorted list: bursts, ties, long timers, pauses that change how long days are.
+    /// Against a sorted list: bursts, ties, long timers, and pauses that change the length of days.
     #[test]
     fn a_calendar_gives_what_a_sorted_list_gives() {
         let mut random = engpass_model::random::Stream::new(7, "events");
@@ -548,7 +548,7 @@ mod tests {
                     2 => random.below(scale * 1000),
                     _ => random.below(scale),
                 };
-                // No two are equal.
+                // No two keys are equal.
                 list.insert((now + ahead, serial));
                 events.push(now + ahead, 0, Event::Arrive(serial));
                 serial += 1;

@@ -1,7 +1,7 @@
 //! The `simulate` engine: every cell exact, in virtual time. `docs/model.md` is its contract.
 //!
-//! A [`Network`] is built from a testbed ([`build`]), run, and asked for its [`SimOutcome`]. Events exist only for hosts and
-//! for the arrival of frames ([`event`]); cells move in trains when somebody needs to know ([`fabric`], [`advance`]).
+//! A [`Network`] is built from a testbed ([`build`]), run, and then asked for its [`SimOutcome`]. Only hosts and arrivals of frames have events ([`event`]).
+//! Cells move in trains, and only when a result depends on them ([`fabric`], [`advance`]).
 
 mod adapt;
 mod advance;
@@ -61,11 +61,11 @@ pub use timeline::{MOST_EVENTS, timeline};
 /// Why a run has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SimError {
-    /// It was interrupted; nothing of it is kept.
+    /// The run was interrupted; it leaves no result.
     Interrupted,
-    /// The testbed has something that this engine does not carry: what, in a sentence.
+    /// The testbed needs something that this engine does not support; the text is a sentence.
     Unsupported(String),
-    /// The books of a link do not balance, so that the outcome would be wrong: which one, what and by how much. It is our bug.
+    /// The ledger of a link does not balance, so the outcome would be wrong. The text names the link, the rule and the difference. This is a bug of the engine.
     Ledger(String),
 }
 
@@ -75,14 +75,14 @@ impl From<engpass_ledger::Unbalanced> for SimError {
     }
 }
 
-/// Somebody outside who looks at a run now and then: every few thousand events, and every 10 ms of virtual time.
+/// Progress and cancellation callback, called every few thousand events and every 10 ms of virtual time.
 ///
-/// A closure that says whether it ends is one.
+/// A closure that returns whether to stop implements it.
 pub trait Watch {
-    /// Whether the run ends here, with [`SimError::Interrupted`].
+    /// Returns true to end the run with [`SimError::Interrupted`].
     fn interrupted(&self) -> bool;
 
-    /// The run has come to this instant, in picoseconds.
+    /// Reports the virtual time that the run has reached, in picoseconds.
     fn reached(&self, _ps: u64) {}
 }
 
@@ -96,7 +96,7 @@ impl<F: Fn() -> bool> Watch for F {
 pub struct Network {
     now: u64,
     end: u64,
-    /// When the ports that nobody asked for are advanced next, so that no channel grows without bound.
+    /// Instant at which all ports are advanced next, so that no channel grows without bound.
     next_sweep: u64,
     events: EventQueue,
     ports: Vec<Port>,
@@ -107,48 +107,48 @@ pub struct Network {
     processes: Vec<Process>,
     /// Two for every connection.
     endpoints: Vec<Endpoint>,
-    /// What they had counted when the warm-up was over, if there was one.
+    /// Their counts at the end of the warm-up; empty without warm-up.
     counted: Vec<Counted>,
-    /// What their hosts pay.
+    /// CPU costs of endpoints; an endpoint refers to its entry.
     costs: Vec<SegmentCost>,
-    /// By endpoint, segments to it that its host's CPU has to take in, once there were any.
+    /// By endpoint, the number of arrived segments that its host's CPU has not processed. Empty until there is one.
     inputs: Vec<u32>,
     cpus: Vec<Cpu>,
     nics: Vec<Nic>,
-    /// By sender, its place in the order of the file, where there are bonds.
+    /// By sender, its order among those that hand packets to NICs at one instant. Empty if there are no bonds.
     turns: Vec<u32>,
-    /// Senders whose packets come from outside, and what of them waits.
+    /// Senders of injected packets, with the packets that wait at NICs.
     outsiders: InjectedSenders,
     groups: outside::Groups,
-    /// Shapers that adapt.
+    /// Adaptive shapers.
     adapting: Vec<AdaptiveShaper>,
-    /// By flow, of those of datagrams that come from processes; none behind the last of these.
+    /// By flow, the socket of a flow of datagrams from processes; ends with the last of them.
     sockets: Vec<Option<Box<Socket>>>,
     sources: Vec<Source>,
-    /// What events of the file change next, by event.
+    /// Changes still to come, by event of the testbed file.
     changes: Vec<Upcoming>,
-    /// Events handled, and at how many somebody is asked whether to go on.
+    /// Number of events handled, and the number at which the callback is called next.
     handled: u64,
     next_question: u64,
-    /// When endpoints are asked next for what they do not need.
+    /// Instant at which endpoints next release memory that they do not need.
     next_rest: u64,
-    /// Nothing later is to happen yet.
+    /// Process events up to this time.
     until: u64,
 }
 
-/// Events between two questions whether to go on.
+/// Events between two calls of the callback.
 const QUESTIONS: u64 = 4096;
 
-/// Endpoints are asked at most this often for what they do not need, in picoseconds of virtual time.
+/// Shortest interval at which endpoints release memory, in picoseconds of virtual time.
 const REST: u64 = SECOND;
 
-/// Every port is advanced at least this often, in picoseconds of virtual time.
+/// Longest interval at which every port is advanced, in picoseconds of virtual time.
 const SWEEP: u64 = 10_000_000_000;
 
-/// Simulate one run.
+/// Simulates one run.
 ///
 /// # Errors
-/// [`SimError`]: a testbed that is not carried, `watch` that ended it, books that do not balance.
+/// [`SimError`]: the testbed is not supported, `watch` ended the run, or the ledger does not balance.
 pub fn simulate(
     testbed: &Testbed,
     topology: &Topology,
@@ -161,7 +161,7 @@ pub fn simulate(
 }
 
 impl Network {
-    /// Run to the end of the testbed's duration.
+    /// Runs to the end of the testbed's duration.
     pub fn run(&mut self, watch: &dyn Watch) -> Result<(), SimError> {
         if let Some(from) = self.fabric.window.from {
             self.run_until(from, watch)?;
@@ -172,13 +172,13 @@ impl Network {
         Ok(())
     }
 
-    /// The warm-up is over, and all that happens at its last instant has happened.
+    /// Begins the measurement window, after everything at the last instant of the warm-up has happened.
     fn begin_window(&mut self, from: u64) {
         self.counted = self.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
         self.open_books(from);
     }
 
-    /// The run is over.
+    /// Ends the run: advances all ports and completes the counts and the ledger.
     fn finish(&mut self) {
         self.now = self.end;
         self.advance_all(self.end);
@@ -187,7 +187,7 @@ impl Network {
         self.stop_lines();
     }
 
-    /// Handle everything that happens at or before `until`.
+    /// Handles everything that happens at or before `until`.
     fn run_until(&mut self, until: u64, watch: &dyn Watch) -> Result<(), SimError> {
         self.until = until;
         loop {
@@ -196,7 +196,7 @@ impl Network {
                 self.now = at;
                 self.handled += 1;
                 match event {
-                    // What nearly all are.
+                    // Nearly all events are of these kinds.
                     Event::Arrive(port) => self.frame_lands(port, limit),
                     Event::Wake(endpoint) => self.endpoint_wake(endpoint),
                     other => self.handle(other),
@@ -211,7 +211,7 @@ impl Network {
             } else {
                 break;
             }
-            // Where only generators send there are no events, and where there are no cells nothing is swept.
+            // With only generators there are no events, and without cells there are no sweeps.
             let swept = if self.next_sweep == u64::MAX { 0 } else { self.next_sweep.saturating_sub(SWEEP) };
             watch.reached(self.now.max(swept));
             if watch.interrupted() {
@@ -246,7 +246,7 @@ impl Network {
         }
     }
 
-    /// Give the memory back that many packets have taken, if none is on its way, and what connections do not need that send nothing.
+    /// Releases memory: of events and packets once none is pending or in flight, and of connections that send nothing.
     fn rest(&mut self, now: u64) {
         self.events.rest();
         if now >= self.next_rest {
@@ -259,28 +259,27 @@ impl Network {
         }
     }
 
-    /// Advance every port to the next multiple of [`SWEEP`]. What happens at that very instant is still open.
+    /// Advances every port to just before the next multiple of [`SWEEP`]. Events at that very instant are still open.
     fn sweep(&mut self) {
         self.advance_all(self.next_sweep - 1);
         self.next_sweep += SWEEP;
     }
 
-    /// Keep no books, for a benchmark of what they cost. The outcome has none then.
+    /// Disables the ledger, for a benchmark of its cost. The outcome then has no accounts.
     #[doc(hidden)]
     pub fn keep_no_books(&mut self) {
         self.fabric.ledger.on = false;
         self.frames.watch(&self.fabric.ledger);
     }
 
-    /// The events so far, for a benchmark of queues: those that were entered, as keys in the order in which they are to be taken, and the greatest
-    /// number where one was taken.
+    /// Returns the log of events for a benchmark of queues: the key of each event entered, in order, and the largest number wherever an event was taken.
     #[cfg(feature = "event-log")]
     #[doc(hidden)]
     pub fn event_log(&self) -> &[u128] {
         &self.events.log
     }
 
-    /// Events handled so far.
+    /// Returns the number of events handled so far.
     pub fn events_handled(&self) -> u64 {
         self.handled
     }

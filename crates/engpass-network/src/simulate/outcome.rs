@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The outcome of a run.
 
 use engpass_cells::{Generator, Window};
 use engpass_ledger::{Accounts, LineUsageStats};
@@ -20,13 +20,13 @@ pub struct SimOutcome {
     pub flows: Vec<(String, Flow)>,
     /// Links by name, in the order of the file.
     pub links: Vec<(String, LinkUse)>,
-    /// Everything that was lost, by place, cause and flow.
+    /// All losses, by place, cause and flow.
     pub drops: Vec<Drop>,
-    /// Events that the engine handled: a measure of its work.
+    /// Number of events that the engine handled: a measure of its work.
     pub events: u64,
 }
 
-/// What became of one flow, counted over the run without its warm-up.
+/// Results of one flow, in the measurement window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
     /// Kind of traffic.
@@ -37,47 +37,47 @@ pub struct Flow {
     pub goodput_bit_per_s: f64,
     /// Payload sent, in bit/s.
     pub offered_bit_per_s: f64,
-    /// Datagrams sent; for generators cells.
+    /// Datagrams sent; for generators: cells.
     pub sent_datagrams: u64,
-    /// Datagrams received whole.
+    /// Datagrams received completely.
     pub received_datagrams: u64,
-    /// Datagrams of which something was lost.
+    /// Datagrams that lost a fragment or cell.
     pub lost_datagrams: u64,
     /// Datagrams sent and neither received nor lost at the end of the run.
     pub in_flight_datagrams: u64,
-    /// What its connection counted, for TCP.
+    /// Counters of its connections, for TCP.
     pub tcp: Option<TcpCounts>,
-    /// PDUs that arrived good and with the EFCI mark in their last cell; for generators cells.
+    /// Good PDUs that arrived with the EFCI mark in their last cell; for generators: marked cells.
     pub efci_pdus: u64,
-    /// How long datagrams took; not of generators.
+    /// Delays of datagrams; `None` for generators.
     pub delays: Option<Quantiles>,
-    /// What TCP measured.
+    /// Round-trip times that TCP measured.
     pub round_trips: Option<Quantiles>,
-    /// When they were received.
+    /// Times of reception.
     pub receptions: Receptions,
-    /// What outages of lines did to it; `None` in a run without events.
+    /// Effect of outages; `None` in a run without events.
     pub outage: Option<Outage>,
-    /// Of a multicast traffic with several receivers what each of them got, by host, in the order of the file. The flow has the figures of the
-    /// one that got least.
+    /// For a multicast traffic with several receivers: the results of each, by host, in the order of the file. The flow itself then has the figures of the
+    /// receiver that got least.
     pub receivers: Vec<(String, Received)>,
 }
 
-/// What one receiver of a multicast traffic got.
+/// Results of one receiver of a multicast traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
     /// Payload received, in bit/s.
     pub goodput_bit_per_s: f64,
-    /// Datagrams received whole.
+    /// Datagrams received completely.
     pub received_datagrams: u64,
-    /// Datagrams of which it did not get something.
+    /// Datagrams that it did not get completely.
     pub lost_datagrams: u64,
     /// Datagrams sent and neither received nor lost at the end of the run.
     pub in_flight_datagrams: u64,
-    /// How long datagrams took.
+    /// Delays of datagrams.
     pub delays: Option<Quantiles>,
-    /// When they were received.
+    /// Times of reception.
     pub receptions: Receptions,
-    /// What outages of lines did to it; `None` in a run without events.
+    /// Effect of outages; `None` in a run without events.
     pub outage: Option<Outage>,
 }
 
@@ -95,7 +95,7 @@ impl Received {
     }
 }
 
-/// What outages of lines did to a flow.
+/// Effect of outages on a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outage {
     /// The longest time without a reception, in ps.
@@ -104,10 +104,10 @@ pub struct Outage {
     pub lost: u64,
 }
 
-/// What the sending end of a TCP flow counted.
+/// Counters of the sending ends of a TCP flow, in the measurement window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpCounts {
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmitted_segments: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
@@ -117,20 +117,20 @@ pub struct TcpCounts {
     pub smoothed_rtt_s: Option<f64>,
 }
 
-/// What went over a link.
+/// Usage of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkUse {
-    /// Where the bit-times of both directions went, by account: `docs/ledger.md`. In units of a part of a bit.
+    /// Where the bit-times of both directions went, by account (docs/ledger.md), in units of `1 / units_per_bit` bit.
     pub ledger: Accounts,
-    /// The sum of all accounts: all bit-times of both directions.
+    /// Sum of all accounts: the capacity of both directions in the measurement window.
     pub capacity: u128,
-    /// What `ledger` and `capacity` count: so many units are a bit that a cell is a whole number of them.
+    /// Units of `ledger` and `capacity` per bit, chosen so that a cell is a whole number of them.
     pub units_per_bit: u64,
     /// The two directions, from the first and from the second end.
     pub directions: Vec<Direction>,
 }
 
-/// What went over one direction of a link.
+/// Usage of one direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Direction {
     /// Node of the transmitter.
@@ -139,32 +139,32 @@ pub struct Direction {
     pub to: String,
     /// Cells that it could have carried; `None` on a link that carries frames.
     pub capacity_cells: Option<u64>,
-    /// What it carried.
+    /// Cells or frames that it carried.
     pub carried: Carried,
-    /// The share of its time that the line was busy.
+    /// Share of the measurement window in which the line was busy.
     pub utilisation: f64,
-    /// Where its bit-times went, as for the whole link.
+    /// Where its bit-times went, in the units of the whole link.
     pub ledger: Accounts,
     /// The sum of its accounts.
     pub capacity: u128,
-    /// Picoseconds in which it sent nothing.
+    /// Idle time, in picoseconds.
     pub idle: u64,
-    /// What every flow has carried, in counts.
+    /// Usage of the line by flow, in counts.
     pub books: Vec<LineUsageStats>,
-    /// By direction of a circuit, in order.
+    /// Counts by circuit direction.
     pub vcs: Vec<VcCount>,
 }
 
-/// What one direction of a link carried.
+/// Cells or frames carried by one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// On ATM.
+    /// On an ATM link.
     Cells {
         /// Cells sent.
         cells: u64,
-        /// Those of them with CLP = 1.
+        /// Cells sent with CLP = 1.
         clp1_cells: u64,
-        /// Those of them with the EFCI mark.
+        /// Cells sent with the EFCI mark.
         efci_cells: u64,
         /// Cells lost in the queue or the policer in front of it.
         lost_cells: u64,
@@ -173,22 +173,22 @@ pub enum Carried {
     Frames {
         /// Frames sent.
         frames: u64,
-        /// Bytes of the line that they took, with all that is around them.
+        /// Bytes that they occupied on the line, framing included.
         bytes: u64,
-        /// Frames lost in the queue in front of the line, or damaged on it.
+        /// Frames lost in the queue or on the line.
         lost_frames: u64,
     },
 }
 
 impl Carried {
-    /// Cells, or frames, that it sent.
+    /// Returns the number of cells or frames sent.
     pub fn sent(&self) -> u64 {
         match self {
             Self::Cells { cells: sent, .. } | Self::Frames { frames: sent, .. } => *sent,
         }
     }
 
-    /// Cells, or frames, that it lost.
+    /// Returns the number of cells or frames lost.
     pub fn lost(&self) -> u64 {
         match self {
             Self::Cells { lost_cells: lost, .. } | Self::Frames { lost_frames: lost, .. } => *lost,
@@ -196,18 +196,18 @@ impl Carried {
     }
 }
 
-/// What one direction of a circuit sent over one direction of a link.
+/// Usage of one direction of a link by one circuit direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VcCount {
     /// Index of the circuit in the topology.
     pub circuit: usize,
-    /// From its `from` to its `to`.
+    /// The direction is from the circuit's `from` to its `to`.
     pub forward: bool,
-    /// Cells that left in the counted time.
+    /// Cells that left in the measurement window.
     pub sent: u64,
-    /// Those of them with CLP = 1.
+    /// Cells that left with CLP = 1.
     pub clp: u64,
-    /// Those of them with EFCI.
+    /// Cells that left with the EFCI mark.
     pub efci: u64,
     /// When the last cell left, in ps.
     pub last_sent: Option<u64>,
@@ -217,28 +217,28 @@ pub struct VcCount {
     pub policed: u64,
 }
 
-/// Losses of one flow at one place, of one cause.
+/// Losses of one flow at one place, for one cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drop {
-    /// Where: a transmitter, or a node.
+    /// Place: a transmitter or a node.
     pub place: Located,
-    /// Why.
+    /// Cause of the losses.
     pub cause: &'static str,
-    /// Whose: the name of the traffic.
+    /// Name of the traffic.
     pub flow: String,
-    /// Cells lost there, also of frames that had lost one before.
+    /// Cells or frames lost there, even if their datagram had lost another before.
     pub cells: u64,
-    /// Datagrams (for generators: cells) whose first loss this was.
+    /// Datagrams (for generators: cells) whose first loss was here.
     pub datagrams: u64,
-    /// The transmitter by link and end, where it is one.
+    /// The transmitter as link and end, if the place is one.
     pub port: Option<(usize, usize)>,
 }
 
 impl Network {
-    /// What the run has come to. Call it when the run is over.
+    /// Returns the outcome. Call it after the run.
     ///
     /// # Errors
-    /// [`SimError::Ledger`] when the books of a link do not balance.
+    /// [`SimError::Ledger`] if the ledger of a link does not balance.
     pub fn outcome(&self, testbed: &Testbed, topology: &Topology) -> Result<SimOutcome, SimError> {
         let window = self.fabric.window;
         let measured = window.end - window.from.unwrap_or(0);
@@ -253,7 +253,7 @@ impl Network {
             let mut lost: Vec<(Losses, NodeId)> = Vec::new();
             for (host, tally) in &tallies {
                 for losses in self.fabric.flows[*tally].seen_rarely().places {
-                    // Before ways part all lose at one place.
+                    // Before the paths part, all receivers lose at one place.
                     match lost.iter_mut().find(|(known, at)| {
                         known.place == losses.place && (*at == *host || !losses.place.is_at_receiver())
                     }) {
@@ -282,11 +282,11 @@ impl Network {
                 .iter()
                 .map(|(host, tally)| (topology.nodes[*host].clone(), self.flow_of(index, *tally, testbed)));
             let receivers: Vec<(String, Flow)> = received.collect();
-            // The flow has the figures of the one that got least.
+            // The flow has the figures of the receiver that got least.
             if let Some((_, least)) = receivers.iter().min_by_key(|(_, flow)| flow.received_datagrams) {
                 let marked = receivers.iter().map(|(_, flow)| flow.efci_pdus).sum::<u64>();
                 flow = Flow {
-                    // On all branches.
+                    // Marks on all branches.
                     efci_pdus: flow.efci_pdus + marked,
                     offered_bit_per_s: flow.offered_bit_per_s,
                     sent_datagrams: flow.sent_datagrams,
@@ -309,7 +309,7 @@ impl Network {
         Ok(SimOutcome { flows, links, drops, events: self.handled })
     }
 
-    /// What became of a flow, or of what one of its receivers got; without paths and receivers.
+    /// Returns the results of a flow, or of one of its receivers; without paths and receivers.
     fn flow_of(&self, index: usize, counted: usize, testbed: &Testbed) -> Flow {
         let window = self.fabric.window;
         let seconds = (window.end - window.from.unwrap_or(0)) as f64 / 1e12;
@@ -382,7 +382,7 @@ impl Network {
 
     fn tcp_counts(&self, flow: usize) -> Option<TcpCounts> {
         let mut counts: Option<TcpCounts> = None;
-        // They are in the order of the flows.
+        // Endpoints are in the order of the flows.
         let first = self.endpoints.partition_point(|this| (this.flow as usize) < flow);
         let own = self.endpoints[first..].iter().take_while(|this| this.flow as usize == flow);
         for (place, endpoint) in (first..).zip(own).filter(|(_, this)| this.application.is_some()) {
@@ -403,10 +403,10 @@ impl Network {
         counts
     }
 
-    /// Cells that a generator put on its NIC's line: in the window, and ever.
+    /// Returns the number of cells that a generator put on its NIC's line: in the measurement window, and since the beginning.
     fn generated(&self, flow: usize, window: Window) -> (u64, u64) {
         let Some(source) = self.sources.iter().find(|source| source.flow == flow) else { return (0, 0) };
-        // What was drawn for the queue need not be drawn again.
+        // Cells drawn for the queue need not be drawn again.
         let (port, channel) = source.fills;
         let all = |generator: &Generator| generator.all_made(window.end).filter(|_| window.from.is_none());
         if let Some(all) = self.fabric.channels[port][channel].generator().and_then(all) {
@@ -422,7 +422,7 @@ impl Network {
         counts
     }
 
-    /// What one direction of a link carried, and of that every direction of a circuit.
+    /// Returns what one direction of a link carried, in total and by circuit direction.
     fn carried(&self, port: usize) -> (Carried, Vec<VcCount>) {
         if let Some(port) = self.frames.port(port) {
             let PortTally { frames, bytes, lost } = port.tally();
@@ -451,7 +451,7 @@ impl Network {
             lost: counter.lost,
             policed: counter.policed,
         };
-        // Cells of a generator whose line was passed over.
+        // Cells of a generator whose line is bypassed.
         let passed = self.sources.iter().find_map(|source| {
             let (line, later) = source.passed?;
             (line == port && source.generator.vc() == counter.vc).then_some((source, later))

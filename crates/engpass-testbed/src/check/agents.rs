@@ -1,4 +1,4 @@
-//! What the agents of real hosts cannot be asked for, with its line: `measure` and `emulate` refuse it, and the model does not.
+//! Finds traffic that agents on real hosts cannot produce. `measure` and `emulate` reject it; the model accepts it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::findings::Findings;
 use crate::testbed::Testbed;
 use crate::tree::{Node, shortened};
 
-/// Check a testbed that is in order.
+/// Checks a testbed that has no errors.
 pub(crate) fn check(testbed: &Testbed, tree: &Node, found: &mut Findings) {
     let checker = &mut Checker::new(tree, found);
     for (name, traffic) in &testbed.traffic {
@@ -42,7 +42,7 @@ pub(crate) fn check(testbed: &Testbed, tree: &Node, found: &mut Findings) {
     flows_per_host(checker, testbed);
 }
 
-/// Whether the file speaks of real hosts: how they are reached, or what only they know.
+/// Returns true if the file mentions real hosts: it says how to reach one, or sets options that only real hosts use.
 pub(crate) fn are_meant(testbed: &Testbed) -> bool {
     testbed.hosts.values().any(|host| host.reach.is_some())
         || testbed.traffic.values().any(|traffic| traffic.live().is_some_and(|live| !live.is_default()))
@@ -65,7 +65,7 @@ fn segment_size(checker: &mut Checker<'_>, testbed: &Testbed, name: &str) {
     }
 }
 
-/// An agent takes a limited number of flows, those that it sends and those that it receives.
+/// Reports hosts with more flows, sent and received together, than one agent takes.
 fn flows_per_host(checker: &mut Checker<'_>, testbed: &Testbed) {
     let mut flows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (name, traffic) in &testbed.traffic {
@@ -88,7 +88,7 @@ fn flows_per_host(checker: &mut Checker<'_>, testbed: &Testbed) {
     }
 }
 
-/// Whether a traffic sends at all when the warm-up is over: agents are not asked for other traffic.
+/// Returns true if a traffic sends after the warm-up. Agents do not run other traffic.
 fn is_measured(testbed: &Testbed, traffic: &Traffic) -> bool {
     let (start, stop) = traffic.window();
     let most = testbed.run.most();
@@ -96,7 +96,7 @@ fn is_measured(testbed: &Testbed, traffic: &Traffic) -> bool {
     stop.unwrap_or(most).min(most) > opened
 }
 
-/// The agent of a host has one start for all that it sends.
+/// Reports traffic whose start differs from other traffic of the same host: an agent starts everything that its host sends at once.
 fn starts(checker: &mut Checker<'_>, testbed: &Testbed) {
     let mut first: BTreeMap<&str, (&str, Duration)> = BTreeMap::new();
     for (name, traffic) in &testbed.traffic {

@@ -1,4 +1,4 @@
-//! Bonds: their node, their links, and the links that their modes name.
+//! Checks what bonds refer to: the node, the member links, and the link that the mode names.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use crate::path::suggestion;
 use crate::read::Draft;
 use crate::tree::{Node, Value, shortened};
 
-/// The names of nodes by what they are.
+/// Names that a bond may refer to.
 pub(super) struct Nodes<'n> {
     pub(super) all: &'n Names<'n>,
     pub(super) routers: &'n Names<'n>,
     pub(super) links: &'n Names<'n>,
 }
 
-/// Check what bonds refer to. Returns the names of those of which not all is there.
+/// Checks what bonds refer to. Returns the names of the bonds with invalid references.
 pub(super) fn references<'d>(checker: &mut Checker<'_>, draft: &'d Draft, names: &Nodes<'_>) -> Vec<&'d str> {
-    // Links of bonds, by node.
+    // Pairs of node and link that a bond uses.
     let mut taken = BTreeSet::new();
     let is_good = |name: &&String| {
         let node = node(checker, draft, name, names);
@@ -30,7 +30,7 @@ pub(super) fn references<'d>(checker: &mut Checker<'_>, draft: &'d Draft, names:
     draft.bonds.keys().filter(|name| !good.contains(name)).map(String::as_str).collect()
 }
 
-/// The node of a bond, if it is one that has bonds.
+/// Returns the node of a bond; `None` if it cannot have bonds.
 fn node(checker: &mut Checker<'_>, draft: &Draft, name: &str, names: &Nodes<'_>) -> Option<String> {
     let path = ["bond", name, "node"];
     let node = find(checker.tree, &path).and_then(Node::name)?;
@@ -44,7 +44,7 @@ fn node(checker: &mut Checker<'_>, draft: &Draft, name: &str, names: &Nodes<'_>)
     checker.refers(&path, &node, "a host or switch", names.all, elsewhere).then_some(node)
 }
 
-/// Whether the links of a bond are there, and are links of its node and of no other bond there.
+/// Checks that the links of a bond exist, end at its node, and belong to no other bond there.
 fn members(
     checker: &mut Checker<'_>,
     draft: &Draft,
@@ -86,7 +86,7 @@ fn members(
     good
 }
 
-/// Whether the link that a bond's mode names, if it names one, is a member.
+/// Checks that the link which the mode of a bond names, if any, is a member.
 fn is_named(checker: &mut Checker<'_>, draft: &Draft, name: &str) -> bool {
     let Some(bond) = draft.bonds.get(name).and_then(Option::as_ref) else { return true };
     let Some((key, link)) = bond.mode.config().named() else { return true };

@@ -1,4 +1,4 @@
-//! Costs of hosts that no traffic ever has: those of another protocol or of the other end, and a `per_byte` that the memory hides.
+//! Finds costs of hosts that have no effect: those of a protocol or direction that no traffic uses, and a `per_byte` that memory or I/O bus hides.
 
 use engpass_model::host::{Cost, Host, Side};
 use engpass_model::source::{Sends, Traffic};
@@ -7,21 +7,21 @@ use super::Checker;
 use crate::diagnostic::Diagnostic;
 use crate::read::Draft;
 
-/// The traffic that a host has a part in: by protocol and end, as engines that know costs carry it.
+/// One end of a traffic at the host, with direction and protocol as the engines with cost models see it.
 struct Part<'a> {
     traffic: &'a Traffic,
     side: Side,
     tcp: bool,
 }
 
-/// A warning for each cost that changes nothing at this point.
+/// Warns about each cost that changes nothing at this point.
 pub(super) fn host(checker: &mut Checker<'_>, draft: &Draft, name: &str, host: &Host) {
     let costs = [(Side::Send, "cost", &host.cost), (Side::Receive, "receive_cost", &host.receive_cost)];
-    // Most hosts have none, and all traffic is looked through for one that has.
+    // Most hosts have no costs. Skip the search through all traffic for them.
     if costs.iter().all(|(side, _, cost)| keys(cost, *side).iter().all(|(_, given, ..)| !given)) {
         return;
     }
-    // What could not be read may be the traffic that the cost is for.
+    // Traffic that could not be read may use the cost.
     if draft.traffic.values().any(Option::is_none) || draft.elsewhere.contains_key("traffic") {
         return;
     }
@@ -40,7 +40,7 @@ pub(super) fn host(checker: &mut Checker<'_>, draft: &Draft, name: &str, host: &
                 let cause = "memory or I/O bus of the host take longer for a byte, with it and without it";
                 (cause.into(), "take it out, or give the host a faster `memory` or `io_bus`".into())
             } else if (udp || tcp) && twin(key).is_some_and(|twin| pays(twin, cost, side, &parts)) {
-                // A table of a whole host, as a probe writes it, has what both protocols cost.
+                // A table that a probe wrote for a whole host has the costs of both protocols.
                 continue;
             } else {
                 nobody(name, (table, key), (udp, tcp), side, &parts)
@@ -52,12 +52,12 @@ pub(super) fn host(checker: &mut Checker<'_>, draft: &Draft, name: &str, host: &
     }
 }
 
-/// The ends of this traffic that are at this host.
+/// Returns the ends of this traffic at this host.
 fn parts<'a>(traffic: &'a Traffic, name: &str) -> Vec<Part<'a>> {
     let tcp = match traffic.sends() {
         Sends::Writes(_) => true,
         Sends::Datagrams { .. } => false,
-        // Generators are no programs of hosts, and what only real hosts make has their costs.
+        // Generators bypass the host CPU. Traffic that only real hosts make has the costs of the real hosts.
         Sends::OnRealHosts(_) | Sends::Cells(_) => return Vec::new(),
     };
     let (from, _) = traffic.ends();
@@ -70,7 +70,8 @@ fn parts<'a>(traffic: &'a Traffic, name: &str) -> Vec<Part<'a>> {
         .collect()
 }
 
-/// The costs of one end: key, whether it is more than nothing (or, of a byte, given at all), and whether it is one of UDP and of TCP.
+/// Returns the costs of one direction: the key; whether it is positive (`per_byte`: whether it is given); whether it applies to UDP; whether it
+/// applies to TCP.
 fn keys(cost: &Cost, side: Side) -> [(&'static str, bool, bool, bool); 6] {
     let some = |time: Option<engpass_model::unit::Duration>| time.is_some_and(|time| time.0 > 0);
     [
@@ -83,12 +84,12 @@ fn keys(cost: &Cost, side: Side) -> [(&'static str, bool, bool, bool); 6] {
     ]
 }
 
-/// The cost of the other protocol that a table with this one has beside it.
+/// Returns the cost of the other protocol that usually appears in a table with this one.
 fn twin(key: &str) -> Option<&'static str> {
     like(if key == "per_ack" { "per_segment" } else { key })
 }
 
-/// What is to the other protocol as this cost to its own.
+/// Returns the corresponding cost of the other protocol.
 fn like(key: &str) -> Option<&'static str> {
     match key {
         "per_datagram" => Some("per_write"),
@@ -99,14 +100,14 @@ fn like(key: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether this cost is given and some traffic of the host has it.
+/// Returns true if this cost is given and applies to some traffic of the host.
 fn pays(key: &str, cost: &Cost, side: Side, parts: &[Part<'_>]) -> bool {
     keys(cost, side).into_iter().any(|(name, given, udp, tcp)| {
         name == key && given && parts.iter().any(|part| part.side == side && if part.tcp { tcp } else { udp })
     })
 }
 
-/// Cause and cure of a cost that nothing has to pay.
+/// Returns the cause and the help text for a cost that applies to no traffic.
 fn nobody(
     host: &str,
     (table, key): (&str, &str),
@@ -141,8 +142,8 @@ fn nobody(
     (cause, help)
 }
 
-/// Whether memory and I/O bus hide what a byte costs the CPU: the one traffic of this host has no other cost, and its bytes take as long with it
-/// as without it. With more traffic they share the CPU, and every cost may count.
+/// Returns true if memory or I/O bus hides the CPU cost of a byte: the host has a single traffic without other costs, and its bytes take equally long
+/// with and without the cost. Several traffics share the CPU, so every cost may count.
 fn hidden(host: &Host, cost: &Cost, side: Side, parts: &[Part<'_>]) -> bool {
     let [part] = parts else { return false };
     let others = keys(cost, side)

@@ -1,4 +1,4 @@
-//! Events: what they change, and which of their keys belong together.
+//! Checks the targets of events, and which of their keys must or must not appear together.
 
 use engpass_model::complaint::LONGEST;
 use engpass_model::event::Event;
@@ -11,14 +11,15 @@ use crate::faulty::Faulty;
 use crate::read::Draft;
 use crate::tree::{Node, Value, shortened};
 
-/// A target as it was written: a link, and the node whose interface it is.
+/// A target as written in the file: a link, and the node of the interface if only one end changes.
 pub(crate) struct Target {
     pub(crate) link: String,
     pub(crate) node: Option<String>,
 }
 
 impl Target {
-    /// Read a target. Names may contain slashes, so the name of a link comes before all else, and any slash may be the one between the two.
+    /// Parses a target. Names may contain slashes. Therefore the whole text is tried as the name of a link first, then every slash is tried as the
+    /// separator.
     pub(crate) fn read(text: &str, is_link: impl Fn(&str) -> bool, is_node: impl Fn(&str) -> bool) -> Self {
         let pairs = || text.match_indices('/').map(|(at, _)| (&text[..at], &text[at + 1..]));
         let pair = if is_link(text) {
@@ -33,7 +34,7 @@ impl Target {
     }
 }
 
-/// The target of an event, if it is there; else it is reported.
+/// Returns the target of an event; `None` if it does not exist, which is reported.
 pub(super) fn target(
     checker: &mut Checker<'_>,
     draft: &Draft,
@@ -73,7 +74,7 @@ pub(super) fn target(
     Some(target)
 }
 
-/// Report a target that is a node, and name its interfaces.
+/// Reports a target that is a node, and lists the interfaces of the node.
 fn node_alone(checker: &mut Checker<'_>, path: &[&str], node: &str, links: &Names<'_>) {
     let ends_here = |link: &&&str| match find(checker.tree, &["link", link, "ends"]).map(|ends| &ends.value) {
         Some(Value::List(ends)) => ends.iter().filter_map(Node::name).any(|end| end == node),
@@ -96,7 +97,7 @@ fn node_alone(checker: &mut Checker<'_>, path: &[&str], node: &str, links: &Name
 const UP: &str = "mean_time_between_failures";
 const DOWN: &str = "mean_time_to_repair";
 
-/// Report keys that are missing beside others, and keys that cannot stand beside others.
+/// Reports keys that others require, and keys that others exclude.
 pub(super) fn keys(checker: &mut Checker<'_>, faulty: &Faulty, name: &str, event: &Event) {
     let given = |key: &str| {
         faulty.has(&["event", name, key])
@@ -138,7 +139,7 @@ pub(super) fn keys(checker: &mut Checker<'_>, faulty: &Faulty, name: &str, event
     }
 }
 
-/// A warning about an event after the end of the run.
+/// Warns about an event after the end of the run.
 pub(super) fn happens_in_time(checker: &mut Checker<'_>, name: &str, event: &Event, run: Duration) {
     let Some(at) = event.at.filter(|at| *at > run && *at <= LONGEST) else { return };
     let message = format!("event `{name}` is at {at}, and a run is over at {run}: no run comes to it");

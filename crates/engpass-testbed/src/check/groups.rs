@@ -1,4 +1,4 @@
-//! Multicast traffic beside other traffic: names of receivers, and groups that mix on real hosts.
+//! Checks multicast traffic against other traffic: names of receivers, and groups that mix on real hosts.
 
 use engpass_model::source::{Multicast, Traffic, multicast};
 
@@ -8,7 +8,8 @@ use crate::findings::Findings;
 use crate::read::Draft;
 use crate::tree::Node;
 
-/// Tables name a receiver `FLOW to HOST`: no traffic may have that name. And what two traffics send to one group each receiver of it gets.
+/// Reports traffic that has the name of a receiver, because tables name receivers `FLOW to HOST`. Warns about traffics to one group with different
+/// receivers, because every receiver of the group gets the packets of all of them.
 pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings) {
     let mut checker = Checker::new(tree, found);
     let groups = draft.traffic.iter().filter_map(|(name, traffic)| match traffic {
@@ -26,7 +27,7 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings) {
                 checker.report_key(&["traffic", &receiver], found);
             }
         }
-        // Where both have the same receivers, nobody gets what it has not asked for.
+        // With equal sets of receivers, no host gets packets that it is not meant to get.
         let differs = |(_, other): &&(&str, &Multicast)| {
             let lacks =
                 |one: &Multicast, other: &Multicast| other.to.iter().any(|host| !one.to.contains(host));

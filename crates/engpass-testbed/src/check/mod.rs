@@ -1,4 +1,4 @@
-//! What a file must keep to beyond the types of its values.
+//! Rules for a testbed beyond the types of its values.
 
 pub(crate) mod agents;
 mod bonds;
@@ -19,7 +19,7 @@ use crate::origin::Origin;
 use crate::read::Draft;
 use crate::tree::Node;
 
-/// Check a draft. `begin` is the number of findings before it was read.
+/// Checks a draft. `begin` is the number of findings before it was read.
 pub(crate) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings, begin: usize) {
     empty(draft, found);
     ranges::check(draft, tree, found, &Faulty::of(&found[begin..]));
@@ -30,7 +30,7 @@ pub(crate) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings, begin:
     groups::check(draft, tree, found);
 }
 
-/// Finds places in the tree and collects what is wrong there.
+/// Looks up positions in the tree and collects findings.
 pub(crate) struct Checker<'a> {
     pub(crate) tree: &'a Node,
     found: &'a mut Findings,
@@ -48,24 +48,24 @@ impl<'a> Checker<'a> {
         self.found.push(diagnostic);
     }
 
-    /// Report at the value of a path, or at the nearest table around it that is there.
+    /// Reports at the value of a path, or at the nearest existing table above it.
     pub(crate) fn report(&mut self, path: &[&str], diagnostic: Diagnostic) {
         let diagnostic = diagnostic.path(path).at(&self.place(path));
         self.push(diagnostic);
     }
 
-    /// Report at the key of a path.
+    /// Reports at the key of a path.
     pub(crate) fn report_key(&mut self, path: &[&str], diagnostic: Diagnostic) {
         let place = key_place(self.tree, path).unwrap_or_default();
         self.push(diagnostic.path(path).at(&place));
     }
 
-    /// Whether the file has a value at this path.
+    /// Returns true if the file has a value at this path.
     pub(crate) fn has(&self, path: &[&str]) -> bool {
         find(self.tree, path).is_some()
     }
 
-    /// The value as it was written.
+    /// Returns the value as written in the file.
     pub(crate) fn written(&self, path: &[&str]) -> String {
         find(self.tree, path).map(Node::text).unwrap_or_default()
     }
@@ -73,7 +73,7 @@ impl<'a> Checker<'a> {
     fn place(&self, path: &[&str]) -> Origin {
         for end in (1..=path.len()).rev() {
             if let Some(node) = find(self.tree, &path[..end]) {
-                // A table as a whole is pointed at by its name.
+                // Point at the name of a table instead of its whole content.
                 let whole = node.table().is_some() || end < path.len();
                 return if whole { key_place(self.tree, &path[..end]) } else { None }
                     .unwrap_or_else(|| node.origin.clone());
@@ -95,7 +95,7 @@ pub(crate) fn find<'a>(tree: &'a Node, path: &[&str]) -> Option<&'a Node> {
     Some(node)
 }
 
-/// Where the key of a path stands; for an item of a list, the item.
+/// Returns the position of the key of a path; for a list item, that of the item.
 fn key_place(tree: &Node, path: &[&str]) -> Option<Origin> {
     let (last, above) = path.split_last()?;
     let node = find(tree, above)?;
@@ -130,7 +130,7 @@ fn empty(draft: &Draft, found: &mut Findings) {
         );
         found.push(Diagnostic::error("empty-testbed", message).help(MINIMAL));
     } else if idle {
-        // Its hosts can still be used by programs of the user's own.
+        // The user's own programs can still run in its hosts.
         let message = "the testbed has no traffic: there is nothing to run but programs in its hosts";
         let help = "`engpass up` makes the hosts, `engpass exec` runs a program in one; \
                     for the engines, add a `[traffic.NAME]` with `kind`, `from`, `to` and what it sends";

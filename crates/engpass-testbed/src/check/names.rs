@@ -1,4 +1,4 @@
-//! Names of components, to look others up among them.
+//! Names of components, for lookups.
 
 use std::collections::BTreeSet;
 

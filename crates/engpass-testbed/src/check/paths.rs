@@ -1,4 +1,4 @@
-//! Data paths of hosts and traffic: ways that exist at that end, and hosts with something to bound them.
+//! Checks the data paths of hosts and traffic: that the path exists in this direction, and that the host has a memory or an I/O bus to limit it.
 
 use engpass_model::complaint::Complaints;
 use engpass_model::host::{Host, Memory, Side};
@@ -10,7 +10,7 @@ use crate::read::Draft;
 
 const SIDES: [(Side, &str); 2] = [(Side::Send, "send_path"), (Side::Receive, "receive_path")];
 
-/// What traffic says of its own data paths; hosts check theirs themselves. And a warning where neither of its hosts bounds them.
+/// Checks the data paths that traffic sets; hosts check their own. Warns if neither host has a memory or an I/O bus.
 pub(super) fn traffic(checker: &mut Checker<'_>, draft: &Draft, name: &str, complaints: &mut Complaints) {
     let Some(Some(traffic)) = draft.traffic.get(name) else { return };
     let (from, to) = traffic.ends();
@@ -28,7 +28,7 @@ pub(super) fn traffic(checker: &mut Checker<'_>, draft: &Draft, name: &str, comp
     }
 }
 
-/// A warning for each data path that a host names to no effect, and for rates that something slower stands before.
+/// Warns about each data path of a host that has no effect, and about rates above what a slower part allows.
 pub(super) fn host(checker: &mut Checker<'_>, name: &str, host: &Host) {
     for (_, key) in SIDES {
         if !bounds(host) && !checker.written(&["host", name, key]).is_empty() {
@@ -40,14 +40,14 @@ pub(super) fn host(checker: &mut Checker<'_>, name: &str, host: &Host) {
         let found = Diagnostic::warning("no-effect", message).help("give less, or a faster `bandwidth`");
         checker.report(&["host", name, keys[0], keys[1]], found);
     };
-    // Of a bandwidth of nothing that itself is told, and nothing else.
+    // A zero bandwidth is reported by itself.
     if let Some(memory) = host.memory.as_ref().filter(|memory| memory.bandwidth.0 > 0) {
         let copies = if memory.write_allocate {
             "a copy with `write_allocate` reads the memory twice and writes it"
         } else {
             "a copy reads and writes the memory"
         };
-        // What is encrypted within the cache does not wait for the memory.
+        // Encryption within the cache does not use the memory.
         let encryption = memory.encryption.filter(|_| memory.resident().is_none());
         for (key, rate, transfers, why) in [
             ("copy", memory.copy, memory.copy_transfers(), copies),

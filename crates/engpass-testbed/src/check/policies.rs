@@ -1,4 +1,4 @@
-//! What routers say that the rest of the file must go with: the links that policies give weights to, and a queue in front of an engine.
+//! Checks routers against the rest of the file: the links that policies give weights to, and a queue in front of an engine.
 
 use super::names::Names;
 use super::{Checker, find};
@@ -7,7 +7,7 @@ use crate::path::suggestion;
 use crate::read::Draft;
 use crate::tree::{Node, Value, shortened};
 
-/// Report weights of links that are not at the router.
+/// Reports weights of links that do not end at the router.
 pub(super) fn weights(checker: &mut Checker<'_>, draft: &Draft, links: &Names<'_>) {
     for (router, config) in &draft.routers {
         let Some(ecmp) = config.as_ref().map(|config| &config.ecmp) else { continue };
@@ -37,7 +37,7 @@ pub(super) fn weights(checker: &mut Checker<'_>, draft: &Draft, links: &Names<'_
     }
 }
 
-/// Warn of a queue in front of an engine that takes no time.
+/// Warns about a queue in front of an engine that takes no time.
 pub(super) fn input_queues(checker: &mut Checker<'_>, draft: &Draft) {
     for (router, config) in &draft.routers {
         let Some(config) = config.as_ref().filter(|config| config.input_queue.is_some()) else { continue };

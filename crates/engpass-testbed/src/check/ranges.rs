@@ -1,6 +1,6 @@
-//! Values that are too small or too large, and keys that do not belong to their medium.
+//! Checks for values that are too small or too large, and keys that do not apply to the medium.
 //!
-//! What a component can say about itself alone stands in its own file ([`Complaints`]).
+//! Checks that need only the component itself are in its own file ([`Complaints`]).
 
 use engpass_model::circuit::Circuit;
 use engpass_model::complaint::{Complaints, FASTEST, LONGEST};
@@ -64,7 +64,7 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &F
     });
 }
 
-/// Check every component of a family.
+/// Checks every component of a family.
 fn each<'a, T>(
     checker: &mut Checker<'a>,
     faulty: &Faulty,
@@ -80,7 +80,7 @@ fn each<'a, T>(
     }
 }
 
-/// Keys whose limits depend on another key of their table.
+/// Keys whose limits depend on another key of the same table.
 const DEPENDENT: &[(&str, &str)] = &[
     ("warmup", "duration"),
     ("longest", "duration"),
@@ -92,12 +92,12 @@ const DEPENDENT: &[(&str, &str)] = &[
 ];
 
 impl Checker<'_> {
-    /// Report what a component at `base` complains about, unless the value or one it depends on was reported before.
+    /// Reports the complaints of a component at `base`, unless the value or one that it depends on was reported before.
     fn complain(&mut self, faulty: &Faulty, base: &[&str], complaints: Complaints) {
         self.complain_as("out-of-range", faulty, base, complaints);
     }
 
-    /// The same, under a code.
+    /// Like `complain`, with the given code.
     pub(super) fn complain_as(
         &mut self,
         code: &'static str,
@@ -164,7 +164,7 @@ fn link(
     complaints: &mut Complaints,
 ) {
     link.check(complaints);
-    // What else may stand there depends on the medium.
+    // Whether the other keys are allowed depends on the medium.
     if faulty.has(&["link", name, "medium"]) {
         return;
     }
@@ -217,7 +217,7 @@ fn link(
             not_allowed("rate", message, help.into());
         }
         (None, Some(rate)) => {
-            // A full queue of the slowest line of cells is sent within 49 days: those of frames may take for ever.
+            // At the slowest ATM rate a full queue drains within 49 days. Lines with frames have no such bound.
             let bounds = (if atm { 1_000 } else { 1 }, FASTEST);
             let mut check = |path: &[&'static str], rate: Rate| {
                 complaints.between(path, rate.0, bounds, "bit/s", "no line has that rate");
@@ -248,7 +248,7 @@ fn link(
 fn circuit(circuit: &Circuit, complaints: &mut Complaints) {
     circuit.check(complaints);
     if let Some(mtu) = circuit.mtu {
-        // Padding of short frames does not matter up here, so any large packet shows what the encapsulation adds.
+        // For large packets padding does not matter, so any large size shows the overhead of the encapsulation.
         let added = circuit.encapsulation.sdu(1_000) - 1_000;
         let most = MAX_PACKET_BYTES.min(MAX_SDU_BYTES - TRAILER_BYTES - added);
         let cause = "an IP packet, its encapsulation and the AAL5 trailer must fit one PDU";

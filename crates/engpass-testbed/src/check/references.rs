@@ -1,4 +1,4 @@
-//! Names that must lead somewhere.
+//! Checks that names refer to existing components.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::path::suggestion;
 use crate::read::Draft;
 use crate::tree::{Node, Value, shortened};
 
-/// Names are taken from the tree: they are known even where their component could not be read.
+/// Checks all references. Names come from the tree and are therefore known even if their component could not be read.
 pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
     let mut astray = BTreeSet::new();
     let mut checker = Checker::new(tree, found);
@@ -66,7 +66,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
     }
     let ends = |checker: &mut Checker<'_>, family: &'static str, name: &str| -> Option<[String; 2]> {
         let mut good = true;
-        // Packets begin and end at hosts, circuits wherever packets are handled.
+        // Packets begin and end at hosts. Circuits also end at routers.
         let (what, plural, known) = match family {
             "circuit" => ("a host or router", "hosts and routers", &packets),
             _ => ("a host", "hosts", &hosts),
@@ -133,7 +133,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
                 let elsewhere = draft.may_be("circuit", &circuit);
                 checker.refers(&path, &circuit, "a circuit", &circuits, elsewhere)
                     && match (&own, joined.get(circuit.as_str())) {
-                        // Packets may also come to the end of a circuit by way of a router.
+                        // The circuit may cover only a part of the path if it ends at a router.
                         (Some(_), Some(ends))
                             if ends.iter().any(|end| routers.has(end)) && !sends_cells(draft, name) =>
                         {
@@ -163,7 +163,7 @@ pub(super) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings) {
     draft.astray = astray;
 }
 
-/// The sender and the first receiver of a traffic to several hosts, if all of them are there.
+/// Returns the sender and the first receiver of a traffic to several hosts; `None` if a name is invalid.
 fn receivers(
     checker: &mut Checker<'_>,
     name: &str,
@@ -199,7 +199,7 @@ fn sends_cells(draft: &Draft, traffic: &str) -> bool {
     draft.traffic.get(traffic).is_some_and(|read| read.as_ref().is_some_and(|read| read.cells().is_some()))
 }
 
-/// Whether the circuit that a traffic names goes between its hosts, in either direction.
+/// Checks that the circuit which a traffic names connects its hosts, in either direction.
 fn joins(
     checker: &mut Checker<'_>,
     name: &str,
@@ -219,7 +219,7 @@ fn joins(
 }
 
 impl Checker<'_> {
-    /// Whether a name is known. If not it is reported, unless it may be in a table that could not be read.
+    /// Returns true if a name is known. Reports an unknown name, unless it may be in a table that could not be read.
     pub(super) fn refers(
         &mut self,
         path: &[&str],
@@ -246,7 +246,7 @@ impl Checker<'_> {
         };
         let message = format!("`{}` is not the name of {what}", shortened(name));
         let family = what.trim_start_matches("a ").split([' ', ',']).next().unwrap_or("host");
-        // Who has made so many mistakes looks for the first ones.
+        // After this many errors suggestions are not worth their time.
         if self.errors > 200 {
             self.report(path, Diagnostic::error("dangling-reference", message));
             return false;

@@ -1,4 +1,4 @@
-//! Tunnels: the routers at their ends, and the tunnels that carry them.
+//! Checks what tunnels refer to: the routers at their ends, and the tunnels that carry them.
 
 use super::names::Names;
 use super::{Checker, find};
@@ -7,7 +7,7 @@ use crate::read::Draft;
 use crate::topology::MOST_TUNNELS;
 use crate::tree::{Node, Value, shortened};
 
-/// Check what a tunnel refers to. Returns whether all of it is there.
+/// Checks what a tunnel refers to. Returns true if all of it exists.
 pub(super) fn references(
     checker: &mut Checker<'_>,
     draft: &Draft,
@@ -48,7 +48,7 @@ pub(super) fn references(
     let path = ["tunnel", name, "over"];
     if let Some(node) = find(checker.tree, &path) {
         good &= node.name().is_some_and(|over| {
-            // What is over itself is reported below.
+            // A tunnel over itself is reported by `loops`.
             let others = Names::new(draft.tunnels.keys().filter(|other| *other != name));
             over == name || checker.refers(&path, &over, "a tunnel", &others, draft.may_be("tunnel", &over))
         });
@@ -56,7 +56,7 @@ pub(super) fn references(
     good
 }
 
-/// Report tunnels that are carried by themselves, or by too many. Returns their names.
+/// Reports tunnels that are routed through themselves or nested too deeply. Returns their names.
 pub(super) fn loops<'d>(checker: &mut Checker<'_>, draft: &'d Draft) -> Vec<&'d str> {
     let over = |name: &str| -> Option<&'d str> { draft.tunnels.get(name)?.as_ref()?.over.as_deref() };
     let mut found: Vec<&str> = Vec::new();

@@ -1,6 +1,6 @@
-//! The loops that move memory, each as few instructions as the processor needs for it.
+//! The loops that move memory, with as few instructions as the processor needs.
 //!
-//! They are written in assembler where a compiler could do something else: choose other widths, call a library, leave a loop out.
+//! Most are written in assembly, because a compiler might choose other vector widths, call a library or remove a loop.
 #![allow(
     unsafe_code,
     reason = "vector instructions, non-temporal stores and `rep movsb` are not in safe Rust"
@@ -13,7 +13,7 @@ mod x86;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A way to read, write or copy.
+/// A memory operation: a way to read, write or copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kernel {
@@ -21,24 +21,24 @@ pub enum Kernel {
     Read,
     /// Vector stores.
     Write,
-    /// Vector stores that go past the caches.
+    /// Vector stores that bypass the caches.
     WriteNonTemporal,
     /// `memcpy` of the C library.
     CopyLibrary,
     /// Vector loads and stores.
     CopyVector,
-    /// Vector loads, and stores that go past the caches.
+    /// Vector loads, and stores that bypass the caches.
     CopyNonTemporal,
-    /// `rep movsb`.
+    /// The instruction `rep movsb`.
     CopyString,
-    /// 64 bits at a time, as lmbench's `bw_mem cp`.
+    /// 64 bits at a time, like lmbench's `bw_mem cp`.
     CopyWords,
-    /// Reading for the Internet checksum (RFC 1071).
+    /// Loads and sums for the Internet checksum (RFC 1071).
     Checksum,
 }
 
 impl Kernel {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Self; 9] = [
         Self::Read,
         Self::Write,
@@ -51,7 +51,7 @@ impl Kernel {
         Self::Checksum,
     ];
 
-    /// Transfers over the memory bus for a byte that is in no cache, at least: without what a plain store reads first.
+    /// Least number of transfers over the memory bus per uncached byte: without the read that an ordinary store needs first.
     pub const fn transfers(self) -> u64 {
         match self {
             Self::Read | Self::Write | Self::WriteNonTemporal | Self::Checksum => 1,
@@ -59,12 +59,12 @@ impl Kernel {
         }
     }
 
-    /// Whether it copies.
+    /// Returns whether the operation copies.
     pub const fn copies(self) -> bool {
         self.transfers() == 2
     }
 
-    /// Whether this processor can do it.
+    /// Returns whether this processor supports the operation.
     pub fn is_here(self) -> bool {
         match self {
             Self::WriteNonTemporal | Self::CopyNonTemporal | Self::CopyString => cfg!(target_arch = "x86_64"),
@@ -73,20 +73,20 @@ impl Kernel {
     }
 }
 
-/// Vector registers that are used.
+/// Vector registers used by the loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Width {
-    /// 512 bits, AVX-512.
+    /// 512 bits (AVX-512).
     Avx512,
-    /// 256 bits, AVX2.
+    /// 256 bits (AVX2).
     Avx2,
-    /// What the compiler makes of plain loops.
+    /// Scalar loops, as the compiler translates them.
     Plain,
 }
 
 impl Width {
-    /// The widest that this processor has.
+    /// Returns the widest registers that this processor has.
     pub fn widest() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -101,13 +101,13 @@ impl Width {
     }
 }
 
-/// A multiple of this many bytes can be worked on, at such an address.
+/// Slices must have an address and a length that are multiples of this many bytes.
 pub const BLOCK: usize = 256;
 
-/// Do it once. The result depends on what was read, so that reading is not for nothing.
+/// Runs the operation once. The result depends on the data read, so that the compiler cannot remove the reads.
 ///
 /// # Panics
-/// When the slices differ in length, or are no multiple of [`BLOCK`] at an address that is one.
+/// If the slices differ in length, are empty, or violate the alignment of [`BLOCK`].
 pub fn work(kernel: Kernel, width: Width, from: &[u8], to: &mut [u8]) -> u64 {
     assert!(from.len() == to.len() && from.len().is_multiple_of(BLOCK) && !from.is_empty(), "whole blocks");
     assert!(
@@ -116,7 +116,7 @@ pub fn work(kernel: Kernel, width: Width, from: &[u8], to: &mut [u8]) -> u64 {
     );
     match kernel {
         Kernel::CopyLibrary => {
-            // SAFETY: the slices are as long as each other and do not overlap, one being borrowed for writing.
+            // SAFETY: the slices have equal length, and they do not overlap because one is borrowed mutably.
             unsafe { libc::memcpy(to.as_mut_ptr().cast(), from.as_ptr().cast(), from.len()) };
             0
         }
@@ -124,7 +124,7 @@ pub fn work(kernel: Kernel, width: Width, from: &[u8], to: &mut [u8]) -> u64 {
             let words = from.len() / size_of::<u64>();
             let (from, to) = (from.as_ptr().cast::<u64>(), to.as_mut_ptr().cast::<u64>());
             for at in 0..words {
-                // SAFETY: `at` is below the number of words; both are aligned to more than a word.
+                // SAFETY: `at` is below the number of words, and both pointers are aligned to more than a word.
                 unsafe { to.add(at).write_volatile(from.add(at).read()) };
             }
             0

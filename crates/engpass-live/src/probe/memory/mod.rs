@@ -1,4 +1,4 @@
-//! Bandwidth of the memory, over the size of what is worked on and the number of threads.
+//! Memory bandwidth as a function of array size and number of threads.
 
 mod kernel;
 
@@ -14,49 +14,49 @@ pub use kernel::{BLOCK, Kernel, Width, work};
 use super::statistic::Spread;
 use super::sys;
 
-/// What was measured at one size, with so many threads, each with arrays of its own.
+/// Result for one operation, array size and number of threads; each thread has its own arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Point {
-    /// What was done.
+    /// Operation that was measured.
     pub kernel: Kernel,
-    /// Bytes of one array; a copy works on two.
+    /// Size of one array in bytes; a copy uses two.
     pub bytes: u64,
-    /// Threads, each on a CPU of its own.
+    /// Number of threads, each on its own CPU.
     pub threads: usize,
-    /// Bytes per second of all threads together, every byte counted once, whatever a copy does with it.
+    /// Bytes per second of all threads together. Each byte counts once, also in a copy.
     pub rate: Spread,
-    /// How often it was visited, each time with some samples.
+    /// Number of visits, each with some samples.
     pub visits: usize,
-    /// Whether a visit of another time came within 3 % of the best.
+    /// Whether another visit came within 3 % of the best one.
     pub confirmed: bool,
 }
 
-/// Bytes between the two arrays of a thread. On the machine where we looked, copies between arrays that begin a power of two apart are slower by
-/// 8 to 10 % than with any other distance, perhaps for the banks of the memory; that says little of copies as they are.
+/// Bytes between the two arrays of a thread. On the machine that we tested, copies between arrays whose starts are a power of two apart are 8 to 10 % slower
+/// than with any other distance, perhaps because of memory banks. That special case says little about copies in general.
 const BETWEEN: usize = 320 << 10;
 
 /// How long and how often to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Samples of each point.
+    /// Samples per point.
     pub repeats: usize,
-    /// Bytes that a sample works on, at least; arrays that are larger are gone through once.
+    /// Least number of bytes per sample. Larger arrays are processed once per sample.
     pub sample: usize,
 }
 
 /// The samples of one visit, in bytes per second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Taken {
-    /// Those during which nothing else took the CPU.
+    /// Samples during which nothing else used the CPU.
     pub undisturbed: Vec<f64>,
-    /// The others, by their CPU time.
+    /// The other samples, with their CPU time in place of wall-clock time.
     pub stand_in: Vec<f64>,
 }
 
-/// Measure kernels that are here once, each with `effort.repeats` samples, in their order.
+/// Measures each kernel with `effort.repeats` samples, with one thread per entry of `cpus`. All kernels must be supported here.
 ///
 /// # Errors
-/// When there is not so much memory.
+/// Fails when there is not enough memory or a thread cannot be started.
 pub(super) fn visit(
     kernels: &[Kernel],
     bytes: usize,
@@ -103,7 +103,7 @@ pub(super) fn visit(
     Ok(all.collect())
 }
 
-/// Begin and end of a sample by the wall clock, and its CPU time; nanoseconds.
+/// Begin and end of a sample by the wall clock, and its CPU time, in nanoseconds.
 #[derive(Clone, Copy)]
 struct Sample {
     begin: u64,
@@ -111,7 +111,7 @@ struct Sample {
     cpu: u64,
 }
 
-/// The rates of one thread. Samples during which nothing else took the CPU are told by both clocks being the same.
+/// Splits the samples of one thread. A sample is undisturbed if its wall-clock time exceeds its CPU time by at most 2 %.
 fn undisturbed(samples: &[Sample], rate: impl Fn(u64) -> f64) -> Taken {
     let quiet = |sample: &&Sample| (sample.end - sample.begin) <= sample.cpu + sample.cpu / 50;
     Taken {
@@ -120,12 +120,12 @@ fn undisturbed(samples: &[Sample], rate: impl Fn(u64) -> f64) -> Taken {
     }
 }
 
-/// Where threads wait for each other awake: one that sleeps comes some 50 us late, in a sample of a millisecond.
+/// A spinning barrier. A thread that sleeps would wake about 50 us late, which is too much for a sample of a millisecond.
 struct Meeting {
     threads: usize,
     here: AtomicUsize,
     held: AtomicUsize,
-    /// Whether one of them has no memory, or is not there at all.
+    /// Whether a thread has no memory or could not be started.
     failed: AtomicBool,
 }
 
@@ -134,13 +134,13 @@ impl Meeting {
         Self { threads, here: AtomicUsize::new(0), held: AtomicUsize::new(0), failed: AtomicBool::new(false) }
     }
 
-    /// A thread could not be started: the others meet once without it, and go home.
+    /// Reports a thread that could not be started. The others pass the barrier once more without it and then give up.
     fn never_comes(&self) {
         self.failed.store(true, Ordering::Relaxed);
         self.come(self.held.load(Ordering::Acquire));
     }
 
-    /// One more is here; whether it is the last.
+    /// Counts one more thread at the barrier. Returns whether it is the last one.
     fn come(&self, held: usize) -> bool {
         let last = self.here.fetch_add(1, Ordering::AcqRel) + 1 == self.threads;
         if last {
@@ -158,7 +158,7 @@ impl Meeting {
         let mut turns = 0_u32;
         while self.held.load(Ordering::Acquire) == held {
             turns += 1;
-            // The last may not have its CPU.
+            // The last thread may be waiting for a CPU.
             if turns.is_multiple_of(1 << 16) {
                 std::thread::yield_now();
             }
@@ -167,7 +167,7 @@ impl Meeting {
     }
 }
 
-/// One thread's samples: all kernels, and then again.
+/// Takes the samples of one thread: each kernel once per repeat.
 fn thread(
     kernels: &[Kernel],
     bytes: usize,
@@ -176,10 +176,10 @@ fn thread(
     meeting: &Meeting,
 ) -> io::Result<Vec<Sample>> {
     sys::pin(cpu);
-    // In huge pages, small arrays too: which sets of a cache small pages share is luck.
+    // Small arrays use huge pages too: which cache sets small pages share is luck.
     let region = sys::Region::new((2 * bytes + BETWEEN).max(2 << 20));
     meeting.failed.fetch_or(region.is_err(), Ordering::Relaxed);
-    // Nobody waits for one that has no memory: all of them come here, and then all go on or none.
+    // Threads without memory come to the barrier too, so that either all threads go on or none does.
     meeting.wait();
     let mut region = region?;
     if meeting.failed.load(Ordering::Relaxed) {
@@ -192,7 +192,7 @@ fn thread(
     let mut times = Vec::with_capacity(kernels.len() * repeats);
     for _ in 0..repeats {
         for kernel in kernels {
-            // The caches are in the state that this kernel leaves them in.
+            // A first run brings the caches into the state that this kernel leaves behind.
             black_box(work(*kernel, width, from, to));
             meeting.wait();
             let (begin, cpu) = (sys::now(), sys::thread_cpu());
@@ -206,8 +206,8 @@ fn thread(
     Ok(times)
 }
 
-/// Sizes of arrays to measure: doubling from 8 KiB to four times the last cache, so that the last is the memory's; of them every
-/// third for a quick look. None is larger than half a gibibyte or than an eighth of what memory is free.
+/// Returns the array sizes to measure in bytes. They double from 8 KiB to four times the last-level cache, so that the last one measures memory; a quick
+/// probe takes every third. No size exceeds 512 MiB or an eighth of the available memory.
 pub fn sizes(last_cache: u64, available: u64, quick: bool) -> Vec<usize> {
     const FIRST: u64 = 8 << 10;
     let most = (4 * last_cache).clamp(64 << 20, 512 << 20).min((available / 8).max(FIRST));
@@ -249,7 +249,7 @@ mod tests {
     fn what_was_disturbed_is_not_believed() {
         let sample = |wall, cpu| Sample { begin: 0, end: wall, cpu };
         let rate = |ns: u64| 1e3 / ns as f64;
-        // Two quiet samples of 10 and 8 ns; the one that lasted 50 and claims 2 does not count.
+        // Two quiet samples of 10 and 8 ns. The sample of 50 ns with a CPU time of 2 ns is disturbed.
         let found = undisturbed(&[sample(10, 10), sample(50, 2), sample(8, 8)], rate);
         assert_eq!((found.undisturbed, found.stand_in), (vec![100.0, 125.0], vec![500.0]));
     }
@@ -258,7 +258,7 @@ mod tests {
     fn threads_work_together_or_not_at_all() {
         let effort = Effort { repeats: 3, sample: 1 << 14 };
         let cpus = sys::cpus();
-        // More threads than CPUs meet, too.
+        // It works with more threads than CPUs too.
         let many = [cpus[0], cpus[0], cpus[cpus.len() - 1]];
         for taken in visit(&[Kernel::Read, Kernel::Write], 1 << 13, &many, effort).unwrap() {
             assert_eq!((taken.undisturbed.len(), taken.stand_in.len()), (3, 0));

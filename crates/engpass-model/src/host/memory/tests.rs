@@ -16,12 +16,12 @@ fn bus(bandwidth: u64) -> IoBus {
     IoBus { bandwidth: ByteRate(bandwidth), to_device: None, from_device: None, half_duplex: false }
 }
 
-/// MB/s on a path, as the study counts: 10^6 bytes.
+/// Throughput on a data path in MB/s (10^6 bytes per second), as in the study.
 fn mb_s(path: DataPath, memory: &Memory, bus: &IoBus) -> f64 {
     Transfer::new(path, Side::Send, Some(memory), Some(bus), None).ceiling() / 1e6
 }
 
-/// The study's figures 2 and 3 at some places: zero-copy, pipelined, one-copy, over memory and bus in MB/s.
+/// Figures 2 and 3 of the study at selected points: zero-copy, pipelined and one-copy, for given memory and bus rates in MB/s.
 #[test]
 fn the_three_protocols_as_printed() {
     for (m, p, zero, pipelined, one) in [
@@ -49,8 +49,8 @@ fn the_three_protocols_as_printed() {
     }
 }
 
-/// DMA that memory bounds takes the advantage from a copy without pipeline: below `B_MEM = B_PCI` both are a third of the memory, and
-/// above it the two ways of counting are one.
+/// If memory limits DMA, a copy without pipeline has no advantage. For `B_MEM` below `B_PCI` both paths reach a third of the memory
+/// bandwidth; above, the two ways of counting are equal.
 #[test]
 fn strictly_a_copy_never_beats_the_pipeline() {
     let bus = bus(133_000_000);
@@ -71,9 +71,9 @@ fn strictly_a_copy_never_beats_the_pipeline() {
 fn what_a_path_costs_is_its_row() {
     let plenty = bus(100_000_000_000);
     let host = Memory { encryption: Some(ByteRate(2_000_000)), ..memory(60_000_000) };
-    // 60 MB/s of memory: 5 transfers of a byte that is copied twice; 30 MB/s of copy, twice.
+    // 60 MB/s of memory: 5 transfers per byte that is copied twice; two copies at 30 MB/s.
     assert_eq!(mb_s(DataPath::ReadWrite, &host, &plenty).round(), 12.0);
-    // A copy of 30 MB/s and a checksum that reads as fast as the memory.
+    // A copy at 30 MB/s, and a checksum pass at the memory bandwidth.
     assert_eq!(mb_s(DataPath::CopyAndChecksum, &host, &plenty).round(), 15.0);
     assert!((mb_s(DataPath::Ktls, &host, &plenty) - 1.0 / (1.0 / 30.0 + 0.5)).abs() < 1e-6);
     assert_eq!(mb_s(DataPath::PeerToPeer, &host, &plenty).round(), 100_000.0);
@@ -90,11 +90,11 @@ fn caches_change_the_transfers() {
         working_set: Some(Size(set)),
         ..memory(60_000_000)
     };
-    // Only DMA is left on the memory bus, or nothing.
+    // Only DMA remains on the memory bus, or nothing.
     assert_eq!(mb_s(DataPath::OneCopyPipelined, &cached(1 << 20, false), &plenty).round(), 60.0);
     assert_eq!(mb_s(DataPath::OneCopyPipelined, &cached(1 << 20, true), &plenty).round(), 500.0);
     assert_eq!(mb_s(DataPath::OneCopyPipelined, &cached((1 << 20) + 1, true), &plenty).round(), 20.0);
-    // A checksum goes at the memory's rate until the cache has its own.
+    // The checksum runs at the memory's rate unless the cache has its own.
     let mut summing = cached(1 << 20, true);
     let found = mb_s(DataPath::CopyAndChecksum, &summing, &plenty);
     assert!((found - 1.0 / (1.0 / 500.0 + 1.0 / 60.0)).abs() < 1e-6, "{found}");
@@ -107,7 +107,7 @@ fn a_measured_cost_takes_the_place_of_the_copy() {
     let (memory, bus) = (memory(600_000_000), bus(100_000_000));
     let explicit = ByteTime::of_ps(40_000);
     let one = Transfer::new(DataPath::OneCopy, Side::Send, Some(&memory), Some(&bus), Some(explicit));
-    // 40 ns and 10 ns.
+    // 40 ns of CPU and 10 ns of DMA per byte.
     assert_eq!((one.cpu.bytes(1000), one.whole.bytes(1000)), (40_000_000, 50_000_000));
     let zero = Transfer::new(DataPath::ZeroCopy, Side::Send, Some(&memory), Some(&bus), Some(explicit));
     assert_eq!(zero.whole.bytes(1), 40_000);
@@ -122,7 +122,7 @@ fn directions_have_their_own_rates() {
     };
     let (send, receive) = (alpha.rate(Side::Send), alpha.rate(Side::Receive));
     assert_eq!((send, receive), (67_000_000, 120_000_000));
-    // Nothing comes faster than the bus.
+    // DMA is never faster than the bus.
     assert_eq!(IoBus { from_device: Some(ByteRate(u64::MAX)), ..alpha }.rate(Side::Receive), 133_000_000);
 }
 
@@ -134,7 +134,7 @@ fn times_of_bytes_are_rounded_up_once() {
     assert_eq!(ByteTime::of_ps(u64::MAX).bytes(u64::MAX), u64::MAX);
 }
 
-/// A rate that the memory cannot keep up with means nothing more than that it is as fast as the memory.
+/// A rate above the memory's limit has no effect: the memory limits the pass.
 #[test]
 fn no_pass_is_faster_than_the_memory() {
     let plenty = bus(100_000_000_000);

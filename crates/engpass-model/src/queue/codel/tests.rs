@@ -19,8 +19,8 @@ fn packet(id: u32, ecn: Ecn) -> Packet {
     Packet { id, bytes: 1000, flow: 0, priority: 0, ecn }
 }
 
-/// A queue that is served once a millisecond until `end` ms, and in which every packet has then waited for `wait` ms.
-/// Gives the milliseconds of drops and of marks.
+/// Serves one packet per millisecond from `from` until `end` ms; each packet has waited `wait` ms. Returns the milliseconds of drops and of
+/// marks.
 fn serve(queue: &mut Controlled, ecn: Ecn, wait: u64, from: u64, end: u64) -> (Vec<u64>, Vec<u64>) {
     let (mut drops, mut marks, mut lost) = (Vec::new(), Vec::new(), Vec::new());
     queue.longest = 1000;
@@ -42,7 +42,7 @@ proptest! {
         let law = Law { target: 1, interval, ecn: false };
         let step = u128::from(law.next(Time::ZERO, count).0);
         let square = u128::from(interval) * u128::from(interval);
-        // step <= interval / sqrt(count) < step + 1, squared and without division.
+        // step <= interval / sqrt(count) < step + 1, squared to avoid division.
         prop_assert!(step * step * u128::from(count) <= square);
         prop_assert!((step + 1).pow(2).checked_mul(u128::from(count)).is_none_or(|above| above > square));
     }
@@ -50,9 +50,8 @@ proptest! {
 
 #[test]
 fn by_hand() {
-    // Every packet has waited for 20 ms. At 100 ms the first is seen above the target, so from 200 ms on it may be dropped;
-    // then the drops follow at 100 ms / sqrt(count): 300, 370.71, 428.45, 478.45, 523.17, 563.99, 601.79, 637.14 …
-    // and happen at the next dequeue.
+    // Every packet has waited 20 ms. The first is above the target at 100 ms, so drops may start at 200 ms. The next are due 100 ms /
+    // sqrt(count) apart: 300, 370.71, 428.45, 478.45, 523.17, 563.99, 601.79, 637.14 … Each happens at the next dequeue.
     let mut queue = build(CoDel::default());
     let (drops, marks) = serve(&mut queue, Ecn::Capable, 20, 100, 640);
     assert_eq!(drops, [200, 300, 371, 429, 479, 524, 564, 602, 638]);
@@ -79,7 +78,7 @@ fn a_wait_at_the_target_is_too_long_and_below_it_is_not() {
 fn one_short_wait_ends_it() {
     let mut queue = build(CoDel::default());
     assert_eq!(serve(&mut queue, Ecn::NotCapable, 20, 100, 250).0, [200]);
-    // One packet was quick: the interval begins anew.
+    // One packet waited less than the target, so the interval starts again.
     assert_eq!(serve(&mut queue, Ecn::NotCapable, 4, 250, 251).0, NONE);
     assert_eq!(serve(&mut queue, Ecn::NotCapable, 20, 251, 380).0, [351]);
 }
@@ -87,14 +86,15 @@ fn one_short_wait_ends_it() {
 #[test]
 fn soon_again_it_begins_where_it_was() {
     let mut queue = build(CoDel::default());
-    // 9 drops: count is 9, the last count 1.
+    // After 9 drops, `count` is 9 and `last_count` is 1.
     serve(&mut queue, Ecn::NotCapable, 20, 100, 640);
     assert_eq!((queue.control.count, queue.control.last_count), (9, 1));
     let pause = |queue: &mut Controlled, from| serve(queue, Ecn::NotCapable, 1, from, from + 1);
     pause(&mut queue, 640);
-    // Above from 641, so it drops at 741 with count = 9 - 1 = 8, next after 35.36 ms with 9: 33.33 ms.
+    // Above the target from 641 ms, so the first drop is at 741 ms with count = 9 - 1 = 8. The next are 35.36 ms (count 8) and 33.33 ms
+    // (count 9) later.
     assert_eq!(serve(&mut queue, Ecn::NotCapable, 20, 641, 812).0, [741, 777, 810]);
-    // 16 intervals after the time of the next drop that did not come, it has forgotten.
+    // More than 16 intervals after `drop_next`, the old count is no longer used.
     pause(&mut queue, 812);
     assert_eq!(serve(&mut queue, Ecn::NotCapable, 20, 2500, 2702).0, [2600, 2700]);
 }
@@ -104,7 +104,7 @@ fn the_last_packet_is_never_dropped() {
     let mut queue = build(CoDel::default());
     let mut lost = Vec::new();
     for ms in 0..1000 {
-        // Two wait, for long; one of 1000 B is left behind the head, which is MAXPACKET.
+        // Two packets wait long, but behind the head only 1000 B are left, which is not more than MAXPACKET.
         for id in 0..2 {
             queue.enqueue(Time(ms * 500 * MS), packet(id, Ecn::NotCapable), &mut lost);
         }
@@ -117,7 +117,7 @@ fn the_last_packet_is_never_dropped() {
 
 #[test]
 fn several_drops_at_one_dequeue() {
-    // Served once in 400 ms only: it catches up with the law.
+    // The queue is served only once in 400 ms, so one dequeue makes all the drops that are due.
     let mut queue = build(CoDel::default());
     let mut lost = Vec::new();
     for id in 0..20 {
@@ -129,7 +129,7 @@ fn several_drops_at_one_dequeue() {
     };
     assert_eq!(at(100), (0, vec![]));
     assert_eq!(at(200), (2, vec![1]));
-    // Due at 300, 370.7, 428.5, 478.5, 523.2, 564.0, 601.8.
+    // Drops are due at 300, 370.7, 428.5, 478.5, 523.2, 564.0 and 601.8 ms.
     assert_eq!(at(600), (9, vec![3, 4, 5, 6, 7, 8]));
     assert_eq!(at(601), (10, vec![]));
     assert_eq!(at(602), (12, vec![11]));

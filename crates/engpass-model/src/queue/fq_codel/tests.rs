@@ -8,7 +8,7 @@ fn build(config: FqCoDel) -> Box<dyn Scheduler> {
     }
 }
 
-/// Packets as (flow, bytes) at `now`, their places as ids; gives the ids that were lost.
+/// Enqueues packets given as (flow, bytes) at `now`; their ids are their positions. Returns the ids of dropped packets.
 fn fill(queue: &mut dyn Scheduler, now: u64, packets: &[(u32, u32)]) -> Vec<u32> {
     let mut lost = Vec::new();
     for (id, (flow, bytes)) in packets.iter().enumerate() {
@@ -28,11 +28,11 @@ fn flows(queue: &mut dyn Scheduler, now: u64, packets: usize) -> Vec<u32> {
 
 #[test]
 fn turns_by_hand() {
-    // Quantum 1514: after 1500 B a queue has 14 credits left and sends once more, then it owes 1486.
+    // Quantum 1514: after 1500 B a queue has 14 credits left and may send once more; then it has -1486.
     let mut queue = build(FqCoDel::default());
     let packets: Vec<_> = (0..10).map(|i| (i % 2, 1500)).collect();
     fill(&mut *queue, 0, &packets);
-    // First turns, as new queues: 0 0 1 1, both old then with 28 credits: 0 1 0 1 (28 - 1500 + 1514 = 42, 56 …).
+    // First turns as new queues: 0 0 1 1. Both are then old and have 28 credits: 0 1 0 1 (28 - 1500 + 1514 = 42, 56 …).
     assert_eq!(flows(&mut *queue, 0, 10), [0, 0, 1, 1, 0, 1, 0, 1, 0, 1]);
 }
 
@@ -44,13 +44,13 @@ fn a_sparse_flow_goes_first() {
     assert_eq!(flows(&mut *queue, 0, 6), [0, 0, 1, 1, 0, 1]);
     fill(&mut *queue, 0, &[(2, 100)]);
     assert_eq!(flows(&mut *queue, 0, 1), [2]);
-    // Its queue is found empty in its first turn and becomes the last of the old ones, behind 1 and 0; 1 has no credits
-    // left and goes behind it.
+    // In its first turn, queue 2 is found empty and moves to the end of the old queues, behind 1 and 0. Queue 1 has no credits left and
+    // moves behind queue 2.
     assert_eq!(flows(&mut *queue, 0, 1), [0]);
-    // So a second packet of it goes before 1, in its turn, and not because it is new.
+    // A second packet of flow 2 therefore goes before flow 1 because of its turn, not because its queue is new.
     fill(&mut *queue, 0, &[(0, 1500), (2, 100)]);
     assert_eq!(flows(&mut *queue, 0, 3), [2, 1, 0]);
-    // Found empty as an old one, it is gone, and with its next packet it is new.
+    // An old queue that is found empty becomes inactive. Its next packet makes it a new queue.
     assert_eq!(flows(&mut *queue, 0, 1), [1]);
     fill(&mut *queue, 0, &[(2, 100)]);
     assert_eq!(flows(&mut *queue, 0, 2), [2, 0]);
@@ -62,12 +62,12 @@ fn the_fattest_loses_half_from_its_head() {
     let mut packets = vec![(0, 100); 4];
     packets.extend([(1, 1500); 3]);
     packets.extend([(0, 100); 3]);
-    // The tenth: queue 0 has 7 packets of 100 B, queue 1 has 3 of 1500 B and loses two, its oldest.
+    // At the tenth packet, queue 0 has 7 packets of 100 B, and queue 1 has 3 of 1500 B and drops its two oldest.
     assert_eq!(fill(&mut *queue, 0, &packets), [4, 5]);
     assert_eq!(queue.backlog(), Backlog { bytes: 7 * 100 + 1500, packets: 8 });
     let mut queue = build(FqCoDel { limit: QueueLimit::packets(200), ..FqCoDel::default() });
     assert_eq!(fill(&mut *queue, 0, &vec![(0, 100); 201]), (0..64).collect::<Vec<_>>());
-    // In bytes, as often as needed.
+    // With a limit in bytes, drops repeat until the limit holds.
     let mut queue = build(FqCoDel { limit: QueueLimit::bytes(1000), ..FqCoDel::default() });
     assert_eq!(fill(&mut *queue, 0, &[(0, 500), (1, 300), (2, 1200)]), [2]);
 }
@@ -80,17 +80,17 @@ fn codel_works_on_each_queue_alone() {
     let mut lost = Vec::new();
     let mut sent = Vec::new();
     for ms in 10..200 {
-        // Flow 1 sends one packet every 10 ms and finds a queue of its own.
+        // Flow 1 sends one packet every 10 ms and finds its queue empty.
         if ms % 10 == 0 {
             fill(&mut *queue, ms * MS, &[(1, 1000)]);
         }
         sent.extend(queue.dequeue(Time(ms * MS), &mut lost).map(|packet| (ms, packet.flow)));
     }
     assert!(lost.iter().all(|(packet, cause)| (packet.flow, *cause) == (0, Cause::CoDel)));
-    // Above since 10 ms, so it may drop from 110 ms on; flow 1 has that dequeue.
+    // Flow 0 is above the target from 10 ms, so it may drop from 110 ms on; the dequeue at 110 ms serves flow 1.
     assert_eq!(lost.len(), 1, "and the next would be at 211 ms");
     let waits = sent.iter().filter(|(_, flow)| *flow == 1).map(|(ms, _)| ms % 10);
-    // Quantum 1514: flow 0 may have one more packet in its turn before.
+    // Quantum 1514: flow 0 may send one more packet first.
     assert!(waits.clone().count() == 19 && waits.max() <= Some(2), "{sent:?}");
 }
 

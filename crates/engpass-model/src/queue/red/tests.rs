@@ -7,7 +7,7 @@ const DROP: Verdict = Verdict::Drop(Cause::Early);
 const ACCEPT: Verdict = Verdict::Accept { mark: false };
 
 fn gateway(config: Red) -> Gateway {
-    // 1000 B take 1 us.
+    // A packet of 1000 B takes 1 us.
     Gateway::new(config, Stream::new(1, "queue"), 8_000_000_000)
 }
 
@@ -19,12 +19,12 @@ fn packet(ecn: Ecn) -> Packet {
     Packet { id: 0, bytes: 1000, flow: 0, priority: 0, ecn }
 }
 
-/// A gateway whose average stands still at `packets`: its weight is 1, and the queue is as long.
+/// A gateway whose average equals the current queue length, because its weight is 1.
 fn standing(config: Red) -> Gateway {
     gateway(Red { weight_log2: 0, ..config })
 }
 
-/// Gaps between drops, in packets, of `n` arrivals that find `packets`.
+/// Gaps between drops, in packets, of `n` arrivals that find `packets` in the queue.
 fn gaps(gateway: &mut Gateway, packets: u64, n: u64) -> Vec<u64> {
     let mut gaps = Vec::new();
     let mut since = 0;
@@ -48,11 +48,11 @@ fn the_average_by_hand() {
     assert_eq!(average(&gateway), 3.5);
     gateway.update(Time::ZERO, holding(1));
     assert_eq!(average(&gateway), 2.875);
-    // Empty for 2 us and a half: two typical packets, (3/4)^2.
+    // Idle for 2.5 us: two typical packets, so a decay by (3/4)^2.
     let idle = PortView { backlog: Backlog::default(), idle_since: Some(Time(1_000_000)) };
     gateway.update(Time(3_500_000), idle);
     assert!((average(&gateway) - 2.875 * 0.5625).abs() < 1e-9, "{}", average(&gateway));
-    // Nothing has ended: nothing decays.
+    // No typical packet has ended since, so the average does not decay.
     gateway.update(Time(1_999_999), idle);
     assert!((average(&gateway) - 2.875 * 0.5625).abs() < 1e-9);
 }
@@ -117,8 +117,8 @@ fn zones() {
 
 #[test]
 fn drops_are_spread_evenly() {
-    // p_b = 1/20. Figure 2 counts before it draws: after a drop the gap X has P[X = n] = 1/19 for n = 1 to 19, and
-    // then p_a is 1. (Section 7, method 2 of the text counts after, and has 1 to 20.)
+    // p_b = 1/20. Figure 2 increments `count` before it draws: after a drop the gap X has P[X = n] = 1/19 for n = 1 to 19, where p_a
+    // reaches 1. (Method 2 in section 7 of the paper increments after drawing, and X ranges from 1 to 20.)
     let mut gateway = standing(Red::default());
     let gaps = gaps(&mut gateway, 10, 1_000_000);
     let mut seen = [0u64; 21];
@@ -128,9 +128,9 @@ fn drops_are_spread_evenly() {
     assert_eq!((seen[0], seen[20]), (0, 0));
     let expected = (gaps.len() - 1) as f64 / 19.0;
     let chi_square: f64 = seen[1..20].iter().map(|n| (*n as f64 - expected).powi(2) / expected).sum();
-    // 18 degrees of freedom: 42.3 is exceeded once in a thousand seeds.
+    // 18 degrees of freedom: one seed in a thousand exceeds 42.3.
     assert!(chi_square < 42.3, "{chi_square}: {seen:?}");
-    // The mean gap is 10, so one packet in ten is dropped: 2 / (1/p_b) of the packets.
+    // The mean gap is 10, so one packet in ten is dropped: twice p_b.
     let rate = gaps.len() as f64 / 1e6;
     assert!((rate - 0.1).abs() < 0.001, "{rate}");
 }
@@ -158,7 +158,7 @@ fn the_stationary_rate_of_drops_is_that_of_the_formula() {
 
 #[test]
 fn the_first_drop_has_the_bare_probability() {
-    // From `count = -1` the first packet is taken with p_b itself: X is even on 1 to 20.
+    // With `count = -1` the first packet is dropped with p_b itself: X is uniform on 1 to 20.
     let mean = (0..20_000u64)
         .map(|seed| {
             let config = Red { weight_log2: 0, ..Red::default() };
@@ -174,7 +174,7 @@ fn the_first_drop_has_the_bare_probability() {
 
 #[test]
 fn below_min_the_count_begins_anew() {
-    // p_b = 1/2 at 10: the packet after one that was chosen would be chosen for certain, p_a = p_b / (1 - p_b).
+    // p_b = 1/2 at 10 packets: the packet after a drop would be dropped with certainty, p_a = p_b / (1 - p_b).
     let mut gateway = standing(Red { max_probability: Share(Share::WHOLE), ..Red::default() });
     let chosen = |gateway: &mut Gateway, packets| {
         gateway.admit(Time::ZERO, holding(packets), &packet(Ecn::NotCapable)) == DROP

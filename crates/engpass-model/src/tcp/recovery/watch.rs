@@ -5,18 +5,18 @@ use std::collections::VecDeque;
 use crate::tcp::scoreboard::Scoreboard;
 use crate::time::Time;
 
-/// Finds the segments that were sent before the most recently sent delivered one. An entry is the time of the last transmission and the end of the
-/// segment.
+/// Finds the segments that were sent before the newest delivered one, the delivered segment that was sent last. An entry is the time of a segment's
+/// last transmission, and the segment's end.
 ///
 /// Segments that were sent once are in the scoreboard in the order of their transmission; retransmitted ones are in a queue here. Therefore an
 /// acknowledgment examines only the segments that it overtakes and those still missing, no matter how many are in the network.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watch {
-    /// Segments up to this sequence number that were sent only once predate the most recently delivered segment.
+    /// Segments up to this sequence number that were sent only once predate the newest delivered segment.
     passed: u64,
     /// Retransmitted segments not yet moved to `suspects`, in order. Some may have been delivered or marked lost since.
     again: VecDeque<(Time, u64)>,
-    /// Segments sent before the most recently delivered one. Some may have been delivered since.
+    /// Segments sent before the newest delivered one. Some may have been delivered since.
     suspects: Vec<(Time, u64)>,
 }
 
@@ -36,8 +36,7 @@ impl Watch {
         self.again.insert(self.again.len() - later, (at, end));
     }
 
-    /// Moves every segment that was sent before `newest` to the suspects. `newest` is the send time and the end of the most recently sent delivered
-    /// segment.
+    /// Moves every segment that was sent before `newest` to the suspects. `newest` is the send time and the end of the newest delivered segment.
     pub(super) fn pass(&mut self, newest: (Time, u64), board: &Scoreboard) {
         for index in board.index_of(self.passed)..board.len() {
             let record = board.get(index);
@@ -115,7 +114,7 @@ mod tests {
     }
 
     proptest! {
-        /// After any sequence of events, the suspects are exactly the segments in the network that were sent before the most recently delivered one.
+        /// After any sequence of events, the suspects are exactly the segments in the network that were sent before the newest delivered one.
         #[test]
         fn nothing_is_overlooked(steps in prop::collection::vec((step(), 0u64..3, any::<bool>()), 1..200)) {
             let (mut board, mut now, mut next, mut newest) = (Scoreboard::new(1), Time::ZERO, 1, (Time::ZERO, 0));

@@ -1,4 +1,4 @@
-//! Cutting segments in the network that the path does not carry any more.
+//! Splitting unacknowledged segments that have become too long for the path.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use super::{AMBIGUOUS, FIN, MARKS, Ring, SACKED, Scoreboard, Sent};
 use crate::tcp::segment::SackBlocks;
 
 impl Scoreboard {
-    /// Marks every segment lost that is not SACKed and has more than `most` bytes of payload, and cuts it. Returns whether there was one.
+    /// Marks every segment lost that is not SACKed and has more than `most` bytes of payload, and splits it. Returns whether there was one.
     pub(in crate::tcp) fn lose_longer_than(&mut self, most: u64) -> bool {
         let mut found = false;
         for index in 0..self.len() {
@@ -22,8 +22,7 @@ impl Scoreboard {
         found
     }
 
-    /// Cuts every segment that is not SACKed into pieces of at most `most` bytes of payload. All else that is known of a segment holds for each of
-    /// its pieces.
+    /// Splits every segment that is not SACKed into pieces of at most `most` bytes of payload. The pieces keep all other properties of the segment.
     pub(in crate::tcp) fn cut_longer_than(&mut self, most: u64) {
         if (0..self.len()).any(|index| self.is_longer(index, most)) {
             self.cut(most);
@@ -71,7 +70,7 @@ impl Scoreboard {
             }
         }
         (self.sent, more.rates) = (sent, rates);
-        // A block that was reported of a part of a segment may be one of its pieces.
+        // A SACK block that reported a part of a segment may cover one of its pieces now.
         more.known = SackBlocks::default();
     }
 }
@@ -111,7 +110,7 @@ mod tests {
         ]
     }
 
-    /// All that is known of each sequence number: the marks of its segment, when it was sent, and its rate mark.
+    /// Returns the state of each sequence number: the marks of its segment, its send time and its rate mark.
     fn by_number(board: &Scoreboard) -> Vec<(u64, String)> {
         let mut numbers = vec![];
         for index in 0..board.len() {
@@ -126,7 +125,7 @@ mod tests {
         numbers
     }
 
-    /// What the scoreboard keeps follows from its records.
+    /// Checks the derived values of the scoreboard against its records.
     fn check(board: &Scoreboard) {
         let records: Vec<Record> = (0..board.len()).map(|index| board.get(index)).collect();
         let waits = |record: &Record| record.lost && !record.resent && !record.sacked;
@@ -152,7 +151,8 @@ mod tests {
         }
     }
 
-    /// A receiver whose window ended within a segment has kept a part of it, and reports that. Once the segment is cut there, the part has arrived.
+    /// A receiver whose window ended within a segment has kept and reported a part of it. Once the segment is split there, that part counts as
+    /// delivered.
     #[test]
     fn a_part_that_was_reported_is_found_after_the_cut() {
         let mut board = Scoreboard::new(1);
@@ -166,8 +166,8 @@ mod tests {
     }
 
     proptest! {
-        /// A cut changes where segments end, marks those lost that are too long, and nothing else; and all that follows goes on as on a board whose
-        /// segments were as short from the start.
+        /// A cut changes only the ends of segments, and marks too long ones lost. Afterwards the scoreboard works as if the segments had been short
+        /// from the start.
         #[test]
         fn a_cut_changes_lengths_only(
             steps in prop::collection::vec(step(), 1..120),
@@ -228,13 +228,13 @@ mod tests {
                         let mut lost = board.clone();
                         let found = (0..lost.len()).filter(|index| long(&lost.get(*index))).collect::<Vec<_>>();
                         found.iter().for_each(|index| lost.mark_lost(*index));
-                        // Only the marks of what is too long change.
+                        // Only the marks of segments that are too long change.
                         let ends: Vec<u64> = (0..board.len()).map(|index| board.get(index).end).collect();
                         prop_assert_eq!(board.lose_longer_than(most), !found.is_empty());
                         prop_assert_eq!(by_number(&board), by_number(&lost));
                         prop_assert_eq!(before.len(), by_number(&board).len());
                         prop_assert!(!(0..board.len()).any(|index| long(&board.get(index))));
-                        // No segment is joined with another, and none is cut that need not be.
+                        // No segments are joined, and none is split without need.
                         let now_ends: Vec<u64> = (0..board.len()).map(|index| board.get(index).end).collect();
                         prop_assert!(ends.iter().all(|end| now_ends.binary_search(end).is_ok()));
                         let pieces: usize = (0..ends.len())
@@ -249,7 +249,7 @@ mod tests {
                 }
                 check(&board);
             }
-            // Everything goes out again and is acknowledged.
+            // Everything is retransmitted and acknowledged.
             board.mark_all_lost();
             check(&board);
             while let Some(index) = board.next_lost() {

@@ -1,8 +1,8 @@
-//! Address resolution (docs/model.md): routers that hold packets for a neighbour until they know its hardware address.
+//! Address resolution (docs/model.md): routers hold packets for a neighbour until they know its hardware address.
 //!
-//! The table of steps has a mark ([`HOLD`]) in front of each line on which a router asks for addresses. It does the work of a router, and the line behind it is
-//! like that of a host. Each line that may carry ARP packets has a route of its own, of one line, and a lane of books: an ARP packet is a datagram that ends
-//! where its line ends, and switches and stations begin others.
+//! The step table has a mark ([`HOLD`]) in front of each line on which a router resolves addresses. The mark does the work of the router, so the line behind it
+//! is treated like one of a host. Each line that may carry ARP packets has a route of one line and a flow direction in the ledger. An ARP packet is a datagram
+//! that ends at the end of its line; switches and stations create new ones.
 
 use std::collections::BTreeMap;
 
@@ -22,45 +22,45 @@ use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
 use crate::simulate::tap::Arp as Seen;
 
-/// The interfaces of routers that ask for addresses, their neighbours, and the ARP packets on their way.
+/// The router interfaces that resolve addresses, their neighbours, and the ARP packets in the network.
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct Resolution {
     interfaces: Vec<Interface>,
-    /// Of the nodes: hosts, and hosts and switches.
+    /// Number of hosts, and of hosts and switches: node numbers below them are of that kind.
     kinds: [usize; 2],
-    /// By the port of the interface, then by station.
+    /// Neighbours, sorted by the port of the interface, then by station.
     neighbours: Vec<(Key, Neighbour<u32>)>,
-    /// By transmitter, the place of ARP packets on its line.
+    /// By transmitter, the step of ARP packets on its line.
     lines: BTreeMap<usize, u32>,
-    /// What the ARP packets on their way say, by datagram. A lost one stays until its datagram number is used again.
+    /// Content of ARP packets in the network, by datagram. A lost one stays until its datagram number is reused.
     packets: BTreeMap<u32, Said>,
-    /// Where ARP packets are counted, behind all flows.
+    /// Index of the tally of ARP packets, behind those of all flows.
     pub(in crate::simulate) tally: u32,
 }
 
-/// In place of the number of a neighbour: all are forgotten that are known.
+/// In place of a neighbour's number in an event: all known addresses are forgotten.
 pub(super) const FORGET: u32 = u32::MAX >> 1;
 
-/// A neighbour: the number of its interface, and the station.
+/// A neighbour: the index of the interface, and the station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     interface: usize,
     station: NodeId,
 }
 
-/// An interface of a router that asks for addresses.
+/// A router interface that resolves addresses.
 #[derive(Debug)]
 struct Interface {
     config: Arp,
     router: NodeId,
     link: usize,
-    /// The lines that carry a request, each behind the one that brings it to where it begins. The first one is the router's.
+    /// Lines that carry a request, in the order of its spread. The first one is the router's.
     tree: Vec<TreeLine>,
-    /// The router sees that the link is down.
+    /// The router has noticed that the link is down.
     is_down: bool,
 }
 
-/// A line on the tree of an interface, or back: its transmitter, and the nodes at its ends.
+/// A line of an interface's tree, or its opposite direction: transmitter, and nodes at the ends.
 #[derive(Clone, Copy, Debug)]
 struct TreeLine {
     port: usize,
@@ -68,17 +68,17 @@ struct TreeLine {
     to: NodeId,
 }
 
-/// What an ARP packet says, and the line that carries it.
+/// Content of an ARP packet, and the line that carries it.
 #[derive(Clone, Copy, Debug)]
 struct Said {
     operation: Operation,
-    /// The station that is asked for on this interface, or has been.
+    /// The station whose address is requested or given, on this interface.
     about: Key,
     line: TreeLine,
 }
 
 impl TreeLine {
-    /// The other direction of its link.
+    /// Returns the opposite direction of the link.
     fn back(self) -> Self {
         Self { port: self.port ^ 1, from: self.to, to: self.from }
     }
@@ -97,12 +97,12 @@ impl Interface {
         }
     }
 
-    /// Number of its transmitter.
+    /// Returns the number of its transmitter.
     fn port(&self) -> usize {
         self.tree[0].port
     }
 
-    /// The line of the tree that leads to a node.
+    /// Returns the line of the tree that leads to a node.
     fn line_to(&self, node: NodeId) -> TreeLine {
         *self.tree.iter().find(|line| line.to == node).expect("a request comes to it")
     }
@@ -117,28 +117,28 @@ impl Resolution {
         }
     }
 
-    /// Whether no router asks.
+    /// Returns true if no router resolves addresses.
     pub(in crate::simulate) fn is_idle(&self) -> bool {
         self.interfaces.is_empty()
     }
 
-    /// The hosts that may be asked.
+    /// Returns the hosts that requests reach.
     pub(in crate::simulate) fn hosts(&self) -> impl Iterator<Item = NodeId> {
         let ends = self.interfaces.iter().flat_map(|interface| interface.tree.iter().map(|line| line.to));
         ends.filter(|node| *node < self.kinds[0])
     }
 
-    /// The transmitters whose lines may carry ARP packets, in the order of their lanes.
+    /// Returns the transmitters whose lines may carry ARP packets, in the order of their flow directions.
     pub(super) fn ports(&self) -> impl Iterator<Item = usize> {
         self.lines.keys().copied()
     }
 
-    /// Lanes of books: one for each line that may carry ARP packets, and one that is not used.
+    /// Returns the number of flow directions in the ledger: for each line that may carry ARP packets one that is used, and one that is not.
     pub(in crate::simulate) fn lanes(&self) -> usize {
         2 * self.lines.len()
     }
 
-    /// What the books must know of its lanes.
+    /// Returns what the ledger must know of these flow directions.
     pub(in crate::simulate) fn open_lanes<'a>(
         &'a self,
         topology: &'a Topology,
@@ -159,7 +159,7 @@ impl Resolution {
         })
     }
 
-    /// An ARP packet as somebody who captures sees it.
+    /// Returns an ARP packet as a capture shows it.
     fn seen(&self, said: &Said) -> Seen {
         let Key { interface, station } = said.about;
         let interface = &self.interfaces[interface];
@@ -174,7 +174,7 @@ impl Resolution {
         (self.kinds[0]..self.kinds[1]).contains(&node)
     }
 
-    /// The place of a neighbour, if packets ever go to it.
+    /// Returns the index of a neighbour, if packets are ever sent to it.
     fn place_of(&self, key: Key) -> Option<usize> {
         let order = |key: Key| (self.interfaces[key.interface].port(), key.station);
         self.neighbours.binary_search_by_key(&order(key), |(known, _)| order(*known)).ok()
@@ -182,7 +182,8 @@ impl Resolution {
 }
 
 impl Frames {
-    /// The mark in front of the line of a leg, where its router asks for the address of a station; `line` is the step of the leg, and a host's then.
+    /// Returns the mark in front of the line of a leg if its router resolves addresses there. Changes `line`, the step of the leg, to one that does no work of
+    /// a router.
     pub(super) fn hold_before(
         &mut self,
         topology: &Topology,
@@ -196,14 +197,14 @@ impl Frames {
             neighbours.push((key, Neighbour::default()));
             neighbours.len() - 1
         });
-        // No packet goes on ahead of the clock.
+        // No packet goes on ahead of virtual time.
         self.routers[line.router as usize].asks = true;
         let hold = Step { port: HOLD + place as u32, takes_time: true, ..*line };
         (line.router, line.takes_time) = (END, false);
         Some(hold)
     }
 
-    /// Lay out the lines that may carry ARP packets, each as a way of its own.
+    /// Adds a route for each line that may carry ARP packets.
     pub(super) fn add_arp_lines(&mut self, topology: &Topology) {
         for hop in
             topology.arp.iter().flat_map(|interface| &interface.tree).flat_map(|hop| [*hop, hop.back()])
@@ -216,7 +217,7 @@ impl Frames {
         }
     }
 
-    /// All ways are laid out: bring the neighbours in the order in which their requests are repeated at one instant.
+    /// Sorts the neighbours, when all routes are laid out, into the order in which requests are repeated at one instant.
     pub(super) fn sort_neighbours(&mut self) {
         let Resolution { interfaces, neighbours, .. } = &mut self.arp;
         let before: Vec<Key> = neighbours.iter().map(|(key, _)| *key).collect();
@@ -230,7 +231,7 @@ impl Frames {
 }
 
 impl Network {
-    /// A packet comes to the mark in front of a line: it goes on, or is held until the router knows the neighbour's address.
+    /// Handles a packet at the mark in front of a line: it goes on, or is held until the router knows the neighbour's address.
     #[cold]
     pub(super) fn meets_hold(&mut self, id: u32, place: u32) {
         let step = self.frames.steps[place as usize];
@@ -245,7 +246,7 @@ impl Network {
         let (config, router) = (&interface.config, interface.router);
         let line = &self.frames.ports[self.frames.places[interface.port()] as usize];
         if interface.is_down && line.is_down() && !neighbour.is_known(self.now) {
-            // The line loses it.
+            // The line drops it.
             self.leaves_hold(id);
             return;
         }
@@ -262,7 +263,7 @@ impl Network {
         }
     }
 
-    /// A packet comes to the line behind the mark.
+    /// Moves a packet on to the line behind the mark.
     fn leaves_hold(&mut self, id: u32) {
         let packet = self.fabric.datagrams.packet_mut(id);
         packet.place += 1;
@@ -270,7 +271,7 @@ impl Network {
         self.go(id, place, self.now, true);
     }
 
-    /// A router sends a request for the address of a neighbour.
+    /// Sends a request for the address of a neighbour.
     fn ask_address(&mut self, number: usize) {
         let Resolution { interfaces, neighbours, .. } = &self.frames.arp;
         let (about, neighbour) = &neighbours[number];
@@ -281,7 +282,7 @@ impl Network {
         self.begin_arp(said);
     }
 
-    /// A request may not have been answered in time.
+    /// Handles the timer of a request: repeats the request, or drops the held packets after the last one.
     pub(in crate::simulate) fn arp_overdue(&mut self, number: u32) {
         let Resolution { interfaces, neighbours, .. } = &mut self.frames.arp;
         if number == FORGET {
@@ -303,7 +304,7 @@ impl Network {
         }
     }
 
-    /// A router sees a link go down or come up: it knows nothing of the neighbours there any more.
+    /// Makes a router that notices that a link is down forget the neighbours there; the held packets are lost.
     pub(super) fn arp_sees(&mut self, router: NodeId, link: usize, down: bool) {
         let Resolution { interfaces, neighbours, .. } = &mut self.frames.arp;
         let own = |interface: &Interface| (interface.router, interface.link) == (router, link);
@@ -319,7 +320,7 @@ impl Network {
         }
     }
 
-    /// An ARP packet begins at the node at which its line begins.
+    /// Creates an ARP packet at the node where its line begins.
     fn begin_arp(&mut self, said: Said) {
         let Resolution { lines, tally, kinds, .. } = &self.frames.arp;
         let lane = lines.range(..said.line.port).count();
@@ -330,7 +331,7 @@ impl Network {
         let datagram = Datagram {
             flow: *tally,
             to: To::endpoint(self.endpoints.len() + 2 * (messages + lane) + 1),
-            // All of it is control, whatever it is called.
+            // All of it counts as control traffic, so the split between header and payload does not matter.
             header: (BYTES - IP_HEADER_BYTES) as u32,
             fragments: 1,
             holds: 1,
@@ -358,7 +359,7 @@ impl Network {
             place,
             since: 0,
             offset: 0,
-            // The engine of its router subtracts one.
+            // The router decrements it.
             ttl: 2,
             priority: 0,
             ecn: Ecn::NotCapable,
@@ -370,7 +371,7 @@ impl Network {
         }
     }
 
-    /// An ARP packet has come to the end of its line.
+    /// Handles an ARP packet at the end of its line: a switch forwards it, a station learns from it and may reply.
     pub(super) fn take_arp(&mut self, datagram: u32) {
         let said = self.frames.arp.packets.remove(&datagram).expect("an ARP packet that arrives was sent");
         let Said { operation, about, line } = said;
@@ -395,7 +396,7 @@ impl Network {
         }
     }
 
-    /// A node hears the address of a station behind a line, in a packet that is addressed to it or not: what it held goes on, if it is a router that asks.
+    /// Makes a node learn the address of a station behind a line. If it is a router that resolves addresses, the packets that it held go on.
     fn hears(&mut self, line: TreeLine, station: NodeId, is_addressed: bool) {
         let arp = &mut self.frames.arp;
         let Some(interface) = arp.interfaces.iter().position(|own| own.tree[0].port == line.port ^ 1) else {

@@ -1,4 +1,4 @@
-//! Bonds: what hosts and switches know of the members, and the choice of the one that carries a packet when its host hands it over.
+//! Bonds: the state of their members at hosts and switches, and the choice of the member by which a host sends a packet.
 
 use std::collections::BTreeMap;
 
@@ -13,31 +13,31 @@ use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::sending::{Sending, Way};
 
-/// What a bond knows of its members.
+/// A bond and the state of its members.
 pub(in crate::simulate) struct Bonded {
     node: NodeId,
     links: Vec<usize>,
-    /// By member, the transmitter at the other end, if the node hears the active member alone.
+    /// By member, the transmitter at the other end of its link, if the node receives on the active member only.
     heard: Vec<u32>,
     carriers: Vec<bool>,
     config: Monitoring,
     monitor: Monitor,
-    /// It looks at the carriers at an instant that is on the agenda.
+    /// A `Look` event is pending.
     looks: bool,
 }
 
-/// The bonds of a testbed, and the members that packets have which wait for room there.
+/// The bonds of a testbed, and the members chosen for packets that wait for a NIC.
 #[derive(Default)]
 pub(in crate::simulate) struct Bonds {
     all: Vec<Bonded>,
-    /// By process or endpoint, the route of the member that was chosen for what it has ready.
+    /// By process or endpoint, the route of the member chosen for the packet that it has ready.
     chosen: BTreeMap<usize, u32>,
-    /// When the events of the file begin.
+    /// Instant at which the time of the file's events starts.
     pub(super) from: u64,
 }
 
 impl Bonds {
-    /// The bonds of a testbed while all links are up.
+    /// Creates the bonds of a testbed, with all links up.
     pub(super) fn new(topology: &Topology) -> Self {
         let heard = |path: &BondPath| -> Vec<u32> {
             let other_end = |link: &usize| 2 * *link + 1 - topology.links[*link].end_of(path.node);
@@ -56,7 +56,7 @@ impl Bonds {
         Self { all: topology.bonds.iter().map(bond).collect(), ..Self::default() }
     }
 
-    /// Whether the host behind this transmitter throws away what arrives: it hears the active member of its bond alone, and that is another one.
+    /// Returns true if the host behind this transmitter drops what arrives there, because another member of its bond is the active one.
     pub(super) fn ignores(&self, transmitter: u32) -> bool {
         self.all.iter().any(|bond| {
             let member = bond.heard.iter().position(|heard| *heard == transmitter);
@@ -64,8 +64,8 @@ impl Bonds {
         })
     }
 
-    /// A node sees the carrier of a link, or sees it no more. Returns the bond that the link is a member of there, and when that looks at it, if it
-    /// was not to look anyway.
+    /// Records that a node sees the carrier of a link come or go. Returns the bond with this link there, and the instant at which its monitor looks next
+    /// if no look was pending.
     pub(super) fn see(
         &mut self,
         node: NodeId,
@@ -85,19 +85,19 @@ impl Bonds {
 }
 
 impl Frames {
-    /// Whether the packets of a route begin with a question: they leave their host by a bond whose mode is asked for each.
+    /// Returns true if the packets of a route leave their host by a bond that decides for every packet.
     pub(in crate::simulate) fn begins_with_bond(&self, route: u32) -> bool {
         let Step { port, router, .. } = self.steps[self.routes[route as usize].first as usize];
         port == ASK && router == super::END
     }
 
-    /// The transmitter with which a route begins that leaves its host by a line of frames.
+    /// Returns the first transmitter of a route that leaves its host by a frame link.
     pub(in crate::simulate) fn first_port(&self, route: u32) -> usize {
         let step = self.steps[self.routes[route as usize].first as usize];
         self.ports[step.port as usize].port as usize
     }
 
-    /// The transmitters on which packets may leave their host by this way; `nic`, if no bond is asked for each.
+    /// Returns the transmitters by which packets of this route may leave their host: `nic` alone, unless a bond decides for every packet.
     pub(in crate::simulate) fn first_ports(&self, way: Way, nic: usize) -> Vec<usize> {
         let Way::Bond { route } = way else { return vec![nic] };
         let question = self.steps[self.routes[route as usize].first as usize].mtu;
@@ -105,7 +105,7 @@ impl Frames {
         members.map(|member| self.first_port(route + 1 + member)).collect()
     }
 
-    /// The routes of the members among which packets of this route choose stand behind it.
+    /// Appends the routes of the bond's members directly behind the route that chooses among them.
     pub(super) fn put_member_routes(&mut self, route: u32) {
         if !self.begins_with_bond(route) {
             return;
@@ -119,7 +119,7 @@ impl Frames {
 }
 
 impl Choices {
-    /// What a bond knows of a member has changed: all that choose for it are told.
+    /// Passes the state of a bond's members to all policies that choose for it.
     pub(super) fn tell_bond(&mut self, bond: usize, bonds: &Bonds) {
         let Bonded { carriers, monitor, .. } = &bonds.all[bond];
         for group in self.groups.iter_mut().filter(|group| group.bond == Some(bond)) {
@@ -133,7 +133,7 @@ impl Choices {
 }
 
 impl Network {
-    /// A bond looks at the carriers of its members.
+    /// Lets the monitor of a bond look at the carriers of its members.
     pub(in crate::simulate) fn look_at_bond(&mut self, bond: u32) {
         let Frames { bonds, choices, .. } = &mut self.frames;
         let this = &mut bonds.all[bond as usize];
@@ -144,7 +144,7 @@ impl Network {
         choices.tell_bond(bond as usize, bonds);
     }
 
-    /// What a process or an endpoint has ready, on the member of the bond that carries it.
+    /// Returns what a process or endpoint has ready, with the route of the bond member that carries it. The choice is kept until the packet is in the NIC.
     #[inline(never)]
     pub(in crate::simulate) fn on_member(&mut self, sender: usize, sending: Sending, route: u32) -> Sending {
         let chosen = match self.frames.bonds.chosen.get(&sender) {
@@ -160,7 +160,7 @@ impl Network {
         Sending { nic: self.frames.first_port(chosen), way: Way::Frames { route: chosen }, ..sending }
     }
 
-    /// What a sender had ready has entered its NIC.
+    /// Drops the choice of a member: the packet of the sender has entered its NIC.
     #[inline(always)]
     pub(in crate::simulate) fn entered_member(&mut self, sender: usize) {
         if !self.frames.bonds.all.is_empty() {
@@ -168,7 +168,7 @@ impl Network {
         }
     }
 
-    /// The route of the member that a bond chooses for a packet with these headers, which is a fragment or not.
+    /// Returns the route of the member that a bond chooses for a packet with these headers.
     pub(in crate::simulate) fn choose_member(&mut self, route: u32, heads: &Heads, fragment: bool) -> u32 {
         let question = self.frames.steps[self.frames.routes[route as usize].first as usize].mtu;
         let macs = self.frames.choices.macs_at(question);

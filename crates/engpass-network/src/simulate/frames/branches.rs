@@ -1,4 +1,4 @@
-//! Nodes that make copies of the packets of multicast traffic: routers when their engine has finished a packet, switches when it has arrived.
+//! Multicast copies: routers make them when their engine has finished a packet, switches when the packet arrives.
 
 use engpass_testbed::Topology;
 use engpass_testbed::topology::NodeKind;
@@ -8,7 +8,7 @@ use super::{Frames, Packet, Route, Step};
 use crate::simulate::Network;
 
 impl Frames {
-    /// The routes of the branches of all trees, in their order.
+    /// Adds the routes of the branches of all trees, tree by tree.
     pub(super) fn add_branches(&mut self, topology: &Topology) {
         for (flow, path) in topology.flows.iter().enumerate() {
             let whole = self.routes[2 * flow];
@@ -30,13 +30,13 @@ impl Frames {
     }
 }
 
-/// The step behind a router that copies packets: it leads to no line of its own.
+/// Returns a step for a router that copies packets; no line belongs to it.
 fn behind(router: usize) -> Step {
     Step { router: router as u32, ..Step::MARK }
 }
 
 impl Network {
-    /// A packet has come to the node at which its branch ends.
+    /// Handles a packet at the node where its branch ends: the copies are made at once, or after the router's processing time.
     #[cold]
     pub(super) fn comes_to_branches(&mut self, packet: u32) {
         let datagram = self.fabric.datagrams.packet(packet).datagram;
@@ -48,7 +48,7 @@ impl Network {
         }
     }
 
-    /// A node makes the copies of a packet that go on by the branches that begin there.
+    /// Copies a packet to the branches that begin at the node where its own branch ends.
     pub(super) fn copy_onward(&mut self, id: u32) {
         let whole = *self.fabric.datagrams.packet(id);
         if let Some(router) = self.fabric.copying_router(whole.datagram)

@@ -1,4 +1,4 @@
-//! From a topology to ports and routes for frames.
+//! Builds ports and routes of frame links from a topology.
 
 use engpass_cells::Window;
 use engpass_model::random::{Label, Stream};
@@ -16,7 +16,7 @@ use super::{Asking, END, Engine, FramePort, Frames, Lookahead, LookaheadRule, Ro
 use crate::simulate::SimError;
 
 impl Frames {
-    /// Ports, routers and routes of a testbed at time zero.
+    /// Builds ports, routers and routes of a testbed at time zero.
     pub(in crate::simulate) fn new(
         testbed: &Testbed,
         topology: &Topology,
@@ -50,7 +50,7 @@ impl Frames {
                     },
                     _ => 0,
                 };
-                // Parallel links between two nodes have streams of their own.
+                // Parallel links between two nodes draw from different streams.
                 let (name, node) = (link.name.clone(), topology.nodes[from].clone());
                 let draws = Draws {
                     line: Stream::new(seed, Label::Line(&name, &node)),
@@ -100,15 +100,14 @@ impl Frames {
         Ok(frames)
     }
 
-    /// How many lines a way without questions has; none if circuits, tunnels or holds are among its steps.
+    /// Returns the number of lines of a route without decision steps; 0 if it has circuits, tunnels or holds.
     pub(super) fn hops_from(&self, first: usize) -> u16 {
         let own = self.steps[first..].iter().take_while(|step| step.port != END);
         let hops = if own.clone().all(Step::is_line) { own.count() } else { 0 };
         u16::try_from(hops).expect("a way has fewer lines than 65 536")
     }
 
-    /// Flows one behind the other often go the same way: the steps from `first` on are not kept if they are those of one of the
-    /// last ways. Returns where they stand.
+    /// Consecutive flows often take the same path: drops the steps from `first` on if one of the last routes has the same. Returns where the steps are.
     fn share_steps(&mut self, first: usize) -> usize {
         let own = &self.steps[first..];
         let mut recent = self.routes.iter().rev().take(4).map(|route| route.first as usize);
@@ -120,7 +119,7 @@ impl Frames {
         same.unwrap_or(first)
     }
 
-    /// Find the ports to which packets come one after the other from one line: that line tells them what comes.
+    /// Finds the lines that are the only feeder of the next port, and meet the other rules of lookahead: they hand packets ahead.
     fn find_told(&mut self) {
         #[derive(Clone, Copy, PartialEq)]
         enum Before {
@@ -134,7 +133,7 @@ impl Frames {
             let this = &mut before[pair[1].port as usize];
             *this = match *this {
                 same if from == END => same,
-                // From an answer, or from a circuit.
+                // Behind a decision step or a circuit.
                 _ if !pair[0].is_line() => Before::Several,
                 Before::Nothing => Before::One(from),
                 Before::One(port) if port == from => Before::One(port),
@@ -142,7 +141,7 @@ impl Frames {
             };
         }
         for way in self.icmp.ways.iter().filter(|_| self.disobeyed != Some(LookaheadRule::NoMessages)) {
-            // From the router itself.
+            // Packets that the router makes.
             let first = self.steps[self.routes[way.route as usize].first as usize];
             if let Some(before) = before.get_mut(first.port as usize) {
                 *before = Before::Several;
@@ -152,7 +151,7 @@ impl Frames {
             before[self.places[port] as usize] = Before::Several;
         }
         for route in &self.branches {
-            // From the node that copies.
+            // Packets from the node that makes copies.
             let first = self.steps[self.routes[*route as usize].first as usize];
             if let Some(before) = before.get_mut(first.port as usize) {
                 *before = Before::Several;
@@ -165,7 +164,7 @@ impl Frames {
             }
             let (line, port) = (&self.ports[from.port as usize], &self.ports[this.port as usize]);
             let changes = line.may_change() || port.may_change();
-            // The port of a line that may change is served, and its line looks at each packet that arrives.
+            // A line that may go down checks every packet on arrival, and its port is served.
             let exempt = changes && self.disobeyed == Some(LookaheadRule::NoChange);
             let tells = self
                 .obeys(LookaheadRule::OneFeeder, before[this.port as usize] == Before::One(from.port))
@@ -179,17 +178,18 @@ impl Frames {
         }
     }
 
-    /// At the end of a route is a host with one endpoint and nothing else: its last line tells it what comes.
+    /// Enables lookahead to the host at the end of a route. The caller has checked that the host has one endpoint, or only counts, and nothing else happens
+    /// there.
     pub(in crate::simulate) fn tell_host(&mut self, route: u32) {
         let Route { first, hops, .. } = self.routes[route as usize];
         let last = first as usize + usize::from(hops);
-        // A route with questions has no hops of its own.
+        // A route with decision steps has `hops` 0.
         if hops > 0 && self.ports[self.steps[last - 1].port as usize].is_in_order() {
             self.steps[last - 1].tells = Lookahead::Host;
         }
     }
 
-    /// The step of a leg.
+    /// Returns the step of a leg.
     pub(super) fn step(&mut self, topology: &Topology, leg: &Leg) -> Step {
         let from = topology.first_hop(*leg).from;
         let router = match topology.kind(from) {
@@ -209,14 +209,14 @@ impl Frames {
             }
             Leg::Tunnel { tunnel, forward } => {
                 let port = WRAP + 2 * *tunnel as u32 + u32::from(!forward);
-                // No packet goes on ahead of the clock.
+                // No packet goes on ahead of virtual time.
                 self.routers[router as usize].asks = true;
                 Step { port, router, mtu, slot: 0, tells: Lookahead::None, takes_time: true }
             }
         }
     }
 
-    /// The place of the entry of one direction of a circuit.
+    /// Returns the index of the entry of a circuit direction, and creates it if necessary.
     fn entry_of(&mut self, topology: &Topology, circuit: usize, forward: bool) -> u32 {
         let vc = 2 * circuit as u32 + u32::from(!forward);
         if let Some(known) = self.entries.iter().position(|entry| entry.vc == vc) {
@@ -234,7 +234,7 @@ impl Frames {
     }
 }
 
-/// The legs of the first ways in the tunnels of these legs, in the order in which packets come to them.
+/// Returns the legs of the first path inside each tunnel of these legs, in the order in which packets take them.
 pub(super) fn first_within(topology: &Topology, legs: &[Leg]) -> Vec<Leg> {
     let mut within = Vec::new();
     for leg in legs {

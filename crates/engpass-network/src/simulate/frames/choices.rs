@@ -1,8 +1,8 @@
-//! Routers that choose among equally short ways, and bonds: the table of steps has a question where they do.
+//! Decision steps: routers that choose among equal-cost paths, and bonds.
 //!
-//! A choice that is the same for all packets of a lane is made when the network is built, and the lane's route is a run of steps like any
-//! other. Elsewhere the run ends with a question ([`ASK`]), asked when a packet has come to the router and its engine has finished it; every
-//! answer leads to a run of its own behind a mark ([`BRANCH`]) that names the question.
+//! If a choice is the same for all packets of a flow direction, it is made when the network is built, and the route is an ordinary run of steps. Otherwise the
+//! run ends with a decision step ([`ASK`]), evaluated when the router's engine has finished the packet. Each possible result is a run of its own behind a mark
+//! ([`BRANCH`]) that names the decision step.
 
 use engpass_model::forward::{Forward, Heads, Member, Transport, View};
 use engpass_testbed::topology::{Leg, NodeId};
@@ -10,121 +10,121 @@ use engpass_testbed::topology::{Leg, NodeId};
 use super::{END, Frames, Packet, Step};
 use crate::simulate::Network;
 
-/// The port of a step that is a question: its `mtu` is the place among the questions.
+/// The port of a decision step: its `mtu` is the index in [`Choices::asks`].
 pub(super) const ASK: u32 = u32::MAX - 1;
-/// The port of a step in front of an answer's run: its `mtu` is the place of the question.
+/// The port of the mark in front of a result's run: its `mtu` is the index of the decision step.
 pub(super) const BRANCH: u32 = u32::MAX - 2;
 
-/// What routers and bonds choose from, and how.
+/// All decision steps, with the legs and policies behind them.
 #[derive(Default)]
 pub(in crate::simulate) struct Choices {
     pub(super) groups: Vec<Group>,
     pub(super) asks: Vec<Ask>,
-    /// By question the places of its answers' runs, one for every member of its group.
+    /// For each decision step, the first step of every possible result, one for each member of its group.
     pub(super) answers: Vec<u32>,
-    /// Headers by sender: processes, then endpoints, then messages of routers. For packets from outside, by way, those of which they do not show their own.
+    /// Headers by sender: processes, then endpoints, then messages of routers. With packet injection by path: the fields that injected packets do not bring
+    /// along.
     pub(in crate::simulate) heads: Vec<Heads>,
-    /// Decisions so far, for tests that ask whether any were made.
+    /// Number of decisions so far, for tests.
     pub(in crate::simulate) decided: u64,
 }
 
-/// Equally short ways at a node, and its policy for them.
+/// Equal-cost legs at a node, or the members of a bond, with the policy that chooses among them.
 pub(super) struct Group {
     pub(super) node: NodeId,
     pub(super) legs: Vec<Leg>,
     pub(super) members: Vec<Member>,
     pub(super) policy: Box<dyn Forward>,
-    /// The bond of which these are the members, if they are.
+    /// The bond, if these are its members.
     pub(super) bond: Option<usize>,
 }
 
-/// A question.
+/// A decision step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
     pub(super) group: u32,
-    /// Place of its first answer.
+    /// Index of its first result in [`Choices::answers`].
     pub(super) first: u32,
-    /// The direction of the tunnel whose outer packets come to it, if they do.
+    /// The tunnel direction whose outer packets it decides about, if any.
     pub(super) tunnel: Option<u32>,
-    /// The last bytes of the addresses of frames there.
+    /// Last bytes of the MAC addresses of frames there.
     pub(super) macs: [u8; 2],
 }
 
 impl Choices {
-    /// Whether packets meet questions.
+    /// Returns true if there are decision steps.
     pub(in crate::simulate) fn is_asked(&self) -> bool {
         !self.asks.is_empty()
     }
 
-    /// The member that a packet takes at a question.
+    /// Returns the member that a packet takes at a decision step.
     pub(super) fn member(&mut self, ask: u32, view: &View<'_>) -> usize {
         let Group { members, policy, .. } = &mut self.groups[self.asks[ask as usize].group as usize];
         self.decided += 1;
         policy.decide(view, members).member
     }
 
-    /// The place to which a packet goes on from a question.
+    /// Returns the step at which a packet continues behind a decision step.
     fn decide(&mut self, ask: u32, heads: &Heads, fragment: bool) -> u32 {
         let Ask { first, macs, .. } = self.asks[ask as usize];
         let member = self.member(ask, &View { heads, fragment, macs });
         self.answers[first as usize + member]
     }
 
-    /// What a packet from outside shows of its headers, by its way and its transport.
+    /// Returns the headers of an injected packet, from its path and its transport.
     pub(in crate::simulate) fn heads_outside(&self, way: usize, transport: Transport) -> Heads {
         Heads { protocol: transport.protocol, ports: transport.ports, ..self.heads[way] }
     }
 
-    /// The places of the answers to a question.
+    /// Returns the first steps of all results of a decision step.
     pub(super) fn answers_to(&self, ask: u32) -> &[u32] {
         let Ask { group, first, .. } = self.asks[ask as usize];
         &self.answers[first as usize..][..self.groups[group as usize].legs.len()]
     }
 
-    /// The last bytes of the addresses of frames at a question.
+    /// Returns the last bytes of the MAC addresses of frames at a decision step.
     pub(super) fn macs_at(&self, ask: u32) -> [u8; 2] {
         self.asks[ask as usize].macs
     }
 
-    /// Whether a bond answers a question: all answers lead to the same node.
+    /// Returns true if a bond makes the decision: then all results lead to the same node.
     fn is_of_bond(&self, ask: u32) -> bool {
         self.groups[self.asks[ask as usize].group as usize].bond.is_some()
     }
 
-    /// The place of the first answer to a question.
+    /// Returns the first step of the first result of a decision step.
     fn first_answer(&self, ask: u32) -> u32 {
         self.answers[self.asks[ask as usize].first as usize]
     }
 }
 
 impl Frames {
-    /// Whether the steps from this place on belong to ways with questions.
+    /// Returns true if this step belongs to a route with decision steps.
     #[inline(always)]
     pub(super) fn is_branched(&self, place: u32) -> bool {
         place >= self.branched
     }
 
-    /// Whether packets of a route meet questions.
+    /// Returns true if a route has decision steps.
     pub(in crate::simulate) fn has_choices(&self, route: u32) -> bool {
         self.is_branched(self.routes[route as usize].first)
     }
 
-    /// The places on a route's first way up to its end or its first circuit: the first answer to every question stands right behind it.
+    /// Iterates over the steps of a route's first path, up to its end or its first circuit. The first result of a decision step follows it directly.
     fn first_places(&self, route: u32) -> impl Iterator<Item = u32> {
         let step = |place: &u32| self.steps[*place as usize];
         let ends = move |place: &u32| step(place).port == END || self.entry(step(place)).is_some();
         (self.routes[route as usize].first..).take_while(move |place| !ends(place))
     }
 
-    /// The ports of a route's first way, and whether each is a line or the beginning of a tunnel, up to its end or its first circuit.
+    /// Returns the ports of a route's first path up to its end or its first circuit, and whether each is a line (true) or the entry of a tunnel (false).
     pub(in crate::simulate) fn first_way(&self, route: u32) -> Vec<(u32, bool)> {
         let steps = self.first_places(route).map(|place| self.steps[place as usize]);
         let carries = steps.filter(|step| step.is_line() || step.is_wrap());
         carries.map(|step| (step.port, step.is_line())).collect()
     }
 
-    /// The place to which a packet has come on the first way of a route that has so many lines behind it, one at least, and has left all
-    /// tunnels that end there.
+    /// Returns the step on the first path of a route behind its first `lines` lines (at least one) and behind the ends of tunnels that follow them.
     pub(super) fn first_place(&self, route: u32, lines: u16) -> u32 {
         let mut crossed = self.first_places(route).filter(|place| self.steps[*place as usize].is_line());
         let line = crossed.nth(usize::from(lines) - 1).expect("a way has as many lines as it shares");
@@ -134,13 +134,13 @@ impl Frames {
 }
 
 impl Network {
-    /// What a packet shows of its headers.
+    /// Returns the headers of a packet that policies see.
     fn heads_of(&self, packet: &Packet) -> Heads {
         let heads = &self.frames.choices.heads;
         let Some(fates) = &self.fabric.fates else { return heads[packet.sender as usize] };
         let this = &self.fabric.datagrams[packet.datagram];
         match this.to.get() {
-            // Messages of routers stand at the end.
+            // Messages of routers are at the end.
             Some(lane) => heads[heads.len() - self.frames.icmp.ways.len() + lane as usize / 2],
             None => {
                 let transport = fates.head(packet.datagram).transport;
@@ -149,8 +149,8 @@ impl Network {
         }
     }
 
-    /// The engine of a router has finished a packet, or a switch has it, and it has come to a question: decide where it goes on. One whose time to live runs out
-    /// here takes no turn.
+    /// Decides at a decision step where a packet goes on; a router's engine has finished it, or it has arrived at a switch. A packet whose TTL expires here
+    /// does not reach the policy.
     #[inline(never)]
     pub(super) fn ask_way(&mut self, id: u32, step: Step) {
         let packet = self.fabric.datagrams.packet_mut(id);

@@ -1,8 +1,8 @@
-//! Circuits among the legs of a way: a packet enters one at a host or a router, crosses it as the cells of a PDU, and is a packet again where it
-//! ends.
+//! Virtual circuits as part of a route: a packet enters a circuit at a host or a router, crosses it as the cells of a PDU, and is a packet again where the
+//! circuit ends.
 //!
-//! At a router each direction of a circuit has a queue of its own, with the discipline of the link on which it begins. It is asked for the next
-//! packet when the line begins the last cell of the one before: so circuits share a line, and what the line does not take waits in their queues.
+//! At a router each circuit direction has a queue, with the discipline of the link on which it begins. The discipline is asked for the next packet when the
+//! line begins the last cell of the one before. So circuits share a line, and packets that the line cannot take wait in their queues.
 
 use engpass_model::queue::{self, Backlog, Cause, Discipline, Ecn, PortView, Scheduler, Verdict};
 use engpass_model::random::Stream;
@@ -20,29 +20,29 @@ use crate::simulate::sending::Sending;
 use crate::simulate::tally::Place;
 use crate::simulate::tap::Carrier;
 
-/// Where packets enter one direction of a circuit.
+/// Entry of a circuit direction.
 pub(in crate::simulate) struct Entry {
     pub(super) vc: u32,
     pub(in crate::simulate) encapsulation: Encapsulation,
-    /// The transmitters on the way; at the first one, a router's, packets wait.
+    /// The transmitters of the circuit. Packets wait at the first one if that is a router's.
     pub(super) ports: Vec<usize>,
     queue: Option<Queue>,
 }
 
-/// What waits at a router for a circuit.
+/// The queue of a circuit direction at a router.
 struct Queue {
-    /// Asked when a packet comes, where a first in, first out discipline decides then.
+    /// The admission policy, if the discipline decides on arrival.
     admission: Option<Box<dyn queue::Admission>>,
     scheduler: Box<dyn Scheduler>,
-    /// When it is asked next; `u64::MAX` when it need not be.
+    /// Instant of the pending `Feed` event; `u64::MAX` if there is none.
     asked: u64,
-    /// Until when a packet of so many bytes is being sent: `u64::MAX` as long as it is not known when the line begins its last cell.
+    /// Until when a packet is being sent, and its bytes; `u64::MAX` while it is unknown when the line begins its last cell.
     sends: (u64, u32),
     frame: Option<u32>,
 }
 
 impl Entry {
-    /// The entry of one direction of a circuit over these transmitters. `queued` has the link on which it begins and the end of that, where it begins at a router.
+    /// Creates the entry of a circuit direction over these transmitters. If it begins at a router, `queued` is the link there and the end of that link.
     pub(super) fn new(
         circuit: &CircuitPath,
         vc: u32,
@@ -65,7 +65,7 @@ impl Entry {
 }
 
 impl Queue {
-    /// A packet comes. Returns when to ask what is next, if that is not known already.
+    /// Admits or drops a packet that arrives. Returns when to ask for the next packet if that is earlier than known.
     fn join(
         &mut self,
         now: u64,
@@ -87,7 +87,7 @@ impl Queue {
             }
         }
         if self.asked == u64::MAX && until < now && self.scheduler.backlog().packets == 0 {
-            // It is asked whenever the line has taken all, and may note that.
+            // A scheduler expects a `dequeue` whenever the line has sent everything. It was skipped then, and is made up for here.
             self.scheduler.dequeue(Time(now), lost);
         }
         self.scheduler.enqueue(Time(now), packet, lost);
@@ -99,14 +99,14 @@ impl Queue {
         sooner.then_some(due)
     }
 
-    /// Nothing is being sent: the packet that is next, or when there may be one.
+    /// Returns the packet to send next if none is being sent, or when there may be one.
     fn next(
         &mut self,
         now: u64,
         lost: &mut Vec<(queue::Packet, Cause)>,
     ) -> Result<queue::Packet, Option<u64>> {
         if self.asked != now {
-            // It was asked for an earlier instant since.
+            // Outdated event: an earlier one was scheduled since.
             return Err(None);
         }
         self.asked = u64::MAX;
@@ -119,19 +119,19 @@ impl Queue {
 }
 
 impl Frames {
-    /// The entry that a step is, if it is one.
+    /// Returns the circuit entry of a step, if it is one.
     pub(in crate::simulate) fn entry(&self, step: Step) -> Option<&Entry> {
         (step.port & ENTRY > 0).then(|| self.entries.get((step.port ^ ENTRY) as usize)).flatten()
     }
 
-    /// The entry with which a route begins, if a host sends its packets on a circuit.
+    /// Returns the entry with which a route begins, if the host sends on a circuit.
     pub(in crate::simulate) fn begins_with(&self, route: u32) -> Option<&Entry> {
         self.entry(self.steps[self.routes[route as usize].first as usize])
     }
 }
 
 impl Network {
-    /// A packet comes to the entry of a circuit at a router.
+    /// Puts a packet into the queue of a circuit that begins at a router.
     #[inline(never)]
     pub(super) fn enter_circuit(&mut self, id: u32, place: u32, at: u64) {
         debug_assert_eq!(at, self.now, "nothing is known of a circuit ahead of the clock");
@@ -143,7 +143,7 @@ impl Network {
         let number = step.port ^ ENTRY;
         let entry = &mut self.frames.entries[number as usize];
         let position = entry.ports[0];
-        // The packet being sent may have counted up to now.
+        // The packet being sent may have left the queue by now.
         if entry.queue().frame.is_some_and(|frame| self.fabric.frames[frame].eta < at) {
             self.see_what_left(position);
         }
@@ -158,12 +158,12 @@ impl Network {
         self.lose_at_entry(position);
     }
 
-    /// A circuit that begins at a router may be free for its next packet.
+    /// Sends the next packet on a circuit that begins at a router, if the line is ready for it.
     pub(in crate::simulate) fn feed_circuit(&mut self, number: u32) {
         let entry = &mut self.frames.entries[number as usize];
         let (position, vc) = (entry.ports[0], entry.vc as usize);
         if entry.queue().asked != self.now {
-            // It was asked for an earlier instant since.
+            // Outdated event: an earlier one was scheduled since.
             return;
         }
         if entry.queue().frame.is_some() {
@@ -192,20 +192,20 @@ impl Network {
         self.lose_at_entry(position);
     }
 
-    /// Find out when cells leave that have come to the line before now.
+    /// Advances the port to find out when cells leave that arrived before now.
     fn see_what_left(&mut self, position: usize) {
-        // A cell emitted now may still get company at this instant; all that have left by now were emitted before.
+        // A cell emitted now may still meet others at this instant. Cells that have left by now were emitted before.
         self.advance(position, self.now - 1);
         self.collect_nic_departures();
     }
 
-    /// Whether the line has not taken all of the packet that is being sent. The queue is asked when it has, or when that may be known.
+    /// Returns true if the line has not taken the whole packet that is being sent. Schedules the next request for when it has, or when that may be known.
     fn waits_for_line(&mut self, number: u32) -> bool {
         let entry = &mut self.frames.entries[number as usize];
         let position = entry.ports[0];
         let queue = entry.queue();
         let at = match queue.frame {
-            // Its emission is known, and the last cell leaves later.
+            // Its emission time is known; the last cell leaves later.
             Some(frame) => self.fabric.frames[frame].eta.max(self.now) + 1,
             None => queue.sends.0,
         };
@@ -220,22 +220,22 @@ impl Network {
         true
     }
 
-    /// When the last cell of a frame leaves the line on which its circuit begins at a router is known. The next packet is chosen when the line begins that
-    /// cell, so that a shaper keeps its pace; not before a picosecond after its emission, when that can be known.
+    /// Notes when the last cell of a PDU leaves the line on which its circuit begins at a router. The next packet is chosen when the line begins that cell, so
+    /// that a shaper keeps its pace, but at least a picosecond after the cell's emission, when this can be known.
     pub(in crate::simulate) fn left_router(&mut self, left: NicDeparture) {
         let begins = (left.at - self.ports[left.nic].slot_at_least).max(left.emitted + 1);
         for entry in &mut self.frames.entries {
             let Some(queue) = entry.queue.as_mut().filter(|queue| queue.frame == Some(left.frame)) else {
                 continue;
             };
-            // A shaper that adapts begins its next frame no earlier than its pace says.
+            // An adaptive shaper begins its next PDU no earlier than its pace allows.
             let vc = &self.fabric.vcs[entry.vc as usize];
             let turn = vc.adapting.map_or(0, |_| vc.shaper.next());
             (queue.sends.0, queue.frame) = (begins.max(turn), None);
         }
     }
 
-    /// Lose what the discipline in front of a circuit has lost now.
+    /// Drops the packets that the discipline in front of a circuit has dropped in this call.
     fn lose_at_entry(&mut self, port: usize) {
         while let Some((packet, cause)) = self.frames.lost.pop() {
             if let Some(later) = &mut self.fabric.ledger.later {
@@ -248,11 +248,11 @@ impl Network {
         }
     }
 
-    /// A packet becomes the cells of a PDU, and comes to the step behind the circuit when these have arrived.
+    /// Converts a packet into a PDU. The packet continues at the step behind the circuit when its cells have arrived.
     fn frame_of(&mut self, id: u32, number: u32) -> u32 {
         let place = self.fabric.datagrams.packet(id).place;
         let datagram = self.fabric.datagrams.packet(id).datagram;
-        // What lines of frames have carried is written down now; those of the circuit write down their cells.
+        // The frame lines so far are recorded now; the lines of the circuit record their cells.
         self.fabric.write_down(datagram);
         self.note_lines(id);
         let step = self.frames.steps[place as usize];
@@ -282,7 +282,7 @@ impl Network {
         frame
     }
 
-    /// A packet of a host enters a circuit that is not all of its way: its frame.
+    /// Creates the PDU of a host's packet that enters a circuit at the begin of a longer route.
     pub(in crate::simulate) fn frame_onward(&mut self, sender: usize, sending: &Sending, route: u32) -> u32 {
         let id = self.packet_of(sender, sending, route);
         if self.fabric.trace.is_some() {
@@ -293,14 +293,14 @@ impl Network {
         self.frame_of(id, number)
     }
 
-    /// A PDU has arrived at the node where its circuit ends: its packet goes on.
+    /// Moves on the packet of a PDU that has arrived at the end of its circuit.
     pub(in crate::simulate) fn leave_circuit(&mut self, frame: u32) {
         let packet = std::mem::replace(&mut self.fabric.frames[frame].packet, Frame::NO_PACKET);
         self.fabric.ledger.packet_inherits(packet, frame);
         self.goes_on(packet);
     }
 
-    /// The engine of a router has finished a packet, or takes no time: it goes on to what is no line that tells anything.
+    /// Moves on a packet that a router's engine has finished, or that needs none, to a step without lookahead.
     #[inline(never)]
     pub(super) fn goes_on_from_engine(&mut self, packet: u32, place: u32) {
         let step = self.frames.steps[place as usize];

@@ -1,5 +1,4 @@
-//! What a router does with packets that it cannot send on as they are: it cuts those that are too large (RFC 791 section 3.2), if it may, and stops
-//! those that have been through too many routers.
+//! Routers: packets that are too large are fragmented (RFC 791 section 3.2) or dropped, and packets whose TTL expires are dropped.
 
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
@@ -8,8 +7,8 @@ use crate::simulate::Network;
 use crate::simulate::tally::Place;
 
 impl Network {
-    /// A router takes one from the TTL of a packet for which `step` is the next one. Returns whether the packet goes on: one whose TTL is over, or that is too
-    /// large, does not.
+    /// Decrements the TTL of a packet at a router in front of `step`. Returns true if the packet goes on; a packet that is too large, or whose TTL expires, is
+    /// handled here.
     pub(super) fn passes_router(&mut self, id: u32, step: Step, at: u64) -> bool {
         let packet = self.fabric.datagrams.packet_mut(id);
         // Hosts may send packets with a TTL of 0.
@@ -21,7 +20,7 @@ impl Network {
         !stops
     }
 
-    /// A router loses a packet that has been through too many, and cuts one that is too large, or loses it if it may not be cut.
+    /// Drops a packet whose TTL has expired. Fragments a packet that is too large, or drops it if it must not be fragmented.
     #[cold]
     pub(super) fn stop(&mut self, id: u32, step: Step, at: u64) {
         let Packet { datagram, ttl, place, .. } = *self.fabric.datagrams.packet(id);
@@ -39,7 +38,7 @@ impl Network {
         }
     }
 
-    /// A router loses a packet for which `step` is the next one, and may tell its sender.
+    /// Drops a packet at a router in front of `step`, and sends an ICMP message about it if the router does so.
     pub(super) fn lose_at_router(&mut self, id: u32, step: Step, place: Place, at: u64) {
         if self.loses_later(id, place, at) {
             return;
@@ -51,13 +50,13 @@ impl Network {
         }
     }
 
-    /// Cut a packet for the MTU of the way out; its fragments go on.
+    /// Fragments a packet for the MTU of the next hop, and moves on the fragments.
     pub(super) fn cut(&mut self, id: u32, step: Step, at: u64) {
         let whole = *self.fabric.datagrams.packet(id);
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
-        // The first fragment may take its place.
+        // The first fragment may reuse its index.
         let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
-        // It may have gone all its way, and its stamp been taken, before the second one comes into being.
+        // The first fragment may arrive, and its sender snapshot be used, before the second one is created.
         let stamp = self.fabric.ledger.stamp_of(id);
         self.fabric.write_down(whole.datagram);
         self.note_lines(id);
@@ -70,7 +69,7 @@ impl Network {
         for index in 0..cut.count {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
             let offset = whole.offset + (index * cut.full / 8) as u16;
-            // It has been counted here as the whole, and is when it goes on.
+            // The TTL was decremented here for the whole packet, and is again when the fragment goes on.
             let ttl = whole.ttl + 1;
             let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
             self.fabric.ledger.inherits(fragment, stamp.as_ref());

@@ -1,6 +1,7 @@
 //! Packets from node to node: how a port handles a packet and hands it to the next step.
 //!
-//! Nearly all packets need nothing but room: [`FramePort::offer`](super::FramePort::offer) takes them, and [`Network::hop`] continues for as many hops as lookahead allows.
+//! Nearly all packets need nothing but room: [`FramePort::offer`](super::FramePort::offer) takes them,
+//! and [`Network::hop`] continues for as many hops as lookahead allows.
 //! Packets that are captured, marked, held or dropped, or clipped by a window edge, take the slow path ([`Network::cross`]).
 
 use engpass_model::queue::{self, Cause, Ecn};

@@ -1,8 +1,8 @@
-//! Packets that routers make: ICMP messages to senders that discover the path MTU ("fragmentation needed", RFC 792, RFC 1191 section 4), and to hosts outside also
-//! "time exceeded".
+//! ICMP messages of routers: "fragmentation needed" to senders that discover the path MTU (RFC 792, RFC 1191 section 4). With packet injection also "time
+//! exceeded".
 //!
-//! A message begins at the engine of its router like a packet that arrives, crosses lines like any other, and may be lost. For the books it has
-//! a lane of its own, behind those of all endpoints: the destination of its datagram is the number of that lane.
+//! A message starts at the engine of its router like a packet that arrives, crosses lines like any other, and may be lost. In the ledger it has a flow
+//! direction behind those of all endpoints; the destination of its datagram is the number of that flow direction.
 
 use std::collections::BTreeMap;
 
@@ -23,19 +23,19 @@ use crate::simulate::tap::{Head, Quoted};
 /// ICMP messages of routers, and the routes that they take.
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct Icmp {
-    /// By flow: its sender sets the DF bit, so no router fragments its data.
+    /// By flow: its sender sets the DF bit, so routers must not fragment its data.
     pub(super) keeps_whole: Vec<bool>,
-    /// Sorted by flow, then by router.
+    /// Routes of messages, sorted by flow, then by router.
     pub(in crate::simulate) ways: Vec<IcmpRoute>,
-    /// Messages to endpoints that have not arrived, by datagram. A lost one stays until its datagram number is used again.
+    /// Messages to endpoints that have not arrived, by datagram. A lost one stays until its datagram number is reused.
     messages: BTreeMap<u32, Message>,
     /// Packets of messages that have not left their router, by message number.
     begun: BTreeMap<u32, u32>,
-    /// Number of messages so far.
+    /// Number of messages made so far.
     made: u32,
 }
 
-/// The route of the messages of one router about packets of one flow.
+/// Route of the messages of one router about packets of one flow.
 #[derive(Debug)]
 pub(in crate::simulate) struct IcmpRoute {
     pub(in crate::simulate) flow: u32,
@@ -54,49 +54,49 @@ struct Message {
 /// The packet that a message is about.
 enum About {
     Segment(Message),
-    /// A packet from outside: its way and token, and the text of the message.
+    /// An injected packet: its path and token, and the content of the message.
     Outside((u32, u64), Said),
 }
 
-/// A message that a router will send when it has lost a packet.
+/// A message that a router sends after it has dropped a packet.
 pub(super) struct Draft {
     about: About,
     flow: u32,
-    /// Number of the way of messages from this router about the flow, and its route.
+    /// Index of the message route from this router for the flow, and the route itself.
     number: usize,
     route: u32,
     segment: Segment,
     /// Length of the message's IP packet.
     bytes: u64,
-    /// The transmitter that has carried the packet to the router.
+    /// The transmitter that carried the packet to the router.
     line: usize,
-    /// For captures: the router, and the header of the packet when it came there.
+    /// For captures: the router, and the header of the packet on its arrival there.
     router: usize,
     head: Option<Head>,
 }
 
 impl Icmp {
-    /// The route of messages of a router about a flow, and its number.
+    /// Returns the route of a router's messages about a flow, and its index.
     fn way(&self, flow: u32, router: NodeId) -> Option<(usize, &IcmpRoute)> {
         let place = self.ways.binary_search_by_key(&(flow, router), |way| (way.flow, way.router)).ok()?;
         Some((place, &self.ways[place]))
     }
 
-    /// Number of messages so far.
+    /// Returns the number of messages made so far.
     pub(in crate::simulate) fn made(&self) -> u32 {
         self.made
     }
 }
 
 impl Frames {
-    /// Lanes of books for what nodes make, behind those of endpoints: for messages of routers, then for ARP packets.
+    /// Returns the number of flow directions for packets that nodes make: messages of routers, then ARP packets. They are behind those of endpoints.
     pub(in crate::simulate) fn control_lanes(&self) -> usize {
         2 * self.icmp.ways.len() + self.arp.lanes()
     }
 }
 
 impl Network {
-    /// Whether the packets of a datagram carry the DF bit: routers may not fragment them.
+    /// Returns true if the packets of a datagram carry the DF bit, so routers must not fragment them.
     pub(super) fn keeps_whole(&self, datagram: u32) -> bool {
         let this = &self.fabric.datagrams[datagram];
         if let Some(fates) = &self.fabric.fates {
@@ -107,7 +107,7 @@ impl Network {
         is_data && self.frames.icmp.keeps_whole.get(this.flow as usize) == Some(&true)
     }
 
-    /// The message of a router about a packet that it is about to lose at `place`, in front of `step`; `None` if it sends none.
+    /// Returns the message of a router about a packet that it is about to drop at `place`, in front of `step`; `None` if it sends none.
     #[cold]
     pub(super) fn message_about(&mut self, id: u32, step: Step, place: Place) -> Option<Draft> {
         let Packet { datagram, ip, place: came_to, ttl, offset, ecn, .. } = *self.fabric.datagrams.packet(id);
@@ -137,7 +137,7 @@ impl Network {
                     true => icmp::Error::TooBig { mtu: step.mtu },
                     false => icmp::Error::TimeExceeded,
                 };
-                // The router has subtracted one already, if there was one.
+                // The router has already decremented the TTL if it was above zero.
                 let passed = fates.head(datagram).ttl.saturating_sub(ttl + 1);
                 let router = u16::try_from(step.router).expect("a network has fewer routers");
                 let marked = ecn == Ecn::Marked;
@@ -146,13 +146,13 @@ impl Network {
             }
         };
         let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
-        // The router has subtracted one already; the message quotes the packet as it arrived.
+        // The router has already decremented the TTL; the message quotes the packet as it arrived.
         let head = head.map(|head| Head { ttl: ttl + 1, ..head });
         let (line, router) = (self.frames.last_line(came_to), step.router as usize);
         Some(Draft { about, flow, number, route, segment, bytes, line, router, head })
     }
 
-    /// A router sends a message.
+    /// Creates the message of a router; it enters the router's engine at `at`.
     pub(super) fn begin_message(&mut self, draft: Draft, at: u64) {
         let Draft { about, flow, number, route, segment, bytes, line, router, head } = draft;
         let made = self.frames.icmp.made;
@@ -160,7 +160,7 @@ impl Network {
         let written = self.fabric.fates.is_some();
         let datagram = Datagram {
             flow,
-            // No datagram of the flow has it.
+            // No datagram of the flow has this index.
             index: u64::MAX - u64::from(made),
             to: To::endpoint(self.endpoints.len() + 2 * number + 1),
             header: icmp::HEADER_BYTES as u32,
@@ -195,7 +195,7 @@ impl Network {
             place: self.frames.routes[route as usize].first,
             since: 0,
             offset: 0,
-            // The engine of its router subtracts one, although the router does not forward it.
+            // The router decrements it, although it does not forward the message.
             ttl: icmp::TTL + 1,
             priority: icmp::PRIORITY,
             ecn: Ecn::NotCapable,
@@ -207,13 +207,13 @@ impl Network {
         self.events.push(at, line, Event::Icmp(made));
     }
 
-    /// The packet of a message enters the engine of the router that made it.
+    /// Puts the packet of a message into the engine of the router that made it.
     pub(in crate::simulate) fn send_icmp(&mut self, number: u32) {
         let packet = self.frames.icmp.begun.remove(&number).expect("it was made and has not left its router");
         self.goes_on(packet);
     }
 
-    /// A packet that a node has made arrives: a message of a router, or an ARP packet.
+    /// Delivers a packet that a node has made: an ICMP message or an ARP packet.
     pub(super) fn take_control(&mut self, datagram: u32, lane: u32) {
         let is_message = (lane as usize) < self.endpoints.len() + 2 * self.frames.icmp.ways.len();
         if is_message {
@@ -223,7 +223,7 @@ impl Network {
         }
     }
 
-    /// A message arrives at the sender of the packet that it is about.
+    /// Delivers a message to the sender of the packet that it is about.
     fn take_message(&mut self, datagram: u32) {
         if let Some(fates) = &mut self.fabric.fates {
             fates.message_arrives(datagram, self.now);

@@ -1,4 +1,4 @@
-//! Packets that a port, a line or a router loses.
+//! Packets that a port, a line or a router drops.
 
 use engpass_model::queue::Cause;
 
@@ -8,7 +8,7 @@ use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
 
 impl Network {
-    /// A port loses a packet.
+    /// Drops a packet at a port.
     #[inline(never)]
     pub(super) fn refuse(&mut self, port: u32, id: u32, cause: Cause, at: u64) {
         let number = self.frames.ports[port as usize].port as usize;
@@ -27,17 +27,17 @@ impl Network {
         self.lose_packet(id, Place::Queue(number, cause), at);
     }
 
-    /// Where packets come from outside, nothing is lost before its time: whether the loss waits for it.
+    /// With packet injection, no loss is reported before its time: schedules a loss that lies ahead of virtual time. Returns true if it did.
     #[inline]
     pub(super) fn loses_later(&mut self, packet: u32, place: Place, at: u64) -> bool {
         let Some(fates) = self.fabric.fates.as_mut().filter(|_| at > self.now) else { return false };
-        // Of one instant in the order in which they are found: what number a packet has depends on when somebody looked at those before it.
+        // Losses at one instant keep the order in which they are found. The packet number would not do: it depends on when earlier packets were examined.
         let order = fates.lost_later(packet, place);
         self.events.push(at, order, Event::Lose(packet));
         true
     }
 
-    /// A packet is lost, as was known before.
+    /// Carries out a loss that was found ahead of time.
     pub(in crate::simulate) fn lose_now(&mut self, packet: u32) {
         let fates = self.fabric.fates.as_mut().expect("only what came from outside is lost later");
         match fates.place_of(packet) {
@@ -59,7 +59,7 @@ impl Network {
         }
     }
 
-    /// A packet is lost: one of several of a datagram, or one that somebody follows.
+    /// Slow path of a loss: the packet is one of several of its datagram, or the datagram is tracked.
     #[inline(never)]
     pub(super) fn lose_oddly(&mut self, packet: u32, place: Place, at: u64) {
         let datagram = self.fabric.datagrams.packet(packet).datagram;
@@ -77,7 +77,7 @@ impl Network {
         self.fabric.release_datagram(datagram);
     }
 
-    /// Lose what the discipline of a port has lost now.
+    /// Drops the packets that the discipline of a port has dropped in this call.
     pub(super) fn lose_all(&mut self, port: u32) {
         while let Some((packet, cause)) = self.frames.lost.pop() {
             self.refuse(port, packet.id, cause, self.now);

@@ -1,7 +1,7 @@
-//! Lines that go down and come back.
+//! Outages: lines that go down and come up.
 //!
-//! A line that an event of the file may touch takes no part in lookahead, and its port is *served*: what waits is chosen when the line is free, so
-//! that it is still there when the line goes down.
+//! A line that events may take down takes no part in lookahead, and its port is *served*: packets wait until the line is free, so that an outage still finds
+//! them in the queue.
 
 use std::collections::VecDeque;
 
@@ -21,17 +21,17 @@ use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
 
-/// When a line was down, as far as frames on their way need to know.
+/// Outages of a line, as far as frames on it still need them.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
-    /// Since when it is down.
+    /// Begin of the current outage.
     since: Option<u64>,
-    /// From when to when it was.
+    /// Begin and end of past outages.
     past: Vec<(u64, u64)>,
 }
 
 impl Outages {
-    /// It goes down or comes up. No frame is on its way that began before `earliest`.
+    /// Records that the line goes down or comes up. No frame on the line began before `earliest`.
     pub(super) fn change(&mut self, now: u64, down: bool, earliest: u64) {
         match (self.since, down) {
             (None, true) => self.since = Some(now),
@@ -44,60 +44,60 @@ impl Outages {
         }
     }
 
-    /// Whether it is down.
+    /// Returns true while the line is down.
     pub(super) fn is_down(&self) -> bool {
         self.since.is_some()
     }
 
-    /// Whether a frame was cut whose transmission began at `begin`, and whose last bit has left at `left`.
+    /// Returns true if an outage hit the transmission of a frame, from `begin` until its last bit `left`.
     pub(super) fn cuts(&self, (begin, left): (u64, u64)) -> bool {
         self.since.is_some_and(|since| left > since)
             || self.past.iter().any(|(since, until)| left > *since && begin < *until)
     }
 }
 
-/// What an event of the file changes.
+/// The changes that an event of the testbed file makes, one after the other.
 #[derive(Debug)]
 pub(in crate::simulate) struct Upcoming {
     next: Option<Change>,
     rest: EventChanges,
-    /// When the events of the file begin.
+    /// Instant at which the time of the file's events starts.
     from: u64,
 }
 
 impl Upcoming {
-    /// Nothing, before the events of the file begin.
+    /// Returns the event before it has been started.
     pub(in crate::simulate) fn new(rest: EventChanges) -> Self {
         Self { next: None, rest, from: 0 }
     }
 }
 
-/// A port whose packets are chosen when the line is free, so that those that wait can be lost with it.
+/// A port whose packets wait until the line is free, so that an outage can drop them.
 pub(super) struct Served {
-    /// Asked when a packet comes, where a first in, first out discipline decides then.
+    /// The admission policy, if the discipline decides on arrival.
     admission: Option<Box<dyn Admission>>,
-    /// Since when nothing waits, if an outage emptied the queue.
+    /// When an outage last emptied the queue.
     emptied: u64,
     is_down: bool,
     /// Outages so far.
     count: u32,
-    /// Makes the discipline anew, after so many outages.
+    /// Creates the discipline anew after this many outages.
     anew: Box<dyn Fn(u32) -> Discipline + Send>,
 }
 
 impl Served {
-    /// That of a new port, and its scheduler.
+    /// Creates the state of a new port, and its scheduler.
     pub(super) fn new(anew: Box<dyn Fn(u32) -> Discipline + Send>) -> (Self, Box<dyn Scheduler>) {
         let (admission, scheduler) = apart(anew(0));
         (Self { admission, emptied: 0, is_down: false, count: 0, anew }, scheduler)
     }
 
-    /// Whether it decides about packets when they come.
+    /// Returns true if the discipline decides on arrival.
     pub(super) fn decides_on_arrival(&self) -> bool {
         self.admission.is_some()
     }
 
-    /// Whether a packet may join what waits, and what was sent and has not left.
+    /// Decides whether a packet may join those that wait and the one being sent, and sets its congestion mark.
     pub(super) fn admits(
         &mut self,
         now: u64,
@@ -123,12 +123,12 @@ impl Served {
         }
     }
 
-    /// The line goes down or comes up. Whether what waits is lost.
+    /// Records that the line goes down or comes up. Returns true if the waiting packets are lost.
     pub(super) fn change(&mut self, down: bool) -> bool {
         !std::mem::replace(&mut self.is_down, down) && down
     }
 
-    /// The line goes down: the discipline begins anew, without what waited. Returns its new scheduler.
+    /// Restarts the discipline after an outage has emptied the queue. Returns its new scheduler.
     pub(super) fn begin_anew(&mut self, now: u64) -> Box<dyn Scheduler> {
         self.count += 1;
         let (admission, scheduler) = apart((self.anew)(self.count));
@@ -137,7 +137,7 @@ impl Served {
     }
 }
 
-/// What decides when a packet comes, if anything does, and what holds packets.
+/// Splits a discipline into the policy that decides on arrival, if any, and the scheduler that holds packets.
 pub(super) fn apart(discipline: Discipline) -> (Option<Box<dyn Admission>>, Box<dyn Scheduler>) {
     match discipline {
         Discipline::Arrival(admission) => (Some(admission), Box::new(InOrder::default())),
@@ -145,7 +145,7 @@ pub(super) fn apart(discipline: Discipline) -> (Option<Box<dyn Admission>>, Box<
     }
 }
 
-/// All packets that a discipline holds, which is not used any more.
+/// Returns all packets that a discipline holds which is no longer used.
 pub(super) fn drain(mut scheduler: Box<dyn Scheduler>, mut now: Time) -> Vec<Packet> {
     let (mut all, mut lost) = (Vec::new(), Vec::new());
     while scheduler.backlog().packets > 0 {
@@ -157,7 +157,7 @@ pub(super) fn drain(mut scheduler: Box<dyn Scheduler>, mut now: Time) -> Vec<Pac
 }
 
 impl Choices {
-    /// A router sees the interface on this link as up or down from now on.
+    /// Updates the state of the interface on this link in all policies of the node that belong to no bond.
     fn see(&mut self, router: NodeId, link: usize, up: bool) {
         for group in self.groups.iter_mut().filter(|group| group.node == router && group.bond.is_none()) {
             for (leg, member) in group.legs.iter().zip(&mut group.members) {
@@ -170,7 +170,7 @@ impl Choices {
 }
 
 impl Network {
-    /// The events of the file begin at `from`. Where packets come from outside, routers forget then what they have heard.
+    /// Starts the events of the file at `from`. With packet injection, routers then also forget the addresses that they know.
     pub(in crate::simulate) fn begin_events(&mut self, from: u64) {
         self.frames.bonds.from = from;
         for event in 0..self.changes.len() {
@@ -182,7 +182,7 @@ impl Network {
         }
     }
 
-    /// Look for what an event changes next.
+    /// Schedules the next change that an event makes.
     fn await_change(&mut self, event: usize) {
         let Upcoming { next, rest, from } = &mut self.changes[event];
         *next = rest.next();
@@ -192,7 +192,7 @@ impl Network {
         }
     }
 
-    /// An event of the file happens: both directions of a link go down or come up, and the routers that see it choose otherwise.
+    /// Applies a change of an event: both directions of a link go down or come up, and the nodes that notice it choose differently.
     pub(in crate::simulate) fn change_line(&mut self, event: u32) {
         let change = self.changes[event as usize].next;
         let Change { link, seen_by, down, .. } = change.expect("an event that happens changes something");
@@ -205,7 +205,7 @@ impl Network {
             let line = &mut self.frames.ports[port as usize];
             self.fabric.see_before(line, self.now);
             if self.fabric.ledger.later.is_some() {
-                // What was sent before is booked first.
+                // Transmissions before the change are posted first.
                 self.fabric.write_frames(2 * link + end, self.now);
             }
             let line = &mut self.frames.ports[port as usize];
@@ -228,7 +228,7 @@ impl Network {
         }
     }
 
-    /// A line that is down, or was, loses a packet: in front of it, or on it.
+    /// Drops a packet because of an outage, in front of the line or on it.
     #[inline(never)]
     pub(super) fn lose_to_outage(&mut self, port: u32, packet: u32, at: u64) {
         let line = &mut self.frames.ports[port as usize];

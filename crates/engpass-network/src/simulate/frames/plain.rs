@@ -38,7 +38,7 @@ impl Network {
         plain
     }
 
-    /// Posts and releases a datagram that arrived in one packet. `load` is what it carries on its flow direction; `None` if the receiver refused some of its data.
+    /// Posts and releases a datagram that arrived in one packet. `load` is what it carries on its flow direction; `None` if the receiver refused data of it.
     #[inline(always)]
     pub(in crate::simulate) fn end_whole(
         &mut self,

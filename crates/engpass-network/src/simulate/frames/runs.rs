@@ -1,4 +1,4 @@
-//! Ways on which nothing is asked, as runs of steps.
+//! Routes without decision steps, as runs of steps.
 
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{Leg, NodeId, NodeKind};
@@ -6,20 +6,20 @@ use engpass_testbed::topology::{Leg, NodeId, NodeKind};
 use super::marks::{UNWRAP, WRAP, tunnel_of};
 use super::{Frames, Step};
 
-/// A way without questions while it is laid out.
+/// A route without decision steps during its layout.
 struct Run<'a> {
     topology: &'a Topology,
-    /// Legs in tunnels to come.
+    /// Legs inside tunnels that are still to come.
     within: &'a [Leg],
     /// Lines so far.
     slot: u16,
-    /// The directions of the tunnels that packets are in.
+    /// Directions of the tunnels that packets are in.
     inside: Vec<u32>,
-    /// Routers ask for addresses of what is in no tunnel.
+    /// Routers resolve addresses for packets outside tunnels, too.
     asks: bool,
 }
 
-/// The first node behind a leg that is no switch, where these legs come next.
+/// Returns the first node that is no switch, behind a leg and the legs that follow it.
 fn first_station(topology: &Topology, leg: Leg, behind: &[Leg]) -> NodeId {
     let ends = [leg].into_iter().chain(behind.iter().copied()).map(|leg| topology.last_hop(leg).to);
     let mut stations = ends.filter(|node| !matches!(topology.kind(*node), NodeKind::Switch(_)));
@@ -27,8 +27,8 @@ fn first_station(topology: &Topology, leg: Leg, behind: &[Leg]) -> NodeId {
 }
 
 impl Frames {
-    /// A way without questions: these legs, and in their tunnels those that come next `within`, all of them together. Routers ask for addresses where it
-    /// says so, and always within tunnels.
+    /// Adds a route without decision steps. `within` holds the legs inside its tunnels, one tunnel after the other. Routers resolve addresses if `asks` is
+    /// true, and always within tunnels.
     pub(super) fn put_run(&mut self, topology: &Topology, legs: &[Leg], within: &[Leg], asks: bool) {
         let mut run = Run { topology, within, slot: 0, inside: Vec::new(), asks };
         for (place, leg) in legs.iter().enumerate() {
@@ -38,7 +38,7 @@ impl Frames {
         self.tunnels.in_stack(self.steps.len(), 0);
     }
 
-    /// A leg of a way without questions, with those behind it.
+    /// Adds a leg of a route without decision steps; `behind` are the legs that follow.
     fn put_leg(&mut self, run: &mut Run<'_>, leg: Leg, behind: &[Leg]) {
         let mut step = self.step(run.topology, &leg);
         if run.asks || !run.inside.is_empty() {
@@ -72,7 +72,7 @@ impl Frames {
         self.tunnels.in_stack(self.steps.len(), stack);
     }
 
-    /// The step at which packets leave a tunnel.
+    /// Returns the step at which packets leave a tunnel.
     pub(super) fn unwrap_step(&mut self, topology: &Topology, direction: u32) -> Step {
         let (tunnel, forward) = tunnel_of(direction);
         let end = topology.tunnels[tunnel].from_to(forward)[1];

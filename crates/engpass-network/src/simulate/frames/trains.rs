@@ -1,9 +1,8 @@
-//! Packets alike that somebody outside hands over at one instant: a train.
+//! Packet trains: identical packets that are injected at one instant.
 //!
-//! The NIC of a host takes packets as they come, one behind the other. Where every line on their way tells the next port what comes, nothing
-//! else shares these lines, and neither chance nor want of room does anything to them, all there is to find out is when each leaves
-//! and arrives. So they share a datagram and a packet, and on their first line an entry in the books; what is told and booked of each
-//! is what would be of packets that come one by one.
+//! The NIC of a host takes packets one after the other. If every line on their path uses lookahead, nothing else shares these lines, there are no impairments
+//! and all queues have room, then only departures and arrivals remain to be computed. The packets of a train therefore share a datagram, a packet and, on their
+//! first line, a ledger entry. Reports and ledger are the same as for packets sent one by one.
 
 use engpass_model::queue;
 
@@ -12,18 +11,18 @@ use super::{Packet, Route};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 
-/// Packets of a train at most: the books count what it has sent in 32 bits.
+/// Maximum length of a train: the ledger counts in 32 bits what a train has sent.
 const LONGEST: u32 = 1 << 12;
 
 impl Network {
-    /// How many of `count` packets of `ip` bytes, handed over now, are a train on this route: as many as find room in the memory of the NIC, which
-    /// nobody else waits for, and surely in all queues on the way. None where each has to go by itself.
+    /// Returns how many of `count` packets of `ip` bytes, injected now, form a train on this route: as many as fit into the NIC buffer, for which nothing else
+    /// waits, and surely into all queues. Returns 0 if each packet must be sent by itself.
     pub(in crate::simulate) fn train_on(&mut self, route: u32, (ip, mut ttl): (u32, u8), count: u32) -> u32 {
         let Route { first, hops, .. } = self.frames.routes[route as usize];
         let step = self.frames.steps[first as usize];
         let line = &mut self.frames.ports[step.port as usize];
         let port = line.port as usize;
-        // Who captures packets looks at each of them; and a way with questions or circuits has no hops.
+        // A capture needs every packet. A route with decision steps or circuits has `hops` 0.
         if hops == 0
             || self.fabric.trace.is_some()
             || step.is_routed()
@@ -34,7 +33,7 @@ impl Network {
         }
         let (occupied, _) = line.memory(self.now);
         let room = self.nics[port].capacity.checked_sub(occupied + u64::from(ip));
-        // The first one fits, and so many behind it.
+        // The first packet fits, and `room / ip` more behind it.
         let fit = |room: u64| room / u64::from(ip) + 1;
         let mut most = room.map_or(0, fit).min(LONGEST.into());
         for place in first + 1..first + u32::from(hops) {
@@ -54,7 +53,7 @@ impl Network {
         most.min(count.into()) as u32
     }
 
-    /// A train enters the NIC: the packets of this datagram, each of `ip` bytes.
+    /// Sends a train: the packets of this datagram, each of `ip` bytes.
     pub(in crate::simulate) fn emit_train(&mut self, sender: usize, datagram: u32, route: u32, ip: u32) {
         let Route { first, hops, .. } = self.frames.routes[route as usize];
         let Self { frames, fabric, events, .. } = self;
@@ -63,7 +62,7 @@ impl Network {
         let (elastic, count) = (this.counted, this.fragments);
         let head = *fabric.fates.as_ref().expect("trains come from outside").head(datagram);
         let steps = &frames.steps[first as usize..][..hops as usize];
-        // Packets that routers would stop are no train.
+        // Packets whose TTL would expire form no train.
         let routers = steps.iter().filter(|step| step.is_routed()).count();
         let id = fabric.datagrams.insert_packet(Packet {
             datagram,
@@ -90,7 +89,7 @@ impl Network {
                 else {
                     unreachable!("there is room for a whole train");
                 };
-                // A NIC holds packets, a queue frames.
+                // A NIC buffer counts IP packets, a queue counts frames.
                 let bytes = if hop == 0 { ip } else { view.bytes };
                 if hop == 0 {
                     until = sent.transmission.end;
@@ -114,7 +113,7 @@ impl Network {
         fabric.ledger.emitted_packet(sender, (elastic, id), self.now, until);
     }
 
-    /// A packet of a train has arrived that is not its last one: the next one has its number and its token.
+    /// Handles a packet of a train that is not the last one; the index and token of the datagram advance to the next packet.
     #[inline]
     pub(super) fn train_arrives(&mut self, datagram: u32) {
         self.delivered(datagram);

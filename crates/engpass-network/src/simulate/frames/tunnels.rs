@@ -1,8 +1,8 @@
-//! Tunnels: packets get headers where they enter one, and lose them where they leave it (RFC 1853, RFC 4459).
+//! Tunnels: packets get outer headers at one end and lose them at the other (RFC 1853, RFC 4459).
 //!
-//! The table of steps has a mark where packets enter a tunnel ([`WRAP`]), and one where they leave it ([`UNWRAP`](super::marks::UNWRAP)). Between them are the steps
-//! of the outer packets' way. How many headers a packet has follows from its place. A router may fragment the outer packet: the end of the
-//! tunnel puts the fragments together.
+//! The step table has a mark where packets enter a tunnel ([`WRAP`]) and one where they leave it ([`UNWRAP`](super::marks::UNWRAP)); between them are the steps
+//! of the outer packets. Therefore the step index of a packet determines its headers. A router may fragment an outer packet, and the end of the tunnel
+//! reassembles the fragments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,23 +20,23 @@ use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::tally::Place;
 
-/// Most tunnels that a packet is in.
+/// Maximum number of tunnels that a packet is in at a time.
 const MOST: usize = engpass_testbed::topology::MOST_TUNNELS;
 
-/// The tunnels of a network, and what is in them.
+/// The tunnels of a network and the state of packets in them.
 #[derive(Default)]
 pub(in crate::simulate) struct Tunnels {
-    /// Both directions of every tunnel: from its first end, and back.
+    /// Both directions of every tunnel: from its first end to its second, and back.
     pub(super) directions: Vec<Direction>,
-    /// Combinations of tunnels that packets are in, the last one they entered behind the others; the first one is none.
+    /// Stacks of tunnels that packets are in, the innermost outer header first. Stack 0 is empty.
     stacks: Vec<Vec<u32>>,
-    /// By place the combination that packets are in there; empty where no way has a tunnel.
+    /// By step, the number of the stack there; empty if no route has a tunnel.
     stack_of: Vec<u16>,
-    /// By packet what its headers hide.
+    /// By packet number, the state that outer headers hide.
     hidden: Vec<Hidden>,
-    /// Outer packets that were fragmented, by number.
+    /// Fragmented outer packets, by their number.
     cut: BTreeMap<u32, Cut>,
-    /// Number of these so far, and how many there may be before those that are lost are forgotten.
+    /// Number of outer packets fragmented so far.
     cuts: u32,
     room: usize,
 }
@@ -45,46 +45,46 @@ pub(in crate::simulate) struct Tunnels {
 pub(super) struct Direction {
     pub(super) added: u32,
     ttl: u8,
-    /// Packets that are too long are dropped.
+    /// Drops packets that are too long, instead of fragmenting outer packets.
     pub(super) refuses: bool,
     pub(super) heads: Heads,
-    /// The router at which packets leave it.
+    /// The router at which packets leave the tunnel.
     end: NodeId,
     timeout: u64,
     memory: u64,
-    /// Bytes of fragments that wait at its end.
+    /// Bytes of fragments that wait for reassembly.
     bytes: u64,
-    /// The numbers of packets of which fragments wait, by when they are given up and the order in which the first fragments came.
+    /// Numbers of outer packets in reassembly, by timeout and the order in which their first fragments arrived.
     waiting: BTreeMap<(u64, u32), u32>,
-    /// Packets of which fragments have waited so far.
+    /// Number of reassemblies begun so far.
     waited: u32,
-    /// Whether an event is to come for the first of them.
+    /// A timeout event is pending.
     is_awaited: bool,
 }
 
-/// What the headers of tunnels hide of a packet.
+/// The state of a packet that its outer headers hide.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hidden {
-    /// By tunnel the time to live of the packet that entered it.
+    /// TTL of the inner packet, by tunnel depth.
     ttl: [u8; MOST],
-    /// Number of the outer packet of which this one is a fragment, counted from 1, and how many headers of tunnels that has; 0 if it is none.
+    /// Number of the outer packet of which this is a fragment, from 1; 0 if it is none. `depth` is the number of outer headers of that packet.
     cut: u32,
     depth: u8,
 }
 
-/// An outer packet that was fragmented.
+/// A fragmented outer packet.
 struct Cut {
     whole: Packet,
     hidden: Hidden,
     stamp: Option<StateTimes>,
-    /// How many headers of tunnels it has.
+    /// Number of its outer headers.
     depth: usize,
-    /// The fragments.
+    /// Packet numbers of its fragments.
     packets: Vec<u32>,
-    /// Bytes of its IP payload that have come to the end of the tunnel, in so many fragments.
+    /// Bytes of its IP payload at the end of the tunnel so far, and the number of fragments that brought them.
     come: (u32, u32),
     ecn: Ecn,
-    /// When it is given up, and its place among those that wait.
+    /// Instant of its reassembly timeout, and its order among those that wait.
     until: (u64, u32),
 }
 
@@ -116,7 +116,7 @@ impl Tunnels {
         Self { directions: directions.collect(), stacks: vec![Vec::new()], room: 64, ..Self::default() }
     }
 
-    /// The number of a combination of tunnels.
+    /// Returns the number of a stack of tunnels, and adds it if necessary.
     pub(super) fn stack(&mut self, tunnels: &[u32]) -> u16 {
         let known = self.stacks.iter().position(|known| known == tunnels).unwrap_or_else(|| {
             self.stacks.push(tunnels.to_vec());
@@ -125,25 +125,25 @@ impl Tunnels {
         u16::try_from(known).expect("tunnels are in few combinations")
     }
 
-    /// Packets are in these tunnels at the steps before `steps` that no combination is known of.
+    /// Assigns this stack to the steps before `steps` that have none yet.
     pub(super) fn in_stack(&mut self, steps: usize, stack: u16) {
         if !self.directions.is_empty() {
             self.stack_of.resize(steps, stack);
         }
     }
 
-    /// Forget the steps from there on.
+    /// Removes the steps from there on.
     pub(super) fn forget_steps(&mut self, steps: usize) {
         self.stack_of.truncate(steps);
     }
 
-    /// The tunnels that packets are in at a place, the last one they entered behind the others.
+    /// Returns the tunnel directions that packets are in at a step, in the order of entry.
     #[inline]
     pub(in crate::simulate) fn at(&self, place: u32) -> &[u32] {
         self.stack_of.get(place as usize).map_or(&[], |stack| &self.stacks[usize::from(*stack)])
     }
 
-    /// Bytes of headers that packets have there.
+    /// Returns the bytes of outer headers at a step.
     fn headers(&self, place: u32) -> u32 {
         self.at(place).iter().map(|tunnel| self.directions[*tunnel as usize].added).sum()
     }
@@ -156,7 +156,7 @@ impl Tunnels {
         &mut self.hidden[place]
     }
 
-    /// The outer packet with these headers of which this one is a fragment.
+    /// Returns the fragmented outer packet of `depth` headers that this packet is a fragment of, if it is one.
     fn cut_of(&self, packet: u32, depth: usize) -> Option<&Cut> {
         let cut = self.hidden[packet as usize].cut;
         self.cut.get(&cut).filter(|cut| cut.depth == depth)
@@ -164,7 +164,7 @@ impl Tunnels {
 }
 
 impl Frames {
-    /// The length, on the line of the step at `there`, of a packet that has `ip` bytes at `here`.
+    /// Returns the length, on the line of step `there`, of a packet that has `ip` bytes at step `here`.
     #[inline]
     pub(super) fn length_at(&self, ip: u32, here: u32, there: u32) -> u32 {
         if self.tunnels.stack_of.is_empty() {
@@ -173,28 +173,28 @@ impl Frames {
         ip + self.tunnels.headers(there) - self.tunnels.headers(here)
     }
 
-    /// What of its datagram a packet is on the line of a step: it is at `here`, or has come there over that line as it is.
+    /// Returns the part of its datagram that a packet carries on the line of step `there`, over which it came unchanged, or will.
     pub(super) fn piece(&self, packet: u32, this: &Packet, there: u32) -> Piece {
         let ip = self.length_at(this.ip, this.place, there);
         self.tunnels.piece_on(packet, &Packet { ip, ..*this }, there)
     }
 
-    /// Whether packets that are too long for what begins at a step are dropped there, whoever sent them.
+    /// Returns true if a step is the entry of a tunnel that drops packets which are too long, even without the DF bit.
     pub(super) fn refuses(&self, step: Step) -> bool {
         step.is_wrap() && self.tunnels.directions[(step.port - WRAP) as usize].refuses
     }
 }
 
 impl Tunnels {
-    /// What of its datagram a packet is on the line of the step at `place`.
+    /// Returns the part of its datagram that a packet carries on the line of step `place`.
     pub(super) fn piece_on(&self, packet: u32, this: &Packet, place: u32) -> Piece {
         self.piece(packet, this.offset, this.ip - IP_HEADER_BYTES as u32, self.at(place))
     }
 
-    /// What of its datagram is in a packet with these headers and so many bytes behind the first of them.
+    /// Returns the part of its datagram in a packet with these outer headers and `bytes` behind the first IP header.
     fn piece(&self, packet: u32, mut offset: u16, mut bytes: u32, stack: &[u32]) -> Piece {
         let mut cut = self.hidden.get(packet as usize).map_or(0, |hidden| hidden.cut);
-        // Where in the packet that is looked at the part begins.
+        // Begin of the part within the packet at the current depth.
         let (mut from, mut headers) = (0, 0);
         for (below, tunnel) in stack.iter().enumerate().rev() {
             if let Some(fragmented) = self.cut.get(&cut).filter(|fragmented| fragmented.depth == below + 1) {
@@ -211,7 +211,7 @@ impl Tunnels {
 }
 
 impl Network {
-    /// A packet comes to a mark at which it enters a tunnel.
+    /// Encapsulates a packet at the entry of a tunnel.
     pub(super) fn enter_tunnel(&mut self, id: u32, place: u32) {
         let step = self.frames.steps[place as usize];
         self.fabric.datagrams.packet_mut(id).place = place;
@@ -232,13 +232,13 @@ impl Network {
             let direction = step.port - WRAP;
             trace.enters(id, direction, step.router as usize, (packet.ip, ttl), (packet.ttl, packet.ecn));
         }
-        // The port behind the mark subtracts one, although the router does not forward the outer packet.
+        // The next step decrements it, although the router does not forward the outer packet.
         packet.ttl = ttl + 1;
         packet.place = place + 1;
         self.goes_on_from_engine(id, place + 1);
     }
 
-    /// A packet comes to the mark at which it leaves a tunnel: to the router at its end.
+    /// Decapsulates a packet at the end of a tunnel; a fragment is reassembled first.
     pub(super) fn leave_tunnel(&mut self, id: u32, place: u32) {
         let depth = self.frames.tunnels.at(place).len();
         let whole = match self.frames.tunnels.cut_of(id, depth) {
@@ -267,12 +267,12 @@ impl Network {
         copies.into_iter().for_each(|copy| self.goes_on(copy));
     }
 
-    /// A router fragments the outer packet of a tunnel for the MTU of the way out.
+    /// Fragments the outer packet of a tunnel for the MTU of the next hop.
     pub(super) fn cut_outer(&mut self, id: u32, step: Step, at: u64) {
         let whole = *self.fabric.datagrams.packet(id);
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
         let stamp = self.fabric.ledger.stamp_of(id);
-        // The first fragment may take its place.
+        // The first fragment may reuse its index.
         let head =
             self.fabric.trace.as_ref().and_then(|trace| Some((trace.head_of(id)?, trace.hidden_of(id))));
         self.fabric.write_down(whole.datagram);
@@ -281,20 +281,20 @@ impl Network {
         self.fabric.datagrams[whole.datagram].holds += (cut.count - 1) as u32;
         let depth = self.frames.tunnels.at(whole.place).len();
         let hidden = self.frames.tunnels.hidden[id as usize];
-        // It may be a fragment of a packet that was given up meanwhile.
+        // It may be a fragment of a packet whose reassembly has timed out.
         let number = if self.frames.tunnels.is_fragment(id, depth) {
             hidden.cut
         } else {
             self.frames.tunnels.begin_cut(whole, hidden, stamp, depth)
         };
-        // Of a packet that is none the offset is that of what it carries.
+        // If it is no fragment, its `offset` is that of the inner packet.
         let begin = if number == hidden.cut { whole.offset } else { 0 };
         let since = self.frames.lines_before(whole.place);
         let mut fragments = Vec::new();
         for index in 0..cut.count {
             let ip = (cut.payload(index) + IP_HEADER_BYTES) as u32;
             let offset = begin + (index * cut.full / 8) as u16;
-            // It has been counted here as the whole, and is when it goes on.
+            // The TTL was decremented here for the whole packet, and is again when the fragment goes on.
             let ttl = whole.ttl + 1;
             let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
             *self.frames.tunnels.hide(fragment) = Hidden { cut: number, depth: depth as u8, ..hidden };
@@ -315,14 +315,14 @@ impl Network {
         }
     }
 
-    /// Forget outer packets all of whose fragments were lost on their way, now and then.
+    /// Forgets fragmented outer packets whose fragments are all lost, once there are `room` of them.
     fn forget_lost_cuts(&mut self) {
         let Tunnels { cut, hidden, room, .. } = &mut self.frames.tunnels;
         if cut.len() < *room {
             return;
         }
         let datagrams = &self.fabric.datagrams;
-        // Behind those that carry them.
+        // Newest first: a packet inside another was fragmented before that.
         let numbers: Vec<u32> = cut.keys().rev().copied().collect();
         let mut needed = BTreeSet::new();
         for number in numbers {
@@ -338,7 +338,7 @@ impl Network {
         *room = 64.max(2 * cut.len());
     }
 
-    /// A fragment of an outer packet has come to the end of the tunnel. Returns the packet that enters the engine there, if that is whole.
+    /// Takes a fragment at the end of a tunnel into reassembly. Returns the outer packet when it is complete.
     fn gather(&mut self, id: u32, place: u32) -> Option<u32> {
         let Packet { datagram, ip, ecn, .. } = *self.fabric.datagrams.packet(id);
         let tunnels = &mut self.frames.tunnels;
@@ -388,7 +388,7 @@ impl Network {
         Some(whole)
     }
 
-    /// A packet waits at the end of a tunnel for its last fragment: not for ever.
+    /// Schedules the event of the earliest reassembly timeout, if none is pending.
     fn await_timeout(&mut self, tunnel: u32) {
         let direction = &mut self.frames.tunnels.directions[tunnel as usize];
         if let Some(((until, _), _)) = direction.waiting.first_key_value()
@@ -398,7 +398,7 @@ impl Network {
         }
     }
 
-    /// The time of a packet of which fragments wait at the end of a tunnel may be up.
+    /// Drops the packets whose reassembly has timed out.
     pub(in crate::simulate) fn give_up(&mut self, tunnel: u32) {
         let direction = &mut self.frames.tunnels.directions[tunnel as usize];
         direction.is_awaited = false;
@@ -424,19 +424,19 @@ impl Network {
 }
 
 impl Tunnels {
-    /// Whether a packet is a fragment of an outer packet with these headers; of one that was given up if nothing is known of that.
+    /// Returns true if a packet is a fragment of an outer packet of `depth` headers, even if that has been given up.
     fn is_fragment(&self, packet: u32, depth: usize) -> bool {
         let Hidden { cut, depth: of, .. } = self.hidden[packet as usize];
         cut > 0 && usize::from(of) == depth
     }
 
-    /// The router at the end of the last of the tunnels that packets are in at a place.
+    /// Returns the router at the end of the tunnel that packets entered last at a step.
     fn end_at(&self, place: u32) -> NodeId {
         let stack = self.at(place);
         self.directions[stack[stack.len() - 1] as usize].end
     }
 
-    /// An outer packet is fragmented. Returns its number.
+    /// Registers an outer packet that is fragmented. Returns its number.
     fn begin_cut(&mut self, whole: Packet, hidden: Hidden, stamp: Option<StateTimes>, depth: usize) -> u32 {
         self.cuts += 1;
         let cut = Cut {

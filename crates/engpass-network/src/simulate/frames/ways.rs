@@ -1,4 +1,4 @@
-//! From the legs that packets may take to steps: runs where the choice is known, questions where it is not.
+//! Lays out routes as steps: a run where the choice is known in advance, a decision step where it is not.
 
 use std::collections::BTreeMap;
 
@@ -18,36 +18,36 @@ use super::marks::{WRAP, tunnel_of};
 use super::{Asking, END, Frames, Route, Step};
 use crate::simulate::SimError;
 
-/// Most steps of the ways between two hosts: beyond, ways part and meet so often that each has too many.
+/// Maximum number of steps between two hosts: above it, paths part and meet too often to lay out each of them.
 const MOST_STEPS: usize = 1 << 16;
 
-/// A line on the ways of a lane, in the order of the slots.
+/// A line on the routes of a flow direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::simulate) struct WayLine {
-    /// Number of the transmitter: twice that of the link, and its end.
+    /// Number of the transmitter: twice that of the link, plus the end.
     pub(in crate::simulate) number: usize,
-    /// The direction of a circuit whose cells it carries, if it carries cells.
+    /// The circuit direction whose cells it carries, if it carries cells.
     pub(in crate::simulate) vc: Option<u32>,
-    /// What happens to packets on the way to it.
+    /// Changes of packet lengths on the way to it.
     pub(in crate::simulate) changes: Vec<Change>,
-    /// Packets may also come to their end without this line.
+    /// Some routes of the flow direction do not use this line.
     pub(in crate::simulate) avoidable: bool,
 }
 
-/// What is known of the lengths of a lane's packets when the network is built.
+/// What is known about the packet lengths of a flow direction when the network is built.
 #[derive(Clone, Copy, Debug)]
 enum Length {
-    /// Every datagram is an IP packet of so many bytes before it is cut.
+    /// Every datagram is an IP packet of this many bytes before fragmentation.
     Constant(u64),
-    /// No packet is longer than the least MTU on the way.
+    /// No packet exceeds the smallest MTU on the path.
     Whole,
     Varied,
 }
 
-/// Where ways begin that several senders share: by the hosts at their ends and the legs of a run, none for ways with questions.
+/// First steps of routes that several senders share, by the hosts at the ends and the legs of a run (empty for routes with decision steps).
 type Known = BTreeMap<(NodeId, NodeId, Vec<Leg>), u32>;
 
-/// What ways are built for.
+/// A flow direction of one sender, or of a router's messages, for which a route is built.
 struct FlowDirection<'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
@@ -58,28 +58,28 @@ struct FlowDirection<'a> {
     mtu: u64,
 }
 
-/// Where the way of packets has come to while it is laid out.
+/// State of the layout at one point of a route.
 #[derive(Clone)]
 struct Front {
     node: NodeId,
-    /// The transmitter at which a host or router has sent the frame.
+    /// The transmitter by which a host or router last sent the frame.
     framed_at: usize,
-    /// Packets may be fragments here.
+    /// Packets are fragments here.
     fragment: bool,
     lengths: Lengths,
-    /// Slots of the lines behind.
+    /// Line indices of the lines passed so far.
     trail: Vec<u16>,
-    /// The directions of the tunnels that packets are in, with what they were when they entered each.
+    /// Directions of the tunnels that packets are in, with the value of `fragment` before they entered each.
     inside: Vec<(u32, bool)>,
 }
 
-/// A tree of ways while it is laid out.
+/// A route with decision steps during its layout.
 #[derive(Default)]
 struct Tree {
-    /// Place of its first step.
+    /// Index of its first step.
     first: usize,
     lines: Vec<WayLine>,
-    /// By line, how many ends have it on their way.
+    /// By line, the number of path ends that have it on their path.
     met: Vec<u32>,
     ends: u32,
 }
@@ -91,24 +91,24 @@ impl FlowDirection<'_> {
         Front { node: self.ends.0, framed_at: 0, fragment, lengths, trail: Vec::new(), inside: Vec::new() }
     }
 
-    /// The legs of the packets, or of the outer packets that they are in.
+    /// Returns the legs of the packets, or of the outer packets if they are in a tunnel.
     fn fan_at(&self, front: &Front) -> &Fan {
         let Some((direction, _)) = front.inside.last() else { return self.fan };
         let (tunnel, forward) = tunnel_of(*direction);
         &self.topology.tunnels[tunnel].way(forward).fan
     }
 
-    /// The legs that packets may take from here.
+    /// Returns the legs that packets may take from here.
     fn legs_at(&self, front: &Front) -> &[Leg] {
         self.fan_at(front).legs_at(front.node)
     }
 
-    /// Whether packets are at their end.
+    /// Returns true if packets are at their destination.
     fn is_at_end(&self, front: &Front) -> bool {
         front.inside.is_empty() && front.node == self.ends.1
     }
 
-    /// Whether packets leave the tunnel that they are in here.
+    /// Returns true if packets leave the tunnel that they are in here.
     fn leaves_tunnel(&self, front: &Front) -> bool {
         front.inside.last().is_some_and(|(direction, _)| {
             let (tunnel, forward) = tunnel_of(*direction);
@@ -116,7 +116,7 @@ impl FlowDirection<'_> {
         })
     }
 
-    /// The leg that all packets of the lane take from here; `None` if that depends on the packet or on an event.
+    /// Returns the leg that all packets of the flow direction take from here; `None` if that depends on the packet or on an event.
     fn only_leg(&self, frames: &mut Frames, front: &Front) -> Option<Leg> {
         let legs = self.legs_at(front);
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
@@ -145,13 +145,13 @@ impl FlowDirection<'_> {
         Some(legs[policy.decide(&view, members).member])
     }
 
-    /// The last bytes of the addresses of frames that leave a node where there is a choice.
+    /// Returns the last bytes of the MAC addresses of frames that leave a node with a choice.
     fn macs(&self, front: &Front) -> [u8; 2] {
         let leg = self.legs_at(front)[0];
         macs(self.topology, self.fan_at(front), self.framed_at(front, leg), leg)
     }
 
-    /// The transmitter at which a host or router sends the frame that takes a leg.
+    /// Returns the transmitter by which a host or router sends the frame that takes a leg.
     fn framed_at(&self, front: &Front, leg: Leg) -> usize {
         match self.topology.kind(front.node) {
             NodeKind::Switch(_) => front.framed_at,
@@ -159,18 +159,18 @@ impl FlowDirection<'_> {
         }
     }
 
-    /// Whether a choice is the same for all packets of this lane, where that of another lane may be another one.
+    /// Returns true if some choice is fixed for this flow direction but may differ for others, so the route cannot be shared.
     fn is_own(&self, frames: &mut Frames) -> bool {
-        // Those of tunnels are the same for all.
+        // Choices inside tunnels are the same for all.
         let choices = self.fan.at.iter().filter(|(_, legs)| legs.len() > 1);
         let fronts: Vec<_> = choices.map(|(node, _)| Front { node: *node, ..self.start() }).collect();
         fronts.iter().any(|front| self.only_leg(frames, front).is_some())
     }
 
-    /// Packets go on by this leg; by one through a tunnel they enter it.
+    /// Advances to the end of a leg; a leg through a tunnel enters the tunnel.
     fn goes_on(&self, front: &mut Front, leg: Leg) {
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
-        // What a tunnel refuses is behind none.
+        // A tunnel that refuses long packets fragments none.
         if routed && !self.topology.refuses(leg) {
             front.lengths.cut(self.topology.mtu(leg));
         }
@@ -189,7 +189,7 @@ impl FlowDirection<'_> {
         }
     }
 
-    /// The first node behind a leg that is no switch.
+    /// Returns the first node behind a leg that is no switch.
     fn station(&self, front: &Front, leg: Leg) -> NodeId {
         let mut node = self.topology.last_hop(leg).to;
         while matches!(self.topology.kind(node), NodeKind::Switch(_)) {
@@ -198,7 +198,7 @@ impl FlowDirection<'_> {
         node
     }
 
-    /// Packets leave the tunnel that they are in.
+    /// Leaves the tunnel that packets are in.
     fn leave_tunnel(&self, front: &mut Front) {
         let (_, fragment) = front.inside.pop().expect("packets are in a tunnel");
         front.fragment = fragment;
@@ -207,7 +207,7 @@ impl FlowDirection<'_> {
 }
 
 impl Frames {
-    /// The ways of all senders of flows that have choices: runs first, ways with questions behind them.
+    /// Adds the routes of all senders of flows with choices: first those without decision steps, then those with them.
     pub(super) fn add_ways(&mut self, testbed: &Testbed, topology: &Topology) -> Result<(), SimError> {
         let mut known = Known::new();
         for branched in [false, true] {
@@ -250,7 +250,7 @@ impl Frames {
         Ok(())
     }
 
-    /// The ways of the messages of routers, those that have questions, or those that have none.
+    /// Adds the routes of routers' ICMP messages: those with decision steps, or those without.
     fn add_icmp_ways(
         &mut self,
         testbed: &Testbed,
@@ -282,7 +282,7 @@ impl Frames {
         Ok(())
     }
 
-    /// The way of one sender, if it has questions, or has none, as is asked for. Returns its route.
+    /// Adds the route of one sender and returns its index, or `None` if the route has decision steps and `branched` is false, or the other way round.
     fn add_way(
         &mut self,
         lane: &FlowDirection<'_>,
@@ -290,7 +290,7 @@ impl Frames {
         branched: bool,
         known: &mut Known,
     ) -> Result<Option<u32>, SimError> {
-        // As far as the choice is known.
+        // Follow the route as far as the choices are known.
         let (mut legs, mut front) = (Vec::new(), lane.start());
         let mut within = Vec::new();
         while !lane.is_at_end(&front) {
@@ -337,7 +337,7 @@ impl Frames {
         Ok(Some(place))
     }
 
-    /// Lay out the ways from here on.
+    /// Lays out all routes from here on.
     fn lay(&mut self, lane: &FlowDirection<'_>, mut front: Front, tree: &mut Tree) -> Result<(), SimError> {
         loop {
             if lane.leaves_tunnel(&front) {
@@ -349,7 +349,7 @@ impl Frames {
             if lane.is_at_end(&front) {
                 self.put(Step::MARK, &front);
                 tree.ends += 1;
-                // Slots of one line, cut differently, count once.
+                // Line indices of the same line, with different fragmentation before it, count once.
                 let number = |slot: &u16| tree.lines[usize::from(*slot)].number;
                 let mut numbers: Vec<usize> = front.trail.iter().map(number).collect();
                 numbers.sort_unstable();
@@ -394,7 +394,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Lay out one leg.
+    /// Lays out one leg.
     fn lay_leg(&mut self, lane: &FlowDirection<'_>, front: &mut Front, leg: Leg, tree: &mut Tree) {
         let mut step = self.step(lane.topology, &leg);
         let before = front.clone();
@@ -427,7 +427,7 @@ impl Frames {
         }
     }
 
-    /// A step of ways with questions, and its trail.
+    /// Adds a step of a route with decision steps, and its trail.
     fn put(&mut self, step: Step, front: &Front) {
         self.steps.push(step);
         self.trails.push(front.trail.clone().into());
@@ -436,7 +436,7 @@ impl Frames {
         self.tunnels.in_stack(self.steps.len(), stack);
     }
 
-    /// The group of these legs at a node.
+    /// Returns the group of these legs at a node, and creates it if necessary.
     fn group(&mut self, testbed: &Testbed, topology: &Topology, node: NodeId, legs: &[Leg]) -> u32 {
         let groups = &mut self.choices.groups;
         if let Some(known) = groups.iter().position(|group| group.node == node && group.legs == legs) {
@@ -447,22 +447,22 @@ impl Frames {
         groups.len() as u32 - 1
     }
 
-    /// Most lines that a lane has.
+    /// Returns the maximum number of lines of a flow direction.
     pub(in crate::simulate) fn most_lines(&self) -> usize {
         let trees = self.trees.values().map(Vec::len);
-        // Behind a way without questions stands how many it has.
+        // The end of a run holds the number of its lines.
         let runs = self.steps[..self.branched as usize].iter().filter(|step| step.port == END);
         runs.map(|end| end.slot.into()).chain(trees).max().unwrap_or(0)
     }
 
-    /// The route of the packets of one sender of a flow, or of those that come back to it.
+    /// Returns the route of the packets of one sender of a flow, or of the packets that come back to it.
     pub(in crate::simulate) fn route_of(&self, flow: usize, stream: u32, back: bool) -> u32 {
         let own = self.own.get(&(flow, stream, usize::from(back)));
         own.copied().unwrap_or((2 * flow + usize::from(back)) as u32)
     }
 
-    /// The lines on a route in the order of their slots, of packets that their sender has cut for `mtu`.
-    /// If these are copies, the routes `before` are those of the branches on which packets came.
+    /// Returns the lines of a route by line index, for packets that their sender has fragmented for `mtu`.
+    /// For multicast copies, `before` holds the routes of the branches that the packets took before.
     pub(in crate::simulate) fn lines_of(&self, before: &[u32], route: u32, mtu: u64) -> Vec<WayLine> {
         let first = self.routes[route as usize].first;
         if let Some(lines) = self.trees.get(&first) {
@@ -475,7 +475,7 @@ impl Frames {
         lines
     }
 
-    /// The lines of a route without questions, and what happens to the lengths of its packets.
+    /// Collects the lines of a route without decision steps, and the changes of packet lengths on it.
     fn follow(&self, route: u32, lengths: &mut Lengths, lines: &mut Vec<WayLine>) {
         let first = self.routes[route as usize].first;
         for step in self.steps[first as usize..].iter().take_while(|step| step.port != END) {
@@ -503,7 +503,7 @@ impl Frames {
         }
     }
 
-    /// The transmitters of a step: its line, or those of its circuit, with the direction of that.
+    /// Returns the transmitters of a step: that of its line, or those of its circuit with the circuit direction.
     pub(super) fn lines_in(&self, step: Step) -> Vec<(usize, Option<u32>)> {
         match self.entry(step) {
             Some(entry) => entry.ports.iter().map(|port| (*port, Some(entry.vc))).collect(),
@@ -512,7 +512,7 @@ impl Frames {
     }
 }
 
-/// Whether what a node chooses is known of all packets of a sender of this traffic when the network is built.
+/// Returns true if the choice of a node for all packets of a sender of this traffic is known when the network is built.
 pub(crate) fn choices_are_known(
     testbed: &Testbed,
     topology: &Topology,
@@ -526,16 +526,16 @@ pub(crate) fn choices_are_known(
     !per_packet && !varies && !legs.iter().any(|leg| topology.sees_events(node, *leg))
 }
 
-/// What is known of the lengths of packets of a traffic, in one of its directions.
+/// Returns what is known about the packet lengths of a traffic in one of its directions.
 fn length_of(traffic: &Traffic, topology: &Topology, fan: &Fan) -> Length {
-    /// No segment without data is longer.
+    /// Upper bound of the IP packet of a segment without data.
     const LONGEST_ACK: u64 = 120;
     let datagram = |message: u64| Length::Constant(IP_HEADER_BYTES + UDP_HEADER_BYTES + message);
     match traffic {
         Traffic::UdpStream(config) => datagram(config.message.bytes()),
         Traffic::UdpOnOff(config) => datagram(config.message.bytes()),
         Traffic::Poisson(config) if config.sizes == Sizes::Fixed => datagram(config.message.bytes()),
-        // Segments are formed for the least MTU of all ways.
+        // Segments are formed for the smallest MTU of all paths.
         Traffic::TcpStream(_) if fan.legs().all(|leg| topology.mtu(leg) >= LONGEST_ACK) => Length::Whole,
         _ => Length::Varied,
     }

@@ -1,13 +1,13 @@
-//! Loops for processors of which we know no more: what the compiler makes of them.
+//! Loops for other processors, as the compiler translates them.
 
 use std::hint::black_box;
 
 use super::Kernel;
 
-/// Do it once.
+/// Runs the kernel once.
 ///
 /// # Panics
-/// For kernels that need instructions of a processor.
+/// If the kernel needs instructions of a particular processor.
 pub(super) fn work(kernel: Kernel, from: &[u8], to: &mut [u8]) -> u64 {
     match kernel {
         Kernel::Read => {
@@ -31,7 +31,7 @@ pub(super) fn work(kernel: Kernel, from: &[u8], to: &mut [u8]) -> u64 {
 }
 
 fn words(bytes: &[u8]) -> &[u64] {
-    // SAFETY: every pattern of bits is a word.
+    // SAFETY: every bit pattern is a valid word.
     let (before, words, after) = unsafe { bytes.align_to::<u64>() };
     debug_assert!(before.is_empty() && after.is_empty(), "blocks are aligned");
     words

@@ -3,7 +3,7 @@ use super::*;
 
 const BYTES: usize = 4096 * 3;
 
-/// Bytes without a period that a vector could hide.
+/// Returns bytes without a short period, which could hide a mix-up of vectors.
 fn filled() -> Region {
     let mut region = Region::new(BYTES).unwrap();
     for (at, byte) in region.bytes_mut().iter_mut().enumerate() {
@@ -47,14 +47,14 @@ fn every_write_writes_all_and_nothing_else() {
             let part = BYTES - 2 * BLOCK;
             work(kernel, width, &from.bytes()[..part], &mut to.bytes_mut()[BLOCK..BLOCK + part]);
             let wrong = to.bytes()[BLOCK..BLOCK + part].iter().position(|byte| *byte == 1);
-            // A store of a register writes every byte of it, some with zeros.
+            // A store writes every byte of the register, so no byte keeps its initial value 1.
             assert_eq!(wrong, None, "{kernel:?} {width:?}");
             assert!(to.bytes()[..BLOCK].iter().chain(&to.bytes()[BLOCK + part..]).all(|byte| *byte == 1));
         }
     }
 }
 
-/// Internet checksum by the book: 16-bit words in ones' complement (RFC 1071 section 1).
+/// Straightforward Internet checksum: 16-bit words in ones' complement (RFC 1071 section 1).
 fn by_the_book(bytes: &[u8]) -> u16 {
     let mut sum: u64 = bytes.chunks_exact(2).map(|two| u64::from(u16::from_le_bytes([two[0], two[1]]))).sum();
     while sum > 0xffff {

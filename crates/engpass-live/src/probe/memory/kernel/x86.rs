@@ -1,15 +1,14 @@
-//! x86-64: AVX-512 where it is there, AVX2, and for the few others what needs no vectors.
+//! Loops for x86-64: AVX-512, AVX2, or scalar code for processors with neither.
 
 use std::arch::asm;
 
 use super::{Kernel, Width, plain};
 
-/// Do it once.
+/// Runs the kernel once.
 pub(super) fn work(kernel: Kernel, width: Width, from: &[u8], to: &mut [u8]) -> u64 {
     let (start, length) = (from.as_ptr(), from.len());
     let target = to.as_mut_ptr();
-    // SAFETY: the processor has what `width` says (`Width::widest`), the slices are whole blocks at aligned addresses, and the loops
-    // touch nothing beyond them.
+    // SAFETY: the processor supports `width` (`Width::widest`), the slices are whole blocks at aligned addresses, and the loops stay within them.
     unsafe {
         match (kernel, width) {
             (Kernel::CopyString, _) => {
@@ -39,17 +38,17 @@ pub(super) fn work(kernel: Kernel, width: Width, from: &[u8], to: &mut [u8]) -> 
 }
 
 unsafe fn string(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         asm!("rep movsb", inout("rcx") length => _, inout("rsi") from => _, inout("rdi") to => _,
             options(nostack, preserves_flags));
     }
 }
 
-/// Stores of 64 bits that go past the caches; without a source they write a constant.
+/// Writes 64-bit words with stores that bypass the caches. Without a source it writes a constant.
 unsafe fn words_past_caches(from: Option<*const u8>, to: *mut u8, length: usize) -> u64 {
     for at in (0..length).step_by(8) {
-        // SAFETY: the caller's; `at` is below the length.
+        // SAFETY: guaranteed by the caller; `at` is below the length.
         unsafe {
             let word = from.map_or(3, |from| from.add(at).cast::<u64>().read());
             asm!("movnti [{to}], {word}", to = in(reg) to.add(at), word = in(reg) word, options(nostack, preserves_flags));
@@ -60,17 +59,17 @@ unsafe fn words_past_caches(from: Option<*const u8>, to: *mut u8, length: usize)
     0
 }
 
-/// The loops for one width: its registers (`zmm`), the bytes in one, and its names for a load or store, one at any address, one past the
-/// caches, exclusive or, and, and the making of a register with every bit set.
+/// The loops for one vector width. Parameters: register name (`zmm`), bytes per register, and the mnemonics of an aligned move, an unaligned move, a
+/// non-temporal store, exclusive or, and, and the instruction that sets all bits of a register.
 macro_rules! loops {
     ($name:ident, $r:literal, $bytes:literal, $move:literal, $any:literal, $past:literal, $xor:literal, $and:literal, $ones:literal) => {
         mod $name {
             use std::arch::asm;
 
-            /// Four registers at a time.
+            /// Reads with four registers at a time.
             pub(super) unsafe fn read(from: *const u8, length: usize) -> u64 {
                 let mut all = [0_u64; 8];
-                // SAFETY: the caller's; `all` is as long as the widest register.
+                // SAFETY: guaranteed by the caller; `all` is as long as the widest register.
                 unsafe {
                     asm!(
                         "vpxor xmm0, xmm0, xmm0",
@@ -98,10 +97,10 @@ macro_rules! loops {
                 all.iter().fold(0, |all, one| all ^ one)
             }
 
-            /// The sum of 32-bit words in 64-bit ones: RFC 1071 folds it to 16 bits at the end.
+            /// Sums 32-bit words in 64-bit lanes. The caller folds the sum to 16 bits (RFC 1071).
             pub(super) unsafe fn checksum(from: *const u8, length: usize) -> u64 {
                 let mut all = [0_u64; 16];
-                // SAFETY: as above; `all` holds two registers.
+                // SAFETY: guaranteed by the caller; `all` holds two registers.
                 unsafe {
                     asm!(
                         "vpxor xmm0, xmm0, xmm0",
@@ -139,25 +138,25 @@ macro_rules! loops {
             }
 
             pub(super) unsafe fn write(to: *mut u8, length: usize) -> u64 {
-                // SAFETY: the caller's.
+                // SAFETY: guaranteed by the caller.
                 unsafe { store!($r, $bytes, $move, "", to, length) };
                 0
             }
 
             pub(super) unsafe fn write_past(to: *mut u8, length: usize) -> u64 {
-                // SAFETY: the caller's.
+                // SAFETY: guaranteed by the caller.
                 unsafe { store!($r, $bytes, $past, "sfence", to, length) };
                 0
             }
 
             pub(super) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) -> u64 {
-                // SAFETY: the caller's.
+                // SAFETY: guaranteed by the caller.
                 unsafe { transfer!($r, $bytes, $move, $move, "", from, to, length) };
                 0
             }
 
             pub(super) unsafe fn copy_past(from: *const u8, to: *mut u8, length: usize) -> u64 {
-                // SAFETY: the caller's.
+                // SAFETY: guaranteed by the caller.
                 unsafe { transfer!($r, $bytes, $move, $past, "sfence", from, to, length) };
                 0
             }
@@ -165,7 +164,7 @@ macro_rules! loops {
     };
 }
 
-/// Stores of a constant, one register at a time.
+/// Stores a constant, two registers per iteration.
 macro_rules! store {
     ($r:literal, $bytes:literal, $move:literal, $end:literal, $to:ident, $length:ident) => {
         asm!(
@@ -184,7 +183,7 @@ macro_rules! store {
     };
 }
 
-/// Loads and stores, two registers at a time.
+/// Loads and stores, two registers per iteration.
 macro_rules! transfer {
     ($r:literal, $bytes:literal, $load:literal, $store:literal, $end:literal, $from:ident, $to:ident, $length:ident) => {
         asm!(
