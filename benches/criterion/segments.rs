@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use criterion::{Criterion, Throughput};
 use engpass_model::tcp::parameters::{RecoveryKind, Role};
-use engpass_model::tcp::{Connection, Out, Profile, Segment, Shared, TcpParameters};
+use engpass_model::tcp::{Connection, Effects, Profile, Segment, Shared, TcpParameters};
 use engpass_model::time::{SECOND, Time};
 
 use crate::processor::ProcessorTime;
@@ -21,7 +21,7 @@ struct Pair {
     ways: [VecDeque<(Time, Segment)>; 2],
     now: Time,
     free: Time,
-    out: Out,
+    out: Effects,
 }
 
 impl Pair {
@@ -31,7 +31,7 @@ impl Pair {
             ways: [VecDeque::new(), VecDeque::new()],
             now: Time::ZERO,
             free: Time::ZERO,
-            out: Out::default(),
+            out: Effects::default(),
         }
     }
 

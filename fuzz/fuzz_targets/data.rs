@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use engpass_live::{Greeting, Head, Kind, Reply, Stamp, Token};
+use engpass_live::{Greeting, HandshakeMessage, Kind, Reply, DatagramHeader, Token};
 use libfuzzer_sys::fuzz_target;
 
 const PEER: &[u8] = b"10.0.0.1:5";
@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
     let token = Token::parse("00112233445566778899aabbccddeeff").expect("32 digits");
     let greeting = Greeting::new(token, "flow", 3, [7; 16]);
     if is_answered(&greeting, data) {
-        let head = Head::parse(data).expect("only a head is answered");
+        let head = HandshakeMessage::parse(data).expect("only a head is answered");
         assert!(head.is_proven(&token, "flow"));
     }
     // Nobody guesses a proof: so of a head that has one, too, and of what is left of it when some bits are changed.
@@ -23,12 +23,12 @@ fuzz_target!(|data: &[u8]| {
         let kind = [Kind::Hello, Kind::Answer, Kind::Confirm, Kind::Ready][usize::from(seed[0] % 4)];
         let stream = u16::from(seed[1]) << 8 | u16::from(seed[2]);
         let part = |at: usize| seed[at..at + 16].try_into().expect("sixteen bytes");
-        let whole = Head::new(&token, "flow", kind, stream, part(3), part(19)).to_bytes();
+        let whole = HandshakeMessage::new(&token, "flow", kind, stream, part(3), part(19)).to_bytes();
         if let Reply::Answer(answer) = greeting.take(PEER, &whole) {
             assert_eq!(kind, Kind::Hello);
             // Its answer has a number that only this peer can send back.
-            let echo = Head::parse(&answer).expect("an answer is a head").nonce;
-            let confirm = Head::new(&token, "flow", Kind::Confirm, stream, part(3), echo).to_bytes();
+            let echo = HandshakeMessage::parse(&answer).expect("an answer is a head").nonce;
+            let confirm = HandshakeMessage::new(&token, "flow", Kind::Confirm, stream, part(3), echo).to_bytes();
             assert!(matches!(greeting.take(PEER, &confirm), Reply::Ready(ready, _) if ready == stream));
             assert_eq!(greeting.take(b"10.0.0.2:5", &confirm), Reply::Replayed);
         } else {
@@ -38,10 +38,10 @@ fuzz_target!(|data: &[u8]| {
         changed.iter_mut().zip(changes).for_each(|(byte, change)| *byte ^= change);
         assert!(changed == whole || !is_answered(&greeting, &changed), "{changed:?}");
     }
-    if let Some(stamp) = Stamp::read(0x1234_5678, data) {
+    if let Some(stamp) = DatagramHeader::read(0x1234_5678, data) {
         // What was read is written the same way, but for the rest of the datagram.
         let mut copy = data.to_vec();
         stamp.write(0x1234_5678, &mut copy);
-        assert_eq!(Stamp::read(0x1234_5678, &copy), Some(stamp));
+        assert_eq!(DatagramHeader::read(0x1234_5678, &copy), Some(stamp));
     }
 });

@@ -18,7 +18,7 @@ use link::{LinkBytes, Written};
 use pcapng::{Interface, Writer};
 pub use point::{Form, Limit, Point};
 
-use engpass_network::simulate::{Capture, Passing};
+use engpass_network::simulate::{CaptureRecord, CaptureSink};
 
 /// What was captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl<W: Write> File<W> {
         self.error.get_or_insert(io::Error::new(error.kind(), told));
     }
 
-    fn write(&mut self, passing: &Passing) -> io::Result<()> {
+    fn write(&mut self, passing: &CaptureRecord) -> io::Result<()> {
         self.last = passing.at;
         if passing.at > self.limit.until {
             self.limited = true;
@@ -175,8 +175,8 @@ impl<W: Write> Files<W> {
     }
 }
 
-impl<W: Write> Capture for Files<W> {
-    fn passed(&mut self, passing: &Passing) -> ControlFlow<()> {
+impl<W: Write> CaptureSink for Files<W> {
+    fn passed(&mut self, passing: &CaptureRecord) -> ControlFlow<()> {
         let mut whole = true;
         for file in
             self.0.iter_mut().filter(|file| file.is_open() && file.point.ports.contains(&passing.port))

@@ -8,7 +8,7 @@ use engpass_model::wire::aal5::{self, CELL_HEADER_BYTES, CELL_PAYLOAD_BYTES, TRA
 use engpass_model::wire::arp::{Operation, write_arp};
 use engpass_model::wire::cell::{CellHeader, FIRST_VCI};
 use engpass_model::wire::frame::{Macs, Tag, write_ethernet};
-use engpass_network::simulate::{Cell, Packet, Passing, Pdu, Unit};
+use engpass_network::simulate::{CaptureRecord, Cell, Packet, Pdu, Unit};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{Hop, NodeKind};
 
@@ -81,7 +81,7 @@ impl LinkBytes {
     }
 
     /// Append what passed to `out`.
-    pub(super) fn write(&mut self, passing: &Passing, out: &mut Vec<u8>) -> Written {
+    pub(super) fn write(&mut self, passing: &CaptureRecord, out: &mut Vec<u8>) -> Written {
         match (&passing.unit, self.form) {
             (Unit::Packet(packet), Form::Frames) => {
                 let macs = self.macs(passing.port, packet);
@@ -125,7 +125,7 @@ impl LinkBytes {
         }
     }
 
-    fn write_cell(&mut self, passing: &Passing, cell: &Cell, out: &mut Vec<u8>) -> Written {
+    fn write_cell(&mut self, passing: &CaptureRecord, cell: &Cell, out: &mut Vec<u8>) -> Written {
         let key = (passing.port, cell.circuit, cell.forward);
         let known = self.circuits.get(&key).is_some_and(|circuit| circuit.pdu.as_ref() == Some(&cell.pdu));
         if !known {
@@ -149,7 +149,7 @@ impl LinkBytes {
         Written::Packet(LinkType::Erf)
     }
 
-    fn write_pdu(&mut self, passing: &Passing, cell: &Cell, out: &mut Vec<u8>) -> Written {
+    fn write_pdu(&mut self, passing: &CaptureRecord, cell: &Cell, out: &mut Vec<u8>) -> Written {
         let circuit = self.circuits.entry((passing.port, cell.circuit, cell.forward)).or_default();
         // What a receiver here would make of it: PDUs end where their last cell says so.
         let same = circuit.pdu.as_ref() == Some(&cell.pdu);
@@ -295,7 +295,7 @@ const ERF_VARYING: u8 = 0x04;
 const ERF_HEADER: usize = 16;
 
 /// Append a record of the Extensible Record Format: time, type, flags, lengths.
-fn write_erf(kind: u8, passing: &Passing, (header, payload): (&[u8], &[u8]), out: &mut Vec<u8>) {
+fn write_erf(kind: u8, passing: &CaptureRecord, (header, payload): (&[u8], &[u8]), out: &mut Vec<u8>) {
     let length = header.len() + payload.len();
     // Seconds, and parts of 2^32, little endian.
     let stamp = (u128::from(passing.at) << 32) / 1_000_000_000_000;

@@ -4,8 +4,8 @@ use engpass_model::time::{Pace, Stepper};
 
 use super::{CellTrain, LineStatus};
 
-/// A line whose only cells are bursts with more than a slot from cell to cell. Cells wait only if the last cells of the burst before are
-/// still there.
+/// A line whose only cells are bursts with more than a slot from cell to cell. Only the first cells of a burst may have to wait, for the
+/// last cells of the burst before.
 #[derive(Clone, Debug)]
 pub struct DedicatedLine {
     slot: Pace,
@@ -148,7 +148,7 @@ impl DedicatedLine {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CellSink, Channel, Fifo, Generator, Inputs, Loss, PduId, VcTreatment};
+    use super::super::{CellDropCause, CellSink, Channel, Fifo, Generator, Inputs, PduId, VcTreatment};
     use super::*;
     use engpass_model::random::Stream;
     use engpass_model::source::on_off::Lengths;
@@ -165,7 +165,7 @@ mod tests {
         fn sent(&mut self, cells: CellTrain) {
             self.sent.extend((0..cells.count).map(|k| cells.nth(k)));
         }
-        fn lost(&mut self, _: &CellTrain, _: u64, _: Loss) {}
+        fn lost(&mut self, _: &CellTrain, _: u64, _: CellDropCause) {}
         fn idle(&mut self, ps: u64, rounding: u64) {
             self.idle = (self.idle.0 + ps, self.idle.1 + rounding);
         }

@@ -22,7 +22,7 @@ pub struct CellThresholds {
 
 /// Why a queue lost a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Loss {
+pub enum CellDropCause {
     /// It was full.
     Full,
     /// It held more cells than one with CLP = 1 may find.
@@ -31,7 +31,7 @@ pub enum Loss {
     Policy,
 }
 
-impl Loss {
+impl CellDropCause {
     /// The words for it in a table of drops.
     pub const fn text(self) -> &'static str {
         match self {
@@ -102,19 +102,19 @@ impl CellAdmission {
 
     /// Whether `cell`, which finds `queued` cells, joins; it is then marked and counted.
     #[inline]
-    pub(super) fn admit(&mut self, queued: u64, cell: &mut CellTrain) -> Result<(), Loss> {
+    pub(super) fn admit(&mut self, queued: u64, cell: &mut CellTrain) -> Result<(), CellDropCause> {
         let (own, active) = self.census.as_ref().map_or((0, 0), |census| census.seen_by(cell.vc));
         let queue = QueueView { queued, capacity: self.capacity, limit: self.limit(cell.clp), own, active };
         // The policy hears of every cell, also of one that is lost for lack of room.
         let admitted = self.policy.admits(queue, CellView { vc: cell.vc, last: cell.ends_frame() });
         if queued >= self.capacity {
-            return Err(Loss::Full);
+            return Err(CellDropCause::Full);
         }
         if !queue.has_room() {
-            return Err(Loss::LowPriority);
+            return Err(CellDropCause::LowPriority);
         }
         if !admitted {
-            return Err(Loss::Policy);
+            return Err(CellDropCause::Policy);
         }
         cell.efci |= queued > self.efci;
         self.joined(cell.vc, 1);
@@ -226,9 +226,9 @@ mod tests {
         let mut gate = CellAdmission::new(bounds, policy(&Tail {}));
         assert!(!gate.only_when_full());
         assert_eq!(gate.admit(4, &mut cell(0, true)), Ok(()));
-        assert_eq!(gate.admit(5, &mut cell(0, true)), Err(Loss::LowPriority));
+        assert_eq!(gate.admit(5, &mut cell(0, true)), Err(CellDropCause::LowPriority));
         assert_eq!(gate.admit(9, &mut cell(0, false)), Ok(()));
-        assert_eq!(gate.admit(10, &mut cell(0, true)), Err(Loss::Full));
+        assert_eq!(gate.admit(10, &mut cell(0, true)), Err(CellDropCause::Full));
         assert_eq!(gate.admit_train(&cell(0, true), (3, 5)), None);
         assert_eq!(gate.admit_train(&cell(0, true), (2, 4)), Some(false));
     }

@@ -24,7 +24,7 @@ pub use cells::{CellTrain, TrainPiece, one_by_one};
 pub use channel::Channel;
 pub use classes::StrictPriority;
 pub use fifo::Fifo;
-pub use gate::{CellAdmission, CellThresholds, Loss};
+pub use gate::{CellAdmission, CellDropCause, CellThresholds};
 pub use generator::Generator;
 pub use inputs::Inputs;
 pub use reassembly::{Pdu, Reassembly};
@@ -62,7 +62,7 @@ pub trait CellSink {
     /// `cells` leave the line, each at its instant.
     fn sent(&mut self, cells: CellTrain);
     /// `cells` of one PDU were lost at the queue, the first one at `at`.
-    fn lost(&mut self, cells: &CellTrain, at: u64, cause: Loss);
+    fn lost(&mut self, cells: &CellTrain, at: u64, cause: CellDropCause);
     /// Returns whether the instant of the first loss matters in every train. If not, losses of one generator may be reported together.
     fn dates_losses(&self) -> bool {
         false

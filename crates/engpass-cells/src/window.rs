@@ -1,4 +1,4 @@
-//! The part of a run that counts.
+//! The measurement window.
 
 use super::CellTrain;
 

@@ -1,7 +1,7 @@
 //! Frame lines: each transmission is known when it begins, or earlier.
 
 use engpass_cells::{LineStatus, Window};
-use engpass_model::line::{Told, Transmission};
+use engpass_model::line::{LineCounters, Transmission};
 use engpass_model::wire::ip::Fragments;
 use engpass_model::wire::layers::Change;
 
@@ -238,7 +238,7 @@ impl Ledger {
 
 impl Line {
     /// Takes over the totals that the line reports.
-    fn learn(&mut self, told: Told) {
+    fn learn(&mut self, told: LineCounters) {
         (self.idle, self.rounding) = (told.idle, told.rounding);
         (self.frames, self.bytes) = (told.frames, told.bytes);
     }

@@ -2,14 +2,14 @@
 
 use engpass_cells::LineStatus;
 
-use engpass_model::line::Told;
+use engpass_model::line::LineCounters;
 
 /// A line that carries frames.
 pub trait Teller {
     /// Returns the number of its output port.
     fn number(&self) -> usize;
     /// Returns its totals so far.
-    fn told(&self) -> Told;
+    fn told(&self) -> LineCounters;
     /// Returns what the line does at `at`, once everything that began before has been reported. A transmission in progress is reported
     /// separately.
     fn doing(&self, at: u64) -> LineStatus;

@@ -17,7 +17,7 @@ use engpass_model::unit::Share;
 use engpass_model::wire::aal5::CELL_PAYLOAD_BYTES;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_model::wire::layers::Layers;
-use engpass_testbed::topology::{FlowPath, Hop, Leg, NodeId, NodeKind};
+use engpass_testbed::topology::{FlowPath, Hop, NodeId, NodeKind, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 
 use super::connection::Connection;
@@ -30,7 +30,7 @@ use super::piece::{Piece, pieces};
 pub(super) struct Sharing {
     links: Vec<u32>,
     nodes: Vec<u32>,
-    groups: BTreeMap<(NodeId, Vec<Leg>), u32>,
+    groups: BTreeMap<(NodeId, Vec<PathSegment>), u32>,
 }
 
 impl Sharing {
@@ -66,7 +66,7 @@ impl Sharing {
     }
 
     /// Whether packets of one flow alone, in one direction, choose from these ways at a router.
-    pub(super) fn is_own_group(&self, node: NodeId, legs: &[Leg]) -> bool {
+    pub(super) fn is_own_group(&self, node: NodeId, legs: &[PathSegment]) -> bool {
         self.groups.get(&(node, legs.to_vec())) == Some(&1)
     }
 }
@@ -92,7 +92,7 @@ impl Builder<'_> {
             || !tcp.full_segments
             || path.fans.is_some()
             // What is in a tunnel may be fragmented.
-            || path.legs.iter().any(|leg| matches!(leg, Leg::Tunnel { .. }))
+            || path.legs.iter().any(|leg| matches!(leg, PathSegment::Tunnel { .. }))
             || !self.sharing.is_alone(self.topology, path)
         {
             return 0.0;

@@ -15,7 +15,7 @@ use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::{MAX_SDU_BYTES, cells};
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
-use engpass_testbed::topology::{Hop, Leg, NodeId};
+use engpass_testbed::topology::{Hop, NodeId, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 
 use super::acks::possible_hops;
@@ -163,8 +163,8 @@ fn goes_first(topology: &Topology, flow: usize) -> bool {
     let fans = path.fans.iter().flat_map(|fans| fans.iter()).flat_map(|fan| fan.legs());
     let legs = path.legs.iter().copied().chain(fans).flat_map(|leg| topology.legs_within(leg));
     legs.into_iter().any(|leg| match leg {
-        Leg::Circuit { circuit, .. } => topology.circuits[circuit].category == Category::Cbr,
-        Leg::Link(_) | Leg::Tunnel { .. } => false,
+        PathSegment::Circuit { circuit, .. } => topology.circuits[circuit].category == Category::Cbr,
+        PathSegment::Link(_) | PathSegment::Tunnel { .. } => false,
     })
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use engpass_testbed::topology::{Hop, Leg, NodeId};
+use engpass_testbed::topology::{Hop, NodeId, PathSegment};
 use engpass_testbed::{Move, Spread, Stop, Topology, choice};
 
 use super::ROUNDING;
@@ -20,7 +20,7 @@ impl Builder<'_> {
         let mut turns = BTreeMap::new();
         let own = |stop: &&Stop| stop.in_turns && stop.tunnels.is_empty();
         for (place, stop) in demand.lane.there.stops.iter().enumerate().filter(|(_, stop)| own(stop)) {
-            let legs: Vec<Leg> = stop.onward.iter().filter_map(|onward| onward.by.leg()).collect();
+            let legs: Vec<PathSegment> = stop.onward.iter().filter_map(|onward| onward.by.leg()).collect();
             if !self.sharing.is_own_group(stop.node, &legs) {
                 continue;
             }
@@ -75,7 +75,7 @@ impl Joint {
 #[derive(Default)]
 struct Level {
     /// The lines, each with what stands before it, by leg.
-    lines: BTreeMap<Hop, (Joint, BTreeMap<Leg, Joint>)>,
+    lines: BTreeMap<Hop, (Joint, BTreeMap<PathSegment, Joint>)>,
     /// The nodes before the lines at which a leg begins.
     nodes: BTreeMap<NodeId, Joint>,
     /// What is inside circuits there, and comes to no node.

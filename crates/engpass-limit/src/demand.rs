@@ -21,7 +21,7 @@ use super::bound::Span;
 use super::certain::Certain;
 use super::connection::{Connection, Window, connection};
 use super::need::{Demand, Resource, Resources, application, unnamed};
-use super::receivers::Apart;
+use super::receivers::SeparateReceivers;
 use super::way::Unit;
 
 /// The needs of every lane, in the order of the flows in the file.
@@ -29,7 +29,7 @@ use super::way::Unit;
 pub(super) fn demands<'a>(
     testbed: &'a Testbed,
     topology: &'a Topology,
-    apart: Option<&'a Apart>,
+    apart: Option<&'a SeparateReceivers>,
 ) -> (Resources, Vec<Demand<'a>>) {
     let (certain, sharing) = (Certain::new(testbed, topology), Sharing::new(testbed, topology));
     let mut builder = Builder { testbed, topology, resources: Resources::default(), certain, sharing };

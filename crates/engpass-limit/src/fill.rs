@@ -15,7 +15,7 @@ const ROUNDING: f64 = 1e-12;
 
 /// Use of a resource by one unit (message, segment, cell) of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Use {
+pub(super) struct ResourceUse {
     /// Index of the resource.
     pub(super) resource: usize,
     /// How much, in the resource's unit; positive.
@@ -30,7 +30,7 @@ pub(super) struct Allocation {
     /// Units per second of each lane.
     pub(super) rates: Vec<f64>,
     /// What each lane takes of the resources it uses, in their units per second.
-    pub(super) taken: Vec<Vec<Use>>,
+    pub(super) taken: Vec<Vec<ResourceUse>>,
 }
 
 impl Allocation {
@@ -48,11 +48,11 @@ pub(super) fn allocate(
 ) -> Allocation {
     let few = |(lane, resources): (&usize, &Vec<usize>)| {
         let uses = demands[*lane].uses.iter().copied();
-        (*lane, uses.filter(|need| resources.contains(&need.resource)).collect::<Vec<Use>>())
+        (*lane, uses.filter(|need| resources.contains(&need.resource)).collect::<Vec<ResourceUse>>())
     };
-    let few: BTreeMap<usize, Vec<Use>> = only.iter().map(few).collect();
+    let few: BTreeMap<usize, Vec<ResourceUse>> = only.iter().map(few).collect();
     let of = |lane: usize| few.get(&lane).map_or(&demands[lane].uses[..], |uses| &uses[..]);
-    let needs: Vec<&[Use]> = (0..demands.len()).map(of).collect();
+    let needs: Vec<&[ResourceUse]> = (0..demands.len()).map(of).collect();
     let mut classes: Vec<u8> = demands.iter().map(|demand| demand.class).collect();
     classes.sort_unstable();
     classes.dedup();
@@ -75,9 +75,9 @@ pub(super) fn allocate(
         let met = shared.met_by_others(|one| Some(filled[one]));
         for (place, lane) in members.iter().enumerate() {
             rates[*lane] = filled[place];
-            let take = |(number, need): (usize, &Use)| {
+            let take = |(number, need): (usize, &ResourceUse)| {
                 let takes = !met.contains(&(place, number));
-                Use { amount: if takes { need.amount * filled[place] } else { 0.0 }, ..*need }
+                ResourceUse { amount: if takes { need.amount * filled[place] } else { 0.0 }, ..*need }
             };
             taken[*lane] = needs[*lane].iter().enumerate().map(take).collect();
         }
@@ -127,7 +127,7 @@ struct Competitor<'a> {
     weight: f64,
     /// The group of which it is a receiver.
     group: Option<usize>,
-    needs: &'a [Use],
+    needs: &'a [ResourceUse],
 }
 
 /// Needs of several receivers of a group for the same copy: each list has a competitor and the place among its needs.
@@ -210,12 +210,12 @@ fn fill(capacities: &[f64], competitors: &[Competitor<'_>], shared: &Shared) -> 
 mod tests {
     use super::*;
 
-    fn need(resource: usize, amount: f64) -> Use {
-        Use { resource, amount, copy: 0 }
+    fn need(resource: usize, amount: f64) -> ResourceUse {
+        ResourceUse { resource, amount, copy: 0 }
     }
 
     fn rates(capacities: &[f64], needs: &[&[(usize, f64)]]) -> Vec<f64> {
-        let needs: Vec<Vec<Use>> = needs
+        let needs: Vec<Vec<ResourceUse>> = needs
             .iter()
             .map(|uses| {
                 let need = |(resource, amount): &(usize, f64)| need(*resource, *amount);
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_line_carries_each_copy_that_is_made_before_it() {
         // Two receivers, each with a copy of its own on the line, and a flow beside them.
-        let copy = |copy| [Use { copy, ..need(0, 1.0) }];
+        let copy = |copy| [ResourceUse { copy, ..need(0, 1.0) }];
         let (first, second, other) = (copy(1), copy(2), [need(0, 1.0)]);
         let one = |group, needs| Competitor { weight: 1.0, group, needs };
         let all = [one(Some(0), &first[..]), one(Some(0), &second[..]), one(None, &other[..])];

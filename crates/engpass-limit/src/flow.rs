@@ -164,7 +164,7 @@ impl Row {
 }
 
 /// What a flow would get if it needed nothing but one of its limiters, the other flows all they need.
-pub(super) struct Alone {
+pub(super) struct SingleLimit {
     pub(super) goodput: f64,
     /// What the flow and the others, by index, take of the link then, as shares of it; nothing for what is no link.
     pub(super) own: f64,
@@ -185,7 +185,7 @@ pub(super) fn alone(
     all: &Allocation,
     flow: &Flow<'_, '_>,
     row: &Row,
-) -> Alone {
+) -> SingleLimit {
     let only = row.only(flow);
     let allocation = allocate(&resources.capacities, demands, &only);
     let (limiter, mut goodput) = (row.limiter(flow), 0.0);
@@ -199,7 +199,7 @@ pub(super) fn alone(
     }
     let on_a_line = matches!(limiter.kind(), BottleneckKind::Link | BottleneckKind::Acknowledgements);
     let line = limiter.resources[0];
-    let mut alone = Alone { goodput, own: 0.0, others: Vec::new(), share: 0.0 };
+    let mut alone = SingleLimit { goodput, own: 0.0, others: Vec::new(), share: 0.0 };
     if !on_a_line {
         return alone;
     }
@@ -216,7 +216,7 @@ pub(super) fn alone(
     alone
 }
 
-impl Alone {
+impl SingleLimit {
     /// What others take, for a `flow` that is like the one it was found for, each in the place of the other.
     pub(super) fn others_of(&self, found_for: usize, flow: usize) -> Others {
         let others = self.others.iter().map(|(one, _)| *one);

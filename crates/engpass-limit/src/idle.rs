@@ -6,7 +6,7 @@ use engpass_model::switch::Switch;
 use engpass_model::time::Pace;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 use engpass_model::wire::{Encapsulation, Framing, ethernet};
-use engpass_testbed::topology::{CircuitPath, Hop, Leg, Line, NodeId, NodeKind};
+use engpass_testbed::topology::{CircuitPath, Hop, Line, NodeId, NodeKind, PathSegment};
 use engpass_testbed::{Move, Onward, Spread, Testbed, Topology};
 
 /// A packet of a unit.
@@ -158,7 +158,7 @@ impl<'a> Travel<'a> {
 }
 
 /// Packets are cut if they are too long for a leg.
-fn cut(topology: &Topology, leg: Leg, packets: Vec<Packet>) -> Vec<Packet> {
+fn cut(topology: &Topology, leg: PathSegment, packets: Vec<Packet>) -> Vec<Packet> {
     let mtu = topology.mtu(leg);
     let cut = |packet: Packet| {
         let fragments = Fragments::cut(&[packet.payload], mtu).into_iter();
@@ -168,8 +168,8 @@ fn cut(topology: &Topology, leg: Leg, packets: Vec<Packet>) -> Vec<Packet> {
 }
 
 /// Packets enter a tunnel.
-fn enter(topology: &Topology, leg: Leg, packets: Vec<Packet>) -> Vec<Packet> {
-    let Leg::Tunnel { tunnel, .. } = leg else { unreachable!("packets enter tunnels") };
+fn enter(topology: &Topology, leg: PathSegment, packets: Vec<Packet>) -> Vec<Packet> {
+    let PathSegment::Tunnel { tunnel, .. } = leg else { unreachable!("packets enter tunnels") };
     let added = topology.tunnels[tunnel].added;
     let mut packets = cut(topology, leg, packets);
     for (number, packet) in packets.iter_mut().enumerate() {
@@ -197,15 +197,15 @@ fn leave(packets: Vec<Packet>) -> Vec<Packet> {
 }
 
 /// A leg takes packets to the node at its end, and the node passes them on. They are cut if they are too long for the leg.
-fn cross(testbed: &Testbed, topology: &Topology, leg: Leg, packets: Vec<Packet>) -> Vec<Packet> {
+fn cross(testbed: &Testbed, topology: &Topology, leg: PathSegment, packets: Vec<Packet>) -> Vec<Packet> {
     let mut packets = cut(topology, leg, packets);
     match leg {
-        Leg::Link(hop) => frames(topology, hop, &mut packets),
-        Leg::Circuit { circuit, forward } => {
+        PathSegment::Link(hop) => frames(topology, hop, &mut packets),
+        PathSegment::Circuit { circuit, forward } => {
             let CircuitPath { encapsulation, shaping, .. } = topology.circuits[circuit];
             cells(topology, &topology.hops(leg), encapsulation, shaping.filter(|_| forward), &mut packets);
         }
-        Leg::Tunnel { .. } => unreachable!("packets enter tunnels, and cross what is in them"),
+        PathSegment::Tunnel { .. } => unreachable!("packets enter tunnels, and cross what is in them"),
     }
     forward(testbed, topology, topology.last_hop(leg).to, &mut packets);
     packets

@@ -35,16 +35,16 @@ use engpass_testbed::{Testbed, Topology};
 use connection::Connection;
 use demand::demands;
 use fill::{Allocation, allocate};
-use flow::{Alone, Bound, Flow, Row, alone, lanes_of, tightest};
+use flow::{Bound, Flow, Row, SingleLimit, alone, lanes_of, tightest};
 use need::{Demand, Limiter, Resources};
-use receivers::Apart;
+use receivers::SeparateReceivers;
 
 /// The limit of every flow, and what all of them at their limits take of every link.
 ///
 /// # Panics
 /// Where `engpass_network::unmodelled` says why there is none.
 pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
-    match Apart::new(testbed, topology) {
+    match SeparateReceivers::new(testbed, topology) {
         None => limit_of(testbed, topology, None),
         Some(apart) => {
             let answer = limit_of(&apart.testbed, &apart.topology, Some(&apart));
@@ -54,7 +54,7 @@ pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
 }
 
 /// The same of a testbed in which each receiver of a group has a traffic of its own.
-fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&Apart>) -> LimitOutcome {
+fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&SeparateReceivers>) -> LimitOutcome {
     let (resources, demands) = demands(testbed, topology, apart);
     let all = allocate(&resources.capacities, &demands, &BTreeMap::new());
     let lanes = lanes_of(&demands);
@@ -63,15 +63,15 @@ fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&Apart>) -> Li
     for alike in alike::groups(&resources, &demands, &lanes) {
         let of = |index: usize| Flow { index, lanes: &demands[lanes[index].clone()] };
         let first = of(alike[0]);
-        let alone: Vec<Alone> =
+        let alone: Vec<SingleLimit> =
             first.rows().iter().map(|row| alone(&resources, &demands, &all, &first, row)).collect();
         for index in alike {
             let flow = of(index);
             let rows = flow.rows();
-            let answer = |(row, alone): (&Row, &Alone)| {
+            let answer = |(row, alone): (&Row, &SingleLimit)| {
                 let limiter = row.limiter(&flow);
                 let (connections, packets) = row.share(&flow);
-                Answer {
+                CandidateDetail {
                     limiter,
                     goodput: alone.goodput.min(limiter.in_the_long_run),
                     own: alone.own,
@@ -79,7 +79,7 @@ fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&Apart>) -> Li
                     part: Part { connections, packets, all: flow.connections() },
                 }
             };
-            let answers: Vec<Answer<'_>> = rows.iter().zip(&alone).map(answer).collect();
+            let answers: Vec<CandidateDetail<'_>> = rows.iter().zip(&alone).map(answer).collect();
             flows[index] = Some(flow_limit(&named, &flow, &rows, &answers));
         }
     }
@@ -94,7 +94,7 @@ fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&Apart>) -> Li
 /// Every line, CPU and other resource by name, with its capacity and the amount that all flows at their fair shares use of it, per second.
 #[doc(hidden)]
 pub fn uses(testbed: &Testbed, topology: &Topology) -> Vec<(String, f64, f64)> {
-    let apart = Apart::new(testbed, topology);
+    let apart = SeparateReceivers::new(testbed, topology);
     let (testbed, topology) =
         apart.as_ref().map_or((testbed, topology), |apart| (&apart.testbed, &apart.topology));
     let (resources, demands) = demands(testbed, topology, apart.as_ref());
@@ -114,7 +114,7 @@ struct Named<'d, 'a> {
 }
 
 /// A candidate with what it says about its flow.
-struct Answer<'d> {
+struct CandidateDetail<'d> {
     limiter: &'d Limiter,
     /// Goodput if only this limited the flow.
     goodput: f64,
@@ -144,7 +144,12 @@ struct Part {
     all: f64,
 }
 
-fn flow_limit(named: &Named<'_, '_>, flow: &Flow<'_, '_>, rows: &[Row], answers: &[Answer<'_>]) -> FlowLimit {
+fn flow_limit(
+    named: &Named<'_, '_>,
+    flow: &Flow<'_, '_>,
+    rows: &[Row],
+    answers: &[CandidateDetail<'_>],
+) -> FlowLimit {
     let Named { testbed, topology, resources, .. } = *named;
     // The first of equals: links in the order of the route, then what is at the ends.
     let smallest = |except: Option<usize>| {

@@ -6,12 +6,12 @@ use engpass_model::host::{DataPath, Transfer};
 use engpass_model::source::Traffic;
 use engpass_outcome::{Bottleneck, BottleneckKind};
 use engpass_testbed::Lane;
-use engpass_testbed::topology::{FlowPath, Hop, Leg, NodeId};
+use engpass_testbed::topology::{FlowPath, Hop, NodeId, PathSegment};
 
 use super::bound::Span;
 use super::connection::Connection;
-use super::fill::Use;
-use super::piece::OnLine;
+use super::fill::ResourceUse;
+use super::piece::LineLayers;
 
 /// What is shared. The order of the variants means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,7 +91,7 @@ pub(super) struct Limiter {
     pub(super) bottleneck: Bottleneck,
     pub(super) resources: Vec<usize>,
     /// For a link there: the layers of a unit on it.
-    pub(super) line: Option<OnLine>,
+    pub(super) line: Option<LineLayers>,
     /// Its place on the ways; `None` for what is at the ends.
     pub(super) place: Option<Place>,
     /// Share of the lane's packets, or of its acknowledgements, that need it.
@@ -152,10 +152,10 @@ pub(super) struct Demand<'a> {
     /// Picoseconds from the beginning of a unit until its receiver has it, if it meets nothing else; `None` for a generator.
     pub(super) idle_delay: Option<u64>,
     /// Needs of one unit, in the order in which it meets them.
-    pub(super) uses: Vec<Use>,
+    pub(super) uses: Vec<ResourceUse>,
     pub(super) limiters: Vec<Limiter>,
     /// The most payload past each place of its ways, also where packets come only after an event.
-    pub(super) gates: Vec<Gate>,
+    pub(super) gates: Vec<LaneBound>,
     /// Tunnels that drop some of its packets, while others take another way.
     pub(super) refused: Vec<usize>,
     /// By stop there, what is certain where packets take turns.
@@ -186,7 +186,8 @@ impl Demand<'_> {
             return None;
         }
         let copy = place.map_or(0, |place| self.copy(place));
-        let need = |(resource, amount): &(usize, f64)| Use { resource: *resource, amount: *amount, copy };
+        let need =
+            |(resource, amount): &(usize, f64)| ResourceUse { resource: *resource, amount: *amount, copy };
         self.uses.extend(needs.iter().map(need));
         let resources = needs.iter().map(|(resource, _)| *resource).collect();
         let (at_most, in_the_long_run) = (None, f64::INFINITY);
@@ -219,7 +220,7 @@ impl Demand<'_> {
             return None;
         }
         let (most, ahead) = (self.span.rate(supply / need.least + need.ahead), self.span.rate(need.ahead));
-        self.gates.extend(place.map(|place| Gate { place, most, ahead }));
+        self.gates.extend(place.map(|place| LaneBound { place, most, ahead }));
         let limiter = self.add_at(place, bottleneck, &[(resource, need.unit)])?;
         (limiter.at_most, limiter.ahead, limiter.place) = (Some(most), ahead, place);
         Some(limiter)
@@ -286,13 +287,13 @@ pub(super) enum Spot {
     /// A line.
     Line(Hop),
     /// What stands before a line for the packets of a leg: a token bucket, a policer or a shaper.
-    Leg(Hop, Leg),
+    Leg(Hop, PathSegment),
     /// A router, as many links behind the sender as its level says.
     Node(NodeId),
 }
 
 /// The most payload of a lane past a place over the counted time, in bit/s.
-pub(super) struct Gate {
+pub(super) struct LaneBound {
     pub(super) place: Place,
     pub(super) most: f64,
     /// The part of it that does not need the place in the counted time.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engpass_model::wire::Encapsulation;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
-use engpass_testbed::topology::{Hop, Leg, NodeId};
+use engpass_testbed::topology::{Hop, NodeId, PathSegment};
 use engpass_testbed::{Spread, Topology};
 
 use engpass_model::wire::layers::{Layer, Layers, Wire};
@@ -48,7 +48,7 @@ impl Part {
 pub(super) struct Piece {
     /// Number of links before it: every way has as many.
     pub(super) level: usize,
-    pub(super) leg: Leg,
+    pub(super) leg: PathSegment,
     /// Its place in the leg.
     pub(super) position: usize,
     pub(super) hop: Hop,
@@ -71,8 +71,8 @@ impl Piece {
     /// The circuit that it is in, and whether that is taken forward.
     pub(super) fn circuit(&self) -> Option<(usize, bool)> {
         match self.leg {
-            Leg::Link(_) | Leg::Tunnel { .. } => None,
-            Leg::Circuit { circuit, forward } => Some((circuit, forward)),
+            PathSegment::Link(_) | PathSegment::Tunnel { .. } => None,
+            PathSegment::Circuit { circuit, forward } => Some((circuit, forward)),
         }
     }
 
@@ -84,14 +84,14 @@ impl Piece {
 
 /// The layers of the packets of a unit that cross a line, in parts of a bit of the line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OnLine {
+pub(super) struct LineLayers {
     pub(super) hop: Hop,
     pub(super) level: usize,
     parts_per_bit: u64,
     parts: [f64; Layer::ALL.len()],
 }
 
-impl OnLine {
+impl LineLayers {
     /// So many packets with these layers each.
     pub(super) fn new(piece: &Piece, packets: impl IntoIterator<Item = (f64, Layers)>) -> Self {
         let nothing = piece.wire.nothing();
@@ -163,7 +163,7 @@ pub(super) fn pieces(
     let mut arriving: Vec<Arriving> = (0..spread.stops.len()).map(nothing).collect();
     (arriving[0].parts, arriving[0].mtu) = (sent, u64::MAX);
     let mut pieces: Vec<Piece> = Vec::new();
-    let mut known: BTreeMap<(Leg, usize), usize> = BTreeMap::new();
+    let mut known: BTreeMap<(PathSegment, usize), usize> = BTreeMap::new();
     for (place, stop) in spread.stops.iter().enumerate() {
         for onward in &stop.onward {
             let here = &arriving[place];
@@ -185,7 +185,7 @@ pub(super) fn pieces(
             }
             let mtu = if stop.tunnels.is_empty() { here.mtu.min(mtu) } else { here.mtu };
             let level = here.level;
-            if let Leg::Tunnel { tunnel, .. } = leg {
+            if let PathSegment::Tunnel { tunnel, .. } = leg {
                 let too_long = |part: &Part| part.count > 0.0 && part.bytes() > topology.mtu(leg);
                 let refuses = topology.refuses(leg) && here.parts.iter().any(too_long);
                 let refused = refuses.then_some(tunnel).or(here.refused);
@@ -215,8 +215,8 @@ pub(super) fn pieces(
                 }
                 let encapsulation = match leg {
                     // Links of frames have none.
-                    Leg::Link(_) | Leg::Tunnel { .. } => Encapsulation::default(),
-                    Leg::Circuit { circuit, .. } => topology.circuits[circuit].encapsulation,
+                    PathSegment::Link(_) | PathSegment::Tunnel { .. } => Encapsulation::default(),
+                    PathSegment::Circuit { circuit, .. } => topology.circuits[circuit].encapsulation,
                 };
                 let link = &topology.links[hop.link];
                 let wire = link.wire(link.end_of(hop.from), encapsulation);

@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use crate::outcome::{FlowLimit, LimitOutcome};
 
 /// A testbed in which each receiver of a group has a traffic of its own.
-pub(crate) struct Apart {
+pub(crate) struct SeparateReceivers {
     pub(crate) testbed: Testbed,
     pub(crate) topology: Topology,
     /// By traffic of it, the index of that in the file.
@@ -22,7 +22,7 @@ pub(crate) struct Apart {
     names: Vec<String>,
 }
 
-impl Apart {
+impl SeparateReceivers {
     /// `None` where no group has several receivers.
     pub(crate) fn new(testbed: &Testbed, topology: &Topology) -> Option<Self> {
         if topology.flows.iter().all(|path| path.branches.is_empty()) {

@@ -12,15 +12,15 @@ use engpass_testbed::Topology;
 
 use super::flow::Flow;
 use super::need::{Demand, Limiter};
-use super::{Answer, Named, Others, Part};
+use super::{CandidateDetail, Named, Others, Part};
 
 /// "link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at
 /// 33.57 Mbit/s".
 pub(super) fn sentence(
     named: &Named<'_, '_>,
     flow: &Flow<'_, '_>,
-    bottleneck: &Answer<'_>,
-    next: Option<&Answer<'_>>,
+    bottleneck: &CandidateDetail<'_>,
+    next: Option<&CandidateDetail<'_>>,
 ) -> String {
     let demand = flow.first();
     let limiter = bottleneck.limiter;
@@ -78,7 +78,7 @@ fn part(limiter: &Limiter, Part { connections, packets, all }: Part) -> String {
 pub(super) fn bound(
     named: &Named<'_, '_>,
     flow: &Flow<'_, '_>,
-    tightest: &Answer<'_>,
+    tightest: &CandidateDetail<'_>,
     bound: f64,
     together: Option<&Bottleneck>,
 ) -> String {
@@ -97,7 +97,7 @@ pub(super) fn bound(
     let (others, share) = &limiter.certain;
     let first = others.iter().copied().take(NAMED).collect();
     let others = Others { count: others.len(), share: *share, first };
-    let answer = Answer { limiter, goodput: bound, own: 0.0, others, part: tightest.part };
+    let answer = CandidateDetail { limiter, goodput: bound, own: 0.0, others, part: tightest.part };
     let verb = if plural(limiter.kind()) { "bound" } else { "bounds" };
     let reason = reason(named, flow, &answer, "");
     let name = &limiter.bottleneck.title;
@@ -143,7 +143,12 @@ fn left_out(topology: &Topology, flow: &Flow<'_, '_>) -> String {
     if all.is_empty() { String::new() } else { format!("; not counted: {}", all.join(", and ")) }
 }
 
-fn reason(named: &Named<'_, '_>, flow: &Flow<'_, '_>, bottleneck: &Answer<'_>, shared: &str) -> String {
+fn reason(
+    named: &Named<'_, '_>,
+    flow: &Flow<'_, '_>,
+    bottleneck: &CandidateDetail<'_>,
+    shared: &str,
+) -> String {
     let Named { topology, resources, .. } = *named;
     let demand = flow.first();
     let limiter = bottleneck.limiter;
@@ -254,7 +259,7 @@ fn unit(demand: &Demand<'_>) -> String {
     format!("{unit} of {} B", (demand.payload_bits / 8.0).round())
 }
 
-fn data(bottleneck: &Answer<'_>) -> (DataPath, Transfer) {
+fn data(bottleneck: &CandidateDetail<'_>) -> (DataPath, Transfer) {
     bottleneck.limiter.data.expect("memory and I/O bus have a way of data")
 }
 

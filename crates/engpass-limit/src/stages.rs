@@ -8,14 +8,18 @@ use engpass_testbed::topology::LinkEnds;
 
 use super::flow::Flow;
 use super::need::Demand;
-use super::piece::OnLine;
-use super::{Answer, Named, fraction};
+use super::piece::LineLayers;
+use super::{CandidateDetail, Named, fraction};
 
 /// Shares of packets are rounded.
 const ROUNDING: f64 = 1e-9;
 
 /// Steps on the link that limits most, and on those beside it, then what limits more than it.
-pub(super) fn stages(named: &Named<'_, '_>, flow: &Flow<'_, '_>, answers: &[Answer<'_>]) -> Vec<Stage> {
+pub(super) fn stages(
+    named: &Named<'_, '_>,
+    flow: &Flow<'_, '_>,
+    answers: &[CandidateDetail<'_>],
+) -> Vec<Stage> {
     let link = answers
         .iter()
         .filter(|answer| answer.limiter.kind() == BottleneckKind::Link)
@@ -101,7 +105,7 @@ pub(super) fn stages(named: &Named<'_, '_>, flow: &Flow<'_, '_>, answers: &[Answ
 
 /// A line with what the flow takes of it in packets of one length.
 struct Line {
-    layers: OnLine,
+    layers: LineLayers,
     /// In bit/s: the line rate and what other flows take, both 0 where the line stands there before; and what the flow takes if it gets what its link
     /// gives.
     rate: f64,
@@ -122,7 +126,7 @@ fn beside(named: &Named<'_, '_>, flow: &Flow<'_, '_>, level: usize, goodput: f64
             let share = if fair > 0.0 { goodput / fair } else { 0.0 };
             let own = all.rates[lane.index] * share * layers.line() / layers.parts_per_bit();
             // Segments of connections may differ in length where the MTUs of their ways do.
-            let alike = |one: &OnLine| {
+            let alike = |one: &LineLayers| {
                 one.line() == layers.line() && one.parts(Layer::Payload) == layers.parts(Layer::Payload)
             };
             let same = |line: &&mut Line| line.layers.hop == layers.hop && alike(&line.layers);

@@ -13,7 +13,7 @@ use super::connection::Connection;
 use super::demand::Builder;
 use super::need::{Demand, Need, Resource, application, named};
 use super::need::{Place, Spot};
-use super::piece::{Arriving, OnLine, Part, Piece, pieces};
+use super::piece::{Arriving, LineLayers, Part, Piece, pieces};
 
 /// The unit that a flow is counted in.
 #[derive(Clone, Copy)]
@@ -47,8 +47,8 @@ impl Unit {
     }
 
     /// Its packets on a line, by layer.
-    fn on(self, piece: &Piece) -> OnLine {
-        OnLine::new(piece, piece.parts.iter().map(|part| (part.count, self.packet(piece, part))))
+    fn on(self, piece: &Piece) -> LineLayers {
+        LineLayers::new(piece, piece.parts.iter().map(|part| (part.count, self.packet(piece, part))))
     }
 
     /// Its need of a resource that `of` measures in layers.

@@ -7,7 +7,7 @@ use std::hash::Hasher;
 
 use siphasher::sip128::{Hasher128, SipHasher24};
 
-/// Length of a [`Head`] on the wire, in bytes.
+/// Length of a [`HandshakeMessage`] on the wire, in bytes.
 pub const HEAD: usize = 64;
 /// Length of a datagram's header without the time of sending.
 pub(crate) const STAMP: usize = 12;
@@ -70,7 +70,7 @@ pub enum Kind {
 
 /// A head: 64 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct HandshakeMessage {
     /// Which of the four.
     pub kind: Kind,
     /// Index of the stream in its flow.
@@ -82,7 +82,7 @@ pub struct Head {
     proof: [u8; 16],
 }
 
-impl Head {
+impl HandshakeMessage {
     /// A head with its proof.
     pub fn new(token: &Token, flow: &str, kind: Kind, stream: u16, nonce: [u8; 16], echo: [u8; 16]) -> Self {
         let mut head = Self { kind, stream, nonce, echo, proof: [0; 16] };
@@ -141,7 +141,7 @@ impl Head {
 
 /// The listening side of handshakes. It keeps no state for a peer: its number for a hello is a keyed hash of whom it answers.
 #[derive(Clone, Debug)]
-pub struct Greeting {
+pub struct HandshakeServer {
     token: Token,
     flow: String,
     streams: u16,
@@ -163,7 +163,7 @@ pub enum Reply {
     Replayed,
 }
 
-impl Greeting {
+impl HandshakeServer {
     /// For so many streams of a flow; `secret` is fresh and stays here.
     pub fn new(token: Token, flow: &str, streams: u16, secret: [u8; 16]) -> Self {
         Self { token, flow: flow.to_owned(), streams, secret: Token(secret) }
@@ -175,11 +175,13 @@ impl Greeting {
 
     /// What `bytes` from `peer` (its address, as bytes) ask for.
     pub fn take(&self, peer: &[u8], bytes: &[u8]) -> Reply {
-        let Some(head) = Head::parse(bytes) else { return Reply::Malformed };
+        let Some(head) = HandshakeMessage::parse(bytes) else { return Reply::Malformed };
         if !head.is_proven(&self.token, &self.flow) {
             return Reply::NoToken;
         }
-        let ours = |kind, nonce| Head::new(&self.token, &self.flow, kind, head.stream, nonce, head.nonce);
+        let ours = |kind, nonce| {
+            HandshakeMessage::new(&self.token, &self.flow, kind, head.stream, nonce, head.nonce)
+        };
         let nonce = self.nonce(peer, &head.nonce, head.stream);
         match head.kind {
             _ if head.stream >= self.streams => Reply::Malformed,
@@ -196,7 +198,7 @@ impl Greeting {
 
 /// The header of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct DatagramHeader {
     /// Counts the datagrams of a stream from 0.
     pub sequence: u64,
     /// Whether it belongs to the measured window.
@@ -205,7 +207,7 @@ pub struct Stamp {
     pub sent: Option<u64>,
 }
 
-impl Stamp {
+impl DatagramHeader {
     /// Write it at the head of a datagram that has room for it; without the time where there is none.
     #[inline]
     pub fn write(&self, tag: u32, datagram: &mut [u8]) {
@@ -255,30 +257,30 @@ mod tests {
     #[test]
     fn a_handshake_ends_with_ready() {
         let token = token(1);
-        let greeting = Greeting::new(token, FLOW, 2, [9; 16]);
-        let hello = Head::new(&token, FLOW, Kind::Hello, 1, [3; 16], [0; 16]);
+        let greeting = HandshakeServer::new(token, FLOW, 2, [9; 16]);
+        let hello = HandshakeMessage::new(&token, FLOW, Kind::Hello, 1, [3; 16], [0; 16]);
         let Reply::Answer(answer) = greeting.take(b"peer", &hello.to_bytes()) else { panic!("an answer") };
-        let answer = Head::parse(&answer).expect("our own head");
+        let answer = HandshakeMessage::parse(&answer).expect("our own head");
         assert!(answer.is_proven(&token, FLOW) && answer.echo == hello.nonce);
-        let confirm = Head::new(&token, FLOW, Kind::Confirm, 1, hello.nonce, answer.nonce);
+        let confirm = HandshakeMessage::new(&token, FLOW, Kind::Confirm, 1, hello.nonce, answer.nonce);
         let Reply::Ready(1, ready) = greeting.take(b"peer", &confirm.to_bytes()) else { panic!("ready") };
-        assert!(Head::parse(&ready).is_some_and(|head| head.is_proven(&token, FLOW)));
+        assert!(HandshakeMessage::parse(&ready).is_some_and(|head| head.is_proven(&token, FLOW)));
         // The same confirm from another address was not made there.
         assert_eq!(greeting.take(b"other", &confirm.to_bytes()), Reply::Replayed);
         // Another run, another flow, a stream too many.
-        let stranger = Head::new(&self::token(2), FLOW, Kind::Hello, 1, [3; 16], [0; 16]);
+        let stranger = HandshakeMessage::new(&self::token(2), FLOW, Kind::Hello, 1, [3; 16], [0; 16]);
         assert_eq!(greeting.take(b"peer", &stranger.to_bytes()), Reply::NoToken);
-        let stranger = Head::new(&token, "other", Kind::Hello, 1, [3; 16], [0; 16]);
+        let stranger = HandshakeMessage::new(&token, "other", Kind::Hello, 1, [3; 16], [0; 16]);
         assert_eq!(greeting.take(b"peer", &stranger.to_bytes()), Reply::NoToken);
-        let stranger = Head::new(&token, FLOW, Kind::Hello, 2, [3; 16], [0; 16]);
+        let stranger = HandshakeMessage::new(&token, FLOW, Kind::Hello, 2, [3; 16], [0; 16]);
         assert_eq!(greeting.take(b"peer", &stranger.to_bytes()), Reply::Malformed);
     }
 
     #[test]
     fn every_changed_bit_of_a_head_is_seen() {
         let token = token(1);
-        let greeting = Greeting::new(token, FLOW, 2, [9; 16]);
-        let hello = Head::new(&token, FLOW, Kind::Hello, 0, [3; 16], [0; 16]).to_bytes();
+        let greeting = HandshakeServer::new(token, FLOW, 2, [9; 16]);
+        let hello = HandshakeMessage::new(&token, FLOW, Kind::Hello, 0, [3; 16], [0; 16]).to_bytes();
         for bit in 0..HEAD * 8 {
             let mut bytes = hello;
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -290,26 +292,29 @@ mod tests {
     fn a_stamp_is_read_as_it_was_written() {
         for (length, sent) in [(12, None), (19, None), (20, Some(77)), (100, Some(u64::MAX))] {
             let mut datagram = vec![0; length];
-            let stamp = Stamp { sequence: SEQUENCE - 5, measured: true, sent };
+            let stamp = DatagramHeader { sequence: SEQUENCE - 5, measured: true, sent };
             stamp.write(42, &mut datagram);
-            assert_eq!(Stamp::read(42, &datagram), Some(stamp));
-            assert_eq!(Stamp::read(43, &datagram), None);
-            assert_eq!(Stamp::read(42, &datagram[..11]), None);
+            assert_eq!(DatagramHeader::read(42, &datagram), Some(stamp));
+            assert_eq!(DatagramHeader::read(43, &datagram), None);
+            assert_eq!(DatagramHeader::read(42, &datagram[..11]), None);
         }
         // Too short for the time that it should carry: sent without it.
         let mut datagram = [0; 12];
-        Stamp { sequence: 1, measured: false, sent: Some(5) }.write(42, &mut datagram);
-        assert_eq!(Stamp::read(42, &datagram), Some(Stamp { sequence: 1, measured: false, sent: None }));
+        DatagramHeader { sequence: 1, measured: false, sent: Some(5) }.write(42, &mut datagram);
+        assert_eq!(
+            DatagramHeader::read(42, &datagram),
+            Some(DatagramHeader { sequence: 1, measured: false, sent: None })
+        );
     }
 
     proptest! {
         /// Whatever comes to a data port: no panic, and no answer to what was not made with the token.
         #[test]
         fn no_bytes_at_a_data_port_are_too_hostile(bytes in prop::collection::vec(any::<u8>(), 0..130), tag: u32) {
-            let greeting = Greeting::new(token(1), FLOW, 2, [9; 16]);
+            let greeting = HandshakeServer::new(token(1), FLOW, 2, [9; 16]);
             let reply = greeting.take(b"peer", &bytes);
             prop_assert!(matches!(reply, Reply::Malformed | Reply::NoToken));
-            if let Some(stamp) = Stamp::read(tag, &bytes) {
+            if let Some(stamp) = DatagramHeader::read(tag, &bytes) {
                 prop_assert!(bytes.starts_with(&tag.to_be_bytes()), "{stamp:?}");
             }
         }
@@ -323,8 +328,8 @@ mod tests {
             bytes[9] = 1;
             bytes[10..12].copy_from_slice(&stream.to_be_bytes());
             bytes[16..].copy_from_slice(&rest);
-            prop_assert!(Head::parse(&bytes).is_some_and(|head| head.to_bytes() == bytes));
-            prop_assert_eq!(Greeting::new(token(1), FLOW, 2, [9; 16]).take(b"peer", &bytes), Reply::NoToken);
+            prop_assert!(HandshakeMessage::parse(&bytes).is_some_and(|head| head.to_bytes() == bytes));
+            prop_assert_eq!(HandshakeServer::new(token(1), FLOW, 2, [9; 16]).take(b"peer", &bytes), Reply::NoToken);
         }
     }
 

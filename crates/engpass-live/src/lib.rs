@@ -21,6 +21,6 @@ mod time;
 pub use agent::{Ended, PROTOCOL, parse, run};
 pub use capture::CaptureFile;
 pub use emulate::{Cut, EmulateError, cut, emulate, replay, replay_log};
-pub use head::{Greeting, HEAD, Head, Kind, Reply, Stamp, Token};
+pub use head::{DatagramHeader, HEAD, HandshakeMessage, HandshakeServer, Kind, Reply, Token};
 pub use limits::Limits;
 pub use time::nanoseconds;

@@ -26,15 +26,15 @@ pub(crate) enum Code {
 
 /// An error record of the control protocol.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Problem {
+pub(crate) struct ProtocolError {
     pub(crate) code: Code,
     pub(crate) cause: String,
     pub(crate) help: String,
 }
 
-pub(crate) type Result<T> = std::result::Result<T, Problem>;
+pub(crate) type Result<T> = std::result::Result<T, ProtocolError>;
 
-impl Problem {
+impl ProtocolError {
     pub(crate) fn new(code: Code, cause: impl Into<String>, help: impl Into<String>) -> Self {
         Self { code, cause: cause.into(), help: help.into() }
     }
@@ -74,13 +74,13 @@ impl Problem {
 }
 
 /// Names the call that failed.
-pub(crate) trait Doing<T> {
-    /// The error as a [`Problem`] that names `what` was done.
+pub(crate) trait ErrorContext<T> {
+    /// The error as a [`ProtocolError`] that names `what` was done.
     fn doing(self, what: &str) -> Result<T>;
 }
 
-impl<T> Doing<T> for io::Result<T> {
+impl<T> ErrorContext<T> for io::Result<T> {
     fn doing(self, what: &str) -> Result<T> {
-        self.map_err(|error| Problem::system(what, &error))
+        self.map_err(|error| ProtocolError::system(what, &error))
     }
 }

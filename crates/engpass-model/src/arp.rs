@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::{Complaints, LONGEST};
+use crate::complaint::{LONGEST, RangeErrors};
 use crate::unit::Duration;
 
 /// Address resolution of a router on Ethernet. Packets to a neighbour are held until the neighbour has replied.
@@ -51,7 +51,7 @@ const MOST_HELD: u64 = 1_000_000;
 
 impl Arp {
     /// Adds a complaint for every invalid value.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         complaints.positive(&["lifetime"], self.lifetime, LONGEST);
         complaints.between(&["hold"], self.hold, (0, MOST_HELD), "packets", "a router has no such memory");
         complaints.positive(&["retry"], self.retry, LONGEST);

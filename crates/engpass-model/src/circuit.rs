@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::shape::{Adaptive, Policing, PolicingAction};
 use crate::unit::{Basis, FramedRate, Size};
 use crate::wire::Encapsulation;
@@ -41,12 +41,12 @@ pub struct Circuit {
 
 impl Circuit {
     /// Adds complaints about values that are invalid regardless of other components.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         if self.clp > 1 {
             complaints.add(&["clp"], "it is one bit of the cell header", "give `0` or `1`");
         }
         if let Some(adaptive) = &self.adaptive {
-            let mut own = Complaints::default();
+            let mut own = RangeErrors::default();
             adaptive.check(&mut own);
             complaints.under(&["adaptive"], own);
             if self.shaping.is_some() {

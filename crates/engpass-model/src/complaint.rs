@@ -6,7 +6,7 @@ use crate::unit::{CellCount, Duration, FillLevel};
 
 /// A complaint about one value of the testbed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
+pub struct RangeError {
     /// Keys from the component's table down to the value: `["pauses", "share"]`.
     pub path: Vec<Cow<'static, str>>,
     /// Why the value is invalid. The text completes "`key` is 5 kB: …".
@@ -17,8 +17,8 @@ pub struct Complaint {
 
 /// The complaints of one component.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Complaints {
-    list: Vec<Complaint>,
+pub struct RangeErrors {
+    list: Vec<RangeError>,
 }
 
 /// Maximum of any duration in a testbed: 24 hours.
@@ -26,23 +26,23 @@ pub const LONGEST: Duration = Duration(86_400_000_000_000_000);
 /// Maximum line rate in bit/s. At this rate a bit takes one picosecond.
 pub const FASTEST: u64 = 1_000_000_000_000;
 
-impl Complaints {
+impl RangeErrors {
     /// Adds a complaint about the value at `path`.
     pub fn add(&mut self, path: &[&'static str], cause: impl Into<String>, help: impl Into<String>) {
         let path = path.iter().map(|key| Cow::Borrowed(*key)).collect();
-        self.list.push(Complaint { path, cause: cause.into(), help: help.into() });
+        self.list.push(RangeError { path, cause: cause.into(), help: help.into() });
     }
 
     /// Adds a complaint about a value in the table `place` whose key is a `name` from the testbed file.
     pub fn add_named(&mut self, place: &[&'static str], name: &str, cause: &str, help: String) {
         let keys = place.iter().map(|key| Cow::Borrowed(*key));
         let path = keys.chain([Cow::Owned(name.to_string())]).collect();
-        self.list.push(Complaint { path, cause: cause.into(), help });
+        self.list.push(RangeError { path, cause: cause.into(), help });
     }
 
     /// Adds the complaints of an `inner` component whose table is at `place` in the table of this one.
-    pub fn under(&mut self, place: &[&'static str], inner: Complaints) {
-        self.list.extend(inner.into_iter().map(|complaint| Complaint {
+    pub fn under(&mut self, place: &[&'static str], inner: RangeErrors) {
+        self.list.extend(inner.into_iter().map(|complaint| RangeError {
             path: place.iter().map(|key| Cow::Borrowed(*key)).chain(complaint.path).collect(),
             ..complaint
         }));
@@ -86,9 +86,9 @@ impl Complaints {
     }
 }
 
-impl IntoIterator for Complaints {
-    type Item = Complaint;
-    type IntoIter = std::vec::IntoIter<Complaint>;
+impl IntoIterator for RangeErrors {
+    type Item = RangeError;
+    type IntoIter = std::vec::IntoIter<RangeError>;
     fn into_iter(self) -> Self::IntoIter {
         self.list.into_iter()
     }

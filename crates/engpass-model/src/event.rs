@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::{Complaints, LONGEST};
+use crate::complaint::{LONGEST, RangeErrors};
 use crate::random::Stream;
 use crate::unit::Duration;
 
@@ -44,7 +44,7 @@ pub const MAX_CHANGES: u64 = 100_000;
 
 impl Event {
     /// Adds a complaint for every invalid value. The number of changes is checked only if the `duration` of the run is known.
-    pub fn check(&self, duration: Option<Duration>, complaints: &mut Complaints) {
+    pub fn check(&self, duration: Option<Duration>, complaints: &mut RangeErrors) {
         complaints.at_most(&["at"], self.at, LONGEST);
         let means = [
             ("mean_time_between_failures", self.mean_time_between_failures),
@@ -194,14 +194,14 @@ mod tests {
             ),
         ];
         for (json, key) in cases {
-            let mut complaints = Complaints::default();
+            let mut complaints = RangeErrors::default();
             event(json).check(Some(Duration(10 * SECOND)), &mut complaints);
             let paths: Vec<_> = complaints.into_iter().map(|complaint| complaint.path.join(".")).collect();
             assert_eq!(paths, [key]);
         }
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         let edge = event(serde_json::json!({ "at": "1440 min", "change": "down", "every": "100 us" }));
         edge.check(Some(Duration(10 * SECOND)), &mut complaints);
-        assert_eq!(complaints, Complaints::default());
+        assert_eq!(complaints, RangeErrors::default());
     }
 }

@@ -8,7 +8,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::complaint::{Complaints, LONGEST};
+use crate::complaint::{LONGEST, RangeErrors};
 use crate::queue::Queue;
 use crate::unit::{Duration, Quantity, Rate, Share, Size};
 use crate::wire::Medium;
@@ -140,7 +140,7 @@ impl Link {
     }
 
     /// Adds complaints about invalid values, except for limits that depend on the medium.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         complaints.positive(&["delay"], self.delay, LONGEST);
         complaints.at_most(&["jitter"], self.jitter, LONGEST);
         if self.loss.is_some_and(|share| share.0 > Share::WHOLE) {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arp::Arp;
-use crate::complaint::{Complaints, LONGEST};
+use crate::complaint::{LONGEST, RangeErrors};
 use crate::forward::Ecmp;
 use crate::queue::Queue;
 use crate::unit::{Duration, QueueLimit};
@@ -52,7 +52,7 @@ fn sends() -> bool {
 
 impl Router {
     /// Adds a complaint for every invalid value.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         complaints.at_most(&["per_packet"], Some(self.per_packet), LONGEST);
         if let Some(limit) = self.input_queue
             && (limit.packets == 0 || limit.bytes < MAX_PACKET_BYTES)
@@ -63,7 +63,7 @@ impl Router {
         self.queue.check_below(complaints);
         self.ecmp.check_below(complaints);
         if let Some(arp) = &self.arp {
-            let mut own = Complaints::default();
+            let mut own = RangeErrors::default();
             arp.check(&mut own);
             complaints.under(&["arp"], own);
         }

@@ -7,7 +7,7 @@ use engpass_model::source::Traffic;
 use engpass_model::time::SECOND;
 use engpass_model::unit::Share;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES};
-use engpass_testbed::topology::Leg;
+use engpass_testbed::topology::PathSegment;
 use engpass_testbed::{Testbed, Topology};
 use indexmap::IndexMap;
 
@@ -88,11 +88,11 @@ pub(crate) fn refused_group(testbed: &Testbed, topology: &Topology, engine: Engi
                  help: join `{host}` by one link to a switch or router that leads to all receivers, or run it with `--engine emulate`"
             ));
         }
-        let ways: Vec<&[Leg]> = match &path.branches[..] {
+        let ways: Vec<&[PathSegment]> = match &path.branches[..] {
             [] => vec![&path.legs],
             several => several.iter().map(|branch| &branch.legs[..]).collect(),
         };
-        let legs: Vec<Leg> = ways.concat().into_iter().flat_map(|leg| topology.legs_within(leg)).collect();
+        let legs: Vec<PathSegment> = ways.concat().into_iter().flat_map(|leg| topology.legs_within(leg)).collect();
         let bond = legs.iter().find_map(|leg| topology.bond_at(topology.first_hop(*leg).from, *leg));
         if let Some(bond) = bond {
             return Some(format!(
@@ -101,10 +101,10 @@ pub(crate) fn refused_group(testbed: &Testbed, topology: &Topology, engine: Engi
                 topology.bonds[bond].name
             ));
         }
-        let chooses = |leg: &&Leg| {
-            matches!(leg, Leg::Tunnel { tunnel, forward } if topology.tunnels[*tunnel].way(*forward).fan.has_choice())
+        let chooses = |leg: &&PathSegment| {
+            matches!(leg, PathSegment::Tunnel { tunnel, forward } if topology.tunnels[*tunnel].way(*forward).fan.has_choice())
         };
-        let Some(Leg::Tunnel { tunnel, .. }) = legs.iter().find(chooses) else { return None };
+        let Some(PathSegment::Tunnel { tunnel, .. }) = legs.iter().find(chooses) else { return None };
         Some(format!(
             "traffic `{name}` goes to a group, and routers choose on the way of tunnel `{}`, which the model does not take for groups\n\
              help: give these routers `ecmp = \"first\"`, or run it with `--engine emulate`",

@@ -2,7 +2,7 @@
 
 use engpass_model::source::Traffic;
 use engpass_testbed::Testbed;
-use engpass_testbed::topology::{Branch, Leg, NodeId};
+use engpass_testbed::topology::{Branch, NodeId, PathSegment};
 
 /// A receiver of a group: the traffic, and the host.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +25,8 @@ pub(crate) fn receivers(testbed: &Testbed, node: impl Fn(&str) -> NodeId) -> Vec
 }
 
 /// The branches of the tree of these ways to receivers: a branch has the legs that the same receivers are behind.
-pub(crate) fn tree(ways: &[Vec<Leg>], end_of: impl Fn(Leg) -> NodeId) -> Box<[Branch]> {
-    let behind = |way: &[Leg]| -> Vec<usize> {
+pub(crate) fn tree(ways: &[Vec<PathSegment>], end_of: impl Fn(PathSegment) -> NodeId) -> Box<[Branch]> {
+    let behind = |way: &[PathSegment]| -> Vec<usize> {
         (0..ways.len()).filter(|receiver| ways[*receiver].starts_with(way)).collect()
     };
     let mut found: Vec<(Vec<usize>, Branch)> = Vec::new();
@@ -70,7 +70,7 @@ pub(crate) fn tree(ways: &[Vec<Leg>], end_of: impl Fn(Leg) -> NodeId) -> Box<[Br
 }
 
 /// The way to every receiver of a tree, in the order in which the tree has them: those to a branch first.
-pub(crate) fn ways_of(branches: &[Branch]) -> Vec<(NodeId, Vec<Leg>)> {
+pub(crate) fn ways_of(branches: &[Branch]) -> Vec<(NodeId, Vec<PathSegment>)> {
     let is_last = |place: &usize| branches.iter().all(|other| other.of != Some(*place));
     let way = |last: usize| {
         let (mut legs, mut at) = (Vec::new(), Some(last));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engpass_model::wire::arp::BYTES;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_testbed::Topology;
-use engpass_testbed::topology::{Fan, Leg, NodeId};
+use engpass_testbed::topology::{Fan, NodeId, PathSegment};
 
 use crate::arp::ArpPacket;
 use crate::cell::{LineId, Vc, turned, vc_index};
@@ -90,7 +90,7 @@ pub(crate) fn tunnel_index(tunnel: usize, forward: bool) -> usize {
 /// Both ways of every flow, behind them those of the messages of routers, those to the receivers of groups, and last those of both directions of every tunnel.
 pub(crate) fn ways(topology: &Topology, vcs: &[Vc], receivers: &[Receiver]) -> Vec<Way> {
     let mut ways = Vec::new();
-    let out = |leg: &Leg| Out::of(topology, *leg);
+    let out = |leg: &PathSegment| Out::of(topology, *leg);
     let along = |outs: Vec<Out>| outs.into_iter().map(|out| (out.begins_at(topology, vcs), vec![out]));
     let over = |fan: &Fan| -> Vec<(NodeId, Vec<Out>)> {
         fan.at.iter().map(|(node, legs)| (*node, legs.iter().map(out).collect())).collect()
@@ -132,20 +132,20 @@ pub(crate) fn ways(topology: &Topology, vcs: &[Vc], receivers: &[Receiver]) -> V
 }
 
 /// A leg in the other direction.
-pub(crate) fn leg_back(leg: Leg) -> Leg {
+pub(crate) fn leg_back(leg: PathSegment) -> PathSegment {
     match leg {
-        Leg::Link(hop) => Leg::Link(turned(hop)),
-        Leg::Circuit { circuit, forward } => Leg::Circuit { circuit, forward: !forward },
-        Leg::Tunnel { tunnel, forward } => Leg::Tunnel { tunnel, forward: !forward },
+        PathSegment::Link(hop) => PathSegment::Link(turned(hop)),
+        PathSegment::Circuit { circuit, forward } => PathSegment::Circuit { circuit, forward: !forward },
+        PathSegment::Tunnel { tunnel, forward } => PathSegment::Tunnel { tunnel, forward: !forward },
     }
 }
 
 impl Out {
-    pub(crate) fn of(topology: &Topology, leg: Leg) -> Self {
+    pub(crate) fn of(topology: &Topology, leg: PathSegment) -> Self {
         match leg {
-            Leg::Link(hop) => Self::Line(LineId::of(topology, hop)),
-            Leg::Circuit { circuit, forward } => Self::Circuit(vc_index(circuit, forward)),
-            Leg::Tunnel { tunnel, forward } => Self::Tunnel(tunnel_index(tunnel, forward)),
+            PathSegment::Link(hop) => Self::Line(LineId::of(topology, hop)),
+            PathSegment::Circuit { circuit, forward } => Self::Circuit(vc_index(circuit, forward)),
+            PathSegment::Tunnel { tunnel, forward } => Self::Tunnel(tunnel_index(tunnel, forward)),
         }
     }
 

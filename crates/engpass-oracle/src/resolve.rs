@@ -10,7 +10,8 @@ use engpass_model::time::{Pace, Time};
 use engpass_model::unit::{Basis, FramedRate, Share};
 use engpass_model::wire::{Encapsulation, Framing};
 use engpass_testbed::topology::{
-    BondPath, CircuitPath, EventPath, Fan, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, TunnelPath,
+    BondPath, CircuitPath, EventPath, Fan, FlowPath, Hop, Line, LinkEnds, NodeId, NodeKind, PathSegment,
+    TunnelPath,
 };
 use engpass_testbed::{Testbed, Topology};
 
@@ -164,7 +165,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
             circuit: Some(circuit),
             forward,
             route,
-            legs: vec![Leg::Circuit { circuit, forward }],
+            legs: vec![PathSegment::Circuit { circuit, forward }],
             mtu,
             path_mtu: mtu,
             fans: None,
@@ -197,12 +198,12 @@ pub fn resolve(testbed: &Testbed) -> Topology {
                 };
                 match testbed.circuits.values().enumerate().find(of_circuit) {
                     Some((circuit, config)) => {
-                        vec![Leg::Circuit { circuit, forward: config.from == ends[0] }]
+                        vec![PathSegment::Circuit { circuit, forward: config.from == ends[0] }]
                     }
                     None => network.path(node(ends[0]), node(to)),
                 }
             };
-            let ways: Vec<Vec<Leg>> = config.to.iter().map(way).collect();
+            let ways: Vec<Vec<PathSegment>> = config.to.iter().map(way).collect();
             flow.branches = tree(&ways, |leg| {
                 let hops = network.hops(leg);
                 hops[hops.len() - 1].to
@@ -274,7 +275,12 @@ fn network<'a>(
 }
 
 /// The path of a flow over these legs, or where a policy chooses, over any of these fans. Where one chooses for outer packets only, each fan has one way.
-fn over_legs(network: &Network<'_>, name: &str, legs: Vec<Leg>, fans: Option<Box<[Fan; 2]>>) -> FlowPath {
+fn over_legs(
+    network: &Network<'_>,
+    name: &str,
+    legs: Vec<PathSegment>,
+    fans: Option<Box<[Fan; 2]>>,
+) -> FlowPath {
     let within = || legs.iter().any(|leg| network.chooses_within(*leg));
     let fans = fans.or_else(|| within().then(|| Box::new(network.there_and_back(&legs))));
     let route: Vec<Hop> = legs.iter().flat_map(|leg| network.hops(*leg)).collect();

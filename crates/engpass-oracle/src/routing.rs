@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engpass_model::forward::Ecmp;
 use engpass_model::switch::Switch;
 use engpass_testbed::Testbed;
-use engpass_testbed::topology::{BondPath, CircuitPath, Fan, Hop, Leg, LinkEnds, NodeId, TunnelPath};
+use engpass_testbed::topology::{BondPath, CircuitPath, Fan, Hop, LinkEnds, NodeId, PathSegment, TunnelPath};
 
 use crate::bond::bond_of;
 use crate::cell::turned;
@@ -27,7 +27,7 @@ type Length = (usize, isize);
 
 /// A leg from a node.
 struct Step {
-    leg: Leg,
+    leg: PathSegment,
     to: NodeId,
     /// Its links in their order.
     links: Vec<usize>,
@@ -57,26 +57,26 @@ impl Network<'_> {
     }
 
     /// The links of a leg in its direction.
-    pub(crate) fn hops(&self, leg: Leg) -> Vec<Hop> {
+    pub(crate) fn hops(&self, leg: PathSegment) -> Vec<Hop> {
         match leg {
-            Leg::Link(hop) => vec![hop],
-            Leg::Circuit { circuit, forward: true } => self.circuits[circuit].route.clone(),
-            Leg::Circuit { circuit, forward: false } => {
+            PathSegment::Link(hop) => vec![hop],
+            PathSegment::Circuit { circuit, forward: true } => self.circuits[circuit].route.clone(),
+            PathSegment::Circuit { circuit, forward: false } => {
                 self.circuits[circuit].route.iter().rev().map(|hop| turned(*hop)).collect()
             }
             // The first way of its outer packets.
-            Leg::Tunnel { tunnel, forward } => {
+            PathSegment::Tunnel { tunnel, forward } => {
                 self.tunnels[&tunnel].ways[usize::from(!forward)].route.clone()
             }
         }
     }
 
     /// Bytes of the largest IP packet that a leg takes.
-    pub(crate) fn mtu(&self, leg: Leg) -> u64 {
+    pub(crate) fn mtu(&self, leg: PathSegment) -> u64 {
         match leg {
-            Leg::Link(hop) => self.links[hop.link].mtu,
-            Leg::Circuit { circuit, .. } => self.circuits[circuit].mtu,
-            Leg::Tunnel { tunnel, .. } => self.tunnels[&tunnel].mtu,
+            PathSegment::Link(hop) => self.links[hop.link].mtu,
+            PathSegment::Circuit { circuit, .. } => self.circuits[circuit].mtu,
+            PathSegment::Tunnel { tunnel, .. } => self.tunnels[&tunnel].mtu,
         }
     }
 
@@ -89,19 +89,20 @@ impl Network<'_> {
         )]
         let over_links = frames.flat_map(|(link, ends)| {
             let [one, other] = ends.ends;
-            [Hop { link, from: one, to: other }, Hop { link, from: other, to: one }].map(|hop| Leg::Link(hop))
+            [Hop { link, from: one, to: other }, Hop { link, from: other, to: one }]
+                .map(|hop| PathSegment::Link(hop))
         });
         let over_circuits = (0..self.circuits.len())
-            .flat_map(|circuit| [true, false].map(|forward| Leg::Circuit { circuit, forward }));
+            .flat_map(|circuit| [true, false].map(|forward| PathSegment::Circuit { circuit, forward }));
         let over_tunnels = self.tunnels.keys();
-        let over_tunnels =
-            over_tunnels.flat_map(|&tunnel| [true, false].map(|forward| Leg::Tunnel { tunnel, forward }));
-        let step = |leg: Leg| {
+        let over_tunnels = over_tunnels
+            .flat_map(|&tunnel| [true, false].map(|forward| PathSegment::Tunnel { tunnel, forward }));
+        let step = |leg: PathSegment| {
             let hops = self.hops(leg);
             let links = hops.iter().map(|hop| hop.link).collect();
             let tunnels = match leg {
-                Leg::Tunnel { tunnel, .. } => self.tunnels[&tunnel].depth as isize,
-                Leg::Link(_) | Leg::Circuit { .. } => 0,
+                PathSegment::Tunnel { tunnel, .. } => self.tunnels[&tunnel].depth as isize,
+                PathSegment::Link(_) | PathSegment::Circuit { .. } => 0,
             };
             (hops[0].from == node).then(|| Step { leg, to: hops[hops.len() - 1].to, links, tunnels })
         };
@@ -132,7 +133,7 @@ impl Network<'_> {
     }
 
     /// The legs that begin a shortest way from a node, of these ways those through the most tunnels, in the order of the file.
-    fn group(&self, node: NodeId, to: NodeId) -> Vec<(Leg, NodeId)> {
+    fn group(&self, node: NodeId, to: NodeId) -> Vec<(PathSegment, NodeId)> {
         let distances = self.distances(to);
         let begins = |step: &Step| {
             let passes = step.to == to || self.passes(step.to);
@@ -142,7 +143,7 @@ impl Network<'_> {
     }
 
     /// The way that takes the first of several legs everywhere.
-    pub(crate) fn path(&self, from: NodeId, to: NodeId) -> Vec<Leg> {
+    pub(crate) fn path(&self, from: NodeId, to: NodeId) -> Vec<PathSegment> {
         let (mut legs, mut node) = (Vec::new(), from);
         while node != to {
             let (leg, next) = self.taken(node, to)[0];
@@ -153,14 +154,14 @@ impl Network<'_> {
     }
 
     /// The shortest way that takes a circuit, in either direction, and meets no node twice; of several the one whose links come first in the file.
-    pub(crate) fn path_over(&self, circuit: usize, from: NodeId, to: NodeId) -> Vec<Leg> {
+    pub(crate) fn path_over(&self, circuit: usize, from: NodeId, to: NodeId) -> Vec<PathSegment> {
         // Length, links, nodes and legs: they compare in this order.
         let mut found = Vec::new();
         let mut begun = vec![((0, 0), Vec::new(), vec![from], Vec::new())];
         while let Some((length, links, met, legs)) = begun.pop() {
             let here = met[met.len() - 1];
             if here == to {
-                let takes = |leg: &Leg| matches!(leg, Leg::Circuit { circuit: one, .. } if *one == circuit);
+                let takes = |leg: &PathSegment| matches!(leg, PathSegment::Circuit { circuit: one, .. } if *one == circuit);
                 if legs.iter().any(takes) {
                     found.push((length, links, met, legs));
                 }
@@ -189,16 +190,16 @@ impl Network<'_> {
 
     /// The legs that packets take from a node: all of a group where a router's policy chooses, all members of a bond where that chooses, and else the
     /// first leg.
-    fn taken(&self, node: NodeId, to: NodeId) -> Vec<(Leg, NodeId)> {
+    fn taken(&self, node: NodeId, to: NodeId) -> Vec<(PathSegment, NodeId)> {
         let group = self.group(node, to);
         if self.chooses(node) {
             return group;
         }
         let Some(first) = group.first() else { return Vec::new() };
-        let (Leg::Link(hop), to) = *first else { return vec![*first] };
+        let (PathSegment::Link(hop), to) = *first else { return vec![*first] };
         let Some(bond) = bond_of(self.bonds, self.links, node, hop.link) else { return vec![*first] };
         let links = self.bonds[bond].links.iter();
-        links.map(|link| (Leg::Link(Hop { link: *link, from: node, to }), to)).collect()
+        links.map(|link| (PathSegment::Link(Hop { link: *link, from: node, to }), to)).collect()
     }
 
     /// What each node that packets may come to knows of their way.
@@ -219,23 +220,24 @@ impl Network<'_> {
     /// The ways there and back where a policy chooses among several, in one direction at least.
     pub(crate) fn fans(&self, from: NodeId, to: NodeId) -> Option<Box<[Fan; 2]>> {
         let fans = [self.fan(from, to), self.fan(to, from)];
-        let choice = fans.iter().flat_map(|fan| &fan.at).any(|(_, legs): &(NodeId, Vec<Leg>)| legs.len() > 1);
+        let choice =
+            fans.iter().flat_map(|fan| &fan.at).any(|(_, legs): &(NodeId, Vec<PathSegment>)| legs.len() > 1);
         choice.then(|| Box::new(fans))
     }
 
     /// The legs of a way there, and back the same ones.
-    pub(crate) fn there_and_back(&self, legs: &[Leg]) -> [Fan; 2] {
-        let back: Vec<Leg> = legs.iter().map(|leg| leg_back(*leg)).collect();
+    pub(crate) fn there_and_back(&self, legs: &[PathSegment]) -> [Fan; 2] {
+        let back: Vec<PathSegment> = legs.iter().map(|leg| leg_back(*leg)).collect();
         [legs, &back].map(|legs| {
-            let begins = |leg: &Leg| (self.hops(*leg)[0].from, vec![*leg]);
-            let at: BTreeMap<NodeId, Vec<Leg>> = legs.iter().map(begins).collect();
+            let begins = |leg: &PathSegment| (self.hops(*leg)[0].from, vec![*leg]);
+            let at: BTreeMap<NodeId, Vec<PathSegment>> = legs.iter().map(begins).collect();
             Fan { at: at.into_iter().collect() }
         })
     }
 
     /// Whether a policy chooses for outer packets of a tunnel, in either direction, or of one that carries it.
-    pub(crate) fn chooses_within(&self, leg: Leg) -> bool {
-        let Leg::Tunnel { tunnel, .. } = leg else { return false };
+    pub(crate) fn chooses_within(&self, leg: PathSegment) -> bool {
+        let PathSegment::Tunnel { tunnel, .. } = leg else { return false };
         let legs = self.tunnels[&tunnel].ways.iter().flat_map(|way| &way.fan.at);
         legs.into_iter().any(|(_, legs)| legs.len() > 1 || self.chooses_within(legs[0]))
     }

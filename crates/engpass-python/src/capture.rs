@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use engpass_capture::{File, Files, Form, Limit, MadeUp, Point, about};
+use engpass_capture::{File, Files, Form, Limit, Point, SyntheticPackets, about};
 use engpass_live::CaptureFile;
 use engpass_network::SupportedTestbed;
-use engpass_network::simulate::{SimError, SimOutcome, Watch, captured};
+use engpass_network::simulate::{RunControl, SimError, SimOutcome, captured};
 use serde_json::{Value, json};
 
 /// Link points of a testbed, and how much is captured there.
@@ -38,7 +38,7 @@ pub(crate) fn simulated(
     (variant, seed): (&str, u64),
     (points, limit): Wanted,
     paths: &[PathBuf],
-    watch: &dyn Watch,
+    watch: &dyn RunControl,
 ) -> Result<(SimOutcome, Value), Failed> {
     let (testbed, topology) = (&this.testbed, &this.topology);
     let about = about(testbed, variant, seed);
@@ -47,7 +47,7 @@ pub(crate) fn simulated(
         Failed::File(format!("the capture `{}` cannot be written: {error}", path.display()))
     };
     for (place, path) in points.into_iter().zip(paths) {
-        let packets = Box::new(MadeUp::new(topology));
+        let packets = Box::new(SyntheticPackets::new(topology));
         let file = CaptureFile::create(path)
             .and_then(|out| File::begin(topology, place, limit, packets, &about, out))
             .map_err(|error| unwritten(path, error))?;

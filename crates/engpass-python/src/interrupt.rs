@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use engpass_network::simulate::Watch;
+use engpass_network::simulate::RunControl;
 use engpass_testbed::Point;
 use pyo3::prelude::*;
 
@@ -61,7 +61,7 @@ pub(crate) struct Watching {
     told: AtomicU64,
 }
 
-impl Watch for Watching {
+impl RunControl for Watching {
     fn interrupted(&self) -> bool {
         self.shared.set.load(Ordering::Relaxed)
     }

@@ -1,6 +1,6 @@
 //! Address resolution (docs/model.md): the router interfaces that send ARP requests, and the trees over which the requests are flooded.
 
-use crate::topology::{Hop, Leg, NodeId, Topology};
+use crate::topology::{Hop, NodeId, PathSegment, Topology};
 
 /// An Ethernet interface of a router that sends ARP requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub struct ArpInterface {
 impl Topology {
     /// Returns the index of the interface on which a router resolves the next node before it sends a packet on this path segment; `None` if it sends
     /// no request.
-    pub fn arp_interface(&self, leg: Leg) -> Option<usize> {
-        let Leg::Link(Hop { link, from, .. }) = leg else { return None };
+    pub fn arp_interface(&self, leg: PathSegment) -> Option<usize> {
+        let PathSegment::Link(Hop { link, from, .. }) = leg else { return None };
         self.arp.iter().position(|interface| (interface.router, interface.link) == (from, link))
     }
 }

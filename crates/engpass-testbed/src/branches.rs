@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::topology::{FlowPath, Leg, NodeId};
+use crate::topology::{FlowPath, NodeId, PathSegment};
 
 /// A branch of a multicast tree: from the sender, or from a node that copies packets, to the next such node or to a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Branch {
     /// The node at its end: one that copies packets, or a receiver.
     pub to: NodeId,
     /// Its path segments, at least one.
-    pub legs: Vec<Leg>,
+    pub legs: Vec<PathSegment>,
 }
 
 impl FlowPath {
@@ -39,35 +39,38 @@ impl FlowPath {
     }
 
     /// Returns the path segments from the sender to the end of a branch.
-    pub fn legs_to(&self, branch: usize) -> Vec<Leg> {
+    pub fn legs_to(&self, branch: usize) -> Vec<PathSegment> {
         self.branches_to(branch).into_iter().flat_map(|place| self.branches[place].legs.clone()).collect()
     }
 }
 
 /// Builds the tree of these paths from one sender, each given with its receiver. A branch comes after its parent. Branches that begin at one node are
 /// in the order of the first receiver behind each.
-pub(crate) fn branches(ways: &[(NodeId, Vec<Leg>)], end_of: impl Fn(Leg) -> NodeId) -> Vec<Branch> {
+pub(crate) fn branches(
+    ways: &[(NodeId, Vec<PathSegment>)],
+    end_of: impl Fn(PathSegment) -> NodeId,
+) -> Vec<Branch> {
     let mut tree = Vec::new();
-    let ways: Vec<(NodeId, &[Leg])> = ways.iter().map(|(to, legs)| (*to, legs.as_slice())).collect();
+    let ways: Vec<(NodeId, &[PathSegment])> = ways.iter().map(|(to, legs)| (*to, legs.as_slice())).collect();
     grow(&ways, None, &end_of, &mut tree);
     tree
 }
 
 /// Adds the branches of these paths that begin at the end of the branch `of`.
 fn grow(
-    ways: &[(NodeId, &[Leg])],
+    ways: &[(NodeId, &[PathSegment])],
     of: Option<usize>,
-    end_of: &impl Fn(Leg) -> NodeId,
+    end_of: &impl Fn(PathSegment) -> NodeId,
     tree: &mut Vec<Branch>,
 ) {
-    let mut firsts: Vec<Leg> = Vec::new();
+    let mut firsts: Vec<PathSegment> = Vec::new();
     for leg in ways.iter().filter_map(|(_, legs)| legs.first()) {
         if !firsts.contains(leg) {
             firsts.push(*leg);
         }
     }
     for first in firsts {
-        let mut taken: Vec<(NodeId, &[Leg])> =
+        let mut taken: Vec<(NodeId, &[PathSegment])> =
             ways.iter().filter(|(_, legs)| legs.first() == Some(&first)).copied().collect();
         let mut legs = Vec::new();
         // Up to the node where the paths diverge.
@@ -88,16 +91,17 @@ mod tests {
     use super::*;
     use crate::topology::Hop;
 
-    fn way(nodes: &[NodeId]) -> (NodeId, Vec<Leg>) {
-        let hop =
-            |pair: &[NodeId]| Leg::Link(Hop { link: 10 * pair[0] + pair[1], from: pair[0], to: pair[1] });
+    fn way(nodes: &[NodeId]) -> (NodeId, Vec<PathSegment>) {
+        let hop = |pair: &[NodeId]| {
+            PathSegment::Link(Hop { link: 10 * pair[0] + pair[1], from: pair[0], to: pair[1] })
+        };
         (nodes[nodes.len() - 1], nodes.windows(2).map(hop).collect())
     }
 
     #[test]
     fn ways_part_where_they_differ() {
-        let end_of = |leg: Leg| match leg {
-            Leg::Link(hop) => hop.to,
+        let end_of = |leg: PathSegment| match leg {
+            PathSegment::Link(hop) => hop.to,
             _ => unreachable!("there are links alone"),
         };
         let ways = [way(&[0, 5, 6, 1]), way(&[0, 5, 7, 2]), way(&[0, 5, 6, 3])];

@@ -7,9 +7,9 @@ use engpass_model::unit::Duration;
 
 use crate::check;
 use crate::diagnostic::{Diagnostic, Diagnostics, Sameness, Severity};
-use crate::faulty::Faulty;
+use crate::faulty::ReportedValues;
 use crate::findings::{Counts, Findings, MOST};
-use crate::origin::{Giver, Origin};
+use crate::origin::{Origin, ValueSource};
 use crate::overrides::{self, Override};
 use crate::path;
 use crate::read::{self, Draft, bad_name, locate, wrong_type};
@@ -97,12 +97,12 @@ impl Refusals {
 
 /// Findings that count only if every point has them, by path and subject.
 #[derive(Default)]
-struct Everywhere {
+struct AtEveryPoint {
     points: usize,
     found: BTreeMap<(Option<String>, Option<String>), (usize, Diagnostic)>,
 }
 
-impl Everywhere {
+impl AtEveryPoint {
     /// Moves the findings of this kind out of the findings of one point.
     fn note(&mut self, here: &mut Findings) {
         self.points += 1;
@@ -250,7 +250,7 @@ impl Campaign {
         let mut seen: BTreeSet<Sameness> = found.iter().map(Diagnostic::sameness).collect();
         let mut more = Counts::default();
         let mut set = Refusals::default();
-        let mut everywhere = Everywhere::default();
+        let mut everywhere = AtEveryPoint::default();
         let mut agents = Agents::default();
         for (variant, places) in points.take(most) {
             let values = self.swept.iter().zip(&places).map(|(axis, place)| axis.nth(*place)).collect();
@@ -304,7 +304,7 @@ impl Campaign {
         let begin = found.len();
         let mut draft = read::read(&tree, found);
         check::check(&mut draft, &tree, found, begin);
-        let faulty = Faulty::of(&found[begin..]);
+        let faulty = ReportedValues::of(&found[begin..]);
         let topology = crate::resolve::resolve(&draft, &tree, found, &faulty);
         let after = found.errors();
         let point = topology
@@ -432,7 +432,7 @@ impl Campaign {
     /// Returns [`warnings`](Self::warnings) without those about values that only variants other than `variants` set.
     pub fn warnings_of(&self, variants: &[String]) -> Diagnostics {
         let others = self.variants().iter().filter(|name| !variants.contains(name));
-        let sources = others.filter_map(|name| Giver::Variant(name.as_str().into()).name());
+        let sources = others.filter_map(|name| ValueSource::Variant(name.as_str().into()).name());
         self.warnings.without(&sources.collect::<Vec<_>>())
     }
 

@@ -146,14 +146,14 @@ fn split_cure(message: &str) -> (&str, Option<&str>) {
 }
 
 /// Deserializes the table of a component without the keys in `without`.
-pub(crate) struct Without<'a> {
+pub(crate) struct TableReader<'a> {
     pub(crate) table: &'a Table,
     /// Paths to skip, relative to the table.
     pub(crate) without: &'a BTreeSet<Vec<String>>,
     pub(crate) at: Vec<String>,
 }
 
-impl<'de> Deserializer<'de> for Without<'_> {
+impl<'de> Deserializer<'de> for TableReader<'_> {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -176,13 +176,13 @@ impl<'de> Deserializer<'de> for Without<'_> {
 }
 
 /// A value inside the table of a component.
-struct Below<'a> {
+struct ValueReader<'a> {
     node: &'a Node,
     without: &'a BTreeSet<Vec<String>>,
     at: Vec<String>,
 }
 
-impl<'de> Deserializer<'de> for Below<'_> {
+impl<'de> Deserializer<'de> for ValueReader<'_> {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -290,14 +290,14 @@ impl<'de> de::MapAccess<'de> for Keys<'_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let (key, node) = self.next.take().expect("serde asks for a value after its key");
-        let below = Below { node, without: self.without, at: self.path(key) };
+        let below = ValueReader { node, without: self.without, at: self.path(key) };
         seed.deserialize(below).map_err(|fault| fault.under(key))
     }
 }
 
 struct Items<'a> {
     nodes: std::iter::Enumerate<std::slice::Iter<'a, Node>>,
-    below: &'a Below<'a>,
+    below: &'a ValueReader<'a>,
 }
 
 impl<'de> de::SeqAccess<'de> for Items<'_> {
@@ -307,7 +307,7 @@ impl<'de> de::SeqAccess<'de> for Items<'_> {
         let Some((index, node)) = self.nodes.next() else { return Ok(None) };
         let index = index.to_string();
         let at = self.below.at.iter().cloned().chain([index.clone()]).collect();
-        let below = Below { node, without: self.below.without, at };
+        let below = ValueReader { node, without: self.below.without, at };
         seed.deserialize(below).map(Some).map_err(|fault| fault.under(&index))
     }
 

@@ -11,7 +11,7 @@ use engpass_model::text::is_hidden;
 use serde_json::{Value, json};
 
 use crate::findings::{Counts, Findings};
-use crate::origin::{Giver, Origin as Place};
+use crate::origin::{Origin as Place, ValueSource};
 use crate::source::Source;
 
 /// Severity of a finding.
@@ -119,14 +119,14 @@ impl Diagnostic {
         self.span = place.span.clone();
         self.source = place.giver.name();
         match &place.giver {
-            Giver::Set { path, text, key } => {
+            ValueSource::Set { path, text, key } => {
                 let option = "--set ".len();
                 let written = format!("--set {path}={text}");
                 let meant =
                     if *key { option..option + path.len() } else { option + path.len() + 1..written.len() };
                 self.set = Some((written, meant));
             }
-            Giver::Sweep { axis, .. } => self.axis = Some(axis.clone()),
+            ValueSource::Sweep { axis, .. } => self.axis = Some(axis.clone()),
             _ => {}
         }
         self

@@ -7,13 +7,13 @@ use crate::path;
 
 /// Missing or wrong values that were reported.
 #[derive(Default)]
-pub(crate) struct Faulty {
+pub(crate) struct ReportedValues {
     paths: BTreeSet<String>,
     /// Unknown keys by the path of their table: each may be a misspelt key.
     unknown: BTreeMap<String, Vec<String>>,
 }
 
-impl Faulty {
+impl ReportedValues {
     /// Collects the values that these errors are about.
     pub(crate) fn of(found: &[Diagnostic]) -> Self {
         let mut faulty = Self::default();

@@ -7,7 +7,7 @@ use engpass_model::wire::Framing;
 
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
-use crate::faulty::Faulty;
+use crate::faulty::ReportedValues;
 use crate::read::Draft;
 use crate::topology::{Line, LinkEnds, NodeId, NodeKind, node_kind};
 
@@ -36,7 +36,7 @@ pub(crate) fn switch(draft: &Draft, node: NodeId) -> Option<&Switch> {
 }
 
 /// Returns the valid links in the order of the file. Reports new errors of the others.
-pub(crate) fn links(draft: &Draft, checker: &mut Checker<'_>, faulty: &Faulty) -> Vec<LinkEnds> {
+pub(crate) fn links(draft: &Draft, checker: &mut Checker<'_>, faulty: &ReportedValues) -> Vec<LinkEnds> {
     let mut links = Vec::new();
     for (name, link) in &draft.links {
         let Some(link) = link else { continue };
@@ -104,7 +104,7 @@ fn fits(draft: &Draft, checker: &mut Checker<'_>, name: &str, link: &Link, ends:
 }
 
 /// Checks that all links of an Ethernet switch have the same MTU, because a switch does not fragment.
-fn one_mtu(draft: &Draft, checker: &mut Checker<'_>, faulty: &Faulty, links: &[LinkEnds]) {
+fn one_mtu(draft: &Draft, checker: &mut Checker<'_>, faulty: &ReportedValues, links: &[LinkEnds]) {
     for (index, (name, config)) in draft.switches.iter().enumerate() {
         if !matches!(config, Some(Switch::Ethernet(_))) {
             continue;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// The source that set a value.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub(crate) enum Giver {
+pub(crate) enum ValueSource {
     /// Its own key in the file.
     #[default]
     File,
@@ -19,7 +19,7 @@ pub(crate) enum Giver {
     Set { path: Arc<str>, text: Arc<str>, key: bool },
 }
 
-impl Giver {
+impl ValueSource {
     /// Returns its name for messages; `None` for the file.
     pub(crate) fn name(&self) -> Option<String> {
         match self {
@@ -36,13 +36,13 @@ impl Giver {
 /// The source of a value and its position in the file.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(crate) struct Origin {
-    pub(crate) giver: Giver,
+    pub(crate) giver: ValueSource,
     /// Byte range in the file; `None` if the value is not from the file.
     pub(crate) span: Option<Range<usize>>,
 }
 
 impl Origin {
     pub(crate) fn file(span: Range<usize>) -> Self {
-        Self { giver: Giver::File, span: Some(span) }
+        Self { giver: ValueSource::File, span: Some(span) }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
 use crate::findings::Findings;
-use crate::origin::{Giver, Origin};
+use crate::origin::{Origin, ValueSource};
 use crate::path::{self, suggestion};
 use crate::read::{FAMILIES, TOP};
 use crate::shape::{Audit, SHAPES};
@@ -24,7 +24,7 @@ pub(crate) struct Override {
 pub(crate) fn from_command_line(pairs: &[(String, String)], found: &mut Findings) -> Vec<Override> {
     let mut overrides = Vec::new();
     for (path, text) in pairs {
-        let giver = |key| Giver::Set { path: path.as_str().into(), text: text.as_str().into(), key };
+        let giver = |key| ValueSource::Set { path: path.as_str().into(), text: text.as_str().into(), key };
         let key = Origin { giver: giver(true), span: None };
         match path::parse(path) {
             Ok(path) => {
@@ -46,13 +46,13 @@ pub(crate) fn bad_path(path: &str, cause: &str, key: &Origin) -> Diagnostic {
 
 /// Returns the values in the table of a variant: `"a.b.c" = value`, or `a.b.c = value`, which TOML reads as nested tables.
 pub(crate) fn of_variant(name: &str, table: &Table, found: &mut Findings) -> Vec<Override> {
-    let giver = Giver::Variant(name.into());
+    let giver = ValueSource::Variant(name.into());
     let mut overrides = Vec::new();
     let mut flat = Flat { leaf: &|_, _| false, found };
     flat.table(&[], table, &mut overrides);
     for change in &mut overrides {
         change.node.stamp(&giver);
-        if change.key.giver == Giver::File {
+        if change.key.giver == ValueSource::File {
             change.key.giver = giver.clone();
         }
     }
@@ -210,7 +210,7 @@ fn locate_table<'a>(tree: &'a Node, path: &[String]) -> Option<&'a Table> {
 
 /// Returns the override for a given value of an axis at one point.
 pub(crate) fn of_point(axis: &str, path: &[String], text: &str) -> Override {
-    let giver = Giver::Point { axis: axis.into(), text: Arc::from(text) };
+    let giver = ValueSource::Point { axis: axis.into(), text: Arc::from(text) };
     let mut node = tree::parse_value(text);
     node.stamp(&giver);
     Override { path: path.to_vec(), key: Origin { giver, span: None }, node }

@@ -8,7 +8,7 @@ use engpass_model::wire::ip::{IP_HEADER_BYTES, TCP_HEADER_BYTES};
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Resolver;
 use crate::route::Reach;
-use crate::topology::{Fan, IcmpWay, Leg, NodeId, NodeKind};
+use crate::topology::{Fan, IcmpWay, NodeId, NodeKind, PathSegment};
 
 /// IP and TCP headers without options, in bytes.
 const HEADERS: u64 = IP_HEADER_BYTES + TCP_HEADER_BYTES;
@@ -34,13 +34,13 @@ impl Resolver<'_> {
     pub(crate) fn icmp_ways(
         &mut self,
         (name, traffic): (&str, &Traffic),
-        legs: &[Leg],
+        legs: &[PathSegment],
         fans: Option<&[Fan; 2]>,
         from: NodeId,
     ) -> Option<Box<[IcmpWay]>> {
         let whole = self.mtu(*legs.first()?)?;
         let back = self.mtu(*legs.last()?)?;
-        let taken: Vec<Leg> = match fans {
+        let taken: Vec<PathSegment> = match fans {
             Some([there, _]) => there.legs().collect(),
             None => legs.to_vec(),
         };

@@ -17,7 +17,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::de::{Fault, Without};
+use crate::de::{Fault, TableReader};
 use crate::diagnostic::{Diagnostic, visible};
 use crate::findings::{Findings, MOST};
 use crate::origin::Origin;
@@ -48,7 +48,7 @@ pub(crate) const FAMILIES: &[&str] =
     &["host", "switch", "router", "link", "circuit", "tunnel", "bond", "traffic", "event"];
 
 /// A testbed as far as it could be read. A component that could not be read at all is `None`. A single wrong value in a component is left out or
-/// replaced by an example, and [`Faulty`](crate::faulty::Faulty) knows it.
+/// replaced by an example, and [`ReportedValues`](crate::faulty::Faulty) knows it.
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) name: Option<String>,
@@ -217,7 +217,7 @@ pub(crate) fn bad_name(what: &str, name: &str) -> Option<Diagnostic> {
 fn text(key: &str, entry: &Entry, found: &mut Findings) -> Option<String> {
     match (&entry.node.value, &entry.node.origin.giver) {
         (Value::Text(text), _) => Some(text.clone()),
-        (_, crate::origin::Giver::Set { text, .. }) => Some(text.to_string()),
+        (_, crate::origin::ValueSource::Set { text, .. }) => Some(text.to_string()),
         _ => {
             found.push(wrong_type(&[key], &entry.node, "text in quotes"));
             None
@@ -290,7 +290,7 @@ fn as_table<'a>(path: &[String], entry: &'a Entry, found: &mut Findings) -> Opti
     table
 }
 
-type ReadTable<'a, T> = &'a dyn Fn(Without<'_>) -> Result<T, Fault>;
+type ReadTable<'a, T> = &'a dyn Fn(TableReader<'_>) -> Result<T, Fault>;
 
 /// Reads one component; `None` if it cannot be read at all.
 ///
@@ -323,7 +323,7 @@ fn component<T>(
         }
     }
     loop {
-        let mut fault = match read(Without { table: &table, without: &without, at: Vec::new() }) {
+        let mut fault = match read(TableReader { table: &table, without: &without, at: Vec::new() }) {
             Ok(component) => return Some(component),
             Err(fault) => fault,
         };

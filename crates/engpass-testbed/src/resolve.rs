@@ -8,23 +8,28 @@ use engpass_model::wire::{Encapsulation, Framing};
 use crate::branches::branches;
 use crate::check::Checker;
 use crate::diagnostic::Diagnostic;
-use crate::faulty::Faulty;
+use crate::faulty::ReportedValues;
 use crate::findings::Findings;
 use crate::links::{self, node_id};
 use crate::rates::{self, Wanted};
 use crate::read::Draft;
-use crate::route::{Graph, Passage, Reach, Ways, narrowest};
+use crate::route::{Graph, Passage, Reach, RoutingGraph, narrowest};
 use crate::spare::{Shown, is_answered};
 use crate::topology::{
-    BondPath, CircuitPath, EventPath, Fan, FlowPath, Hop, Leg, Line, LinkEnds, NodeId, NodeKind, Topology,
-    TunnelPath, reversed,
+    BondPath, CircuitPath, EventPath, Fan, FlowPath, Hop, Line, LinkEnds, NodeId, NodeKind, PathSegment,
+    Topology, TunnelPath, reversed,
 };
 use crate::tree::Node;
 
 /// Resolves the valid parts of the draft and reports errors. Returns the topology if everything could be resolved.
 ///
 /// `faulty` holds the errors reported before. Parts that depend on them are skipped.
-pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &Faulty) -> Option<Topology> {
+pub(crate) fn resolve(
+    draft: &Draft,
+    tree: &Node,
+    found: &mut Findings,
+    faulty: &ReportedValues,
+) -> Option<Topology> {
     let names = draft.hosts.keys().chain(draft.switches.keys()).chain(draft.routers.keys());
     let nodes: Vec<String> = names.cloned().collect();
     let sound = found.errors() == 0;
@@ -35,7 +40,7 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
         draft,
         faulty,
         graph: Graph::new(nodes.len(), &links),
-        ways: Ways::new(Vec::new(), &[], &[], []),
+        ways: RoutingGraph::new(Vec::new(), &[], &[], []),
         nodes: &nodes,
         links: &links,
         whole,
@@ -58,7 +63,7 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
     let bonds: Vec<BondPath> = resolver.bonds.iter().flatten().cloned().collect();
     let tunnels = resolver.tunnels.iter().enumerate();
     let tunnels = tunnels.filter_map(|(index, path)| Some((index, path.as_ref().filter(|path| path.is_up)?)));
-    resolver.ways = Ways::new(passages, &links, &resolver.circuits, tunnels).with_bonds(&bonds);
+    resolver.ways = RoutingGraph::new(passages, &links, &resolver.circuits, tunnels).with_bonds(&bonds);
     let mut sources = 0;
     let flow = |(name, traffic): (&String, &Option<Traffic>)| {
         let traffic = traffic.as_ref()?;
@@ -96,11 +101,11 @@ pub(crate) fn resolve(draft: &Draft, tree: &Node, found: &mut Findings, faulty: 
 
 pub(crate) struct Resolver<'a> {
     pub(crate) draft: &'a Draft,
-    pub(crate) faulty: &'a Faulty,
+    pub(crate) faulty: &'a ReportedValues,
     pub(crate) nodes: &'a [String],
     pub(crate) links: &'a [LinkEnds],
     pub(crate) graph: Graph<'a>,
-    ways: Ways,
+    ways: RoutingGraph,
     /// True if every link of the file was resolved. Otherwise a missing path is no error.
     pub(crate) whole: bool,
     pub(crate) checker: Checker<'a>,
@@ -118,14 +123,14 @@ fn first_line<'l>(links: &'l [LinkEnds], route: &[Hop]) -> (&'l LinkEnds, Line) 
 
 /// Path of the packets of a traffic or of the outer packets of a tunnel.
 pub(crate) struct Way {
-    pub(crate) legs: Vec<Leg>,
+    pub(crate) legs: Vec<PathSegment>,
     /// The shortest paths to the receiver; and those back, if they differ from the reversed ones. `None` if a circuit decides the path.
     pub(crate) reach: Option<(Reach, Option<Reach>)>,
 }
 
 impl Way {
     /// Returns the path over a single path segment from host to host.
-    fn over(leg: Leg) -> Self {
+    fn over(leg: PathSegment) -> Self {
         Self { legs: vec![leg], reach: None }
     }
 
@@ -259,7 +264,7 @@ impl Resolver<'_> {
                     Some(circuit) => self.draft.circuits.get_index_of(circuit)?,
                     None => self.implicit_circuit(name, demand.category, from, to)?,
                 };
-                Some(Way::over(Leg::Circuit { circuit, forward: self.is_forward(circuit, from) }))
+                Some(Way::over(PathSegment::Circuit { circuit, forward: self.is_forward(circuit, from) }))
             }
         };
         let route = way.as_ref().and_then(|way| self.route(&way.legs));
@@ -282,7 +287,7 @@ impl Resolver<'_> {
         }
         let others: Option<Vec<Way>> = others.into_iter().collect();
         let ways = [way.legs.clone()].into_iter().chain(others?.into_iter().map(|way| way.legs));
-        let ways: Vec<(NodeId, Vec<Leg>)> = receivers.into_iter().zip(ways).collect();
+        let ways: Vec<(NodeId, Vec<PathSegment>)> = receivers.into_iter().zip(ways).collect();
         let tree = match &ways[..] {
             [_] => Vec::new(),
             several => branches(several, |leg| {
@@ -297,7 +302,7 @@ impl Resolver<'_> {
             Box::default()
         };
         let (circuit, forward) = match legs[..] {
-            [Leg::Circuit { circuit, forward }] => (Some(circuit), forward),
+            [PathSegment::Circuit { circuit, forward }] => (Some(circuit), forward),
             _ => (None, true),
         };
         Some(FlowPath {
@@ -340,18 +345,18 @@ impl Resolver<'_> {
     }
 
     /// Returns the links of a path; `None` if a circuit or tunnel of it has an error.
-    pub(crate) fn route(&self, legs: &[Leg]) -> Option<Vec<Hop>> {
+    pub(crate) fn route(&self, legs: &[PathSegment]) -> Option<Vec<Hop>> {
         let mut route = Vec::new();
         for leg in legs {
             match *leg {
-                Leg::Link(hop) => route.push(hop),
-                Leg::Circuit { circuit, forward: true } => {
+                PathSegment::Link(hop) => route.push(hop),
+                PathSegment::Circuit { circuit, forward: true } => {
                     route.extend(&self.circuits[circuit].as_ref()?.route)
                 }
-                Leg::Circuit { circuit, forward: false } => {
+                PathSegment::Circuit { circuit, forward: false } => {
                     route.extend(reversed(&self.circuits[circuit].as_ref()?.route))
                 }
-                Leg::Tunnel { tunnel, forward } => {
+                PathSegment::Tunnel { tunnel, forward } => {
                     route.extend(&self.tunnels[tunnel].as_ref()?.way(forward).route)
                 }
             }
@@ -359,11 +364,11 @@ impl Resolver<'_> {
         Some(route)
     }
 
-    pub(crate) fn mtu(&self, leg: Leg) -> Option<u64> {
+    pub(crate) fn mtu(&self, leg: PathSegment) -> Option<u64> {
         match leg {
-            Leg::Link(hop) => Some(self.links[hop.link].mtu),
-            Leg::Circuit { circuit, .. } => Some(self.circuits[circuit].as_ref()?.mtu),
-            Leg::Tunnel { tunnel, .. } => Some(self.tunnels[tunnel].as_ref()?.mtu),
+            PathSegment::Link(hop) => Some(self.links[hop.link].mtu),
+            PathSegment::Circuit { circuit, .. } => Some(self.circuits[circuit].as_ref()?.mtu),
+            PathSegment::Tunnel { tunnel, .. } => Some(self.tunnels[tunnel].as_ref()?.mtu),
         }
     }
 
@@ -428,7 +433,10 @@ impl Resolver<'_> {
         if let Some(named) = traffic.circuit() {
             let circuit = draft.circuits.get_index_of(named)?;
             if between.contains(&circuit) {
-                return Some(Way::over(Leg::Circuit { circuit, forward: self.is_forward(circuit, from) }));
+                return Some(Way::over(PathSegment::Circuit {
+                    circuit,
+                    forward: self.is_forward(circuit, from),
+                }));
             }
             self.circuits[circuit].as_ref()?;
             let legs = self.ways.path_over(circuit, from, to);
@@ -445,7 +453,9 @@ impl Resolver<'_> {
             return legs.map(|legs| Way { legs, reach: None });
         }
         match between[..] {
-            [circuit] => Some(Way::over(Leg::Circuit { circuit, forward: self.is_forward(circuit, from) })),
+            [circuit] => {
+                Some(Way::over(PathSegment::Circuit { circuit, forward: self.is_forward(circuit, from) }))
+            }
             [first, ..] => {
                 let name_of = |circuit: usize| draft.circuits.get_index(circuit).map_or("", |(name, _)| name);
                 let names = between.iter().map(|circuit| format!("`{}`", name_of(*circuit)));

@@ -8,15 +8,15 @@ use crate::arp::ArpInterface;
 use crate::diagnostic::Diagnostic;
 use crate::resolve::Resolver;
 use crate::route::{Passage, Reach};
-use crate::topology::{EventPath, Fan, Leg, NodeId, NodeKind};
+use crate::topology::{EventPath, Fan, NodeId, NodeKind, PathSegment};
 
 /// What the paths of all traffic use, collected while they are found.
 #[derive(Default)]
 pub(crate) struct Shown {
     /// Path segments that packets take, in their direction.
-    taken: BTreeSet<Leg>,
+    taken: BTreeSet<PathSegment>,
     /// For a node and an equally short but unused path segment, the segment that packets take instead.
-    spare: BTreeMap<(NodeId, Leg), Leg>,
+    spare: BTreeMap<(NodeId, PathSegment), PathSegment>,
     /// Nodes at which packets have a choice of segments.
     choices: BTreeSet<NodeId>,
 }
@@ -28,7 +28,7 @@ impl Shown {
     }
 
     /// Records the path of a traffic, and its reverse path if it is answered.
-    pub(crate) fn note(&mut self, legs: &[Leg], fans: Option<&[Fan; 2]>, answered: bool) {
+    pub(crate) fn note(&mut self, legs: &[PathSegment], fans: Option<&[Fan; 2]>, answered: bool) {
         let directions = if answered { 2 } else { 1 };
         let Some(fans) = fans else {
             return self
@@ -72,13 +72,15 @@ impl Resolver<'_> {
     }
 
     fn bonds_without_traffic(&mut self, shown: &Shown) {
-        let used =
-            |link: usize| shown.taken.iter().any(|leg| matches!(leg, Leg::Link(hop) if hop.link == link));
+        let used = |link: usize| {
+            shown.taken.iter().any(|leg| matches!(leg, PathSegment::Link(hop) if hop.link == link))
+        };
         let idle = self.bonds.iter().flatten().filter(|bond| !bond.links.iter().any(|link| used(*link)));
-        let found: Vec<(String, Option<Leg>)> = idle
+        let found: Vec<(String, Option<PathSegment>)> = idle
             .map(|bond| {
-                let is_own = |(node, leg): &(NodeId, Leg)| {
-                    *node == bond.node && matches!(leg, Leg::Link(hop) if bond.links.contains(&hop.link))
+                let is_own = |(node, leg): &(NodeId, PathSegment)| {
+                    *node == bond.node
+                        && matches!(leg, PathSegment::Link(hop) if bond.links.contains(&hop.link))
                 };
                 let first = shown.spare.iter().find(|(spare, _)| is_own(spare)).map(|(_, first)| *first);
                 (bond.name.clone(), first)
@@ -104,9 +106,9 @@ impl Resolver<'_> {
 
     /// Records the segments that packets take inside tunnels. Warns about tunnels that no packet enters.
     fn enter_tunnels(&mut self, shown: &mut Shown) {
-        let mut entered: Vec<Leg> = shown.taken.iter().copied().collect();
+        let mut entered: Vec<PathSegment> = shown.taken.iter().copied().collect();
         while let Some(leg) = entered.pop() {
-            let Leg::Tunnel { tunnel, forward } = leg else { continue };
+            let PathSegment::Tunnel { tunnel, forward } = leg else { continue };
             let Some(path) = &self.tunnels[tunnel] else { continue };
             let fan = &path.way(forward).fan;
             for (node, legs) in &fan.at {
@@ -117,7 +119,7 @@ impl Resolver<'_> {
             }
         }
         for index in 0..self.tunnels.len() {
-            let ways = [true, false].map(|forward| Leg::Tunnel { tunnel: index, forward });
+            let ways = [true, false].map(|forward| PathSegment::Tunnel { tunnel: index, forward });
             if let Some(path) = self.tunnels[index].as_ref().filter(|path| path.is_up)
                 && !ways.iter().any(|leg| shown.taken.contains(leg))
             {
@@ -132,7 +134,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn spare_leg(&mut self, node: NodeId, leg: Leg, first: Leg) {
+    fn spare_leg(&mut self, node: NodeId, leg: PathSegment, first: PathSegment) {
         let (router, spare, first) = (&self.nodes[node], self.leg_name(leg), self.leg_name(first));
         let message = format!(
             "{spare} is spare: router `{router}` sends nothing on it, because its `ecmp` is `first`, and {first} is as short and comes first"
@@ -143,14 +145,14 @@ impl Resolver<'_> {
         self.checker.report(&["router", router, "ecmp"], found);
     }
 
-    pub(crate) fn leg_name(&self, leg: Leg) -> String {
+    pub(crate) fn leg_name(&self, leg: PathSegment) -> String {
         match leg {
-            Leg::Link(hop) => format!("link `{}`", self.links[hop.link].name),
-            Leg::Circuit { circuit, .. } => {
+            PathSegment::Link(hop) => format!("link `{}`", self.links[hop.link].name),
+            PathSegment::Circuit { circuit, .. } => {
                 let name = self.draft.circuits.get_index(circuit).map_or("", |(name, _)| name);
                 format!("circuit `{name}`")
             }
-            Leg::Tunnel { tunnel, .. } => {
+            PathSegment::Tunnel { tunnel, .. } => {
                 let name = self.draft.tunnels.get_index(tunnel).map_or("", |(name, _)| name);
                 format!("tunnel `{name}`")
             }
@@ -167,9 +169,9 @@ impl Resolver<'_> {
     }
 
     fn events_without_effect(&mut self, events: &[EventPath], shown: &Shown, arp: &[ArpInterface]) {
-        let link = |leg: &Leg| match leg {
-            Leg::Link(hop) => Some(hop.link),
-            Leg::Circuit { .. } | Leg::Tunnel { .. } => None,
+        let link = |leg: &PathSegment| match leg {
+            PathSegment::Link(hop) => Some(hop.link),
+            PathSegment::Circuit { .. } | PathSegment::Tunnel { .. } => None,
         };
         let mut crossed: BTreeSet<usize> = shown.taken.iter().filter_map(link).collect();
         // ARP requests and replies may take other links than data.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::amount::{Amount, decimal};
 use crate::diagnostic::Diagnostic;
 use crate::findings::Findings;
-use crate::origin::{Giver, Origin};
+use crate::origin::{Origin, ValueSource};
 use crate::overrides::{self, Flat, Override, refuse_campaign_keys};
 use crate::read::wrong_type;
 use crate::tree::{Node, Table, Value};
@@ -55,8 +55,10 @@ impl Swept {
     /// Returns the value at `index` as an override.
     pub(crate) fn nth(&self, index: usize) -> Override {
         let mut node = self.nodes[index].clone();
-        let giver =
-            Giver::Sweep { axis: self.axis.path.as_str().into(), index: self.complete.then_some(index + 1) };
+        let giver = ValueSource::Sweep {
+            axis: self.axis.path.as_str().into(),
+            index: self.complete.then_some(index + 1),
+        };
         node.stamp(&giver);
         Override { path: self.path.clone(), key: self.key.clone(), node }
     }

@@ -77,19 +77,19 @@ impl Topology {
     }
 
     /// Returns the first link of a path segment, in its direction. Policies take the weight of a segment from this link.
-    pub fn first_hop(&self, leg: Leg) -> Hop {
+    pub fn first_hop(&self, leg: PathSegment) -> Hop {
         self.hops(leg)[0]
     }
 
     /// Returns the last link of a path segment, in its direction.
-    pub fn last_hop(&self, leg: Leg) -> Hop {
+    pub fn last_hop(&self, leg: PathSegment) -> Hop {
         let hops = self.hops(leg);
         hops[hops.len() - 1]
     }
 
     /// Returns true if events change the state that a node sees of the link on which a path segment begins.
-    pub fn sees_events(&self, node: NodeId, leg: Leg) -> bool {
-        let Leg::Link(Hop { link, .. }) = leg else {
+    pub fn sees_events(&self, node: NodeId, leg: PathSegment) -> bool {
+        let PathSegment::Link(Hop { link, .. }) = leg else {
             // A tunnel stays up when links on its path fail, and events never change ATM links.
             return false;
         };
@@ -101,8 +101,8 @@ impl Topology {
 
     /// Returns the bond that chooses the member link for packets that leave a node on this path segment. It is a bond of the node, or a bond of the
     /// other end that uses one member at a time, in both directions.
-    pub fn bond_at(&self, node: NodeId, leg: Leg) -> Option<usize> {
-        let Leg::Link(Hop { link, .. }) = leg else { return None };
+    pub fn bond_at(&self, node: NodeId, leg: PathSegment) -> Option<usize> {
+        let PathSegment::Link(Hop { link, .. }) = leg else { return None };
         let at = |node: NodeId| self.bonds.iter().position(|bond| bond.is_at(node, link));
         let follows = |bond: &usize| self.bonds[*bond].config.mode.config().is_single();
         at(node).or_else(|| at(self.links[link].ends[1 - self.links[link].end_of(node)]).filter(follows))
@@ -129,24 +129,24 @@ impl Topology {
     }
 
     /// Returns the links of a path segment in its direction. For a tunnel, these are the links of the path that takes the first of several segments.
-    pub fn hops(&self, leg: Leg) -> Vec<Hop> {
+    pub fn hops(&self, leg: PathSegment) -> Vec<Hop> {
         match leg {
-            Leg::Link(hop) => vec![hop],
-            Leg::Circuit { circuit, forward: true } => self.circuits[circuit].route.clone(),
-            Leg::Circuit { circuit, forward: false } => reversed(&self.circuits[circuit].route),
-            Leg::Tunnel { tunnel, forward } => self.tunnels[tunnel].way(forward).route.clone(),
+            PathSegment::Link(hop) => vec![hop],
+            PathSegment::Circuit { circuit, forward: true } => self.circuits[circuit].route.clone(),
+            PathSegment::Circuit { circuit, forward: false } => reversed(&self.circuits[circuit].route),
+            PathSegment::Tunnel { tunnel, forward } => self.tunnels[tunnel].way(forward).route.clone(),
         }
     }
 
     /// Returns true if a path segment drops packets that are too long for it instead of having them fragmented, whoever sent them.
-    pub fn refuses(&self, leg: Leg) -> bool {
-        matches!(leg, Leg::Tunnel { tunnel, .. } if self.tunnels[tunnel].config.fragment == Fragment::None)
+    pub fn refuses(&self, leg: PathSegment) -> bool {
+        matches!(leg, PathSegment::Tunnel { tunnel, .. } if self.tunnels[tunnel].config.fragment == Fragment::None)
     }
 
     /// Returns a path segment and, if it is a tunnel, all segments that packets in it may take.
-    pub fn legs_within(&self, leg: Leg) -> Vec<Leg> {
+    pub fn legs_within(&self, leg: PathSegment) -> Vec<PathSegment> {
         let mut legs = vec![leg];
-        if let Leg::Tunnel { tunnel, forward } = leg {
+        if let PathSegment::Tunnel { tunnel, forward } = leg {
             let within = self.tunnels[tunnel].way(forward).fan.legs();
             legs.extend(within.flat_map(|leg| self.legs_within(leg)));
         }
@@ -164,11 +164,11 @@ impl Topology {
     }
 
     /// Returns the MTU of a path segment in bytes.
-    pub fn mtu(&self, leg: Leg) -> u64 {
+    pub fn mtu(&self, leg: PathSegment) -> u64 {
         match leg {
-            Leg::Link(hop) => self.links[hop.link].mtu,
-            Leg::Circuit { circuit, .. } => self.circuits[circuit].mtu,
-            Leg::Tunnel { tunnel, .. } => self.tunnels[tunnel].mtu,
+            PathSegment::Link(hop) => self.links[hop.link].mtu,
+            PathSegment::Circuit { circuit, .. } => self.circuits[circuit].mtu,
+            PathSegment::Tunnel { tunnel, .. } => self.tunnels[tunnel].mtu,
         }
     }
 }
@@ -282,7 +282,7 @@ pub(crate) fn reversed(route: &[Hop]) -> Vec<Hop> {
 
 /// A path segment: the part of a path of IP packets between two neighbouring hosts, routers or Ethernet switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Leg {
+pub enum PathSegment {
     /// A link that carries frames.
     Link(Hop),
     /// A circuit from end to end.
@@ -301,7 +301,7 @@ pub enum Leg {
     },
 }
 
-impl Leg {
+impl PathSegment {
     /// Returns the path segment in the other direction.
     pub fn back(self) -> Self {
         match self {
@@ -418,7 +418,7 @@ pub struct FlowPath {
     /// Links that data packets cross, those inside circuits and tunnels included.
     pub route: Vec<Hop>,
     /// The path segments that data packets cross, at least one. If policies choose, it is the path that takes the first of several segments.
-    pub legs: Vec<Leg>,
+    pub legs: Vec<PathSegment>,
     /// MTU of the first path segment, in bytes. The sending host fragments datagrams to it.
     pub mtu: u64,
     /// Path MTU in bytes: the smallest MTU of all path segments that data packets may take.
@@ -449,7 +449,7 @@ pub struct IcmpWay {
     /// The router.
     pub router: NodeId,
     /// The path segments; if policies choose, the path that takes the first of several.
-    pub legs: Vec<Leg>,
+    pub legs: Vec<PathSegment>,
     /// All path segments that policies choose among; `None` if nothing chooses.
     pub fan: Option<Fan>,
 }
@@ -470,13 +470,13 @@ pub struct EventPath {
 pub struct Fan {
     /// For every node that the packets may reach except the destination, sorted by node: the path segments on which they may continue, in the order
     /// of the file, or of the bond for members of a bond. Only a router with a policy and a node with a bond have several.
-    pub at: Vec<(NodeId, Vec<Leg>)>,
+    pub at: Vec<(NodeId, Vec<PathSegment>)>,
 }
 
 impl Fan {
     /// Returns the path segments of a single path, each with the node at which it begins.
-    pub fn along(legs: impl Iterator<Item = (NodeId, Leg)>) -> Self {
-        let mut at: Vec<(NodeId, Vec<Leg>)> = legs.map(|(node, leg)| (node, vec![leg])).collect();
+    pub fn along(legs: impl Iterator<Item = (NodeId, PathSegment)>) -> Self {
+        let mut at: Vec<(NodeId, Vec<PathSegment>)> = legs.map(|(node, leg)| (node, vec![leg])).collect();
         at.sort_unstable();
         Self { at }
     }
@@ -487,13 +487,13 @@ impl Fan {
     }
 
     /// Returns the path segments on which packets may continue from a node; empty at the destination and where packets never arrive.
-    pub fn legs_at(&self, node: NodeId) -> &[Leg] {
+    pub fn legs_at(&self, node: NodeId) -> &[PathSegment] {
         let place = self.at.binary_search_by_key(&node, |(at, _)| *at);
         place.map_or(&[], |place| &self.at[place].1)
     }
 
     /// Returns all path segments.
-    pub fn legs(&self) -> impl Iterator<Item = Leg> {
+    pub fn legs(&self) -> impl Iterator<Item = PathSegment> {
         self.at.iter().flat_map(|(_, legs)| legs.iter().copied())
     }
 }

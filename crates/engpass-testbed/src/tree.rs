@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::Diagnostic;
 use crate::findings::Findings;
-use crate::origin::{Giver, Origin};
+use crate::origin::{Origin, ValueSource};
 
 /// A value and its origin.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ impl Node {
     pub(crate) fn as_set(&self) -> Option<String> {
         match (&self.value, &self.origin.giver) {
             (Value::Table(_) | Value::List(_), _) => None,
-            (_, Giver::Set { text, .. } | Giver::Point { text, .. }) => {
+            (_, ValueSource::Set { text, .. } | ValueSource::Point { text, .. }) => {
                 // Inside a list or table from there, the text is not that of this value.
                 (!text.trim_start().starts_with(['"', '\'', '[', '{'])).then(|| text.to_string())
             }
@@ -93,15 +93,15 @@ impl Node {
     }
 
     /// Sets the source of this value and everything in it, unless the source is already something other than the file.
-    pub(crate) fn stamp(&mut self, giver: &Giver) {
-        if self.origin.giver == Giver::File {
+    pub(crate) fn stamp(&mut self, giver: &ValueSource) {
+        if self.origin.giver == ValueSource::File {
             self.origin.giver = giver.clone();
         }
         match &mut self.value {
             Value::List(nodes) => nodes.iter_mut().for_each(|node| node.stamp(giver)),
             Value::Table(table) => {
                 for entry in Arc::make_mut(table).values_mut() {
-                    if entry.key.giver == Giver::File {
+                    if entry.key.giver == ValueSource::File {
                         entry.key.giver = giver.clone();
                     }
                     entry.node.stamp(giver);
@@ -138,7 +138,7 @@ pub(crate) fn parse(text: &str, found: &mut Findings) -> Option<Node> {
     let (tree, errors) = DeTable::parse_recoverable(text);
     let mut broken = 0;
     for error in errors {
-        let place = Origin { giver: Giver::File, span: error.span() };
+        let place = Origin { giver: ValueSource::File, span: error.span() };
         if error.message() == "duplicate key" {
             let key = error.span().and_then(|span| text.get(span)).unwrap_or("").trim();
             let message = format!("`{}` is given twice", shortened(key));

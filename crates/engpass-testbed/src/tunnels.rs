@@ -6,8 +6,8 @@ use engpass_model::wire::ip::{IP_HEADER_BYTES, MAX_PACKET_BYTES, MIN_MTU};
 use crate::check::find;
 use crate::diagnostic::Diagnostic;
 use crate::resolve::{Resolver, Way};
-use crate::route::Ways;
-use crate::topology::{BondPath, Fan, Leg, NodeId, NodeKind, TunnelPath, TunnelWay};
+use crate::route::RoutingGraph;
+use crate::topology::{BondPath, Fan, NodeId, NodeKind, PathSegment, TunnelPath, TunnelWay};
 use crate::tree::Value;
 
 impl Resolver<'_> {
@@ -78,7 +78,7 @@ impl Resolver<'_> {
         let below = carrier.map(|carrier| self.tunnels[carrier].as_ref().map(|path| (carrier, path)));
         let below: Option<Vec<_>> = below.into_iter().collect();
         let bonds: Vec<BondPath> = self.bonds.iter().flatten().cloned().collect();
-        let ways = Ways::new(passages, self.links, &self.circuits, below?).with_bonds(&bonds);
+        let ways = RoutingGraph::new(passages, self.links, &self.circuits, below?).with_bonds(&bonds);
         let Some(there) = ways.reach(from, to) else {
             if self.whole && !self.unknown_circuits() {
                 self.no_way(&["tunnel", name], from, to);
@@ -90,7 +90,7 @@ impl Resolver<'_> {
         let longest = there.longest(is_router);
         let way = Way { legs: there.path(), reach: Some((there, back)) };
         let fans = self.all_fans(&way)?;
-        let carries = |leg: Leg| matches!(leg, Leg::Tunnel { .. });
+        let carries = |leg: PathSegment| matches!(leg, PathSegment::Tunnel { .. });
         if let Some(carrier) = carrier
             && !fans.iter().all(|fan| fan.legs().any(carries))
         {
@@ -116,7 +116,7 @@ impl Resolver<'_> {
 
     /// Warns if the TTL of outer packets is too small: every router between the ends of a tunnel decrements it. Returns `None` only if a path segment
     /// has an error.
-    fn outer_packets_live(&mut self, name: &str, ttl: u8, legs: &[Leg]) -> Option<()> {
+    fn outer_packets_live(&mut self, name: &str, ttl: u8, legs: &[PathSegment]) -> Option<()> {
         let mut between = Vec::new();
         for leg in &legs[..legs.len() - 1] {
             let node = self.route(&[*leg])?.last()?.to;
@@ -140,8 +140,8 @@ impl Resolver<'_> {
         if let Some(fans) = way.fans() {
             return Some(*fans);
         }
-        let along = |legs: Vec<Leg>| -> Option<Fan> {
-            let begins = |leg: Leg| Some((self.route(&[leg])?.first()?.from, leg));
+        let along = |legs: Vec<PathSegment>| -> Option<Fan> {
+            let begins = |leg: PathSegment| Some((self.route(&[leg])?.first()?.from, leg));
             Some(Fan::along(legs.into_iter().map(begins).collect::<Option<Vec<_>>>()?.into_iter()))
         };
         let back = way.legs.iter().rev().map(|leg| leg.back()).collect();
@@ -149,9 +149,9 @@ impl Resolver<'_> {
     }
 
     /// Returns true if policies choose among the paths of the outer packets of any of these tunnels, or of the tunnels that carry them.
-    pub(crate) fn chooses_in_tunnels(&self, legs: &[Leg]) -> bool {
+    pub(crate) fn chooses_in_tunnels(&self, legs: &[PathSegment]) -> bool {
         legs.iter().any(|leg| {
-            let Leg::Tunnel { tunnel, .. } = *leg else { return false };
+            let PathSegment::Tunnel { tunnel, .. } = *leg else { return false };
             let ways = self.tunnels[tunnel].iter().flat_map(|path| &path.ways);
             ways.into_iter().any(|way| {
                 way.fan.has_choice() || self.chooses_in_tunnels(&way.fan.legs().collect::<Vec<_>>())
@@ -159,7 +159,7 @@ impl Resolver<'_> {
         })
     }
 
-    fn no_room(&mut self, name: &str, (narrow, leg): (u64, Leg), added: u64) {
+    fn no_room(&mut self, name: &str, (narrow, leg): (u64, PathSegment), added: u64) {
         let on = self.leg_name(leg);
         let message = format!(
             "the headers of tunnel `{name}` take {added} B, and {on} takes packets of {narrow} B: IPv4 needs {MIN_MTU} B beside them"
@@ -171,7 +171,7 @@ impl Resolver<'_> {
         self.checker.report(&["tunnel", name], Diagnostic::error("tunnel-mtu", message).help(help));
     }
 
-    fn fragments_both(&mut self, name: &str, (mtu, most): (u64, u64), leg: Leg) {
+    fn fragments_both(&mut self, name: &str, (mtu, most): (u64, u64), leg: PathSegment) {
         let on = self.leg_name(leg);
         let message = format!(
             "tunnel `{name}` takes packets of {mtu} B, and {on} is too narrow for them with their headers: outer packets are fragmented"

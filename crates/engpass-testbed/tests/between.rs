@@ -1,6 +1,6 @@
 //! Tests of the paths between all hosts of a testbed.
 
-use engpass_testbed::topology::{FlowPath, Leg};
+use engpass_testbed::topology::{FlowPath, PathSegment};
 use engpass_testbed::{Point, Source, load};
 
 const TEXT: &str = r#"
@@ -77,13 +77,14 @@ fn every_pair_that_is_joined_has_its_way() {
         let way: &FlowPath = ways.iter().find(|way| way.name == name).expect("it is there");
         (way.legs.clone(), way.circuit, way.forward, way.mtu)
     };
-    let circuit =
-        |circuit, forward, mtu| (vec![Leg::Circuit { circuit, forward }], Some(circuit), forward, mtu);
+    let circuit = |circuit, forward, mtu| {
+        (vec![PathSegment::Circuit { circuit, forward }], Some(circuit), forward, mtu)
+    };
     // In each direction there is traffic that names a circuit.
     assert_eq!(legs("a to b"), circuit(1, false, 1500));
     assert_eq!(legs("b to a"), circuit(0, false, 9180));
     // Without traffic the first of several circuits is taken.
     assert_eq!(legs("a to c"), circuit(2, true, 9180));
     assert_eq!(legs("c to a"), circuit(2, false, 9180));
-    assert!(matches!(legs("d to c").0[..], [Leg::Link(_)]));
+    assert!(matches!(legs("d to c").0[..], [PathSegment::Link(_)]));
 }

@@ -1,6 +1,6 @@
 //! Tests of the paths that policies choose among, on small hand-made networks.
 
-use engpass_testbed::topology::{Fan, FlowPath, Leg, Topology};
+use engpass_testbed::topology::{Fan, FlowPath, PathSegment, Topology};
 use engpass_testbed::{Point, Source, load};
 
 /// Two routers with three links between them. `ecmp` gives the policies of `r1` and `r2`, which choose among these links.
@@ -48,8 +48,8 @@ const TRAFFIC: &str = r#"
     message = "64 kB"
 "#;
 
-fn names(topology: &Topology, legs: &[Leg]) -> Vec<String> {
-    let name = |leg: &Leg| topology.links[topology.first_hop(*leg).link].name.clone();
+fn names(topology: &Topology, legs: &[PathSegment]) -> Vec<String> {
+    let name = |leg: &PathSegment| topology.links[topology.first_hop(*leg).link].name.clone();
     legs.iter().map(name).collect()
 }
 

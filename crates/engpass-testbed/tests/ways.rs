@@ -1,6 +1,6 @@
 //! Compares paths through random networks of hosts, switches, routers and circuits with an exhaustive search.
 
-use engpass_testbed::topology::{Fan, FlowPath, Leg, Topology};
+use engpass_testbed::topology::{Fan, FlowPath, PathSegment, Topology};
 use engpass_testbed::{Gateway, NextHop};
 use engpass_testbed::{Point, Source, load};
 use proptest::prelude::*;
@@ -311,12 +311,12 @@ fn networks() -> impl Strategy<Value = Network> {
     )
 }
 
-fn steps_of(topology: &Topology, legs: &[Leg]) -> Vec<Step> {
-    let step = |leg: &Leg| {
+fn steps_of(topology: &Topology, legs: &[PathSegment]) -> Vec<Step> {
+    let step = |leg: &PathSegment| {
         let hops = topology.hops(*leg);
         let circuit = match leg {
-            Leg::Link(_) | Leg::Tunnel { .. } => None,
-            Leg::Circuit { circuit, .. } => Some(*circuit),
+            PathSegment::Link(_) | PathSegment::Tunnel { .. } => None,
+            PathSegment::Circuit { circuit, .. } => Some(*circuit),
         };
         let ends = [hops[0].from, hops[hops.len() - 1].to];
         Step { ends, links: hops.iter().map(|hop| hop.link).collect(), circuit }

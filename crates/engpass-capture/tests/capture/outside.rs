@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use engpass_capture::{File, Files, Limit, Packets, Point, passing};
 use engpass_model::queue::Ecn;
 use engpass_model::wire::packet::{Ends, Ipv4, Protocol, checksum, udp};
-use engpass_network::simulate::outside::{Output, Outside, Packet as Input};
+use engpass_network::simulate::outside::{InjectedNetwork, Output, Packet as Input};
 use engpass_network::simulate::{Content, Head, Packet};
 
 use crate::common::point;
@@ -48,7 +48,7 @@ fn real(token: u64, bytes: usize) -> Vec<u8> {
 /// Put so many packets of so many bytes of payload in, two in 10 ms, and capture at a point: the file, and how many were delivered.
 fn sent(text: &str, at: &str, count: u64, bytes: usize) -> (Vec<u8>, usize) {
     let run = point(text, "base", &[]);
-    let mut network = Outside::new(&run.testbed, &run.topology, 1).expect("it is carried");
+    let mut network = InjectedNetwork::new(&run.testbed, &run.topology, 1).expect("it is carried");
     let place = Point::find(at, None, network.topology()).expect("a link of the testbed");
     let all: BTreeMap<u64, Vec<u8>> = (0..count).map(|token| (token, real(token, bytes))).collect();
     let mut out = Vec::new();

@@ -1,61 +1,61 @@
-//! Trains in front of a plain queue, one or two that meet, in a tight loop.
+//! Tight loop for one train, or two interleaving ones, at a tail-drop queue without thresholds.
 
 use engpass_model::time::{Pace, Stepper};
 
 use super::super::channel::CellCursor;
 use super::super::departures::{InterleavedPieces, OpenTrain};
 use super::super::inputs::Two;
-use super::super::{CellSink, CellTrain, Channel, Loss, VcTreatment};
+use super::super::{CellDropCause, CellSink, CellTrain, Channel, VcTreatment};
 use super::Fifo;
 
-/// The line in the midst of a busy period, in registers.
+/// The state of a line within a busy period, kept in registers.
 struct Line {
     base: u64,
     slot: Pace,
     slot_at_least: u64,
     n: u64,
-    /// It is busy until then at least.
+    /// The line is busy until this instant at least.
     busy: u64,
     capacity: u64,
-    /// So many cells surely find room.
+    /// Number of cells that surely find room.
     spare: u64,
 }
 
-/// One train: its channel, how far it is, and what became of its cells.
+/// One of the two trains: its channel, and which of its cells joined or were lost.
 struct Side<'a> {
     channel: &'a mut Channel,
     open: OpenTrain,
     joined: u64,
-    /// Place of the first one that joined.
+    /// Position in the departing train of the first cell that joined.
     first: u64,
-    /// The block that has the last one, as [`Side::join`] was told of it.
+    /// Position and bits of the block with the last cell that joined, as passed to [`Side::join`].
     last: (u64, u64),
     lost: u64,
-    /// When the first one that was lost came.
+    /// Arrival of the first lost cell.
     lost_at: u64,
-    /// Place of the last one that was lost, in its own train.
+    /// Position of the last lost cell, in its arriving train.
     lost_place: u64,
 }
 
-/// Cells that have joined, up to 64 of both sides.
+/// Up to 64 consecutive cells of both sides that have joined.
 #[derive(Default)]
 struct Block {
-    /// Place of the first.
+    /// Position of the first cell.
     n: u64,
     count: u32,
-    /// Which of them are the other side's.
+    /// Bit mask of the cells of the other side.
     others: u64,
 }
 
 impl Line {
-    /// When the last accepted cell has left: the exact answer, where the bound that is kept gives none.
+    /// Returns when the last accepted cell leaves: exact, for when the bound `busy` is not enough.
     #[cold]
     #[inline(never)]
     fn end(base: u64, slot: Pace, n: u64) -> u64 {
         base + slot.after(n)
     }
 
-    /// A walk along the ends of transmissions that stands at that of cell `n`.
+    /// Returns a stepper over the ends of transmissions, at the end of cell `n`.
     #[inline(never)]
     fn ends_from(slot: Pace, n: u64) -> Stepper {
         let mut room = Stepper::new(slot);
@@ -63,7 +63,7 @@ impl Line {
         room
     }
 
-    /// The next cells, so many, join.
+    /// Adds `count` cells to the busy period.
     #[inline(always)]
     fn join(&mut self, count: u64) {
         self.n += count;
@@ -72,8 +72,8 @@ impl Line {
 }
 
 impl Fifo {
-    /// Take cells of two channels that meet up to where a third may come between, the line runs empty, or one of the trains ends.
-    /// Whether any was taken.
+    /// Takes cells of two interleaving channels until a third channel has one, the line runs empty, or one of the trains ends. Returns
+    /// whether any were taken.
     pub(super) fn merge_two(
         &mut self,
         two: Two<'_>,
@@ -92,7 +92,7 @@ impl Fifo {
         true
     }
 
-    /// Take cells of one channel, the next one among them, up to `limit`, or where the line runs empty or the train ends.
+    /// Takes cells of one channel, at least the next one, up to `limit`, or until the line runs empty or the train ends.
     pub(super) fn merge_one(&mut self, channel: &mut Channel, limit: u64, out: &mut impl CellSink) {
         self.take(channel, None, (limit, false), out);
     }
@@ -109,7 +109,7 @@ impl Fifo {
         if head > self.last_end {
             self.idle(head - self.last_end, self.rounded(), out);
             self.start(head);
-            // Its first cell is there.
+            // The first cell is there now.
             self.last_end = head;
         }
         let walks = (first.walk(), second.as_mut().map_or_else(CellCursor::nowhere, |second| second.walk()));
@@ -134,7 +134,7 @@ impl Fifo {
     fn line(&self) -> Line {
         let capacity = self.plain.expect("only plain queues are merged in this way");
         let (base, slot, n) = (self.base, self.slot, self.n);
-        // Asked at the first cell, if the queue has ever been full.
+        // Lower bound. The exact value is computed at the first cell that may not find room.
         let spare = capacity.saturating_sub(n - self.left);
         Line {
             base,
@@ -147,12 +147,12 @@ impl Fifo {
         }
     }
 
-    /// The cells that `line` says have joined.
+    /// Takes over the cells that have joined `line`.
     fn merged(&mut self, line: &Line) {
         self.n = line.n;
         self.end.seek(self.n);
         self.last_end = self.base + self.end.after();
-        // What has room has it because others have left.
+        // Cells have room because earlier cells have left.
         let left = line.n.saturating_add(line.spare).saturating_sub(line.capacity);
         if left > self.left {
             self.left = left;
@@ -166,7 +166,7 @@ impl Fifo {
         Side { channel, open, joined: 0, first: 0, last: (0, 0), lost: 0, lost_at: 0, lost_place: u64::MAX }
     }
 
-    /// Tell what became of the cells of one side.
+    /// Reports the cells of one side: joined, lost, and taken from the channel.
     fn tell(&mut self, mut side: Side<'_>, walk: &CellCursor, out: &mut impl CellSink) {
         let ends = side.channel.has_ended_frame(walk);
         if side.joined > 0 {
@@ -180,7 +180,7 @@ impl Fifo {
     }
 }
 
-/// Take the cells of one side, or of both, up to `limit`. Of two that come together that of the other side goes first if it `WINS`.
+/// Takes the cells of one side, or of both, up to `limit`. The other side wins ties if `WINS` is set.
 fn merge<const WINS: bool>(
     mut line: Line,
     one: &mut Side<'_>,
@@ -195,7 +195,7 @@ fn merge<const WINS: bool>(
     };
     let mut block = Block { n: line.n + 1, ..Block::default() };
     loop {
-        // As many as surely come while the line is busy and find room.
+        // Cells that surely arrive while the line is busy, and find room.
         let sure = limit.min(line.busy);
         let most = line.spare.min(64) as u32;
         let (mut count, mut others) = (0, 0);
@@ -253,7 +253,7 @@ fn merge<const WINS: bool>(
         if line.spare >= LATE || before == 0 {
             continue;
         }
-        // It is nearly full: every cell that leaves makes room for one more.
+        // The queue is nearly full: every departure makes room for one more cell.
         line.spare = 0;
         let sure = limit.min(line.busy);
         let ends = Line::ends_from(line.slot, before);
@@ -297,7 +297,8 @@ fn merge<const WINS: bool>(
     (line, (one_walk, other_walk))
 }
 
-/// A train of one side, or of the `others`, has ended. Go on with the next one, if that is of the same generator. Whether there is one.
+/// The train of one side, or of the other one if `others` is set, has ended. Goes on with the next train if that is of the same generator.
+/// Returns whether there is one.
 #[inline(always)]
 fn next_train(
     (one, mut other): (&mut Side<'_>, Option<&mut Side<'_>>),
@@ -315,7 +316,7 @@ fn next_train(
     channel.walk_next(walk)
 }
 
-/// Tell of the cells that were lost before a train that comes behind the one which has ended.
+/// Reports the cells lost so far, if another train follows the one that has ended.
 #[cold]
 #[inline(never)]
 fn date_losses(
@@ -338,19 +339,19 @@ fn date_losses(
 
 const WHOSE: &str = "a cell is of a side that there is";
 
-/// Slots: of a cell that comes so much later than there was room the queue is no longer nearly full.
+/// Number of slots. If a cell arrives this much later than there was room for it, the queue is no longer nearly full.
 const LATE: u64 = 8;
 
-/// When cells have room in a queue that is nearly full.
+/// When cells find room in a queue that is nearly full.
 struct Room {
-    /// The beginning of the busy period.
+    /// Start of the busy period.
     since: u64,
-    /// Stands at the end of the transmission that makes room for the next cell.
+    /// Stepper at the end of the transmission that makes room for the next cell.
     ends: Stepper,
 }
 
 impl Side<'_> {
-    /// The next cell joins if there is `room` for it by now, else it is lost. Whether it has joined.
+    /// Lets the next cell join if there is room for it, else counts it as lost. Returns whether it has joined.
     #[inline(always)]
     fn meets_full(&mut self, walk: &CellCursor, room: &mut Room) -> bool {
         let joins = walk.head - room.since >= room.ends.after();
@@ -366,7 +367,7 @@ impl Side<'_> {
         joins
     }
 
-    /// Tell of the cells that were lost, up to the walk.
+    /// Reports the cells lost up to the cursor.
     fn tell_lost(&mut self, walk: &CellCursor, out: &mut impl CellSink) {
         let front = *self.channel.train();
         let (of, lost) = (u64::from(front.of), std::mem::take(&mut self.lost));
@@ -375,10 +376,10 @@ impl Side<'_> {
             false if self.channel.has_ended_frame(walk) && self.lost_place == walk.n => of - lost,
             false => u64::from(front.cell).min(of - lost - 1),
         };
-        out.lost(&CellTrain { cell: cell as u32, count: lost, ..front }, self.lost_at, Loss::Full);
+        out.lost(&CellTrain { cell: cell as u32, count: lost, ..front }, self.lost_at, CellDropCause::Full);
     }
 
-    /// Those of the places from `n` on whose bits are set, so many, are its cells'.
+    /// Notes `count` cells that joined at the positions whose bits are set, counted from `n` on.
     fn join(&mut self, n: u64, bits: u64, count: u64) {
         if bits != 0 {
             if self.joined == 0 {
@@ -389,7 +390,7 @@ impl Side<'_> {
         }
     }
 
-    /// Places of the first and the last one that joined.
+    /// Returns the positions of the first and the last cell that joined.
     fn places(&self) -> (u64, u64) {
         let (n, bits) = self.last;
         (self.first, n + 63 - u64::from(bits.leading_zeros()))
@@ -397,7 +398,7 @@ impl Side<'_> {
 }
 
 impl Block {
-    /// So many cells more have joined, of which those whose bits are set are the other side's.
+    /// Appends `count` cells. The bits of `others` mark those of the other side.
     #[inline(always)]
     fn add(
         &mut self,
@@ -416,7 +417,7 @@ impl Block {
         }
     }
 
-    /// Tell of its cells.
+    /// Passes its cells on to the sides and to `pieces`.
     #[inline(never)]
     fn tell(&self, (one, other): (&mut Side<'_>, Option<&mut Side<'_>>), pieces: &mut InterleavedPieces) {
         if self.count == 0 {
@@ -431,7 +432,7 @@ impl Block {
             other.join(self.n, others, of_others);
         }
         if pieces.are_of_one_way() && ones != 0 && others != 0 {
-            // In turns.
+            // Alternate runs, in order.
             let mut left = all;
             while left != 0 {
                 let skip = left.trailing_zeros();

@@ -1,4 +1,4 @@
-//! One queue, first in, first out, in front of a line.
+//! A FIFO queue in front of a line.
 
 mod merge;
 #[cfg(test)]
@@ -7,54 +7,56 @@ mod tests;
 use engpass_model::time::{Pace, Stepper};
 
 use super::departures::DepartureBuffer;
-use super::{CellAdmission, CellSink, CellTrain, Channel, Inputs, LineStatus, Loss, VcId, VcTreatment};
+use super::{
+    CellAdmission, CellDropCause, CellSink, CellTrain, Channel, Inputs, LineStatus, VcId, VcTreatment,
+};
 
-/// A line and its queue. A cell's departure is known when it arrives, so nothing ever waits here as an object: the state
-/// is the busy period (when it began, how many cells it has taken, how many of them have left).
+/// A line and its FIFO queue. The departure of a cell is known when it arrives; therefore no cell is stored. The state is the busy period:
+/// when it began, and how many cells it has accepted and sent.
 pub struct Fifo {
     slot: Pace,
-    /// A slot, rounded up.
+    /// Slot, rounded up to picoseconds.
     slot_up: u64,
-    /// By how much.
+    /// Parts of a picosecond by which `slot_up` is rounded up.
     slot_rounding: u64,
-    /// `None` for a queue without bound.
+    /// `None` for an unbounded queue.
     gate: Option<CellAdmission>,
     base: u64,
     n: u64,
-    /// Stands at `n`.
+    /// Stepper at the end of cell `n`.
     end: Stepper,
-    /// When the last accepted cell has left.
+    /// When the last accepted cell leaves.
     last_end: u64,
-    /// By how much the end of the busy period before is rounded up.
+    /// Parts of a picosecond by which the end of the previous busy period is rounded up.
     rounding: u64,
-    /// Cells of the busy period that have left, as far as anybody asked.
+    /// Cells of the busy period that have left, as of the last query.
     left: u64,
-    /// Stands at `left + 1`.
+    /// Stepper at the end of cell `left + 1`.
     leave: Stepper,
-    /// Cells it holds, where every one that finds room joins as it is.
+    /// Capacity, if cells are lost only when the queue is full and joining cells are not marked.
     plain: Option<u64>,
     departures: DepartureBuffer,
 }
 
-/// Cells from which on dividing is quicker than going one by one.
+/// Number of cells from which on a division is faster than single steps.
 const FEW: u64 = 4;
 
-/// Cells of one record that met the same fate, on their way to the outlet.
+/// Cells of one record that were all accepted, or all lost for one cause, on their way to the sink.
 struct Batch {
     cells: CellTrain,
-    lost: Option<Loss>,
+    lost: Option<CellDropCause>,
     first_at: u64,
 }
 
 impl Fifo {
-    /// A line with a queue behind `gate`.
+    /// Returns a line with a queue behind `gate`.
     pub fn new(slot: Pace, gate: CellAdmission) -> Self {
         let plain = gate.only_when_full().then_some(gate.capacity());
         let departures = DepartureBuffer::of(gate.capacity());
         Self { gate: Some(gate), plain, departures, ..Self::unbounded(slot) }
     }
 
-    /// A line with a queue that takes everything: a NIC, whose memory is accounted for elsewhere.
+    /// Returns a line with an unbounded queue: that of a NIC, whose memory is accounted for elsewhere.
     pub fn unbounded(slot: Pace) -> Self {
         let mut end = Stepper::new(slot);
         end.seek(1);
@@ -78,13 +80,13 @@ impl Fifo {
         }
     }
 
-    /// Tell of what is sent so that every train says which cells of their frame they are, also where cells between were lost.
+    /// Reports departures in trains that are exact about the positions of cells in their PDU: a lost cell ends a train.
     pub fn tell_cells(&mut self) {
         self.plain = None;
         self.departures.tell_cells();
     }
 
-    /// Take all cells that arrive at or before `until`.
+    /// Takes all cells that arrive at or before `until`.
     pub fn advance(
         &mut self,
         until: u64,
@@ -121,16 +123,16 @@ impl Fifo {
         self.departures.flush(out);
     }
 
-    /// The line was idle for so long before it sends what comes next.
+    /// Reports idle time before the next departure.
     fn idle(&mut self, ps: u64, rounding: u64, out: &mut impl CellSink) {
         if self.departures.hold_frames() {
-            // Whose frames have left before is asked with it.
+            // The sink uses the idle time to attribute it to PDUs that have left before.
             self.departures.flush(out);
         }
         out.idle(ps, rounding);
     }
 
-    /// Take cells of the front record as a whole where they join and their departures are evenly spaced, too. Whether there were any.
+    /// Takes cells of the current run at once if all join and their departures are evenly spaced. Returns whether any were taken.
     fn pass(&mut self, channel: &mut Channel, limit: u64, out: &mut impl CellSink) -> bool {
         let head = channel.head();
         let front = channel.front();
@@ -144,13 +146,14 @@ impl Fifo {
         let Some(many) = self.back_to_back(&front, head) else { return false };
         let queued = if free { 0 } else { self.queued(head) };
         let mut count = channel.front_until(limit).min(many);
-        // At the pace of the line the queue keeps its length, up to one cell; at another it grows by less than there are cells.
+        // At the pace of the line the length of the queue changes by at most one cell. At another pace it grows by less than the number of
+        // cells.
         let grown = if front.pace == self.slot { 1 } else { count };
         let mut found = (queued.saturating_sub(1), queued + grown);
         if front.pace != self.slot {
             found.0 = if many == u64::MAX { found.0 } else { 0 };
             if let Some(capacity) = self.plain {
-                // As many as surely have room.
+                // Only cells that surely have room.
                 count = count.min(capacity.saturating_sub(queued));
                 found.1 = 0;
                 if count < FEW.min(front.count) {
@@ -171,7 +174,7 @@ impl Fifo {
         true
     }
 
-    /// Every cell finds the line free.
+    /// Takes cells that all find the line free. Returns whether any were taken.
     fn pass_spread(
         &mut self,
         channel: &mut Channel,
@@ -189,7 +192,7 @@ impl Fifo {
             (count, front.n + count - 1)
         };
         let last = front.base + front.pace.after(n);
-        // From the first to the last all the time is idle that no cell takes.
+        // From the first to the last cell, all time without a transmission is idle.
         let idle = last - self.last_end - (count - 1) * self.slot_up;
         let rounding = self.rounded() + (count - 1) * self.slot_rounding;
         self.idle(idle, rounding, out);
@@ -202,12 +205,12 @@ impl Fifo {
         true
     }
 
-    /// How many of the next cells of `front`, the first at `head`, surely come before those ahead of them have left, so that all of
-    /// them leave back to back; all of them is [`u64::MAX`].
+    /// Returns how many of the next cells of `front`, the first at `head`, surely arrive before those ahead of them have left, so that all
+    /// leave back to back; [`u64::MAX`] for all of them.
     fn back_to_back(&self, front: &CellTrain, head: u64) -> Option<u64> {
         let free = head > self.last_end;
         if front.pace == self.slot {
-            // It may run empty between two cells, by a rounded picosecond.
+            // Rounding may make the queue empty between two cells, for a picosecond.
             let sure = free || (front.base, front.n) == (self.base, self.n) || head + 2 <= self.last_end;
             return sure.then_some(u64::MAX);
         }
@@ -219,7 +222,7 @@ impl Fifo {
         Some(ahead / falls_behind + 1).filter(|many| *many >= FEW)
     }
 
-    /// Whether all of `train` join, which find so many cells, the least and the most; and then, with which EFCI.
+    /// Returns the EFCI of the cells if all of `train` join. The cells find between `found.0` and `found.1` cells in the queue.
     fn admits_train(&mut self, train: CellTrain, found: (u64, u64)) -> Option<bool> {
         match &mut self.gate {
             None => Some(train.efci),
@@ -227,7 +230,7 @@ impl Fifo {
         }
     }
 
-    /// The next `count` cells of the busy period join.
+    /// Adds `count` cells to the busy period.
     fn accept(&mut self, vc: VcId, count: u64) {
         if let Some(gate) = &mut self.gate {
             gate.joined(vc, count);
@@ -237,7 +240,7 @@ impl Fifo {
         self.last_end = self.base + self.end.after();
     }
 
-    /// Cells that have not left at `at`, within the busy period.
+    /// Returns the cells that have not left at `at`, within the busy period.
     #[inline]
     fn queued(&mut self, at: u64) -> u64 {
         if let Some(gate) = &mut self.gate {
@@ -296,7 +299,7 @@ impl Fifo {
         batch.flush(&mut self.departures, out);
     }
 
-    /// By how much `last_end` is rounded up. A busy period without a cell is one whose first cell was not admitted.
+    /// Returns by how much `last_end` is rounded up. A busy period has no cell if its first cell was not admitted.
     #[inline]
     fn rounded(&self) -> u64 {
         if self.n > 0 { self.end.rounding() } else { self.rounding }
@@ -314,22 +317,22 @@ impl Fifo {
     }
 
     #[inline]
-    fn admit(&mut self, at: u64, cell: &mut CellTrain) -> Result<(), Loss> {
+    fn admit(&mut self, at: u64, cell: &mut CellTrain) -> Result<(), CellDropCause> {
         let queued = self.queued(at);
         self.gate.as_mut().map_or(Ok(()), |gate| gate.admit(queued, cell))
     }
 
-    /// What the line does at `at`, up to which all cells were taken and no further.
+    /// Returns the status of the line at `at`. All cells up to `at` were taken, and no later ones.
     pub fn doing(&self, at: u64) -> LineStatus {
         LineStatus::of(self.slot, self.base, self.last_end, self.rounded(), at)
     }
 
-    /// Cells in the queue at `at`, up to which all were taken and no further, the one being sent included.
+    /// Returns the cells in the queue at `at`, including the one being sent. All cells up to `at` were taken, and no later ones.
     pub fn length(&self, at: u64) -> u64 {
         if at >= self.last_end { 0 } else { self.n - self.slot.ended_within(at - self.base) }
     }
 
-    /// When the line is free of everything it has accepted, in picoseconds.
+    /// Returns when the line has sent all accepted cells, in picoseconds.
     pub fn last_end(&self) -> u64 {
         self.last_end
     }
@@ -340,7 +343,7 @@ impl Batch {
     fn add(
         &mut self,
         cell: CellTrain,
-        lost: Option<Loss>,
+        lost: Option<CellDropCause>,
         at: u64,
         departures: &mut DepartureBuffer,
         out: &mut impl CellSink,

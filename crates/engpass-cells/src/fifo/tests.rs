@@ -1,4 +1,4 @@
-//! Trains taken many cells at once are equal to trains taken cell by cell.
+//! Tests that taking many cells of a train at once equals taking them cell by cell.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,12 +9,12 @@ use engpass_model::discard::tail::Tail;
 use super::*;
 use crate::{CellThresholds, PduId, TrainPiece, generated_by, one_by_one};
 
-/// Slots of OC-3c.
+/// Returns the slot of OC-3c.
 fn slot() -> Pace {
     Pace::of_bits(424, 149_760_000)
 }
 
-/// What leaves a queue: by circuit the instants of its cells, and of those that end a frame; how many were lost, and when the first was.
+/// Output of a queue. By circuit: departures of its cells, ends of PDUs, number of lost cells and the first loss.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     sent: Vec<Vec<u64>>,
@@ -23,11 +23,11 @@ struct Seen {
     idle: u64,
 }
 
-/// Counts, and announces what is of circuit 0 to the next queue.
+/// Records the output of a queue and passes cells of circuit 0 on to the next one.
 struct Behind<'a> {
     seen: Seen,
     next: Option<&'a mut Channel>,
-    /// All circuits go one way.
+    /// All circuits take one path.
     mixed: bool,
 }
 
@@ -72,7 +72,7 @@ impl CellSink for Behind<'_> {
         if self.mixed { 1 } else { 1 + vc as usize }
     }
 
-    fn lost(&mut self, cells: &CellTrain, at: u64, _: Loss) {
+    fn lost(&mut self, cells: &CellTrain, at: u64, _: CellDropCause) {
         let lost = &mut self.seen.lost;
         lost.resize(lost.len().max(cells.vc as usize + 1), (0, u64::MAX));
         let (count, first) = lost[cells.vc as usize];
@@ -91,8 +91,8 @@ impl CellSink for Behind<'_> {
     }
 }
 
-/// Trains of one circuit: the pace of their cells in parts of a slot, and of each its cells and the time before it in parts of 1000 slots,
-/// and some picoseconds. They are frames, or all of one generator.
+/// Trains of one circuit. `pace` is relative to a slot. Each train has a number of cells, the time before it in thousandths of a slot, and
+/// extra picoseconds. Trains are PDUs, or all of one generator.
 #[derive(Clone, Debug)]
 struct Stream {
     pace: (u64, u64),
@@ -136,7 +136,8 @@ fn queue(capacity: u64, exact: bool) -> Fifo {
     queue
 }
 
-/// What leaves every queue of a line, through which circuit 0 goes; the others meet it at one queue each. All are looked at `looks` times.
+/// Returns the output of every queue of a chain that circuit 0 crosses. Each other circuit crosses one of the queues. The run is advanced
+/// in `looks` parts.
 fn line(streams: &[Stream], capacities: &[u64], looks: u64, (exact, mixed): (bool, bool)) -> Vec<Seen> {
     let rules = &mut vec![VcTreatment::default(); streams.len()];
     let mut first = Channel::new(slot());
@@ -147,7 +148,7 @@ fn line(streams: &[Stream], capacities: &[u64], looks: u64, (exact, mixed): (boo
         if let Some(stream) = streams.get(hop + 1) {
             stream.fill(hop as u32 + 1, &mut cross);
         }
-        // A mixed line comes to its end at the first queue.
+        // A mixed chain ends at the first queue.
         let mut next = Channel::new(slot());
         let mut out = Behind { seen: Seen::default(), next: (!mixed).then_some(&mut next), mixed };
         let mut queue = queue(capacity, exact);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use engpass_model::discard::tail::Tail;
 
-use super::super::{CellAdmission, CellThresholds, Generator, LineStatus, Loss, PduId, Shaper};
+use super::super::{CellAdmission, CellDropCause, CellThresholds, Generator, LineStatus, PduId, Shaper};
 use super::*;
 
 /// What a host sees of a port, and the port's books.
@@ -27,7 +27,7 @@ impl CellSink for Seen {
         }
     }
 
-    fn lost(&mut self, cells: &CellTrain, _: u64, _: Loss) {
+    fn lost(&mut self, cells: &CellTrain, _: u64, _: CellDropCause) {
         self.cells[cells.vc as usize].2 += cells.count;
     }
 

@@ -3,7 +3,7 @@
 use engpass_model::time::{Pace, Stepper};
 
 use super::super::classes::Waiting;
-use super::super::{CellSink, CellTrain, Channel, Loss};
+use super::super::{CellDropCause, CellSink, CellTrain, Channel};
 use super::{LoopState, PeriodicPriority};
 
 /// The cells of a record that are taken, what became of them, and how far they are.
@@ -182,7 +182,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         channel.take_many(train.count);
         if train.lost > 0 {
             let lost = train.some(train.lost, !train.last_joined);
-            self.out.lost(&lost, train.lost_at, Loss::Full);
+            self.out.lost(&lost, train.lost_at, CellDropCause::Full);
         }
         if train.joined > 0 {
             let cells = train.some(train.joined, train.last_joined);

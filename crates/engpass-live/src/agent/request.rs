@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::flow::Prepare;
 use crate::lines::Line;
-use crate::problem::{Code, Problem, Result};
+use crate::problem::{Code, ProtocolError, Result};
 
 /// What is asked.
 #[derive(Debug)]
@@ -62,7 +62,8 @@ pub(super) fn of(line: Line) -> (Value, Result<Request>) {
     match line {
         Line::Text(text) => read(&text),
         Line::TooLong => {
-            let problem = Problem::new(Code::BadLine, "the line is longer than 1 MiB", "send shorter lines");
+            let problem =
+                ProtocolError::new(Code::BadLine, "the line is longer than 1 MiB", "send shorter lines");
             (Value::Null, Err(problem))
         }
     }
@@ -71,7 +72,11 @@ pub(super) fn of(line: Line) -> (Value, Result<Request>) {
 /// A line as its number and what it asks; the number is there as soon as it could be read.
 fn read(line: &[u8]) -> (Value, Result<Request>) {
     let bad = |cause: String| {
-        Problem::new(Code::BadLine, cause, "send one JSON object per line: `{\"id\": 1, \"do\": \"ping\"}`")
+        ProtocolError::new(
+            Code::BadLine,
+            cause,
+            "send one JSON object per line: `{\"id\": 1, \"do\": \"ping\"}`",
+        )
     };
     let mut fields: Map<String, Value> = match serde_json::from_slice(line) {
         Ok(Value::Object(fields)) => fields,
@@ -80,10 +85,10 @@ fn read(line: &[u8]) -> (Value, Result<Request>) {
     };
     let id = match fields.shift_remove("id") {
         Some(id) if id.is_u64() => id,
-        _ => return (Value::Null, Err(Problem::field("id", "is no number", "number the requests"))),
+        _ => return (Value::Null, Err(ProtocolError::field("id", "is no number", "number the requests"))),
     };
     let Some(Value::String(what)) = fields.shift_remove("do") else {
-        return (id, Err(Problem::field("do", "is no text", "name a request, such as `ping`")));
+        return (id, Err(ProtocolError::field("do", "is no text", "name a request, such as `ping`")));
     };
     let rest = Value::Object(fields);
     let request = match what.as_str() {
@@ -97,7 +102,7 @@ fn read(line: &[u8]) -> (Value, Result<Request>) {
         "ping" => from(rest).map(|Nothing {}| Request::Ping),
         "calibrate" => from(rest).map(Request::Calibrate),
         "readings" => from(rest).map(|Nothing {}| Request::Readings),
-        other => Err(Problem::field(
+        other => Err(ProtocolError::field(
             "do",
             format_args!("there is no request `{other}`"),
             "ask for `prepare`, `start`, `stop`, `collect`, `drop`, `join`, `leave`, `ping`, `calibrate` or `readings`",
@@ -108,7 +113,11 @@ fn read(line: &[u8]) -> (Value, Result<Request>) {
 
 fn from<T: DeserializeOwned>(fields: Value) -> Result<T> {
     serde_json::from_value(fields).map_err(|error| {
-        Problem::new(Code::BadRequest, error.to_string(), "docs/agent.md lists the fields of each request")
+        ProtocolError::new(
+            Code::BadRequest,
+            error.to_string(),
+            "docs/agent.md lists the fields of each request",
+        )
     })
 }
 

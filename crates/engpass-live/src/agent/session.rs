@@ -12,7 +12,7 @@ use super::request::{Of, Request, Start};
 use super::{Output, hello};
 use crate::flow::{Flow, Prepare, Spec, Tell, Timer};
 use crate::limits::Limits;
-use crate::problem::{Code, Problem, Result};
+use crate::problem::{Code, ProtocolError, Result};
 use crate::readings;
 use crate::sys::clock;
 use crate::time::{MILLISECOND, SECOND};
@@ -46,7 +46,7 @@ pub(super) struct Session {
 #[derive(Default)]
 struct Silent {
     token: String,
-    peers: Vec<(IpAddr, Problem)>,
+    peers: Vec<(IpAddr, ProtocolError)>,
 }
 
 impl Silent {
@@ -61,7 +61,7 @@ impl Silent {
     }
 
     /// Remember the only peer of a flow that could not be connected, if it did not answer.
-    fn note(&mut self, to: &[SocketAddr], problem: &Problem) {
+    fn note(&mut self, to: &[SocketAddr], problem: &ProtocolError) {
         if let ([peer], Code::NoAnswer | Code::Unreachable) = (to, problem.code) {
             self.peers.push((peer.ip(), problem.clone()));
         }
@@ -73,8 +73,8 @@ pub(super) fn pong(id: &Value) -> Value {
     json!({ "id": id, "ok": { "now_ns": clock::now(), "realtime_ns": clock::realtime() } })
 }
 
-fn unknown_flow(flow: &str) -> Problem {
-    Problem::new(Code::UnknownFlow, format!("this run has no flow `{flow}` here"), "prepare it first")
+fn unknown_flow(flow: &str) -> ProtocolError {
+    ProtocolError::new(Code::UnknownFlow, format!("this run has no flow `{flow}` here"), "prepare it first")
 }
 
 impl Session {
@@ -128,7 +128,7 @@ impl Session {
 
     fn run_of(&mut self, token: &str) -> Result<&mut Run> {
         self.run.as_mut().filter(|run| run.token == token).ok_or_else(|| {
-            Problem::new(Code::UnknownRun, "there is no such run here", "prepare its flows first")
+            ProtocolError::new(Code::UnknownRun, "there is no such run here", "prepare its flows first")
         })
     }
 
@@ -142,25 +142,25 @@ impl Session {
         if let Some(run) = &self.run {
             if run.token != prepare.run {
                 let help = "`collect` or `drop` it first";
-                return Err(Problem::new(Code::Busy, "another run is prepared here", help));
+                return Err(ProtocolError::new(Code::Busy, "another run is prepared here", help));
             }
             if run.before.is_some() {
                 let help = "prepare all flows before `start`";
-                return Err(Problem::new(Code::WrongOrder, "the run has started", help));
+                return Err(ProtocolError::new(Code::WrongOrder, "the run has started", help));
             }
             let twice = run
                 .flows
                 .iter()
                 .any(|flow| flow.spec.asked.flow == prepare.flow && flow.spec.asked.side == prepare.side);
             if twice {
-                return Err(Problem::field(
+                return Err(ProtocolError::field(
                     "flow",
                     "this end of it is prepared already",
                     "give it another name",
                 ));
             }
             if run.flows.len() == MOST_FLOWS {
-                return Err(Problem::new(
+                return Err(ProtocolError::new(
                     Code::Limit,
                     format!("a run has at most {MOST_FLOWS} flows at a host"),
                     "use `streams`",
@@ -181,7 +181,7 @@ impl Session {
         let output = self.output.clone();
         let run = self.run_of(&start.run)?;
         if run.before.is_some() {
-            return Err(Problem::new(Code::WrongOrder, "the run has started", "`collect` it"));
+            return Err(ProtocolError::new(Code::WrongOrder, "the run has started", "`collect` it"));
         }
         for flow in &run.flows {
             flow.is_complete()?;
@@ -208,7 +208,7 @@ impl Session {
         for flow in run.flows.iter().filter(chosen) {
             if !flow.wait(due, &is_gone) {
                 let cause = format!("the threads of flow `{}` did not end", flow.spec.asked.flow);
-                return Err(Problem::new(Code::System, cause, "try again, or close the channel"));
+                return Err(ProtocolError::new(Code::System, cause, "try again, or close the channel"));
             }
         }
         Ok(json!({}))
@@ -219,7 +219,7 @@ impl Session {
         let is_gone = move || gone.load(Ordering::Relaxed);
         let run = self.run_of(&of.run)?;
         if !run.flows.iter().all(Flow::is_started) {
-            return Err(Problem::new(
+            return Err(ProtocolError::new(
                 Code::WrongOrder,
                 "the run has not started",
                 "`start` it, or `drop` it",

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use engpass_capture::{File, Files, Form, Limit, Packets, Point, passing};
-use engpass_network::simulate::outside::{Output, Outside};
-use engpass_network::simulate::{Capture, Content, Packet, Passing};
+use engpass_network::simulate::outside::{InjectedNetwork, Output};
+use engpass_network::simulate::{CaptureRecord, CaptureSink, Content, Packet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -61,9 +61,9 @@ struct Bytes {
 }
 
 /// Supplies the bytes of packets, and of the routers' ICMP messages about them.
-struct Real(Rc<RefCell<Kept>>, Routers);
+struct StoredPackets(Rc<RefCell<Kept>>, Routers);
 
-impl Packets for Real {
+impl Packets for StoredPackets {
     fn write(&mut self, packet: &Packet, out: &mut Vec<u8>) {
         let Content::Outside { token, said } = packet.content else {
             unreachable!("all packets of such a network come from outside");
@@ -82,10 +82,10 @@ impl Packets for Real {
 }
 
 /// Keeps the network running when one file fails. The file reports its error when it is closed.
-struct Apart<'a>(&'a mut Files<CaptureFile>);
+struct IndependentFiles<'a>(&'a mut Files<CaptureFile>);
 
-impl Capture for Apart<'_> {
-    fn passed(&mut self, passing: &Passing) -> ControlFlow<()> {
+impl CaptureSink for IndependentFiles<'_> {
+    fn passed(&mut self, passing: &CaptureRecord) -> ControlFlow<()> {
         let _ = self.0.passed(passing);
         ControlFlow::Continue(())
     }
@@ -102,7 +102,7 @@ impl Capturing {
     /// Fails on an unknown point, form or limit, and when a file cannot be written.
     pub(super) fn begin(
         config: &CaptureConfig,
-        network: &mut Outside,
+        network: &mut InjectedNetwork,
         about: &str,
         routers: &Routers,
     ) -> Result<Option<Self>, EmulateError> {
@@ -119,7 +119,7 @@ impl Capturing {
         let mut files = Files(Vec::new());
         for (point, path) in &config.files {
             let point = Point::find(point, form, network.topology()).map_err(wrong)?;
-            let real = Box::new(Real(Rc::clone(&kept), routers.clone()));
+            let real = Box::new(StoredPackets(Rc::clone(&kept), routers.clone()));
             let file = CaptureFile::create(path)
                 .and_then(|out| File::begin(network.topology(), point, limit, real, about, out))
                 .map_err(|error| EmulateError::file("writing", path, &error))?;
@@ -164,13 +164,14 @@ impl Capturing {
     }
 
     /// Writes what has passed the capture points up to `at`, at most once per `OFTEN`.
-    pub(super) fn reached(&mut self, at: u64, network: &mut Outside) {
+    pub(super) fn reached(&mut self, at: u64, network: &mut InjectedNetwork) {
         if at < self.next || self.over {
             return;
         }
         self.next = at + OFTEN;
-        let told =
-            network.hand_on(&mut Apart(&mut self.files)).expect("nothing of it interrupts the network");
+        let told = network
+            .hand_on(&mut IndependentFiles(&mut self.files))
+            .expect("nothing of it interrupts the network");
         self.forget(told.unwrap_or(0));
         self.over = !self.files.wants_more();
         // The network learns at its next call that a file has failed.
@@ -190,9 +191,11 @@ impl Capturing {
     }
 
     /// Ends the captures. Returns the counts of each file, or its error.
-    pub(super) fn end(mut self, network: &mut Outside) -> Value {
+    pub(super) fn end(mut self, network: &mut InjectedNetwork) -> Value {
         if !self.over {
-            network.end_capture(&mut Apart(&mut self.files)).expect("nothing of it interrupts the network");
+            network
+                .end_capture(&mut IndependentFiles(&mut self.files))
+                .expect("nothing of it interrupts the network");
         }
         let told = self.files.0.into_iter().zip(&self.paths).map(|(file, path)| match file.end() {
             Ok(done) => json!({

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::lines::{Line, Lines};
-use crate::problem::{Code, Problem, Result};
+use crate::problem::{Code, ProtocolError, Result};
 use crate::sys::send;
 use crate::sys::signal::{self, Bell};
 
@@ -28,7 +28,7 @@ const LOOK: i32 = 100;
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum What {
+pub(super) enum RequestKind {
     /// Return the state of the run.
     Status,
     /// Begin the events of the testbed.
@@ -45,16 +45,16 @@ pub(super) enum What {
 #[serde(deny_unknown_fields)]
 struct Request {
     #[serde(rename = "do")]
-    what: What,
+    what: RequestKind,
 }
 
 /// A request, with the channel for its answer.
-pub(super) struct Ask {
-    pub(super) what: What,
+pub(super) struct PendingRequest {
+    pub(super) what: RequestKind,
     reply: SyncSender<Result<Value>>,
 }
 
-impl Ask {
+impl PendingRequest {
     pub(super) fn answer(self, answer: Result<Value>) {
         // The requester may have disconnected.
         let _ = self.reply.send(answer);
@@ -62,33 +62,37 @@ impl Ask {
 }
 
 /// The control socket. Dropping it closes the socket and removes its file.
-pub(super) struct Desk {
+pub(super) struct ControlSocket {
     path: PathBuf,
-    asks: Receiver<Ask>,
-    open: Arc<Open>,
+    asks: Receiver<PendingRequest>,
+    open: Arc<SharedSocketState>,
     accepting: Option<JoinHandle<()>>,
 }
 
 /// State shared with the threads that accept and serve connections.
-struct Open {
+struct SharedSocketState {
     over: AtomicBool,
     streams: Mutex<Vec<(u64, UnixStream)>>,
     bell: Arc<Bell>,
 }
 
-impl Open {
+impl SharedSocketState {
     fn streams(&self) -> std::sync::MutexGuard<'_, Vec<(u64, UnixStream)>> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Desk {
+impl ControlSocket {
     /// Listens at a path that only the owner of this process may open.
     pub(super) fn open(path: &Path, bell: Arc<Bell>) -> io::Result<Self> {
         let listener = listen(path)?;
         listener.set_nonblocking(true)?;
         let (sender, asks) = channel();
-        let open = Arc::new(Open { over: AtomicBool::new(false), streams: Mutex::new(Vec::new()), bell });
+        let open = Arc::new(SharedSocketState {
+            over: AtomicBool::new(false),
+            streams: Mutex::new(Vec::new()),
+            bell,
+        });
         let accepting = {
             let open = Arc::clone(&open);
             thread::spawn(move || accept(&listener, &open, &sender))
@@ -98,12 +102,12 @@ impl Desk {
 
     /// Returns the next request, if there is one.
     #[inline]
-    pub(super) fn next(&self) -> Option<Ask> {
+    pub(super) fn next(&self) -> Option<PendingRequest> {
         self.asks.try_recv().ok()
     }
 }
 
-impl Drop for Desk {
+impl Drop for ControlSocket {
     fn drop(&mut self) {
         // Remove the file first, so that no new client connects.
         let _ = remove_file(&self.path);
@@ -137,7 +141,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(UnixListener::from(OwnedFd::from(socket)))
 }
 
-fn accept(listener: &UnixListener, open: &Arc<Open>, sender: &Sender<Ask>) {
+fn accept(listener: &UnixListener, open: &Arc<SharedSocketState>, sender: &Sender<PendingRequest>) {
     signal::block_all();
     let mut number = 0;
     while !open.over.load(Ordering::Relaxed) {
@@ -162,13 +166,13 @@ fn accept(listener: &UnixListener, open: &Arc<Open>, sender: &Sender<Ask>) {
 }
 
 /// Answers the lines of one connection until it ends.
-fn serve(mut stream: &UnixStream, bell: &Bell, sender: &Sender<Ask>) {
+fn serve(mut stream: &UnixStream, bell: &Bell, sender: &Sender<PendingRequest>) {
     let mut lines = Lines::new(stream);
     while let Some(line) = lines.next() {
         let answer = match line {
             Line::Text(text) => ask(&text, bell, sender),
             Line::TooLong => {
-                Err(Problem::new(Code::BadLine, "the line is longer than 1 MiB", "send shorter lines"))
+                Err(ProtocolError::new(Code::BadLine, "the line is longer than 1 MiB", "send shorter lines"))
             }
         };
         let answer = match answer {
@@ -181,14 +185,14 @@ fn serve(mut stream: &UnixStream, bell: &Bell, sender: &Sender<Ask>) {
     }
 }
 
-fn ask(line: &[u8], bell: &Bell, sender: &Sender<Ask>) -> Result<Value> {
+fn ask(line: &[u8], bell: &Bell, sender: &Sender<PendingRequest>) -> Result<Value> {
     let request: Request = serde_json::from_slice(line).map_err(|error| {
         let help = "send `{\"do\": \"status\"}`, `events`, `window`, `end-window` or `stop`";
-        Problem::new(Code::BadRequest, format!("the request is wrong: {error}"), help)
+        ProtocolError::new(Code::BadRequest, format!("the request is wrong: {error}"), help)
     })?;
     let (reply, answer) = sync_channel(1);
-    let over = || Problem::new(Code::Refused, "the driver has ended", "bring the testbed up again");
-    sender.send(Ask { what: request.what, reply }).map_err(|_| over())?;
+    let over = || ProtocolError::new(Code::Refused, "the driver has ended", "bring the testbed up again");
+    sender.send(PendingRequest { what: request.what, reply }).map_err(|_| over())?;
     bell.ring();
     answer.recv().map_err(|_| over())?
 }
@@ -207,9 +211,9 @@ mod tests {
     fn requests_are_answered_and_the_file_goes() {
         let path = path("desk");
         let bell = Arc::new(Bell::new().expect("an eventfd"));
-        let desk = Desk::open(&path, Arc::clone(&bell)).expect("a fresh path");
+        let desk = ControlSocket::open(&path, Arc::clone(&bell)).expect("a fresh path");
         assert_eq!(path.metadata().expect("it is there").permissions().mode() & 0o777, 0o600);
-        assert!(Desk::open(&path, Arc::clone(&bell)).is_err(), "somebody listens");
+        assert!(ControlSocket::open(&path, Arc::clone(&bell)).is_err(), "somebody listens");
         let mut stream = UnixStream::connect(&path).expect("it listens");
         stream.write_all(b"{\"do\":\"status\"}\n{\"do\":\"dance\"}\n").expect("written");
         let ask = loop {
@@ -218,7 +222,7 @@ mod tests {
             }
             thread::yield_now();
         };
-        assert_eq!(ask.what, What::Status);
+        assert_eq!(ask.what, RequestKind::Status);
         ask.answer(Ok(json!({ "at": 3 })));
         let mut lines = BufReader::new(&stream).lines().map(|line| line.expect("text"));
         assert_eq!(lines.next().expect("an answer"), "{\"ok\":{\"at\":3}}");
@@ -234,9 +238,9 @@ mod tests {
         let path = path("left");
         drop(UnixListener::bind(&path).expect("a fresh path"));
         let bell = Arc::new(Bell::new().expect("an eventfd"));
-        drop(Desk::open(&path, Arc::clone(&bell)).expect("nobody listens"));
+        drop(ControlSocket::open(&path, Arc::clone(&bell)).expect("nobody listens"));
         std::fs::write(&path, b"mine").expect("a file");
-        assert!(Desk::open(&path, bell).is_err());
+        assert!(ControlSocket::open(&path, bell).is_err());
         assert_eq!(std::fs::read(&path).expect("it is still there"), b"mine");
         remove_file(&path).expect("it is there");
     }

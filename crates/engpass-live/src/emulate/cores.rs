@@ -3,23 +3,23 @@
 //! A packet wakes its receiver, preferably on an idle core. An idle core of a virtual machine goes back to the hypervisor, which may take a millisecond to
 //! return it. Each hop of a packet between processes would take that much longer. Therefore idle cores poll while packets arrive.
 
-use crate::sys::urgent::Awake;
+use crate::sys::urgent::CpuLatencyHold;
 use crate::time::MILLISECOND;
 
 /// Time for which cores stay awake after a packet, in ns. A ping every second keeps them awake.
 const LINGER: u64 = 2_000 * MILLISECOND;
 
 /// The request to keep this host's cores awake.
-pub(super) struct Cores {
+pub(super) struct IdleLatencyGuard {
     /// Whether the cores stay awake without packets too.
     always: bool,
-    held: Option<Awake>,
+    held: Option<CpuLatencyHold>,
     /// Whether the kernel refused, so that it is not asked again.
     refused: bool,
     until: u64,
 }
 
-impl Cores {
+impl IdleLatencyGuard {
     /// Kept awake always, or while packets come.
     pub(super) fn new(always: bool) -> Self {
         let mut this = Self { always, held: None, refused: false, until: 0 };
@@ -30,7 +30,7 @@ impl Cores {
     }
 
     fn hold(&mut self) {
-        self.held = Awake::hold();
+        self.held = CpuLatencyHold::hold();
         self.refused = self.held.is_none();
     }
 
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn they_are_kept_awake_for_a_while_after_a_packet() {
-        let granted = Awake::hold().is_some();
-        let mut cores = Cores::new(false);
+        let granted = CpuLatencyHold::hold().is_some();
+        let mut cores = IdleLatencyGuard::new(false);
         assert!(cores.held.is_none(), "nothing has come");
         cores.stir(5);
         assert_eq!(cores.held.is_some(), granted);
@@ -70,7 +70,7 @@ mod tests {
         cores.stir(7 + LINGER);
         assert_eq!((cores.held.is_some(), cores.refused), (granted, !granted));
 
-        let mut always = Cores::new(true);
+        let mut always = IdleLatencyGuard::new(true);
         always.rest(u64::MAX);
         assert_eq!(always.held.is_some(), granted);
     }

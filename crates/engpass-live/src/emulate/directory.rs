@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::network::Way;
 
 /// Hosts by address, and paths by pair of hosts. Hosts are numbered as in the testbed.
-pub(super) struct Directory {
+pub(super) struct AddressTable {
     hosts: BTreeMap<IpAddr, usize>,
     ways: Vec<Option<u32>>,
     /// Paths to groups, by sender and group address. The key without an address takes all other groups of the sender's segment.
@@ -26,7 +26,7 @@ pub(super) enum Found {
     NotJoined,
 }
 
-impl Directory {
+impl AddressTable {
     pub(super) fn new(hosts: BTreeMap<IpAddr, usize>, ways: &[Way], count: usize) -> Self {
         let mut table = vec![None; count * count];
         let mut groups = BTreeMap::new();
@@ -72,7 +72,7 @@ mod tests {
         let hosts = hosts.map(|(text, host)| (address(text), host)).into_iter().collect();
         let way =
             |from, to| Way { from, to, name: String::new(), mtu: 1500, longest: 1500, hops: 0, group: None };
-        let directory = Directory::new(hosts, &[way(0, 1), way(1, 0)], 3);
+        let directory = AddressTable::new(hosts, &[way(0, 1), way(1, 0)], 3);
         let find = |from, to| directory.find(from, address(to));
         assert_eq!((find(0, "10.0.0.2"), find(0, "fd00::2")), (Found::Way(0), Found::Way(0)));
         assert_eq!(find(1, "10.0.0.1"), Found::Way(1));
@@ -95,7 +95,7 @@ mod tests {
             group: Some(Group { address, members: 2 }),
         };
         let ways = [group(0, Some(address("239.1.1.1"))), group(0, None), group(1, Some(address("ff05::1")))];
-        let directory = Directory::new(BTreeMap::new(), &ways, 2);
+        let directory = AddressTable::new(BTreeMap::new(), &ways, 2);
         let find = |from, to| directory.find(from, address(to));
         assert_eq!((find(0, "239.1.1.1"), find(0, "239.1.1.2")), (Found::Way(0), Found::Way(1)));
         assert_eq!((find(0, "255.255.255.255"), find(0, "ff02::fb")), (Found::Way(1), Found::Way(1)));

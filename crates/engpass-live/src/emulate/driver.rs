@@ -6,19 +6,19 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::counts::{Counts, Discard};
-use super::directory::{Directory, Found};
+use super::directory::{AddressTable, Found};
 use super::ethernet::{self, Station, Taken};
 use super::late::Lateness;
 use super::log::{Log, Record};
-use super::network::{Fate, Input, Network, Output, Said, Way};
-use super::pace::Pace;
+use super::network::{DeliveryStatus, Input, Network, Output, Said, Way};
+use super::pace::WaitStrategy;
 use super::packet::offload::{self, Offload};
 use super::packet::{Change, HEAD, Packet, forward};
 use super::routers::Routers;
-use super::run::{MOST, Run};
-use super::store::{Store, Token};
-use super::world::World;
-use crate::problem::{Code, Problem};
+use super::run::{MOST, WriteBatch};
+use super::store::{PacketPool, Token};
+use super::world::HostIo;
+use crate::problem::{Code, ProtocolError};
 use crate::time::{MICROSECOND, MILLISECOND};
 
 /// Most packets (GSO packets count once) read from one device per turn, so that other devices and due packets do not wait long. Below: most time for it, in
@@ -32,14 +32,14 @@ const LONGEST: u64 = 20 * MILLISECOND;
 
 /// Maps the world's clock to virtual time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Virtual {
+pub(super) struct VirtualClock {
     /// When the network began, in ns of the world's clock.
     pub(super) start: u64,
     /// Time dilation: world time per virtual time.
     pub(super) slow: u64,
 }
 
-impl Virtual {
+impl VirtualClock {
     /// Returns the virtual time, in ps, for a reading of the host's clock.
     #[inline]
     fn at(self, now: u64) -> u64 {
@@ -76,16 +76,16 @@ impl Host {
 pub(super) struct Driver<N, W> {
     pub(super) network: N,
     pub(super) world: W,
-    clock: Virtual,
+    clock: VirtualClock,
     hosts: Vec<Host>,
     /// Index in `hosts`, by index in the testbed.
     places: Vec<Option<usize>>,
     ways: Vec<Way>,
-    directory: Directory,
-    store: Store,
+    directory: AddressTable,
+    store: PacketPool,
     outputs: Vec<Output>,
     /// Packets to write, by host.
-    runs: Vec<Run>,
+    runs: Vec<WriteBatch>,
     head: Vec<u8>,
     /// Virtual time up to which the network has been advanced, in ps.
     reached: u64,
@@ -97,13 +97,13 @@ pub(super) struct Driver<N, W> {
     pub(super) routers: Routers,
 }
 
-impl<N: Network, W: World> Driver<N, W> {
+impl<N: Network, W: HostIo> Driver<N, W> {
     pub(super) fn new(
         network: N,
         mut world: W,
         slow: u64,
         hosts: Vec<Host>,
-        directory: Directory,
+        directory: AddressTable,
         late: Lateness,
         log: Option<Log>,
     ) -> Self {
@@ -117,14 +117,14 @@ impl<N: Network, W: World> Driver<N, W> {
         Self {
             network,
             world,
-            clock: Virtual { start, slow },
+            clock: VirtualClock { start, slow },
             places,
             counts: Counts::new(hosts.len(), ways.len()),
-            runs: hosts.iter().map(|_| Run::default()).collect(),
+            runs: hosts.iter().map(|_| WriteBatch::default()).collect(),
             hosts,
             ways,
             directory,
-            store: Store::new(),
+            store: PacketPool::new(),
             outputs: Vec::new(),
             head: vec![0; offload::LENGTH + ethernet::LENGTH + HEAD],
             reached: 0,
@@ -146,7 +146,7 @@ impl<N: Network, W: World> Driver<N, W> {
         let next = self.network.next_wake().into_iter().chain(held).min();
         let due = next.map_or(u64::MAX, |at| self.clock.due(at));
         let slept = self.world.wait(due.min(now + LONGEST));
-        if Pace::is_near(self.world.now(), due) {
+        if WaitStrategy::is_near(self.world.now(), due) {
             // No device is read before `due`, so what happens then is already determined. Compute it now and write it on time.
             self.catch_up_to(next.unwrap_or(0));
             self.world.until(due);
@@ -219,10 +219,10 @@ impl<N: Network, W: World> Driver<N, W> {
     }
 
     /// Begins the events of the testbed now. Returns the virtual time in ps, or an error if they have begun before.
-    pub(super) fn begin_events(&mut self) -> Result<u64, Problem> {
+    pub(super) fn begin_events(&mut self) -> Result<u64, ProtocolError> {
         if self.has_events {
             let help = "ask once, of a driver whose `events` are `when-asked`";
-            return Err(Problem::new(Code::WrongOrder, "the events of the testbed have begun", help));
+            return Err(ProtocolError::new(Code::WrongOrder, "the events of the testbed have begun", help));
         }
         let at = self.now();
         self.begin_events_at(at);
@@ -250,10 +250,14 @@ impl<N: Network, W: World> Driver<N, W> {
     }
 
     /// Ends the measurement window. Returns the virtual time (ps), the outcome of the window and its lateness.
-    pub(super) fn end_window(&mut self) -> Result<(u64, Value, Value), Problem> {
+    pub(super) fn end_window(&mut self) -> Result<(u64, Value, Value), ProtocolError> {
         let at = self.catch_up();
         let Some(late) = self.late.end_window() else {
-            return Err(Problem::new(Code::WrongOrder, "there is no window", "begin one with `window`"));
+            return Err(ProtocolError::new(
+                Code::WrongOrder,
+                "there is no window",
+                "begin one with `window`",
+            ));
         };
         let outputs = &mut self.outputs;
         let outcome = self.network.end_window(at, &mut |output| outputs.push(output));
@@ -261,7 +265,9 @@ impl<N: Network, W: World> Driver<N, W> {
         self.flush();
         match outcome {
             Ok(outcome) => Ok((at, outcome, late)),
-            Err(cause) => Err(Problem::new(Code::System, cause, "report it: it is an error of the model")),
+            Err(cause) => {
+                Err(ProtocolError::new(Code::System, cause, "report it: it is an error of the model"))
+            }
         }
     }
 
@@ -378,7 +384,7 @@ impl<N: Network, W: World> Driver<N, W> {
             let &Way { from, to, .. } = &self.ways[output.way as usize];
             let place = self.places.get(to).copied().flatten();
             match (output.fate, place) {
-                (Fate::Delivered { ce, hops }, Some(place)) => {
+                (DeliveryStatus::Delivered { ce, hops }, Some(place)) => {
                     let change = Change { ce, hops };
                     let run = &mut self.runs[place];
                     let follows = run.goes_on(slot, segment, change)
@@ -391,11 +397,11 @@ impl<N: Network, W: World> Driver<N, W> {
                 }
                 (fate, _) => {
                     match fate {
-                        Fate::Lost { .. } => self.counts.lost[output.way as usize] += 1,
-                        Fate::Message { said, hops } => {
+                        DeliveryStatus::Lost { .. } => self.counts.lost[output.way as usize] += 1,
+                        DeliveryStatus::Message { said, hops } => {
                             self.tell(from, output, &said, hops);
                         }
-                        Fate::MessageLost | Fate::Delivered { .. } => {}
+                        DeliveryStatus::MessageLost | DeliveryStatus::Delivered { .. } => {}
                     }
                     if fate.is_last() {
                         self.store.release(slot, 1);
@@ -521,7 +527,7 @@ impl<N: Network, W: World> Driver<N, W> {
 }
 
 /// Writes a run of segments of one packet.
-fn write_part<W: World>(
+fn write_part<W: HostIo>(
     world: &mut W,
     place: usize,
     (packet, bytes): (&Packet, &[u8]),

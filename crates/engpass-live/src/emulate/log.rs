@@ -14,7 +14,7 @@ use engpass_model::wire::icmp::{Error, Errors};
 use serde_json::{Value, json};
 use siphasher::sip::SipHasher13;
 
-use super::network::{Fate, Input, Output, Said, Transport};
+use super::network::{DeliveryStatus, Input, Output, Said, Transport};
 use crate::sys::signal;
 use crate::time::MILLISECOND;
 
@@ -104,10 +104,15 @@ impl Record {
                 long(8, output.token);
                 long(16, hash);
                 let (kind, byte, upper, last) = match output.fate {
-                    Fate::Delivered { ce: false, hops } => (DELIVERED, hops, 0, 0),
-                    Fate::Delivered { ce: true, hops } => (DELIVERED_CE, hops, 0, 0),
-                    Fate::Lost { lost_at, place, message } => (LOST, message.into(), place, lost_at),
-                    Fate::Message { said: Said { router, error, passed, bytes, more, marked }, hops } => {
+                    DeliveryStatus::Delivered { ce: false, hops } => (DELIVERED, hops, 0, 0),
+                    DeliveryStatus::Delivered { ce: true, hops } => (DELIVERED_CE, hops, 0, 0),
+                    DeliveryStatus::Lost { lost_at, place, message } => {
+                        (LOST, message.into(), place, lost_at)
+                    }
+                    DeliveryStatus::Message {
+                        said: Said { router, error, passed, bytes, more, marked },
+                        hops,
+                    } => {
                         let mtu = match error {
                             Error::TimeExceeded => 0,
                             Error::TooBig { mtu } => mtu,
@@ -116,7 +121,7 @@ impl Record {
                         let upper = u32::from(router) | u32::from(passed) << 16 | flags << 24;
                         (MESSAGE, hops, upper, u64::from(mtu) | u64::from(bytes) << 32)
                     }
-                    Fate::MessageLost => (MESSAGE_LOST, 0, 0, 0),
+                    DeliveryStatus::MessageLost => (MESSAGE_LOST, 0, 0, 0),
                 };
                 long(24, u64::from(output.way) | u64::from(upper) << 32);
                 long(32, last);
@@ -158,9 +163,9 @@ impl Record {
                 let input = Input { at, way, bytes, header, class, ttl, transport, whole, errors, token };
                 Some(Self::Input { input, hash })
             }
-            DELIVERED => output(Fate::Delivered { ce: false, hops: bytes[41] }),
-            DELIVERED_CE => output(Fate::Delivered { ce: true, hops: bytes[41] }),
-            LOST => output(Fate::Lost { lost_at: long(32), place: upper, message: bytes[41] != 0 }),
+            DELIVERED => output(DeliveryStatus::Delivered { ce: false, hops: bytes[41] }),
+            DELIVERED_CE => output(DeliveryStatus::Delivered { ce: true, hops: bytes[41] }),
+            LOST => output(DeliveryStatus::Lost { lost_at: long(32), place: upper, message: bytes[41] != 0 }),
             MESSAGE => {
                 let error = match long(32) as u32 {
                     0 => Error::TimeExceeded,
@@ -170,9 +175,9 @@ impl Record {
                 let (more, marked) = (flags & 1 != 0, flags & 2 != 0);
                 let (router, passed) = (upper as u16, (upper >> 16) as u8);
                 let said = Said { router, error, passed, bytes: length, more, marked };
-                output(Fate::Message { said, hops: bytes[41] })
+                output(DeliveryStatus::Message { said, hops: bytes[41] })
             }
-            MESSAGE_LOST => output(Fate::MessageLost),
+            MESSAGE_LOST => output(DeliveryStatus::MessageLost),
             EVENTS => Some(Self::Events { at }),
             END => Some(Self::End { at }),
             _ => None,
@@ -398,13 +403,13 @@ mod tests {
         let said =
             |error| Said { router: u16::MAX, error, passed: 200, bytes: 1500, more: true, marked: false };
         let fates = [
-            Fate::Delivered { ce: false, hops: 0 },
-            Fate::Delivered { ce: true, hops: 255 },
-            Fate::Lost { lost_at: 12, place: 0xdead_beef, message: false },
-            Fate::Lost { lost_at: 12, place: 0xdead_beef, message: true },
-            Fate::Message { said: said(Error::TimeExceeded), hops: 3 },
-            Fate::Message { said: said(Error::TooBig { mtu: 1400 }), hops: 0 },
-            Fate::MessageLost,
+            DeliveryStatus::Delivered { ce: false, hops: 0 },
+            DeliveryStatus::Delivered { ce: true, hops: 255 },
+            DeliveryStatus::Lost { lost_at: 12, place: 0xdead_beef, message: false },
+            DeliveryStatus::Lost { lost_at: 12, place: 0xdead_beef, message: true },
+            DeliveryStatus::Message { said: said(Error::TimeExceeded), hops: 3 },
+            DeliveryStatus::Message { said: said(Error::TooBig { mtu: 1400 }), hops: 0 },
+            DeliveryStatus::MessageLost,
         ];
         let outputs = fates.map(|fate| Record::output(&Output { at, way, token, fate }, b"abc"));
         let plain = Input { whole: false, errors: Errors::V4, ..input };

@@ -46,8 +46,8 @@ use engpass_model::wire::icmp;
 use serde_json::{Value, json};
 
 use config::{Bed, Config, DeviceKind, EventsBegin};
-use control::{Ask, Desk, What};
-use directory::Directory;
+use control::{ControlSocket, PendingRequest, RequestKind};
+use directory::AddressTable;
 use driver::{Driver, Host};
 pub use error::EmulateError;
 use ethernet::Station;
@@ -55,18 +55,18 @@ use late::Lateness;
 use log::{Log, Reading};
 use model::Model;
 use network::Network;
-use pace::{Clock, Pace};
+use pace::{Clock, WaitStrategy};
 use packet::offload::{self, Offload};
 use packet::{Change, HEAD, Packet};
 use status::About;
-use urgency::Urgency;
-use world::Real;
+use urgency::RealTimeGuard;
+use world::SystemIo;
 
 use crate::flow::Timer;
 use crate::sys::signal::{Bell, Caught};
 use crate::sys::thread;
 use crate::sys::tun::Offloads;
-use crate::sys::urgent::Heavy;
+use crate::sys::urgent::RaisedNice;
 use crate::time::MILLISECOND;
 
 /// How long the timer is calibrated, in nanoseconds.
@@ -94,7 +94,7 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     let devices = devices::open(&config.hosts, &places, config.wire_true)?;
     let bell = Bell::new().map_err(|error| EmulateError::system("making an eventfd", &error))?;
     let bell = Arc::new(bell);
-    let desk = Desk::open(&config.socket, Arc::clone(&bell)).map_err(|error| {
+    let desk = ControlSocket::open(&config.socket, Arc::clone(&bell)).map_err(|error| {
         EmulateError::system(&format!("listening at `{}`", config.socket.display()), &error)
     })?;
     let log = match &config.log {
@@ -104,10 +104,11 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     let caught = Caught::new();
     thread::exact_timers();
     // This thread runs before the hosts' programs, not in turns with those that it wakes.
-    let _heavy = Heavy::ask();
-    let urgency = Urgency::ask(config.clock != Clock::Spin);
+    let _heavy = RaisedNice::ask();
+    let urgency = RealTimeGuard::ask(config.clock != Clock::Spin);
     let limit = config.limit_ns()?;
-    let pace = Pace::choose(config.clock, Timer::calibrate(CALIBRATION), limit.saturating_mul(config.slow));
+    let pace =
+        WaitStrategy::choose(config.clock, Timer::calibrate(CALIBRATION), limit.saturating_mul(config.slow));
     let about = About::new(&config, &pace, &devices, seed);
     let hosts = config.hosts.iter().zip(places).zip(&devices).map(|((host, index), device)| {
         let tap = host.kind == DeviceKind::Tap;
@@ -115,8 +116,8 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
         Host::new(index, station, device.offloads == Offloads::TcpAndUdp)
     });
     let hosts: Vec<Host> = hosts.collect();
-    let directory = Directory::new(addresses, network.ways(), names.len());
-    let world = Real::new(pace, urgency, devices, bell);
+    let directory = AddressTable::new(addresses, network.ways(), names.len());
+    let world = SystemIo::new(pace, urgency, devices, bell);
     let late = Lateness::new(limit);
     let mut driver = Driver::new(network, world, config.slow, hosts, directory, late, log);
     driver.routers = routers;
@@ -139,26 +140,26 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
 
 /// Requests, and whether one of them was to end.
 struct Serving {
-    desk: Desk,
+    desk: ControlSocket,
     stopped: bool,
 }
 
 impl Serving {
-    fn serve(&mut self, driver: &mut Driver<Model, Real>, about: &About) {
+    fn serve(&mut self, driver: &mut Driver<Model, SystemIo>, about: &About) {
         while let Some(ask) = self.desk.next() {
             self.answer(ask, driver, about);
         }
     }
 
-    fn answer(&mut self, ask: Ask, driver: &mut Driver<Model, Real>, about: &About) {
+    fn answer(&mut self, ask: PendingRequest, driver: &mut Driver<Model, SystemIo>, about: &About) {
         let answer = match ask.what {
-            What::Status => Ok(about.status(driver, false)),
-            What::Events => driver.begin_events().map(|at| json!({ "at_ps": at })),
-            What::Window => Ok(json!({ "at_ps": driver.begin_window() })),
-            What::EndWindow => driver
+            RequestKind::Status => Ok(about.status(driver, false)),
+            RequestKind::Events => driver.begin_events().map(|at| json!({ "at_ps": at })),
+            RequestKind::Window => Ok(json!({ "at_ps": driver.begin_window() })),
+            RequestKind::EndWindow => driver
                 .end_window()
                 .map(|(at, outcome, late)| json!({ "at_ps": at, "outcome": outcome, "lateness": late })),
-            What::Stop => {
+            RequestKind::Stop => {
                 self.stopped = true;
                 Ok(about.status(driver, true))
             }

@@ -7,19 +7,19 @@ use engpass_model::queue::Ecn;
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_network::simulate::SimError;
-use engpass_network::simulate::outside::{Output as Told, Outside, Packet};
+use engpass_network::simulate::outside::{InjectedNetwork, Output as Told, Packet};
 use engpass_testbed::topology::{Line, NodeKind};
 use engpass_testbed::{Point, Topology};
 use serde_json::{Value, json};
 
 use super::capture::{CaptureConfig, Capturing};
 use super::error::EmulateError;
-use super::network::{Fate, Group, Input, Network, Output, Way};
+use super::network::{DeliveryStatus, Group, Input, Network, Output, Way};
 use super::routers::Routers;
 
 /// The network of a point of a testbed.
 pub(super) struct Model {
-    network: Outside,
+    network: InjectedNetwork,
     /// Those to one host each, and behind them those to groups.
     ways: Vec<Way>,
     single: u32,
@@ -38,7 +38,7 @@ impl Model {
     /// With ways to all on their segment for these hosts.
     pub(super) fn new(point: &Point, seed: u64, segments: &[usize]) -> Result<Self, EmulateError> {
         let mut network =
-            Outside::new(&point.testbed, &point.topology, seed).map_err(|error| match error {
+            InjectedNetwork::new(&point.testbed, &point.topology, seed).map_err(|error| match error {
                 SimError::Unsupported(what) => EmulateError::Unsupported(what),
                 SimError::Interrupted => EmulateError::Interrupted,
                 SimError::Ledger(what) => EmulateError::Unsupported(what),
@@ -74,7 +74,7 @@ impl Model {
     }
 }
 
-/// The most bits that a line carries in a second, counted as in [`LineSeen::bits`](engpass_network::simulate::outside::LineSeen::bits): of
+/// The most bits that a line carries in a second, counted as in [`LineStats::bits`](engpass_network::simulate::outside::LineSeen::bits): of
 /// cells 424 each, without the framing of a line that has one.
 fn most(line: &Line) -> u64 {
     match line.framing {
@@ -88,7 +88,7 @@ fn most(line: &Line) -> u64 {
 
 /// Ways to the groups of declared traffic, from every host that has a way to a member, and from the hosts of `segments` to all that no router
 /// parts from them.
-fn groups(point: &Point, network: &mut Outside, ways: &[Way], segments: &[usize]) -> Vec<Way> {
+fn groups(point: &Point, network: &mut InjectedNetwork, ways: &[Way], segments: &[usize]) -> Vec<Way> {
     let hosts: Vec<&String> = point.testbed.hosts.keys().collect();
     let place = |name: &String| hosts.iter().position(|host| *host == name);
     let mut members: BTreeMap<IpAddr, BTreeSet<usize>> = BTreeMap::new();
@@ -235,7 +235,7 @@ impl Network for Model {
         self.network.run_until(at, &mut |output| match output {
             // Places of losses have words, which only the network knows: from the first on all wait for those.
             Told::Delivered { at, way, token, ce, routers: hops } if told.is_empty() && !captures => {
-                out(Output { at, way, token, fate: Fate::Delivered { ce, hops } });
+                out(Output { at, way, token, fate: DeliveryStatus::Delivered { ce, hops } });
             }
             _ => told.push(output),
         });
@@ -311,19 +311,21 @@ impl Model {
         for output in told.drain(..) {
             out(match output {
                 Told::Delivered { at, way, token, ce, routers: hops } => {
-                    Output { at, way, token, fate: Fate::Delivered { ce, hops } }
+                    Output { at, way, token, fate: DeliveryStatus::Delivered { ce, hops } }
                 }
                 Told::Lost { at, lost_at, way, token, place, message } => {
                     let (place, cause) = network.place(place);
                     let words = format!("{place}, {cause}");
                     let place = number(&words);
                     places.entry(place).or_insert(words);
-                    Output { at, way, token, fate: Fate::Lost { lost_at, place, message } }
+                    Output { at, way, token, fate: DeliveryStatus::Lost { lost_at, place, message } }
                 }
                 Told::Message { at, way, token, said, routers: hops } => {
-                    Output { at, way, token, fate: Fate::Message { said, hops } }
+                    Output { at, way, token, fate: DeliveryStatus::Message { said, hops } }
                 }
-                Told::MessageLost { at, way, token } => Output { at, way, token, fate: Fate::MessageLost },
+                Told::MessageLost { at, way, token } => {
+                    Output { at, way, token, fate: DeliveryStatus::MessageLost }
+                }
             });
         }
     }

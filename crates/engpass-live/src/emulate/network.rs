@@ -33,7 +33,7 @@ pub(super) struct Group {
 
 /// The fate of a packet, or of a router's message about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum DeliveryStatus {
     /// The packet has arrived, marked CE or not, and has passed this number of routers.
     Delivered { ce: bool, hops: u8 },
     /// The packet was lost at an instant. [`Network::place`] has words for `place`, a number that is the same in every run. With `message` a router tells the
@@ -45,7 +45,7 @@ pub(super) enum Fate {
     MessageLost,
 }
 
-impl Fate {
+impl DeliveryStatus {
     /// Whether no other fate of the packet follows.
     pub(super) fn is_last(self) -> bool {
         !matches!(self, Self::Lost { message: true, .. })
@@ -58,7 +58,7 @@ pub(super) struct Output {
     pub(super) at: u64,
     pub(super) way: u32,
     pub(super) token: u64,
-    pub(super) fate: Fate,
+    pub(super) fate: DeliveryStatus,
 }
 
 /// A packet that enters the network.

@@ -45,7 +45,7 @@ const MARGIN: (u64, u64) = (50 * MICROSECOND, 100 * MICROSECOND);
 const EARLY: u64 = 50 * MICROSECOND;
 
 /// A way to wait, and why.
-pub(super) struct Pace {
+pub(super) struct WaitStrategy {
     clock: Clock,
     /// By name.
     asked: bool,
@@ -56,7 +56,7 @@ pub(super) struct Pace {
     timer: Timer,
 }
 
-impl Pace {
+impl WaitStrategy {
     /// `asked`, or what this host's timer makes of `Auto`, where `limit` is how late a packet may be in nanoseconds of this host.
     pub(super) fn choose(asked: Clock, timer: Timer, limit: u64) -> Self {
         let late = timer.late(990_000);
@@ -124,8 +124,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    fn pace(clock: Clock) -> Pace {
-        Pace {
+    fn pace(clock: Clock) -> WaitStrategy {
+        WaitStrategy {
             clock,
             asked: true,
             margin: 60_000,
@@ -149,17 +149,19 @@ mod tests {
         assert_eq!(naps(Clock::Spin, 0), [0; 3]);
         assert_eq!(pace(Clock::Sleep).nap(now, 10, 0), 0, "what is over is not waited for");
         assert!(
-            Pace::is_near(now, now + NEAR) && Pace::is_near(now, 10) && !Pace::is_near(now, now + NEAR + 1)
+            WaitStrategy::is_near(now, now + NEAR)
+                && WaitStrategy::is_near(now, 10)
+                && !WaitStrategy::is_near(now, now + NEAR + 1)
         );
     }
 
     #[test]
     fn a_wide_limit_lets_it_sleep() {
-        let chosen = |limit| Pace::choose(Clock::Auto, Timer::calibrate(1_000_000), limit).clock;
+        let chosen = |limit| WaitStrategy::choose(Clock::Auto, Timer::calibrate(1_000_000), limit).clock;
         assert_eq!(chosen(u64::MAX), Clock::Sleep);
         assert!(pace(Clock::Spin).keeps_cores_awake() && !pace(Clock::Sleep).keeps_cores_awake());
-        assert!(!Pace::choose(Clock::Auto, Timer::calibrate(0), 0).keeps_cores_awake());
-        let margin = |clock| Pace::choose(clock, Timer::calibrate(1_000_000), u64::MAX).margin;
+        assert!(!WaitStrategy::choose(Clock::Auto, Timer::calibrate(0), 0).keeps_cores_awake());
+        let margin = |clock| WaitStrategy::choose(clock, Timer::calibrate(1_000_000), u64::MAX).margin;
         assert!(margin(Clock::Sleep) <= EARLY && margin(Clock::Spin) == 0);
         assert!((MARGIN.0..=MARGIN.1).contains(&margin(Clock::Hybrid)));
         let narrow = if thread::cores().len() < 2 { Clock::Sleep } else { Clock::Hybrid };

@@ -7,7 +7,7 @@ use engpass_network::simulate::outside::FOREVER;
 use serde_json::{Value, json};
 
 use super::log::{Reading, Record};
-use super::network::{Fate, Input, Network, Output, Way};
+use super::network::{DeliveryStatus, Input, Network, Output, Way};
 
 /// What a replay found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -256,17 +256,20 @@ impl Replayed {
         let words = |output: &Output| {
             let way = ways.get(output.way as usize).map_or("?", |way| &way.name);
             let fate = match output.fate {
-                Fate::Delivered { ce: false, .. } => json!("delivered"),
-                Fate::Delivered { ce: true, .. } => json!("delivered, marked CE"),
-                Fate::Lost { place, message, .. } => {
+                DeliveryStatus::Delivered { ce: false, .. } => json!("delivered"),
+                DeliveryStatus::Delivered { ce: true, .. } => json!("delivered, marked CE"),
+                DeliveryStatus::Lost { place, message, .. } => {
                     let told = if message { ", and a router tells its sender" } else { "" };
                     json!(format!("lost: {}{told}", network.place(place)))
                 }
-                Fate::Message { said, .. } => json!(format!("its sender is told: {}", network.reason(said))),
-                Fate::MessageLost => json!("the message about it is lost"),
+                DeliveryStatus::Message { said, .. } => {
+                    json!(format!("its sender is told: {}", network.reason(said)))
+                }
+                DeliveryStatus::MessageLost => json!("the message about it is lost"),
             };
             let mut words = json!({ "at_ps": output.at, "way": way, "token": output.token, "fate": fate });
-            if let Fate::Delivered { hops, .. } | Fate::Message { hops, .. } = output.fate {
+            if let DeliveryStatus::Delivered { hops, .. } | DeliveryStatus::Message { hops, .. } = output.fate
+            {
                 words["routers"] = json!(hops);
             }
             words

@@ -1,14 +1,14 @@
 //! Packets for one host that go into one write.
 
 use super::packet::{Change, Packet};
-use super::store::Store;
+use super::store::PacketPool;
 
 /// The most datagrams that are joined.
 pub(super) const MOST: usize = 64;
 
 /// A run of segments of a super-packet, or of datagrams alike.
 #[derive(Default)]
-pub(super) struct Run {
+pub(super) struct WriteBatch {
     /// Of what they are parts, or the first datagram; none of `ats` where there is nothing.
     pub(super) slot: u32,
     pub(super) first: u32,
@@ -22,7 +22,7 @@ pub(super) struct Run {
     pub(super) ats: Vec<u64>,
 }
 
-impl Run {
+impl WriteBatch {
     /// The packet for the host comes from that one, and with that change.
     pub(super) fn begin(&mut self, (slot, segment): (u32, u32), from: usize, change: Change) {
         (self.slot, self.first, self.from, self.change) = (slot, segment, from, change);
@@ -41,7 +41,7 @@ impl Run {
     }
 
     /// Join the datagram in that slot to those that are here, if it is like them; whether it is.
-    pub(super) fn join(&mut self, store: &Store, slot: u32, from: usize, change: Change) -> bool {
+    pub(super) fn join(&mut self, store: &PacketPool, slot: u32, from: usize, change: Change) -> bool {
         let count = self.ats.len();
         // Segments of a super-packet are joined already.
         if count == 0 || count == MOST || self.closed || count != self.joined.len() + 1 {
@@ -72,7 +72,7 @@ impl Run {
     }
 
     /// What all datagrams here make together.
-    pub(super) fn whole(&self, store: &Store) -> Packet {
+    pub(super) fn whole(&self, store: &PacketPool) -> Packet {
         let all = [self.slot].into_iter().chain(self.joined.iter().copied());
         let payload = all.map(|slot| {
             let (packet, bytes) = store.get(slot);

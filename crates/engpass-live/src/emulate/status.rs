@@ -6,8 +6,8 @@ use super::config::Config;
 use super::driver::Driver;
 use super::model::Model;
 use super::network::Network;
-use super::pace::Pace;
-use super::world::Real;
+use super::pace::WaitStrategy;
+use super::world::SystemIo;
 use crate::sys::thread;
 use crate::sys::tun::{Offloads, Tun};
 
@@ -22,7 +22,7 @@ pub(super) struct About {
 }
 
 impl About {
-    pub(super) fn new(config: &Config, pace: &Pace, devices: &[Tun], seed: u64) -> Self {
+    pub(super) fn new(config: &Config, pace: &WaitStrategy, devices: &[Tun], seed: u64) -> Self {
         let offloads = devices.iter().map(|device| match device.offloads {
             Offloads::None => "none",
             Offloads::Tcp => "tcp",
@@ -39,7 +39,7 @@ impl About {
     }
 
     /// The line that says that all is up.
-    pub(super) fn ready(&self, driver: &Driver<Model, Real>) -> Value {
+    pub(super) fn ready(&self, driver: &Driver<Model, SystemIo>) -> Value {
         let hosts = self.names.iter().zip(&self.devices).zip(&self.offloads);
         let hosts: Vec<Value> = hosts
             .map(|((name, device), offloads)| json!({ "name": name, "device": device, "offloads": offloads }))
@@ -59,7 +59,7 @@ impl About {
     }
 
     /// Everything since the driver began; with the whole histogram where `all` is wanted.
-    pub(super) fn status(&self, driver: &mut Driver<Model, Real>, all: bool) -> Value {
+    pub(super) fn status(&self, driver: &mut Driver<Model, SystemIo>, all: bool) -> Value {
         let mut hosts = Vec::new();
         for (place, name) in self.names.iter().enumerate() {
             let mut host = json!({ "name": name, "backlog": driver.backlog(place) });

@@ -33,7 +33,7 @@ struct Kept {
 }
 
 /// All of them.
-pub(super) struct Store {
+pub(super) struct PacketPool {
     kept: Vec<Kept>,
     free: Vec<u32>,
     /// Buffers of each size that nobody uses.
@@ -47,7 +47,7 @@ fn size_of_buffer(bytes: usize) -> usize {
     SIZES.iter().position(|&size| bytes <= size).expect("no device gives more than the largest buffer")
 }
 
-impl Store {
+impl PacketPool {
     pub(super) fn new() -> Self {
         let reading = vec![0; SIZES[2]].into_boxed_slice();
         Self { kept: Vec::new(), free: Vec::new(), buffers: Default::default(), reading }

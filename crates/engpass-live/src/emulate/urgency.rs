@@ -15,7 +15,7 @@ const MOST: u64 = 70;
 const AGAIN: u64 = 50;
 
 /// Of the calling thread, as long as this lives.
-pub(super) struct Urgency {
+pub(super) struct RealTimeGuard {
     /// It may be real-time, and is.
     granted: bool,
     real_time: bool,
@@ -24,7 +24,7 @@ pub(super) struct Urgency {
     ran: u64,
 }
 
-impl Urgency {
+impl RealTimeGuard {
     /// Ask for it, where it is `wanted`; without the privilege all stays as it is.
     pub(super) fn ask(wanted: bool) -> Self {
         let granted = wanted && urgent::real_time();
@@ -55,7 +55,7 @@ impl Urgency {
     }
 }
 
-impl Drop for Urgency {
+impl Drop for RealTimeGuard {
     fn drop(&mut self) {
         if self.granted && self.real_time {
             urgent::not_real_time();
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn a_thread_that_spins_gives_it_back() {
         let spun = std::thread::spawn(|| {
-            let mut urgency = Urgency::ask(true);
+            let mut urgency = RealTimeGuard::ask(true);
             let (begin, ran) = (clock::now(), clock::ran());
             while clock::ran() - ran < TERM {}
             let took = clock::now() - begin;
@@ -91,6 +91,6 @@ mod tests {
         });
         let (real_time, little) = spun.join().expect("no panic");
         assert!(!real_time || little, "it took a whole core");
-        assert!(!Urgency::ask(false).granted);
+        assert!(!RealTimeGuard::ask(false).granted);
     }
 }

@@ -1,20 +1,20 @@
-//! What the driver asks of the world: a clock, devices, and waiting. [`Real`] is the one of this host; tests have another.
+//! What the driver asks of the world: a clock, devices, and waiting. [`SystemIo`] is the one of this host; tests have another.
 
 use std::io::{self, IoSlice, Write};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use super::contention::Contention;
-use super::cores::Cores;
-use super::pace::Pace;
-use super::urgency::Urgency;
+use super::cores::IdleLatencyGuard;
+use super::pace::WaitStrategy;
+use super::urgency::RealTimeGuard;
 use crate::sys::clock;
 use crate::sys::signal::Bell;
 use crate::sys::tun::{self, Tun, Waits};
 use crate::time::MICROSECOND;
 
 /// A clock and devices.
-pub(super) trait World {
+pub(super) trait HostIo {
     /// Nanoseconds of a clock that never goes back.
     fn now(&mut self) -> u64;
 
@@ -39,8 +39,8 @@ pub(super) trait World {
 }
 
 /// Devices of this host, by the place of the host in the configuration.
-pub(super) struct Real {
-    pace: Pace,
+pub(super) struct SystemIo {
+    pace: WaitStrategy,
     devices: Vec<Tun>,
     waits: Waits,
     bell: Arc<Bell>,
@@ -48,8 +48,8 @@ pub(super) struct Real {
     last: u64,
     stirred: bool,
     contention: Contention,
-    urgency: Urgency,
-    cores: Cores,
+    urgency: RealTimeGuard,
+    cores: IdleLatencyGuard,
 }
 
 /// A wait that takes longer than this has slept, in nanoseconds, and not only looked.
@@ -57,12 +57,17 @@ const LOOK: u64 = 3 * MICROSECOND;
 /// So many devices are read without being asked whether there is anything to read, where there is no time to ask.
 const FEW: usize = 4;
 
-impl Real {
-    pub(super) fn new(pace: Pace, urgency: Urgency, devices: Vec<Tun>, bell: Arc<Bell>) -> Self {
+impl SystemIo {
+    pub(super) fn new(
+        pace: WaitStrategy,
+        urgency: RealTimeGuard,
+        devices: Vec<Tun>,
+        bell: Arc<Bell>,
+    ) -> Self {
         let files: Vec<_> =
             devices.iter().map(|tun| tun.file.as_raw_fd()).chain([bell.as_raw_fd()]).collect();
         Self {
-            cores: Cores::new(pace.keeps_cores_awake()),
+            cores: IdleLatencyGuard::new(pace.keeps_cores_awake()),
             pace,
             waits: Waits::new(&files),
             devices,
@@ -89,7 +94,7 @@ impl Real {
     }
 }
 
-impl World for Real {
+impl HostIo for SystemIo {
     #[inline]
     fn now(&mut self) -> u64 {
         clock::now()
@@ -112,7 +117,7 @@ impl World for Real {
             if stirred && self.pace.stays_awake() && !self.contention.is_some(now) {
                 self.last = now;
             }
-            if Pace::is_near(now, due) {
+            if WaitStrategy::is_near(now, due) {
                 self.glance();
                 return false;
             }

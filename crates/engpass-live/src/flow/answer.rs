@@ -4,25 +4,25 @@ use std::io;
 
 use super::control::Ended;
 use super::socket::is_patience;
-use super::tally::{Tally, Unfit, Window};
+use super::tally::{RejectedInput, StreamResult, Window};
 use super::worker::{SILENCE, Worker};
 use super::writer::fill;
-use crate::head::{HEAD, Reply, STAMP_WITH_TIME, Stamp};
-use crate::problem::Problem;
+use crate::head::{DatagramHeader, HEAD, Reply, STAMP_WITH_TIME};
+use crate::problem::ProtocolError;
 use crate::sys::{clock, send};
 
 /// Answers requests until the peer closes, a limit is reached, nothing arrives for `SILENCE`, or the flow is stopped.
-pub(crate) fn run(worker: &Worker) -> Tally {
+pub(crate) fn run(worker: &Worker) -> StreamResult {
     let asked = &worker.spec.asked;
     let request = asked.message_bytes as usize;
-    let mut answerer = Answerer {
+    let mut answerer = Responder {
         worker,
         tag: worker.spec.token.tag(&asked.flow, worker.stream),
         request: vec![0; request + usize::from(worker.spec.udp)],
         response: (0..worker.spec.response as usize).map(fill).collect(),
         filled: 0,
         answered: 0,
-        unfit: Unfit::default(),
+        unfit: RejectedInput::default(),
     };
     let mut window = Window::new(u64::MAX, None);
     let mut heard = clock::now();
@@ -64,7 +64,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
                 // ICMP port unreachable for one of our responses: the peer has closed its socket. The silence time-out ends the loop.
                 Some(libc::ECONNREFUSED) => {}
                 _ => {
-                    failure = Some(Problem::system("answer", &error));
+                    failure = Some(ProtocolError::system("answer", &error));
                     break Ended::Failed;
                 }
             },
@@ -72,23 +72,23 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     };
     window.close(heard, &worker.meter, &worker.socket);
     let _ = worker.socket.shutdown(std::net::Shutdown::Both);
-    let mut tally = Tally::new(ended, &window, &worker.meter);
+    let mut tally = StreamResult::new(ended, &window, &worker.meter);
     tally.error = failure;
     tally.unfit = answerer.unfit;
     tally
 }
 
-struct Answerer<'a> {
+struct Responder<'a> {
     worker: &'a Worker,
     tag: u32,
     request: Vec<u8>,
     response: Vec<u8>,
     filled: usize,
     answered: u64,
-    unfit: Unfit,
+    unfit: RejectedInput,
 }
 
-impl Answerer<'_> {
+impl Responder<'_> {
     /// Receives once and responds if the request is complete. Returns `false` if the peer has closed the connection.
     fn step(&mut self) -> io::Result<bool> {
         let at = if self.worker.spec.udp { 0 } else { self.filled };
@@ -113,7 +113,7 @@ impl Answerer<'_> {
             return Ok(true);
         }
         let bytes = &self.request[..length];
-        if length == self.request.len() - 1 && Stamp::read(self.tag, bytes).is_some() {
+        if length == self.request.len() - 1 && DatagramHeader::read(self.tag, bytes).is_some() {
             return self.respond();
         }
         let peer = self.worker.socket.peer_addr().ok().and_then(|peer| peer.as_socket());

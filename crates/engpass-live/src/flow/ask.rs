@@ -6,11 +6,11 @@ use std::os::fd::AsRawFd;
 
 use super::control::Ended;
 use super::socket::is_patience;
-use super::tally::{Tally, Window};
+use super::tally::{StreamResult, Window};
 use super::worker::Worker;
 use super::writer::fill;
-use crate::head::{STAMP_WITH_TIME, Stamp};
-use crate::problem::{Doing, Problem};
+use crate::head::{DatagramHeader, STAMP_WITH_TIME};
+use crate::problem::{ErrorContext, ProtocolError};
 use crate::statistic::{Distribution, Sequence};
 use crate::sys::{clock, send};
 use crate::time::SECOND;
@@ -21,16 +21,16 @@ const UNANSWERED: u64 = SECOND;
 const LOOK: u64 = 50_000_000;
 
 /// Sends requests until the flow's time is over, the peer closes, or the flow is stopped.
-pub(crate) fn run(worker: &Worker) -> Tally {
+pub(crate) fn run(worker: &Worker) -> StreamResult {
     let asked = &worker.spec.asked;
     if let Err(problem) = worker.socket.set_nonblocking(true).doing("make the socket not block") {
         return worker.failed(problem);
     }
-    let mut asker = Asker::new(worker);
+    let mut asker = Requester::new(worker);
     let mut pacing = worker.pacing();
     let mut late = pacing.is_some().then(Distribution::new);
     let Some(start) = worker.control.wait_start() else {
-        return Tally::new(worker.why(Ended::Stopped), &Window::new(u64::MAX, None), &worker.meter);
+        return StreamResult::new(worker.why(Ended::Stopped), &Window::new(u64::MAX, None), &worker.meter);
     };
     worker.meter.began(start);
     let end = worker.spec.ends_after.map_or(u64::MAX, |length| start.saturating_add(length));
@@ -73,7 +73,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
             Err(error) => match error.raw_os_error() {
                 Some(libc::ECONNREFUSED | libc::ECONNRESET | libc::EPIPE) => break Ended::Peer,
                 _ => {
-                    failure = Some(Problem::system("ask", &error));
+                    failure = Some(ProtocolError::system("ask", &error));
                     break Ended::Failed;
                 }
             },
@@ -82,7 +82,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     asker.give_up(u64::MAX);
     window.close_now(&worker.meter, &worker.socket);
     let _ = worker.socket.shutdown(std::net::Shutdown::Write);
-    let mut tally = Tally::new(ended, &window, &worker.meter);
+    let mut tally = StreamResult::new(ended, &window, &worker.meter);
     tally.error = failure;
     tally.latency = Some(asker.latency);
     tally.unanswered = asker.unanswered;
@@ -93,7 +93,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
 }
 
 /// State of the requester of one stream.
-struct Asker<'a> {
+struct Requester<'a> {
     worker: &'a Worker,
     tag: u32,
     request: Vec<u8>,
@@ -109,7 +109,7 @@ struct Asker<'a> {
     unanswered: u64,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> Requester<'a> {
     fn new(worker: &'a Worker) -> Self {
         let asked = &worker.spec.asked;
         Self {
@@ -137,7 +137,7 @@ impl<'a> Asker<'a> {
     fn ask(&mut self, measured: bool) -> io::Result<bool> {
         let now = clock::now();
         if self.request.len() >= STAMP_WITH_TIME {
-            let stamp = Stamp { sequence: self.next, measured, sent: Some(now) };
+            let stamp = DatagramHeader { sequence: self.next, measured, sent: Some(now) };
             stamp.write(self.tag, &mut self.request);
         }
         let mut sent = 0;
@@ -183,7 +183,7 @@ impl<'a> Asker<'a> {
 
     fn datagram(&mut self, length: usize) {
         let expected = self.response.len() - 1;
-        let stamp = Stamp::read(self.tag, &self.response[..length]).filter(|_| length == expected);
+        let stamp = DatagramHeader::read(self.tag, &self.response[..length]).filter(|_| length == expected);
         let Some(stamp) = stamp else { return };
         if !self.sequence.take(stamp.sequence, stamp.measured) {
             return;

@@ -8,8 +8,8 @@ use socket2::Socket;
 
 use super::socket::{self, any};
 use super::spec::Spec;
-use crate::head::{HEAD, Head, Kind};
-use crate::problem::{Code, Doing, Problem, Result};
+use crate::head::{HEAD, HandshakeMessage, Kind};
+use crate::problem::{Code, ErrorContext, ProtocolError, Result};
 use crate::sys::thread;
 
 /// Time-out for a TCP connection.
@@ -34,13 +34,13 @@ pub(crate) fn connect(spec: &Spec, stream: u16, to: SocketAddr) -> Result<Socket
         if spec.udp { own.connect(&to.into()) } else { own.connect_timeout(&to.into(), CONNECTING) };
     connected.map_err(|error| {
         if error.kind() == ErrorKind::TimedOut {
-            return Problem::new(
+            return ProtocolError::new(
                 Code::Unreachable,
                 format!("connect to {to}: nothing came back within {} s", CONNECTING.as_secs()),
                 "check addresses, routes and firewalls between the two hosts",
             );
         }
-        Problem::system(&format!("connect to {to}"), &error)
+        ProtocolError::system(&format!("connect to {to}"), &error)
     })?;
     let talk = Talk { spec, stream, to, own: &own };
     let nonce = thread::random();
@@ -69,9 +69,9 @@ struct Talk<'a> {
 
 impl Talk<'_> {
     /// Sends a head and waits for the matching reply.
-    fn ask(&self, kind: Kind, nonce: [u8; 16], echo: [u8; 16], expected: Kind) -> Result<Head> {
+    fn ask(&self, kind: Kind, nonce: [u8; 16], echo: [u8; 16], expected: Kind) -> Result<HandshakeMessage> {
         let (token, flow) = (&self.spec.token, self.spec.asked.flow.as_str());
-        let head = Head::new(token, flow, kind, self.stream, nonce, echo).to_bytes();
+        let head = HandshakeMessage::new(token, flow, kind, self.stream, nonce, echo).to_bytes();
         // GSO does not affect heads: a head is shorter than a segment, or it goes out alone.
         let tries: &[Duration] = if self.spec.udp { &TRIES } else { &[ANSWERING] };
         let mut stranger = false;
@@ -89,7 +89,7 @@ impl Talk<'_> {
                 };
                 match length {
                     Ok(length) => {
-                        let answer = Head::parse(&bytes[..length]).filter(|answer| {
+                        let answer = HandshakeMessage::parse(&bytes[..length]).filter(|answer| {
                             answer.kind == expected
                                 && answer.stream == self.stream
                                 && answer.echo == nonce
@@ -107,13 +107,13 @@ impl Talk<'_> {
         }
         let to = self.to;
         Err(if stranger {
-            Problem::new(
+            ProtocolError::new(
                 Code::WrongPeer,
                 format!("what answers at {to} does not know this run's token"),
                 "look whether another program or a proxy answers there; else give that host the `address` at which its agent is found",
             )
         } else {
-            Problem::new(
+            ProtocolError::new(
                 Code::NoAnswer,
                 format!("no agent answers at {to}"),
                 "look whether a firewall between the two hosts drops packets to other ports than ssh's, and whether that address is the peer's: `address` of its host says another one",
@@ -121,20 +121,22 @@ impl Talk<'_> {
         })
     }
 
-    fn failed(&self, error: &std::io::Error) -> Problem {
+    fn failed(&self, error: &std::io::Error) -> ProtocolError {
         let to = self.to;
         match error.kind() {
-            ErrorKind::ConnectionRefused => Problem::new(
+            ErrorKind::ConnectionRefused => ProtocolError::new(
                 Code::Refused,
                 format!("{to} refuses datagrams"),
                 "look whether the agent there still runs, and whether a firewall rejects its ports",
             ),
-            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => Problem::new(
-                Code::WrongPeer,
-                format!("{to} closed the connection: it takes this end for a stranger"),
-                "packets of this host come from an address that the peer does not know: give it the `address` that is seen there",
-            ),
-            _ => Problem::system(&format!("talk to {to}"), error),
+            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+                ProtocolError::new(
+                    Code::WrongPeer,
+                    format!("{to} closed the connection: it takes this end for a stranger"),
+                    "packets of this host come from an address that the peer does not know: give it the `address` that is seen there",
+                )
+            }
+            _ => ProtocolError::system(&format!("talk to {to}"), error),
         }
     }
 }

@@ -11,9 +11,9 @@ use socket2::Socket;
 
 use super::socket;
 use super::spec::Spec;
-use super::tally::Unfit;
-use crate::head::{Greeting, HEAD, Reply};
-use crate::problem::{Doing, Result};
+use super::tally::RejectedInput;
+use crate::head::{HEAD, HandshakeServer, Reply};
+use crate::problem::{ErrorContext, Result};
 use crate::sys::{clock, send, thread};
 use crate::time::{MILLISECOND, SECOND};
 
@@ -25,21 +25,24 @@ const PENDING: usize = 64;
 const LOOK: i32 = 50;
 
 /// Callback for a stream whose peer has proved the token: stream index and socket.
-type Welcome = Box<dyn Fn(u16, Socket) + Send>;
+type OnAccepted = Box<dyn Fn(u16, Socket) + Send>;
 
 /// An open data port with the thread that serves it.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct DataListener {
     /// The ephemeral port number.
     pub(crate) port: u16,
     closed: Arc<AtomicBool>,
     listener: Arc<Socket>,
-    keeper: JoinHandle<Unfit>,
+    keeper: JoinHandle<RejectedInput>,
 }
 
-impl Door {
+impl DataListener {
     /// Opens a data port for a listening flow and starts its thread.
-    pub(crate) fn open(spec: &Arc<Spec>, welcome: impl FnOnce(&Greeting) -> Welcome) -> Result<Self> {
+    pub(crate) fn open(
+        spec: &Arc<Spec>,
+        welcome: impl FnOnce(&HandshakeServer) -> OnAccepted,
+    ) -> Result<Self> {
         let ip = spec.asked.address.unwrap_or_else(|| socket::any(spec.asked.peers[0], 0).ip());
         let listener = socket::open(spec, ip)?;
         listener.bind(&SocketAddr::new(ip, 0).into()).doing("bind a data port")?;
@@ -49,17 +52,18 @@ impl Door {
         listener.set_nonblocking(true).doing("listen without blocking")?;
         let address = listener.local_addr().doing("ask for the data port")?;
         let address = address.as_socket().expect("an IP socket has an IP address");
-        let greeting = Greeting::new(spec.token, &spec.asked.flow, spec.asked.streams, thread::random());
+        let greeting =
+            HandshakeServer::new(spec.token, &spec.asked.flow, spec.asked.streams, thread::random());
         let closed = Arc::new(AtomicBool::new(false));
         let listener = Arc::new(listener);
-        let keeper = Keeper {
+        let keeper = ListenerThread {
             spec: Arc::clone(spec),
             listener: Arc::clone(&listener),
             port: address.port(),
             welcome: welcome(&greeting),
             greeting,
             taken: vec![None; spec.asked.streams.into()],
-            unfit: Unfit::default(),
+            unfit: RejectedInput::default(),
         };
         let shut = Arc::clone(&closed);
         let run = move || if keeper.spec.udp { keeper.datagrams(&shut) } else { keeper.connections(&shut) };
@@ -69,7 +73,7 @@ impl Door {
     }
 
     /// Closes the port. Returns the counts of what was dropped there.
-    pub(crate) fn close(self) -> Unfit {
+    pub(crate) fn close(self) -> RejectedInput {
         self.closed.store(true, Ordering::Relaxed);
         // Wakes the thread from its poll at once.
         let _ = self.listener.shutdown(std::net::Shutdown::Read);
@@ -78,14 +82,14 @@ impl Door {
 }
 
 /// State of the thread that serves the data port.
-struct Keeper {
+struct ListenerThread {
     spec: Arc<Spec>,
     listener: Arc<Socket>,
     port: u16,
-    greeting: Greeting,
-    welcome: Welcome,
+    greeting: HandshakeServer,
+    welcome: OnAccepted,
     taken: Vec<Option<SocketAddr>>,
-    unfit: Unfit,
+    unfit: RejectedInput,
 }
 
 /// A connection whose peer has not proved the token yet.
@@ -109,7 +113,7 @@ fn name(peer: SocketAddr) -> Vec<u8> {
     peer.to_string().into_bytes()
 }
 
-impl Keeper {
+impl ListenerThread {
     fn is_peer(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.spec.asked.peers.iter().any(|peer| peer.to_canonical() == address)
@@ -124,7 +128,7 @@ impl Keeper {
         }
     }
 
-    fn connections(mut self, closed: &AtomicBool) -> Unfit {
+    fn connections(mut self, closed: &AtomicBool) -> RejectedInput {
         let mut pending: Vec<Pending> = Vec::new();
         while !closed.load(Ordering::Relaxed) {
             let mut sockets: Vec<RawFd> = vec![self.listener.as_raw_fd()];
@@ -214,7 +218,7 @@ impl Keeper {
         }
     }
 
-    fn datagrams(mut self, closed: &AtomicBool) -> Unfit {
+    fn datagrams(mut self, closed: &AtomicBool) -> RejectedInput {
         while !closed.load(Ordering::Relaxed) {
             if send::poll([self.listener.as_raw_fd()], LOOK)[0] {
                 self.datagrams_there();

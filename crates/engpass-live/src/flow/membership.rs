@@ -11,7 +11,7 @@ use socket2::{InterfaceIndexOrAddress, Socket};
 
 use super::socket;
 use super::spec::Spec;
-use crate::problem::{Code, Doing, Problem, Result};
+use crate::problem::{Code, ErrorContext, ProtocolError, Result};
 use crate::readings;
 use crate::sys::{clock, device, option, send};
 use crate::time::SECOND;
@@ -121,18 +121,20 @@ impl Membership {
         Ok(json!({ "at_ns": at }))
     }
 
-    fn problem(&self, what: &str, error: &std::io::Error) -> Problem {
+    fn problem(&self, what: &str, error: &std::io::Error) -> ProtocolError {
         let group = self.group.ip();
         match error.raw_os_error() {
-            Some(libc::EADDRINUSE) => Problem::new(
+            Some(libc::EADDRINUSE) => ProtocolError::new(
                 Code::WrongOrder,
                 format!("{what} {group}: it is a member already"),
                 "`leave` first",
             ),
-            Some(libc::EADDRNOTAVAIL) => {
-                Problem::new(Code::WrongOrder, format!("{what} {group}: it is no member"), "`join` first")
-            }
-            _ => Problem::system(&format!("{what} {group}"), error),
+            Some(libc::EADDRNOTAVAIL) => ProtocolError::new(
+                Code::WrongOrder,
+                format!("{what} {group}: it is no member"),
+                "`join` first",
+            ),
+            _ => ProtocolError::system(&format!("{what} {group}"), error),
         }
     }
 

@@ -33,7 +33,7 @@ use socket2::Socket;
 
 pub(crate) use control::Ended;
 use control::{Control, Meter};
-use door::Door;
+use door::DataListener;
 use membership::Membership;
 pub(crate) use monitor::Tell;
 use monitor::{Monitor, Watched};
@@ -42,7 +42,7 @@ pub(crate) use spec::{Prepare, Spec};
 use stream::Running;
 use worker::Worker;
 
-use crate::problem::{Code, Doing, Problem, Result};
+use crate::problem::{Code, ErrorContext, ProtocolError, Result};
 use crate::sys::{clock, device};
 use crate::time::{MILLISECOND, SECOND};
 
@@ -54,14 +54,14 @@ pub(crate) struct Flow {
     pub(crate) spec: Arc<Spec>,
     control: Arc<Control>,
     streams: Streams,
-    door: Option<Door>,
+    door: Option<DataListener>,
     monitor: Option<JoinHandle<Watched>>,
     /// Multicast receivers only.
     membership: Option<Arc<Membership>>,
     /// Multicast senders only: the connections over which the receivers proved the token.
     guests: Vec<Socket>,
     /// First error in a background thread, reported at the next request.
-    trouble: Arc<Mutex<Option<Problem>>>,
+    trouble: Arc<Mutex<Option<ProtocolError>>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -120,7 +120,7 @@ impl Flow {
         let membership = self.membership.clone();
         let (spec, control, timer) = (Arc::clone(&self.spec), Arc::clone(&self.control), Arc::clone(timer));
         let (streams, trouble) = (Arc::clone(&self.streams), Arc::clone(&self.trouble));
-        let door = Door::open(&self.spec, |greeting| {
+        let door = DataListener::open(&self.spec, |greeting| {
             let greeting = spec.udp.then(|| greeting.clone());
             Box::new(move |stream, socket| {
                 let worker = Worker {
@@ -205,7 +205,7 @@ impl Flow {
         }
         let there = lock(&self.streams).iter().flatten().count();
         let (flow, streams) = (&self.spec.asked.flow, self.spec.asked.streams);
-        Err(Problem::new(
+        Err(ProtocolError::new(
             Code::WrongOrder,
             format!("flow `{flow}` has {there} of {streams} streams connected"),
             "its peer has not come through: look at the way between the two hosts (a controller of its own prepares both ends before `start`)",
@@ -239,7 +239,7 @@ impl Flow {
     fn membership(&self) -> Result<&Membership> {
         self.membership.as_deref().ok_or_else(|| {
             let cause = format!("flow `{}` receives no multicast here", self.spec.asked.flow);
-            Problem::new(Code::WrongOrder, cause, "prepare the receiver with a `group`")
+            ProtocolError::new(Code::WrongOrder, cause, "prepare the receiver with a `group`")
         })
     }
 
@@ -316,7 +316,7 @@ impl Flow {
             thread.join().map(|tally| tally.over(&socket))
         });
         let tallies = tallies.collect::<Vec<_>>();
-        let unfit = self.door.map(Door::close).unwrap_or_default();
+        let unfit = self.door.map(DataListener::close).unwrap_or_default();
         let watched = self.monitor.and_then(|monitor| monitor.join().ok());
         let mut result = result::of(&self.spec, tallies, granted, unfit, watched);
         if let Some(membership) = &self.membership {

@@ -174,12 +174,12 @@ const PUNCTUAL: u64 = MILLISECOND;
 /// cannot be kept, that would count only a part of the window, so a message counts when it leaves. A sender that stalled catches up at twice the rate, which
 /// takes as long as the stall; therefore the limit is twice `GRACE`.
 #[derive(Debug)]
-pub(crate) struct Behind {
+pub(crate) struct LatenessTracker {
     /// Send time of the last punctual message.
     punctual: u64,
 }
 
-impl Behind {
+impl LatenessTracker {
     /// Starts with no lateness before `start`.
     pub(crate) fn new(start: u64) -> Self {
         Self { punctual: start }
@@ -251,7 +251,7 @@ mod tests {
 
     /// Counts the messages in a window from 1 s to 3 s for a given gap and send time. Message `stumble.0` takes `stumble.1` ms longer.
     fn counted(gap_us: u64, takes_us: u64, stumble: (u64, u64)) -> u64 {
-        let (mut behind, mut now, mut counted) = (Behind::new(0), 0, 0);
+        let (mut behind, mut now, mut counted) = (LatenessTracker::new(0), 0, 0);
         for number in 0.. {
             let due = number * gap_us * MICROSECOND;
             now = due.max(now);

@@ -6,7 +6,7 @@ use super::pacer::{Pacing, Waiter};
 use crate::statistic::{Mark, Stalls};
 use crate::sys::clock;
 use crate::sys::thread::Watch;
-use crate::sys::urgent::{Awake, Class, Heavy, real_time};
+use crate::sys::urgent::{Class, CpuLatencyHold, RaisedNice, real_time};
 use crate::time::MICROSECOND;
 
 /// With a shorter mean gap (ns) there is no time to read the thread's clocks for every message.
@@ -30,24 +30,24 @@ impl CatchUp {
 
 /// State of a punctual sender, owned by its thread.
 #[derive(Debug)]
-pub(super) struct Punctual {
+pub(super) struct PacedSender {
     catch_up: CatchUp,
     class: Class,
-    _heavy: Option<Heavy>,
-    awake: Option<Awake>,
+    _heavy: Option<RaisedNice>,
+    awake: Option<CpuLatencyHold>,
     watch: Option<Watch>,
     stalls: Stalls,
     slept: u64,
 }
 
-impl Punctual {
+impl PacedSender {
     /// Sets up the calling thread for messages with this mean gap (ns).
     pub(super) fn new(pacing: Pacing, gap: u64) -> Self {
         let exact = matches!(pacing, Pacing::Busy | Pacing::Hybrid);
         // The kernel throttles a real-time thread that never sleeps: it takes 50 ms of every second for other threads, in one piece. Occasional short
         // sleeps do not prevent that. Therefore only `Hybrid` runs in real time.
         let urgent = pacing == Pacing::Hybrid && gap >= TIME_TO_LOOK && real_time();
-        let heavy = if exact && !urgent { Heavy::ask() } else { None };
+        let heavy = if exact && !urgent { RaisedNice::ask() } else { None };
         let class = if urgent {
             Class::RealTime
         } else if heavy.is_some() {
@@ -59,7 +59,7 @@ impl Punctual {
             catch_up: CatchUp::default(),
             class,
             _heavy: heavy,
-            awake: if exact { Awake::hold() } else { None },
+            awake: if exact { CpuLatencyHold::hold() } else { None },
             watch: if gap >= TIME_TO_LOOK { Watch::here() } else { None },
             stalls: Stalls::default(),
             slept: 0,

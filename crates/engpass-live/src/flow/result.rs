@@ -8,8 +8,8 @@ use super::control::Ended;
 use super::monitor::Watched;
 use super::spec::Spec;
 use super::subflow;
-use super::tally::{Tally, Unfit};
-use crate::problem::{Code, Problem};
+use super::tally::{RejectedInput, StreamResult};
+use crate::problem::{Code, ProtocolError};
 use crate::statistic::Distribution;
 use crate::sys::thread::Cpu;
 
@@ -34,14 +34,14 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: Value) {
 /// Builds the result from the tallies of all streams.
 pub(super) fn of(
     spec: &Spec,
-    joined: Vec<thread::Result<Tally>>,
+    joined: Vec<thread::Result<StreamResult>>,
     granted: Vec<Value>,
-    door: Unfit,
+    door: RejectedInput,
     watched: Option<Watched>,
 ) -> Value {
     let lost_thread = joined.iter().any(Result::is_err);
-    let all: Vec<Tally> = joined.into_iter().filter_map(Result::ok).collect();
-    let sum = |of: fn(&Tally) -> u64| all.iter().map(of).sum::<u64>();
+    let all: Vec<StreamResult> = joined.into_iter().filter_map(Result::ok).collect();
+    let sum = |of: fn(&StreamResult) -> u64| all.iter().map(of).sum::<u64>();
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| put(&mut fields, name, value);
     let asked = &spec.asked;
@@ -53,8 +53,9 @@ pub(super) fn of(
     let ended = all.iter().map(|tally| tally.ended as u8).max();
     let ended =
         all.iter().find(|tally| Some(tally.ended as u8) == ended).map_or(Ended::Failed, |tally| tally.ended);
-    let panicked =
-        || Problem::new(Code::System, "a thread of the agent has died", "report this as a bug of Engpass");
+    let panicked = || {
+        ProtocolError::new(Code::System, "a thread of the agent has died", "report this as a bug of Engpass")
+    };
     let error = all.iter().find_map(|tally| tally.error.clone()).or_else(|| lost_thread.then(panicked));
     set("ended", json!(if error.is_some() { Ended::Failed } else { ended }));
     set("error", json!(error));
@@ -94,7 +95,7 @@ pub(super) fn of(
 }
 
 /// Returns how a stream was paced. The result takes the first stream that has it for all.
-fn pacing(tally: &Tally) -> Option<Value> {
+fn pacing(tally: &StreamResult) -> Option<Value> {
     let (method, reason) = tally.pacing.as_ref()?;
     let mut told = json!({ "method": method, "reason": reason });
     if let (Value::Object(told), Some(Value::Object(more))) = (&mut told, &tally.punctual) {
@@ -107,7 +108,7 @@ fn pacing(tally: &Tally) -> Option<Value> {
     Some(told)
 }
 
-fn stream(tally: &Tally, granted: Option<&Value>, alone: bool) -> Value {
+fn stream(tally: &StreamResult, granted: Option<&Value>, alone: bool) -> Value {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| put(&mut fields, name, value);
     set("ended", json!(tally.ended));

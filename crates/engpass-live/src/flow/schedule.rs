@@ -7,7 +7,7 @@ use engpass_model::source::on_off::Lengths;
 use engpass_model::time::Pace;
 use serde::Deserialize;
 
-use crate::problem::{Problem, Result};
+use crate::problem::{ProtocolError, Result};
 
 /// Picoseconds per nanosecond.
 const NS: u64 = 1000;
@@ -52,7 +52,7 @@ impl Schedule {
 
     pub(crate) fn check(&self) -> Result<()> {
         if !(1..=FASTEST).contains(&self.rate()) {
-            return Err(Problem::field(
+            return Err(ProtocolError::field(
                 "schedule.rate_bit_per_s",
                 format_args!("{} is out of range", self.rate()),
                 format!("give 1 to {FASTEST}"),
@@ -61,7 +61,7 @@ impl Schedule {
         if let Self::OnOff { on_ns, off_ns, .. } = self
             && (*on_ns == 0 || on_ns.max(off_ns) > &(u64::MAX / NS / 1000))
         {
-            return Err(Problem::field(
+            return Err(ProtocolError::field(
                 "schedule.on_ns",
                 "is out of range",
                 "give at least 1, at most 5 hours",

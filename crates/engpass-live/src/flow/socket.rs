@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::spec::{Kind, Role, Spec};
-use crate::problem::{Code, Doing, Problem, Result};
+use crate::problem::{Code, ErrorContext, ProtocolError, Result};
 use crate::sys::option;
 use crate::time::MICROSECOND;
 
@@ -30,7 +30,7 @@ pub(crate) fn open(spec: &Spec, ip: IpAddr) -> Result<Socket> {
     } else if spec.asked.mptcp {
         Socket::new(domain, Type::STREAM, Some(Protocol::from(option::MPTCP))).map_err(|error| {
             let help = "leave `mptcp` out, or set `net.mptcp.enabled`";
-            Problem::new(Code::NotSupported, format!("open an MPTCP socket: {error}"), help)
+            ProtocolError::new(Code::NotSupported, format!("open an MPTCP socket: {error}"), help)
         })?
     } else {
         Socket::new(domain, Type::STREAM, Some(Protocol::TCP)).doing("open a TCP socket")?
@@ -96,7 +96,7 @@ fn for_a_stream(socket: &Socket, spec: &Spec) -> Result<()> {
     if let Some(name) = &asked.congestion {
         socket.set_tcp_congestion(name.as_bytes()).map_err(|error| {
             let help = "name one of `hello.settings.congestion`; root may add to `net.ipv4.tcp_allowed_congestion_control`";
-            Problem::new(Code::NotSupported, format!("set congestion control `{name}`: {error}"), help)
+            ProtocolError::new(Code::NotSupported, format!("set congestion control `{name}`: {error}"), help)
         })?;
     }
     if let Some(mss) = asked.mss_bytes {

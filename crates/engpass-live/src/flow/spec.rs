@@ -9,7 +9,7 @@ use super::pacer::Pacing;
 use super::schedule::Schedule;
 use crate::head::{STAMP, STAMP_WITH_TIME, Token};
 use crate::limits::Limits;
-use crate::problem::{Code, Problem, Result};
+use crate::problem::{Code, ProtocolError, Result};
 use crate::time::{MILLISECOND, SECOND};
 
 /// Kind of traffic.
@@ -194,25 +194,29 @@ fn between(name: &str, value: u64, least: u64, most: u64) -> Result<()> {
     if (least..=most).contains(&value) {
         return Ok(());
     }
-    Err(Problem::field(name, format_args!("{value} is out of range"), format!("give {least} to {most}")))
+    Err(ProtocolError::field(
+        name,
+        format_args!("{value} is out of range"),
+        format!("give {least} to {most}"),
+    ))
 }
 
 fn needed(name: &str, there: bool, help: &str) -> Result<()> {
-    if there { Ok(()) } else { Err(Problem::field(name, "is missing", help)) }
+    if there { Ok(()) } else { Err(ProtocolError::field(name, "is missing", help)) }
 }
 
 fn no_use(name: &str, unused: bool, cause: &str) -> Result<()> {
-    if unused { Ok(()) } else { Err(Problem::field(name, cause, "leave it out")) }
+    if unused { Ok(()) } else { Err(ProtocolError::field(name, cause, "leave it out")) }
 }
 
 impl Spec {
     /// Checks a request. `owner` holds the limits set by the owner of this host. Fails with the name of the first bad field.
     pub(crate) fn new(asked: Prepare, owner: &Limits) -> Result<Self> {
         let Some(token) = Token::parse(&asked.run) else {
-            return Err(Problem::field("run", "is no token", "give 32 hexadecimal digits"));
+            return Err(ProtocolError::field("run", "is no token", "give 32 hexadecimal digits"));
         };
         if asked.flow.is_empty() || asked.flow.len() > agents::MOST_NAME {
-            return Err(Problem::field(
+            return Err(ProtocolError::field(
                 "flow",
                 "is no name",
                 format!("give 1 to {} bytes", agents::MOST_NAME),
@@ -251,15 +255,19 @@ impl Spec {
             needed("to", !asked.to.is_empty(), "give the peer's `address:port`")?;
         }
         if asked.to.len() > 1 && asked.group.is_none() {
-            return Err(Problem::field("to", "has several peers", "only a multicast flow has several"));
+            return Err(ProtocolError::field("to", "has several peers", "only a multicast flow has several"));
         }
         if asked.kind == Kind::RequestResponse && (asked.side == Side::Listen) != (self.role == Role::Receive)
         {
-            return Err(Problem::field("role", "who connects asks", "leave `role` out"));
+            return Err(ProtocolError::field("role", "who connects asks", "leave `role` out"));
         }
         if let Some(group) = asked.group {
             if !group.ip().is_multicast() {
-                return Err(Problem::field("group", "is no multicast address", "give one of 224.0.0.0/4"));
+                return Err(ProtocolError::field(
+                    "group",
+                    "is no multicast address",
+                    "give one of 224.0.0.0/4",
+                ));
             }
             let right =
                 asked.kind == Kind::UdpStream && (asked.side == Side::Connect) == (self.role == Role::Send);
@@ -341,7 +349,7 @@ impl Spec {
     fn check_limits(&self) -> Result<()> {
         let over = |what: &str, most: u64| {
             let cause = format!("`{what}` is above what this host allows, {most}");
-            Err(Problem::new(Code::Limit, cause, "ask for less, or have its owner raise the limit"))
+            Err(ProtocolError::new(Code::Limit, cause, "ask for less, or have its owner raise the limit"))
         };
         if let (Some(asked), Some(most)) = (self.ends_after, self.limits.duration_ns)
             && asked > most
@@ -381,7 +389,7 @@ pub(crate) mod tests {
         });
         let Value::Object(fields) = fields else { panic!("fields") };
         all.as_object_mut().expect("an object").extend(fields);
-        let asked = serde_json::from_value(all).map_err(|error| Problem::field("json", error, ""))?;
+        let asked = serde_json::from_value(all).map_err(|error| ProtocolError::field("json", error, ""))?;
         Spec::new(asked, &Limits { rate_bit_per_s: Some(1_000_000), ..Limits::default() })
     }
 

@@ -7,10 +7,10 @@ use socket2::Socket;
 
 use super::control::{Control, Meter};
 use super::spec::{Kind, Role};
-use super::tally::Tally;
+use super::tally::StreamResult;
 use super::worker::Worker;
 use super::{answer, ask, tcp_receive, tcp_send, udp_receive, udp_send};
-use crate::problem::{Doing, Problem, Result};
+use crate::problem::{ErrorContext, ProtocolError, Result};
 use crate::sys::thread;
 
 /// A stream's thread, with the socket and meter that other threads may read while it runs.
@@ -18,7 +18,7 @@ use crate::sys::thread;
 pub(crate) struct Running {
     pub(crate) socket: Arc<Socket>,
     pub(crate) meter: Arc<Meter>,
-    pub(crate) thread: JoinHandle<Tally>,
+    pub(crate) thread: JoinHandle<StreamResult>,
 }
 
 /// Marks a thread as done and wakes all who wait for it, however the thread ends.
@@ -46,13 +46,13 @@ pub(crate) fn spawn(worker: Worker) -> Result<Running> {
 }
 
 /// Pins this thread to its core, if cores are given, and runs the stream's loop.
-fn run(worker: Worker) -> Tally {
+fn run(worker: Worker) -> StreamResult {
     thread::exact_timers();
     let cores = &worker.spec.asked.cores;
     if !cores.is_empty() {
         let core = cores[usize::from(worker.stream) % cores.len()];
         if let Err(error) = thread::pin(core) {
-            return worker.failed(Problem::system(&format!("pin a thread to core {core}"), &error));
+            return worker.failed(ProtocolError::system(&format!("pin a thread to core {core}"), &error));
         }
     }
     match (worker.spec.asked.kind, worker.spec.role) {

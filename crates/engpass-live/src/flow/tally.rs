@@ -7,21 +7,21 @@ use socket2::Socket;
 use super::control::{Ended, Meter};
 use super::subflow::{self, Subflow};
 use super::tcp_info::TcpInfo;
-use crate::problem::Problem;
+use crate::problem::ProtocolError;
 use crate::statistic::{Distribution, Gaps, Sequence};
 use crate::sys::thread::{self, Cpu};
 use crate::sys::{clock, option};
 
 /// Numbers of messages or connections dropped at a data port, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Unfit {
+pub(crate) struct RejectedInput {
     pub(crate) no_token: u64,
     pub(crate) wrong_peer: u64,
     pub(crate) malformed: u64,
     pub(crate) replayed: u64,
 }
 
-impl Unfit {
+impl RejectedInput {
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             no_token: self.no_token + other.no_token,
@@ -34,9 +34,9 @@ impl Unfit {
 
 /// Result of one stream.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct StreamResult {
     pub(crate) ended: Ended,
-    pub(crate) error: Option<Problem>,
+    pub(crate) error: Option<ProtocolError>,
     pub(crate) bytes: u64,
     pub(crate) messages: u64,
     pub(crate) total_bytes: u64,
@@ -58,12 +58,12 @@ pub(crate) struct Tally {
     pub(crate) pacing: Option<(super::pacer::Pacing, String)>,
     /// Granted class and idle-state request of a punctual sender, and its stalls.
     pub(crate) punctual: Option<Value>,
-    pub(crate) unfit: Unfit,
+    pub(crate) unfit: RejectedInput,
     /// Packets dropped by the socket, mostly because its buffer was full.
     pub(crate) dropped: Option<u64>,
 }
 
-impl Tally {
+impl StreamResult {
     /// Builds the tally of a stream from its reason to end, its window and its meter.
     pub(crate) fn new(ended: Ended, window: &Window, meter: &Meter) -> Self {
         let total = meter.read();
@@ -88,7 +88,7 @@ impl Tally {
             copied: None,
             pacing: None,
             punctual: None,
-            unfit: Unfit::default(),
+            unfit: RejectedInput::default(),
             dropped: None,
         };
         if let [Some(open), Some(close)] = &window.edges {

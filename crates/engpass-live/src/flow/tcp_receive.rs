@@ -4,9 +4,9 @@ use socket2::Socket;
 
 use super::control::Ended;
 use super::socket::{NAP, is_patience};
-use super::tally::{Tally, Window};
+use super::tally::{StreamResult, Window};
 use super::worker::{SILENCE, Worker};
-use crate::problem::Problem;
+use crate::problem::ProtocolError;
 use crate::sys::{clock, send};
 
 /// Size of the read buffer in bytes: large, but it leaves room for other data in a core's second-level cache.
@@ -16,7 +16,7 @@ const BUFFER: usize = 128 << 10;
 const SMALL: std::ops::Range<usize> = 4096..65_536;
 
 /// Receives until the peer closes, a limit is reached, nothing arrives for `SILENCE`, or the flow is stopped.
-pub(crate) fn run(worker: &Worker) -> Tally {
+pub(crate) fn run(worker: &Worker) -> StreamResult {
     let asked = &worker.spec.asked;
     let mut buffer = vec![0; BUFFER];
     // `tcp(7)`: with MSG_TRUNC the kernel discards the bytes and returns their number.
@@ -75,7 +75,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
             }
             Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => break Ended::Peer,
             Err(error) => {
-                failure = Some(Problem::system("receive", &error));
+                failure = Some(ProtocolError::system("receive", &error));
                 break Ended::Failed;
             }
         }
@@ -83,7 +83,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     // If traffic stops before the window does, the window ends with the last byte, not with the silence after it.
     window.close(heard, &worker.meter, &worker.socket);
     dismiss(&worker.socket, &mut buffer);
-    let mut tally = Tally::new(ended, &window, &worker.meter);
+    let mut tally = StreamResult::new(ended, &window, &worker.meter);
     tally.error = failure;
     tally
 }

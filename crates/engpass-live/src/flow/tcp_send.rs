@@ -6,10 +6,10 @@ use super::control::Ended;
 use super::pacer::{Pacing, in_time};
 use super::schedule::Schedule;
 use super::socket::is_patience;
-use super::tally::{Tally, Window};
+use super::tally::{StreamResult, Window};
 use super::worker::Worker;
 use super::writer::Writer;
-use crate::problem::{Doing, Problem};
+use crate::problem::{ErrorContext, ProtocolError};
 use crate::statistic::Distribution;
 use crate::sys::{clock, option};
 
@@ -17,7 +17,7 @@ use crate::sys::{clock, option};
 const STRIDE: u64 = 64 << 10;
 
 /// Enables kernel pacing of the connection, if the request asks for it or a rate limit applies.
-fn pace(worker: &Worker) -> Result<(), Problem> {
+fn pace(worker: &Worker) -> Result<(), ProtocolError> {
     let asked = &worker.spec.asked;
     let streams = u64::from(asked.streams);
     let asked_rate = asked.schedule.as_ref().filter(|_| asked.pacing == Pacing::Kernel).map(Schedule::rate);
@@ -31,7 +31,7 @@ fn pace(worker: &Worker) -> Result<(), Problem> {
 }
 
 /// Sends until the time is over, all bytes are sent, the peer closes, or the flow is stopped.
-pub(crate) fn run(worker: Worker) -> Tally {
+pub(crate) fn run(worker: Worker) -> StreamResult {
     let asked = &worker.spec.asked;
     let message = asked.message_bytes;
     let writer = pace(&worker).and_then(|()| Writer::new(asked.method, message, &worker.socket));
@@ -43,7 +43,7 @@ pub(crate) fn run(worker: Worker) -> Tally {
     let mut late = pacing.is_some().then(Distribution::new);
     let stride = (STRIDE / message).clamp(1, 64);
     let Some(start) = worker.control.wait_start() else {
-        return Tally::new(worker.why(Ended::Stopped), &Window::new(u64::MAX, None), &worker.meter);
+        return StreamResult::new(worker.why(Ended::Stopped), &Window::new(u64::MAX, None), &worker.meter);
     };
     worker.meter.began(start);
     let end = worker.spec.ends_after.map_or(u64::MAX, |length| start.saturating_add(length));
@@ -108,7 +108,7 @@ pub(crate) fn run(worker: Worker) -> Tally {
     let copied = writer.finish(&worker.socket);
     // The peer sees the end of the stream; the socket stays open for later readings.
     let _ = worker.socket.shutdown(std::net::Shutdown::Write);
-    let mut tally = Tally::new(ended, &window, &worker.meter);
+    let mut tally = StreamResult::new(ended, &window, &worker.meter);
     tally.error = failure;
     tally.copied = copied;
     tally.late = late;
@@ -119,11 +119,11 @@ pub(crate) fn run(worker: Worker) -> Tally {
     tally
 }
 
-fn failed(error: &io::Error, failure: &mut Option<Problem>) -> Ended {
+fn failed(error: &io::Error, failure: &mut Option<ProtocolError>) -> Ended {
     match error.raw_os_error() {
         Some(libc::EPIPE | libc::ECONNRESET) => Ended::Peer,
         _ => {
-            *failure = Some(Problem::system("send", error));
+            *failure = Some(ProtocolError::system("send", error));
             Ended::Failed
         }
     }

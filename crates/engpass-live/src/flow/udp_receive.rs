@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 
 use super::control::Ended;
 use super::socket::{NAP, is_patience};
-use super::tally::{Tally, Unfit, Window};
+use super::tally::{RejectedInput, StreamResult, Window};
 use super::worker::{SILENCE, Worker};
-use crate::head::{Greeting, HEAD, Reply, Stamp};
-use crate::problem::Problem;
+use crate::head::{DatagramHeader, HEAD, HandshakeServer, Reply};
+use crate::problem::ProtocolError;
 use crate::statistic::{Distribution, Gaps, Sequence};
 use crate::sys::batch::{Datagram, Incoming};
 use crate::sys::thread::{self, Cpu};
-use crate::sys::urgent::Awake;
+use crate::sys::urgent::CpuLatencyHold;
 use crate::sys::{clock, option, send};
 use crate::time::MILLISECOND;
 
@@ -28,7 +28,7 @@ const STAMPED_ROOM: i32 = 4 << 20;
 const JOINED: usize = 65_535;
 
 /// Receives until the flow is stopped, a limit is reached, or nothing arrives for `SILENCE`.
-pub(crate) fn run(worker: &Worker) -> Tally {
+pub(crate) fn run(worker: &Worker) -> StreamResult {
     let asked = &worker.spec.asked;
     // One extra byte reveals a datagram that is too long.
     let size = if asked.segmentation { JOINED } else { asked.message_bytes as usize + 1 };
@@ -36,7 +36,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     let mut batch = Incoming::new(count, size, asked.segmentation || worker.spec.gaps);
     let mut receiver = Receiver::new(worker);
     // A core that wakes from idle time-stamps its first datagrams late.
-    let _awake = worker.spec.gaps.then(Awake::hold).flatten();
+    let _awake = worker.spec.gaps.then(CpuLatencyHold::hold).flatten();
     let calm = is_calm(worker);
     let mut heard = clock::now();
     let mut deadline = heard + SILENCE;
@@ -87,7 +87,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
             // ICMP port unreachable for a head that we sent. Data can still arrive.
             Err(error) if error.raw_os_error() == Some(libc::ECONNREFUSED) => {}
             Err(error) => {
-                failure = Some(Problem::system("receive", &error));
+                failure = Some(ProtocolError::system("receive", &error));
                 break Ended::Failed;
             }
         }
@@ -119,7 +119,7 @@ struct Receiver<'a> {
     sequence: Sequence,
     gaps: Option<Gaps>,
     delay: Option<Distribution>,
-    unfit: Unfit,
+    unfit: RejectedInput,
     bytes: u64,
     datagrams: u64,
     measured_bytes: u64,
@@ -141,7 +141,7 @@ impl<'a> Receiver<'a> {
             sequence: Sequence::new(),
             gaps: worker.spec.gaps.then(|| Gaps::new(ideal)),
             delay: worker.spec.gaps.then(Distribution::new),
-            unfit: Unfit::default(),
+            unfit: RejectedInput::default(),
             bytes: 0,
             datagrams: 0,
             measured_bytes: 0,
@@ -154,7 +154,8 @@ impl<'a> Receiver<'a> {
     fn take(&mut self, datagram: Datagram<'_>, now: u64) {
         let mut fresh = 0;
         for bytes in datagram.bytes.chunks(datagram.segment) {
-            let Some(stamp) = Stamp::read(self.tag, bytes).filter(|_| bytes.len() == self.size) else {
+            let Some(stamp) = DatagramHeader::read(self.tag, bytes).filter(|_| bytes.len() == self.size)
+            else {
                 self.unfit(bytes);
                 continue;
             };
@@ -207,7 +208,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn repeat(&self, greeting: &Greeting, peer: SocketAddr, bytes: &[u8]) -> bool {
+    fn repeat(&self, greeting: &HandshakeServer, peer: SocketAddr, bytes: &[u8]) -> bool {
         match greeting.take(peer.to_string().as_bytes(), bytes) {
             Reply::Ready(stream, head) if stream == self.worker.stream => {
                 let _ = send::send(&*self.worker.socket, &head, 0);
@@ -224,8 +225,8 @@ impl<'a> Receiver<'a> {
         self.worker.meter.set_lost(self.sequence.missing());
     }
 
-    fn finish(self, ended: Ended, failure: Option<Problem>) -> Tally {
-        let mut tally = Tally::new(ended, &Window::new(u64::MAX, None), &self.worker.meter);
+    fn finish(self, ended: Ended, failure: Option<ProtocolError>) -> StreamResult {
+        let mut tally = StreamResult::new(ended, &Window::new(u64::MAX, None), &self.worker.meter);
         tally.error = failure;
         tally.bytes = self.measured_bytes;
         tally.messages = self.sequence.received();

@@ -3,14 +3,14 @@
 use std::io;
 
 use super::control::Ended;
-use super::pacer::{Behind, Pacing, in_time};
-use super::punctual::Punctual;
+use super::pacer::{LatenessTracker, Pacing, in_time};
+use super::punctual::PacedSender;
 use super::socket::{self, is_patience};
-use super::tally::{Tally, Window};
+use super::tally::{StreamResult, Window};
 use super::worker::Worker;
 use super::writer::fill;
-use crate::head::Stamp;
-use crate::problem::{Code, Doing, Problem, Result};
+use crate::head::DatagramHeader;
+use crate::problem::{Code, ErrorContext, ProtocolError, Result};
 use crate::statistic::{Distribution, Gaps};
 use crate::sys::batch::Outgoing;
 use crate::sys::{clock, option, send};
@@ -60,7 +60,7 @@ fn pace(worker: &Worker) -> Result<()> {
     let discipline = interface.as_deref().and_then(crate::readings::discipline_of);
     if discipline.as_deref() != Some("fq") {
         let found = discipline.unwrap_or_else(|| "unknown".to_owned());
-        return Err(Problem::new(
+        return Err(ProtocolError::new(
             Code::NotSupported,
             format!(
                 "the kernel paces datagrams only with the queue discipline `fq`, and here it is `{found}`"
@@ -72,7 +72,7 @@ fn pace(worker: &Worker) -> Result<()> {
 }
 
 /// Sends until the time is over, the peer is gone, or the flow is stopped.
-pub(crate) fn run(worker: &Worker) -> Tally {
+pub(crate) fn run(worker: &Worker) -> StreamResult {
     let asked = &worker.spec.asked;
     let mut pacing = worker.pacing();
     let chosen = pacing.as_ref().map(|(.., (chosen, _))| *chosen);
@@ -101,14 +101,14 @@ pub(crate) fn run(worker: &Worker) -> Tally {
     let mut gaps = worker.spec.gaps.then(|| Gaps::new(ideal));
     let mut late = (pacing.is_some() && !kernel).then(Distribution::new);
     let group_gap = ideal.unwrap_or(0).saturating_mul(groups.together as u64);
-    let mut punctual = chosen.filter(|_| !kernel).map(|chosen| Punctual::new(chosen, group_gap));
+    let mut punctual = chosen.filter(|_| !kernel).map(|chosen| PacedSender::new(chosen, group_gap));
     let Some(start) = worker.control.wait_start() else {
-        return Tally::new(worker.why(Ended::Stopped), &Window::new(u64::MAX, None), &worker.meter);
+        return StreamResult::new(worker.why(Ended::Stopped), &Window::new(u64::MAX, None), &worker.meter);
     };
     worker.meter.began(start);
     let end = worker.spec.ends_after.map_or(u64::MAX, |length| start.saturating_add(length));
     let mut window = Window::new(start + asked.warmup_ns, asked.duration_ns);
-    let mut behind = Behind::new(start);
+    let mut behind = LatenessTracker::new(start);
     let mut failure = None;
     let ended = loop {
         let mut now = clock::now();
@@ -153,7 +153,7 @@ pub(crate) fn run(worker: &Worker) -> Tally {
         }
     };
     window.close_now(&worker.meter, &worker.socket);
-    let mut tally = Tally::new(ended, &window, &worker.meter);
+    let mut tally = StreamResult::new(ended, &window, &worker.meter);
     tally.error = failure;
     // The receiver counts measured datagrams by their mark, so the sender reports exactly those.
     tally.messages = sender.measured;
@@ -198,7 +198,7 @@ impl Sender<'_> {
             let group = left.min(self.most);
             let sent = self.timed.then(clock::realtime);
             for index in 0..group {
-                let stamp = Stamp { sequence: self.sent + index as u64, measured, sent };
+                let stamp = DatagramHeader { sequence: self.sent + index as u64, measured, sent };
                 stamp.write(self.tag, self.batch.datagram(index));
             }
             let taken = if self.segmented {
@@ -224,13 +224,13 @@ impl Sender<'_> {
     }
 }
 
-fn failed(error: &io::Error, worker: &Worker, failure: &mut Option<Problem>) -> Ended {
+fn failed(error: &io::Error, worker: &Worker, failure: &mut Option<ProtocolError>) -> Ended {
     match error.raw_os_error() {
         // ICMP port unreachable: the peer has closed its socket.
         Some(libc::ECONNREFUSED) => Ended::Peer,
         Some(libc::EMSGSIZE) => {
             let size = worker.spec.asked.message_bytes;
-            *failure = Some(Problem::new(
+            *failure = Some(ProtocolError::new(
                 Code::System,
                 format!("a datagram of {size} B of payload does not fit the path, and may not be fragmented"),
                 "make `message_bytes` smaller, or leave `dont_fragment` and `segmentation` out",
@@ -238,7 +238,7 @@ fn failed(error: &io::Error, worker: &Worker, failure: &mut Option<Problem>) -> 
             Ended::Failed
         }
         _ => {
-            *failure = Some(Problem::system("send", error));
+            *failure = Some(ProtocolError::system("send", error));
             Ended::Failed
         }
     }

@@ -9,9 +9,9 @@ use super::membership::Membership;
 use super::pacer::{Pacing, Timer, Waiter};
 use super::schedule::{Plan, Schedule};
 use super::spec::{Kind, Spec};
-use super::tally::{Tally, Window};
-use crate::head::Greeting;
-use crate::problem::Problem;
+use super::tally::{StreamResult, Window};
+use crate::head::HandshakeServer;
+use crate::problem::ProtocolError;
 use crate::time::SECOND;
 
 /// Time in ns after which a receiver gives up when no data arrives, before the first data or after it.
@@ -31,15 +31,15 @@ pub(crate) struct Worker {
     /// Index of the stream in its flow.
     pub(crate) stream: u16,
     /// Listening UDP ends only: repeats a lost `ready`.
-    pub(crate) greeting: Option<Greeting>,
+    pub(crate) greeting: Option<HandshakeServer>,
     /// Multicast receivers only.
     pub(crate) membership: Option<Arc<Membership>>,
 }
 
 impl Worker {
     /// Returns the tally of a stream that failed.
-    pub(crate) fn failed(&self, problem: Problem) -> Tally {
-        let mut tally = Tally::new(Ended::Failed, &Window::new(u64::MAX, None), &self.meter);
+    pub(crate) fn failed(&self, problem: ProtocolError) -> StreamResult {
+        let mut tally = StreamResult::new(Ended::Failed, &Window::new(u64::MAX, None), &self.meter);
         tally.error = Some(problem);
         tally
     }

@@ -8,7 +8,7 @@ use io_uring::{IoUring, cqueue, opcode, types};
 use socket2::Socket;
 
 use super::spec::Method;
-use crate::problem::{Code, Doing, Problem, Result};
+use crate::problem::{Code, ErrorContext, ProtocolError, Result};
 use crate::sys::clock;
 use crate::sys::{option, send};
 use crate::time::{MILLISECOND, SECOND};
@@ -144,7 +144,7 @@ impl Uring {
         let ring = IoUring::builder().setup_single_issuer().build(64).or_else(|_| IoUring::new(64));
         let ring = ring.map_err(|error| {
             let help = "this kernel has no io_uring, or forbids it (`kernel.io_uring_disabled`): use another `method`";
-            Problem::new(Code::NotSupported, format!("set up an io_uring: {error}"), help)
+            ProtocolError::new(Code::NotSupported, format!("set up an io_uring: {error}"), help)
         })?;
         let data = filled(message.saturating_mul(DEPTH).min(RING.max(message)));
         Ok(Self { ring, data, zerocopy, notified: 0, copied: 0, outstanding: 0 })

@@ -35,13 +35,13 @@ pub(crate) fn not_real_time() {
 
 /// The scheduler's weight of this process's session (`sched(7)`, autogroups), as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Heavy {
+pub(crate) struct RaisedNice {
     before: Option<String>,
 }
 
 const GROUP: &str = "/proc/self/autogroup";
 
-impl Heavy {
+impl RaisedNice {
     /// Give the calling thread and its session the most weight; `None` where that is not granted.
     pub(crate) fn ask() -> Option<Self> {
         // SAFETY: no memory is touched; 0 is the calling thread.
@@ -56,7 +56,7 @@ impl Heavy {
     }
 }
 
-impl Drop for Heavy {
+impl Drop for RaisedNice {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             let _ = fs::write(GROUP, before);
@@ -67,11 +67,11 @@ impl Drop for Heavy {
 /// As long as this lives, no core of this host sleeps so deep that waking it takes time (`/dev/cpu_dma_latency`, PM QoS): idle ones poll.
 /// On a virtual machine an idle core is not handed back to the host, which may take milliseconds to return it.
 #[derive(Debug)]
-pub(crate) struct Awake {
+pub(crate) struct CpuLatencyHold {
     _held: File,
 }
 
-impl Awake {
+impl CpuLatencyHold {
     /// Ask for it; `None` where that is not granted.
     pub(crate) fn hold() -> Option<Self> {
         let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
@@ -99,8 +99,8 @@ mod tests {
         // SAFETY: no arguments that could be wrong.
         assert_eq!(unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK, libc::SCHED_OTHER);
         let before = fs::read_to_string(GROUP).ok();
-        std::thread::spawn(|| drop(Heavy::ask())).join().expect("no panic");
+        std::thread::spawn(|| drop(RaisedNice::ask())).join().expect("no panic");
         assert_eq!(fs::read_to_string(GROUP).ok(), before);
-        drop(Awake::hold());
+        drop(CpuLatencyHold::hold());
     }
 }

@@ -17,7 +17,7 @@ pub use round_robin::InTurn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::family::family;
 use crate::forward::Forward;
 
@@ -89,13 +89,13 @@ pub const MOST_MEMBERS: usize = 64;
 
 impl Bond {
     /// Adds complaints about values that are invalid regardless of other components.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         if !(2..=MOST_MEMBERS).contains(&self.links.len()) {
             let cause = "a bond joins several links";
             let help = format!("name 2 to {MOST_MEMBERS} links; these are {}", self.links.len());
             complaints.add(&["links"], cause, help);
         }
-        let mut inner = Complaints::default();
+        let mut inner = RangeErrors::default();
         self.monitor.check(&mut inner);
         complaints.under(&["monitor"], inner);
     }
@@ -135,9 +135,9 @@ mod tests {
         let bond = read(serde_json::json!({ "node": "a", "links": ["x", "y"] }));
         assert_eq!(bond.mode, BondMode::Hash(BondHash { layers: HashLayers::Layer2 }));
         assert_eq!(bond.monitor, Monitoring::default());
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         bond.check(&mut complaints);
-        assert_eq!(complaints, Complaints::default());
+        assert_eq!(complaints, RangeErrors::default());
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
             "node": "a", "links": ["x"],
             "monitor": { "interval": "0 s", "down_delay": "1 s" },
         }));
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         bond.check(&mut complaints);
         let paths: Vec<String> = complaints.into_iter().map(|complaint| complaint.path.join(".")).collect();
         assert_eq!(paths, ["links", "monitor.down_delay"]);

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::{Complaints, LONGEST};
+use crate::complaint::{LONGEST, RangeErrors};
 use crate::unit::Duration;
 
 /// How a bond detects that a member is down. It sees only the carrier at its own end, so it does not notice a failure further away.
@@ -28,7 +28,7 @@ impl Default for Monitoring {
 
 impl Monitoring {
     /// Adds a complaint for every invalid value.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         complaints.at_most(&["interval"], Some(self.interval), LONGEST);
         for (key, delay) in [("down_delay", self.down_delay), ("up_delay", self.up_delay)] {
             complaints.at_most(&[key], Some(delay), LONGEST);

@@ -9,7 +9,7 @@ use super::pdus::Pdus;
 use super::{
     CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView, check_threshold, default_threshold,
 };
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::unit::FillLevel;
 
@@ -29,7 +29,7 @@ impl DiscardConfig for Epd {
         Box::new(Early::new(self.threshold.of(capacity), false))
     }
 
-    fn check(&self, capacity: u64, complaints: &mut Complaints) {
+    fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
         check_threshold(self.threshold, capacity, complaints);
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::epd::Early;
 use super::{DiscardConfig, DiscardPolicy, check_threshold, default_threshold};
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::unit::FillLevel;
 
@@ -28,7 +28,7 @@ impl DiscardConfig for EpdPpd {
         Box::new(Early::new(self.threshold.of(capacity), true))
     }
 
-    fn check(&self, capacity: u64, complaints: &mut Complaints) {
+    fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
         check_threshold(self.threshold, capacity, complaints);
     }
 }

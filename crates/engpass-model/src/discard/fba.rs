@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::selective::{Fair, check_z, default_z};
 use super::{DiscardConfig, DiscardPolicy, check_threshold, default_threshold};
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::unit::{FillLevel, Share};
 
@@ -30,7 +30,7 @@ impl DiscardConfig for Fba {
         Box::new(Fair::new(self.threshold.of(capacity), self.z, true))
     }
 
-    fn check(&self, capacity: u64, complaints: &mut Complaints) {
+    fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
         check_threshold(self.threshold, capacity, complaints);
         check_z(self.z, complaints);
     }

@@ -19,7 +19,7 @@ pub use random_epd::RandomEpd;
 pub use selective::SelectiveDrop;
 pub use tail::Tail;
 
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::family::family;
 use crate::random::Stream;
 use crate::unit::{FillLevel, Share};
@@ -86,7 +86,7 @@ pub trait DiscardConfig {
     fn policy(&self, capacity: u64, random: Stream) -> Box<dyn DiscardPolicy>;
 
     /// What is wrong with the values, for queues that can hold `capacity` cells.
-    fn check(&self, _capacity: u64, _complaints: &mut Complaints) {}
+    fn check(&self, _capacity: u64, _complaints: &mut RangeErrors) {}
 }
 
 /// Decides whether a cell may join a queue. Every queue has its own.
@@ -115,8 +115,8 @@ pub trait DiscardPolicy: Send {
 
 impl Discard {
     /// What is wrong with the values, for queues that can hold `capacity` cells; paths begin with `discard`.
-    pub fn check(&self, capacity: u64, complaints: &mut Complaints) {
-        let mut own = Complaints::default();
+    pub fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
+        let mut own = RangeErrors::default();
         self.config().check(capacity, &mut own);
         complaints.under(&["discard", self.kind()], own);
     }
@@ -130,7 +130,7 @@ fn default_threshold() -> FillLevel {
 }
 
 /// Complain about a threshold that is never exceeded.
-fn check_threshold(threshold: FillLevel, capacity: u64, complaints: &mut Complaints) {
+fn check_threshold(threshold: FillLevel, capacity: u64, complaints: &mut RangeErrors) {
     complaints.below_capacity(&["threshold"], threshold, capacity);
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pdus::Pdus;
 use super::{CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView, default_threshold};
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::unit::{FillLevel, Share};
 
@@ -46,7 +46,7 @@ impl DiscardConfig for RandomEpd {
         })
     }
 
-    fn check(&self, capacity: u64, complaints: &mut Complaints) {
+    fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
         complaints.below_capacity(&["max"], self.max, capacity);
         if self.min.of(capacity) > self.max.of(capacity) {
             let cause = format!("`max` is {}, which is less", self.max);

@@ -10,7 +10,7 @@ use super::pdus::Pdus;
 use super::{
     CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView, check_threshold, default_threshold,
 };
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::unit::{FillLevel, Share};
 
@@ -37,7 +37,7 @@ pub(super) fn default_z() -> Share {
 const MOST_Z: Share = Share(Share::WHOLE * 1_000_000);
 
 /// Complain about a share of zero, or of absurdly much.
-pub(super) fn check_z(z: Share, complaints: &mut Complaints) {
+pub(super) fn check_z(z: Share, complaints: &mut RangeErrors) {
     if z.0 == 0 {
         complaints.add(&["z"], "every circuit has more than that", "give more than `0 %`, such as `80 %`");
     } else if z > MOST_Z {
@@ -50,7 +50,7 @@ impl DiscardConfig for SelectiveDrop {
         Box::new(Fair::new(self.threshold.of(capacity), self.z, false))
     }
 
-    fn check(&self, capacity: u64, complaints: &mut Complaints) {
+    fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
         check_threshold(self.threshold, capacity, complaints);
         check_z(self.z, complaints);
     }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, EcmpConfig, Forward, Heads, Keep, Member, View, check_weights, choose, total_weight};
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 
 /// A hash of the headers chooses the path, so all packets of a flow take the same one (hash threshold, RFC 2992; in Linux
 /// `net.ipv4.fib_multipath_hash_policy`).
@@ -36,7 +36,7 @@ pub enum HashFields {
 }
 
 impl EcmpConfig for Hash {
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         check_weights(&self.weights, complaints);
     }
 

@@ -14,7 +14,7 @@ pub use round_robin::RoundRobin;
 
 use indexmap::IndexMap;
 
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::family::family;
 
 family! {
@@ -140,7 +140,7 @@ pub trait Forward: Send {
 /// The settings of an ECMP policy.
 pub trait EcmpConfig {
     /// Adds a complaint for every invalid value. Paths begin in the kind's own table.
-    fn check(&self, _complaints: &mut Complaints) {}
+    fn check(&self, _complaints: &mut RangeErrors) {}
 
     /// Whether the policy may use more than one path of a group.
     fn chooses(&self) -> bool {
@@ -158,8 +158,8 @@ pub trait EcmpConfig {
 
 impl Ecmp {
     /// Adds a complaint for every invalid value. Paths begin with the key `ecmp` of the enclosing table.
-    pub fn check_below(&self, complaints: &mut Complaints) {
-        let mut inner = Complaints::default();
+    pub fn check_below(&self, complaints: &mut RangeErrors) {
+        let mut inner = RangeErrors::default();
         self.config().check(&mut inner);
         complaints.under(&["ecmp", self.kind()], inner);
     }
@@ -180,7 +180,7 @@ impl Default for Ecmp {
 const MAX_WEIGHT: u32 = 65_535;
 
 /// Complains about weights that are out of range.
-fn check_weights(weights: &IndexMap<String, u32>, complaints: &mut Complaints) {
+fn check_weights(weights: &IndexMap<String, u32>, complaints: &mut RangeErrors) {
     for (link, weight) in weights {
         if *weight == 0 || *weight > MAX_WEIGHT {
             let help = format!("give 1 to {MAX_WEIGHT}");
@@ -242,14 +242,14 @@ mod tests {
         let policy =
             read(serde_json::json!({ "hash": { "weights": { "upper": 2, "lower": 0, "big": 65_536 } } }));
         assert_eq!([policy.weight("upper"), policy.weight("other")], [2, 1]);
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         policy.check_below(&mut complaints);
         let paths: Vec<String> = complaints.into_iter().map(|complaint| complaint.path.join(".")).collect();
         assert_eq!(paths, ["ecmp.hash.weights.lower", "ecmp.hash.weights.big"]);
         let edges = read(serde_json::json!({ "round-robin": { "weights": { "a": 1, "b": 65_535 } } }));
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         edges.check_below(&mut complaints);
-        assert_eq!(complaints, Complaints::default());
+        assert_eq!(complaints, RangeErrors::default());
         assert_eq!(read(serde_json::json!("first")).weight("upper"), 1);
         assert_eq!(read(serde_json::json!({ "hash": { "seed": 0 } })), Ecmp::default());
         assert_eq!(

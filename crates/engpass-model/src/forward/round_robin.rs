@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, EcmpConfig, Forward, Keep, Member, View, check_weights, choose, eligible, total_weight};
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 
 /// Packets take the paths in turn, regardless of their flow. The load is balanced, but packets of one flow may overtake each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -17,7 +17,7 @@ pub struct RoundRobin {
 }
 
 impl EcmpConfig for RoundRobin {
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         check_weights(&self.weights, complaints);
     }
 

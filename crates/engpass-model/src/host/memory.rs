@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DataPath;
 use super::data_path::{Side, Uses};
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::unit::{ByteRate, Size};
 
 /// The memory of a host, shared by the CPU's copies and the devices' DMA.
@@ -71,7 +71,7 @@ const SIZES: (u64, u64) = (1, 1 << 50);
 
 /// Complains about a rate of a `thing` outside [`RATES`]. `without` completes the help text: how to omit the value.
 fn complain(
-    complaints: &mut Complaints,
+    complaints: &mut RangeErrors,
     path: &[&'static str],
     rate: Option<ByteRate>,
     thing: &str,
@@ -87,7 +87,7 @@ fn complain(
 }
 
 impl Memory {
-    pub(super) fn check(&self, complaints: &mut Complaints) {
+    pub(super) fn check(&self, complaints: &mut RangeErrors) {
         let cache = self.cache.as_ref();
         let as_memory = "take it out: it is then as fast as the memory";
         for (path, rate, without) in [
@@ -156,7 +156,7 @@ impl Memory {
 }
 
 impl IoBus {
-    pub(super) fn check(&self, complaints: &mut Complaints) {
+    pub(super) fn check(&self, complaints: &mut RangeErrors) {
         let as_bus = "take it out: it is then the `bandwidth`";
         for (key, rate, without) in [
             ("bandwidth", Some(self.bandwidth), "take `io_bus` out: it then bounds nothing"),

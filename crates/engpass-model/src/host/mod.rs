@@ -12,7 +12,7 @@ pub use reach::{Address, Reach};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::{Complaints, LONGEST};
+use crate::complaint::{LONGEST, RangeErrors};
 use crate::tcp::TcpConfig;
 use crate::unit::{Duration, Share, Size};
 
@@ -195,7 +195,7 @@ impl Host {
     }
 
     /// Adds a complaint for every invalid value.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         for (key, cost) in [("cost", &self.cost), ("receive_cost", &self.receive_cost)] {
             complaints.at_most(&[key, "per_datagram"], cost.per_datagram, MAX_COST);
             complaints.at_most(&[key, "per_fragment"], cost.per_fragment, MAX_COST);
@@ -217,16 +217,16 @@ impl Host {
             self.check_path(side, key, Some(path), complaints);
         }
         if let Some(memory) = &self.memory {
-            let mut found = Complaints::default();
+            let mut found = RangeErrors::default();
             memory.check(&mut found);
             complaints.under(&["memory"], found);
         }
         if let Some(bus) = &self.io_bus {
-            let mut found = Complaints::default();
+            let mut found = RangeErrors::default();
             bus.check(&mut found);
             complaints.under(&["io_bus"], found);
         }
-        let mut tcp = Complaints::default();
+        let mut tcp = RangeErrors::default();
         self.tcp.check(&mut tcp);
         complaints.under(&["tcp"], tcp);
         if self.nic_buffer.bytes() > MAX_NIC_BUFFER {
@@ -245,7 +245,7 @@ impl Host {
         side: Side,
         key: &'static str,
         path: Option<DataPath>,
-        complaints: &mut Complaints,
+        complaints: &mut RangeErrors,
     ) {
         let Some(path) = path else { return };
         if !path.serves(side) {

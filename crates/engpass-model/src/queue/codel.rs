@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fifo::{Fifo, Held};
 use super::{Backlog, Cause, DEFAULT_LIMIT, Discipline, Ecn, Packet, QueueConfig, Scheduler, check_limit};
-use crate::complaint::{Complaints, LONGEST};
+use crate::complaint::{LONGEST, RangeErrors};
 use crate::random::Stream;
 use crate::time::Time;
 use crate::unit::{Duration, QueueLimit};
@@ -38,7 +38,7 @@ pub(super) const TARGET: Duration = Duration(5_000_000_000);
 pub(super) const INTERVAL: Duration = Duration(100_000_000_000);
 
 /// Complains about `target` and `interval` if the control law cannot work with them.
-pub(super) fn check_times(target: Duration, interval: Duration, complaints: &mut Complaints) {
+pub(super) fn check_times(target: Duration, interval: Duration, complaints: &mut RangeErrors) {
     complaints.positive(&["target"], target, LONGEST);
     complaints.positive(&["interval"], interval, LONGEST);
     if target > interval && interval.0 > 0 {
@@ -48,7 +48,7 @@ pub(super) fn check_times(target: Duration, interval: Duration, complaints: &mut
 }
 
 impl QueueConfig for CoDel {
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         check_times(self.target, self.interval, complaints);
         check_limit("limit", self.limit, complaints);
     }

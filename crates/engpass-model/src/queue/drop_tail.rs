@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Admission, DEFAULT_LIMIT, Discipline, Packet, PortView, QueueConfig, Verdict, check_limit};
 use super::{Backlog, Cause};
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::time::Time;
 use crate::unit::{BufferSize, QueueLimit};
@@ -30,7 +30,7 @@ impl Default for DropTail {
 }
 
 impl QueueConfig for DropTail {
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         check_limit("limit", self.limit, complaints);
         let never = match self.ecn_threshold {
             Some(BufferSize::Packets(packets)) => packets >= self.limit.packets,

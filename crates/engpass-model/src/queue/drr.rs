@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
 use super::{Backlog, Cause, DEFAULT_LIMIT, Discipline, Packet, QueueConfig, Scheduler, check_limit};
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::time::Time;
 use crate::unit::{QueueLimit, Size};
@@ -34,7 +34,7 @@ impl Default for Drr {
 }
 
 impl QueueConfig for Drr {
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         check_limit("limit", self.limit, complaints);
         let cause = "a round would send too little, or too much";
         complaints.between(&["quantum"], self.quantum.bytes(), (64, 1 << 24), "B", cause);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::codel::{Control, INTERVAL, Law, TARGET, check_times};
 use super::fifo::Fifo;
 use super::{Backlog, Cause, Discipline, Packet, QueueConfig, Scheduler, check_limit};
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::time::Time;
 use crate::unit::{Duration, QueueLimit, Size};
@@ -46,7 +46,7 @@ impl Default for FqCoDel {
 }
 
 impl QueueConfig for FqCoDel {
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         let cause = "a turn would send too little, or too much";
         complaints.between(&["quantum"], self.quantum.bytes(), (64, 1 << 24), "B", cause);
         check_times(self.target, self.interval, complaints);

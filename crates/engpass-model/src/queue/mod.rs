@@ -23,7 +23,7 @@ pub use priority::Priority;
 pub use red::Red;
 pub use token_bucket::TokenBucket;
 
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::family::family;
 use crate::random::Stream;
 use crate::time::Time;
@@ -45,7 +45,7 @@ family! {
 /// The settings of a queue discipline.
 pub trait QueueConfig {
     /// Adds a complaint for every invalid value. Paths begin in the kind's own table.
-    fn check(&self, complaints: &mut Complaints);
+    fn check(&self, complaints: &mut RangeErrors);
 
     /// Maximum queue length of a port with this discipline.
     fn limit(&self) -> QueueLimit;
@@ -57,15 +57,15 @@ pub trait QueueConfig {
 
 impl Queue {
     /// Adds a complaint for every invalid value. Paths begin with the kind.
-    pub fn check(&self, complaints: &mut Complaints) {
-        let mut inner = Complaints::default();
+    pub fn check(&self, complaints: &mut RangeErrors) {
+        let mut inner = RangeErrors::default();
         self.config().check(&mut inner);
         complaints.under(&[self.kind()], inner);
     }
 
     /// Adds a complaint for every invalid value. Paths begin with the key `queue` of the enclosing table.
-    pub fn check_below(&self, complaints: &mut Complaints) {
-        let mut own = Complaints::default();
+    pub fn check_below(&self, complaints: &mut RangeErrors) {
+        let mut own = RangeErrors::default();
         self.check(&mut own);
         complaints.under(&["queue"], own);
     }
@@ -250,7 +250,7 @@ const MAX_BYTES: u64 = 1 << 30;
 const MAX_PACKETS: u64 = 10_000_000;
 
 /// Complains about a limit of zero, or one that is larger than any port.
-fn check_limit(key: &'static str, limit: QueueLimit, complaints: &mut Complaints) {
+fn check_limit(key: &'static str, limit: QueueLimit, complaints: &mut RangeErrors) {
     if limit.packets == 0 || limit.bytes == 0 {
         complaints.add(&[key], "nothing fits in it", "give at least `1 packet`");
     }
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn complaints_name_the_kind() {
         let queue = Queue::CoDel(CoDel { target: Duration(0), ..CoDel::default() });
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         queue.check(&mut complaints);
         let paths: Vec<_> = complaints.into_iter().map(|complaint| complaint.path).collect();
         assert_eq!(paths, [["codel", "target"]]);
@@ -293,7 +293,7 @@ mod tests {
             Queue::Priority(Priority { limit: QueueLimit::bytes(0) }),
         ];
         for queue in bad {
-            let mut complaints = Complaints::default();
+            let mut complaints = RangeErrors::default();
             queue.check(&mut complaints);
             assert_eq!(complaints.into_iter().count(), 1, "{queue:?}");
         }
@@ -304,9 +304,9 @@ mod tests {
         for kind in Queue::KINDS.iter().filter(|kind| **kind != "token-bucket") {
             let queue: Queue =
                 serde_json::from_value(serde_json::json!(kind)).expect("the kind alone is enough");
-            let mut complaints = Complaints::default();
+            let mut complaints = RangeErrors::default();
             queue.check(&mut complaints);
-            assert_eq!(complaints, Complaints::default(), "{kind}");
+            assert_eq!(complaints, RangeErrors::default(), "{kind}");
             let text = serde_json::to_value(&queue).expect("it can be written");
             assert_eq!(serde_json::from_value::<Queue>(text).expect("and read again"), queue);
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
 use super::{Backlog, Cause, DEFAULT_LIMIT, Discipline, Packet, QueueConfig, Scheduler, check_limit};
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::time::Time;
 use crate::unit::QueueLimit;
@@ -27,7 +27,7 @@ impl Default for Priority {
 }
 
 impl QueueConfig for Priority {
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         check_limit("limit", self.limit, complaints);
     }
 

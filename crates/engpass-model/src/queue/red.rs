@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Admission, Backlog, Cause, DEFAULT_LIMIT, Discipline, Packet, PortView, QueueConfig, Verdict, check_limit,
 };
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::time::{Pace, Time};
 use crate::unit::{BufferSize, QueueLimit, Share, Size};
@@ -58,7 +58,7 @@ impl Default for Red {
 const MAX_THRESHOLD: u64 = 1 << 30;
 
 impl QueueConfig for Red {
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         match (self.min, self.max) {
             (BufferSize::Packets(min), BufferSize::Packets(max))
             | (BufferSize::Bytes(min), BufferSize::Bytes(max)) => {

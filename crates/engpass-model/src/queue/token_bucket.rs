@@ -10,7 +10,7 @@ use super::fifo::Fifo;
 use super::{
     Backlog, Cause, DEFAULT_LIMIT, Discipline, MAX_BYTES, Packet, QueueConfig, Scheduler, check_limit,
 };
-use crate::complaint::{Complaints, FASTEST};
+use crate::complaint::{FASTEST, RangeErrors};
 use crate::random::Stream;
 use crate::time::{Pace, Time};
 use crate::unit::{QueueLimit, Rate, Size};
@@ -34,7 +34,7 @@ fn default_limit() -> QueueLimit {
 }
 
 impl QueueConfig for TokenBucket {
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         complaints.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "tokens do not come at that rate");
         let cause = "no packet passes, or every one at once";
         complaints.between(&["burst"], self.burst.bytes(), (64, MAX_BYTES), "B", cause);

@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::time::Pace;
 use crate::unit::Share;
 
@@ -51,7 +51,7 @@ const STEP: u64 = Share::WHOLE / PARTS;
 
 impl Adaptive {
     /// What is wrong with the values.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         let start = self.start.map(|start| ("start", start));
         let steps = [("min", self.min), ("max", self.max), ("increase", self.increase)];
         let mut apart = true;

@@ -3,7 +3,7 @@
 use super::Traffic;
 use super::live::{Method, Pacing};
 use super::poisson::Sizes;
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::unit::{Duration, Rate};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
@@ -26,7 +26,7 @@ pub const FASTEST: u64 = 10_000_000_000_000;
 
 impl Traffic {
     /// What is wrong with the values where real hosts are to make it: of `measure` and `emulate`.
-    pub fn check_agents(&self, complaints: &mut Complaints) {
+    pub fn check_agents(&self, complaints: &mut RangeErrors) {
         if let Some((bytes, _)) = self.datagrams() {
             let cause = "agents number their datagrams, and the number does not fit";
             complaints.between(&["message"], bytes, (LEAST_DATAGRAM, MAX_UDP_PAYLOAD), "B", cause);
@@ -54,7 +54,7 @@ impl Traffic {
         self.check_how(complaints);
     }
 
-    fn check_how(&self, complaints: &mut Complaints) {
+    fn check_how(&self, complaints: &mut RangeErrors) {
         let Some(live) = self.live() else { return };
         let (talks, even) = match self {
             Self::RequestResponse(_) => (true, false),
@@ -107,7 +107,7 @@ mod tests {
                 Traffic::RequestResponse(serde_json::from_value(table).expect("in order"))
             }
         };
-        let mut found = Complaints::default();
+        let mut found = RangeErrors::default();
         traffic.check_agents(&mut found);
         found.into_iter().map(|complaint| complaint.path.join(".")).collect()
     }

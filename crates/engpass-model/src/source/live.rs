@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::unit::Size;
 
 /// How real hosts make a traffic. `limit` and `simulate` leave it out and say so.
@@ -84,8 +84,8 @@ impl Live {
     }
 
     /// What is wrong with the values; paths begin with `live`.
-    pub(super) fn check(&self, transport: Transport, complaints: &mut Complaints) {
-        let mut own = Complaints::default();
+    pub(super) fn check(&self, transport: Transport, complaints: &mut RangeErrors) {
+        let mut own = RangeErrors::default();
         let tcp = transport == Transport::Tcp;
         let (other, only) = if tcp { ("TCP", "UDP") } else { ("UDP", "TCP") };
         for (key, given, for_tcp) in [
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn keys_belong_to_their_transport() {
         let keys = |live: &Live, transport| {
-            let mut complaints = Complaints::default();
+            let mut complaints = RangeErrors::default();
             live.check(transport, &mut complaints);
             complaints.into_iter().map(|complaint| complaint.path.join(".")).collect::<Vec<_>>()
         };

@@ -22,7 +22,7 @@ pub use udp_on_off::{Bursts, UdpOnOff};
 pub use udp_stream::UdpStream;
 
 use crate::circuit::Category;
-use crate::complaint::{Complaints, LONGEST};
+use crate::complaint::{LONGEST, RangeErrors};
 use crate::family::family;
 use crate::host::{DataPath, Side};
 use crate::random::{Label, Stream};
@@ -125,7 +125,7 @@ pub trait SourceConfig {
     }
 
     /// What is wrong with the values, start, stop and the rates of cells apart: those need a link.
-    fn check(&self, _complaints: &mut Complaints) {}
+    fn check(&self, _complaints: &mut RangeErrors) {}
 }
 
 impl Traffic {
@@ -227,7 +227,7 @@ impl Traffic {
     }
 
     /// What is wrong with the values, the rates of cells apart: those need a link.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         self.config().check(complaints);
         let (start, stop) = self.window();
         complaints.at_most(&["start"], start, LONGEST);
@@ -246,14 +246,14 @@ fn default_ttl() -> u8 {
 }
 
 /// What is wrong with the TCP of a traffic.
-fn check_tcp(tcp: &TcpConfig, complaints: &mut Complaints) {
-    let mut own = Complaints::default();
+fn check_tcp(tcp: &TcpConfig, complaints: &mut RangeErrors) {
+    let mut own = RangeErrors::default();
     tcp.check(&mut own);
     complaints.under(&["tcp"], own);
 }
 
 /// What is wrong with the buffer of a UDP socket.
-fn check_receive_buffer(size: Option<Size>, complaints: &mut Complaints) {
+fn check_receive_buffer(size: Option<Size>, complaints: &mut RangeErrors) {
     if let Some(size) = size {
         let cause = "no socket has that";
         complaints.between(&["receive_buffer"], size.bytes(), (1, 1 << 30), "B", cause);
@@ -261,7 +261,7 @@ fn check_receive_buffer(size: Option<Size>, complaints: &mut Complaints) {
 }
 
 /// What is wrong with the priority and the time to live of packets.
-fn check_packets(priority: u8, ttl: u8, complaints: &mut Complaints) {
+fn check_packets(priority: u8, ttl: u8, complaints: &mut RangeErrors) {
     if priority > 7 {
         complaints.add(&["priority"], "a priority code point has 3 bits", "give `0` to `7`, 7 goes first");
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::live::{Live, Transport};
 use super::{Common, Sends, SourceConfig};
-use crate::complaint::{Complaints, FASTEST};
+use crate::complaint::{FASTEST, RangeErrors};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
@@ -135,7 +135,7 @@ impl SourceConfig for Multicast {
         Sends::Datagrams { bytes: self.message.bytes(), rate: Some(self.rate) }
     }
 
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         if self.to.is_empty() {
             complaints.add(&["to"], "a group without receivers shows nothing", "name at least one host");
         }
@@ -164,7 +164,7 @@ mod tests {
     fn somebody_must_receive() {
         let table = serde_json::json!({ "from": "a", "to": [], "message": "1 B", "rate": "1 Mbit/s" });
         let config: Multicast = serde_json::from_value(table).expect("the test's own table is right");
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         config.check(&mut complaints);
         let keys: Vec<_> = complaints.into_iter().map(|complaint| complaint.path[0].clone()).collect();
         assert_eq!(keys, ["to", "message"]);

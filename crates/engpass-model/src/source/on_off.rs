@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CellDemand, Common, Sends, SourceConfig};
 use crate::circuit::Category;
-use crate::complaint::{Complaints, LONGEST};
+use crate::complaint::{LONGEST, RangeErrors};
 use crate::time::{Pace, SECOND};
 use crate::unit::{Basis, Duration, FramedRate};
 
@@ -81,7 +81,7 @@ impl SourceConfig for OnOff {
         })
     }
 
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         complaints.positive(&["on"], self.on, LONGEST);
         complaints.positive(&["off"], self.off, LONGEST);
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
 use super::{Arrivals, Common, Sends, SourceConfig};
-use crate::complaint::{Complaints, FASTEST};
+use crate::complaint::{FASTEST, RangeErrors};
 use crate::host::DataPath;
 use crate::random::Stream;
 use crate::time::{Pace, Time};
@@ -87,7 +87,7 @@ impl SourceConfig for Poisson {
         Some(Box::new(self.process(random)))
     }
 
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         let (most, cause) = match self.sizes {
             Sizes::Fixed => (MAX_UDP_PAYLOAD, "one UDP datagram cannot hold that"),
             Sizes::Exponential => {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     fn complaints(config: &Poisson) -> usize {
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         config.check(&mut complaints);
         complaints.into_iter().count()
     }

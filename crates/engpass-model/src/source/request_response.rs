@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
 use super::{Common, Sends, SourceConfig};
-use crate::complaint::{Complaints, LONGEST};
+use crate::complaint::{LONGEST, RangeErrors};
 use crate::tcp::TcpConfig;
 use crate::unit::{Duration, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
@@ -84,7 +84,7 @@ impl SourceConfig for RequestResponse {
         (self.transport == Transport::Tcp).then_some(&self.tcp)
     }
 
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         let (bounds, cause) = match self.transport {
             Transport::Tcp if self.every.is_none() => ((1, MAX_MESSAGE), "no application sends that at once"),
             Transport::Tcp => ((MIN_STAMPED, MAX_MESSAGE), "it cannot hold the time at which it was sent"),
@@ -115,7 +115,7 @@ mod tests {
             table.extend(change);
         }
         let config: RequestResponse = serde_json::from_value(table).expect("the test's own table is right");
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         config.check(&mut complaints);
         complaints.into_iter().map(|complaint| complaint.path.join(".")).collect()
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
 use super::{Common, Sends, SourceConfig};
-use crate::complaint::{Complaints, FASTEST};
+use crate::complaint::{FASTEST, RangeErrors};
 use crate::host::DataPath;
 use crate::tcp::TcpConfig;
 use crate::unit::{Duration, Rate, Size};
@@ -85,7 +85,7 @@ impl SourceConfig for TcpStream {
         Some(&self.tcp)
     }
 
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         let cause = "no application writes that at once";
         complaints.between(&["message"], self.message.bytes(), (1, MAX_WRITE), "B", cause);
         let cause = "no application opens so many";

@@ -7,7 +7,7 @@ use super::live::{Live, Transport};
 use super::on_off::Lengths;
 use super::poisson::Arrival;
 use super::{Arrivals, Common, Sends, SourceConfig};
-use crate::complaint::{Complaints, FASTEST, LONGEST};
+use crate::complaint::{FASTEST, LONGEST, RangeErrors};
 use crate::host::DataPath;
 use crate::random::Stream;
 use crate::time::{Pace, SECOND, Time};
@@ -79,7 +79,7 @@ impl SourceConfig for UdpOnOff {
         Some(Box::new(self.datagrams(random)))
     }
 
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         let cause = "one UDP datagram cannot hold that";
         complaints.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
         complaints.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn times_of_zero_are_refused() {
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         source(0, 0, Lengths::Fixed).check(&mut complaints);
         let paths: Vec<_> = complaints.into_iter().map(|complaint| complaint.path.join(".")).collect();
         assert_eq!(paths, ["on", "off"]);

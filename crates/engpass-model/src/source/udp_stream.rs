@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
 use super::{Common, Sends, SourceConfig};
-use crate::complaint::{Complaints, FASTEST};
+use crate::complaint::{FASTEST, RangeErrors};
 use crate::host::DataPath;
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
@@ -64,7 +64,7 @@ impl SourceConfig for UdpStream {
         Sends::Datagrams { bytes: self.message.bytes(), rate: self.rate }
     }
 
-    fn check(&self, complaints: &mut Complaints) {
+    fn check(&self, complaints: &mut RangeErrors) {
         let cause = "one UDP datagram cannot hold that";
         complaints.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
         super::check_receive_buffer(self.receive_buffer, complaints);

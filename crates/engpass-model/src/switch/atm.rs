@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::discard::Discard;
 use crate::schedule::Schedule;
 use crate::unit::{CellCount, FillLevel};
@@ -46,7 +46,7 @@ const MOST_CELLS: u64 = 10_000_000;
 
 impl AtmSwitch {
     /// What is wrong with the values.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         if self.output_buffer.0 == 0 {
             complaints.add(
                 &["output_buffer"],

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::{Complaints, LONGEST};
+use crate::complaint::{LONGEST, RangeErrors};
 use crate::queue::Queue;
 use crate::unit::Duration;
 
@@ -26,7 +26,7 @@ fn none() -> Duration {
 
 impl EthernetSwitch {
     /// What is wrong with the values.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         complaints.at_most(&["latency"], Some(self.latency), LONGEST);
         self.queue.check_below(complaints);
     }

@@ -6,7 +6,7 @@ pub mod ethernet;
 pub use atm::AtmSwitch;
 pub use ethernet::EthernetSwitch;
 
-use crate::complaint::Complaints;
+use crate::complaint::RangeErrors;
 use crate::family::family;
 
 family! {
@@ -19,7 +19,7 @@ family! {
 
 impl Switch {
     /// What is wrong with the values.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         match self {
             Self::Atm(config) => config.check(complaints),
             Self::Ethernet(config) => config.check(complaints),

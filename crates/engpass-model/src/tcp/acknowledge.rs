@@ -1,6 +1,6 @@
 //! The header fields that every segment of an open connection carries, and pure acknowledgments.
 
-use super::connection::Agreed;
+use super::connection::NegotiatedOptions;
 use super::parameters::Shared;
 use super::receive::Receiver;
 use super::segment::{Flags, Segment, Timestamps};
@@ -8,9 +8,9 @@ use crate::time::Time;
 
 /// The terms of a connection. Once it is open, only `path` changes.
 #[derive(Clone, Copy)]
-pub(super) struct Terms<'a> {
+pub(super) struct EstablishedTerms<'a> {
     pub(super) p: &'a Shared,
-    pub(super) agreed: Agreed,
+    pub(super) agreed: NegotiatedOptions,
     /// Negotiated segment size in bytes, by which the receiving half opens its window.
     pub(super) mss: u64,
     /// Segment size in bytes that the path carries now.
@@ -22,13 +22,13 @@ impl Receiver {
     #[inline(always)]
     pub(super) fn outgoing(
         &mut self,
-        terms: Terms<'_>,
+        terms: EstablishedTerms<'_>,
         now: Time,
         (seq, len): (u64, u32),
         flags: Flags,
         segment: &mut Segment,
     ) {
-        let Terms { p, agreed, mss, .. } = terms;
+        let EstablishedTerms { p, agreed, mss, .. } = terms;
         // Assigned one by one, so that each field is written once, in place. The SACK blocks stay as they are: the segment has no SACK option.
         segment.seq = seq;
         segment.ack = self.next();
@@ -47,7 +47,13 @@ impl Receiver {
 
     /// Fills `segment` with the acknowledgment that is due.
     #[inline]
-    pub(super) fn acknowledge(&mut self, terms: Terms<'_>, now: Time, seq: u64, segment: &mut Segment) {
+    pub(super) fn acknowledge(
+        &mut self,
+        terms: EstablishedTerms<'_>,
+        now: Time,
+        seq: u64,
+        segment: &mut Segment,
+    ) {
         self.outgoing(terms, now, (seq, 0), Flags::default(), segment);
         self.acknowledged(true);
         if self.has_blocks() {
@@ -57,7 +63,7 @@ impl Receiver {
 
     /// Adds a SACK option with the data above a hole, if SACK was negotiated.
     #[inline(never)]
-    fn report(&mut self, terms: Terms<'_>, segment: &mut Segment) {
+    fn report(&mut self, terms: EstablishedTerms<'_>, segment: &mut Segment) {
         if terms.agreed.sack() {
             let most = if terms.agreed.timestamps() { 3 } else { 4 };
             // The packet must not be longer than one with data (RFC 6691). The segment size excludes the other options already.
@@ -71,7 +77,7 @@ impl Receiver {
     }
 
     /// Returns the acknowledgment that must go out with the state before the marks changed (RFC 8257 section 3.2).
-    pub(super) fn acknowledge_early(&mut self, terms: Terms<'_>, now: Time, seq: u64) -> Segment {
+    pub(super) fn acknowledge_early(&mut self, terms: EstablishedTerms<'_>, now: Time, seq: u64) -> Segment {
         let mut segment = Segment::default();
         self.outgoing(terms, now, (seq, 0), Flags::default(), &mut segment);
         let (ack, echo) = self.take_early().expect("an early acknowledgment was decided on");

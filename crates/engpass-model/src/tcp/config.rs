@@ -8,7 +8,7 @@ use super::parameters::{
     AckCounting, Nagle, PathMtu, RecoveryKind, RtoFloor, SendBufferRule, TcpParameters, WindowUpdate,
 };
 use super::profile::Profile;
-use crate::complaint::{Complaints, LONGEST};
+use crate::complaint::{LONGEST, RangeErrors};
 use crate::unit::{Duration, Size};
 
 /// A host's TCP: the profile of a real stack, and what differs from it.
@@ -144,7 +144,7 @@ impl TcpConfig {
     }
 
     /// What is wrong with the values.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         const MAX_BUFFER: u64 = 1 << 30;
         for (key, size) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
             if let Some(size) = size {
@@ -273,7 +273,7 @@ mod tests {
         let wrong = read(serde_json::json!({
             "send_buffer": "0 B", "ack_every": 0, "rto_tick": "0 s", "rto_minimum": "3 min", "mss": "10 B",
         }));
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         wrong.expect("the types are right").check(&mut complaints);
         let mut keys: Vec<_> = complaints.into_iter().map(|complaint| complaint.path[0].clone()).collect();
         keys.sort_unstable();

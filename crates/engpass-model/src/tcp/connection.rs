@@ -4,7 +4,7 @@ use super::congestion::{Control, Window};
 use super::first_needed;
 use super::limited::LimitedBy;
 use super::parameters::{RecoveryKind, Role, Shared};
-use super::rare::{Rare, Special};
+use super::rare::{ConnectionCold, SlowPathFlags};
 use super::receive::Receiver;
 use super::recovery::{Phase, Recovery};
 use super::rtt::{Backoff, Rtt};
@@ -44,7 +44,7 @@ pub enum State {
 
 /// The effects of an input, or of several inputs if it is not cleared between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Out {
+pub struct Effects {
     /// The handshake is done.
     pub established: bool,
     /// Bytes newly in order: readable, or already read where reading is automatic.
@@ -67,9 +67,9 @@ pub struct Out {
 
 /// The options that the handshake has negotiated.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Agreed(u8);
+pub(super) struct NegotiatedOptions(u8);
 
-impl Agreed {
+impl NegotiatedOptions {
     pub(super) const TIMESTAMPS: Self = Self(1);
     pub(super) const SACK: Self = Self(2);
     pub(super) const ECN: Self = Self(4);
@@ -108,7 +108,7 @@ impl Agreed {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Connection {
-    pub(super) rare: Option<Box<Rare>>,
+    pub(super) rare: Option<Box<ConnectionCold>>,
     pub(super) recovery: Recovery,
     pub(super) counts: Counts,
     pub(super) p: Shared,
@@ -122,8 +122,8 @@ pub struct Connection {
     pub(super) rtt: Rtt,
     pub(super) rx: Receiver,
     pub(super) state: State,
-    pub(super) special: Special,
-    pub(super) agreed: Agreed,
+    pub(super) special: SlowPathFlags,
+    pub(super) agreed: NegotiatedOptions,
     pub(super) backoff: Backoff,
     /// More than one SYN was sent.
     pub(super) syn_resent: bool,
@@ -139,8 +139,8 @@ impl Connection {
     /// Connections with the same parameters share them if they are given as [`Shared`].
     pub fn new(parameters: impl Into<Shared>, role: Role) -> Self {
         let p: Shared = parameters.into();
-        let mut special = Special::default();
-        special.set(Special::SYN_DUE, role == Role::Active);
+        let mut special = SlowPathFlags::default();
+        special.set(SlowPathFlags::SYN_DUE, role == Role::Active);
         Self {
             tx: Sender::new(),
             rx: Receiver::new(),
@@ -155,7 +155,7 @@ impl Connection {
             rare: None,
             state: if role == Role::Active { State::SynSent } else { State::Listen },
             special,
-            agreed: Agreed::default(),
+            agreed: NegotiatedOptions::default(),
             backoff: Backoff::default(),
             syn_resent: false,
             expired: false,
@@ -170,13 +170,13 @@ impl Connection {
     }
 
     #[inline]
-    pub(super) fn rare(&mut self) -> &mut Rare {
+    pub(super) fn rare(&mut self) -> &mut ConnectionCold {
         self.rare.get_or_insert_with(first_needed)
     }
 
     /// Processes a segment that has arrived.
     #[inline]
-    pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Out) {
+    pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
         self.counts.segments_received += 1;
         if !self.take_expected(now, segment, out) && !self.take_sacked(now, segment, out) {
             self.take_any(now, segment, out);
@@ -185,7 +185,7 @@ impl Connection {
     }
 
     /// Handles the timers that have expired. Has no effect if none has.
-    pub fn on_timer(&mut self, now: Time, out: &mut Out) {
+    pub fn on_timer(&mut self, now: Time, out: &mut Effects) {
         self.rx.on_timer(now);
         if self.timers.expired(Timer::TimeWait, now) {
             self.set_closed(out);
@@ -275,7 +275,7 @@ impl Connection {
     }
 
     /// Closes the sending side: a FIN follows the last byte written.
-    pub fn close(&mut self, now: Time, out: &mut Out) {
+    pub fn close(&mut self, now: Time, out: &mut Effects) {
         self.tx.closing = true;
         if self.state == State::Listen {
             self.set_closed(out);
@@ -286,7 +286,7 @@ impl Connection {
     /// Aborts the connection: sends a reset, unless none is needed, and closes it.
     pub fn abort(&mut self) {
         let resets = !matches!(self.state, State::Closed | State::Listen);
-        self.special.set(Special::RESET_DUE, resets);
+        self.special.set(SlowPathFlags::RESET_DUE, resets);
         self.timers.stop_all();
         if !resets {
             self.state = State::Closed;
@@ -419,7 +419,7 @@ impl Connection {
         self.rtt.timeout(&self.p, self.backoff)
     }
 
-    pub(super) fn set_closed(&mut self, out: &mut Out) {
+    pub(super) fn set_closed(&mut self, out: &mut Effects) {
         self.state = State::Closed;
         self.timers.stop_all();
         out.closed = true;

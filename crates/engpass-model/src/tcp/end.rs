@@ -1,10 +1,10 @@
 //! One end of a connection in as little memory as it needs: an end that only reads has nothing of what sending takes.
 
-use super::acknowledge::Terms;
-use super::connection::{Agreed, Connection, Out, State};
+use super::acknowledge::EstablishedTerms;
+use super::connection::{Connection, Effects, NegotiatedOptions, State};
 use super::limited::LimitedBy;
 use super::parameters::{Role, Shared};
-use super::rare::Rare;
+use super::rare::ConnectionCold;
 use super::receive::Receiver;
 use super::recovery::Phase;
 use super::segment::Segment;
@@ -13,12 +13,12 @@ use crate::time::Time;
 
 /// One end of a connection: a [`Connection`], or, once it is open, as much of it as an end needs that only reads.
 #[derive(Debug)]
-pub struct End(Kind);
+pub struct CompactConnection(Kind);
 
 #[derive(Debug)]
 enum Kind {
     Whole(Box<Connection>),
-    Reader(Box<Reader>),
+    Reader(Box<ReceiverOnly>),
 }
 
 /// An open end that has sent no data and will not. It takes data and acknowledges it; whatever else comes makes it whole again.
@@ -26,22 +26,22 @@ enum Kind {
 /// What nearly all segments leave alone stands first, so that the rest takes fewer lines of the caches.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Reader {
-    pub(super) rare: Option<Box<Rare>>,
+pub(super) struct ReceiverOnly {
+    pub(super) rare: Option<Box<ConnectionCold>>,
     pub(super) counts: Counts,
     pub(super) p: Shared,
     pub(super) rx: Receiver,
     pub(super) mss: u32,
-    pub(super) agreed: Agreed,
+    pub(super) agreed: NegotiatedOptions,
 }
 
 // Half of all ends are such.
-const _: () = assert!(size_of::<Reader>() <= 120);
+const _: () = assert!(size_of::<ReceiverOnly>() <= 120);
 
 /// The sequence number of all that a reader sends: behind its SYN.
 const SEQ: u64 = 1;
 
-impl End {
+impl CompactConnection {
     /// See [`Connection::new`].
     pub fn new(parameters: impl Into<Shared>, role: Role) -> Self {
         Self(Kind::Whole(Box::new(Connection::new(parameters, role))))
@@ -61,10 +61,10 @@ impl End {
     #[inline(never)]
     fn make_whole(&mut self) {
         if let Kind::Reader(reader) = &mut self.0 {
-            let Reader { p, rx, counts, rare, mss, agreed } = &mut **reader;
+            let ReceiverOnly { p, rx, counts, rare, mss, agreed } = &mut **reader;
             let rx = std::mem::replace(rx, Receiver::new());
             let (p, counts, rare) = (p.clone(), counts.clone(), rare.take());
-            let reader = Reader { p, rx, counts, rare, mss: *mss, agreed: *agreed };
+            let reader = ReceiverOnly { p, rx, counts, rare, mss: *mss, agreed: *agreed };
             self.0 = Kind::Whole(Box::new(Connection::of_reader(reader)));
         }
     }
@@ -92,7 +92,7 @@ impl End {
 
     /// See [`Connection::on_segment`].
     #[inline]
-    pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Out) {
+    pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
         if let Kind::Reader(reader) = &mut self.0
             && reader.take(now, segment, out)
         {
@@ -102,7 +102,7 @@ impl End {
     }
 
     /// See [`Connection::on_timer`].
-    pub fn on_timer(&mut self, now: Time, out: &mut Out) {
+    pub fn on_timer(&mut self, now: Time, out: &mut Effects) {
         match &mut self.0 {
             Kind::Whole(connection) => connection.on_timer(now, out),
             Kind::Reader(reader) => reader.rx.on_timer(now),
@@ -199,8 +199,8 @@ impl End {
     }
 }
 
-impl Reader {
-    /// See [`End::take_next`].
+impl ReceiverOnly {
+    /// See [`CompactConnection::take_next`].
     #[inline(always)]
     fn take_next(&mut self, now: Time, segment: &Segment) -> bool {
         let next = self.is_for_it(segment) && segment.len > 0 && !segment.ce && self.rx.expects(segment);
@@ -219,7 +219,7 @@ impl Reader {
 
     /// Take such a segment. False, and nothing is done, if it is another.
     #[inline(never)]
-    fn take(&mut self, now: Time, segment: &Segment, out: &mut Out) -> bool {
+    fn take(&mut self, now: Time, segment: &Segment, out: &mut Effects) -> bool {
         if !self.is_for_it(segment) {
             return false;
         }
@@ -247,7 +247,7 @@ impl Reader {
     #[inline(always)]
     fn next_segment(&mut self, now: Time, segment: &mut Segment) -> Result<(), LimitedBy> {
         let mss = self.mss.into();
-        let terms = Terms { p: &self.p, agreed: self.agreed, mss, path: mss };
+        let terms = EstablishedTerms { p: &self.p, agreed: self.agreed, mss, path: mss };
         if self.rx.has_early() {
             *segment = self.rx.acknowledge_early(terms, now, SEQ);
         } else if self.rx.acks.is_due() {
@@ -263,7 +263,7 @@ impl Reader {
 
 impl Connection {
     /// What is left of it for an end that only reads, if it is open and nothing else goes on.
-    fn take_reader(&mut self) -> Option<Reader> {
+    fn take_reader(&mut self) -> Option<ReceiverOnly> {
         let silent = self.state == State::Established
             && self.special.is_empty()
             && self.board.is_empty()
@@ -271,7 +271,7 @@ impl Connection {
             && self.timers.next() == Time::MAX
             && self.recovery.phase == Phase::Open
             && !self.rx.has_fin();
-        silent.then(|| Reader {
+        silent.then(|| ReceiverOnly {
             p: self.p.clone(),
             rx: std::mem::replace(&mut self.rx, Receiver::new()),
             counts: self.counts.clone(),
@@ -282,8 +282,8 @@ impl Connection {
     }
 
     /// What a reader is made whole with.
-    fn of_reader(reader: Reader) -> Self {
-        let Reader { p, rx, counts, rare, mss, agreed } = reader;
+    fn of_reader(reader: ReceiverOnly) -> Self {
+        let ReceiverOnly { p, rx, counts, rare, mss, agreed } = reader;
         let state = State::Established;
         let mut this = Self { rx, counts, rare, agreed, state, ..Self::new(p, Role::Passive) };
         this.window.set_mss(mss.into());
@@ -300,15 +300,15 @@ mod tests {
     use crate::time::SECOND;
 
     /// The same end twice: one that rests now and then, and one that does not.
-    struct Twins {
+    struct CompactAndFull {
         now: Time,
-        end: End,
+        end: CompactConnection,
         connection: Connection,
     }
 
-    impl Twins {
+    impl CompactAndFull {
         fn take(&mut self, segment: &Segment) {
-            let mut outs = [Out::default(); 2];
+            let mut outs = [Effects::default(); 2];
             self.end.on_segment(self.now, segment, &mut outs[0]);
             self.connection.on_segment(self.now, segment, &mut outs[1]);
             assert_eq!(outs[0], outs[1], "{segment:?}");
@@ -334,7 +334,7 @@ mod tests {
 
         fn wait(&mut self, ps: u64) {
             self.now += Time(ps);
-            let mut outs = [Out::default(); 2];
+            let mut outs = [Effects::default(); 2];
             self.end.on_timer(self.now, &mut outs[0]);
             self.connection.on_timer(self.now, &mut outs[1]);
             assert_eq!(outs[0], outs[1]);
@@ -356,8 +356,9 @@ mod tests {
 
     fn read(p: &TcpParameters, seed: u64) {
         let mut random = Stream::new(seed, "end");
-        let end = End::new(p, Role::Passive);
-        let mut twins = Twins { now: Time(SECOND), end, connection: Connection::new(p, Role::Passive) };
+        let end = CompactConnection::new(p, Role::Passive);
+        let mut twins =
+            CompactAndFull { now: Time(SECOND), end, connection: Connection::new(p, Role::Passive) };
         let mut syn = twins.segment(0, 0, Flags::SYN);
         (syn.flags, syn.ack) = (Flags::SYN.and_if(p.ecn, Flags::ECE | Flags::CWR), 0);
         (syn.mss, syn.window_scale, syn.sack_permitted) = (1460, Some(7), true);
@@ -408,9 +409,9 @@ mod tests {
     fn a_reader_ignores_a_smaller_path_mtu() {
         let path_mtu = crate::tcp::parameters::PathMtu::Discovered;
         let p = TcpParameters { path_mtu, ..Profile::Linux6.parameters(1500) };
-        let mut twins = Twins {
+        let mut twins = CompactAndFull {
             now: Time(SECOND),
-            end: End::new(&p, Role::Passive),
+            end: CompactConnection::new(&p, Role::Passive),
             connection: Connection::new(&p, Role::Passive),
         };
         let mut syn = twins.segment(0, 0, Flags::SYN);
@@ -431,7 +432,7 @@ mod tests {
         assert!(matches!(twins.end.0, Kind::Reader(_)));
         assert_eq!((twins.end.stats(), twins.end.stats().path_mtu_signals), (twins.connection.stats(), 0));
         // The peer's window went with its segments: only an end that stayed whole writes on.
-        let mut end = End(Kind::Whole(Box::new(twins.connection)));
+        let mut end = CompactConnection(Kind::Whole(Box::new(twins.connection)));
         end.whole().write(twins.now, 1000);
         assert_eq!(end.whole().transmit(twins.now).map(|segment| segment.len), Some(1000));
         assert!(end.on_too_big(twins.now, SEQ, 552));

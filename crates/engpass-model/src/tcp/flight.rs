@@ -9,7 +9,7 @@ use crate::time::Time;
 
 /// A burst of full segments to be sent now, at least one. Valid only until the connection gets another input.
 #[derive(Clone, Copy, Debug)]
-pub struct Flight {
+pub struct SegmentBurst {
     /// Bytes that are written and fit into the peer's receive window.
     sendable: u64,
     /// Bytes that the congestion window allows.
@@ -18,7 +18,7 @@ pub struct Flight {
     pattern: Segment,
 }
 
-impl Flight {
+impl SegmentBurst {
     /// Returns the header fields that the segments have in common: all except the sequence number and PSH.
     #[inline]
     pub fn pattern(&self) -> &Segment {
@@ -36,7 +36,7 @@ impl Connection {
     /// Returns the burst of full segments that may be sent now. Otherwise, returns why nothing is sent, or `None` if more than the windows matters.
     /// Then [`next_segment`](Self::next_segment) returns the segment or the reason.
     #[inline(always)]
-    pub fn flight(&mut self, now: Time) -> Result<Flight, Option<LimitedBy>> {
+    pub fn flight(&mut self, now: Time) -> Result<SegmentBurst, Option<LimitedBy>> {
         let (begins, calm) = (self.board.is_empty(), self.recovery.is_calm());
         let plain = self.state == State::Established
             && self.special.is_empty()
@@ -64,7 +64,7 @@ impl Connection {
         self.outgoing(now, (0, mss as u32), Flags::default(), &mut pattern);
         pattern.ect = self.agreed.ecn();
         self.rx.acknowledged(false);
-        Ok(Flight { sendable, open, pattern })
+        Ok(SegmentBurst { sendable, open, pattern })
     }
 
     /// Prepares a burst that begins with nothing in the network. The congestion window then always allows a segment.
@@ -84,7 +84,7 @@ impl Connection {
 
     /// Writes the next segment of a burst into `segment`. The result is that of `send_new`.
     #[inline(always)]
-    pub fn next_of(&mut self, flight: &mut Flight, now: Time, segment: &mut Segment) {
+    pub fn next_of(&mut self, flight: &mut SegmentBurst, now: Time, segment: &mut Segment) {
         let (seq, mss) = (self.tx.next, flight.pattern.payload());
         flight.sendable -= mss;
         flight.open -= mss;
@@ -101,7 +101,7 @@ impl Connection {
     /// Returns why nothing is sent after the last segment of a burst. `None` means that [`next_segment`](Self::next_segment) returns a segment or the
     /// reason.
     #[inline(always)]
-    pub fn limited_after(&self, flight: &Flight) -> Option<LimitedBy> {
+    pub fn limited_after(&self, flight: &SegmentBurst) -> Option<LimitedBy> {
         self.limited_with(flight.sendable)
     }
 

@@ -1,7 +1,7 @@
 //! Opening and closing (RFC 9293 sections 3.5 and 3.6).
 
-use super::connection::{Agreed, Connection, Out, State};
-use super::rare::Special;
+use super::connection::{Connection, Effects, NegotiatedOptions, State};
+use super::rare::SlowPathFlags;
 use super::segment::{Flags, Segment};
 use super::timers::Timer;
 use crate::time::Time;
@@ -16,14 +16,14 @@ impl Connection {
     }
 
     /// A segment for a connection that is not open.
-    pub(super) fn receive_opening(&mut self, now: Time, segment: &Segment, out: &mut Out) {
+    pub(super) fn receive_opening(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
         let (syn, ack, rst) =
             (segment.flags.has(Flags::SYN), segment.flags.has(Flags::ACK), segment.flags.has(Flags::RST));
         match self.state {
             State::Listen if syn && !rst => {
                 self.agree(segment);
                 self.state = State::SynReceived;
-                self.special.set(Special::SYN_DUE, true);
+                self.special.set(SlowPathFlags::SYN_DUE, true);
             }
             State::SynSent if rst && ack => self.reset(out),
             State::SynSent if syn => {
@@ -35,11 +35,11 @@ impl Connection {
                 } else {
                     // Both have opened at once (figure 7).
                     self.state = State::SynReceived;
-                    self.special.set(Special::SYN_DUE, true);
+                    self.special.set(SlowPathFlags::SYN_DUE, true);
                 }
             }
             State::SynReceived if rst => self.reset(out),
-            State::SynReceived if syn && !ack => self.special.set(Special::SYN_DUE, true),
+            State::SynReceived if syn && !ack => self.special.set(SlowPathFlags::SYN_DUE, true),
             State::SynReceived if ack && segment.ack == 1 => {
                 self.take_syn_sample(now);
                 self.establish(segment, out);
@@ -57,11 +57,11 @@ impl Connection {
         let flags = syn.flags;
         // RFC 3168 section 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK answers with ECE alone.
         let ecn = self.p.ecn && flags.has(Flags::ECE) && flags.has(Flags::CWR) != flags.has(Flags::ACK);
-        self.agreed = Agreed::default()
-            .and_if(self.p.timestamps && syn.timestamps.is_some(), Agreed::TIMESTAMPS)
-            .and_if(syn.sack_permitted && self.p.derived().sack, Agreed::SACK)
-            .and_if(ecn, Agreed::ECN)
-            .and_if(self.p.window_scaling && syn.window_scale.is_some(), Agreed::SCALING);
+        self.agreed = NegotiatedOptions::default()
+            .and_if(self.p.timestamps && syn.timestamps.is_some(), NegotiatedOptions::TIMESTAMPS)
+            .and_if(syn.sack_permitted && self.p.derived().sack, NegotiatedOptions::SACK)
+            .and_if(ecn, NegotiatedOptions::ECN)
+            .and_if(self.p.window_scaling && syn.window_scale.is_some(), NegotiatedOptions::SCALING);
         let mss = self.p.mss.min(offered);
         let before = self.window.mss();
         // RFC 6691: the option does not count TCP options, so each segment has as much less room for data.
@@ -74,9 +74,9 @@ impl Connection {
         }
     }
 
-    fn establish(&mut self, segment: &Segment, out: &mut Out) {
+    fn establish(&mut self, segment: &Segment, out: &mut Effects) {
         self.state = State::Established;
-        self.special.set(Special::SYN_DUE, false);
+        self.special.set(SlowPathFlags::SYN_DUE, false);
         self.timers.stop(Timer::Retransmission);
         self.expired = false;
         self.tx.take_window(segment);
@@ -96,7 +96,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn reset(&mut self, out: &mut Out) {
+    pub(super) fn reset(&mut self, out: &mut Effects) {
         out.reset = true;
         self.set_closed(out);
     }
@@ -111,7 +111,7 @@ impl Connection {
     }
 
     /// Our FIN is acknowledged.
-    pub(super) fn after_fin_acknowledged(&mut self, now: Time, out: &mut Out) {
+    pub(super) fn after_fin_acknowledged(&mut self, now: Time, out: &mut Effects) {
         match self.state {
             State::FinWait1 => self.state = State::FinWait2,
             State::Closing => self.wait(now),
@@ -121,7 +121,7 @@ impl Connection {
     }
 
     /// The other side's FIN came, in order.
-    pub(super) fn after_fin_received(&mut self, now: Time, out: &mut Out) {
+    pub(super) fn after_fin_received(&mut self, now: Time, out: &mut Effects) {
         out.finished = true;
         match self.state {
             State::Established => self.state = State::CloseWait,

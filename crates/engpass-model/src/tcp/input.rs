@@ -1,10 +1,10 @@
 //! Processing of segments and expired timers on an open connection.
 
 use super::congestion::{Ack, Control, RateSample, Signal};
-use super::connection::{Connection, Out, State};
+use super::connection::{Connection, Effects, State};
 use super::parameters::RecoveryKind;
-use super::progress::{Answers, Progress, Run};
-use super::rare::{Saved, Special};
+use super::progress::{AckSample, Answers, Run};
+use super::rare::{Saved, SlowPathFlags};
 use super::recovery::rack::Clock;
 use super::recovery::{AckView, Phase, RackView, Verdict};
 use super::reduction::Reduction;
@@ -17,7 +17,7 @@ impl Connection {
     /// that brings data while nothing is unacknowledged, one that acknowledges in order segments that were sent once, and one without news. Returns
     /// false, without any effect, for every other segment.
     #[inline]
-    pub(super) fn take_expected(&mut self, now: Time, segment: &Segment, out: &mut Out) -> bool {
+    pub(super) fn take_expected(&mut self, now: Time, segment: &Segment, out: &mut Effects) -> bool {
         let calm = self.state == State::Established
             && self.special.is_empty()
             && self.recovery.phase == Phase::Open
@@ -62,7 +62,7 @@ impl Connection {
 
     /// Slow path: processes any segment.
     #[inline(never)]
-    pub(super) fn take_any(&mut self, now: Time, segment: &Segment, out: &mut Out) {
+    pub(super) fn take_any(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
         if segment.ce {
             self.rare().stats.ce_received += 1;
         }
@@ -74,7 +74,7 @@ impl Connection {
     }
 
     /// Counts bytes that were received and discarded.
-    pub(super) fn refuse(&mut self, bytes: u64, out: &mut Out) {
+    pub(super) fn refuse(&mut self, bytes: u64, out: &mut Effects) {
         if bytes > 0 {
             self.rare().stats.bytes_refused += bytes;
             out.refused += bytes;
@@ -82,7 +82,7 @@ impl Connection {
     }
 
     /// Processes a segment of an open connection: acknowledgment, then data, then FIN.
-    pub(super) fn receive_open(&mut self, now: Time, segment: &Segment, out: &mut Out) {
+    pub(super) fn receive_open(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
         if segment.flags.has(Flags::RST) {
             self.reset(out);
             return;
@@ -97,7 +97,7 @@ impl Connection {
 
     /// Processes the data and the FIN of a segment, independent of its acknowledgment.
     #[inline(never)]
-    fn take_data(&mut self, now: Time, segment: &Segment, out: &mut Out) {
+    fn take_data(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
         let size = self.received_size();
         let received = self.rx.take(&self.p, size, segment, now);
         out.delivered += received.in_order;
@@ -110,7 +110,7 @@ impl Connection {
         }
     }
 
-    fn receive_ack(&mut self, now: Time, segment: &Segment, out: &mut Out) {
+    fn receive_ack(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
         // RFC 9293 section 3.10.7.4: a segment that acknowledges data not yet sent is answered and dropped.
         if segment.ack > self.tx.next {
             self.rx.acks.at_once();
@@ -130,7 +130,7 @@ impl Connection {
         }
         let window_changed = self.tx.take_window(segment);
         if progress.acked > 0 {
-            self.special.set(Special::PROBING, false);
+            self.special.set(SlowPathFlags::PROBING, false);
             self.expired = false;
         }
         if window_changed {
@@ -140,7 +140,7 @@ impl Connection {
         let fin = segment.flags.has(Flags::FIN);
         let plain = outstanding > 0 && segment.len == 0 && !fin && !window_changed;
         let duplicate = progress.acked == 0
-            && !self.special.has(Special::PROBING)
+            && !self.special.has(SlowPathFlags::PROBING)
             && if self.agreed.sack() { progress.sacked > 0 } else { plain };
         if duplicate {
             self.rare().stats.duplicate_acks += 1;
@@ -212,7 +212,7 @@ impl Connection {
 
     /// Processes an acknowledgment of segments in order that were sent once. The result is that of [`receive_ack`](Self::receive_ack).
     #[inline(always)]
-    fn take_run(&mut self, now: Time, segment: &Segment, run: Run, out: &mut Out) {
+    fn take_run(&mut self, now: Time, segment: &Segment, run: Run, out: &mut Effects) {
         let before = self.outstanding();
         let acked = segment.ack - self.board.una();
         self.board.take_run(&run);
@@ -285,7 +285,7 @@ impl Connection {
         self.watch_reordering();
     }
 
-    fn new_progress(&self, now: Time, segment: &Segment) -> Progress {
+    fn new_progress(&self, now: Time, segment: &Segment) -> AckSample {
         let echo = segment.timestamps.and_then(|stamp| stamp.echo()).filter(|_| self.agreed.timestamps());
         let answers = Answers {
             now,
@@ -293,10 +293,10 @@ impl Connection {
             tick: self.p.timestamp_tick,
             minimum_rtt: self.rtt.minimum().unwrap_or(Time::ZERO),
         };
-        Progress {
+        AckSample {
             highest: self.recovery.rack().map_or(0, |rack| rack.highest),
             answers: (self.p.recovery == RecoveryKind::RackTlp).then_some(answers),
-            ..Progress::default()
+            ..AckSample::default()
         }
     }
 
@@ -352,7 +352,7 @@ impl Connection {
         segment: &Segment,
         acked: u64,
         sample: Option<Time>,
-        out: &mut Out,
+        out: &mut Effects,
     ) {
         let sent = if self.p.rtt_every_ack {
             let echo = segment.timestamps.and_then(|stamp| stamp.echo());
@@ -366,7 +366,7 @@ impl Connection {
 
     /// Updates the round-trip estimate with a segment that was sent at `sent`, if there is one.
     #[inline(always)]
-    fn take_sample(&mut self, now: Time, sent: Option<Time>, out: &mut Out) {
+    fn take_sample(&mut self, now: Time, sent: Option<Time>, out: &mut Effects) {
         if let Some(sent) = sent {
             self.rtt.sample(&self.p, &mut self.backoff, sent, now);
             out.round_trip = Some(now.saturating_sub(sent));
@@ -383,7 +383,7 @@ impl Connection {
     }
 
     /// Updates the delivery rate estimate and returns a sample (draft-ietf-ccwg-bbr, section 4.1.2.3).
-    fn measure_delivery(&mut self, now: Time, progress: &Progress) -> Option<RateSample> {
+    fn measure_delivery(&mut self, now: Time, progress: &AckSample) -> Option<RateSample> {
         if progress.delivered == 0 || !self.p.derived().rates {
             return None;
         }
@@ -495,7 +495,7 @@ impl Connection {
         }
     }
 
-    fn restart_timer(&mut self, now: Time, progress: &Progress, verdict: Verdict) {
+    fn restart_timer(&mut self, now: Time, progress: &AckSample, verdict: Verdict) {
         if self.board.is_empty() {
             // RFC 6298 (5.2): "When all outstanding data has been acknowledged, turn off the retransmission timer."
             self.timers.stop(Timer::Retransmission);
@@ -523,12 +523,12 @@ impl Connection {
     }
 
     /// Handles the expired retransmission timer (RFC 6298 (5.4) to (5.7)).
-    pub(super) fn on_timeout(&mut self, now: Time, out: &mut Out) {
+    pub(super) fn on_timeout(&mut self, now: Time, out: &mut Effects) {
         self.rare().stats.timeouts += 1;
         out.timed_out = true;
         self.backoff.back_off();
         if !self.is_open() {
-            self.special.set(Special::SYN_DUE, true);
+            self.special.set(SlowPathFlags::SYN_DUE, true);
             self.syn_resent = true;
             self.start_timer(now);
             return;
@@ -554,8 +554,8 @@ impl Connection {
         }
         self.timers.stop(Timer::TailProbe);
         self.timers.stop(Timer::Reordering);
-        self.special.set(Special::TAIL_PROBE_DUE, false);
-        self.special.set(Special::TAIL_PROBING, false);
+        self.special.set(SlowPathFlags::TAIL_PROBE_DUE, false);
+        self.special.set(SlowPathFlags::TAIL_PROBING, false);
         self.cwr_due = self.agreed.ecn();
         self.start_timer(now);
     }

@@ -14,7 +14,7 @@
 //! Segments carry lengths, not bytes. Sequence numbers are absolute 64-bit offsets (the SYN is 0, the first byte 1). The 32-bit wrap, checksums,
 //! urgent data and keep-alives are not modelled. Times are integers, windows are bytes, and no value is a float.
 //!
-//! An [`End`] is an endpoint that shrinks to its receiving half while it only reads.
+//! An [`CompactConnection`] is an endpoint that shrinks to its receiving half while it only reads.
 //!
 //! Each file holds one part: [`segment`], `handshake`, `send`, `flight`, `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts), `persist`,
 //! `path_mtu`, `scoreboard` (segments in the network), `progress` (the news of an acknowledgment), `sacked` (fast path while losses are repaired with
@@ -52,9 +52,9 @@ mod timers;
 mod transmit;
 
 pub use config::TcpConfig;
-pub use connection::{Connection, Out, State};
-pub use end::End;
-pub use flight::Flight;
+pub use connection::{Connection, Effects, State};
+pub use end::CompactConnection;
+pub use flight::SegmentBurst;
 pub use limited::LimitedBy;
 pub use parameters::{Role, Shared, TcpParameters};
 pub use profile::Profile;

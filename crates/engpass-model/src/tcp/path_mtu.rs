@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::parameters::PathMtu;
-use super::rare::Special;
+use super::rare::SlowPathFlags;
 use super::recovery::Phase;
 use super::timers::Timer;
 use crate::time::Time;
@@ -16,7 +16,7 @@ const TIMESTAMPS: u64 = 12;
 
 impl Connection {
     /// A router has dropped a packet of this connection that begins at sequence number `seq`, because it has more than `mtu` bytes. Returns whether
-    /// the connection takes the signal. A [`Flight`](super::Flight) that was asked for before is good no more then.
+    /// the connection takes the signal. A [`SegmentBurst`](super::Flight) that was asked for before is good no more then.
     ///
     /// The connection ignores a signal where it does not [discover](PathMtu::Discovered) the path MTU, where `seq` is not outstanding (RFC 5927
     /// section 4.1), and where its packets are not longer than `mtu`. So it ignores those of a SYN, which has 60 bytes at most, and of a pure
@@ -29,7 +29,7 @@ impl Connection {
         let (before, mss) = (self.window.mss(), mtu.max(SMALLEST_MTU) - HEADERS - options);
         let taken = self.p.path_mtu == PathMtu::Discovered
             && self.is_open()
-            && !self.special.has(Special::RESET_DUE)
+            && !self.special.has(SlowPathFlags::RESET_DUE)
             && (self.board.una()..self.tx.next).contains(&seq)
             && mss < before;
         if taken {
@@ -62,8 +62,8 @@ impl Connection {
         self.window.size = self.window.size.min(self.window.rescale(window, before));
         self.recovery.on_shorter_segments(self.tx.next);
         self.timers.stop(Timer::TailProbe);
-        self.special.set(Special::TAIL_PROBE_DUE, false);
-        self.special.set(Special::TAIL_PROBING, false);
+        self.special.set(SlowPathFlags::TAIL_PROBE_DUE, false);
+        self.special.set(SlowPathFlags::TAIL_PROBING, false);
         self.rare().tail_probe = None;
     }
 

@@ -2,15 +2,15 @@
 
 use super::connection::Connection;
 use super::limited::LimitedBy;
-use super::rare::Special;
+use super::rare::SlowPathFlags;
 use super::timers::Timer;
 use crate::time::Time;
 
 impl Connection {
     /// Whether only the other side's window keeps data back, with nothing in the network that would be answered.
     fn is_shut_out(&self) -> bool {
-        let probe_due = self.special.has(Special::PROBE_DUE);
-        let probing = self.special.has(Special::PROBING);
+        let probe_due = self.special.has(SlowPathFlags::PROBE_DUE);
+        let probing = self.special.has(SlowPathFlags::PROBING);
         if !self.is_open() || probe_due || self.tx.unsent() == 0 && !probing {
             return false;
         }
@@ -33,10 +33,10 @@ impl Connection {
     #[inline(never)]
     fn rearm_persist(&mut self, now: Time) {
         if !self.is_shut_out() {
-            if !self.special.has(Special::PROBE_DUE) {
+            if !self.special.has(SlowPathFlags::PROBE_DUE) {
                 self.timers.stop(Timer::Persist);
                 self.rare.iter_mut().for_each(|rare| rare.persist_count = 0);
-                self.special.set(Special::PERSISTING, false);
+                self.special.set(SlowPathFlags::PERSISTING, false);
             }
         } else if !self.timers.is_set(Timer::Persist) {
             // "The transmitting host SHOULD send the first zero-window probe when a zero window has existed for the
@@ -47,7 +47,7 @@ impl Connection {
             let interval = u64::try_from(doubled).unwrap_or(u64::MAX);
             let interval = interval.clamp(self.p.persist_minimum.ps(), self.p.persist_maximum.ps());
             self.timers.set(Timer::Persist, now + Time(interval));
-            self.special.set(Special::PERSISTING, true);
+            self.special.set(SlowPathFlags::PERSISTING, true);
         }
     }
 
@@ -55,15 +55,16 @@ impl Connection {
     pub(super) fn on_persist(&mut self) {
         let rare = self.rare();
         rare.persist_count = rare.persist_count.saturating_add(1);
-        self.special.set(Special::PROBE_DUE, true);
+        self.special.set(SlowPathFlags::PROBE_DUE, true);
     }
 
     /// The window has changed: a probe that was refused may be sent as data now.
     pub(super) fn after_window_change(&mut self) {
-        self.special.set(Special::PROBE_DUE, false);
-        if self.special.has(Special::PROBING) && self.board.una() + u64::from(self.tx.window) >= self.tx.next
+        self.special.set(SlowPathFlags::PROBE_DUE, false);
+        if self.special.has(SlowPathFlags::PROBING)
+            && self.board.una() + u64::from(self.tx.window) >= self.tx.next
         {
-            self.special.set(Special::PROBING, false);
+            self.special.set(SlowPathFlags::PROBING, false);
             if !self.board.is_empty() {
                 self.board.mark_lost(0);
                 self.recovery.force = true;

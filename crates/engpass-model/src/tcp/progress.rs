@@ -40,7 +40,7 @@ pub(super) struct Run {
 
 /// The effect of one acknowledgment on the scoreboard.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct AckSample {
     /// Sequence numbers newly acknowledged cumulatively.
     pub(super) acked: u64,
     /// Bytes newly reported as delivered, in order or not.
@@ -79,7 +79,7 @@ impl Answers {
     }
 }
 
-impl Progress {
+impl AckSample {
     /// Records that a segment was delivered that was last sent at `at`, and more than once if `ambiguous`.
     pub(super) fn note(&mut self, at: Time, end: u64, ambiguous: bool, rate: RateMark) {
         if end > self.highest {

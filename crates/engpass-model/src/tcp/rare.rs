@@ -24,9 +24,9 @@ pub(super) struct Delivery {
 
 /// A set of conditions that need the slow path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Special(u8);
+pub(super) struct SlowPathFlags(u8);
 
-impl Special {
+impl SlowPathFlags {
     /// A SYN is due.
     pub(super) const SYN_DUE: Self = Self(0x01);
     /// A reset is due.
@@ -68,7 +68,7 @@ pub(super) struct TailProbe {
 
 /// State that is allocated at the first rare event.
 #[derive(Debug, Default)]
-pub(super) struct Rare {
+pub(super) struct ConnectionCold {
     /// Counters of rare events; `Counts` has the others.
     pub(super) stats: Stats,
     /// Bytes of payload that were retransmitted, window probes included.

@@ -18,7 +18,7 @@ pub(super) struct Receiver {
     /// Last acknowledgment sent.
     last_ack: u64,
     pub(super) acks: DelayedAck,
-    more: Option<Box<More>>,
+    more: Option<Box<ReceiverCold>>,
     /// Acknowledgments that the timer released.
     delayed_acks: u32,
     scale: u8,
@@ -32,7 +32,7 @@ pub(super) struct Receiver {
 
 /// What is kept once something came out of order or twice, marks changed, or the application reads as it likes.
 #[derive(Clone, Debug, Default)]
-struct More {
+struct ReceiverCold {
     /// First sequence number that the application has not read, where it does not read everything as it comes; and whether it goes on like that.
     read: Option<(u64, bool)>,
     /// Sequence number of a FIN that came out of order.
@@ -47,7 +47,7 @@ struct More {
     early: Option<(u64, bool)>,
 }
 
-impl More {
+impl ReceiverCold {
     /// Whether what comes in order, and what goes out, has nothing to meet.
     fn is_quiet(&self) -> bool {
         self.ranges.is_empty()
@@ -87,7 +87,7 @@ impl Receiver {
     }
 
     /// What is kept there, to be changed.
-    fn more(&mut self) -> &mut More {
+    fn more(&mut self) -> &mut ReceiverCold {
         self.odd = true;
         self.more.get_or_insert_default()
     }
@@ -448,7 +448,7 @@ impl Receiver {
     }
 }
 
-impl More {
+impl ReceiverCold {
     /// Put `[start, end)` into the ranges above the hole. Returns how many bytes of it are new.
     fn insert(&mut self, start: u64, end: u64) -> u64 {
         if self.grow(start, end) {

@@ -1,6 +1,6 @@
 //! Fast path for acknowledgments while losses are found and repaired with SACK (RFC 6675).
 
-use super::connection::{Connection, Out, State};
+use super::connection::{Connection, Effects, State};
 use super::recovery::{AckView, Phase};
 use super::scoreboard::Arrived;
 use super::segment::Segment;
@@ -10,7 +10,7 @@ impl Connection {
     /// Processes a segment that only acknowledges or SACKs data, if RFC 6675 governs recovery and no special condition holds. The result is that of
     /// `receive_ack`. Returns false, without any effect, for every other segment.
     #[inline(never)]
-    pub(super) fn take_sacked(&mut self, now: Time, segment: &Segment, out: &mut Out) -> bool {
+    pub(super) fn take_sacked(&mut self, now: Time, segment: &Segment, out: &mut Effects) -> bool {
         let plain = segment.len == 0
             && segment.flags.is_plain_or_reports()
             && !segment.ce
@@ -39,7 +39,7 @@ impl Connection {
         segment: &Segment,
         (acked, before): (u64, u64),
         arrived: Arrived,
-        out: &mut Out,
+        out: &mut Effects,
     ) {
         self.tx.take_window(segment);
         let (next, mss, limited) = (self.tx.next, self.window.mss(), self.recovery.limited_transmitted());

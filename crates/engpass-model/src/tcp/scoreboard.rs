@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::first_needed;
-use super::progress::{Progress, RateMark, Run};
+use super::progress::{AckSample, RateMark, Run};
 use super::ring::Ring;
 use super::segment::{News, SackBlocks};
 use crate::time::Time;
@@ -96,12 +96,12 @@ pub(super) struct Scoreboard {
     sacked: u32,
     /// Unacknowledged sequence numbers that are lost and wait for retransmission.
     waiting: u32,
-    more: Option<Box<More>>,
+    more: Option<Box<ScoreboardCold>>,
 }
 
 /// State that is allocated at the first SACK or loss, or if the delivery rate is measured.
 #[derive(Clone, Debug, Default)]
-struct More {
+struct ScoreboardCold {
     sacked_records: u32,
     /// Records that were sent more than once and are not SACKed.
     again: usize,
@@ -121,7 +121,7 @@ struct More {
     rates: VecDeque<RateMark>,
 }
 
-impl More {
+impl ScoreboardCold {
     #[inline(never)]
     fn settle(&mut self, sent: &Ring<Sent>, waiting: u32) {
         if waiting == 0 {
@@ -137,14 +137,14 @@ impl More {
     }
 }
 
-/// The effect of one acknowledgment, in less detail than [`Progress`].
+/// The effect of one acknowledgment, in less detail than [`AckSample`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
-    /// See [`Progress::delivered`].
+    /// See [`AckSample::delivered`].
     pub(super) delivered: u64,
-    /// See [`Progress::sacked`].
+    /// See [`AckSample::sacked`].
     pub(super) sacked: u64,
-    /// See [`Progress::sample`].
+    /// See [`AckSample::sample`].
     pub(super) sample: Option<Time>,
 }
 
@@ -161,7 +161,7 @@ impl Scoreboard {
     }
 
     #[inline]
-    fn more(&mut self) -> &mut More {
+    fn more(&mut self) -> &mut ScoreboardCold {
         self.more.get_or_insert_with(first_needed)
     }
 
@@ -313,7 +313,7 @@ impl Scoreboard {
     }
 
     /// Processes a cumulative acknowledgment of everything below `una`.
-    pub(super) fn acknowledge(&mut self, una: u64, progress: &mut Progress) {
+    pub(super) fn acknowledge(&mut self, una: u64, progress: &mut AckSample) {
         progress.acked = una - self.una;
         let (taken, sample) = self.take_below(una, |board, record, index| {
             progress.note(record.at, record.end(), record.is(AMBIGUOUS), board.rate(index));
@@ -323,7 +323,7 @@ impl Scoreboard {
     }
 
     /// Marks the records that the blocks report.
-    pub(super) fn sack(&mut self, blocks: &SackBlocks, progress: &mut Progress) {
+    pub(super) fn sack(&mut self, blocks: &SackBlocks, progress: &mut AckSample) {
         let (sacked, sample) = self.take_reported(blocks, |board, record, index| {
             progress.note(record.at, record.end(), record.is(AMBIGUOUS), board.rate(index));
         });
@@ -526,7 +526,7 @@ impl Scoreboard {
         Some(self.index_of(end - 1))
     }
 
-    /// Removes entries from the front of [`More::lost`] that no longer wait for retransmission.
+    /// Removes entries from the front of [`ScoreboardCold::lost`] that no longer wait for retransmission.
     #[inline]
     fn settle(&mut self) {
         if let Some(more) = &mut self.more
@@ -570,8 +570,8 @@ impl Scoreboard {
         if few || more.all_judged { false } else { self.judge_all(duplicate_threshold, enough) }
     }
 
-    /// Checks [`More::all_judged`].
-    fn is_all_judged(&self, more: &More) -> bool {
+    /// Checks [`ScoreboardCold::all_judged`].
+    fn is_all_judged(&self, more: &ScoreboardCold) -> bool {
         (self.index_of(more.judged_to)..more.top).all(|index| self.sent[index].is(SACKED))
             && (more.top..self.len()).all(|index| !self.sent[index].is(SACKED))
     }

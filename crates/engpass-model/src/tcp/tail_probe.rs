@@ -3,7 +3,7 @@
 
 use super::congestion::Signal;
 use super::connection::Connection;
-use super::rare::{Special, TailProbe};
+use super::rare::{SlowPathFlags, TailProbe};
 use super::recovery::Phase;
 use super::segment::Segment;
 use super::send::Piece;
@@ -29,8 +29,8 @@ impl Connection {
             && self.recovery.phase == Phase::Open
             && !self.board.is_empty()
             && !self.board.has_sacked()
-            && !self.special.has(Special::PROBING)
-            && !self.special.has(Special::TAIL_PROBING);
+            && !self.special.has(SlowPathFlags::PROBING)
+            && !self.special.has(SlowPathFlags::TAIL_PROBING);
         if !applies {
             self.timers.stop(Timer::TailProbe);
             return;
@@ -48,7 +48,7 @@ impl Connection {
     /// The probe timer has expired.
     pub(super) fn on_tail_probe(&mut self, now: Time) {
         let due = !self.board.is_empty() && self.recovery.phase == Phase::Open;
-        self.special.set(Special::TAIL_PROBE_DUE, due);
+        self.special.set(SlowPathFlags::TAIL_PROBE_DUE, due);
         if due {
             // The retransmission timer starts anew with the probe.
             self.start_timer(now);
@@ -67,8 +67,8 @@ impl Connection {
 
     /// A probe went out; `again` when it is an old segment.
     pub(super) fn after_tail_probe(&mut self, now: Time, again: bool) {
-        self.special.set(Special::TAIL_PROBE_DUE, false);
-        self.special.set(Special::TAIL_PROBING, true);
+        self.special.set(SlowPathFlags::TAIL_PROBE_DUE, false);
+        self.special.set(SlowPathFlags::TAIL_PROBING, true);
         let end = self.tx.next;
         let rare = self.rare();
         rare.tail_probe = Some(TailProbe { end, again });
@@ -98,6 +98,6 @@ impl Connection {
 
     fn forget_tail_probe(&mut self) {
         self.rare().tail_probe = None;
-        self.special.set(Special::TAIL_PROBING, false);
+        self.special.set(SlowPathFlags::TAIL_PROBING, false);
     }
 }

@@ -1,11 +1,11 @@
 //! What goes out next, and why nothing does.
 
-use super::acknowledge::Terms;
+use super::acknowledge::EstablishedTerms;
 use super::connection::{Connection, State};
 use super::limited::LimitedBy;
 use super::parameters::RecoveryKind;
 use super::progress::RateMark;
-use super::rare::Special;
+use super::rare::SlowPathFlags;
 use super::receive::Receiver;
 use super::recovery::Phase;
 use super::segment::{Flags, Segment};
@@ -55,14 +55,14 @@ impl Connection {
     /// The same where anything may go on.
     #[inline(never)]
     fn decide_odd(&self, now: Time) -> Result<Next, LimitedBy> {
-        if self.special.has(Special::RESET_DUE) {
+        if self.special.has(SlowPathFlags::RESET_DUE) {
             return Ok(Next::Reset);
         }
         match self.state {
             State::Closed => return Err(LimitedBy::Closed),
             State::Listen => return Err(LimitedBy::Handshake),
             State::SynSent | State::SynReceived => {
-                let due = self.special.has(Special::SYN_DUE);
+                let due = self.special.has(SlowPathFlags::SYN_DUE);
                 return if due { Ok(Next::Syn) } else { Err(LimitedBy::Handshake) };
             }
             _ => {}
@@ -80,7 +80,7 @@ impl Connection {
         if !self.is_open() {
             return Err(LimitedBy::Closed);
         }
-        if self.special.has(Special::PROBE_DUE) {
+        if self.special.has(SlowPathFlags::PROBE_DUE) {
             return Ok(if self.board.is_empty() {
                 let usable = self.tx.usable_window(self.board.una()).min(self.window.mss());
                 Next::New(Piece { len: usable.min(self.tx.unsent()).max(1) as u32, fin: false })
@@ -88,10 +88,10 @@ impl Connection {
                 Next::Again(0)
             });
         }
-        if self.special.has(Special::TAIL_PROBE_DUE) && !self.board.is_empty() {
+        if self.special.has(SlowPathFlags::TAIL_PROBE_DUE) && !self.board.is_empty() {
             return Ok(self.decide_tail_probe());
         }
-        if self.special.has(Special::PROBING) {
+        if self.special.has(SlowPathFlags::PROBING) {
             return Err(LimitedBy::ReceiveWindow);
         }
         self.decide_paced(now)
@@ -210,9 +210,9 @@ impl Connection {
 
     /// What the connection is about, and its receiving half.
     #[inline(always)]
-    fn receiving(&mut self) -> (&mut Receiver, Terms<'_>) {
+    fn receiving(&mut self) -> (&mut Receiver, EstablishedTerms<'_>) {
         let (mss, path) = (self.received_size(), self.window.mss());
-        (&mut self.rx, Terms { p: &self.p, agreed: self.agreed, mss, path })
+        (&mut self.rx, EstablishedTerms { p: &self.p, agreed: self.agreed, mss, path })
     }
 
     /// Make `segment` one with what every segment of an open connection carries: its first sequence number, and its length.
@@ -223,7 +223,7 @@ impl Connection {
     }
 
     fn send_reset(&mut self) -> Segment {
-        self.special.set(Special::RESET_DUE, false);
+        self.special.set(SlowPathFlags::RESET_DUE, false);
         self.state = State::Closed;
         Segment {
             seq: self.tx.next,
@@ -235,7 +235,7 @@ impl Connection {
 
     fn send_syn(&mut self, now: Time) -> Segment {
         let answer = self.state == State::SynReceived;
-        self.special.set(Special::SYN_DUE, false);
+        self.special.set(SlowPathFlags::SYN_DUE, false);
         self.syn_resent |= self.has_sent_syn();
         self.start_timer(now);
         // A SYN-ACK offers only what the SYN did (RFC 7323 sections 2.2 and 3.2, RFC 2018 section 2).
@@ -299,7 +299,7 @@ impl Connection {
     #[inline(never)]
     fn send_again(&mut self, now: Time, index: usize, segment: &mut Segment) {
         let (probe, tail_probe) =
-            (self.special.has(Special::PROBE_DUE), self.special.has(Special::TAIL_PROBE_DUE));
+            (self.special.has(SlowPathFlags::PROBE_DUE), self.special.has(SlowPathFlags::TAIL_PROBE_DUE));
         if !self.board.get(index).lost && !probe && !tail_probe {
             if self.board.first_unsent_hole().is_none() {
                 self.recovery.rescued = true;
@@ -332,8 +332,8 @@ impl Connection {
         self.rx.acknowledged(false);
         if probe {
             self.rare().stats.window_probes += 1;
-            self.special.set(Special::PROBE_DUE, false);
-            self.special.set(Special::PROBING, true);
+            self.special.set(SlowPathFlags::PROBE_DUE, false);
+            self.special.set(SlowPathFlags::PROBING, true);
         } else {
             let stats = &mut self.rare().stats;
             stats.retransmissions += 1;
@@ -360,7 +360,7 @@ impl Connection {
         }
         let rate = self.rate_mark(now);
         self.recovery.sent(piece.len.into());
-        let probes = self.special.has(Special::PROBE_DUE);
+        let probes = self.special.has(SlowPathFlags::PROBE_DUE);
         let beyond = probes && u64::from(piece.len) > self.tx.usable_window(self.board.una());
         let seq = self.tx.next;
         let pushes = self.tx.sent(&self.p, self.window.mss(), piece);
@@ -379,14 +379,14 @@ impl Connection {
         }
         if probes {
             self.rare().stats.window_probes += 1;
-            self.special.set(Special::PROBE_DUE, false);
-            self.special.set(Special::PROBING, beyond);
+            self.special.set(SlowPathFlags::PROBE_DUE, false);
+            self.special.set(SlowPathFlags::PROBING, beyond);
         }
         // RFC 6298 (5.1): "if the timer is not running, start it running". A refused probe is the persist timer's.
-        if !self.timers.is_set(Timer::Retransmission) && !self.special.has(Special::PROBING) {
+        if !self.timers.is_set(Timer::Retransmission) && !self.special.has(SlowPathFlags::PROBING) {
             self.start_timer(now);
         }
-        if self.special.has(Special::TAIL_PROBE_DUE) {
+        if self.special.has(SlowPathFlags::TAIL_PROBE_DUE) {
             self.after_tail_probe(now, false);
         } else {
             self.arm_tail_probe(now);

@@ -9,7 +9,7 @@ pub use ipip::IpIp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::complaint::{Complaints, LONGEST};
+use crate::complaint::{LONGEST, RangeErrors};
 use crate::family::family;
 use crate::unit::{Duration, Size};
 use crate::wire::ip::{IP_HEADER_BYTES, MAX_PACKET_BYTES, MIN_MTU};
@@ -119,7 +119,7 @@ fn up() -> bool {
 
 impl Tunnel {
     /// Adds complaints about values that are invalid regardless of other components.
-    pub fn check(&self, complaints: &mut Complaints) {
+    pub fn check(&self, complaints: &mut RangeErrors) {
         let added = self.header.added_bytes();
         if let Some(mtu) = self.mtu {
             let cause = "IPv4 does not work with that";
@@ -171,12 +171,12 @@ mod tests {
         let tunnel = read(serde_json::json!({
             "ends": ["a", "b"], "mtu": "67 B", "ttl": 0, "reassembly": { "timeout": "0 s", "memory": "575 B" },
         }));
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         tunnel.check(&mut complaints);
         let paths: Vec<String> = complaints.into_iter().map(|complaint| complaint.path.join(".")).collect();
         assert_eq!(paths, ["mtu", "ttl", "reassembly.timeout", "reassembly.memory"]);
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         read(serde_json::json!({ "ends": ["a", "b"], "mtu": "65511 B" })).check(&mut complaints);
-        assert_eq!(complaints, Complaints::default());
+        assert_eq!(complaints, RangeErrors::default());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use engpass_model::random::Stream;
 use engpass_model::tcp::parameters::Role;
-use engpass_model::tcp::{Connection, Flags, Flight, Out, Segment, State, TcpParameters};
+use engpass_model::tcp::{Connection, Effects, Flags, Segment, SegmentBurst, State, TcpParameters};
 use engpass_model::time::{SECOND, Time};
 
 pub(crate) const fn ms(milliseconds: u64) -> Time {
@@ -233,8 +233,8 @@ pub(crate) struct Bench {
     pub(crate) written: u64,
     /// Rest of the write that the socket has not taken.
     pending: u64,
-    pub(crate) out_a: Out,
-    pub(crate) out_b: Out,
+    pub(crate) out_a: Effects,
+    pub(crate) out_b: Effects,
     pub(crate) read: u64,
     pub(crate) steps: u64,
     same_instant: u64,
@@ -261,8 +261,8 @@ impl Bench {
             next_read: None,
             written: 0,
             pending: 0,
-            out_a: Out::default(),
-            out_b: Out::default(),
+            out_a: Effects::default(),
+            out_b: Effects::default(),
             read: 0,
             steps: 0,
             same_instant: 0,
@@ -318,7 +318,7 @@ impl Bench {
 
     fn pull(&mut self) {
         for (end, pipe) in [(&mut self.a, &mut self.forward), (&mut self.b, &mut self.back)] {
-            let mut flight: Option<Flight> = None;
+            let mut flight: Option<SegmentBurst> = None;
             loop {
                 let wanted = end.wants_to_transmit(self.now);
                 let limited = end.limited_by(self.now);

@@ -8,7 +8,9 @@
 use std::collections::VecDeque;
 
 use engpass_model::tcp::parameters::{Nagle, RecoveryKind, Role};
-use engpass_model::tcp::{Connection, Flags, Out, Profile, SackBlocks, Segment, TcpParameters, Timestamps};
+use engpass_model::tcp::{
+    Connection, Effects, Flags, Profile, SackBlocks, Segment, TcpParameters, Timestamps,
+};
 use engpass_model::time::{SECOND, Time};
 
 /// A plain endpoint with segments of 1000 bytes and no options, for scripts to change.
@@ -38,14 +40,19 @@ pub(crate) fn plain() -> TcpParameters {
 
 pub(crate) struct Script {
     pub(crate) end: Connection,
-    pub(crate) out: Out,
+    pub(crate) out: Effects,
     now: Time,
     sent: VecDeque<(Time, Segment)>,
 }
 
 impl Script {
     pub(crate) fn new(p: &TcpParameters, role: Role) -> Self {
-        Self { end: Connection::new(p, role), out: Out::default(), now: Time::ZERO, sent: VecDeque::new() }
+        Self {
+            end: Connection::new(p, role),
+            out: Effects::default(),
+            now: Time::ZERO,
+            sent: VecDeque::new(),
+        }
     }
 
     /// An endpoint that has been opened at 0 with a round trip of 100 ms, and a window of `window` bytes.

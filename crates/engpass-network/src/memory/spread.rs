@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engpass_model::source::Traffic;
-use engpass_testbed::topology::{Fan, FlowPath, Leg, NodeId, NodeKind};
+use engpass_testbed::topology::{Fan, FlowPath, NodeId, NodeKind, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 
 use crate::simulate::choices_are_known;
@@ -14,7 +14,7 @@ pub(super) type Choosers = BTreeMap<NodeId, f64>;
 /// What of a flow's packets goes over a leg.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    pub(super) leg: Leg,
+    pub(super) leg: PathSegment,
     /// Where it begins and ends, and how many legs are before it.
     pub(super) from: NodeId,
     pub(super) to: NodeId,
@@ -54,9 +54,9 @@ pub(super) fn parts(
     path: &FlowPath,
     choosers: &Choosers,
 ) -> Vec<Part> {
-    let to = |leg: Leg| topology.hops(leg).last().expect("a leg has links").to;
+    let to = |leg: PathSegment| topology.hops(leg).last().expect("a leg has links").to;
     let Some(fans) = &path.fans else {
-        let part = |(depth, leg): (usize, &Leg)| {
+        let part = |(depth, leg): (usize, &PathSegment)| {
             let from = topology.first_hop(*leg).from;
             Part { leg: *leg, from, to: to(*leg), depth, share: 1.0, most: 1.0 }
         };
@@ -70,8 +70,9 @@ pub(super) fn parts(
         let (weights, per_packet) = match topology.kind(node) {
             NodeKind::Router(router) => {
                 let ecmp = &testbed.routers[router].ecmp;
-                let weight =
-                    |leg: &Leg| f64::from(ecmp.weight(&topology.links[topology.first_hop(*leg).link].name));
+                let weight = |leg: &PathSegment| {
+                    f64::from(ecmp.weight(&topology.links[topology.first_hop(*leg).link].name))
+                };
                 (legs.iter().map(weight).collect(), ecmp.config().build().is_per_packet())
             }
             _ => (vec![1.0; legs.len()], true),
@@ -93,7 +94,7 @@ pub(super) fn parts(
 
 /// The nodes of a fan, each behind all from which packets come to it.
 fn in_order(topology: &Topology, fan: &Fan, from: NodeId) -> Vec<NodeId> {
-    let to = |leg: &Leg| topology.hops(*leg).last().expect("a leg has links").to;
+    let to = |leg: &PathSegment| topology.hops(*leg).last().expect("a leg has links").to;
     let mut before: BTreeMap<NodeId, usize> = BTreeMap::new();
     for (_, legs) in &fan.at {
         legs.iter().for_each(|leg| *before.entry(to(leg)).or_default() += 1);

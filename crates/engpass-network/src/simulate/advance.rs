@@ -4,8 +4,8 @@ use engpass_cells::{Fifo, Inputs, LineStatus, Pdu, PduId, StrictPriority, VcTrea
 
 use super::Network;
 use super::event::Event;
-use super::fabric::{Behind, Frame, SharedState};
-use super::tally::Place;
+use super::fabric::{Aal5Pdu, PortOutput, SharedState};
+use super::tally::DropLocation;
 
 /// The transmitter of one direction of a link, with its queue: port `2 * link + end`, `end` being the one it stands at. Its channels are in [`SharedState::channels`].
 pub(super) struct Port {
@@ -44,7 +44,7 @@ impl Port {
         // Cells never come back to the port they leave by: its channels are not among those it announces to.
         let mut channels = std::mem::take(&mut fabric.channels[port]);
         let inputs = Inputs::new(&mut channels);
-        let mut outlet = Behind { fabric, port };
+        let mut outlet = PortOutput { fabric, port };
         match &mut self.queue {
             Queue::Fifo(queue) => queue.advance(until, inputs, &mut self.rules, &mut outlet),
             Queue::Classes(queue) => queue.advance(until, inputs, &mut self.rules, &mut outlet),
@@ -207,7 +207,7 @@ impl Network {
     pub(super) fn expect_frame(&mut self, frame: PduId) {
         let at = self.arrival_bound(frame);
         debug_assert!(at > self.now, "a wake acts or moves on");
-        let Frame { vc, datagram, .. } = self.fabric.frames[frame];
+        let Aal5Pdu { vc, datagram, .. } = self.fabric.frames[frame];
         let vc = &self.fabric.vcs[vc as usize];
         match vc.ends_at_router() {
             Some(_) => {
@@ -229,7 +229,7 @@ impl Network {
         match pdu {
             Pdu::Bad => {
                 let router = self.fabric.vcs[self.fabric.frames[frame].vc as usize].ends_at_router();
-                self.fabric.lose_frame(frame, Place::Reassembly(router), self.now);
+                self.fabric.lose_frame(frame, DropLocation::Reassembly(router), self.now);
             }
             Pdu::Good => {
                 let datagram = self.fabric.frames[frame].datagram;
@@ -237,7 +237,7 @@ impl Network {
                 if self.fabric.frames[frame].efci && self.fabric.window.holds(self.now) {
                     self.fabric.flows[this.flow as usize].rare().marked += 1;
                 }
-                if self.fabric.frames[frame].packet != Frame::NO_PACKET {
+                if self.fabric.frames[frame].packet != Aal5Pdu::NO_PACKET {
                     self.leave_circuit(frame);
                     self.fabric.settle(frame, 1);
                     return;

@@ -9,7 +9,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 
 /// An application that writes messages of one size, one after the other: of at most 1 GiB, as a testbed is checked for.
 #[derive(Debug)]
-pub(super) struct Application {
+pub(super) struct TcpApplication {
     pub(super) stop: u64,
     /// Why its next write may have to wait, if anything is.
     pub(super) delays: Option<Box<Delays>>,
@@ -47,7 +47,7 @@ impl Delays {
     }
 }
 
-impl Application {
+impl TcpApplication {
     /// Whether it pauses, or its next write is not due yet.
     #[inline]
     pub(super) fn waits(&self) -> bool {

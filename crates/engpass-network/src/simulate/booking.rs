@@ -3,7 +3,7 @@
 use engpass_ledger::Arrivals;
 
 use super::fabric::SharedState;
-use super::tally::Place;
+use super::tally::DropLocation;
 
 impl SharedState {
     /// Book what has ended at or before `until`.
@@ -50,7 +50,7 @@ impl SharedState {
     fn write_arrivals(&mut self, port: usize, until: u64) {
         while let Some(Arrivals { cells, flow, bad, cut }) = self.ledger.next_arrivals(port, until) {
             if let Some((frame, count)) = cut {
-                self.lose_frame(frame, Place::Reassembly(None), cells.nth(0));
+                self.lose_frame(frame, DropLocation::Reassembly(None), cells.nth(0));
                 self.settle(frame, count);
             }
             self.receive_generated(flow, cells, 0, bad);

@@ -15,7 +15,7 @@ use super::frames::Packet;
 #[repr(C)]
 pub(super) struct Datagram {
     pub(super) flow: u32,
-    pub(super) to: To,
+    pub(super) to: Destination,
     pub(super) bytes: u32,
     /// Bytes of the transport's header.
     pub(super) header: u32,
@@ -43,9 +43,9 @@ pub(super) struct Datagram {
 
 /// The endpoint that a datagram goes to, if it carries a TCP segment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct To(u32);
+pub(super) struct Destination(u32);
 
-impl To {
+impl Destination {
     /// It carries no segment.
     pub(super) const SOCKET: Self = Self(u32::MAX);
 
@@ -60,7 +60,7 @@ impl To {
     }
 }
 
-impl Default for To {
+impl Default for Destination {
     fn default() -> Self {
         Self::SOCKET
     }
@@ -99,22 +99,22 @@ impl Datagram {
 /// and only the blocks of a SACK option are in a third.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-struct Kept {
+struct PacketSlot {
     packet: Packet,
     datagram: Datagram,
     segment: Segment,
 }
 
-const _: () = assert!(offset_of!(Kept, datagram) + offset_of!(Datagram, index) == 64);
-const _: () = assert!(offset_of!(Kept, segment) + offset_of!(Segment, blocks) == 128);
+const _: () = assert!(offset_of!(PacketSlot, datagram) + offset_of!(Datagram, index) == 64);
+const _: () = assert!(offset_of!(PacketSlot, segment) + offset_of!(Segment, blocks) == 128);
 
 /// All datagrams on their way, and their packets.
 ///
 /// A packet has the place of its datagram, if no other packet has it: a fragment or not. Else it has a place of its own, where no datagram is.
 #[derive(Debug, Default)]
-pub(super) struct Datagrams(Slab<Kept>);
+pub(super) struct PacketStore(Slab<PacketSlot>);
 
-impl Datagrams {
+impl PacketStore {
     /// The place of the next datagram.
     #[inline(always)]
     pub(super) fn next(&mut self) -> u32 {
@@ -182,7 +182,7 @@ impl Datagrams {
     pub(super) fn packet_of(&mut self, packet: u32) -> (&mut Packet, &Datagram) {
         let datagram = self.0[packet].packet.datagram;
         if datagram == packet {
-            let Kept { packet, datagram, .. } = &mut self.0[packet];
+            let PacketSlot { packet, datagram, .. } = &mut self.0[packet];
             return (packet, datagram);
         }
         // A fragment.
@@ -203,7 +203,7 @@ impl Datagrams {
     /// A datagram, and its segment.
     #[inline(always)]
     pub(super) fn with_segment(&mut self, datagram: u32) -> (&mut Datagram, &Segment) {
-        let Kept { datagram, segment, .. } = &mut self.0[datagram];
+        let PacketSlot { datagram, segment, .. } = &mut self.0[datagram];
         (datagram, segment)
     }
 
@@ -223,7 +223,7 @@ impl Datagrams {
     }
 }
 
-impl Index<u32> for Datagrams {
+impl Index<u32> for PacketStore {
     type Output = Datagram;
     #[inline]
     fn index(&self, index: u32) -> &Datagram {
@@ -231,7 +231,7 @@ impl Index<u32> for Datagrams {
     }
 }
 
-impl IndexMut<u32> for Datagrams {
+impl IndexMut<u32> for PacketStore {
     #[inline]
     fn index_mut(&mut self, index: u32) -> &mut Datagram {
         &mut self.0[index].datagram

@@ -2,25 +2,25 @@
 
 use engpass_cells::Window;
 use engpass_cells::{
-    CellSink, CellTrain, Channel, DedicatedLine, Loss, Pdu, PduId, Reassembly, Shaper, TrainPiece, VcId,
-    generator_of, one_by_one,
+    CellDropCause, CellSink, CellTrain, Channel, DedicatedLine, Pdu, PduId, Reassembly, Shaper, TrainPiece,
+    VcId, generator_of, one_by_one,
 };
 use engpass_ledger::{Arrivals, Carried, DatagramClass, DeliveryStatus, Ledger, Load};
 
 use super::arena::Slab;
-use super::datagrams::{Datagram, Datagrams};
+use super::datagrams::{Datagram, PacketStore};
 use super::outside::DeliveryReports;
 use super::source::Source;
-use super::tally::{FlowCounters, Place, VcCounters};
+use super::tally::{DropLocation, FlowCounters, VcCounters};
 use super::timeline::Trace;
 use super::trees::Trees;
 
 /// A frame on its way: an AAL5 PDU.
 #[derive(Clone, Debug)]
-pub(super) struct Frame {
+pub(super) struct Aal5Pdu {
     pub(super) vc: VcId,
     pub(super) datagram: u32,
-    /// The packet that goes on where the circuit ends; [`Frame::NO_PACKET`] if that is its host and the circuit all of its way.
+    /// The packet that goes on where the circuit ends; [`Aal5Pdu::NO_PACKET`] if that is its host and the circuit all of its way.
     pub(super) packet: u32,
     /// Slot of the book of the circuit's first line.
     pub(super) slot: u16,
@@ -43,7 +43,7 @@ pub(super) struct Frame {
     pub(super) live: u32,
 }
 
-impl Frame {
+impl Aal5Pdu {
     /// Nothing goes on behind the circuit.
     pub(super) const NO_PACKET: u32 = u32::MAX;
 
@@ -124,11 +124,11 @@ pub(super) struct SharedState {
     /// For every port, the channels that lead to it, in the order that breaks ties.
     pub(super) channels: Vec<Vec<Channel>>,
     pub(super) vcs: Vec<Vc>,
-    pub(super) frames: Slab<Frame>,
-    pub(super) datagrams: Datagrams,
+    pub(super) frames: Slab<Aal5Pdu>,
+    pub(super) datagrams: PacketStore,
     /// When and where datagrams lost their first cell that have lost one, at the same index, by what is known: ports look at their
     /// cells in no common order.
-    pub(super) losses: Vec<(u64, Place)>,
+    pub(super) losses: Vec<(u64, DropLocation)>,
     /// For every port, the circuits that pass it, by circuit direction.
     pub(super) onward: Vec<Vec<NextHop>>,
     /// For every port, whether hosts are all it leads to, and none of them asks when a cell comes in the midst of its PDU.
@@ -272,7 +272,7 @@ impl SharedState {
         if this.live == 0 {
             let (datagram, packet) = (this.datagram, this.packet);
             self.frames.release(frame);
-            if packet != Frame::NO_PACKET {
+            if packet != Aal5Pdu::NO_PACKET {
                 // It is lost with its cells.
                 self.datagrams.release_packet(packet);
                 self.release_datagram(datagram);
@@ -316,7 +316,7 @@ impl SharedState {
                     cut = Some((frame, count));
                 } else if cells.are_generated() && at <= self.window.end {
                     // The generator's cell ends the PDU in the midst of the frame.
-                    self.lose_frame(frame, Place::Reassembly(None), at);
+                    self.lose_frame(frame, DropLocation::Reassembly(None), at);
                 }
                 if cut.is_none() {
                     self.settle(frame, count);
@@ -350,7 +350,12 @@ impl SharedState {
         if first_is_bad {
             let at = cells.nth(0) + delay;
             if at <= self.window.end {
-                self.lose_generated(flow, &CellTrain { count: 1, ..cells }, Place::Reassembly(None), at);
+                self.lose_generated(
+                    flow,
+                    &CellTrain { count: 1, ..cells },
+                    DropLocation::Reassembly(None),
+                    at,
+                );
             }
             cells.n += 1;
             cells.count -= 1;
@@ -372,12 +377,12 @@ impl SharedState {
 }
 
 /// The fabric as the outlet of one port.
-pub(super) struct Behind<'a> {
+pub(super) struct PortOutput<'a> {
     pub(super) fabric: &'a mut SharedState,
     pub(super) port: usize,
 }
 
-impl CellSink for Behind<'_> {
+impl CellSink for PortOutput<'_> {
     fn sent(&mut self, cells: CellTrain) {
         if self.fabric.trace.is_some() {
             self.fabric.tap_cells(self.port, &cells);
@@ -432,7 +437,7 @@ impl CellSink for Behind<'_> {
         end.saturating_sub(self.fabric.onward[self.port].first().map_or(0, |onward| onward.delay))
     }
 
-    fn lost(&mut self, cells: &CellTrain, at: u64, cause: Loss) {
+    fn lost(&mut self, cells: &CellTrain, at: u64, cause: CellDropCause) {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);
         if let Some(trace) = &mut fabric.trace {
@@ -444,7 +449,7 @@ impl CellSink for Behind<'_> {
         if let Some(later) = &mut fabric.ledger.later {
             later.lost(self.port, cells.count);
         }
-        self.gone(cells, Place::Port(self.port, cause), at);
+        self.gone(cells, DropLocation::Port(self.port, cause), at);
     }
 
     #[inline]
@@ -462,7 +467,7 @@ impl CellSink for Behind<'_> {
         if let Some(later) = &mut fabric.ledger.later {
             later.lost(self.port, cells.count);
         }
-        self.gone(cells, Place::Policer(self.port), at);
+        self.gone(cells, DropLocation::Policer(self.port), at);
     }
 
     #[inline]
@@ -488,7 +493,7 @@ impl CellSink for Behind<'_> {
 /// is whose.
 pub(super) const MIXED: usize = 1;
 
-impl Behind<'_> {
+impl PortOutput<'_> {
     fn is_tapped(&self) -> bool {
         self.fabric.trace.as_ref().is_some_and(|trace| trace.taps(self.port))
     }
@@ -510,7 +515,7 @@ impl Behind<'_> {
         if fabric.ledger.later.is_some() {
             let mut slot = onward.hop;
             let datagram = (!cells.are_generated()).then(|| {
-                let Frame { datagram, slot: first, .. } = fabric.frames[cells.frame];
+                let Aal5Pdu { datagram, slot: first, .. } = fabric.frames[cells.frame];
                 slot += first;
                 (datagram, fabric.datagrams[datagram].whose())
             });
@@ -525,7 +530,7 @@ impl Behind<'_> {
             match generator_of(cells.frame) {
                 Some(flow) => fabric.ledger.generated(flow, onward.hop, begun),
                 None => {
-                    let Frame { datagram: id, slot, .. } = fabric.frames[cells.frame];
+                    let Aal5Pdu { datagram: id, slot, .. } = fabric.frames[cells.frame];
                     let datagram = (id, fabric.datagrams[id].whose());
                     fabric.ledger.carried(self.port, slot + onward.hop, datagram, cells, begun);
                 }
@@ -566,7 +571,7 @@ impl Behind<'_> {
         }
     }
 
-    fn gone(&mut self, cells: &CellTrain, place: Place, at: u64) {
+    fn gone(&mut self, cells: &CellTrain, place: DropLocation, at: u64) {
         match generator_of(cells.frame) {
             Some(flow) => self.fabric.lose_generated(flow, cells, place, at),
             None => {

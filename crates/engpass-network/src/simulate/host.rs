@@ -11,17 +11,17 @@ use engpass_model::unit::Share;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
 use super::Network;
-use super::datagrams::{Datagram, To};
+use super::datagrams::{Datagram, Destination};
 use super::event::Event;
-use super::sending::{Sending, Way};
-use super::tally::Place;
+use super::sending::{EgressPath, ReadyPacket};
+use super::tally::DropLocation;
 
 /// A process that sends datagrams.
-pub(super) struct Process {
+pub(super) struct UdpApplication {
     pub(super) flow: usize,
     pub(super) host: usize,
     pub(super) nic: usize,
-    pub(super) way: Way,
+    pub(super) way: EgressPath,
     pub(super) message: u64,
     pub(super) mtu: u64,
     pub(super) fragments: Fragments,
@@ -47,10 +47,10 @@ pub(super) struct Process {
     pub(super) parts: bool,
 }
 
-impl Process {
+impl UdpApplication {
     /// The current fragment.
-    pub(super) fn sending(&self) -> Sending {
-        Sending {
+    pub(super) fn sending(&self) -> ReadyPacket {
+        ReadyPacket {
             flow: self.flow,
             nic: self.nic,
             way: self.way,
@@ -83,10 +83,10 @@ impl Process {
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
     /// The item under way, and when it ends.
-    current: Option<Item>,
+    current: Option<CpuTask>,
     ends: u64,
     /// Items that wait for their turn.
-    items: VecDeque<Item>,
+    items: VecDeque<CpuTask>,
     /// What was asked for is being done, within an act: what it asks for waits.
     acting: bool,
     /// What the first write among the items still needs, if it was interrupted.
@@ -105,7 +105,7 @@ impl Cpu {
 
 /// What a CPU does.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Item {
+pub(super) enum CpuTask {
     /// Send the next fragment of this process.
     Send(usize),
     /// Receive this UDP datagram.
@@ -172,7 +172,7 @@ impl Network {
             train: false,
             arrived: 0,
             sent: false,
-            to: To::SOCKET,
+            to: Destination::SOCKET,
             counted: true,
             header: UDP_HEADER_BYTES as u32,
             begun: self.now,
@@ -181,8 +181,8 @@ impl Network {
             refused: 0,
             trail: Trail::default(),
             written: match this.way {
-                Way::Circuit { .. } => true,
-                Way::Frames { route } | Way::Bond { route } => {
+                EgressPath::Circuit { .. } => true,
+                EgressPath::Frames { route } | EgressPath::Bond { route } => {
                     this.parts || this.fragments.count > 1 && self.frames.has_choices(route)
                 }
             },
@@ -194,14 +194,14 @@ impl Network {
             return;
         }
         self.fabric.ledger.waits(index, self.now, SenderState::Cpu);
-        self.ask_cpu(host, Item::Send(index));
+        self.ask_cpu(host, CpuTask::Send(index));
     }
 
-    pub(super) fn ask_cpu(&mut self, host: usize, item: Item) {
+    pub(super) fn ask_cpu(&mut self, host: usize, item: CpuTask) {
         let cpu = &mut self.cpus[host];
-        if !matches!(item, Item::Output(_) | Item::Input(_)) {
+        if !matches!(item, CpuTask::Output(_) | CpuTask::Input(_)) {
             cpu.items.push_back(item);
-        } else if matches!(cpu.current, Some(Item::Write(_))) && cpu.ends > self.now {
+        } else if matches!(cpu.current, Some(CpuTask::Write(_))) && cpu.ends > self.now {
             cpu.interrupted = Some(cpu.ends - self.now);
             cpu.stale.push(cpu.ends);
             cpu.items.extend(cpu.current.take());
@@ -209,7 +209,7 @@ impl Network {
             cpu.items.rotate_right(1);
             cpu.items.push_front(item);
         } else {
-            let writes = cpu.items.iter().position(|item| matches!(item, Item::Write(_)));
+            let writes = cpu.items.iter().position(|item| matches!(item, CpuTask::Write(_)));
             cpu.items.insert(writes.unwrap_or(cpu.items.len()), item);
         }
         if self.cpus[host].is_idle() {
@@ -222,7 +222,7 @@ impl Network {
         self.cpus[host].acting = true;
         while let Some(item) = self.cpus[host].items.pop_front() {
             let (flow, cost) = self.begin_item(host, item);
-            if cost == 0 && matches!(item, Item::Write(_) | Item::Output(_)) {
+            if cost == 0 && matches!(item, CpuTask::Write(_) | CpuTask::Output(_)) {
                 self.item_done(item);
                 continue;
             }
@@ -235,26 +235,26 @@ impl Network {
     }
 
     /// The CPU begins an item: whose flow's it is, and what it costs.
-    fn begin_item(&mut self, host: usize, item: Item) -> (usize, u64) {
+    fn begin_item(&mut self, host: usize, item: CpuTask) -> (usize, u64) {
         match item {
-            Item::Send(process) => (self.processes[process].flow, self.processes[process].fragment_cost()),
-            Item::Receive(datagram) => {
+            CpuTask::Send(process) => (self.processes[process].flow, self.processes[process].fragment_cost()),
+            CpuTask::Receive(datagram) => {
                 let this = &self.fabric.datagrams[datagram];
                 let flow = this.flow as usize;
                 (flow, self.socket(flow).cost.datagram(this.bytes.into(), u64::from(this.fragments)))
             }
-            Item::Write(endpoint) => {
+            CpuTask::Write(endpoint) => {
                 let rest = self.cpus[host].interrupted.take();
                 let this = &self.endpoints[endpoint];
                 (this.flow as usize, rest.unwrap_or_else(|| this.write_cost(&self.costs)))
             }
-            Item::Output(endpoint) => {
+            CpuTask::Output(endpoint) => {
                 let cost = self.form_segment(endpoint).unwrap_or(0);
                 // What is sent may set a timer that is earlier than the one that ran, and runs while the segment waits for the NIC.
                 self.see_to_wake(endpoint);
                 (self.endpoints[endpoint].flow as usize, cost)
             }
-            Item::Input(datagram) => {
+            CpuTask::Input(datagram) => {
                 (self.fabric.datagrams[datagram].flow as usize, self.input_cost(datagram))
             }
         }
@@ -274,21 +274,21 @@ impl Network {
         self.next_item(host);
     }
 
-    fn item_done(&mut self, item: Item) {
+    fn item_done(&mut self, item: CpuTask) {
         match item {
-            Item::Send(process) => {
+            CpuTask::Send(process) => {
                 let flow = self.processes[process].flow;
                 self.events.push(self.now, self.turn_of(process, flow), Event::Hand(process as u32));
             }
-            Item::Receive(datagram) => {
+            CpuTask::Receive(datagram) => {
                 let Datagram { flow, bytes, .. } = self.fabric.datagrams[datagram];
                 self.sockets[flow as usize].as_mut().expect(HAS_SOCKET).used -= u64::from(bytes);
                 self.received(datagram);
                 self.fabric.release_datagram(datagram);
             }
-            Item::Write(endpoint) => self.copied(endpoint),
-            Item::Output(endpoint) => self.segment_formed(endpoint),
-            Item::Input(datagram) => {
+            CpuTask::Write(endpoint) => self.copied(endpoint),
+            CpuTask::Output(endpoint) => self.segment_formed(endpoint),
+            CpuTask::Input(datagram) => {
                 self.input_done(datagram);
                 self.take_segment(datagram);
                 self.fabric.release_datagram(datagram);
@@ -302,7 +302,7 @@ impl Network {
         this.fragment += 1;
         if this.fragment < this.fragments.count {
             self.fabric.ledger.waits(process, self.now, SenderState::Cpu);
-            self.ask_cpu(self.processes[process].host, Item::Send(process));
+            self.ask_cpu(self.processes[process].host, CpuTask::Send(process));
             return;
         }
         let id = this.datagram.take().expect("a process with a fragment has a datagram");
@@ -356,13 +356,13 @@ impl Network {
             return;
         }
         if socket.used + bytes > socket.capacity {
-            self.fabric.lose_datagram(datagram, Place::ReceiveBuffer, self.now);
+            self.fabric.lose_datagram(datagram, DropLocation::ReceiveBuffer, self.now);
             return;
         }
         socket.used += bytes;
         this.holds += 1;
         let host = socket.host;
-        self.ask_cpu(host, Item::Receive(datagram));
+        self.ask_cpu(host, CpuTask::Receive(datagram));
     }
 
     /// A datagram is complete at its host, and taken.

@@ -4,18 +4,18 @@ use engpass_cells::{CellTrain, PduId};
 use engpass_ledger::{DeliveryStatus, Trail};
 
 use super::fabric::SharedState;
-use super::tally::Place;
+use super::tally::DropLocation;
 
 impl SharedState {
     /// A cell of a frame, or its PDU, is lost at `place`.
-    pub(super) fn lose_frame(&mut self, frame: PduId, place: Place, at: u64) {
+    pub(super) fn lose_frame(&mut self, frame: PduId, place: DropLocation, at: u64) {
         let this = &mut self.frames[frame];
         this.dead = true;
         let datagram = this.datagram;
         self.lose_datagram(datagram, place, at);
     }
 
-    pub(super) fn lose_datagram(&mut self, datagram: u32, place: Place, at: u64) {
+    pub(super) fn lose_datagram(&mut self, datagram: u32, place: DropLocation, at: u64) {
         let before = self.loss_of(datagram);
         let this = &mut self.datagrams[datagram];
         this.lost = true;
@@ -34,7 +34,7 @@ impl SharedState {
 
     /// A packet that the lines of this trail have carried is lost: all is done if it is all of its datagram, which nobody else holds or follows.
     #[inline(always)]
-    pub(super) fn lose_plainly(&mut self, datagram: u32, trail: Trail, place: Place, at: u64) -> bool {
+    pub(super) fn lose_plainly(&mut self, datagram: u32, trail: Trail, place: DropLocation, at: u64) -> bool {
         let this = &self.datagrams[datagram];
         if !this.is_one() || self.fates.is_some() || self.ledger.later.is_some() {
             return false;
@@ -57,7 +57,7 @@ impl SharedState {
     }
 
     /// When and where a datagram lost its first cell, if it has lost one.
-    pub(super) fn loss_of(&self, datagram: u32) -> Option<(u64, Place)> {
+    pub(super) fn loss_of(&self, datagram: u32) -> Option<(u64, DropLocation)> {
         self.datagrams[datagram].lost.then(|| self.losses[datagram as usize])
     }
 
@@ -105,7 +105,7 @@ impl SharedState {
         }
     }
 
-    pub(super) fn lose_generated(&mut self, flow: usize, cells: &CellTrain, place: Place, at: u64) {
+    pub(super) fn lose_generated(&mut self, flow: usize, cells: &CellTrain, place: DropLocation, at: u64) {
         let tally = &mut self.flows[flow];
         tally.rare().lost_ever += cells.count;
         // The cells of a batch were lost at different instants of one record; the batch is cut at the window's edges
@@ -114,7 +114,7 @@ impl SharedState {
             tally.rare().lost += cells.count;
             let losses = tally.losses(place);
             losses.datagrams += cells.count;
-            losses.cells += if matches!(place, Place::Reassembly(_)) { 0 } else { cells.count };
+            losses.cells += if matches!(place, DropLocation::Reassembly(_)) { 0 } else { cells.count };
         }
     }
 }

@@ -43,8 +43,8 @@ use fabric::SharedState;
 #[doc(hidden)]
 pub use frames::LookaheadRule;
 pub(crate) use frames::choices_are_known;
-use frames::{Frames, Upcoming};
-use host::{Cpu, Process, Socket};
+use frames::{Frames, NextChange};
+use host::{Cpu, Socket, UdpApplication};
 use nic::Nic;
 pub use outcome::{
     Carried, Direction, Drop, Flow, LinkUse, Outage, Receptions, SimOutcome, TcpCounts, VcCount,
@@ -52,7 +52,7 @@ pub use outcome::{
 use outside::InjectedSenders;
 use pull::{Ring, Worklist};
 use source::Source;
-pub use tap::{Arp, Capture, Cell, Content, Head, Outer, Packet, Passing, Pdu, Unit, captured};
+pub use tap::{Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Outer, Packet, Pdu, Unit, captured};
 use tcp::{Counted, Endpoint, SegmentCost};
 #[doc(hidden)]
 pub use timeline::watched;
@@ -78,7 +78,7 @@ impl From<engpass_ledger::Unbalanced> for SimError {
 /// Progress and cancellation callback, called every few thousand events and every 10 ms of virtual time.
 ///
 /// A closure that returns whether to stop implements it.
-pub trait Watch {
+pub trait RunControl {
     /// Returns true to end the run with [`SimError::Interrupted`].
     fn interrupted(&self) -> bool;
 
@@ -86,7 +86,7 @@ pub trait Watch {
     fn reached(&self, _ps: u64) {}
 }
 
-impl<F: Fn() -> bool> Watch for F {
+impl<F: Fn() -> bool> RunControl for F {
     fn interrupted(&self) -> bool {
         self()
     }
@@ -104,7 +104,7 @@ pub struct Network {
     worklist: Worklist,
     fabric: SharedState,
     frames: Frames,
-    processes: Vec<Process>,
+    processes: Vec<UdpApplication>,
     /// Two for every connection.
     endpoints: Vec<Endpoint>,
     /// Their counts at the end of the warm-up; empty without warm-up.
@@ -126,7 +126,7 @@ pub struct Network {
     sockets: Vec<Option<Box<Socket>>>,
     sources: Vec<Source>,
     /// Changes still to come, by event of the testbed file.
-    changes: Vec<Upcoming>,
+    changes: Vec<NextChange>,
     /// Number of events handled, and the number at which the callback is called next.
     handled: u64,
     next_question: u64,
@@ -153,7 +153,7 @@ pub fn simulate(
     testbed: &Testbed,
     topology: &Topology,
     seed: u64,
-    watch: &dyn Watch,
+    watch: &dyn RunControl,
 ) -> Result<SimOutcome, SimError> {
     let mut network = Network::new(testbed, topology, seed)?;
     network.run(watch)?;
@@ -162,7 +162,7 @@ pub fn simulate(
 
 impl Network {
     /// Runs to the end of the testbed's duration.
-    pub fn run(&mut self, watch: &dyn Watch) -> Result<(), SimError> {
+    pub fn run(&mut self, watch: &dyn RunControl) -> Result<(), SimError> {
         if let Some(from) = self.fabric.window.from {
             self.run_until(from, watch)?;
             self.begin_window(from);
@@ -188,7 +188,7 @@ impl Network {
     }
 
     /// Handles everything that happens at or before `until`.
-    fn run_until(&mut self, until: u64, watch: &dyn Watch) -> Result<(), SimError> {
+    fn run_until(&mut self, until: u64, watch: &dyn RunControl) -> Result<(), SimError> {
         self.until = until;
         loop {
             let limit = self.next_sweep.min(until);

@@ -8,8 +8,8 @@ use engpass_model::wire::aal5;
 
 use super::Network;
 use super::event::Event;
-use super::fabric::Frame;
-use super::sending::{ONWARD, Sending, Way};
+use super::fabric::Aal5Pdu;
+use super::sending::{EgressPath, ONWARD, ReadyPacket};
 use super::tap::Carrier;
 
 /// The memory of one NIC, and who waits for it; a NIC has the index of its line's port. What is in the memory of one that sends frames
@@ -77,7 +77,7 @@ impl Network {
 
     /// What a sender has ready: a process its fragment, an endpoint its segment, one outside its packet for this NIC.
     #[inline(always)]
-    fn sending(&self, sender: usize, nic: usize) -> Sending {
+    fn sending(&self, sender: usize, nic: usize) -> ReadyPacket {
         match sender.checked_sub(self.processes.len()) {
             None => self.processes[sender].sending(),
             Some(endpoint) => match self.endpoints.get(endpoint) {
@@ -98,7 +98,7 @@ impl Network {
 
     /// The sender's packet enters its NIC, or waits for room behind those that wait. Returns whether it has entered.
     #[inline(always)]
-    pub(super) fn enters_as(&mut self, sender: usize, sending: Sending) -> bool {
+    pub(super) fn enters_as(&mut self, sender: usize, sending: ReadyPacket) -> bool {
         let sending = self.by_bond(sender, sending);
         let nic = sending.nic;
         if !self.nics[nic].is_waited_for() && self.nic_has_room(&sending) {
@@ -116,9 +116,9 @@ impl Network {
 
     /// A packet that leaves its host by a bond goes on the member that was chosen when it was ready.
     #[inline(always)]
-    fn by_bond(&mut self, sender: usize, sending: Sending) -> Sending {
+    fn by_bond(&mut self, sender: usize, sending: ReadyPacket) -> ReadyPacket {
         match sending.way {
-            Way::Bond { route } => self.on_member(sender, sending, route),
+            EgressPath::Bond { route } => self.on_member(sender, sending, route),
             _ => sending,
         }
     }
@@ -150,7 +150,7 @@ impl Network {
 
     /// Whether a packet finds room in the memory of its NIC now.
     #[inline(always)]
-    pub(super) fn nic_has_room(&mut self, sending: &Sending) -> bool {
+    pub(super) fn nic_has_room(&mut self, sending: &ReadyPacket) -> bool {
         let nic = sending.nic;
         let bytes = sending.memory();
         // A line of frames says at once when a packet leaves; cells are asked for.
@@ -198,9 +198,9 @@ impl Network {
 
     /// The sender's packet enters the NIC now.
     #[inline(always)]
-    pub(super) fn emit(&mut self, sender: usize, sending: &Sending) {
+    pub(super) fn emit(&mut self, sender: usize, sending: &ReadyPacket) {
         match sending.way {
-            Way::Circuit { vc, .. } => {
+            EgressPath::Circuit { vc, .. } => {
                 let bytes = sending.memory();
                 self.nics[sending.nic].occupied += bytes;
                 match vc.checked_sub(ONWARD) {
@@ -211,16 +211,16 @@ impl Network {
                     }
                 }
             }
-            Way::Frames { route } => self.emit_frame(sender, sending, route),
-            Way::Bond { .. } => unreachable!("a member was chosen before"),
+            EgressPath::Frames { route } => self.emit_frame(sender, sending, route),
+            EgressPath::Bond { .. } => unreachable!("a member was chosen before"),
         }
     }
 
     /// The cells of a packet enter the NIC, as an AAL5 SDU of so many bytes.
-    fn emit_cells(&mut self, sender: usize, sending: Sending, vc: u32, sdu: u64) {
-        let Sending { datagram, .. } = sending;
+    fn emit_cells(&mut self, sender: usize, sending: ReadyPacket, vc: u32, sdu: u64) {
+        let ReadyPacket { datagram, .. } = sending;
         let cells = aal5::cells(sdu) as u32;
-        let frame = self.fabric.frames.insert(Frame::new(vc, datagram, sdu as u32, cells + 1));
+        let frame = self.fabric.frames.insert(Aal5Pdu::new(vc, datagram, sdu as u32, cells + 1));
         if self.fabric.trace.is_some() {
             self.tap_emitted(Carrier::Frame(frame), sender, &sending);
         }
@@ -239,7 +239,7 @@ impl Network {
 
     /// The shaper begins to emit the cells of a frame.
     pub(super) fn begin_frame(&mut self, sender: usize, frame: PduId) {
-        let Frame { vc, datagram, .. } = self.fabric.frames[frame];
+        let Aal5Pdu { vc, datagram, .. } = self.fabric.frames[frame];
         let (elastic, now) = (self.fabric.datagrams[datagram].counted, self.now);
         let hop = self.fabric.vcs[vc as usize].hops[0];
         let train = self.train_of(frame);
@@ -257,7 +257,7 @@ impl Network {
 
     /// The cells of a frame, as its shaper emits them from now on.
     fn train_of(&mut self, frame: PduId) -> CellTrain {
-        let Frame { vc, sdu, .. } = self.fabric.frames[frame];
+        let Aal5Pdu { vc, sdu, .. } = self.fabric.frames[frame];
         let train = self.fabric.vcs[vc as usize].shaper.emit(self.now, frame, aal5::cells(sdu.into()) as u32);
         self.fabric.frames[frame].eta = train.last;
         train

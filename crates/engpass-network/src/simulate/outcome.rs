@@ -10,7 +10,7 @@ use engpass_testbed::{Testbed, Topology};
 
 use super::frames::PortTally;
 pub use super::tally::Receptions;
-use super::tally::{ColdCounters, Losses, Place, VcCounters};
+use super::tally::{ColdCounters, DropLocation, Losses, VcCounters};
 use super::{Network, SimError};
 
 /// The outcome of one simulated run.
@@ -337,7 +337,7 @@ impl Network {
             round_trips: tally.round_trips.in_seconds(),
             receptions: tally.receptions(),
             outage: tally.longest_gap(until).map(|longest| {
-                let lost = places.iter().filter(|losses| matches!(losses.place, Place::Down(_)));
+                let lost = places.iter().filter(|losses| matches!(losses.place, DropLocation::Down(_)));
                 Outage { longest, lost: lost.map(|losses| losses.datagrams).sum() }
             }),
             receivers: Vec::new(),
@@ -479,7 +479,7 @@ impl Network {
 
     pub(super) fn place_name(
         &self,
-        place: Place,
+        place: DropLocation,
         topology: &Topology,
         receiver: NodeId,
     ) -> (Located, &'static str, Option<(usize, usize)>) {
@@ -494,22 +494,22 @@ impl Network {
         };
         let host = |cause| inside(receiver, cause);
         match place {
-            Place::Port(port, loss) => transmitter(port, loss.text()),
-            Place::Policer(port) => transmitter(port, "policer"),
-            Place::Queue(port, cause) => transmitter(port, cause.text()),
-            Place::Line(port) => transmitter(port, "damaged on the line"),
-            Place::Down(port) => transmitter(port, "line down"),
-            Place::Inactive(port) => transmitter(port, "inactive member"),
-            Place::Ttl(node) => inside(node, "time to live"),
-            Place::TooBig(node) => inside(node, "too big"),
-            Place::NoReply(node) => inside(node, "no ARP reply"),
-            Place::HoldFull(node) => inside(node, "ARP hold full"),
-            Place::InputFull(node) => inside(node, "input queue full"),
-            Place::Reassembly(None) => host("reassembly"),
-            Place::Reassembly(Some(router)) => inside(router as usize, "reassembly"),
-            Place::Timeout(node) => inside(node, "reassembly timeout"),
-            Place::Memory(node) => inside(node, "reassembly memory"),
-            Place::ReceiveBuffer => host("receive buffer"),
+            DropLocation::Port(port, loss) => transmitter(port, loss.text()),
+            DropLocation::Policer(port) => transmitter(port, "policer"),
+            DropLocation::Queue(port, cause) => transmitter(port, cause.text()),
+            DropLocation::Line(port) => transmitter(port, "damaged on the line"),
+            DropLocation::Down(port) => transmitter(port, "line down"),
+            DropLocation::Inactive(port) => transmitter(port, "inactive member"),
+            DropLocation::Ttl(node) => inside(node, "time to live"),
+            DropLocation::TooBig(node) => inside(node, "too big"),
+            DropLocation::NoReply(node) => inside(node, "no ARP reply"),
+            DropLocation::HoldFull(node) => inside(node, "ARP hold full"),
+            DropLocation::InputFull(node) => inside(node, "input queue full"),
+            DropLocation::Reassembly(None) => host("reassembly"),
+            DropLocation::Reassembly(Some(router)) => inside(router as usize, "reassembly"),
+            DropLocation::Timeout(node) => inside(node, "reassembly timeout"),
+            DropLocation::Memory(node) => inside(node, "reassembly memory"),
+            DropLocation::ReceiveBuffer => host("receive buffer"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Lines that were passed over: a generator alone, whose cells the next port draws at once.
 
-use engpass_cells::{CellSink, CellTrain, Channel, Inputs, Loss, PduId, VcTreatment, Window};
+use engpass_cells::{CellDropCause, CellSink, CellTrain, Channel, Inputs, PduId, VcTreatment, Window};
 use engpass_ledger::Ledger;
 
 use super::Network;
@@ -21,7 +21,7 @@ impl CellSink for BypassedLine<'_> {
         self.ledger.generated(self.flow, 0, begun);
     }
 
-    fn lost(&mut self, _: &CellTrain, _: u64, _: Loss) {
+    fn lost(&mut self, _: &CellTrain, _: u64, _: CellDropCause) {
         unreachable!("the queue of a NIC has no bound");
     }
 

@@ -4,10 +4,10 @@ use engpass_model::wire::Encapsulation;
 
 /// A packet that is ready for its NIC.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sending {
+pub(super) struct ReadyPacket {
     pub(super) flow: usize,
     pub(super) nic: usize,
-    pub(super) way: Way,
+    pub(super) way: EgressPath,
     /// Bytes of the packet, IP header included.
     pub(super) ip: u64,
     pub(super) datagram: u32,
@@ -22,7 +22,7 @@ pub(super) const BONDED: u32 = 1 << 30;
 
 /// How packets leave a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum EgressPath {
     /// As cells on one direction of a circuit; or, from [`ONWARD`] on, on the circuit with which this route begins.
     Circuit { vc: u32, encapsulation: Encapsulation },
     /// As frames on this route.
@@ -31,12 +31,12 @@ pub(super) enum Way {
     Bond { route: u32 },
 }
 
-impl Sending {
+impl ReadyPacket {
     /// Bytes that it takes of the NIC's memory: its AAL5 SDU, or the packet.
     pub(super) fn memory(&self) -> u64 {
         match self.way {
-            Way::Circuit { encapsulation, .. } => encapsulation.sdu(self.ip),
-            Way::Frames { .. } | Way::Bond { .. } => self.ip,
+            EgressPath::Circuit { encapsulation, .. } => encapsulation.sdu(self.ip),
+            EgressPath::Frames { .. } | EgressPath::Bond { .. } => self.ip,
         }
     }
 }

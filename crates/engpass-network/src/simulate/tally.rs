@@ -1,6 +1,6 @@
 //! What is counted: for every flow what became of it, within the part of a run that counts.
 
-use engpass_cells::{Loss, VcId};
+use engpass_cells::{CellDropCause, VcId};
 use engpass_model::queue::Cause;
 
 use super::sketch::Histogram;
@@ -62,7 +62,7 @@ impl Gaps {
 /// What a flow lost at one place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses {
-    pub(super) place: Place,
+    pub(super) place: DropLocation,
     /// Cells, or frames.
     pub(super) cells: u64,
     /// Datagrams whose first loss it was.
@@ -82,9 +82,9 @@ pub struct Receptions {
 
 /// Where something can be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum DropLocation {
     /// The queue of this port.
-    Port(usize, Loss),
+    Port(usize, CellDropCause),
     /// The policer in front of this port.
     Policer(usize),
     /// The queue discipline of this port of frames.
@@ -114,7 +114,7 @@ pub(super) enum Place {
     ReceiveBuffer,
 }
 
-impl Place {
+impl DropLocation {
     /// Whether it is the host that receives a flow, one of several perhaps.
     pub(super) fn is_at_receiver(self) -> bool {
         matches!(self, Self::Reassembly(None) | Self::ReceiveBuffer)
@@ -122,7 +122,7 @@ impl Place {
 }
 
 impl ColdCounters {
-    pub(super) fn losses(&mut self, place: Place) -> &mut Losses {
+    pub(super) fn losses(&mut self, place: DropLocation) -> &mut Losses {
         let places = &mut self.places;
         let index = places.iter().position(|losses| losses.place == place).unwrap_or_else(|| {
             places.push(Losses { place, cells: 0, datagrams: 0 });
@@ -179,7 +179,7 @@ impl FlowCounters {
         self.rare.as_deref().cloned().unwrap_or_default()
     }
 
-    pub(super) fn losses(&mut self, place: Place) -> &mut Losses {
+    pub(super) fn losses(&mut self, place: DropLocation) -> &mut Losses {
         self.rare().losses(place)
     }
 

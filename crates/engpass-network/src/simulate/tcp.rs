@@ -2,19 +2,19 @@
 
 use engpass_ledger::{Load, SenderState, Trail};
 use engpass_model::host::{ByteTime, CpuCost};
-use engpass_model::tcp::{End, LimitedBy, Out, Stats};
+use engpass_model::tcp::{CompactConnection, Effects, LimitedBy, Stats};
 use engpass_model::time::Time;
 use engpass_model::unit::Share;
 use engpass_model::wire::Encapsulation;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::Network;
-use super::application::{Application, NEVER};
-use super::datagrams::{Datagram, Datagrams, To};
+use super::application::{NEVER, TcpApplication};
+use super::datagrams::{Datagram, Destination, PacketStore};
 use super::event::{Event, EventQueue};
 use super::fabric::SharedState;
-use super::host::Item;
-use super::sending::{BONDED, ONWARD, Sending, Way};
+use super::host::CpuTask;
+use super::sending::{BONDED, EgressPath, ONWARD, ReadyPacket};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
 ///
@@ -22,7 +22,7 @@ use super::sending::{BONDED, ONWARD, Sending, Way};
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Endpoint {
-    pub(super) connection: End,
+    pub(super) connection: CompactConnection,
     pub(super) flow: u32,
     pub(super) nic: u32,
     /// The way of its packets: a circuit with this encapsulation (from [`ONWARD`] on the one with which a route begins), or else a route.
@@ -41,7 +41,7 @@ pub(super) struct Endpoint {
     /// What the host pays at this end: place in [`Network::costs`], or [`NOTHING`].
     pub(super) cost: u32,
     /// The application that writes; `None` at the reading end.
-    pub(super) application: Option<Box<Application>>,
+    pub(super) application: Option<Box<TcpApplication>>,
 }
 
 // Every connection has two.
@@ -100,20 +100,20 @@ impl Endpoint {
     }
 
     #[inline(always)]
-    pub(super) fn way(&self) -> Way {
+    pub(super) fn way(&self) -> EgressPath {
         match self.encapsulation {
-            Some(encapsulation) => Way::Circuit { vc: self.over, encapsulation },
-            None if self.over & BONDED != 0 => Way::Bond { route: self.over & !BONDED },
-            None => Way::Frames { route: self.over },
+            Some(encapsulation) => EgressPath::Circuit { vc: self.over, encapsulation },
+            None if self.over & BONDED != 0 => EgressPath::Bond { route: self.over & !BONDED },
+            None => EgressPath::Frames { route: self.over },
         }
     }
 
     /// The segment that is ready.
     #[inline(always)]
-    pub(super) fn sending(&self, datagrams: &Datagrams) -> Sending {
+    pub(super) fn sending(&self, datagrams: &PacketStore) -> ReadyPacket {
         debug_assert_ne!(self.formed, NOTHING, "a segment is formed before it is handed over");
         let formed = &datagrams[self.formed];
-        Sending {
+        ReadyPacket {
             flow: self.flow as usize,
             nic: self.nic as usize,
             way: self.way(),
@@ -157,7 +157,7 @@ impl Endpoint {
     #[inline(always)]
     fn plain_route(&self, fabric: &SharedState) -> Option<u32> {
         match self.way() {
-            Way::Frames { route } if self.is_open() && fabric.is_plain() && fabric.fates.is_none() => {
+            EgressPath::Frames { route } if self.is_open() && fabric.is_plain() && fabric.fates.is_none() => {
                 Some(route)
             }
             _ => None,
@@ -212,7 +212,7 @@ impl Endpoint {
         let counts = fabric.window.holds(now);
         let mut refused = 0;
         if !self.connection.take_next(Time(now), segment) {
-            let mut out = Out::default();
+            let mut out = Effects::default();
             self.connection.on_segment(Time(now), segment, &mut out);
             refused = out.refused;
             this.refused = refused as u32;
@@ -278,7 +278,7 @@ impl Network {
         }
         let this = &mut self.endpoints[index];
         if this.connection.next_wake().is_some_and(|wake| wake.ps() <= now) {
-            let mut out = Out::default();
+            let mut out = Effects::default();
             let before = this.connection.stats().timeouts;
             this.connection.on_timer(Time(now), &mut out);
             if let Some(trace) = &mut self.fabric.trace
@@ -400,7 +400,7 @@ impl Network {
         if limited == LimitedBy::Nothing {
             this.busy = true;
             self.fabric.ledger.waits(sender, now, SenderState::Cpu);
-            self.ask_cpu(host, Item::Output(endpoint));
+            self.ask_cpu(host, CpuTask::Output(endpoint));
             return;
         }
         let copies = self.next_copy(endpoint);
@@ -409,7 +409,7 @@ impl Network {
         let wait = if asked { SenderState::Cpu } else { self.wait_of(endpoint, limited) };
         self.fabric.ledger.waits(sender, now, wait);
         if copies {
-            self.ask_cpu(host, Item::Write(endpoint));
+            self.ask_cpu(host, CpuTask::Write(endpoint));
         }
     }
 
@@ -495,7 +495,7 @@ impl Network {
                 train: false,
                 arrived: 0,
                 sent: false,
-                to: To::endpoint(endpoint ^ 1),
+                to: Destination::endpoint(endpoint ^ 1),
                 counted: len > 0 && this.application.is_some(),
                 header: header as u32,
                 begun,
@@ -556,7 +556,7 @@ impl Network {
             self.fabric.ledger.waits(self.processes.len() + endpoint, self.now, SenderState::Cpu);
         }
         let host = self.nics[self.endpoints[endpoint].nic as usize].host;
-        self.ask_cpu(host as usize, Item::Input(datagram));
+        self.ask_cpu(host as usize, CpuTask::Input(datagram));
     }
 
     /// A segment has come to an endpoint that it costs nothing, and nobody else holds its datagram: the connection takes it, and it is booked.

@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 
 use super::frames::FramePort;
 use super::tap::TapBuffers;
-use super::{Network, SimError, SimOutcome, Watch};
+use super::{Network, RunControl, SimError, SimOutcome};
 
 /// Most entries of a list of events; a longer one is cut, and says so.
 pub const MOST_EVENTS: usize = 10_000;
@@ -127,7 +127,7 @@ pub fn timeline(
     topology: &Topology,
     seed: u64,
     samples: usize,
-    watch: &dyn Watch,
+    watch: &dyn RunControl,
 ) -> Result<Timeline, SimError> {
     watched(testbed, topology, seed, samples, watch).map(|(timeline, _)| timeline)
 }
@@ -139,7 +139,7 @@ pub fn watched(
     topology: &Topology,
     seed: u64,
     samples: usize,
-    watch: &dyn Watch,
+    watch: &dyn RunControl,
 ) -> Result<(Timeline, SimOutcome), SimError> {
     Network::new(testbed, topology, seed)?.watched(testbed, topology, samples, watch)
 }
@@ -155,7 +155,7 @@ impl Network {
         testbed: &Testbed,
         topology: &Topology,
         samples: usize,
-        watch: &dyn Watch,
+        watch: &dyn RunControl,
     ) -> Result<(Timeline, SimOutcome), SimError> {
         let steps = samples.max(2) as u64 - 1;
         let end = u128::from(self.end);

@@ -15,14 +15,14 @@ use engpass_ledger::DeliveryStatus;
 use engpass_testbed::Topology;
 use engpass_testbed::topology::NodeKind;
 
-use super::datagrams::{Datagram, To};
+use super::datagrams::{Datagram, Destination};
 use super::fabric::SharedState;
 
 /// All trees of a testbed, and the datagrams on their way in them.
 #[derive(Debug, Default)]
 pub(super) struct Trees {
     /// Branches of all trees, those of a tree in its order, in the order of the file.
-    branches: Vec<Branch>,
+    branches: Vec<TreeBranch>,
     /// By traffic, the number of the first branch of its tree, and of its receivers the numbers of what they count.
     roots: BTreeMap<u32, (u32, Vec<usize>)>,
     /// The destination of datagrams on the first branch: endpoints and messages of routers come before.
@@ -35,7 +35,7 @@ pub(super) struct Trees {
 
 /// A branch of a tree.
 #[derive(Clone, Debug)]
-struct Branch {
+struct TreeBranch {
     /// Where its packets are counted: a traffic, or one of its receivers.
     tally: u32,
     route: u32,
@@ -79,7 +79,7 @@ impl Trees {
                     receivers += 1;
                 }
                 let route = routes[trees.branches.len()];
-                trees.branches.push(Branch { tally: tally as u32, route, onward, router });
+                trees.branches.push(TreeBranch { tally: tally as u32, route, onward, router });
             }
             trees.roots.insert(flow as u32, (first as u32, tallies));
         }
@@ -167,7 +167,7 @@ impl SharedState {
             let (flow, lane) = (trees.branches[next as usize].tally, trees.lane(next));
             let copy = Datagram {
                 flow,
-                to: To::endpoint(lane),
+                to: Destination::endpoint(lane),
                 arrived: 0,
                 lost: false,
                 holds: 1,

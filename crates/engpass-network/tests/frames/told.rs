@@ -5,7 +5,7 @@ use std::fmt::Write;
 use engpass_network::simulate::{Network, SimOutcome};
 use engpass_outcome::Timeline;
 use engpass_testbed::Point;
-use engpass_testbed::topology::{EventPath, Fan, Hop, Leg, LinkEnds};
+use engpass_testbed::topology::{EventPath, Fan, Hop, LinkEnds, PathSegment};
 use proptest::prelude::*;
 
 use crate::common::point;
@@ -134,7 +134,7 @@ fn phantoms(text: &str) -> (SimOutcome, u64) {
     let any = |(link, of): (usize, &LinkEnds)| EventPath { name: of.name.clone(), link, seen_by: [true; 2] };
     topology.events = topology.links.iter().enumerate().map(any).collect();
     for flow in &mut topology.flows {
-        let only = |hop: Hop| (hop.from, vec![Leg::Link(hop)]);
+        let only = |hop: Hop| (hop.from, vec![PathSegment::Link(hop)]);
         let mut fans = [flow.route.clone(), flow.route.iter().map(|hop| hop.back()).collect()]
             .map(|route| Fan { at: route.into_iter().map(only).collect() });
         fans.iter_mut().for_each(|fan| fan.at.sort());

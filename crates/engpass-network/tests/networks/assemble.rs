@@ -1,7 +1,7 @@
 //! From drawn numbers to a testbed that is right.
 
 use engpass_model::circuit::Circuit;
-use engpass_model::complaint::Complaints;
+use engpass_model::complaint::RangeErrors;
 use engpass_model::discard::Discard;
 use engpass_model::host::{Cost, Host, Pauses};
 use engpass_model::link::{DirectedRates, LineRate, Link};
@@ -412,9 +412,9 @@ fn discard(kind: &str, [one, other]: [FillLevel; 2], share: Share, buffer: u64) 
         })
     };
     let is_right = |policy: &Discard| {
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         policy.check(buffer, &mut complaints);
-        complaints == Complaints::default()
+        complaints == RangeErrors::default()
     };
     let found = [[one, other], [other, one]].iter().map(|levels| policy(levels)).find(is_right);
     found.unwrap_or_else(|| of_kind("Discard", kind, |_, _| None))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use engpass_network::simulate::{
-    Capture, Carried, Cell, Content, Packet, Passing, Pdu, SimOutcome, Unit, captured, simulate,
+    CaptureRecord, CaptureSink, Carried, Cell, Content, Packet, Pdu, SimOutcome, Unit, captured, simulate,
 };
 use engpass_testbed::topology::Hop;
 use engpass_testbed::{Testbed, Topology};
@@ -16,10 +16,10 @@ use crate::resolve::resolve;
 
 /// Keeps all.
 #[derive(Default)]
-struct All(Vec<Passing>);
+struct All(Vec<CaptureRecord>);
 
-impl Capture for All {
-    fn passed(&mut self, passing: &Passing) -> ControlFlow<()> {
+impl CaptureSink for All {
+    fn passed(&mut self, passing: &CaptureRecord) -> ControlFlow<()> {
         self.0.push(passing.clone());
         ControlFlow::Continue(())
     }
@@ -29,7 +29,7 @@ impl Capture for All {
     }
 }
 
-fn capture(testbed: &Testbed, topology: &Topology, seed: u64) -> (SimOutcome, Vec<Passing>) {
+fn capture(testbed: &Testbed, topology: &Topology, seed: u64) -> (SimOutcome, Vec<CaptureRecord>) {
     let ports: Vec<usize> = (0..2 * topology.links.len()).collect();
     let mut all = All::default();
     let outcome = captured(testbed, topology, seed, &ports, &|| false, &mut all);
@@ -57,13 +57,14 @@ fn law(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
     prop_assert_eq!(&SimOutcome { events: alone.events, ..outcome }, &alone);
     prop_assert!(all.is_sorted_by_key(|passing| (passing.at, passing.port)));
     let begin = testbed.run.warmup.map_or(0, |warmup| warmup.0);
-    let counted = |passing: &&Passing| begin == 0 || passing.at > begin;
+    let counted = |passing: &&CaptureRecord| begin == 0 || passing.at > begin;
     for (link, (_, used)) in alone.links.iter().enumerate() {
         for (end, direction) in used.directions.iter().enumerate() {
-            let here: Vec<&Passing> = all.iter().filter(|passing| passing.port == 2 * link + end).collect();
+            let here: Vec<&CaptureRecord> =
+                all.iter().filter(|passing| passing.port == 2 * link + end).collect();
             let window = here.iter().copied().filter(counted).count() as u64;
             prop_assert_eq!(window, direction.carried.sent(), "link {} end {}", link, end);
-            let cell = |passing: &Passing| match &passing.unit {
+            let cell = |passing: &CaptureRecord| match &passing.unit {
                 Unit::Cell(cell) => Some((passing.at, cell.clone())),
                 Unit::Packet(_) | Unit::Arp(_) => None,
             };
@@ -88,7 +89,7 @@ fn law(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
 }
 
 /// Along every circuit, and along every route, what passes a port has passed the one before, its delay earlier at least.
-fn passed_before(topology: &Topology, all: &[Passing]) -> Result<(), TestCaseError> {
+fn passed_before(topology: &Topology, all: &[CaptureRecord]) -> Result<(), TestCaseError> {
     let port = |hop: &Hop| 2 * hop.link + usize::from(topology.links[hop.link].ends[0] != hop.from);
     // Of circuits cells in order, by circuit and direction and port.
     let mut cells: BTreeMap<(usize, usize, bool), BTreeMap<Name, u64>> = BTreeMap::new();
@@ -161,8 +162,8 @@ proptest! {
 #[test]
 fn a_capture_may_end_before_the_run() {
     struct First(u64, bool);
-    impl Capture for First {
-        fn passed(&mut self, _: &Passing) -> ControlFlow<()> {
+    impl CaptureSink for First {
+        fn passed(&mut self, _: &CaptureRecord) -> ControlFlow<()> {
             self.0 -= 1;
             if self.1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }

@@ -1,7 +1,7 @@
 //! Equally short ways, policies that choose among them, and links that go down: what random networks meet.
 
 use engpass_model::forward::Ecmp;
-use engpass_testbed::topology::{FlowPath, Leg};
+use engpass_testbed::topology::{FlowPath, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -18,14 +18,14 @@ fn groups<'a>(
     topology: &'a Topology,
     path: &'a FlowPath,
     direction: usize,
-) -> impl Iterator<Item = (&'a Ecmp, &'a Vec<Leg>)> {
+) -> impl Iterator<Item = (&'a Ecmp, &'a Vec<PathSegment>)> {
     let at = path.fans.iter().flat_map(move |fans| &fans[direction].at);
     let first = topology.hosts + topology.switches;
     at.filter(|(_, legs)| legs.len() > 1).map(move |(node, legs)| (&testbed.routers[node - first].ecmp, legs))
 }
 
 /// Frames that have left on the line of a leg.
-fn sent(topology: &Topology, seen: &Observed, leg: &Leg) -> u64 {
+fn sent(topology: &Topology, seen: &Observed, leg: &PathSegment) -> u64 {
     let hop = topology.first_hop(*leg);
     let end = topology.links[hop.link].end_of(hop.from);
     seen.frames.get(&(hop.link, end)).map_or(0, |seen| seen.frames)
@@ -66,7 +66,7 @@ fn random_networks_with_choices_meet_everything() {
         met.meet(
             "unlike MTUs",
             flows().any(|(path, _)| {
-                let mtu = |leg: &Leg| topology.mtu(*leg);
+                let mtu = |leg: &PathSegment| topology.mtu(*leg);
                 groups(&testbed, &topology, path, 0)
                     .any(|(_, legs)| legs.iter().any(|leg| mtu(leg) != mtu(&legs[0])))
             }),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use engpass_model::queue::Queue;
 use engpass_model::shape::PolicingAction;
 use engpass_testbed::Topology;
-use engpass_testbed::topology::{FlowPath, Leg};
+use engpass_testbed::topology::{FlowPath, PathSegment};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -22,8 +22,8 @@ const NETWORKS: u32 = 900;
 /// Circuits, and their direction, of the way of a flow's data that always takes the first leg.
 fn circuits(path: &FlowPath) -> impl Iterator<Item = (usize, bool)> {
     path.legs.iter().filter_map(|leg| match leg {
-        Leg::Circuit { circuit, forward } => Some((*circuit, *forward)),
-        Leg::Link(_) | Leg::Tunnel { .. } => None,
+        PathSegment::Circuit { circuit, forward } => Some((*circuit, *forward)),
+        PathSegment::Link(_) | PathSegment::Tunnel { .. } => None,
     })
 }
 
@@ -112,8 +112,8 @@ fn random_networks_of_links_and_circuits_meet_everything() {
             let between = |(path, _): (&FlowPath, _)| {
                 let legs = &path.legs;
                 legs.len() > 2
-                    && matches!(legs[0], Leg::Link(_))
-                    && matches!(legs[legs.len() - 1], Leg::Link(_))
+                    && matches!(legs[0], PathSegment::Link(_))
+                    && matches!(legs[legs.len() - 1], PathSegment::Link(_))
                     && circuits(path).count() > 0
             };
             flows().any(between)
@@ -121,7 +121,7 @@ fn random_networks_of_links_and_circuits_meet_everything() {
         for (what, first) in [("a circuit from a host", true), ("a circuit to a host", false)] {
             let joins = |(path, _): (&FlowPath, _)| {
                 let end = if first { path.legs.first() } else { path.legs.last() };
-                path.legs.len() > 1 && matches!(end, Some(Leg::Circuit { .. }))
+                path.legs.len() > 1 && matches!(end, Some(PathSegment::Circuit { .. }))
             };
             met.meet(what, flows().any(joins));
         }
@@ -154,9 +154,9 @@ fn random_networks_of_links_and_circuits_meet_everything() {
         met.meet("a choice among a circuit and a link", {
             let among = |path: &FlowPath| {
                 let groups = path.fans.iter().flat_map(|fans| &fans[0].at);
-                let mixed = |legs: &Vec<Leg>| {
-                    legs.iter().any(|leg| matches!(leg, Leg::Link(_)))
-                        && legs.iter().any(|leg| matches!(leg, Leg::Circuit { .. }))
+                let mixed = |legs: &Vec<PathSegment>| {
+                    legs.iter().any(|leg| matches!(leg, PathSegment::Link(_)))
+                        && legs.iter().any(|leg| matches!(leg, PathSegment::Circuit { .. }))
                 };
                 groups.into_iter().any(|(_, legs)| mixed(legs))
             };

@@ -11,7 +11,7 @@ use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::time::SECOND;
 use engpass_model::unit::Share;
 use engpass_model::wire::{Framing, Medium};
-use engpass_testbed::topology::{FlowPath, Hop, Leg, LinkEnds};
+use engpass_testbed::topology::{FlowPath, Hop, LinkEnds, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -203,7 +203,7 @@ fn closed_ring(topology: &Topology, seen: &Observed) -> Option<u64> {
     let mut next: BTreeMap<Hop, BTreeSet<Hop>> = BTreeMap::new();
     for circuit in 0..topology.circuits.len() {
         for forward in [true, false] {
-            let hops = topology.hops(Leg::Circuit { circuit, forward });
+            let hops = topology.hops(PathSegment::Circuit { circuit, forward });
             for hops in hops.windows(2).filter(|hops| hops.iter().all(|hop| left(circuit, forward, *hop))) {
                 next.entry(hops[0]).or_default().insert(hops[1]);
             }

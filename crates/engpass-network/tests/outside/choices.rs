@@ -1,7 +1,7 @@
 //! Routers that choose among equally short ways, and lines that go down and come back, for packets from outside.
 
 use engpass_model::time::SECOND;
-use engpass_network::simulate::outside::{Errors, Output, Outside, Packet, Transport};
+use engpass_network::simulate::outside::{Errors, InjectedNetwork, Output, Packet, Transport};
 
 use super::{all, outside, packet, way};
 
@@ -59,7 +59,7 @@ fn joined(middle: Option<[&str; 2]>, policy: &str, events: &str) -> String {
 }
 
 /// Frames that the lines of the links named so have carried from their first end.
-fn carried<const N: usize>(network: &mut Outside, links: [&str; N]) -> [u64; N] {
+fn carried<const N: usize>(network: &mut InjectedNetwork, links: [&str; N]) -> [u64; N] {
     let seen = network.seen();
     links.map(|link| seen.iter().find(|line| line.link == link).expect("it is there").sent)
 }

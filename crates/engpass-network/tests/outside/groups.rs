@@ -1,6 +1,6 @@
 //! One packet to several hosts: each line carries it once.
 
-use engpass_network::simulate::outside::{Output, Outside};
+use engpass_network::simulate::outside::{InjectedNetwork, Output};
 use proptest::prelude::*;
 
 use super::{TWO, all, outside, packet, way};
@@ -51,7 +51,7 @@ fn links(all: &[(&str, &str, &str)]) -> String {
     all.iter().enumerate().map(link).collect()
 }
 
-fn group(network: &mut Outside) -> u32 {
+fn group(network: &mut InjectedNetwork) -> u32 {
     // Hosts are counted as in the file; the sender is no member of its own.
     network.group(0, &[0, 1, 2, 3, 4])
 }

@@ -9,7 +9,7 @@ mod messages;
 
 use common::{TWO, point};
 use engpass_model::queue::Ecn;
-use engpass_network::simulate::outside::{Output, Outside, Packet};
+use engpass_network::simulate::outside::{InjectedNetwork, Output, Packet};
 
 pub(crate) const LAN: &str = r#"
     name = "three hosts and a switch"
@@ -37,12 +37,12 @@ pub(crate) const LAN: &str = r#"
     response = "9 kB"
 "#;
 
-pub(crate) fn outside(text: &str) -> Outside {
+pub(crate) fn outside(text: &str) -> InjectedNetwork {
     let point = point(text, "base", &[]);
-    Outside::new(&point.testbed, &point.topology, 7).expect("it is carried")
+    InjectedNetwork::new(&point.testbed, &point.topology, 7).expect("it is carried")
 }
 
-pub(crate) fn way(outside: &Outside, name: &str) -> u32 {
+pub(crate) fn way(outside: &InjectedNetwork, name: &str) -> u32 {
     let place = outside.ways().iter().position(|way| way.name == name);
     place.unwrap_or_else(|| panic!("there is a way {name}")) as u32
 }
@@ -52,7 +52,7 @@ pub(crate) fn packet(bytes: u32, token: u64) -> Packet {
 }
 
 /// What is told when one jumps from wake to wake.
-fn all(outside: &mut Outside, until: u64) -> Vec<Output> {
+fn all(outside: &mut InjectedNetwork, until: u64) -> Vec<Output> {
     let mut told = Vec::new();
     while let Some(at) = outside.next_wake().filter(|at| *at <= until) {
         outside.run_until(at, &mut |output| told.push(output));

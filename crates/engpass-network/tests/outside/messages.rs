@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use engpass_model::time::SECOND;
-use engpass_network::simulate::outside::{Error, Errors, Output, Outside, Packet, Said};
-use engpass_network::simulate::{Capture, Content, Passing, Unit};
+use engpass_network::simulate::outside::{Error, Errors, InjectedNetwork, Output, Packet, Said};
+use engpass_network::simulate::{CaptureRecord, CaptureSink, Content, Unit};
 
 use super::{ROUTERS, all, outside, packet, way};
 
@@ -54,7 +54,7 @@ fn whole(bytes: u32, token: u64) -> Packet {
     Packet { whole: true, errors: Errors::V4, ..packet(bytes, token) }
 }
 
-fn told(network: &mut Outside) -> Vec<Output> {
+fn told(network: &mut InjectedNetwork) -> Vec<Output> {
     all(network, u64::MAX)
 }
 
@@ -233,8 +233,8 @@ fn the_inside_of_a_tunnel_is_silent() {
 #[derive(Default)]
 struct Seen(Vec<(u64, Option<Said>, u32, u8)>);
 
-impl Capture for Seen {
-    fn passed(&mut self, passing: &Passing) -> ControlFlow<()> {
+impl CaptureSink for Seen {
+    fn passed(&mut self, passing: &CaptureRecord) -> ControlFlow<()> {
         let Unit::Packet(packet) = &passing.unit else { panic!("there are no cells") };
         let Content::Outside { token, said } = packet.content else { panic!("all come from outside") };
         self.0.push((token, said, packet.head.bytes, packet.head.ttl));

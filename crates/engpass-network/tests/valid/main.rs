@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use common::{point, run};
 use engpass_limit::limit;
-use engpass_network::simulate::{Watch, simulate};
+use engpass_network::simulate::{RunControl, simulate};
 
 const PAIR: &str = "[host.a]\n[host.b]\n";
 
@@ -56,7 +56,7 @@ fn a_copy_may_take_longer_than_there_is_time() {
 #[test]
 fn a_run_of_frames_says_how_far_it_is() {
     struct Heard(RefCell<Vec<u64>>);
-    impl Watch for Heard {
+    impl RunControl for Heard {
         fn interrupted(&self) -> bool {
             false
         }

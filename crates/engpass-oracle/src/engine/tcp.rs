@@ -5,7 +5,7 @@
 use engpass_model::host::Side;
 use engpass_model::random::Stream;
 use engpass_model::source::TcpStream;
-use engpass_model::tcp::{Connection, Out, Role, Stats, TcpParameters};
+use engpass_model::tcp::{Connection, Effects, Role, Stats, TcpParameters};
 use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::unit::Share;
 
@@ -150,7 +150,7 @@ impl Engine<'_> {
             return;
         }
         this.timer = None;
-        let mut out = Out::default();
+        let mut out = Effects::default();
         this.connection.on_timer(Time(now), &mut out);
         if out.timed_out {
             self.history(Sender::Endpoint(endpoint)).times_out(now);
@@ -278,7 +278,7 @@ impl Engine<'_> {
         segment.ce |= marked;
         let this = &mut self.endpoints[endpoint];
         let refused = this.connection.stats().bytes_refused;
-        let mut out = Out::default();
+        let mut out = Effects::default();
         this.connection.on_segment(Time(now), &segment, &mut out);
         self.history(Sender::Endpoint(endpoint)).stirs(now);
         let this = &mut self.endpoints[endpoint];

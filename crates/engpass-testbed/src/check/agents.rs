@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use engpass_model::complaint::Complaints;
+use engpass_model::complaint::RangeErrors;
 use engpass_model::source::Traffic;
 use engpass_model::source::agents::{LONGEST, MOST_FLOWS, MOST_NAME, SEGMENT};
 use engpass_model::unit::Duration;
 
 use super::Checker;
 use crate::diagnostic::Diagnostic;
-use crate::faulty::Faulty;
+use crate::faulty::ReportedValues;
 use crate::findings::Findings;
 use crate::testbed::Testbed;
 use crate::tree::{Node, shortened};
@@ -18,9 +18,9 @@ use crate::tree::{Node, shortened};
 pub(crate) fn check(testbed: &Testbed, tree: &Node, found: &mut Findings) {
     let checker = &mut Checker::new(tree, found);
     for (name, traffic) in &testbed.traffic {
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         traffic.check_agents(&mut complaints);
-        checker.complain_as("not-live", &Faulty::default(), &["traffic", name], complaints);
+        checker.complain_as("not-live", &ReportedValues::default(), &["traffic", name], complaints);
         segment_size(checker, testbed, name);
         if name.len() > MOST_NAME && is_measured(testbed, traffic) {
             let message = format!(
@@ -59,9 +59,9 @@ fn segment_size(checker: &mut Checker<'_>, testbed: &Testbed, name: &str) {
                 None => continue,
             },
         };
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         complaints.between(&["tcp", "mss"], mss.bytes(), SEGMENT, "B", "no socket takes that");
-        checker.complain_as("not-live", &Faulty::default(), &path, complaints);
+        checker.complain_as("not-live", &ReportedValues::default(), &path, complaints);
     }
 }
 

@@ -7,7 +7,7 @@ use engpass_model::unit::Duration;
 use super::names::Names;
 use super::{Checker, find};
 use crate::diagnostic::Diagnostic;
-use crate::faulty::Faulty;
+use crate::faulty::ReportedValues;
 use crate::read::Draft;
 use crate::tree::{Node, Value, shortened};
 
@@ -98,7 +98,7 @@ const UP: &str = "mean_time_between_failures";
 const DOWN: &str = "mean_time_to_repair";
 
 /// Reports keys that others require, and keys that others exclude.
-pub(super) fn keys(checker: &mut Checker<'_>, faulty: &Faulty, name: &str, event: &Event) {
+pub(super) fn keys(checker: &mut Checker<'_>, faulty: &ReportedValues, name: &str, event: &Event) {
     let given = |key: &str| {
         faulty.has(&["event", name, key])
             || match key {

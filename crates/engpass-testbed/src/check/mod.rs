@@ -13,7 +13,7 @@ mod references;
 mod tunnels;
 
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::faulty::Faulty;
+use crate::faulty::ReportedValues;
 use crate::findings::Findings;
 use crate::origin::Origin;
 use crate::read::Draft;
@@ -22,8 +22,8 @@ use crate::tree::Node;
 /// Checks a draft. `begin` is the number of findings before it was read.
 pub(crate) fn check(draft: &mut Draft, tree: &Node, found: &mut Findings, begin: usize) {
     empty(draft, found);
-    ranges::check(draft, tree, found, &Faulty::of(&found[begin..]));
-    if Faulty::of(&found[begin..]).within(&["run"]) {
+    ranges::check(draft, tree, found, &ReportedValues::of(&found[begin..]));
+    if ReportedValues::of(&found[begin..]).within(&["run"]) {
         draft.run = None;
     }
     references::check(draft, tree, found);

@@ -1,6 +1,6 @@
 //! Checks the data paths of hosts and traffic: that the path exists in this direction, and that the host has a memory or an I/O bus to limit it.
 
-use engpass_model::complaint::Complaints;
+use engpass_model::complaint::RangeErrors;
 use engpass_model::host::{Host, Memory, Side};
 use engpass_model::unit::ByteRate;
 
@@ -11,7 +11,7 @@ use crate::read::Draft;
 const SIDES: [(Side, &str); 2] = [(Side::Send, "send_path"), (Side::Receive, "receive_path")];
 
 /// Checks the data paths that traffic sets; hosts check their own. Warns if neither host has a memory or an I/O bus.
-pub(super) fn traffic(checker: &mut Checker<'_>, draft: &Draft, name: &str, complaints: &mut Complaints) {
+pub(super) fn traffic(checker: &mut Checker<'_>, draft: &Draft, name: &str, complaints: &mut RangeErrors) {
     let Some(Some(traffic)) = draft.traffic.get(name) else { return };
     let (from, to) = traffic.ends();
     let (Some(Some(sender)), Some(Some(receiver))) = (draft.hosts.get(from), draft.hosts.get(to)) else {

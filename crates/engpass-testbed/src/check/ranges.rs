@@ -1,9 +1,9 @@
 //! Checks for values that are too small or too large, and keys that do not apply to the medium.
 //!
-//! Checks that need only the component itself are in its own file ([`Complaints`]).
+//! Checks that need only the component itself are in its own file ([`RangeErrors`]).
 
 use engpass_model::circuit::Circuit;
-use engpass_model::complaint::{Complaints, FASTEST, LONGEST};
+use engpass_model::complaint::{FASTEST, LONGEST, RangeErrors};
 use engpass_model::link::{LineRate, Link};
 use engpass_model::source::Traffic;
 use engpass_model::unit::{Duration, Rate, Share};
@@ -15,13 +15,13 @@ use indexmap::IndexMap;
 
 use super::{Checker, costs, events, paths};
 use crate::diagnostic::Diagnostic;
-use crate::faulty::Faulty;
+use crate::faulty::ReportedValues;
 use crate::findings::Findings;
 use crate::read::Draft;
 use crate::testbed::Run;
 use crate::tree::Node;
 
-pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &Faulty) {
+pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &ReportedValues) {
     let checker = &mut Checker::new(tree, found);
     each(checker, faulty, "host", &draft.hosts, |checker, name, host, complaints| {
         host.check(complaints);
@@ -41,7 +41,7 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &F
     let mut duration = draft.run.as_ref().map(|run| run.duration);
     if let Some(run) = &draft.run {
         let before = checker.errors;
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         self::run(run, &mut complaints);
         checker.complain(faulty, &["run"], complaints);
         if checker.errors > before || faulty.within(&["run"]) {
@@ -67,14 +67,14 @@ pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &F
 /// Checks every component of a family.
 fn each<'a, T>(
     checker: &mut Checker<'a>,
-    faulty: &Faulty,
+    faulty: &ReportedValues,
     family: &str,
     components: &IndexMap<String, Option<T>>,
-    check: impl Fn(&mut Checker<'a>, &str, &T, &mut Complaints),
+    check: impl Fn(&mut Checker<'a>, &str, &T, &mut RangeErrors),
 ) {
     for (name, component) in components {
         let Some(component) = component else { continue };
-        let mut complaints = Complaints::default();
+        let mut complaints = RangeErrors::default();
         check(checker, name, component, &mut complaints);
         checker.complain(faulty, &[family, name], complaints);
     }
@@ -93,7 +93,7 @@ const DEPENDENT: &[(&str, &str)] = &[
 
 impl Checker<'_> {
     /// Reports the complaints of a component at `base`, unless the value or one that it depends on was reported before.
-    fn complain(&mut self, faulty: &Faulty, base: &[&str], complaints: Complaints) {
+    fn complain(&mut self, faulty: &ReportedValues, base: &[&str], complaints: RangeErrors) {
         self.complain_as("out-of-range", faulty, base, complaints);
     }
 
@@ -101,9 +101,9 @@ impl Checker<'_> {
     pub(super) fn complain_as(
         &mut self,
         code: &'static str,
-        faulty: &Faulty,
+        faulty: &ReportedValues,
         base: &[&str],
-        complaints: Complaints,
+        complaints: RangeErrors,
     ) {
         let complaints: Vec<_> = complaints.into_iter().collect();
         let mut complained: Vec<&str> = Vec::new();
@@ -129,7 +129,7 @@ impl Checker<'_> {
     }
 }
 
-fn run(run: &Run, complaints: &mut Complaints) {
+fn run(run: &Run, complaints: &mut RangeErrors) {
     complaints.positive(&["duration"], run.duration, LONGEST);
     if run.warmup.is_some_and(|warmup| warmup >= run.duration) {
         let help = format!("it must be shorter than the run of {}", run.duration);
@@ -158,10 +158,10 @@ fn run(run: &Run, complaints: &mut Complaints) {
 
 fn link(
     checker: &mut Checker<'_>,
-    faulty: &Faulty,
+    faulty: &ReportedValues,
     draft: &Draft,
     (name, link): (&str, &Link),
-    complaints: &mut Complaints,
+    complaints: &mut RangeErrors,
 ) {
     link.check(complaints);
     // Whether the other keys are allowed depends on the medium.
@@ -245,7 +245,7 @@ fn link(
     }
 }
 
-fn circuit(circuit: &Circuit, complaints: &mut Complaints) {
+fn circuit(circuit: &Circuit, complaints: &mut RangeErrors) {
     circuit.check(complaints);
     if let Some(mtu) = circuit.mtu {
         // For large packets padding does not matter, so any large size shows the overhead of the encapsulation.

@@ -6,9 +6,9 @@ use std::iter::successors;
 use engpass_model::source::Traffic;
 use engpass_model::switch::Switch;
 
-use super::{Passage, Ways, narrowest};
+use super::{Passage, RoutingGraph, narrowest};
 use crate::testbed::Testbed;
-use crate::topology::{Fan, FlowPath, IcmpWay, Leg, NodeId, NodeKind, Topology};
+use crate::topology::{Fan, FlowPath, IcmpWay, NodeId, NodeKind, PathSegment, Topology};
 
 /// The next hops of packets from one node towards one interface of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Topology {
             NodeKind::Switch(_) => Passage::First,
             NodeKind::Router(router) => Passage::of(Some(&testbed.routers[router])),
         });
-        let ways = Ways::new(passages.collect(), &self.links, &[], []);
+        let ways = RoutingGraph::new(passages.collect(), &self.links, &[], []);
         let is_router = |node| matches!(self.kind(node), NodeKind::Router(_));
         let senders: Vec<NodeId> =
             (0..self.nodes.len()).filter(|node| *node < self.hosts || is_router(*node)).collect();
@@ -101,8 +101,9 @@ impl Topology {
         // The circuits after these belong to generators and carry only their cells.
         let declared: Vec<_> = self.circuits.iter().take(testbed.circuits.len()).cloned().map(Some).collect();
         let tunnels = self.tunnels.iter().enumerate().filter(|(_, path)| path.is_up);
-        let ways = Ways::new((0..self.nodes.len()).map(passage).collect(), &self.links, &declared, tunnels)
-            .with_bonds(&self.bonds);
+        let ways =
+            RoutingGraph::new((0..self.nodes.len()).map(passage).collect(), &self.links, &declared, tunnels)
+                .with_bonds(&self.bonds);
         let mut known: BTreeMap<(NodeId, NodeId), Way> = BTreeMap::new();
         for (flow, traffic) in self.flows.iter().zip(testbed.traffic.values()) {
             // Multicast packets never have a choice among paths; other packets do, so this path may not apply to them.
@@ -111,11 +112,11 @@ impl Topology {
                 known.entry((flow.from, flow.to)).or_insert_with(way);
             }
         }
-        let mut circuits: BTreeMap<(NodeId, NodeId), Leg> = BTreeMap::new();
+        let mut circuits: BTreeMap<(NodeId, NodeId), PathSegment> = BTreeMap::new();
         for (circuit, path) in declared.iter().flatten().enumerate() {
             let (from, to) = (path.route[0].from, path.route[path.route.len() - 1].to);
-            circuits.entry((from, to)).or_insert(Leg::Circuit { circuit, forward: true });
-            circuits.entry((to, from)).or_insert(Leg::Circuit { circuit, forward: false });
+            circuits.entry((from, to)).or_insert(PathSegment::Circuit { circuit, forward: true });
+            circuits.entry((to, from)).or_insert(PathSegment::Circuit { circuit, forward: false });
         }
         let mut messages = BTreeMap::new();
         let pairs = (0..self.hosts).flat_map(|from| (0..self.hosts).map(move |to| (from, to)));
@@ -141,7 +142,7 @@ impl Topology {
     fn messages_about(
         &self,
         testbed: &Testbed,
-        ways: &Ways,
+        ways: &RoutingGraph,
         flow: &FlowPath,
         known: &mut BTreeMap<(NodeId, NodeId), Option<IcmpWay>>,
     ) -> Box<[IcmpWay]> {
@@ -164,7 +165,7 @@ impl Topology {
 
     fn flow_over(&self, from: NodeId, to: NodeId, Way { legs, fans }: Way) -> FlowPath {
         let (circuit, forward) = match legs[..] {
-            [Leg::Circuit { circuit, forward }] => (Some(circuit), forward),
+            [PathSegment::Circuit { circuit, forward }] => (Some(circuit), forward),
             _ => (None, true),
         };
         let path_mtu = narrowest(&legs, fans.as_deref(), |leg| Some(self.mtu(leg)));
@@ -190,17 +191,17 @@ impl Topology {
 }
 
 /// Returns the link of a path segment and the node at its end.
-fn only_link(leg: Leg) -> (usize, NodeId) {
+fn only_link(leg: PathSegment) -> (usize, NodeId) {
     match leg {
-        Leg::Link(hop) => (hop.link, hop.to),
-        Leg::Circuit { .. } | Leg::Tunnel { .. } => unreachable!("there are links alone"),
+        PathSegment::Link(hop) => (hop.link, hop.to),
+        PathSegment::Circuit { .. } | PathSegment::Tunnel { .. } => unreachable!("there are links alone"),
     }
 }
 
 /// Path of the packets between two hosts.
 #[derive(Clone)]
 struct Way {
-    legs: Vec<Leg>,
+    legs: Vec<PathSegment>,
     fans: Option<Box<[Fan; 2]>>,
 }
 

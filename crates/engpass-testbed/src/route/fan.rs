@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::ways::Ways;
-use crate::topology::{Fan, Leg, NodeId};
+use super::ways::RoutingGraph;
+use crate::topology::{Fan, NodeId, PathSegment};
 
 /// The nodes that packets between two nodes may reach, and for each the path segments that begin a shortest path from there.
 pub(crate) struct Reach {
@@ -14,12 +14,12 @@ pub(crate) struct Reach {
 
 struct Group {
     /// Path segments and the nodes at their ends, in the order of the file.
-    legs: Vec<(Leg, NodeId)>,
+    legs: Vec<(PathSegment, NodeId)>,
     /// Number of path segments, from the first on, that packets may take.
     taken: usize,
 }
 
-impl Ways {
+impl RoutingGraph {
     /// Returns the nodes that packets between two nodes may reach; `None` if there is no path.
     pub(crate) fn reach(&self, from: NodeId, to: NodeId) -> Option<Reach> {
         let towards = self.towards(to, None);
@@ -55,7 +55,7 @@ impl Ways {
 
 impl Reach {
     /// Returns the path that takes the first path segment at every node.
-    pub(crate) fn path(&self) -> Vec<Leg> {
+    pub(crate) fn path(&self) -> Vec<PathSegment> {
         let mut legs = Vec::new();
         let mut node = self.from;
         while node != self.to {
@@ -83,7 +83,7 @@ impl Reach {
     }
 
     /// Returns the path segments that are on a shortest path but unused: the node, its first segment, and the unused one.
-    pub(crate) fn spare(&self) -> impl Iterator<Item = (NodeId, Leg, Leg)> {
+    pub(crate) fn spare(&self) -> impl Iterator<Item = (NodeId, PathSegment, PathSegment)> {
         self.groups.iter().flat_map(|(node, group)| {
             let spare = group.legs[group.taken..].iter();
             spare.map(|(leg, _)| (*node, group.legs[0].0, *leg))
@@ -91,8 +91,8 @@ impl Reach {
     }
 
     /// Returns the path that packets may take with the most nodes for which `counts` is true.
-    pub(crate) fn longest(&self, counts: impl Fn(NodeId) -> bool) -> Vec<Leg> {
-        let mut most: BTreeMap<NodeId, (usize, Option<(Leg, NodeId)>)> =
+    pub(crate) fn longest(&self, counts: impl Fn(NodeId) -> bool) -> Vec<PathSegment> {
+        let mut most: BTreeMap<NodeId, (usize, Option<(PathSegment, NodeId)>)> =
             BTreeMap::from([(self.to, (0, None))]);
         let mut next = vec![self.from];
         while let Some(node) = next.last().copied() {
@@ -123,9 +123,9 @@ impl Reach {
 
 /// Returns the minimum of `of` over all path segments that packets in the forward direction may take; `None` if it is `None` for one of them.
 pub(crate) fn narrowest(
-    legs: &[Leg],
+    legs: &[PathSegment],
     fans: Option<&[Fan; 2]>,
-    of: impl Fn(Leg) -> Option<u64>,
+    of: impl Fn(PathSegment) -> Option<u64>,
 ) -> Option<u64> {
     let chosen = fans.into_iter().flat_map(|[there, _]| there.legs());
     let all: Option<Vec<u64>> = legs.iter().copied().chain(chosen).map(of).collect();

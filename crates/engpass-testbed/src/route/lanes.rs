@@ -9,7 +9,7 @@ use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use super::choice::{Choice, choice, macs};
 use super::heads::{heads, tunnel_heads};
 use crate::testbed::Testbed;
-use crate::topology::{Fan, Leg, NodeId, NodeKind, Topology};
+use crate::topology::{Fan, NodeId, NodeKind, PathSegment, Topology};
 
 /// Connections of a flow whose packets take the same paths. A flow without connections counts as one.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,16 +47,16 @@ pub struct Stop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
     /// Packets cross a link or a circuit.
-    Leg(Leg),
+    Leg(PathSegment),
     /// Packets enter a tunnel; the node stays the same.
-    Enter(Leg),
+    Enter(PathSegment),
     /// Packets leave the tunnel that they entered last; the node stays the same.
     Leave,
 }
 
 impl Move {
     /// Returns the path segment that packets take or enter.
-    pub fn leg(self) -> Option<Leg> {
+    pub fn leg(self) -> Option<PathSegment> {
         match self {
             Self::Leg(leg) | Self::Enter(leg) => Some(leg),
             Self::Leave => None,
@@ -83,15 +83,15 @@ impl Spread {
         onward.map(|stop| if let [only] = &stop.onward[..] { Some(only.by) } else { None }).collect()
     }
 
-    fn one_way(topology: &Topology, from: NodeId, legs: impl Iterator<Item = Leg>) -> Self {
+    fn one_way(topology: &Topology, from: NodeId, legs: impl Iterator<Item = PathSegment>) -> Self {
         let mut way = Self { stops: vec![Stop::at(from)] };
         legs.for_each(|leg| way.extend(topology, leg));
         way
     }
 
     /// Extends the path by a path segment, without a choice.
-    fn extend(&mut self, topology: &Topology, leg: Leg) {
-        let Leg::Tunnel { tunnel, forward } = leg else {
+    fn extend(&mut self, topology: &Topology, leg: PathSegment) {
+        let PathSegment::Tunnel { tunnel, forward } = leg else {
             return self.goes_on(Move::Leg(leg), topology.last_hop(leg).to);
         };
         let [from, to] = topology.tunnels[tunnel].from_to(forward);
@@ -250,7 +250,7 @@ impl Walk<'_> {
             (legs, in_turns) = self.legs(node, framed_at, packets);
             for (leg, share, packets) in legs {
                 let packets = self.behind(node, leg, packets);
-                let (by, to) = if let Leg::Tunnel { tunnel, forward } = leg {
+                let (by, to) = if let PathSegment::Tunnel { tunnel, forward } = leg {
                     self.inside.push(Inside { tunnel, forward, packets });
                     // Outer packets show no ports, so fragments get the same choices.
                     let to = self.stop(node, None, Packets::Whole);
@@ -275,7 +275,12 @@ impl Walk<'_> {
 
     /// Returns the path segments that packets take at a node, each with its share and kind of packets; and true if packets take turns that no event
     /// changes.
-    fn legs(&self, node: NodeId, framed_at: FramedAt, packets: Packets) -> (Vec<(Leg, f64, Packets)>, bool) {
+    fn legs(
+        &self,
+        node: NodeId,
+        framed_at: FramedAt,
+        packets: Packets,
+    ) -> (Vec<(PathSegment, f64, Packets)>, bool) {
         let topology = self.topology;
         let (fan, heads, certain) = match self.inside.last() {
             None => (self.fan, self.heads, self.lengths.certain),
@@ -314,7 +319,7 @@ impl Walk<'_> {
     }
 
     /// Returns the transmitter that sent a frame which arrives over this path segment, if a switch receives it and a bond may hash its MAC address.
-    fn framed_behind(&self, node: NodeId, framed_at: FramedAt, leg: Leg) -> FramedAt {
+    fn framed_behind(&self, node: NodeId, framed_at: FramedAt, leg: PathSegment) -> FramedAt {
         let is_switch = |node| matches!(self.topology.kind(node), NodeKind::Switch(_));
         let asks = !self.topology.bonds.is_empty() && is_switch(self.topology.last_hop(leg).to);
         let sent_at = || {
@@ -326,7 +331,7 @@ impl Walk<'_> {
     }
 
     /// Returns the kind of packets on a path segment: a router fragments packets that are too long for it.
-    fn behind(&self, node: NodeId, leg: Leg, packets: Packets) -> Packets {
+    fn behind(&self, node: NodeId, leg: PathSegment, packets: Packets) -> Packets {
         let routed = matches!(self.topology.kind(node), NodeKind::Router(_));
         let too_long =
             self.inside.is_empty() && self.lengths.all.is_some_and(|bytes| bytes > self.topology.mtu(leg));

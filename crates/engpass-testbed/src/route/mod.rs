@@ -1,8 +1,8 @@
 //! Finds the paths of packets and of circuits. All other code gets paths from here.
 //!
-//! [`Graph`] holds the links, for circuits and for error messages about missing paths. [`Ways`] holds what packets may take: links that carry frames,
+//! [`Graph`] holds the links, for circuits and for error messages about missing paths. [`RoutingGraph`] holds what packets may take: links that carry frames,
 //! circuits and tunnels. It finds all shortest paths between two hosts and the one that takes the first of several equally short ones ([`Reach`]),
-//! and the path over a given circuit ([`Ways::path_over`]). [`lanes`] finds the paths of each connection among those that policies choose from.
+//! and the path over a given circuit ([`RoutingGraph::path_over`]). [`lanes`] finds the paths of each connection among those that policies choose from.
 
 mod between;
 mod choice;
@@ -21,4 +21,4 @@ pub(crate) use fan::{Reach, narrowest};
 pub(crate) use graph::Graph;
 pub use heads::{heads, icmp_heads, tunnel_heads};
 pub use lanes::{Lane, Move, Onward, Spread, Stop, lanes};
-pub(crate) use ways::{Passage, Ways};
+pub(crate) use ways::{Passage, RoutingGraph};

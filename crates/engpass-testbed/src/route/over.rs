@@ -3,26 +3,27 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::ways::{Step, Ways};
-use crate::topology::{Leg, NodeId};
+use super::ways::{RoutingGraph, Step};
+use crate::topology::{NodeId, PathSegment};
 
 /// The beginning of a path. The order of the fields makes beginnings compare as paths do.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Begun {
+struct PartialPath {
     links: Vec<usize>,
     met: Vec<NodeId>,
-    legs: Vec<Leg>,
+    legs: Vec<PathSegment>,
     /// True if it includes the wanted circuit.
     over: bool,
     length: usize,
 }
 
-impl Ways {
+impl RoutingGraph {
     /// Returns the shortest path that takes this circuit, in either direction, and visits no node twice. Among equals it chooses like
     /// [`Reach::path`](super::Reach::path). Returns `None` if there is no such path, or if the search finds none within `TRIES` steps.
-    pub(crate) fn path_over(&self, circuit: usize, from: NodeId, to: NodeId) -> Option<Vec<Leg>> {
+    pub(crate) fn path_over(&self, circuit: usize, from: NodeId, to: NodeId) -> Option<Vec<PathSegment>> {
         const TRIES: usize = 20_000;
-        let takes = |step: &Step| matches!(step.leg, Leg::Circuit { circuit: one, .. } if one == circuit);
+        let takes =
+            |step: &Step| matches!(step.leg, PathSegment::Circuit { circuit: one, .. } if one == circuit);
         let to_end = self.distances(to);
         let to_each_end: Vec<(Vec<Option<usize>>, usize)> = (self.at.iter().flatten())
             .filter(|step| takes(step))
@@ -36,7 +37,8 @@ impl Ways {
             true => to_end[node],
             false => to_each_end.iter().filter_map(|(near, rest)| Some(near[node]? + rest)).min(),
         };
-        let start = Begun { links: Vec::new(), met: vec![from], legs: Vec::new(), over: false, length: 0 };
+        let start =
+            PartialPath { links: Vec::new(), met: vec![from], legs: Vec::new(), over: false, length: 0 };
         let mut begun = BinaryHeap::from([Reverse((left(from, false)?, start))]);
         for _ in 0..TRIES {
             let Reverse((_, way)) = begun.pop()?;

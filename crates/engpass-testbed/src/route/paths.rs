@@ -7,7 +7,7 @@ use engpass_outcome::{MOST_PATHS, Path};
 
 use super::lanes::{Move, Spread, lanes};
 use crate::testbed::Testbed;
-use crate::topology::{FlowPath, Hop, Leg, Topology};
+use crate::topology::{FlowPath, Hop, PathSegment, Topology};
 
 impl Topology {
     /// Returns the paths of the packets of a flow with all links up, each with its share of the packets. The largest share comes first; equal shares
@@ -59,12 +59,12 @@ impl Topology {
 
 impl Spread {
     /// Returns the paths that packets take with all links up, with the share of each: the [`MOST_PATHS`] with the largest shares.
-    fn ways(&self) -> Vec<(f64, Vec<Leg>)> {
+    fn ways(&self) -> Vec<(f64, Vec<PathSegment>)> {
         // Paths from each stop to the end, their segments in reverse order. A path with one of the largest shares also has one of the largest shares
         // from every later stop, so truncation at each stop is safe.
-        let mut from: Vec<Vec<(f64, Vec<Leg>)>> = vec![Vec::new(); self.stops.len()];
+        let mut from: Vec<Vec<(f64, Vec<PathSegment>)>> = vec![Vec::new(); self.stops.len()];
         for (place, stop) in self.stops.iter().enumerate().rev() {
-            let mut ways: Vec<(f64, Vec<Leg>)> = Vec::new();
+            let mut ways: Vec<(f64, Vec<PathSegment>)> = Vec::new();
             for onward in stop.onward.iter().filter(|onward| onward.share > 0.0) {
                 for (share, legs) in &from[onward.to] {
                     let mut legs = legs.clone();

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::ways::{Step, Ways};
+use super::ways::{RoutingGraph, Step};
 use crate::topology::NodeId;
 
 /// The shortest paths to one node from all others.
 pub(super) struct Towards<'w> {
-    ways: &'w Ways,
+    ways: &'w RoutingGraph,
     to: NodeId,
     /// The link with which every path must end, if given.
     last: Option<usize>,
@@ -16,7 +16,7 @@ pub(super) struct Towards<'w> {
     distance: BTreeMap<NodeId, usize>,
 }
 
-impl Ways {
+impl RoutingGraph {
     pub(super) fn towards(&self, to: NodeId, last: Option<usize>) -> Towards<'_> {
         let mut towards = Towards { ways: self, to, last, distance: BTreeMap::new() };
         let mut next = BinaryHeap::from([Reverse((0, to))]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engpass_model::router::Router;
 
-use crate::topology::{BondPath, CircuitPath, Hop, Leg, LinkEnds, NodeId, TunnelPath, reversed};
+use crate::topology::{BondPath, CircuitPath, Hop, LinkEnds, NodeId, PathSegment, TunnelPath, reversed};
 
 /// What a node does with packets for other nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Passage {
 
 /// All path segments that packets may take. The length of a path is its number of links, those inside circuits and tunnels included. Among paths with
 /// equally many links, the one with the most tunnels is the shortest.
-pub(crate) struct Ways {
+pub(crate) struct RoutingGraph {
     passages: Vec<Passage>,
     /// Path segments that begin at each node, in the order of their links in the file.
     pub(super) at: Vec<Vec<Step>>,
@@ -41,7 +41,7 @@ pub(crate) struct Ways {
 
 /// A path segment that begins at a node.
 pub(super) struct Step {
-    pub(super) leg: Leg,
+    pub(super) leg: PathSegment,
     pub(super) to: NodeId,
     /// Links of the segment.
     pub(super) links: Vec<usize>,
@@ -54,21 +54,21 @@ pub(super) struct Step {
 /// Length of a link. It exceeds the number of tunnels on any path, so tunnels only break ties.
 const LINK: usize = 1 << 24;
 
-impl Ways {
+impl RoutingGraph {
     pub(crate) fn new<'t>(
         passages: Vec<Passage>,
         links: &[LinkEnds],
         circuits: &[Option<CircuitPath>],
         tunnels: impl IntoIterator<Item = (usize, &'t TunnelPath)>,
     ) -> Self {
-        let step = |leg: Leg, to: NodeId, links: Vec<usize>, tunnels: usize| {
+        let step = |leg: PathSegment, to: NodeId, links: Vec<usize>, tunnels: usize| {
             let length = links.len() * LINK - tunnels;
             Step { leg, to, links, length, back: 0 }
         };
         let mut at: Vec<Vec<Step>> = passages.iter().map(|_| Vec::new()).collect();
         for (index, link) in links.iter().enumerate().filter(|(_, link)| !link.medium.is_atm()) {
             for [from, to] in [link.ends, [link.ends[1], link.ends[0]]] {
-                let leg = Leg::Link(Hop { link: index, from, to });
+                let leg = PathSegment::Link(Hop { link: index, from, to });
                 at[from].push(step(leg, to, vec![index], 0));
             }
         }
@@ -78,19 +78,19 @@ impl Ways {
                 let route = if forward { path.route.clone() } else { reversed(&path.route) };
                 let (from, to) = (route[0].from, route[route.len() - 1].to);
                 let links = route.iter().map(|hop| hop.link).collect();
-                at[from].push(step(Leg::Circuit { circuit, forward }, to, links, 0));
+                at[from].push(step(PathSegment::Circuit { circuit, forward }, to, links, 0));
             }
         }
         for (tunnel, path) in tunnels {
             for forward in [true, false] {
                 let [from, to] = path.from_to(forward);
                 let links = path.way(forward).route.iter().map(|hop| hop.link).collect();
-                at[from].push(step(Leg::Tunnel { tunnel, forward }, to, links, path.depth));
+                at[from].push(step(PathSegment::Tunnel { tunnel, forward }, to, links, path.depth));
             }
         }
         // The sort is stable: circuits over the same links keep their order.
         at.iter_mut().for_each(|steps| steps.sort_by(|one, other| one.links.cmp(&other.links)));
-        let places: BTreeMap<Leg, usize> = at
+        let places: BTreeMap<PathSegment, usize> = at
             .iter()
             .flat_map(|steps| steps.iter().enumerate().map(|(place, step)| (step.leg, place)))
             .collect();
@@ -129,7 +129,9 @@ impl Ways {
             .find(|(at, links)| *at == node && matches!(first, Some([link]) if links.contains(link)));
         let Some((_, links)) = bundle else { return (group, 1) };
         let place = |step: &&Step| match (&step.leg, &step.links[..]) {
-            (Leg::Link(_), [link]) => links.iter().position(|member| member == link).unwrap_or(links.len()),
+            (PathSegment::Link(_), [link]) => {
+                links.iter().position(|member| member == link).unwrap_or(links.len())
+            }
             _ => links.len(),
         };
         group.sort_by_key(place);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::super::capture::CaptureConfig;
 use super::super::log::{Log, Reading};
 use super::super::model::Model;
-use super::super::network::{Fate, Network};
+use super::super::network::{DeliveryStatus, Network};
 use super::super::replay::{self, Replayed};
 use super::super::routers::Routers;
 use super::groups::{TREE, group_log};
@@ -404,7 +404,10 @@ fn a_log_that_was_changed_is_found_out() {
     marked[record(outputs[delivered]) + 40] = 3;
     let difference = again(&mut line(), &marked).difference.expect("it differs");
     assert_eq!(difference.output, delivered as u64);
-    assert_eq!(difference.replayed.map(|output| output.fate), Some(Fate::Delivered { ce: false, hops: 1 }));
+    assert_eq!(
+        difference.replayed.map(|output| output.fate),
+        Some(DeliveryStatus::Delivered { ce: false, hops: 1 })
+    );
     // An output that never was.
     let mut fewer = bytes.clone();
     fewer.drain(record(outputs[3])..record(outputs[3] + 1));

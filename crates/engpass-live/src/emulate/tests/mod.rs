@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
-use super::directory::Directory;
+use super::directory::AddressTable;
 use super::driver::{Driver, Host};
 use super::late::Lateness;
 use super::log::Log;
@@ -27,7 +27,7 @@ fn address(host: usize) -> Ipv4Addr {
 fn driver<N: Network>(network: N, world: Fake, slow: u64, log: Option<Log>) -> Driver<N, Fake> {
     let hosts = world.scripts.len();
     let addresses: BTreeMap<IpAddr, usize> = (0..hosts).map(|host| (address(host).into(), host)).collect();
-    let directory = Directory::new(addresses, network.ways(), hosts);
+    let directory = AddressTable::new(addresses, network.ways(), hosts);
     let hosts = (0..hosts).map(|index| Host::new(index, None, true)).collect();
     Driver::new(network, world, slow, hosts, directory, Lateness::new(1_000_000), log)
 }

@@ -5,9 +5,9 @@ use std::io::{self, IoSlice};
 
 use serde_json::Value;
 
-use super::super::network::{Fate, Input, Network, Output, Way};
+use super::super::network::{DeliveryStatus, Input, Network, Output, Way};
 use super::super::packet::offload::Offload;
-use super::super::world::World;
+use super::super::world::HostIo;
 
 /// A packet that a device took.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Fake {
     }
 }
 
-impl World for Fake {
+impl HostIo for Fake {
     fn now(&mut self) -> u64 {
         self.now += 20 + self.random(80);
         self.now
@@ -200,8 +200,8 @@ impl Network for Line {
             self.count += 1;
             let (at, Input { way, token, .. }) = (*free + self.delay, input);
             let fate = match self.count % (2 * self.every) {
-                0 => Fate::Lost { lost_at: input.at, place: 7, message: false },
-                rest => Fate::Delivered { ce: rest == self.every, hops: 1 },
+                0 => DeliveryStatus::Lost { lost_at: input.at, place: 7, message: false },
+                rest => DeliveryStatus::Delivered { ce: rest == self.every, hops: 1 },
             };
             self.out.push(Output { at, way, token, fate });
         }

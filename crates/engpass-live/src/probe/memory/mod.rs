@@ -63,7 +63,7 @@ pub(super) fn visit(
     cpus: &[usize],
     effort: Effort,
 ) -> io::Result<Vec<Taken>> {
-    let meeting = Meeting::new(cpus.len());
+    let meeting = SpinBarrier::new(cpus.len());
     let inner = (effort.sample / bytes).max(1);
     let taken: io::Result<Vec<Vec<Sample>>> = std::thread::scope(|scope| {
         let meeting = &meeting;
@@ -121,7 +121,7 @@ fn undisturbed(samples: &[Sample], rate: impl Fn(u64) -> f64) -> Taken {
 }
 
 /// A spinning barrier. A thread that sleeps would wake about 50 us late, which is too much for a sample of a millisecond.
-struct Meeting {
+struct SpinBarrier {
     threads: usize,
     here: AtomicUsize,
     held: AtomicUsize,
@@ -129,7 +129,7 @@ struct Meeting {
     failed: AtomicBool,
 }
 
-impl Meeting {
+impl SpinBarrier {
     fn new(threads: usize) -> Self {
         Self { threads, here: AtomicUsize::new(0), held: AtomicUsize::new(0), failed: AtomicBool::new(false) }
     }
@@ -173,7 +173,7 @@ fn thread(
     bytes: usize,
     cpu: usize,
     (repeats, inner): (usize, usize),
-    meeting: &Meeting,
+    meeting: &SpinBarrier,
 ) -> io::Result<Vec<Sample>> {
     sys::pin(cpu);
     // Small arrays use huge pages too: which cache sets small pages share is luck.
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn those_who_wait_for_one_that_cannot_be_started_go_home() {
-        let meeting = Meeting::new(3);
+        let meeting = SpinBarrier::new(3);
         std::thread::scope(|scope| {
             let region = || thread(&[Kernel::Read], 1 << 13, sys::cpus()[0], (1, 1), &meeting);
             let waiting = [scope.spawn(region), scope.spawn(region)];

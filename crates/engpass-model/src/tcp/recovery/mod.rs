@@ -12,7 +12,7 @@ mod watch;
 
 use super::first_needed;
 use super::parameters::{RecoveryKind, TcpParameters};
-use super::progress::Progress;
+use super::progress::AckSample;
 use super::reduction::Reduction;
 use super::scoreboard::Scoreboard;
 use crate::time::Time;
@@ -60,7 +60,7 @@ pub(super) struct AckView {
 /// Properties of one acknowledgment that only RACK needs.
 pub(super) struct RackView<'a> {
     /// The segments that it reports as delivered.
-    pub(super) progress: &'a Progress,
+    pub(super) progress: &'a AckSample,
     /// It reports a duplicate segment (RFC 2883).
     pub(super) reported_duplicate: bool,
     pub(super) clock: Clock,
@@ -70,7 +70,7 @@ pub(super) struct RackView<'a> {
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(super) struct Recovery {
-    more: Option<Box<More>>,
+    more: Option<Box<RecoveryCold>>,
     rack: Option<Box<Rack>>,
     /// RACK.rtt when [`rest`](Self::rest) last dropped RACK's state.
     rack_rtt: Time,
@@ -87,7 +87,7 @@ pub(super) struct Recovery {
 
 /// State that is allocated at the first loss.
 #[derive(Clone, Debug, Default)]
-pub(super) struct More {
+pub(super) struct RecoveryCold {
     /// Recovery ends once everything below this sequence number is acknowledged (RFC 6582 `recover`, RFC 6675 RecoveryPoint).
     pub(super) recover: u64,
     /// Bytes that duplicate and partial acknowledgments add to the window in fast recovery (RFC 5681, RFC 6582).
@@ -105,7 +105,7 @@ pub(super) struct More {
 
 impl Recovery {
     #[inline]
-    pub(super) fn more(&mut self) -> &mut More {
+    pub(super) fn more(&mut self) -> &mut RecoveryCold {
         self.more.get_or_insert_with(first_needed)
     }
 
@@ -133,12 +133,12 @@ impl Recovery {
         }
     }
 
-    /// See [`More::recover`].
+    /// See [`RecoveryCold::recover`].
     pub(super) fn recover(&self) -> u64 {
         self.more.as_ref().map_or(0, |more| more.recover)
     }
 
-    /// See [`More::inflation`].
+    /// See [`RecoveryCold::inflation`].
     #[inline]
     pub(super) fn inflation(&self) -> i64 {
         if self.phase != Phase::Fast {
@@ -165,7 +165,7 @@ impl Recovery {
         self.more.as_ref().and_then(|more| more.reduction).and_then(|reduction| reduction.window())
     }
 
-    /// See [`More::limited_transmitted`].
+    /// See [`RecoveryCold::limited_transmitted`].
     pub(super) fn limited_transmitted(&self) -> u64 {
         self.more.as_ref().map_or(0, |more| more.limited_transmitted.into())
     }
@@ -322,7 +322,7 @@ impl Recovery {
         (more.inflation, more.limited_transmitted, more.reduction) = (0, 0, None);
     }
 
-    /// See [`More::shortened_to`].
+    /// See [`RecoveryCold::shortened_to`].
     fn shortened_to(&self) -> u64 {
         self.more.as_ref().map_or(0, |more| more.shortened_to)
     }

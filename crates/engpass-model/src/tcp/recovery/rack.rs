@@ -1,6 +1,6 @@
 //! RACK: a segment is lost if another one that was sent sufficiently later has been delivered (RFC 8985 section 6).
 
-use super::watch::Watch;
+use super::watch::SendOrder;
 use super::{AckView, Phase, RackView, Recovery, Verdict};
 use crate::tcp::parameters::TcpParameters;
 use crate::tcp::progress::{Newest, Run};
@@ -27,7 +27,7 @@ pub(in crate::tcp) struct Rack {
     duplicate_round: u64,
     /// When the last of the suspects becomes lost; zero if there are none.
     deadline: Time,
-    watch: Watch,
+    watch: SendOrder,
 }
 
 /// RFC 8985 section 6.2 step 4: an enlarged reordering window persists for 16 loss recoveries.
@@ -36,12 +36,12 @@ const PERSIST: u8 = 16;
 impl Rack {
     /// Starts with a known round trip `rtt` and with the segments in `board`.
     pub(super) fn new(rtt: Time, board: &Scoreboard) -> Self {
-        Self { rtt, watch: Watch::of(board), ..Self::default() }
+        Self { rtt, watch: SendOrder::of(board), ..Self::default() }
     }
 
     /// Examines all segments again, because lost ones count as in the network again.
     pub(super) fn look_again(&mut self, board: &Scoreboard) {
-        self.watch = Watch::of(board);
+        self.watch = SendOrder::of(board);
     }
 
     /// Records that the segment that ends at `end` was retransmitted at `at`.

@@ -11,7 +11,7 @@ use crate::time::Time;
 /// Segments that were sent once are in the scoreboard in the order of their transmission; retransmitted ones are in a queue here. Therefore an
 /// acknowledgment examines only the segments that it overtakes and those still missing, no matter how many are in the network.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct SendOrder {
     /// Segments up to this sequence number that were sent only once predate the newest delivered segment.
     passed: u64,
     /// Retransmitted segments not yet moved to `suspects`, in order. Some may have been delivered or marked lost since.
@@ -20,7 +20,7 @@ pub(super) struct Watch {
     suspects: Vec<(Time, u64)>,
 }
 
-impl Watch {
+impl SendOrder {
     /// Starts from the scoreboard as if no segment had been examined yet.
     pub(super) fn of(board: &Scoreboard) -> Self {
         let all = (0..board.len()).map(|index| board.get(index));
@@ -74,11 +74,11 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::progress::Progress;
+    use crate::tcp::progress::AckSample;
     use crate::tcp::segment::SackBlocks;
     use proptest::prelude::*;
 
-    /// An event between two calls of [`Watch::retain`].
+    /// An event between two calls of [`SendOrder::retain`].
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Send,
@@ -118,10 +118,10 @@ mod tests {
         #[test]
         fn nothing_is_overlooked(steps in prop::collection::vec((step(), 0u64..3, any::<bool>()), 1..200)) {
             let (mut board, mut now, mut next, mut newest) = (Scoreboard::new(1), Time::ZERO, 1, (Time::ZERO, 0));
-            let mut watch = Watch::of(&board);
+            let mut watch = SendOrder::of(&board);
             for (step, later, marks) in steps {
                 now = Time(now.ps() + later);
-                let mut progress = Progress::default();
+                let mut progress = AckSample::default();
                 match step {
                     Step::Send => {
                         next += 10;
@@ -152,7 +152,7 @@ mod tests {
                     }
                     Step::Spurious => {
                         board.unmark_lost();
-                        watch = Watch::of(&board);
+                        watch = SendOrder::of(&board);
                     }
                     Step::TooLong(most) => {
                         board.lose_longer_than(most);

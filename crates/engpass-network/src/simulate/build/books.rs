@@ -11,12 +11,12 @@ use engpass_testbed::topology::FlowPath;
 use super::Builder;
 use crate::simulate::fabric::Vc;
 use crate::simulate::frames::{Frames, WayLine};
-use crate::simulate::host::Process;
+use crate::simulate::host::UdpApplication;
 use crate::simulate::outside::Sender;
 use crate::simulate::tcp::Endpoint;
 
 /// Where the packets of a lane go, and who sends them.
-struct Sent<'a> {
+struct LaneInputs<'a> {
     flow: usize,
     against: bool,
     traffic: Option<&'a Traffic>,
@@ -33,7 +33,7 @@ impl<'a> Builder<'a> {
     pub(super) fn books(
         &self,
         frames: &Frames,
-        processes: &[Process],
+        processes: &[UdpApplication],
         endpoints: &[Endpoint],
         outside: &[Sender],
     ) -> Ledger {
@@ -56,13 +56,13 @@ impl<'a> Builder<'a> {
             let flow = ends[0].flow as usize;
             let sender = Some(processes.len() + 2 * pair);
             let there = self.sent(flow, Some(&self.testbed.traffic[flow]), sender, ends[0].route());
-            let back = Sent { against: true, ..self.sent(flow, None, None, ends[1].route()) };
+            let back = LaneInputs { against: true, ..self.sent(flow, None, None, ends[1].route()) };
             [there, back].map(|sent| Some(self.lane(frames, sent)))
         });
         let messages = frames.icmp.ways.iter().flat_map(|way| {
             let sent = self.sent(way.flow as usize, None, None, way.route);
             // Any router may send a message to a host outside, and few do.
-            let sent = Sent { against: true, rare: self.outside, mtu: icmp::LONGEST, ..sent };
+            let sent = LaneInputs { against: true, rare: self.outside, mtu: icmp::LONGEST, ..sent };
             [Some(self.lane(frames, sent)), None]
         });
         let resolution = frames.arp.open_lanes(self.topology);
@@ -74,7 +74,7 @@ impl<'a> Builder<'a> {
                     .collect();
                 before.reverse();
                 let sent = self.sent(flow, Some(&self.testbed.traffic[flow]), process(flow), routes[place]);
-                self.lane(frames, Sent { before, ..sent })
+                self.lane(frames, LaneInputs { before, ..sent })
             });
             [lane, None]
         });
@@ -115,14 +115,20 @@ impl<'a> Builder<'a> {
     }
 
     /// What goes in the direction of a flow's data, cut for the MTU of its first leg.
-    fn sent(&self, flow: usize, traffic: Option<&'a Traffic>, sender: Option<usize>, route: u32) -> Sent<'a> {
+    fn sent(
+        &self,
+        flow: usize,
+        traffic: Option<&'a Traffic>,
+        sender: Option<usize>,
+        route: u32,
+    ) -> LaneInputs<'a> {
         let mtu = self.topology.flows[flow].mtu;
-        Sent { flow, against: false, traffic, sender, rare: false, route, before: Vec::new(), mtu }
+        LaneInputs { flow, against: false, traffic, sender, rare: false, route, before: Vec::new(), mtu }
     }
 
     /// A lane with its lines.
-    fn lane(&self, frames: &Frames, sent: Sent<'a>) -> FlowDirection<'a> {
-        let Sent { flow, against, traffic, sender, rare, route, before, mtu } = sent;
+    fn lane(&self, frames: &Frames, sent: LaneInputs<'a>) -> FlowDirection<'a> {
+        let LaneInputs { flow, against, traffic, sender, rare, route, before, mtu } = sent;
         let path = &self.topology.flows[flow];
         let lines = match path.circuit {
             Some(circuit) => {

@@ -3,20 +3,20 @@
 use engpass_model::host::{Side, ps};
 use engpass_model::random::{Label, Stream};
 use engpass_model::source::{TcpStream, Traffic};
-use engpass_model::tcp::{End, Role, Shared};
+use engpass_model::tcp::{CompactConnection, Role, Shared};
 use engpass_model::time::{Pace, SECOND, Time};
 use engpass_model::wire::ip::{Fragments, UDP_HEADER_BYTES};
 
 use super::Builder;
-use crate::simulate::application::{Application, Delays, NEVER};
-use crate::simulate::host::{Process, Socket};
-use crate::simulate::sending::{BONDED, Way};
+use crate::simulate::application::{Delays, NEVER, TcpApplication};
+use crate::simulate::host::{Socket, UdpApplication};
+use crate::simulate::sending::{BONDED, EgressPath};
 use crate::simulate::tally::FlowCounters;
 use crate::simulate::tcp::{Endpoint, NOTHING, SegmentCost};
 
 impl Builder<'_> {
     /// The process that sends the datagrams of a flow, unless it sends none.
-    pub(super) fn process(&self, flow: usize, traffic: &Traffic) -> Option<Process> {
+    pub(super) fn process(&self, flow: usize, traffic: &Traffic) -> Option<UdpApplication> {
         let (message, rate) = traffic.datagrams()?;
         let (start, stop) = traffic.window();
         let path = &self.topology.flows[flow];
@@ -26,7 +26,7 @@ impl Builder<'_> {
             return None;
         }
         let cost = host.occupation(Side::Send, traffic.data_path(Side::Send));
-        Some(Process {
+        Some(UdpApplication {
             flow,
             host: path.from,
             nic,
@@ -68,7 +68,7 @@ impl Builder<'_> {
             let pace = config.rate.map(|rate| (Pace::of_bits(8, rate.0), ps(config.start)));
             let waits = chance.is_some() || pace.is_some();
             let delays = Delays { chance, pace, begun: 0, resume: NEVER, early: false };
-            Application {
+            TcpApplication {
                 stop: config.stop.map_or(u64::MAX, |stop| stop.0),
                 delays: waits.then(|| Box::new(delays)),
                 message: u32::try_from(config.message.bytes()).expect("a write has at most 1 GiB"),
@@ -82,16 +82,16 @@ impl Builder<'_> {
         let cost = host.occupation(side, self.testbed.traffic[flow].data_path(side));
         let cost = SegmentCost::from(&cost);
         let (over, encapsulation) = match way {
-            Way::Circuit { vc, encapsulation } => (vc, Some(encapsulation)),
-            Way::Frames { route } => (route, None),
-            Way::Bond { route } => (route | BONDED, None),
+            EgressPath::Circuit { vc, encapsulation } => (vc, Some(encapsulation)),
+            EgressPath::Frames { route } => (route, None),
+            EgressPath::Bond { route } => (route | BONDED, None),
         };
         Endpoint {
             flow: flow as u32,
             nic: nic as u32,
             over,
             encapsulation,
-            connection: End::new(self.tcp_of(at, flow, mtu), role),
+            connection: CompactConnection::new(self.tcp_of(at, flow, mtu), role),
             cost: self.place_of(cost),
             timer: u64::MAX,
             ahead: 0,

@@ -22,21 +22,21 @@ use engpass_model::tcp::Shared;
 use engpass_model::time::Pace;
 use engpass_model::wire::Framing;
 use engpass_model::wire::aal5::CELL_BITS;
-use engpass_testbed::topology::{Leg, Line, NodeKind};
+use engpass_testbed::topology::{Line, NodeKind, PathSegment};
 use engpass_testbed::{Testbed, Topology, changes_by_event, heads, icmp_heads};
 
 use crate::simulate::adapt::AdaptiveShaper;
 use crate::simulate::advance::{Port, Queue};
 use crate::simulate::arena::Slab;
-use crate::simulate::datagrams::Datagrams;
+use crate::simulate::datagrams::PacketStore;
 use crate::simulate::event::{Event, EventQueue};
 use crate::simulate::fabric::{NextHop, SharedState, Vc};
-use crate::simulate::frames::{Asking, Frames, LookaheadRule, Upcoming};
-use crate::simulate::host::{Cpu, Process, Socket};
+use crate::simulate::frames::{Asking, Frames, LookaheadRule, NextChange};
+use crate::simulate::host::{Cpu, Socket, UdpApplication};
 use crate::simulate::nic::Nic;
 use crate::simulate::outside::{DeliveryReports, InjectedSenders, Sender};
 use crate::simulate::pull::{Ring, Worklist};
-use crate::simulate::sending::{ONWARD, Way};
+use crate::simulate::sending::{EgressPath, ONWARD};
 use crate::simulate::source::Source;
 use crate::simulate::tally::{FlowCounters, VcCounters};
 use crate::simulate::tcp::{Endpoint, SegmentCost};
@@ -148,7 +148,7 @@ impl Network {
 }
 
 /// The places of processes, then of endpoints, in the order of the file.
-fn turns(processes: &[Process], endpoints: &[Endpoint]) -> Vec<u32> {
+fn turns(processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<u32> {
     let flows = processes.iter().map(|process| process.flow);
     let flows: Vec<usize> = flows.chain(endpoints.iter().map(|endpoint| endpoint.flow as usize)).collect();
     let mut order: Vec<usize> = (0..flows.len()).collect();
@@ -322,36 +322,36 @@ impl Builder<'_> {
         let messages = messages.map(|leg| (leg, false));
         let taken = own.chain(chosen).chain(messages).filter(move |(_, back)| tcp || !back);
         taken.flat_map(|(leg, _)| self.topology.legs_within(leg)).filter_map(|leg| match leg {
-            Leg::Circuit { circuit, forward } => Some(2 * circuit as VcId + VcId::from(!forward)),
-            Leg::Link(_) | Leg::Tunnel { .. } => None,
+            PathSegment::Circuit { circuit, forward } => Some(2 * circuit as VcId + VcId::from(!forward)),
+            PathSegment::Link(_) | PathSegment::Tunnel { .. } => None,
         })
     }
 
     /// How packets of a flow leave their host, or how those the other way leave theirs: the NIC, and the way.
-    fn way_of(&self, flow: usize, stream: u32, back: bool) -> (usize, Way) {
+    fn way_of(&self, flow: usize, stream: u32, back: bool) -> (usize, EgressPath) {
         let path = &self.topology.flows[flow];
         if let Some(vc) = self.vc_of(flow) {
             let vc = vc ^ VcId::from(back);
             let encapsulation = self.topology.circuits[vc as usize / 2].encapsulation;
-            return (self.vcs[vc as usize].hops[0], Way::Circuit { vc, encapsulation });
+            return (self.vcs[vc as usize].hops[0], EgressPath::Circuit { vc, encapsulation });
         }
         let hop = if back { path.route[path.route.len() - 1].back() } else { path.route[0] };
         let route = self.frames.route_of(flow, stream, back);
         if self.frames.begins_with_bond(route) {
             // Any member stands for the one that is chosen later.
-            return (self.topology.port_of(&hop), Way::Bond { route });
+            return (self.topology.port_of(&hop), EgressPath::Bond { route });
         }
         match self.frames.begins_with(route) {
             Some(entry) => {
-                let way = Way::Circuit { vc: ONWARD + route, encapsulation: entry.encapsulation };
+                let way = EgressPath::Circuit { vc: ONWARD + route, encapsulation: entry.encapsulation };
                 (self.topology.port_of(&hop), way)
             }
-            None => (self.frames.first_port(route), Way::Frames { route }),
+            None => (self.frames.first_port(route), EgressPath::Frames { route }),
         }
     }
 
     /// The headers of what processes and endpoints send.
-    fn heads(&self, frames: &Frames, processes: &[Process], endpoints: &[Endpoint]) -> Vec<Heads> {
+    fn heads(&self, frames: &Frames, processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<Heads> {
         let own = |flow: usize, stream: usize| heads(self.testbed, self.topology, flow, stream);
         let mut all: Vec<Heads> = processes.iter().map(|process| own(process.flow, 0)).collect();
         for connection in endpoints.chunk_by(|one, other| one.flow == other.flow) {
@@ -526,7 +526,7 @@ impl Builder<'_> {
                 channels: self.channels,
                 vcs: self.vcs,
                 frames: Slab::default(),
-                datagrams: Datagrams::default(),
+                datagrams: PacketStore::default(),
                 losses: Vec::new(),
                 onward: self.onward,
                 only_ends_count: self.only_ends_count,
@@ -540,7 +540,7 @@ impl Builder<'_> {
                 trees,
             },
             frames,
-            changes: changes.into_iter().map(Upcoming::new).collect(),
+            changes: changes.into_iter().map(NextChange::new).collect(),
             handled: 0,
             next_question: QUESTIONS,
             next_rest: 0,

@@ -9,7 +9,7 @@ use super::exit::{Egress, SenderRef, UnfragmentedDatagram};
 use super::port::FastPathResult;
 use super::{Frames, Packet};
 use crate::simulate::Network;
-use crate::simulate::datagrams::To;
+use crate::simulate::datagrams::Destination;
 use crate::simulate::event::EventQueue;
 use crate::simulate::fabric::SharedState;
 use crate::simulate::tcp::Endpoint;
@@ -53,7 +53,7 @@ impl SendContext {
         UnfragmentedDatagram {
             flow,
             index: 0,
-            to: To::endpoint(self.endpoint ^ 1),
+            to: Destination::endpoint(self.endpoint ^ 1),
             sender: self.sender as u32,
             header: segment.header_len() as u32,
             bytes: segment.len,

@@ -11,15 +11,15 @@ use engpass_model::arp::{Arp, Met, Neighbour, Overdue};
 use engpass_model::queue::Ecn;
 use engpass_model::wire::arp::{BYTES, Operation};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
-use engpass_testbed::topology::{ArpInterface, Hop, Leg, NodeId};
+use engpass_testbed::topology::{ArpInterface, Hop, NodeId, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 
 use super::marks::HOLD;
 use super::{END, Frames, Packet, Step};
 use crate::simulate::Network;
-use crate::simulate::datagrams::{Datagram, To};
+use crate::simulate::datagrams::{Datagram, Destination};
 use crate::simulate::event::Event;
-use crate::simulate::tally::Place;
+use crate::simulate::tally::DropLocation;
 use crate::simulate::tap::Arp as Seen;
 
 /// The router interfaces that resolve addresses, their neighbours, and the ARP packets in the network.
@@ -187,7 +187,7 @@ impl Frames {
     pub(super) fn hold_before(
         &mut self,
         topology: &Topology,
-        leg: Leg,
+        leg: PathSegment,
         station: impl FnOnce() -> NodeId,
         line: &mut Step,
     ) -> Option<Step> {
@@ -212,7 +212,7 @@ impl Frames {
             let port = topology.port_of(&hop);
             if !self.arp.lines.contains_key(&port) {
                 self.arp.lines.insert(port, self.steps.len() as u32);
-                self.put_run(topology, &[Leg::Link(hop)], &[], false);
+                self.put_run(topology, &[PathSegment::Link(hop)], &[], false);
             }
         }
     }
@@ -257,7 +257,7 @@ impl Network {
                     self.ask_address(number);
                 }
                 if let Some(lost) = lost {
-                    self.lose_packet(lost, Place::HoldFull(router), self.now);
+                    self.lose_packet(lost, DropLocation::HoldFull(router), self.now);
                 }
             }
         }
@@ -298,7 +298,7 @@ impl Network {
             Overdue::Asks => self.ask_address(number as usize),
             Overdue::GivesUp(packets) => {
                 for packet in packets {
-                    self.lose_packet(packet, Place::NoReply(router), self.now);
+                    self.lose_packet(packet, DropLocation::NoReply(router), self.now);
                 }
             }
         }
@@ -330,7 +330,7 @@ impl Network {
         let written = self.fabric.fates.is_some();
         let datagram = Datagram {
             flow: *tally,
-            to: To::endpoint(self.endpoints.len() + 2 * (messages + lane) + 1),
+            to: Destination::endpoint(self.endpoints.len() + 2 * (messages + lane) + 1),
             // All of it counts as control traffic, so the split between header and payload does not matter.
             header: (BYTES - IP_HEADER_BYTES) as u32,
             fragments: 1,

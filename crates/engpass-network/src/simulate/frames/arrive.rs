@@ -7,7 +7,7 @@ use super::lottery::InFlightFrame;
 use super::{END, LookaheadRule, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
-use crate::simulate::tally::Place;
+use crate::simulate::tally::DropLocation;
 
 impl Network {
     /// Handles the frame that arrives at the node behind this port, and the frames behind it up to `limit` as long as no other event comes first.
@@ -37,7 +37,7 @@ impl Network {
     #[inline(always)]
     fn landed(&mut self, port: u32, landed: InFlightFrame) {
         if landed.damaged {
-            self.lose_on_line(port, landed.packet, Place::Line);
+            self.lose_on_line(port, landed.packet, DropLocation::Line);
             return;
         }
         if landed.sent.1 > 0 {
@@ -47,7 +47,7 @@ impl Network {
                 return;
             }
             if self.frames.bonds.ignores(line.port) {
-                self.lose_on_line(port, landed.packet, Place::Inactive);
+                self.lose_on_line(port, landed.packet, DropLocation::Inactive);
                 return;
             }
         }
@@ -60,7 +60,7 @@ impl Network {
 
     /// Drops a packet at the far end of a line. `place` makes drop location and cause from the number of the transmitter.
     #[inline(never)]
-    fn lose_on_line(&mut self, port: u32, packet: u32, place: fn(usize) -> Place) {
+    fn lose_on_line(&mut self, port: u32, packet: u32, place: fn(usize) -> DropLocation) {
         let line = &mut self.frames.ports[port as usize];
         let number = line.port as usize;
         if let Some(later) = &mut self.fabric.ledger.later {
@@ -185,7 +185,7 @@ impl Network {
         let engine = &mut self.frames.routers[step.router as usize];
         if !engine.has_room(ip) {
             let node = engine.node;
-            self.lose_packet(packet, Place::InputFull(node), self.now);
+            self.lose_packet(packet, DropLocation::InputFull(node), self.now);
             return None;
         }
         engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);

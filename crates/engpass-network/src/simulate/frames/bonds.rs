@@ -11,7 +11,7 @@ use super::choices::{ASK, Choices};
 use super::{Frames, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
-use crate::simulate::sending::{Sending, Way};
+use crate::simulate::sending::{EgressPath, ReadyPacket};
 
 /// A bond and the state of its members.
 pub(in crate::simulate) struct Bonded {
@@ -98,8 +98,8 @@ impl Frames {
     }
 
     /// Returns the transmitters by which packets of this route may leave their host: `nic` alone, unless a bond decides for every packet.
-    pub(in crate::simulate) fn first_ports(&self, way: Way, nic: usize) -> Vec<usize> {
-        let Way::Bond { route } = way else { return vec![nic] };
+    pub(in crate::simulate) fn first_ports(&self, way: EgressPath, nic: usize) -> Vec<usize> {
+        let EgressPath::Bond { route } = way else { return vec![nic] };
         let question = self.steps[self.routes[route as usize].first as usize].mtu;
         let members = 0..self.choices.answers_to(question).len() as u32;
         members.map(|member| self.first_port(route + 1 + member)).collect()
@@ -146,7 +146,12 @@ impl Network {
 
     /// Returns what a process or endpoint has ready, with the route of the bond member that carries it. The choice is kept until the packet is in the NIC.
     #[inline(never)]
-    pub(in crate::simulate) fn on_member(&mut self, sender: usize, sending: Sending, route: u32) -> Sending {
+    pub(in crate::simulate) fn on_member(
+        &mut self,
+        sender: usize,
+        sending: ReadyPacket,
+        route: u32,
+    ) -> ReadyPacket {
         let chosen = match self.frames.bonds.chosen.get(&sender) {
             Some(chosen) => *chosen,
             None => {
@@ -157,7 +162,11 @@ impl Network {
                 chosen
             }
         };
-        Sending { nic: self.frames.first_port(chosen), way: Way::Frames { route: chosen }, ..sending }
+        ReadyPacket {
+            nic: self.frames.first_port(chosen),
+            way: EgressPath::Frames { route: chosen },
+            ..sending
+        }
     }
 
     /// Drops the choice of a member: the packet of the sender has entered its NIC.

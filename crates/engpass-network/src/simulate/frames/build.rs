@@ -3,7 +3,7 @@
 use engpass_cells::Window;
 use engpass_model::random::{Label, Stream};
 use engpass_model::switch::Switch;
-use engpass_testbed::topology::{Leg, LinkEnds, NodeKind};
+use engpass_testbed::topology::{LinkEnds, NodeKind, PathSegment};
 use engpass_testbed::{Testbed, Topology};
 
 use super::arp::Resolution;
@@ -12,7 +12,7 @@ use super::circuits::Entry;
 use super::marks::{ENTRY, WRAP};
 use super::port::Draws;
 use super::tunnels::Tunnels;
-use super::{Asking, END, Engine, FramePort, Frames, Lookahead, LookaheadRule, Route, Step};
+use super::{Asking, END, ForwardingEngine, FramePort, Frames, Lookahead, LookaheadRule, Route, Step};
 use crate::simulate::SimError;
 
 impl Frames {
@@ -70,10 +70,16 @@ impl Frames {
         for (index, router) in testbed.routers.values().enumerate() {
             let node = topology.hosts + topology.switches + index;
             let (per_packet, room) = (router.per_packet.0, router.input_queue);
-            frames.routers.push(Engine { node, per_packet, room, asks: room.is_some(), ..Engine::default() });
+            frames.routers.push(ForwardingEngine {
+                node,
+                per_packet,
+                room,
+                asks: room.is_some(),
+                ..ForwardingEngine::default()
+            });
         }
         for (flow, traffic) in topology.flows.iter().zip(testbed.traffic.values()) {
-            let back: Vec<Leg> = flow.legs.iter().rev().map(|leg| leg.back()).collect();
+            let back: Vec<PathSegment> = flow.legs.iter().rev().map(|leg| leg.back()).collect();
             for legs in [&flow.legs, &back] {
                 let first = frames.steps.len();
                 let own = if flow.circuit.is_none() { legs.as_slice() } else { &[] };
@@ -190,7 +196,7 @@ impl Frames {
     }
 
     /// Returns the step of a leg.
-    pub(super) fn step(&mut self, topology: &Topology, leg: &Leg) -> Step {
+    pub(super) fn step(&mut self, topology: &Topology, leg: &PathSegment) -> Step {
         let from = topology.first_hop(*leg).from;
         let router = match topology.kind(from) {
             NodeKind::Router(router) => router as u32,
@@ -199,15 +205,15 @@ impl Frames {
         let mtu = u32::try_from(topology.mtu(*leg)).unwrap_or(u32::MAX);
         let takes_time = self.routers.get(router as usize).is_some_and(|engine| engine.per_packet > 0);
         match leg {
-            Leg::Link(hop) => {
+            PathSegment::Link(hop) => {
                 let port = self.places[topology.port_of(hop)];
                 Step { port, router, mtu, slot: 0, tells: Lookahead::None, takes_time }
             }
-            Leg::Circuit { circuit, forward } => {
+            PathSegment::Circuit { circuit, forward } => {
                 let port = ENTRY + self.entry_of(topology, *circuit, *forward);
                 Step { port, router, mtu, slot: 0, tells: Lookahead::None, takes_time: true }
             }
-            Leg::Tunnel { tunnel, forward } => {
+            PathSegment::Tunnel { tunnel, forward } => {
                 let port = WRAP + 2 * *tunnel as u32 + u32::from(!forward);
                 // No packet goes on ahead of virtual time.
                 self.routers[router as usize].asks = true;
@@ -222,7 +228,7 @@ impl Frames {
         if let Some(known) = self.entries.iter().position(|entry| entry.vc == vc) {
             return known as u32;
         }
-        let hops = topology.hops(Leg::Circuit { circuit, forward });
+        let hops = topology.hops(PathSegment::Circuit { circuit, forward });
         let from = hops[0].from;
         let link = &topology.links[hops[0].link];
         let label = Label::CircuitQueue(&link.name, &topology.nodes[from], &topology.circuits[circuit].name);
@@ -235,10 +241,10 @@ impl Frames {
 }
 
 /// Returns the legs of the first path inside each tunnel of these legs, in the order in which packets take them.
-pub(super) fn first_within(topology: &Topology, legs: &[Leg]) -> Vec<Leg> {
+pub(super) fn first_within(topology: &Topology, legs: &[PathSegment]) -> Vec<PathSegment> {
     let mut within = Vec::new();
     for leg in legs {
-        let Leg::Tunnel { tunnel, forward } = *leg else { continue };
+        let PathSegment::Tunnel { tunnel, forward } = *leg else { continue };
         let path = &topology.tunnels[tunnel];
         let [mut node, end] = path.from_to(forward);
         while node != end {

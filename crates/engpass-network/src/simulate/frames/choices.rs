@@ -5,7 +5,7 @@
 //! ([`BRANCH`]) that names the decision step.
 
 use engpass_model::forward::{Forward, Heads, Member, Transport, View};
-use engpass_testbed::topology::{Leg, NodeId};
+use engpass_testbed::topology::{NodeId, PathSegment};
 
 use super::{END, Frames, Packet, Step};
 use crate::simulate::Network;
@@ -32,7 +32,7 @@ pub(in crate::simulate) struct Choices {
 /// Equal-cost legs at a node, or the members of a bond, with the policy that chooses among them.
 pub(super) struct Group {
     pub(super) node: NodeId,
-    pub(super) legs: Vec<Leg>,
+    pub(super) legs: Vec<PathSegment>,
     pub(super) members: Vec<Member>,
     pub(super) policy: Box<dyn Forward>,
     /// The bond, if these are its members.

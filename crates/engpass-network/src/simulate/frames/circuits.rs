@@ -15,9 +15,9 @@ use super::outage::apart;
 use super::{Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
-use crate::simulate::fabric::{Frame, NicDeparture};
-use crate::simulate::sending::Sending;
-use crate::simulate::tally::Place;
+use crate::simulate::fabric::{Aal5Pdu, NicDeparture};
+use crate::simulate::sending::ReadyPacket;
+use crate::simulate::tally::DropLocation;
 use crate::simulate::tap::Carrier;
 
 /// Entry of a circuit direction.
@@ -244,7 +244,7 @@ impl Network {
             if let Some(trace) = &mut self.fabric.trace {
                 trace.dropped(port, self.now);
             }
-            self.lose_packet(packet.id, Place::Queue(port, cause), self.now);
+            self.lose_packet(packet.id, DropLocation::Queue(port, cause), self.now);
         }
     }
 
@@ -269,10 +269,10 @@ impl Network {
             }
         }
         let sdu = encapsulation.sdu(ip.into());
-        let frame = self.fabric.frames.insert(Frame {
+        let frame = self.fabric.frames.insert(Aal5Pdu {
             packet: id,
             slot: step.slot,
-            ..Frame::new(vc, datagram, sdu as u32, aal5::cells(sdu) as u32 + 1)
+            ..Aal5Pdu::new(vc, datagram, sdu as u32, aal5::cells(sdu) as u32 + 1)
         });
         self.fabric.datagrams[datagram].holds += 1;
         self.fabric.ledger.frame_inherits(frame, id);
@@ -283,7 +283,12 @@ impl Network {
     }
 
     /// Creates the PDU of a host's packet that enters a circuit at the begin of a longer route.
-    pub(in crate::simulate) fn frame_onward(&mut self, sender: usize, sending: &Sending, route: u32) -> u32 {
+    pub(in crate::simulate) fn frame_onward(
+        &mut self,
+        sender: usize,
+        sending: &ReadyPacket,
+        route: u32,
+    ) -> u32 {
         let id = self.packet_of(sender, sending, route);
         if self.fabric.trace.is_some() {
             self.tap_emitted(Carrier::Packet(id), sender, sending);
@@ -295,7 +300,7 @@ impl Network {
 
     /// Moves on the packet of a PDU that has arrived at the end of its circuit.
     pub(in crate::simulate) fn leave_circuit(&mut self, frame: u32) {
-        let packet = std::mem::replace(&mut self.fabric.frames[frame].packet, Frame::NO_PACKET);
+        let packet = std::mem::replace(&mut self.fabric.frames[frame].packet, Aal5Pdu::NO_PACKET);
         self.fabric.ledger.packet_inherits(packet, frame);
         self.goes_on(packet);
     }

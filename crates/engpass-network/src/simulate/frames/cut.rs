@@ -4,7 +4,7 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
 use super::{Packet, Step};
 use crate::simulate::Network;
-use crate::simulate::tally::Place;
+use crate::simulate::tally::DropLocation;
 
 impl Network {
     /// Decrements the TTL of a packet at a router in front of `step`. Returns true if the packet goes on; a packet that is too large, or whose TTL expires, is
@@ -27,9 +27,9 @@ impl Network {
         let in_tunnel = !self.frames.tunnels.at(place).is_empty();
         let node = self.frames.routers[step.router as usize].node;
         if ttl == 0 {
-            self.lose_at_router(id, step, Place::Ttl(node), at);
+            self.lose_at_router(id, step, DropLocation::Ttl(node), at);
         } else if !in_tunnel && self.keeps_whole(datagram) || self.frames.refuses(step) {
-            self.lose_at_router(id, step, Place::TooBig(node), at);
+            self.lose_at_router(id, step, DropLocation::TooBig(node), at);
         } else if in_tunnel {
             // The headers of a tunnel let routers fragment them.
             self.cut_outer(id, step, at);
@@ -39,7 +39,7 @@ impl Network {
     }
 
     /// Drops a packet at a router in front of `step`, and sends an ICMP message about it if the router does so.
-    pub(super) fn lose_at_router(&mut self, id: u32, step: Step, place: Place, at: u64) {
+    pub(super) fn lose_at_router(&mut self, id: u32, step: Step, place: DropLocation, at: u64) {
         if self.loses_later(id, place, at) {
             return;
         }

@@ -7,11 +7,11 @@ use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 use super::port::FastPathResult;
 use super::{FramePort, Frames, Packet, Route, Step};
 use crate::simulate::Network;
-use crate::simulate::datagrams::{Datagram, To};
+use crate::simulate::datagrams::{Datagram, Destination};
 use crate::simulate::event::{Event, EventQueue};
 use crate::simulate::fabric::SharedState;
 use crate::simulate::nic::Nic;
-use crate::simulate::sending::Way;
+use crate::simulate::sending::EgressPath;
 
 /// The NIC and first line of a route, looked up once for several datagrams.
 pub(super) struct Egress<'a> {
@@ -32,7 +32,7 @@ pub(super) struct UnfragmentedDatagram {
     pub(super) flow: u32,
     pub(super) index: u64,
     /// The receiving endpoint, if it carries a segment.
-    pub(super) to: To,
+    pub(super) to: Destination,
     pub(super) sender: u32,
     /// Bytes of the transport header, and of the payload.
     pub(super) header: u32,
@@ -156,7 +156,7 @@ impl Network {
         let (now, end) = (self.now, self.end);
         let Self { processes, frames, fabric, events, nics, .. } = self;
         let this = &mut processes[process];
-        let Way::Frames { route } = this.way else { return false };
+        let EgressPath::Frames { route } = this.way else { return false };
         if this.fragments.count > 1 {
             return false;
         }
@@ -165,7 +165,7 @@ impl Network {
         let whole = UnfragmentedDatagram {
             flow: this.flow as u32,
             index: this.messages,
-            to: To::SOCKET,
+            to: Destination::SOCKET,
             sender: process as u32,
             header: UDP_HEADER_BYTES as u32,
             bytes: this.message as u32,

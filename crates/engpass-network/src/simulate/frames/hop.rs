@@ -11,7 +11,7 @@ use super::{Frames, Lookahead, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
 use crate::simulate::fabric::SharedState;
-use crate::simulate::sending::Sending;
+use crate::simulate::sending::ReadyPacket;
 use crate::simulate::tap::Carrier;
 
 impl Network {
@@ -196,7 +196,7 @@ impl Network {
 
     /// Sends a packet of a host into its NIC.
     #[inline(always)]
-    pub(in crate::simulate) fn emit_frame(&mut self, sender: usize, sending: &Sending, route: u32) {
+    pub(in crate::simulate) fn emit_frame(&mut self, sender: usize, sending: &ReadyPacket, route: u32) {
         let id = self.packet_of(sender, sending, route);
         if self.fabric.trace.is_some() {
             self.tap_emitted(Carrier::Packet(id), sender, sending);

@@ -13,11 +13,11 @@ use engpass_model::wire::icmp::{self, Said};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 use engpass_testbed::topology::NodeId;
 
-use super::{Engine, Frames, Packet, Step};
+use super::{ForwardingEngine, Frames, Packet, Step};
 use crate::simulate::Network;
-use crate::simulate::datagrams::{Datagram, To};
+use crate::simulate::datagrams::{Datagram, Destination};
 use crate::simulate::event::Event;
-use crate::simulate::tally::Place;
+use crate::simulate::tally::DropLocation;
 use crate::simulate::tap::{Head, Quoted};
 
 /// ICMP messages of routers, and the routes that they take.
@@ -109,16 +109,16 @@ impl Network {
 
     /// Returns the message of a router about a packet that it is about to drop at `place`, in front of `step`; `None` if it sends none.
     #[cold]
-    pub(super) fn message_about(&mut self, id: u32, step: Step, place: Place) -> Option<Draft> {
+    pub(super) fn message_about(&mut self, id: u32, step: Step, place: DropLocation) -> Option<Draft> {
         let Packet { datagram, ip, place: came_to, ttl, offset, ecn, .. } = *self.fabric.datagrams.packet(id);
         let this = &self.fabric.datagrams[datagram];
         let (flow, to, was_lost, more) = (this.flow, this.to.get(), this.lost, this.fragments > 1);
         let in_tunnel = !self.frames.tunnels.at(came_to).is_empty();
-        let is_too_big = matches!(place, Place::TooBig(_));
+        let is_too_big = matches!(place, DropLocation::TooBig(_));
         if in_tunnel || is_too_big && !self.keeps_whole(datagram) {
             return None;
         }
-        let Engine { node, .. } = self.frames.routers[step.router as usize];
+        let ForwardingEngine { node, .. } = self.frames.routers[step.router as usize];
         let (number, way) = self.frames.icmp.way(flow, node)?;
         let route = way.route;
         let segment = *self.fabric.datagrams.segment(datagram);
@@ -162,7 +162,7 @@ impl Network {
             flow,
             // No datagram of the flow has this index.
             index: u64::MAX - u64::from(made),
-            to: To::endpoint(self.endpoints.len() + 2 * number + 1),
+            to: Destination::endpoint(self.endpoints.len() + 2 * number + 1),
             header: icmp::HEADER_BYTES as u32,
             bytes: (bytes - IP_HEADER_BYTES - icmp::HEADER_BYTES) as u32,
             fragments: 1,

@@ -5,14 +5,14 @@ use engpass_model::queue::Cause;
 use super::Packet;
 use crate::simulate::Network;
 use crate::simulate::event::Event;
-use crate::simulate::tally::Place;
+use crate::simulate::tally::DropLocation;
 
 impl Network {
     /// Drops a packet at a port.
     #[inline(never)]
     pub(super) fn refuse(&mut self, port: u32, id: u32, cause: Cause, at: u64) {
         let number = self.frames.ports[port as usize].port as usize;
-        if self.loses_later(id, Place::Queue(number, cause), at) {
+        if self.loses_later(id, DropLocation::Queue(number, cause), at) {
             return;
         }
         if let Some(later) = &mut self.fabric.ledger.later {
@@ -24,12 +24,12 @@ impl Network {
         if let Some(trace) = &mut self.fabric.trace {
             trace.dropped(number, at);
         }
-        self.lose_packet(id, Place::Queue(number, cause), at);
+        self.lose_packet(id, DropLocation::Queue(number, cause), at);
     }
 
     /// With packet injection, no loss is reported before its time: schedules a loss that lies ahead of virtual time. Returns true if it did.
     #[inline]
-    pub(super) fn loses_later(&mut self, packet: u32, place: Place, at: u64) -> bool {
+    pub(super) fn loses_later(&mut self, packet: u32, place: DropLocation, at: u64) -> bool {
         let Some(fates) = self.fabric.fates.as_mut().filter(|_| at > self.now) else { return false };
         // Losses at one instant keep the order in which they are found. The packet number would not do: it depends on when earlier packets were examined.
         let order = fates.lost_later(packet, place);
@@ -41,7 +41,7 @@ impl Network {
     pub(in crate::simulate) fn lose_now(&mut self, packet: u32) {
         let fates = self.fabric.fates.as_mut().expect("only what came from outside is lost later");
         match fates.place_of(packet) {
-            Place::Queue(number, cause) => {
+            DropLocation::Queue(number, cause) => {
                 self.refuse(self.frames.places[number], packet, cause, self.now);
             }
             place => {
@@ -51,7 +51,7 @@ impl Network {
         }
     }
 
-    pub(super) fn lose_packet(&mut self, packet: u32, place: Place, at: u64) {
+    pub(super) fn lose_packet(&mut self, packet: u32, place: DropLocation, at: u64) {
         let Packet { datagram, place: came_to, .. } = *self.fabric.datagrams.packet(packet);
         let trail = self.frames.trail(came_to);
         if packet != datagram || !self.fabric.lose_plainly(datagram, trail, place, at) {
@@ -61,7 +61,7 @@ impl Network {
 
     /// Slow path of a loss: the packet is one of several of its datagram, or the datagram is tracked.
     #[inline(never)]
-    pub(super) fn lose_oddly(&mut self, packet: u32, place: Place, at: u64) {
+    pub(super) fn lose_oddly(&mut self, packet: u32, place: DropLocation, at: u64) {
         let datagram = self.fabric.datagrams.packet(packet).datagram;
         self.fabric.follow_fragments(datagram);
         self.note_lines(packet);

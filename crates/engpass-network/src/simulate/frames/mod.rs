@@ -43,7 +43,7 @@ use engpass_testbed::topology::NodeId;
 
 use super::Network;
 use super::fabric::SharedState;
-use super::sending::Sending;
+use super::sending::ReadyPacket;
 use arp::Resolution;
 use bonds::Bonds;
 use choices::{BRANCH, Choices};
@@ -51,7 +51,7 @@ use circuits::Entry;
 use icmp::Icmp;
 pub(super) use marks::tunnel_of;
 use marks::{ENTRY, HOLD, UNWRAP, WRAP};
-pub(super) use outage::Upcoming;
+pub(super) use outage::NextChange;
 pub(super) use packet::Packet;
 pub(super) use port::FramePort;
 pub use rules::LookaheadRule;
@@ -70,7 +70,7 @@ pub(super) struct Frames {
     pub(super) routes: Vec<Route>,
     /// The step table: the steps of all routes in one array. A mark ends each route.
     steps: Vec<Step>,
-    pub(super) routers: Vec<Engine>,
+    pub(super) routers: Vec<ForwardingEngine>,
     /// Nodes at the ends of every link; empty if the testbed has no events.
     ends: Vec<[NodeId; 2]>,
     seed: u64,
@@ -280,7 +280,7 @@ impl SharedState {
 
 /// The forwarding engine of a router: one packet at a time.
 #[derive(Debug, Default)]
-pub(super) struct Engine {
+pub(super) struct ForwardingEngine {
     pub(super) node: usize,
     pub(super) per_packet: u64,
     /// Bound of the input queue, if there is one.
@@ -293,7 +293,7 @@ pub(super) struct Engine {
     busy: std::collections::VecDeque<(u64, u32)>,
 }
 
-impl Engine {
+impl ForwardingEngine {
     /// Returns true if the input queue has room for a packet of `ip` bytes.
     fn has_room(&self, ip: u32) -> bool {
         let held = Backlog { bytes: self.bytes, packets: self.busy.len() as u64 };
@@ -311,7 +311,7 @@ impl Network {
 
     /// Creates the packet that a host hands to its NIC, and returns its number.
     #[inline(always)]
-    fn packet_of(&mut self, sender: usize, sending: &Sending, route: u32) -> u32 {
+    fn packet_of(&mut self, sender: usize, sending: &ReadyPacket, route: u32) -> u32 {
         let Route { first, priority, ttl, .. } = self.frames.routes[route as usize];
         let (datagram, ip, offset) = (sending.datagram, sending.ip as u32, sending.offset);
         let this = &mut self.fabric.datagrams[datagram];

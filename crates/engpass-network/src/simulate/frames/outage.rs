@@ -9,7 +9,7 @@ use engpass_model::queue::{
     Admission, Backlog, Cause, Discipline, Ecn, Packet, PortView, Scheduler, Verdict,
 };
 use engpass_model::time::Time;
-use engpass_testbed::topology::{Leg, NodeId};
+use engpass_testbed::topology::{NodeId, PathSegment};
 use engpass_testbed::{Change, EventChanges};
 
 use super::Frames;
@@ -19,7 +19,7 @@ use super::port::AdmitResult;
 use super::sent::TransmitRing;
 use crate::simulate::Network;
 use crate::simulate::event::Event;
-use crate::simulate::tally::Place;
+use crate::simulate::tally::DropLocation;
 
 /// Outages of a line, as far as frames on it still need them.
 #[derive(Debug, Default)]
@@ -58,14 +58,14 @@ impl Outages {
 
 /// The changes that an event of the testbed file makes, one after the other.
 #[derive(Debug)]
-pub(in crate::simulate) struct Upcoming {
+pub(in crate::simulate) struct NextChange {
     next: Option<Change>,
     rest: EventChanges,
     /// Instant at which the time of the file's events starts.
     from: u64,
 }
 
-impl Upcoming {
+impl NextChange {
     /// Returns the event before it has been started.
     pub(in crate::simulate) fn new(rest: EventChanges) -> Self {
         Self { next: None, rest, from: 0 }
@@ -161,7 +161,7 @@ impl Choices {
     fn see(&mut self, router: NodeId, link: usize, up: bool) {
         for group in self.groups.iter_mut().filter(|group| group.node == router && group.bond.is_none()) {
             for (leg, member) in group.legs.iter().zip(&mut group.members) {
-                if matches!(leg, Leg::Link(hop) if hop.link == link) {
+                if matches!(leg, PathSegment::Link(hop) if hop.link == link) {
                     (member.up, member.carrier) = (up, up);
                 }
             }
@@ -184,7 +184,7 @@ impl Network {
 
     /// Schedules the next change that an event makes.
     fn await_change(&mut self, event: usize) {
-        let Upcoming { next, rest, from } = &mut self.changes[event];
+        let NextChange { next, rest, from } = &mut self.changes[event];
         *next = rest.next();
         let at = next.map(|change| from.saturating_add(change.at)).filter(|at| *at <= self.end);
         if let Some(at) = at {
@@ -242,7 +242,7 @@ impl Network {
         if let Some(trace) = &mut self.fabric.trace {
             trace.dropped(number, at);
         }
-        self.lose_packet(packet, Place::Down(number), at);
+        self.lose_packet(packet, DropLocation::Down(number), at);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use engpass_cells::{LineStatus, Window};
 use engpass_ledger::Teller;
-use engpass_model::line::{Told, Transmission};
+use engpass_model::line::{LineCounters, Transmission};
 use engpass_model::queue::{self, Cause, Discipline};
 use engpass_model::random::Stream;
 use engpass_model::time::Pace;
@@ -26,7 +26,7 @@ use service::ScheduledQueue;
 pub(in crate::simulate) struct FramePort {
     clock: LineClock,
     /// Running totals for the ledger.
-    pub(in crate::simulate) told: Told,
+    pub(in crate::simulate) told: LineCounters,
     /// Largest frame that surely finds room if the line is free, in bytes of [`Self::queue_bytes`]. 0 disables this shortcut.
     largest: u32,
     /// Bytes on the line for an IP packet: the larger of its length and `least`, plus `around`.
@@ -179,7 +179,7 @@ impl FramePort {
             waiting,
             lottery: LinkImpairments::of(link, changes, draws.line).map(Box::new),
             tally: PortTally::default(),
-            told: Told::default(),
+            told: LineCounters::default(),
         };
         port.open();
         port
@@ -602,7 +602,7 @@ impl Teller for FramePort {
     }
 
     #[inline(always)]
-    fn told(&self) -> Told {
+    fn told(&self) -> LineCounters {
         self.told
     }
 

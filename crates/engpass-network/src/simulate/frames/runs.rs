@@ -1,7 +1,7 @@
 //! Routes without decision steps, as runs of steps.
 
 use engpass_testbed::Topology;
-use engpass_testbed::topology::{Leg, NodeId, NodeKind};
+use engpass_testbed::topology::{NodeId, NodeKind, PathSegment};
 
 use super::marks::{UNWRAP, WRAP, tunnel_of};
 use super::{Frames, Step};
@@ -10,7 +10,7 @@ use super::{Frames, Step};
 struct Run<'a> {
     topology: &'a Topology,
     /// Legs inside tunnels that are still to come.
-    within: &'a [Leg],
+    within: &'a [PathSegment],
     /// Lines so far.
     slot: u16,
     /// Directions of the tunnels that packets are in.
@@ -20,7 +20,7 @@ struct Run<'a> {
 }
 
 /// Returns the first node that is no switch, behind a leg and the legs that follow it.
-fn first_station(topology: &Topology, leg: Leg, behind: &[Leg]) -> NodeId {
+fn first_station(topology: &Topology, leg: PathSegment, behind: &[PathSegment]) -> NodeId {
     let ends = [leg].into_iter().chain(behind.iter().copied()).map(|leg| topology.last_hop(leg).to);
     let mut stations = ends.filter(|node| !matches!(topology.kind(*node), NodeKind::Switch(_)));
     stations.next().expect("a way ends at no switch")
@@ -29,7 +29,13 @@ fn first_station(topology: &Topology, leg: Leg, behind: &[Leg]) -> NodeId {
 impl Frames {
     /// Adds a route without decision steps. `within` holds the legs inside its tunnels, one tunnel after the other. Routers resolve addresses if `asks` is
     /// true, and always within tunnels.
-    pub(super) fn put_run(&mut self, topology: &Topology, legs: &[Leg], within: &[Leg], asks: bool) {
+    pub(super) fn put_run(
+        &mut self,
+        topology: &Topology,
+        legs: &[PathSegment],
+        within: &[PathSegment],
+        asks: bool,
+    ) {
         let mut run = Run { topology, within, slot: 0, inside: Vec::new(), asks };
         for (place, leg) in legs.iter().enumerate() {
             self.put_leg(&mut run, *leg, &legs[place + 1..]);
@@ -39,7 +45,7 @@ impl Frames {
     }
 
     /// Adds a leg of a route without decision steps; `behind` are the legs that follow.
-    fn put_leg(&mut self, run: &mut Run<'_>, leg: Leg, behind: &[Leg]) {
+    fn put_leg(&mut self, run: &mut Run<'_>, leg: PathSegment, behind: &[PathSegment]) {
         let mut step = self.step(run.topology, &leg);
         if run.asks || !run.inside.is_empty() {
             let station = || first_station(run.topology, leg, behind);
@@ -48,7 +54,7 @@ impl Frames {
             }
         }
         self.put_step(run, step);
-        let Leg::Tunnel { tunnel, forward } = leg else {
+        let PathSegment::Tunnel { tunnel, forward } = leg else {
             run.slot += self.lines_in(step).len() as u16;
             return;
         };

@@ -18,7 +18,7 @@ use super::marks::WRAP;
 use super::{Frames, Packet, Step};
 use crate::simulate::Network;
 use crate::simulate::event::Event;
-use crate::simulate::tally::Place;
+use crate::simulate::tally::DropLocation;
 
 /// Maximum number of tunnels that a packet is in at a time.
 const MOST: usize = engpass_testbed::topology::MOST_TUNNELS;
@@ -35,7 +35,7 @@ pub(in crate::simulate) struct Tunnels {
     /// By packet number, the state that outer headers hide.
     hidden: Vec<Hidden>,
     /// Fragmented outer packets, by their number.
-    cut: BTreeMap<u32, Cut>,
+    cut: BTreeMap<u32, FragmentedOuter>,
     /// Number of outer packets fragmented so far.
     cuts: u32,
     room: usize,
@@ -73,7 +73,7 @@ struct Hidden {
 }
 
 /// A fragmented outer packet.
-struct Cut {
+struct FragmentedOuter {
     whole: Packet,
     hidden: Hidden,
     stamp: Option<StateTimes>,
@@ -157,7 +157,7 @@ impl Tunnels {
     }
 
     /// Returns the fragmented outer packet of `depth` headers that this packet is a fragment of, if it is one.
-    fn cut_of(&self, packet: u32, depth: usize) -> Option<&Cut> {
+    fn cut_of(&self, packet: u32, depth: usize) -> Option<&FragmentedOuter> {
         let cut = self.hidden[packet as usize].cut;
         self.cut.get(&cut).filter(|cut| cut.depth == depth)
     }
@@ -245,7 +245,7 @@ impl Network {
             Some(_) => self.gather(id, place),
             None if self.frames.tunnels.is_fragment(id, depth) => {
                 let end = self.frames.tunnels.end_at(place);
-                self.lose_packet(id, Place::Timeout(end), self.now);
+                self.lose_packet(id, DropLocation::Timeout(end), self.now);
                 None
             }
             None => Some(id),
@@ -348,7 +348,7 @@ impl Network {
         let direction = &mut tunnels.directions[tunnel as usize];
         if direction.bytes + u64::from(ip) > direction.memory {
             let end = direction.end;
-            self.lose_packet(id, Place::Memory(end), self.now);
+            self.lose_packet(id, DropLocation::Memory(end), self.now);
             return None;
         }
         direction.bytes += u64::from(ip);
@@ -409,7 +409,7 @@ impl Network {
             let cut = self.frames.tunnels.cut.remove(&number).expect("it waits");
             let direction = &mut self.frames.tunnels.directions[tunnel as usize];
             direction.bytes -= u64::from(cut.come.0) + u64::from(cut.come.1) * IP_HEADER_BYTES;
-            let (datagram, place) = (cut.whole.datagram, Place::Timeout(direction.end));
+            let (datagram, place) = (cut.whole.datagram, DropLocation::Timeout(direction.end));
             self.fabric.lose_datagram(datagram, place, self.now);
             if self.fabric.window.holds(self.now) {
                 let flow = self.fabric.datagrams[datagram].flow as usize;
@@ -439,7 +439,7 @@ impl Tunnels {
     /// Registers an outer packet that is fragmented. Returns its number.
     fn begin_cut(&mut self, whole: Packet, hidden: Hidden, stamp: Option<StateTimes>, depth: usize) -> u32 {
         self.cuts += 1;
-        let cut = Cut {
+        let cut = FragmentedOuter {
             whole,
             hidden,
             stamp,

@@ -6,7 +6,7 @@ use engpass_model::forward::{Heads, View};
 use engpass_model::source::{Traffic, poisson::Sizes};
 use engpass_model::wire::icmp;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
-use engpass_testbed::topology::{Fan, Leg, NodeId, NodeKind};
+use engpass_testbed::topology::{Fan, NodeId, NodeKind, PathSegment};
 use engpass_testbed::{Choice, Testbed, Topology, choice, heads, icmp_heads, macs};
 
 use engpass_model::wire::layers::Change;
@@ -45,7 +45,7 @@ enum Length {
 }
 
 /// First steps of routes that several senders share, by the hosts at the ends and the legs of a run (empty for routes with decision steps).
-type Known = BTreeMap<(NodeId, NodeId, Vec<Leg>), u32>;
+type Known = BTreeMap<(NodeId, NodeId, Vec<PathSegment>), u32>;
 
 /// A flow direction of one sender, or of a router's messages, for which a route is built.
 struct FlowDirection<'a> {
@@ -99,7 +99,7 @@ impl FlowDirection<'_> {
     }
 
     /// Returns the legs that packets may take from here.
-    fn legs_at(&self, front: &Front) -> &[Leg] {
+    fn legs_at(&self, front: &Front) -> &[PathSegment] {
         self.fan_at(front).legs_at(front.node)
     }
 
@@ -117,7 +117,7 @@ impl FlowDirection<'_> {
     }
 
     /// Returns the leg that all packets of the flow direction take from here; `None` if that depends on the packet or on an event.
-    fn only_leg(&self, frames: &mut Frames, front: &Front) -> Option<Leg> {
+    fn only_leg(&self, frames: &mut Frames, front: &Front) -> Option<PathSegment> {
         let legs = self.legs_at(front);
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
         if legs.len() <= 1 && !(routed && frames.asking == Asking::Routers) {
@@ -152,7 +152,7 @@ impl FlowDirection<'_> {
     }
 
     /// Returns the transmitter by which a host or router sends the frame that takes a leg.
-    fn framed_at(&self, front: &Front, leg: Leg) -> usize {
+    fn framed_at(&self, front: &Front, leg: PathSegment) -> usize {
         match self.topology.kind(front.node) {
             NodeKind::Switch(_) => front.framed_at,
             NodeKind::Host(_) | NodeKind::Router(_) => self.topology.port_of(&self.topology.first_hop(leg)),
@@ -168,7 +168,7 @@ impl FlowDirection<'_> {
     }
 
     /// Advances to the end of a leg; a leg through a tunnel enters the tunnel.
-    fn goes_on(&self, front: &mut Front, leg: Leg) {
+    fn goes_on(&self, front: &mut Front, leg: PathSegment) {
         let routed = matches!(self.topology.kind(front.node), NodeKind::Router(_));
         // A tunnel that refuses long packets fragments none.
         if routed && !self.topology.refuses(leg) {
@@ -178,7 +178,7 @@ impl FlowDirection<'_> {
         if front.inside.is_empty() {
             front.fragment |= routed && matches!(self.length, Length::Constant(bytes) if bytes > least);
         }
-        if let Leg::Tunnel { tunnel, forward } = leg {
+        if let PathSegment::Tunnel { tunnel, forward } = leg {
             let direction = 2 * tunnel as u32 + u32::from(!forward);
             front.inside.push((direction, front.fragment));
             front.lengths.wrap(self.topology.tunnels[tunnel].added);
@@ -190,7 +190,7 @@ impl FlowDirection<'_> {
     }
 
     /// Returns the first node behind a leg that is no switch.
-    fn station(&self, front: &Front, leg: Leg) -> NodeId {
+    fn station(&self, front: &Front, leg: PathSegment) -> NodeId {
         let mut node = self.topology.last_hop(leg).to;
         while matches!(self.topology.kind(node), NodeKind::Switch(_)) {
             node = self.topology.last_hop(self.fan_at(front).legs_at(node)[0]).to;
@@ -395,7 +395,7 @@ impl Frames {
     }
 
     /// Lays out one leg.
-    fn lay_leg(&mut self, lane: &FlowDirection<'_>, front: &mut Front, leg: Leg, tree: &mut Tree) {
+    fn lay_leg(&mut self, lane: &FlowDirection<'_>, front: &mut Front, leg: PathSegment, tree: &mut Tree) {
         let mut step = self.step(lane.topology, &leg);
         let before = front.clone();
         let station = || lane.station(&before, leg);
@@ -403,7 +403,7 @@ impl Frames {
             self.put(hold, &before);
         }
         lane.goes_on(front, leg);
-        if matches!(leg, Leg::Tunnel { .. }) {
+        if matches!(leg, PathSegment::Tunnel { .. }) {
             self.put(step, &before);
             return;
         }
@@ -437,7 +437,7 @@ impl Frames {
     }
 
     /// Returns the group of these legs at a node, and creates it if necessary.
-    fn group(&mut self, testbed: &Testbed, topology: &Topology, node: NodeId, legs: &[Leg]) -> u32 {
+    fn group(&mut self, testbed: &Testbed, topology: &Topology, node: NodeId, legs: &[PathSegment]) -> u32 {
         let groups = &mut self.choices.groups;
         if let Some(known) = groups.iter().position(|group| group.node == node && group.legs == legs) {
             return known as u32;

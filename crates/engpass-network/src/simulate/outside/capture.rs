@@ -2,10 +2,10 @@
 
 use engpass_testbed::Topology;
 
-use super::Outside;
-use crate::simulate::{Capture, SWEEP, SimError};
+use super::InjectedNetwork;
+use crate::simulate::{CaptureSink, SWEEP, SimError};
 
-impl Outside {
+impl InjectedNetwork {
     /// Keep what passes these transmitters (`2 * link + end`) for [`Self::hand_on`]. Nothing was put in yet.
     pub fn capture(&mut self, ports: &[usize]) {
         self.network.tap(&self.testbed, &self.topology, ports);
@@ -20,7 +20,7 @@ impl Outside {
     ///
     /// # Errors
     /// [`SimError::Interrupted`] when the capture breaks off.
-    pub fn hand_on(&mut self, capture: &mut dyn Capture) -> Result<Option<u64>, SimError> {
+    pub fn hand_on(&mut self, capture: &mut dyn CaptureSink) -> Result<Option<u64>, SimError> {
         let swept = self.network.next_sweep;
         // Where cells are, ports were advanced to the last sweep; without any, everything up to now has passed.
         let told = if swept == u64::MAX { Some(self.reached) } else { swept.checked_sub(SWEEP + 1) };
@@ -34,7 +34,7 @@ impl Outside {
     ///
     /// # Errors
     /// [`SimError::Interrupted`] when the capture breaks off.
-    pub fn end_capture(&mut self, capture: &mut dyn Capture) -> Result<(), SimError> {
+    pub fn end_capture(&mut self, capture: &mut dyn CaptureSink) -> Result<(), SimError> {
         self.network.advance_all(self.reached);
         self.network.hand_on(self.reached, capture)
     }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use engpass_model::queue::Ecn;
 use engpass_model::wire::icmp::{self, Errors};
 
-use super::{LossPlace, Output, Packet, Said, Transport};
+use super::{Output, Packet, ReportedDrop, Said, Transport};
 use crate::simulate::Network;
 use crate::simulate::datagrams::Datagram;
-use crate::simulate::tally::Place;
+use crate::simulate::tally::DropLocation;
 
 /// Fates that are to be told, and the headers of packets.
 #[derive(Debug, Default)]
@@ -16,9 +16,9 @@ pub(in crate::simulate) struct DeliveryReports {
     /// Headers by datagram.
     heads: Vec<Head>,
     /// Places of losses that are known before their time, by packet.
-    later: BTreeMap<u32, Place>,
+    later: BTreeMap<u32, DropLocation>,
     /// Losses of cells, by instant and number of the datagram. They wait until all ports have looked at the cells before them.
-    lost: BTreeMap<(u64, u64), Loss>,
+    lost: BTreeMap<(u64, u64), CellDropCause>,
     /// Fates that nobody has fetched yet, in order of time.
     told: Vec<Output>,
     /// Number of packets and messages in the network.
@@ -72,10 +72,10 @@ enum Message {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Loss {
+struct CellDropCause {
     way: u32,
     token: u64,
-    place: Place,
+    place: DropLocation,
     message: Message,
 }
 
@@ -191,14 +191,14 @@ impl DeliveryReports {
     }
 
     /// The packet will be lost at this place, at the instant of an event. Returns the number of such losses before it.
-    pub(in crate::simulate) fn lost_later(&mut self, packet: u32, place: Place) -> usize {
+    pub(in crate::simulate) fn lost_later(&mut self, packet: u32, place: DropLocation) -> usize {
         self.later.insert(packet, place);
         self.known += 1;
         self.known - 1
     }
 
     /// The place of a loss that was known before its time, which has come.
-    pub(in crate::simulate) fn place_of(&mut self, packet: u32) -> Place {
+    pub(in crate::simulate) fn place_of(&mut self, packet: u32) -> DropLocation {
         self.later.remove(&packet).expect("a loss that was put off has a place")
     }
 
@@ -213,8 +213,8 @@ impl DeliveryReports {
         &mut self,
         datagram: u32,
         this: &Datagram,
-        (at, place): (u64, Place),
-        before: Option<(u64, Place)>,
+        (at, place): (u64, DropLocation),
+        before: Option<(u64, DropLocation)>,
     ) {
         let Head { way, token, told, message, .. } = *self.head(datagram);
         match place {
@@ -222,20 +222,20 @@ impl DeliveryReports {
             // The fate of the message comes behind that of the packet.
             _ if message == Message::About => {
                 self.heads[datagram as usize].told = true;
-                self.tell_loss(at, at, Loss { way, token, place, message });
+                self.tell_loss(at, at, CellDropCause { way, token, place, message });
             }
             // Ports look at cells in no common order: an earlier loss may be found later.
             _ if is_of_cells(place) || (self.has_cells && this.fragments > 1) => {
                 if let Some((later, _)) = before {
                     self.lost.remove(&(later, this.index));
                 }
-                self.lost.insert((at, this.index), Loss { way, token, place, message });
+                self.lost.insert((at, this.index), CellDropCause { way, token, place, message });
             }
             // Losses of packets are found in order of time.
             _ if before.is_some() => {}
             _ => {
                 self.heads[datagram as usize].told = true;
-                self.tell_loss(at, at, Loss { way, token, place, message });
+                self.tell_loss(at, at, CellDropCause { way, token, place, message });
             }
         }
     }
@@ -248,11 +248,16 @@ impl DeliveryReports {
         }
     }
 
-    fn tell_loss(&mut self, at: u64, lost_at: u64, Loss { way, token, place, message }: Loss) {
+    fn tell_loss(
+        &mut self,
+        at: u64,
+        lost_at: u64,
+        CellDropCause { way, token, place, message }: CellDropCause,
+    ) {
         self.told.push(match message {
             Message::Itself(_) => Output::MessageLost { at, way, token },
             _ => {
-                let (place, message) = (LossPlace { place, way }, message == Message::About);
+                let (place, message) = (ReportedDrop { place, way }, message == Message::About);
                 Output::Lost { at, lost_at, way, token, place, message }
             }
         });
@@ -266,8 +271,8 @@ impl DeliveryReports {
 }
 
 /// Whether cells are lost at this place.
-fn is_of_cells(place: Place) -> bool {
-    matches!(place, Place::Port(..) | Place::Policer(_) | Place::Reassembly(_))
+fn is_of_cells(place: DropLocation) -> bool {
+    matches!(place, DropLocation::Port(..) | DropLocation::Policer(_) | DropLocation::Reassembly(_))
 }
 
 impl Network {

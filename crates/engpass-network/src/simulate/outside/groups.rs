@@ -10,11 +10,11 @@ use super::Packet;
 use crate::simulate::Network;
 use crate::simulate::datagrams::Datagram;
 use crate::simulate::frames::Frames;
-use crate::simulate::sending::Way;
+use crate::simulate::sending::EgressPath;
 
 /// A member whose way begins with that of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Branch {
+struct TreeBranch {
     /// Place of the member in its group.
     member: usize,
     /// That of the one whose packet is copied.
@@ -29,12 +29,12 @@ pub(super) struct Group {
     /// The ways to its members.
     pub(super) ways: Vec<u32>,
     /// The members that are sent to, and the copies that are made on the way, each behind that of which it is made.
-    roots: Vec<(usize, Vec<Branch>)>,
+    roots: Vec<(usize, Vec<TreeBranch>)>,
 }
 
 /// What is copied from the packet that a host sends to a root.
 #[derive(Clone, Debug)]
-struct Copies {
+struct PacketCopies {
     group: u32,
     root: usize,
     /// By member of the group.
@@ -43,7 +43,7 @@ struct Copies {
 
 /// A copy that is to come.
 #[derive(Clone, Copy, Debug)]
-struct Due {
+struct PendingCopy {
     datagram: u32,
     /// When the packet of which it is made has so many hops behind it.
     hop: u32,
@@ -55,20 +55,20 @@ struct Due {
 pub(in crate::simulate) struct Groups {
     all: Vec<Group>,
     /// What packets bring along that were put in, by a number that they have; the last such number.
-    brought: BTreeMap<u64, Copies>,
+    brought: BTreeMap<u64, PacketCopies>,
     last: u64,
     /// By datagram of which copies are made.
-    due: BTreeMap<u32, Vec<Due>>,
+    due: BTreeMap<u32, Vec<PendingCopy>>,
     /// Copies by the datagram of the root, until its host has handed it over.
     unsent: BTreeMap<u32, Vec<u32>>,
 }
 
 impl Group {
     /// The tree of these ways.
-    pub(super) fn new(ways: Vec<u32>, way_of: impl Fn(u32) -> Way, frames: &Frames) -> Self {
+    pub(super) fn new(ways: Vec<u32>, way_of: impl Fn(u32) -> EgressPath, frames: &Frames) -> Self {
         let ports = |way: &u32| match way_of(*way) {
-            Way::Circuit { .. } => Vec::new(),
-            Way::Frames { route } | Way::Bond { route } => frames.first_way(route),
+            EgressPath::Circuit { .. } => Vec::new(),
+            EgressPath::Frames { route } | EgressPath::Bond { route } => frames.first_way(route),
         };
         let ports: Vec<Vec<(u32, bool)>> = ways.iter().map(ports).collect();
         // Lines that both cross: a way parts from another one where it enters a tunnel that the other does not.
@@ -76,17 +76,17 @@ impl Group {
             let alike = ports[a].iter().zip(&ports[b]).take_while(|(a, b)| a == b);
             alike.filter(|((_, is_line), _)| *is_line).count() as u32
         };
-        let mut roots: Vec<(usize, Vec<Branch>)> = Vec::new();
+        let mut roots: Vec<(usize, Vec<TreeBranch>)> = Vec::new();
         for member in 0..ways.len() {
             // Of those that share as much the first: then it has come into being before the ways part.
             let nearest = (0..member).rev().max_by_key(|&other| shared(member, other));
             match nearest.map(|from| (from, shared(member, from))) {
                 Some((from, hop)) if hop > 0 => {
-                    let holds = |(root, branches): &&mut (usize, Vec<Branch>)| {
+                    let holds = |(root, branches): &&mut (usize, Vec<TreeBranch>)| {
                         *root == from || branches.iter().any(|branch| branch.member == from)
                     };
                     let tree = roots.iter_mut().find(holds).expect("every earlier member is in a tree");
-                    tree.1.push(Branch { member, from, hop });
+                    tree.1.push(TreeBranch { member, from, hop });
                 }
                 _ => roots.push((member, Vec::new())),
             }
@@ -117,7 +117,7 @@ impl Groups {
         let mut sent = Vec::new();
         for (root, (member, _)) in this.roots.iter().enumerate() {
             self.last += 1;
-            self.brought.insert(self.last, Copies { group, root, tokens: std::rc::Rc::clone(&tokens) });
+            self.brought.insert(self.last, PacketCopies { group, root, tokens: std::rc::Rc::clone(&tokens) });
             sent.push((this.ways[*member], tokens[*member], self.last));
         }
         sent
@@ -133,7 +133,7 @@ impl Groups {
 impl Network {
     /// Copies that a packet which comes from outside brings along are inside, too.
     pub(super) fn count_copies_in(&mut self, number: u64) {
-        let Some(Copies { group, root, .. }) = self.groups.brought.get(&number) else { return };
+        let Some(PacketCopies { group, root, .. }) = self.groups.brought.get(&number) else { return };
         let copies = self.groups.all[*group as usize].roots[*root].1.len();
         if let Some(fates) = &mut self.fabric.fates {
             fates.count_in(copies as u32);
@@ -143,7 +143,7 @@ impl Network {
     /// The packet of a root is at hand as `datagram`: the datagrams of the other members begin with it. If a bond has chosen for it, their routes are
     /// those of the same member, so many behind the ones with the question.
     pub(super) fn begin_copies(&mut self, number: u64, datagram: u32, packet: &Packet, member: u32) {
-        let Some(Copies { group, root, tokens }) = self.groups.brought.remove(&number) else { return };
+        let Some(PacketCopies { group, root, tokens }) = self.groups.brought.remove(&number) else { return };
         let Group { ways, roots } = self.groups.all[group as usize].clone();
         let (own, branches) = &roots[root];
         if let Some(fates) = &mut self.fabric.fates {
@@ -155,8 +155,8 @@ impl Network {
             let way = ways[branch.member];
             let sender = self.outsiders.sender(way);
             let route = match sender.way {
-                Way::Frames { route } => route,
-                Way::Bond { route } => route + member,
+                EgressPath::Frames { route } => route,
+                EgressPath::Bond { route } => route + member,
                 _ => unreachable!("only ways of frames are shared"),
             };
             // Held until it is handed over, and until it has come into being.
@@ -169,7 +169,7 @@ impl Network {
                 fates.take_first(copy);
             }
             datagrams.insert(branch.member, copy);
-            let due = Due { datagram: copy, hop: branch.hop, route };
+            let due = PendingCopy { datagram: copy, hop: branch.hop, route };
             self.groups.due.entry(datagrams[&branch.from]).or_default().push(due);
             self.groups.unsent.entry(datagram).or_default().push(copy);
         }
@@ -197,7 +197,7 @@ impl Network {
     pub(in crate::simulate) fn lose_copies(
         &mut self,
         datagram: u32,
-        place: crate::simulate::tally::Place,
+        place: crate::simulate::tally::DropLocation,
         at: u64,
     ) {
         for due in self.groups.due.remove(&datagram).unwrap_or_default() {

@@ -1,9 +1,9 @@
 //! A network whose packets come from outside: real hosts stand where a simulation has modelled ones. `docs/model.md`, "Packets from
 //! outside", is its contract.
 //!
-//! An [`Outside`] has a [`Sender`] for every way from one host to another, and generators of cells; no processes, no TCP. Packets are
+//! An [`InjectedNetwork`] has a [`Sender`] for every way from one host to another, and generators of cells; no processes, no TCP. Packets are
 //! put in at instants, and come out delivered or lost at those that the model computes. Nothing here knows a clock: who waits for
-//! [`Outside::next_wake`] emulates, who jumps to it simulates.
+//! [`InjectedNetwork::next_wake`] emulates, who jumps to it simulates.
 
 mod capture;
 mod fates;
@@ -27,10 +27,10 @@ pub(in crate::simulate) use fates::DeliveryReports;
 use groups::Group;
 pub(in crate::simulate) use groups::Groups;
 pub(in crate::simulate) use senders::{InjectedSenders, Sender};
-pub use windows::LineSeen;
+pub use windows::LineStats;
 
 use super::frames::Asking;
-use super::tally::Place;
+use super::tally::DropLocation;
 use super::{Network, SWEEP, SimError};
 
 /// A packet that comes from outside. Its contents stay there.
@@ -100,8 +100,8 @@ pub enum Output {
         way: u32,
         /// Its token.
         token: u64,
-        /// Where: see [`Outside::place`].
-        place: LossPlace,
+        /// Where: see [`InjectedNetwork::place`].
+        place: ReportedDrop,
         /// A router sends a message about it, whose fate is told, too.
         message: bool,
     },
@@ -151,16 +151,16 @@ impl Output {
     }
 }
 
-/// Where a packet was lost, and why. [`Outside::place`] has the words.
+/// Where a packet was lost, and why. [`InjectedNetwork::place`] has the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LossPlace {
-    place: Place,
+pub struct ReportedDrop {
+    place: DropLocation,
     way: u32,
 }
 
 /// A way that packets can take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaySeen {
+pub struct PathInfo {
     /// Index of the sending host in the testbed.
     pub from: usize,
     /// Index of the receiving host.
@@ -185,12 +185,12 @@ struct Input {
 }
 
 /// A network in virtual time whose packets come from outside.
-pub struct Outside {
+pub struct InjectedNetwork {
     network: Network,
     /// What it is built of: generators, and behind them a flow for every way.
     testbed: Testbed,
     topology: Topology,
-    ways: Vec<WaySeen>,
+    ways: Vec<PathInfo>,
     inputs: VecDeque<Input>,
     /// Packets that have come.
     came: u64,
@@ -204,7 +204,7 @@ pub struct Outside {
     has_events: bool,
 }
 
-impl Outside {
+impl InjectedNetwork {
     /// The network of this testbed at time zero, for one seed. Its generators begin at once, its events when [`Self::begin_events`] says so; its
     /// other traffic is made outside.
     ///
@@ -225,7 +225,7 @@ impl Outside {
                 flow.name.push('\'');
             }
             let (from, to, mtu, first_mtu) = (flow.from, flow.to, flow.path_mtu, flow.mtu);
-            ways.push(WaySeen { from, to, name: flow.name.clone(), mtu, first_mtu });
+            ways.push(PathInfo { from, to, name: flow.name.clone(), mtu, first_mtu });
             all.traffic.insert(flow.name.clone(), stand_in(&flow, topology));
             flows.push(flow);
         }
@@ -275,7 +275,7 @@ impl Outside {
     }
 
     /// The ways from host to host, by sender, then by receiver.
-    pub fn ways(&self) -> &[WaySeen] {
+    pub fn ways(&self) -> &[PathInfo] {
         &self.ways
     }
 
@@ -403,7 +403,7 @@ impl Outside {
     }
 
     /// Where a packet was lost: the transmitter (`switch -> host`) or the node, and why.
-    pub fn place(&self, lost: LossPlace) -> (engpass_outcome::Place, &'static str) {
+    pub fn place(&self, lost: ReportedDrop) -> (engpass_outcome::Place, &'static str) {
         let flow = self.topology.flows.len() - self.ways.len() + lost.way as usize;
         let (place, cause, _) =
             self.network.place_name(lost.place, &self.topology, self.topology.flows[flow].to);

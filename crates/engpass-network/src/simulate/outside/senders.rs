@@ -7,8 +7,8 @@ use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
 
 use super::{Packet, Transport};
 use crate::simulate::Network;
-use crate::simulate::datagrams::{Datagram, To};
-use crate::simulate::sending::{Sending, Way};
+use crate::simulate::datagrams::{Datagram, Destination};
+use crate::simulate::sending::{EgressPath, ReadyPacket};
 
 /// Most flows that disciplines are told apart; further ones share their numbers.
 const MOST_FLOWS: u32 = 4096;
@@ -19,7 +19,7 @@ pub(in crate::simulate) struct Sender {
     pub(in crate::simulate) flow: usize,
     pub(in crate::simulate) host: usize,
     pub(in crate::simulate) nic: usize,
-    pub(in crate::simulate) way: Way,
+    pub(in crate::simulate) way: EgressPath,
     /// The host cuts packets that are longer.
     pub(in crate::simulate) mtu: u64,
     /// Packets that wait, the one at hand included.
@@ -51,7 +51,7 @@ struct NicQueue {
 struct QueuedPacket {
     sender: usize,
     /// Of a bond, that of the member that was chosen for it.
-    way: Way,
+    way: EgressPath,
     packet: Packet,
     /// When it came, and how many had come before it.
     since: u64,
@@ -74,11 +74,11 @@ impl InjectedSenders {
     }
 
     /// The fragment that is at hand for a NIC.
-    pub(in crate::simulate) fn sending(&self, nic: usize) -> Sending {
+    pub(in crate::simulate) fn sending(&self, nic: usize) -> ReadyPacket {
         let gate = &self.gates[nic];
         let (cut, fragment, datagram) = gate.at_hand.expect("what is handed over is at hand");
         let QueuedPacket { sender, way, .. } = *gate.waiting.front().expect("it is the first that waits");
-        Sending {
+        ReadyPacket {
             flow: self.senders[sender].flow,
             nic,
             way,
@@ -163,12 +163,12 @@ impl Network {
 
     /// The NIC of a packet, and its way: of a bond, those of the member that carries it.
     #[inline(always)]
-    fn way_of_packet(&mut self, sender: usize, packet: &Packet) -> (usize, Way) {
+    fn way_of_packet(&mut self, sender: usize, packet: &Packet) -> (usize, EgressPath) {
         let Sender { nic, way, mtu, .. } = self.outsiders.senders[sender];
-        let Way::Bond { route } = way else { return (nic, way) };
+        let EgressPath::Bond { route } = way else { return (nic, way) };
         let heads = self.frames.choices.heads_outside(self.outsiders.senders[sender].flow, packet.transport);
         let route = self.choose_member(route, &heads, u64::from(packet.bytes) > mtu);
-        (self.frames.first_port(route), Way::Frames { route })
+        (self.frames.first_port(route), EgressPath::Frames { route })
     }
 
     /// Hand over a packet that need not be cut, if nothing waits for its NIC and there is room. What waits comes to the same, by way of the gate.
@@ -179,7 +179,7 @@ impl Network {
         if ip > mtu || !self.outsiders.gates[nic].waiting.is_empty() {
             return false;
         }
-        let mut sending = Sending { flow, nic, way, ip, datagram: u32::MAX, offset: 0 };
+        let mut sending = ReadyPacket { flow, nic, way, ip, datagram: u32::MAX, offset: 0 };
         if self.nics[nic].is_waited_for() || !self.nic_has_room(&sending) {
             return false;
         }
@@ -212,7 +212,7 @@ impl Network {
         let datagram = self.begin_outside(first, cut.count as u16, false);
         if first.copies > 0 {
             let member = match (self.outsiders.senders[first.sender].way, first.way) {
-                (Way::Bond { route }, Way::Frames { route: chosen }) => chosen - route,
+                (EgressPath::Bond { route }, EgressPath::Frames { route: chosen }) => chosen - route,
                 _ => 0,
             };
             self.begin_copies(first.copies, datagram, &first.packet, member);
@@ -234,7 +234,7 @@ impl Network {
             train,
             arrived: 0,
             sent: false,
-            to: To::SOCKET,
+            to: Destination::SOCKET,
             counted: payload > header,
             header: header as u32,
             begun: since,
@@ -254,7 +254,8 @@ impl Network {
 
     /// `count` packets alike come from outside, now, the first of them with this number: as many of them as go as one train. How many these are.
     pub(super) fn train_comes(&mut self, sender: usize, packet: Packet, count: u32, number: u64) -> u32 {
-        let Sender { nic, mtu, way: Way::Frames { route }, .. } = self.outsiders.senders[sender] else {
+        let Sender { nic, mtu, way: EgressPath::Frames { route }, .. } = self.outsiders.senders[sender]
+        else {
             return 0;
         };
         let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
@@ -270,7 +271,14 @@ impl Network {
             fates.count_in(count);
         }
         let datagram = self.begin_outside(
-            &QueuedPacket { sender, way: Way::Frames { route }, packet, since: self.now, number, copies: 0 },
+            &QueuedPacket {
+                sender,
+                way: EgressPath::Frames { route },
+                packet,
+                since: self.now,
+                number,
+                copies: 0,
+            },
             count as u16,
             true,
         );

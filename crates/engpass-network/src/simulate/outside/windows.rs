@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use engpass_cells::Window;
 
-use super::{FOREVER, Output, Outside};
+use super::{FOREVER, InjectedNetwork, Output};
 use crate::simulate::frames::FramePort;
 use crate::simulate::tally::{FlowCounters, VcCounters};
 use crate::simulate::{Flow, Network, SimError, SimOutcome};
@@ -17,7 +17,7 @@ pub(super) const CLOSED: Window = Window { from: Some(FOREVER), end: FOREVER };
 
 /// One direction of a link, while the network goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LineSeen {
+pub struct LineStats {
     /// Name of the link.
     pub link: String,
     /// Node of the transmitter.
@@ -38,7 +38,7 @@ pub struct LineSeen {
     pub unit: &'static str,
 }
 
-impl Outside {
+impl InjectedNetwork {
     /// Since when a window is open, in picoseconds, if one is.
     pub fn window(&self) -> Option<u64> {
         self.network.fabric.window.from.filter(|from| *from < FOREVER)
@@ -82,7 +82,7 @@ impl Outside {
     }
 
     /// What the lines have carried up to now. What is put in from now on comes after it.
-    pub fn seen(&mut self) -> Vec<LineSeen> {
+    pub fn seen(&mut self) -> Vec<LineStats> {
         if self.inputs.front().is_none_or(|input| input.at > self.reached) {
             self.network.advance_all(self.reached);
             self.earliest = self.earliest.max(self.reached + 1);
@@ -103,7 +103,7 @@ impl Outside {
             };
             let later = network.fabric.ledger.later.as_ref();
             let totals = later.map(|later| later.totals(port)).unwrap_or_default();
-            LineSeen {
+            LineStats {
                 link: link.name.clone(),
                 from: self.topology.nodes[link.ends[port % 2]].clone(),
                 to: self.topology.nodes[link.ends[1 - port % 2]].clone(),

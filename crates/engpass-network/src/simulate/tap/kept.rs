@@ -11,9 +11,9 @@ use engpass_model::time::Time;
 use engpass_model::wire::icmp;
 
 use super::{Arp, Content, Head, Hidden, Packet};
-use crate::simulate::datagrams::{Datagram, Datagrams};
+use crate::simulate::datagrams::{Datagram, PacketStore};
 use crate::simulate::outside::DeliveryReports;
-use crate::simulate::sending::Sending;
+use crate::simulate::sending::ReadyPacket;
 use crate::simulate::timeline::Trace;
 
 /// What is kept of what passes, and what must be known to say what it is.
@@ -39,7 +39,7 @@ pub(in crate::simulate) struct TapBuffers {
     pub(super) next_of_routers: Vec<u16>,
     pub(super) quoted: BTreeMap<u32, (usize, Quoted)>,
     /// By traffic table, and behind these by receiver of a group.
-    pub(super) flows: Vec<FlowSeen>,
+    pub(super) flows: Vec<FlowInfo>,
     /// The destinations of ARP packets begin behind those of endpoints and messages of routers, and those of copies to receivers behind them.
     pub(super) first_arp: u32,
     pub(super) first_copy: u32,
@@ -52,7 +52,7 @@ pub(in crate::simulate) struct TapBuffers {
 
 /// What is known of a flow.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FlowSeen {
+pub(super) struct FlowInfo {
     /// Its traffic table.
     pub(super) table: usize,
     pub(super) ends: [usize; 2],
@@ -120,7 +120,7 @@ impl TapBuffers {
     fn packet(
         &self,
         id: u32,
-        fabric: (&Datagrams, Option<&DeliveryReports>),
+        fabric: (&PacketStore, Option<&DeliveryReports>),
         (head, framed_at): (Head, usize),
         hidden: Option<&Hidden>,
     ) -> Packet {
@@ -175,7 +175,7 @@ impl Trace {
     pub(super) fn emitted(
         &mut self,
         carrier: Carrier,
-        sending: &Sending,
+        sending: &ReadyPacket,
         datagram: &Datagram,
         (offset, more): (u64, bool),
         marks: Marks,

@@ -13,12 +13,12 @@ use engpass_testbed::topology::NodeKind;
 use engpass_testbed::{Testbed, Topology};
 
 use super::advance::Queue;
-use super::sending::Sending;
+use super::sending::ReadyPacket;
 use super::timeline::Trace;
-use super::{Network, SWEEP, SimError, SimOutcome, Watch};
+use super::{Network, RunControl, SWEEP, SimError, SimOutcome};
 pub(super) use kept::{Carrier, Quoted, TapBuffers};
-use kept::{FlowSeen, Marks, Record};
-pub use seen::{Arp, Capture, Cell, Content, Head, Outer, Packet, Passing, Pdu, Unit};
+use kept::{FlowInfo, Marks, Record};
+pub use seen::{Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Outer, Packet, Pdu, Unit};
 pub(super) use tunnels::Hidden;
 
 /// Simulate one run, and capture what passes these transmitters (`2 * link + end`).
@@ -32,8 +32,8 @@ pub fn captured(
     topology: &Topology,
     seed: u64,
     ports: &[usize],
-    watch: &dyn Watch,
-    capture: &mut dyn Capture,
+    watch: &dyn RunControl,
+    capture: &mut dyn CaptureSink,
 ) -> Result<SimOutcome, SimError> {
     let mut network = Network::new(testbed, topology, seed)?;
     network.tap(testbed, topology, ports);
@@ -44,7 +44,7 @@ pub fn captured(
 impl Network {
     /// The sender's packet enters its NIC, and somebody may capture.
     #[cold]
-    pub(super) fn tap_emitted(&mut self, carrier: Carrier, sender: usize, sending: &Sending) {
+    pub(super) fn tap_emitted(&mut self, carrier: Carrier, sender: usize, sending: &ReadyPacket) {
         let Some(trace) = &mut self.fabric.trace else { return };
         let (id, datagram) = (sending.datagram, &self.fabric.datagrams[sending.datagram]);
         let cut = match self.processes.get(sender) {
@@ -76,9 +76,9 @@ impl Network {
             endpoint += mine as u32;
             let (ttl, priority) = (traffic.ttl().unwrap_or(u8::MAX), traffic.priority());
             let ends = [path.from, path.to];
-            FlowSeen { table: flow, ends, source: first, endpoint: begins, ttl, priority }
+            FlowInfo { table: flow, ends, source: first, endpoint: begins, ttl, priority }
         });
-        let mut flows: Vec<FlowSeen> = flows.collect();
+        let mut flows: Vec<FlowInfo> = flows.collect();
         for flow in 0..flows.len() {
             // A copy shows what its datagram showed.
             flows.extend(topology.flows[flow].leaves().map(|_| flows[flow]).collect::<Vec<_>>());
@@ -117,7 +117,7 @@ impl Network {
         self.fabric.trace = Some(Box::new(trace));
     }
 
-    fn run_tapped(&mut self, watch: &dyn Watch, capture: &mut dyn Capture) -> Result<(), SimError> {
+    fn run_tapped(&mut self, watch: &dyn RunControl, capture: &mut dyn CaptureSink) -> Result<(), SimError> {
         let mut warmup = self.fabric.window.from;
         let mut at = 0;
         while at < self.end {
@@ -140,7 +140,7 @@ impl Network {
     }
 
     /// Hand on what has passed at or before `until`; nothing more of that is to come.
-    pub(super) fn hand_on(&mut self, until: u64, capture: &mut dyn Capture) -> Result<(), SimError> {
+    pub(super) fn hand_on(&mut self, until: u64, capture: &mut dyn CaptureSink) -> Result<(), SimError> {
         let Some(trace) = &mut self.fabric.trace else { return Ok(()) };
         let Some(taps) = &mut trace.taps else { return Ok(()) };
         let mut all = Vec::new();
@@ -153,8 +153,10 @@ impl Network {
             for record in records.drain(..) {
                 match record {
                     Record::Packet(at, _) | Record::Arp(at, _) if at > until => later.push(record),
-                    Record::Arp(at, arp) => all.push(Passing { at, port, unit: Unit::Arp(arp) }),
-                    Record::Packet(at, packet) => all.push(Passing { at, port, unit: Unit::Packet(packet) }),
+                    Record::Arp(at, arp) => all.push(CaptureRecord { at, port, unit: Unit::Arp(arp) }),
+                    Record::Packet(at, packet) => {
+                        all.push(CaptureRecord { at, port, unit: Unit::Packet(packet) })
+                    }
                     Record::Cells(cells, packet) => {
                         let vcs = &self.fabric.vcs;
                         let circuit = |cells: &CellTrain| {
@@ -172,7 +174,7 @@ impl Network {
                             let CellTrain { clp, efci, of, .. } = cells;
                             let of = u32::from(of);
                             let cell = Cell { circuit, forward, clp, efci, place, of, pdu };
-                            all.push(Passing { at, port, unit: Unit::Cell(cell) });
+                            all.push(CaptureRecord { at, port, unit: Unit::Cell(cell) });
                         });
                         later.extend(left.map(|cells| Record::Cells(cells, packet)));
                     }

@@ -11,7 +11,7 @@ use engpass_testbed::topology::NodeId;
 
 /// What passed a link point: the last bit of it left its transmitter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Passing {
+pub struct CaptureRecord {
     /// When, in picoseconds.
     pub at: u64,
     /// The transmitter: `2 * link + end`.
@@ -163,9 +163,9 @@ pub enum Pdu {
 }
 
 /// Who captures.
-pub trait Capture {
+pub trait CaptureSink {
     /// This has passed: in order of time, and of one instant in the order of the ports. `Break` ends the run as an interruption does.
-    fn passed(&mut self, passing: &Passing) -> ControlFlow<()>;
+    fn passed(&mut self, passing: &CaptureRecord) -> ControlFlow<()>;
 
     /// Whether more is wanted. When nothing is, the run goes on alone.
     fn wants_more(&self) -> bool;

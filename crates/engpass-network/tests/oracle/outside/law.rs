@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engpass_model::event::Event;
 use engpass_model::queue::Ecn;
 use engpass_network::simulate::SimOutcome;
-use engpass_network::simulate::outside::{Errors, Output, Outside, Packet, Transport};
+use engpass_network::simulate::outside::{Errors, InjectedNetwork, Output, Packet, Transport};
 use engpass_testbed::{Source, Testbed, load};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -67,8 +67,8 @@ fn line() -> impl Strategy<Value = Testbed> {
     )
 }
 
-fn outside(testbed: &Testbed) -> Outside {
-    Outside::new(testbed, &topology(testbed), SEED).expect("it is carried")
+fn outside(testbed: &Testbed) -> InjectedNetwork {
+    InjectedNetwork::new(testbed, &topology(testbed), SEED).expect("it is carried")
 }
 
 /// The packet that a step puts in.

@@ -8,7 +8,7 @@ use engpass_model::host::{Cost, ps};
 use engpass_model::source::poisson::Sizes;
 use engpass_model::source::{Poisson, Traffic};
 use engpass_model::unit::{Duration, Rate, Size};
-use engpass_network::simulate::outside::{Output, Outside, Packet};
+use engpass_network::simulate::outside::{InjectedNetwork, Output, Packet};
 use engpass_network::simulate::{Direction, Network, SimOutcome, simulate};
 use engpass_testbed::{Source, Testbed, Topology, heads, load};
 use proptest::prelude::*;
@@ -111,7 +111,7 @@ pub(crate) fn topology(testbed: &Testbed) -> Topology {
 }
 
 /// The way between two hosts.
-pub(crate) fn way(outside: &Outside, (from, to): &(String, String)) -> u32 {
+pub(crate) fn way(outside: &InjectedNetwork, (from, to): &(String, String)) -> u32 {
     let name = format!("{from} to {to}");
     outside.ways().iter().position(|way| way.name == name).expect("the two are joined") as u32
 }
@@ -126,7 +126,7 @@ fn accounts(direction: &Direction) -> BTreeMap<&str, u128> {
 fn with_all_ways(testbed: &Testbed) -> Testbed {
     let mut all = testbed.clone();
     let topology = topology(testbed);
-    let outside = Outside::new(testbed, &topology, SEED).expect("it is carried");
+    let outside = InjectedNetwork::new(testbed, &topology, SEED).expect("it is carried");
     let mut order = Vec::new();
     for (place, way) in outside.ways().iter().enumerate() {
         let [from, to] = [way.from, way.to].map(|host| topology.nodes[host].clone());
@@ -222,7 +222,7 @@ fn compare(testbed: &Testbed, modelled: &SimOutcome, seen: &SimOutcome, told: &[
 }
 
 fn equal(testbed: &Testbed, topology: &Topology, modelled: &SimOutcome) {
-    let mut outside = Outside::new(testbed, topology, SEED).expect("it is carried");
+    let mut outside = InjectedNetwork::new(testbed, topology, SEED).expect("it is carried");
     let mut told = Vec::new();
     outside.begin_events(0);
     for (at, ends, packet) in plan(testbed) {
