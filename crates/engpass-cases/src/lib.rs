@@ -2,7 +2,7 @@
 
 use proptest::prelude::ProptestConfig;
 
-/// The cases of a property without a configuration, where `PROPTEST_CASES` is not set.
+/// Number of cases of a property without a configuration, if `PROPTEST_CASES` is not set.
 const DEFAULT: u64 = 256;
 
 /// Configures a property to run `count` cases.

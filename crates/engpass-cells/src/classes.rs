@@ -1,4 +1,4 @@
-//! Strict priority between service categories in front of a line.
+//! Strict priority between service categories, in front of a line.
 
 use std::collections::VecDeque;
 
@@ -7,36 +7,36 @@ use engpass_model::time::{Pace, Stepper};
 use super::overtaken::{LeftoverService, PeriodicPriority};
 use super::{CellAdmission, CellSink, CellTrain, Channel, Inputs, LineStatus, VcTreatment};
 
-/// A line and a queue for each class; class 0 is served first, a cell being sent is finished.
+/// A line with one queue per class. Class 0 is served first, without preemption.
 ///
-/// A cell's departure is known when its transmission begins: a cell of a lower class may be overtaken until then.
+/// The departure of a cell is known when its transmission begins. Until then cells of a higher class may overtake it.
 pub struct StrictPriority {
     pub(super) slot: Pace,
-    /// A slot, rounded up.
+    /// Slot, rounded up to picoseconds.
     pub(super) slot_up: u64,
-    /// By how much.
+    /// Parts of a picosecond by which `slot_up` is rounded up.
     pub(super) slot_rounding: u64,
     pub(super) capacity: u64,
     pub(super) classes: Vec<ClassQueue>,
-    /// Cells waiting in all classes.
+    /// Cells that wait in all classes.
     pub(super) waiting: u64,
     pub(super) base: u64,
     pub(super) n: u64,
-    /// Stands at `n`.
+    /// Stepper at the end of cell `n`.
     pub(super) end: Stepper,
     /// When the cell being sent, or the last one sent, has left.
     pub(super) last_end: u64,
     /// Class of that cell.
     pub(super) serving: usize,
-    /// When the transmitter takes its next cell, if any waits.
+    /// When the line takes its next cell, if one waits.
     pub(super) decide_at: u64,
-    /// Cells sent back to back from one record, not yet handed on.
+    /// Cells sent back to back from one record that are not handed on yet.
     sent: CellTrain,
-    /// Whether a gate wants to be told of cells that leave.
+    /// The admission of some class counts cells by circuit and must learn of departures.
     counts: bool,
-    /// Whether the cell being sent, or the last one sent, is still to be told of.
+    /// The departure of the cell being sent, or of the last one sent, is not reported to its admission yet.
     unsettled: bool,
-    /// Place of the channel whose cells overtake all others, if it is known in advance: see [`Self::overtaken_by`].
+    /// The channel of class 0 and what it leaves of the line, if its cells are known in advance: see [`Self::overtaken_by`].
     overtaking: Option<Box<LeftoverService>>,
 }
 
@@ -44,27 +44,27 @@ pub struct StrictPriority {
 pub(super) struct ClassQueue {
     pub(super) gate: CellAdmission,
     pub(super) queue: VecDeque<Waiting>,
-    /// Cells that ever joined.
+    /// Number of cells that have joined so far.
     pub(super) joined: u64,
-    /// Cells that were ever taken for transmission.
+    /// Number of cells that were taken for transmission so far.
     pub(super) taken: u64,
 }
 
-/// Cells of one record that joined one after the other. Of their instants nothing is kept.
+/// Consecutive cells of one record that have joined. Their instants are not kept.
 pub(super) struct Waiting {
     pub(super) cells: CellTrain,
-    /// Number of the first of them among all that joined the class.
+    /// Number of the first cell, among all that joined the class.
     pub(super) from: u64,
 }
 
 impl ClassQueue {
-    /// Cells waiting.
+    /// Returns the number of cells that wait.
     #[inline]
     pub(super) fn waiting(&self) -> u64 {
         self.joined - self.taken
     }
 
-    /// One more cell joins.
+    /// Adds a cell.
     #[inline]
     pub(super) fn join(&mut self, cell: CellTrain) {
         match self.queue.back_mut() {
@@ -76,13 +76,13 @@ impl ClassQueue {
 }
 
 impl Waiting {
-    /// Number of the first cell behind them.
+    /// Returns the number of the first cell behind these.
     #[inline]
     pub(super) fn until(&self) -> u64 {
         self.from + self.cells.count
     }
 
-    /// The cell that has number `number`, which is one of them.
+    /// Returns the cell with this number, which must be one of these.
     #[inline]
     pub(super) fn cell(&self, number: u64) -> CellTrain {
         let cell = self.cells.cell + if self.cells.are_generated() { 0 } else { (number - self.from) as u32 };
@@ -91,7 +91,7 @@ impl Waiting {
 }
 
 impl StrictPriority {
-    /// A line with a queue behind every gate. All queues hold as many cells.
+    /// Returns a line with a queue behind every gate. Each queue has the same capacity.
     pub fn new(slot: Pace, gates: Vec<CellAdmission>) -> Self {
         let capacity = gates.iter().map(CellAdmission::capacity).min().unwrap_or(0);
         let counts = gates.iter().any(CellAdmission::counts_circuits);
@@ -118,13 +118,13 @@ impl StrictPriority {
         }
     }
 
-    /// All cells of class 0 come by the channel in this place, from one even generator at this pace without a policer, spaced by
-    /// more than a slot: at most one of them waits at any time, so it need not be queued but is drawn when its turn comes.
+    /// Declares that all cells of class 0 come from one generator in this channel, evenly spaced by `pace`, more than a slot, and without a
+    /// policer. At most one of them waits at any time. Therefore they are not queued but drawn when they are due.
     pub fn overtaken_by(&mut self, channel: usize, pace: Pace) {
         self.overtaking = Some(Box::new(LeftoverService::of(self.slot, channel, pace)));
     }
 
-    /// Take all cells that arrive at or before `until` and begin all transmissions that begin at or before it.
+    /// Takes all cells that arrive at or before `until`, and begins all transmissions that begin at or before it.
     pub fn advance(
         &mut self,
         until: u64,
@@ -147,7 +147,7 @@ impl StrictPriority {
             if channel.head() > until {
                 break;
             }
-            // A cell that comes together with another must wait for the choice between them.
+            // If cells arrive at the same instant, all of them join before the line chooses.
             let alone = if limit <= until { limit.saturating_sub(1) } else { until };
             let limit = limit.min(until);
             while channel.head() <= limit {
@@ -176,7 +176,7 @@ impl StrictPriority {
         channel.take_until(limit, |at| {
             let mut cell = CellTrain { count: 1, cell: index, ..front };
             index += step;
-            // What arrives at `at` is there before the transmitter chooses at `at`.
+            // Cells that arrive at `at` join before the line chooses at `at`.
             while self.waiting > 0 && self.decide_at < at {
                 self.send_one(out);
             }
@@ -239,7 +239,7 @@ impl StrictPriority {
         );
     }
 
-    /// The cell that was being sent has left.
+    /// Reports the departure of the last cell to its admission.
     #[inline]
     fn settle(&mut self) {
         if std::mem::take(&mut self.unsettled) {
@@ -247,7 +247,7 @@ impl StrictPriority {
         }
     }
 
-    /// The transmitter takes a cell at `decide_at`: a new busy period begins if it has been idle.
+    /// Prepares a transmission at `decide_at`: begins a new busy period if the line was idle.
     #[inline]
     pub(super) fn begin(&mut self, out: &mut impl CellSink) {
         if self.decide_at > self.last_end {
@@ -258,22 +258,22 @@ impl StrictPriority {
         }
     }
 
-    /// Cells in all queues at `at`, up to which all were taken and no further, the one being sent included.
+    /// Returns the cells in all queues at `at`, including the one being sent. All cells up to `at` were taken, and no later ones.
     pub fn length(&self, at: u64) -> u64 {
         self.waiting + u64::from(self.last_end > at)
     }
 
-    /// When the transmitter takes its next cell, as far as it is known; [`u64::MAX`] if no queued cell waits.
+    /// Returns when the line takes its next queued cell, as far as known; [`u64::MAX`] if none waits.
     pub fn next_begin(&self) -> u64 {
         if self.waiting > 0 { self.decide_at } else { u64::MAX }
     }
 
-    /// What the line does at `at`, up to which all cells were taken and no further.
+    /// Returns the status of the line at `at`. All cells up to `at` were taken, and no later ones.
     pub fn doing(&self, at: u64) -> LineStatus {
         LineStatus::of(self.slot, self.base, self.last_end, self.end.rounding(), at)
     }
 
-    /// A cell was sent: hand it on with those before it, if it goes on with them.
+    /// Hands on a sent cell, joined with the cells before if it continues them.
     #[inline]
     pub(super) fn hand_on(&mut self, cell: CellTrain, out: &mut impl CellSink) {
         if self.sent.count > 0 && self.sent.goes_on_with(&cell) {
@@ -284,7 +284,7 @@ impl StrictPriority {
         }
     }
 
-    /// Hand on what is kept back.
+    /// Hands on the cells that are kept back.
     pub(super) fn flush(&mut self, out: &mut impl CellSink) {
         if self.sent.count > 0 {
             out.sent(self.sent);
@@ -292,8 +292,7 @@ impl StrictPriority {
         }
     }
 
-    /// Take the front record as a whole where nothing waits and all its departures are evenly spaced, too. Whether that
-    /// was so.
+    /// Takes cells of the current run at once if no cell waits and their departures are evenly spaced. Returns whether it did.
     fn pass(
         &mut self,
         channel: &mut Channel,
@@ -315,7 +314,7 @@ impl StrictPriority {
         }
         let count = channel.front_until(limit);
         let class = &mut self.classes[rule.class];
-        // At the pace of the line a cell may come a rounded picosecond before the one ahead has left.
+        // At the pace of the line, rounding may make a cell arrive a picosecond before the one ahead has left.
         let found = (0, u64::from(closed));
         let Some(efci) = class.gate.admit_train(&CellTrain { count, ..front }, found) else { return false };
         channel.take_many(count);
@@ -335,7 +334,7 @@ impl StrictPriority {
             (self.base, self.n) = (last, 1);
             CellTrain { base: front.base + self.slot_up, count, ..front }
         } else {
-            // At the pace of the line every cell comes as the one before it leaves.
+            // At the pace of the line every cell arrives when the one before it leaves.
             if head > self.last_end {
                 out.idle(head - self.last_end, self.end.rounding());
                 (self.base, self.n) = (head, 0);
@@ -351,8 +350,8 @@ impl StrictPriority {
         true
     }
 
-    /// When cell number `sequence` of `class`, from 1, will have left at the earliest, from what is known up to now: exact
-    /// when all cells of higher classes that are still to come are those of the even generator in the channel `overtaking`.
+    /// Returns the earliest instant at which cell number `sequence` of `class`, from 1, can have left, given the present knowledge. It is
+    /// exact if all later cells of higher classes are those of the generator in the channel `overtaking`.
     pub fn departure_bound(&self, class: usize, sequence: u64, overtaking: Option<&Channel>) -> u64 {
         let ahead: u64 = self.classes[..class].iter().map(ClassQueue::waiting).sum();
         let own = sequence.saturating_sub(self.classes[class].taken);

@@ -1,43 +1,43 @@
-//! What leaves a line, gathered: a train that others have come between is handed on once, in pieces.
+//! Buffer for departures: a train that others interleave is handed on once, in pieces.
 
 use super::{CellSink, CellTrain, TrainPiece, VcId};
 
-/// How many of the last trains of a way are looked at for one that goes on.
+/// Number of recent trains of a path among which to look for one that goes on.
 const OPEN: usize = 3;
 
-/// Cells that have left, or will have, and were not handed on.
+/// Departures, past or future, that are not handed on yet.
 #[derive(Debug, Default)]
 pub(super) struct DepartureBuffer {
     ways: Vec<Way>,
-    /// There are some.
+    /// The buffer is not empty.
     any: bool,
-    /// Some of them are of frames, not of generators.
+    /// The buffer has cells of PDUs, not only of generators.
     frames: bool,
-    /// Pieces of cells that go to a host are not kept.
+    /// No pieces are kept of cells that go to a host.
     gather: bool,
-    /// Cells that were not sent end a train.
+    /// A lost cell ends a train.
     exact: bool,
-    /// Pieces that a way has room for from the beginning.
+    /// Initial capacity of a path for pieces.
     room: usize,
 }
 
 #[derive(Debug, Default)]
 struct Way {
-    /// Until they are handed on, `last` is the place of the last cell.
+    /// Until the train is handed on, `last` is the position of its last cell.
     trains: Vec<CellTrain>,
     pieces: Vec<TrainPiece>,
 }
 
-/// A train to which cells are added: its way, and its place there.
+/// A train to which cells are added: its path, and its index there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenTrain {
     way: usize,
     train: u32,
 }
 
-/// Pieces of two trains that come between each other.
+/// Pieces of two interleaving trains.
 pub(super) struct InterleavedPieces {
-    /// Where both go the same way, all are in the first.
+    /// If both take the same path, the first list has the pieces of both.
     lists: [Vec<TrainPiece>; 2],
     one_way: bool,
     train: [u32; 2],
@@ -45,12 +45,12 @@ pub(super) struct InterleavedPieces {
 }
 
 impl InterleavedPieces {
-    /// Whether both go the same way: then their cells are to be told in order.
+    /// Returns whether both take the same path, so that their cells must be added in order.
     pub(super) fn are_of_one_way(&self) -> bool {
         self.one_way
     }
 
-    /// Cells of one of them: those at the places from `n` on whose bits are set, `count` and at least one.
+    /// Adds `count` cells, at least one, of one train: those whose bits are set, counted from position `n` on.
     #[inline(always)]
     pub(super) fn add(&mut self, which: usize, n: u64, bits: u64, count: u64) {
         if !self.kept[which] {
@@ -76,32 +76,32 @@ fn add_piece(pieces: &mut Vec<TrainPiece>, n: u64, count: u64, train: u32) {
 }
 
 impl DepartureBuffer {
-    /// Of a queue that holds so many cells.
+    /// Returns the buffer of a queue with this capacity.
     pub(super) fn of(capacity: u64) -> Self {
         Self { room: capacity.min(512) as usize, ..Self::default() }
     }
 
-    /// Cells that were not sent end a train from now on.
+    /// Lets lost cells end a train from now on.
     pub(super) fn tell_cells(&mut self) {
         self.exact = true;
     }
 
-    /// Departures in what comes are, or are not, kept in pieces where they only count.
+    /// Sets whether the next departures to a host are only counted, without pieces.
     pub(super) fn gathers(&mut self, gather: bool) {
         self.gather = gather;
     }
 
-    /// Whether cells of frames wait to be handed on.
+    /// Returns whether the buffer has cells of PDUs.
     pub(super) fn hold_frames(&self) -> bool {
         self.frames
     }
 
-    /// Whether cells of this circuit are only counted.
+    /// Returns whether cells of this circuit are only counted.
     pub(super) fn only_count(&self, vc: VcId, out: &impl CellSink) -> bool {
         self.gather && out.way(vc) == 0
     }
 
-    /// The train that cells like `cells`, the first of them at their place, are part of. Those between may have been lost.
+    /// Returns the train that cells like `cells`, the first one at its position, belong to. Cells between may have been lost.
     pub(super) fn open(&mut self, cells: &CellTrain, out: &impl CellSink) -> OpenTrain {
         let way = out.way(cells.vc);
         if way >= self.ways.len() {
@@ -117,7 +117,7 @@ impl DepartureBuffer {
                 && train.alike(cells)
                 && (!self.exact || gapless(train))
         };
-        // Nothing else of the circuit may have come between: what a host makes of its cells depends on their order.
+        // No other train of the circuit may have come between, because a host reassembles cells in their order.
         let last = trains.iter().rev().take(OPEN).position(|train| train.vc == cells.vc);
         let train = match last.map(|back| trains.len() - 1 - back) {
             Some(place) if goes_on(&trains[place]) => place,
@@ -131,7 +131,7 @@ impl DepartureBuffer {
         OpenTrain { way, train: train as u32 }
     }
 
-    /// `count` cells from place `n` on.
+    /// Adds a piece of `count` cells from position `n` on.
     #[inline]
     pub(super) fn piece(&mut self, open: OpenTrain, n: u64, count: u64) {
         if open.way == 0 && self.gather {
@@ -140,9 +140,9 @@ impl DepartureBuffer {
         add_piece(&mut self.ways[open.way].pieces, n, count, open.train);
     }
 
-    /// The pieces of the ways of two trains, to add to.
+    /// Takes out the pieces of the paths of two trains, for more to be added.
     pub(super) fn take_pieces(&mut self, open: [OpenTrain; 2]) -> InterleavedPieces {
-        // Where both go the same way, nothing is left to take for the second.
+        // If both take the same path, the second list is empty.
         let lists = open.map(|open| std::mem::take(&mut self.ways[open.way].pieces));
         let kept = open.map(|open| open.way > 0 || !self.gather);
         InterleavedPieces {
@@ -153,7 +153,7 @@ impl DepartureBuffer {
         }
     }
 
-    /// They were added to.
+    /// Puts the pieces back.
     pub(super) fn put_pieces(&mut self, open: [OpenTrain; 2], pieces: InterleavedPieces) {
         let [one, other] = pieces.lists;
         self.ways[open[0].way].pieces = one;
@@ -162,7 +162,7 @@ impl DepartureBuffer {
         }
     }
 
-    /// `count` cells were added to a train, at places from the first to the last of these, whether the last ends its frame or not.
+    /// Adds `count` cells to a train, at positions from `first` to `last`. `ends` says whether the last one ends its PDU.
     pub(super) fn joined(&mut self, open: OpenTrain, count: u64, (first, last): (u64, u64), ends: bool) {
         let train = &mut self.ways[open.way].trains[open.train as usize];
         if train.count == 0 {
@@ -171,19 +171,19 @@ impl DepartureBuffer {
         train.count += count;
         train.last = last;
         if ends && !train.are_generated() {
-            // Where cells between were lost, its place in the frame says that it has the end.
+            // If cells were lost, this position in the PDU shows that the train has the end.
             train.cell = (u64::from(train.of) - train.count) as u32;
         }
     }
 
-    /// Cells that follow each other.
+    /// Adds consecutive cells.
     pub(super) fn add(&mut self, cells: &CellTrain, out: &impl CellSink) {
         let open = self.open(cells, out);
         self.piece(open, cells.n, cells.count);
         self.joined(open, cells.count, (cells.n, cells.n + cells.count - 1), cells.ends_frame());
     }
 
-    /// Hand everything on.
+    /// Hands all departures on.
     pub(super) fn flush(&mut self, out: &mut impl CellSink) {
         if !self.any {
             return;
@@ -211,7 +211,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Blocks of places of one train, told as pieces; and these places.
+    /// Returns a train, its pieces made from blocks of positions, and these positions.
     fn told(blocks: &[(u64, u64)]) -> (CellTrain, Vec<TrainPiece>, Vec<u64>) {
         let mut pieces = InterleavedPieces {
             lists: [Vec::new(), Vec::new()],

@@ -1,4 +1,4 @@
-//! What stands before a queue with bounds: thresholds and the discard policy, in front of every cell.
+//! Cell admission: thresholds and discard policy in front of a bounded queue.
 
 use std::collections::VecDeque;
 
@@ -9,30 +9,30 @@ use engpass_model::unit::FillLevel;
 
 use super::{CellTrain, VcId};
 
-/// Cells that a queue takes, and marks.
+/// Thresholds of a queue, in cells.
 #[derive(Clone, Copy, Debug)]
 pub struct CellThresholds {
-    /// Cells it can hold, the one being sent included.
+    /// Capacity, including the cell being sent.
     pub capacity: u64,
-    /// Cells that one with CLP = 1 may find and still join.
+    /// Largest number of cells that a cell with CLP = 1 may find and still join.
     pub clp: Option<u64>,
-    /// A cell that finds more than so many is marked with EFCI.
+    /// A cell that finds more cells than this is marked with EFCI.
     pub efci: Option<u64>,
 }
 
-/// Why a queue lost a cell.
+/// Why a cell was lost at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CellDropCause {
-    /// It was full.
+    /// The queue was full.
     Full,
-    /// It held more cells than one with CLP = 1 may find.
+    /// The queue held more cells than a cell with CLP = 1 may find.
     LowPriority,
-    /// There was room, and the policy said no.
+    /// There was room, but the discard policy dropped the cell.
     Policy,
 }
 
 impl CellDropCause {
-    /// The words for it in a table of drops.
+    /// Returns the text for a table of drops.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Full => "buffer full",
@@ -42,19 +42,19 @@ impl CellDropCause {
     }
 }
 
-/// Bounds and policy of one queue.
+/// Thresholds and discard policy of one queue.
 pub struct CellAdmission {
     capacity: u64,
-    /// Cells with CLP = 1 fit if there are fewer cells than this.
+    /// Cells with CLP = 1 join if there are fewer cells than this.
     clp_limit: u64,
     efci: u64,
     policy: Box<dyn DiscardPolicy>,
-    /// Whose cells are in the queue, if the policy wants to know.
+    /// Cells in the queue by circuit, if the policy needs them.
     census: Option<PerVcCount>,
 }
 
 impl CellAdmission {
-    /// The gate of an empty queue at an output port of `switch`; its discard policy draws from `random` if it draws at all.
+    /// Returns the admission of an empty queue at an output port of `switch`. Its discard policy draws from `random`, if at all.
     pub fn of_port(switch: &AtmSwitch, random: Stream) -> Self {
         let capacity = switch.output_buffer.0;
         let cells = |level: Option<FillLevel>| level.map(|level| level.of(capacity));
@@ -63,7 +63,7 @@ impl CellAdmission {
         Self::new(bounds, switch.discard.config().policy(capacity, random))
     }
 
-    /// The gate of an empty queue.
+    /// Returns the admission of an empty queue.
     pub fn new(bounds: CellThresholds, policy: Box<dyn DiscardPolicy>) -> Self {
         let capacity = bounds.capacity;
         Self {
@@ -75,22 +75,22 @@ impl CellAdmission {
         }
     }
 
-    /// Cells the queue can hold.
+    /// Returns the capacity in cells.
     pub(super) fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Whether every cell that finds room joins as it is, always.
+    /// Returns whether every cell that finds room joins unmarked, always.
     pub fn only_when_full(&self) -> bool {
         self.policy.only_when_full() && self.clp_limit == self.capacity && self.efci == u64::MAX
     }
 
-    /// Whether cells like this one of a generator, none of which ever finds more than one cell, may join without being shown to it.
+    /// Returns whether cells like this one of a generator can skip admission, given that each finds at most one cell in the queue.
     pub fn may_overlook(mut self, cell: &CellTrain) -> bool {
         !self.counts_circuits() && self.admit_train(cell, (0, 1)) == Some(cell.efci)
     }
 
-    /// Whether it must be told of all cells that leave.
+    /// Returns whether it counts cells by circuit, and therefore must learn of all departures.
     pub(super) fn counts_circuits(&self) -> bool {
         self.census.is_some()
     }
@@ -100,12 +100,13 @@ impl CellAdmission {
         if clp { self.clp_limit } else { self.capacity }
     }
 
-    /// Whether `cell`, which finds `queued` cells, joins; it is then marked and counted.
+    /// Decides whether `cell`, which finds `queued` cells, joins. A cell that joins is marked and counted. Fails with the cause of the
+    /// loss.
     #[inline]
     pub(super) fn admit(&mut self, queued: u64, cell: &mut CellTrain) -> Result<(), CellDropCause> {
         let (own, active) = self.census.as_ref().map_or((0, 0), |census| census.seen_by(cell.vc));
         let queue = QueueView { queued, capacity: self.capacity, limit: self.limit(cell.clp), own, active };
-        // The policy hears of every cell, also of one that is lost for lack of room.
+        // The policy sees every cell, even if there is no room for it.
         let admitted = self.policy.admits(queue, CellView { vc: cell.vc, last: cell.ends_frame() });
         if queued >= self.capacity {
             return Err(CellDropCause::Full);
@@ -121,8 +122,8 @@ impl CellAdmission {
         Ok(())
     }
 
-    /// Whether all of a `train` join that find `least` to `most` cells, and, if so, with which EFCI; the policy has then taken
-    /// note of them. They are not counted yet: see [`Self::joined`].
+    /// Returns the EFCI of the cells if all of a `train` join that find `least` to `most` cells; otherwise `None`. If they join, the policy
+    /// has taken note of them. They are not counted yet: see [`Self::joined`].
     pub(super) fn admit_train(&mut self, train: &CellTrain, (least, most): (u64, u64)) -> Option<bool> {
         let marked = least > self.efci;
         if most >= self.limit(train.clp) || marked != (most > self.efci) {
@@ -132,7 +133,7 @@ impl CellAdmission {
         taken.then_some(train.efci || marked)
     }
 
-    /// `count` cells have joined.
+    /// Counts `count` cells that have joined.
     #[inline]
     pub(super) fn joined(&mut self, vc: VcId, count: u64) {
         if let Some(census) = &mut self.census {
@@ -140,7 +141,7 @@ impl CellAdmission {
         }
     }
 
-    /// The `count` cells that joined first have left.
+    /// Removes the `count` cells that joined first.
     #[inline]
     pub(super) fn left(&mut self, count: u64) {
         if let Some(census) = &mut self.census {
@@ -148,7 +149,7 @@ impl CellAdmission {
         }
     }
 
-    /// All cells have left.
+    /// Removes all cells.
     #[inline]
     pub(super) fn emptied(&mut self) {
         if let Some(census) = &mut self.census {
@@ -157,14 +158,14 @@ impl CellAdmission {
     }
 }
 
-/// Whose cells are in a queue, first in, first out.
+/// The cells in a FIFO queue, by circuit.
 #[derive(Debug, Default)]
 struct PerVcCount {
-    /// Cells of one circuit in a row.
+    /// Runs of consecutive cells of one circuit.
     runs: VecDeque<(VcId, u64)>,
-    /// By circuit direction.
+    /// Cells by circuit direction.
     cells: Vec<u64>,
-    /// Circuits with cells in the queue.
+    /// Number of circuits with cells in the queue.
     active: u64,
 }
 

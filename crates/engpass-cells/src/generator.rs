@@ -1,4 +1,4 @@
-//! Generators: cells that are known for ever, without events.
+//! Generators: cells that are known in advance and need no events.
 
 use engpass_model::random::Stream;
 use engpass_model::source::on_off::Lengths;
@@ -7,23 +7,23 @@ use engpass_model::time::Pace;
 use super::alone::DedicatedLine;
 use super::{CellTrain, PduId, VcId, generated_by};
 
-/// Makes the trains of a `cbr` or `on-off` source, one after the other, as a queue asks for them.
+/// Makes the trains of a `cbr` or `on-off` source, one after the other, when a queue needs them.
 #[derive(Clone, Debug)]
 pub struct Generator {
     vc: VcId,
     frame: PduId,
     pace: Pace,
-    /// Of 2^64, how many of its cells come in a picosecond; 0 where that is one or more.
+    /// Cells per picosecond, times 2^64; 0 if that is one cell or more.
     rate: u64,
-    /// Added to every instant: transmission and delay up to the queue, where nothing else is on the way.
+    /// Added to every instant: transmission time and delay up to the queue, if no other queue lies between.
     shift: u64,
-    /// No cell later than this.
+    /// Instant of the last possible cell.
     last: u64,
     clp: bool,
     pattern: Pattern,
-    /// Cells of the trains that it has given.
+    /// Number of cells in all trains so far.
     made: u64,
-    /// The line it is alone on, where its trains are given as they leave it.
+    /// Its dedicated line, if trains are returned as they leave that line.
     line: Option<Box<DedicatedLine>>,
 }
 
@@ -34,12 +34,13 @@ enum Pattern {
 }
 
 impl Generator {
-    /// The cells of source number `flow` at a constant pace, from `first` on, none later than `last`.
+    /// Returns source number `flow` with cells at a constant pace, from `first` on and none after `last`.
     pub fn constant((flow, vc): (usize, VcId), pace: Pace, first: u64, last: u64) -> Self {
         Self::new((flow, vc), pace, last, Pattern::Constant { first: Some(first) })
     }
 
-    /// Source number `flow` in bursts: an on-time of mean length `on` begins at `first`, then an off-time of mean length `off`, and so on.
+    /// Returns source number `flow` with bursts: an on-time of mean length `on` begins at `first`, then follows an off-time of mean length
+    /// `off`, and so on.
     pub fn bursts(
         (flow, vc): (usize, VcId),
         pace: Pace,
@@ -58,50 +59,50 @@ impl Generator {
         Self { vc, frame, pace, rate, shift: 0, last, clp: false, pattern, made: 0, line: None }
     }
 
-    /// The circuit of its cells.
+    /// Returns the circuit direction of its cells.
     pub fn vc(&self) -> VcId {
         self.vc
     }
 
-    /// Whether its cells have CLP = 1.
+    /// Returns whether its cells have CLP = 1.
     pub fn clp(&self) -> bool {
         self.clp
     }
 
-    /// The pace of its cells.
+    /// Returns the time from cell to cell.
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// Whether its cells are evenly spaced from the first to the last.
+    /// Returns whether its cells are evenly spaced from the first to the last.
     pub fn is_even(&self) -> bool {
         matches!(self.pattern, Pattern::Constant { .. })
     }
 
-    /// The same cells `shift` picoseconds later.
+    /// Shifts all cells by `shift` picoseconds.
     pub fn shifted(mut self, shift: u64) -> Self {
         self.shift = shift;
         self
     }
 
-    /// The same with CLP = `clp` in all cells.
+    /// Sets CLP to `clp` in all cells.
     pub fn with_clp(self, clp: bool) -> Self {
         Self { clp, ..self }
     }
 
-    /// The same as they leave a line that they have for themselves, whose cells take `slot`, less than their own pace. Cells that
-    /// leave by `end` are counted.
+    /// Passes the cells over a dedicated line, with a `slot` less than their pace: trains are returned as they leave the line. Cells that
+    /// leave up to `end` are counted.
     pub fn through(mut self, slot: Pace, end: u64) -> Self {
         self.line = Some(Box::new(DedicatedLine::new(slot, end)));
         self
     }
 
-    /// What the line it is alone on has done, if it was told of one.
+    /// Returns the dedicated line, if there is one.
     pub fn line(&self) -> Option<&DedicatedLine> {
         self.line.as_deref()
     }
 
-    /// Cells of all its trains, if none is later than `end`.
+    /// Returns the number of cells in all its trains, if none is later than `end`.
     pub fn all_made(&self, end: u64) -> Option<u64> {
         (self.last <= end).then(|| {
             let mut rest = self.clone();
@@ -110,18 +111,18 @@ impl Generator {
         })
     }
 
-    /// Give all trains that are left, to nobody.
+    /// Draws all remaining trains, only to count them.
     pub fn give_all(&mut self) {
         while self.next_cells().is_some() {}
     }
 
-    /// The next train; `None` when there will be no more.
+    /// Returns the next train; `None` if there are no more.
     pub fn next_cells(&mut self) -> Option<CellTrain> {
         let mut cells = CellTrain::none(self.pace);
         self.next_into(&mut cells).then_some(cells)
     }
 
-    /// Put the next train in the place of `cells`. Whether there is one.
+    /// Writes the next train to `cells`. Returns whether there is one.
     #[inline]
     pub(super) fn next_into(&mut self, cells: &mut CellTrain) -> bool {
         let behind = self.line.as_mut().is_some_and(|line| line.behind_into(cells));
@@ -140,13 +141,13 @@ impl Generator {
         true
     }
 
-    /// Cells of a train behind its first that come within `ps` of it, and how long after it the last of them all.
+    /// Returns the number of cells within `ps` after the first one of a train, and how long after the first one the last of these comes.
     #[inline]
     fn behind_first(&self, ps: u64) -> (u64, u64) {
         let (num, den) = self.pace.ratio();
         match ps.checked_mul(den) {
             Some(parts) if self.rate > 0 => {
-                // So many, or one more. What is left of the time tells when the last one comes: nothing is divided by the pace.
+                // This count is exact or one too low. The remaining time gives the instant of the last cell without a division by the pace.
                 let cells = ((u128::from(ps) * u128::from(self.rate)) >> 64) as u64;
                 let left = parts - cells * num;
                 let (cells, left) = if left >= num { (cells + 1, left - num) } else { (cells, left) };
@@ -159,7 +160,7 @@ impl Generator {
         }
     }
 
-    /// When the next train as it is made begins, and for how long after its first cell others come.
+    /// Returns when the next train begins at the source, and for how long after its first cell others may come.
     #[inline]
     fn next_emitted(&mut self) -> Option<(u64, u64)> {
         match &mut self.pattern {

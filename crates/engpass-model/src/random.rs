@@ -1,4 +1,4 @@
-//! Random numbers from (seed, element name): adding an element does not reshuffle the others.
+//! Random streams derived from a seed and an element name, so that adding an element does not change the numbers of the others.
 
 mod logarithm;
 
@@ -7,26 +7,26 @@ use std::fmt::{self, Write};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-/// Who draws from a stream: the one list of the names of streams.
+/// The element that draws from a stream: the complete list of stream names.
 ///
-/// What a seed gives depends on these texts, so they stay as they are, whatever the code around them is called.
+/// The random numbers of a run depend on these texts, so they must never change, even if the code is renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label<'a> {
     /// A traffic table: pauses, phases, and the first of its connections.
     Traffic(&'a str),
     /// A further connection of a traffic table.
     Connection(&'a str, u32),
-    /// When and how long the datagrams of a traffic table are.
+    /// Times and lengths of the datagrams of a traffic table.
     Arrivals(&'a str),
     /// The phase of the TCP heartbeats of a host.
     Heartbeat(&'a str),
-    /// Loss, jitter and reordering on a link, in the direction from a node.
+    /// Loss, jitter and reordering on a link, in the direction away from a node.
     Line(&'a str, &'a str),
-    /// The queue discipline of a link at a node, after so many outages.
+    /// The queue discipline of a link at a node, after this number of outages.
     Queue(&'a str, &'a str, u32),
-    /// The queue of a router in front of a circuit: the circuit's first link, the router, the circuit.
+    /// The queue of a router for a circuit: the circuit's first link, the router, the circuit.
     CircuitQueue(&'a str, &'a str, &'a str),
-    /// The discard policy of a link of cells at a switch, of the queue of this class (0 where there is one queue).
+    /// The discard policy of an ATM link at a switch, for the queue of this class (0 if there is one queue).
     Discard(&'a str, &'a str, usize),
     /// An event table.
     Event(&'a str),
@@ -54,7 +54,7 @@ impl fmt::Display for Label<'_> {
 pub struct Stream(Pcg64Mcg);
 
 impl Stream {
-    /// The stream of the element called `name` in the run with this `seed`.
+    /// The stream of the element with this `name` in a run with this `seed`.
     pub fn new(seed: u64, name: impl fmt::Display) -> Self {
         let mut hash = Fnv::default();
         write!(hash, "{name}").expect("any text has a hash");
@@ -62,7 +62,7 @@ impl Stream {
         state[..8].copy_from_slice(&apart(seed).to_le_bytes());
         state[8..].copy_from_slice(&hash.0.to_le_bytes());
         let mut stream = Self(Pcg64Mcg::from_seed(state));
-        // Close seeds give close first numbers in a multiplicative generator: step away from them.
+        // In a multiplicative generator, similar seeds give similar first numbers, so these are skipped.
         for _ in 0..4 {
             stream.bits();
         }
@@ -74,21 +74,21 @@ impl Stream {
         self.0.next_u64()
     }
 
-    /// Evenly distributed in `0..bound`; 0 when `bound` is 0.
+    /// Uniformly distributed in `0..bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        // Lemire's multiplication without rejection: the bias is below bound / 2^64.
+        // Lemire's multiplication without rejection. Its bias is below bound / 2^64.
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Exponentially distributed with this mean, rounded to an integer.
+    /// Exponentially distributed with this mean, rounded down to an integer.
     pub fn exponential(&mut self, mean: u64) -> u64 {
-        // Of 2^53, so in (0, 1]: the logarithm is finite.
+        // In units of 2^-53, so in (0, 1]: the logarithm is finite.
         let uniform = (self.bits() >> 11) + 1;
         logarithm::quickly(uniform, mean).unwrap_or_else(|| logarithm::exactly(uniform, mean))
     }
 }
 
-/// The hash FNV-1a of a text, piece by piece: its value is fixed for ever, unlike that of a hasher of the standard library.
+/// FNV-1a hash of a text written piece by piece. Unlike a hasher of the standard library, its value never changes.
 struct Fnv(u64);
 
 impl Default for Fnv {
@@ -105,10 +105,10 @@ impl Write for Fnv {
     }
 }
 
-/// A seed that shares its numbers with no neighbour.
+/// Maps seeds such that neighbouring seeds give different numbers.
 ///
-/// The generator's state is odd, so an even seed would give the numbers of the odd one after it. Even seeds are scattered
-/// (the finalizer of SplitMix64: Steele, Lea and Flood 2014); odd ones keep the numbers that earlier results were made with.
+/// The generator makes its state odd, so an even seed would give the numbers of the next odd one. Even seeds are therefore scattered (the
+/// finalizer of SplitMix64: Steele, Lea and Flood 2014). Odd seeds stay as they are, so that earlier results can be reproduced.
 fn apart(seed: u64) -> u64 {
     if !seed.is_multiple_of(2) {
         return seed;
@@ -123,7 +123,7 @@ fn apart(seed: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// A change here would change every result that draws from the stream.
+    /// A changed name would change every result that draws from the stream.
     #[test]
     fn names_of_streams_are_frozen() {
         let frozen = [

@@ -1,4 +1,4 @@
-//! The accounts of a line (docs/ledger.md), from what was booked.
+//! The accounts of a line (docs/ledger.md), computed from the postings.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// How a line counts.
+/// Units in which a line is accounted.
 pub(crate) struct Unit {
-    /// Time of a cell or a byte: picoseconds as a fraction.
+    /// Time of a cell or a byte in picoseconds, as a fraction.
     pub(crate) pace: (u128, u128),
-    /// Parts of the line that a bit has.
+    /// Parts in a bit.
     pub(crate) parts: u128,
-    /// Parts of the line that a cell or a byte takes.
+    /// Parts in a cell or a byte.
     pub(crate) grain: u128,
-    /// Parts of it that are physical framing, of a cell.
+    /// Parts of a cell that are physical framing.
     pub(crate) framing: u128,
     /// Bytes of physical framing of a frame.
     pub(crate) around: u128,
@@ -33,7 +33,7 @@ impl Unit {
     pub(crate) fn of(line: Line) -> Self {
         match line.framing {
             Framing::Cells { slot } => {
-                // Bits of the line in a slot, in lowest terms: parts / parts of a bit.
+                // Line bits in a slot, as a fraction in lowest terms: parts in a slot / parts in a bit.
                 let (num, den) = slot.ratio();
                 let (bits, of) =
                     (u128::from(num) * u128::from(line.rate), u128::from(den) * 1_000_000_000_000);
@@ -52,12 +52,12 @@ impl Unit {
         }
     }
 
-    /// Picoseconds that so many cells or bytes take, rounded down.
+    /// Returns the time of `units` cells or bytes in picoseconds, rounded down.
     pub(crate) fn time(&self, units: u64) -> u64 {
         (u128::from(units) * self.pace.0 / self.pace.1) as u64
     }
 
-    /// In parts of a picosecond, as the pace has them: how much of a transmission lies before an instant.
+    /// Returns how much of a transmission lies before the instant `at`, in fractions of a picosecond (the denominator of the pace).
     pub(crate) fn before(&self, at: u64, cut: Cut) -> u128 {
         let (num, den) = self.pace;
         let begun = u128::from(cut.base) * den + u128::from(cut.units.0) * num;

@@ -1,4 +1,4 @@
-//! Which mechanisms of forwarding have acted in a run, so that tests of random networks can say how often each has.
+//! Forwarding mechanisms that were active in a run, so that tests of random networks can report how often each one was covered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,99 +7,99 @@ use engpass_testbed::topology::NodeId;
 use crate::cell::LineId;
 use crate::packet::Out;
 
-/// Something that a network may do.
+/// A mechanism of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mechanism {
-    /// A hash has sent packets of one group on different legs.
+    /// A hash sent packets of one group on different path segments.
     Hash,
-    /// Turns have done so.
+    /// Round robin sent packets of one group on different path segments.
     RoundRobin,
-    /// Weights have sent a packet on a leg that equal weights would not have chosen.
+    /// Weights sent a packet on a path segment that equal weights would not have chosen.
     Weights,
-    /// An event on a link, seen at both ends, has lost a packet or taken a leg out of a choice.
+    /// An event on a link, seen at both ends, lost a packet or excluded a path segment from a choice.
     LinkEvent,
-    /// An event on an interface has done so.
+    /// An event on an interface lost a packet or excluded a path segment from a choice.
     InterfaceEvent,
-    /// An event at random times has done so.
+    /// An event at random times lost a packet or excluded a path segment from a choice.
     RandomFailure,
-    /// Fragments of one datagram have left a router on different legs.
+    /// Fragments of one datagram left a router on different path segments.
     FragmentsApart,
-    /// A router has handed packets to a circuit.
+    /// A router handed packets to a circuit.
     IntoCircuit,
-    /// Packets have come out of a circuit at a router.
+    /// Packets left a circuit at a router.
     OutOfCircuit,
-    /// A shaper at a router has emitted a frame at a rate that answers, or the lack of them, have changed.
+    /// A shaper at a router emitted a frame at a rate that feedback, or missing feedback, had changed.
     AdaptiveAtRouter,
-    /// A flow has lost datagrams to an outage, and waited for a reception.
+    /// A flow lost datagrams in an outage, and its receiver had a time without receptions.
     Outage,
-    /// A router has told a sender of a packet that is too long.
+    /// A router sent an ICMP message about a packet that was too long.
     Signalled,
-    /// Such a message has been lost.
+    /// An ICMP message of a router was lost.
     MessageLost,
-    /// A router has made copies of a packet to a group.
+    /// A router copied a multicast packet.
     CopiesAtRouter,
-    /// A switch has.
+    /// A switch copied a multicast packet.
     CopiesAtSwitch,
-    /// These were of a fragment.
+    /// A fragment of a multicast datagram was copied.
     FragmentsCopied,
-    /// A receiver got a datagram that another one has lost.
+    /// One receiver got a multicast datagram that another one lost.
     PartLost,
-    /// A router has cut such a message.
+    /// A router fragmented an ICMP message.
     MessageCut,
-    /// A router has lost a packet that is too long, and told nobody.
+    /// A router dropped a packet that was too long without an ICMP message.
     BlackHole,
-    /// The segments of a connection have become shorter more than once.
+    /// The segments of a connection became shorter more than once.
     ShrankTwice,
-    /// A router has cut an outer packet.
+    /// A router fragmented an outer packet.
     OuterFragmented,
-    /// A router has cut a packet for the tunnel that it enters.
+    /// A router fragmented a packet before it entered a tunnel.
     InnerFragmented,
-    /// A router has lost a packet that is too long for the tunnel.
+    /// A router dropped a packet that was too long for the tunnel.
     TunnelRefused,
-    /// The end of a tunnel has given an outer packet up.
+    /// The end of a tunnel gave up the reassembly of an outer packet.
     ReassemblyTimeout,
-    /// The end of a tunnel has had no memory for a fragment.
+    /// The end of a tunnel had no memory for a fragment.
     ReassemblyMemory,
-    /// A packet has entered a tunnel within another one.
+    /// A packet entered a tunnel inside another tunnel.
     NestedTunnel,
-    /// A policy has chosen for an outer packet.
+    /// A policy or bond chose the path segment of an outer packet.
     TunnelChoice,
-    /// The hash of a bond has sent packets on different members.
+    /// The hash of a bond sent packets on different members.
     BondHash,
-    /// A bond has sent packets on its members in turns.
+    /// A bond sent packets on its members in turns.
     BondTurns,
-    /// Another member of a bond has taken the place of the active one, and carried packets.
+    /// Another member of a bond became active and carried packets.
     Failover,
-    /// A bond of a switch has sent packets on different members.
+    /// A bond of a switch sent packets on different members.
     SwitchBond,
-    /// The other end of a bond has followed it to another member.
+    /// The other end of a bond followed it to another member.
     FollowsBond,
-    /// A bond has found that a member is down or up.
+    /// A bond detected that a member went down or came up.
     BondMonitor,
-    /// A host throws away a frame from a member of its bond that is not active.
+    /// A host discarded a frame from an inactive member of its bond.
     InactiveMember,
-    /// A reply has let packets go that a router held.
+    /// An ARP reply released packets that a router held.
     Resolved,
-    /// A router has lost a packet that it had no place to hold.
+    /// A router dropped a packet because its hold queue for address resolution was full.
     HoldFull,
-    /// The queue in front of a router's engine has had no room for a packet.
+    /// The input queue of a router was full.
     InputFull,
-    /// A router has given up because nobody answered.
+    /// A router gave up an address resolution without a reply.
     NoReply,
-    /// A router has sent a request again.
+    /// A router repeated an ARP request.
     AskedAgain,
-    /// A router has asked again for a neighbour that it had known.
+    /// A router sent a request because the entry of a neighbour had expired.
     Expired,
-    /// A request has made a neighbour known that was not.
+    /// A request made its sender known to a router.
     LearnedFromRequest,
-    /// A switch has sent several copies of a request.
+    /// A switch flooded a request on several links.
     RequestCopied,
-    /// An event has made a router forget neighbours.
+    /// An event made a router delete neighbours.
     ForgottenOnDown,
 }
 
 impl Mechanism {
-    /// In words, for a table.
+    /// Returns its description for tables.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Hash => "choice by hash",
@@ -149,41 +149,41 @@ impl Mechanism {
     }
 }
 
-/// What has acted so far.
+/// The mechanisms that were active so far.
 #[derive(Debug, Default)]
 pub(crate) struct Acted {
     pub(crate) mechanisms: BTreeSet<Mechanism>,
-    /// By router and group, the members that were chosen.
+    /// Members chosen so far, by router and group.
     pub(crate) chosen: BTreeMap<(NodeId, Vec<Out>), BTreeSet<usize>>,
-    /// By router and datagram, the legs on which fragments have left.
+    /// Path segments on which fragments left, by router and datagram.
     fragments: BTreeMap<(NodeId, usize), BTreeSet<Out>>,
-    /// The event that has taken down each link last, and each interface.
+    /// The event that last took down each link, and each interface (`unseen`).
     pub(crate) downed: BTreeMap<usize, usize>,
     pub(crate) unseen: BTreeMap<LineId, usize>,
 }
 
 impl Acted {
-    /// A mechanism has acted.
+    /// Records that a mechanism was active.
     pub(crate) fn note(&mut self, mechanism: Mechanism) {
         self.mechanisms.insert(mechanism);
     }
 
-    /// An event has taken down a link.
+    /// Records that an event took down a link.
     pub(crate) fn takes_down(&mut self, link: usize, event: usize) {
         self.downed.insert(link, event);
     }
 
-    /// A node sees a line down because of an event.
+    /// Records that a node sees a line down because of an event.
     pub(crate) fn hides(&mut self, line: LineId, event: usize) {
         self.unseen.insert(line, event);
     }
 
-    /// A member of a group is chosen at a node.
+    /// Records that a node chose a member of a group.
     pub(crate) fn chooses(&mut self, node: NodeId, group: &[Out], member: usize) {
         self.chosen.entry((node, group.to_vec())).or_default().insert(member);
     }
 
-    /// A fragment of a datagram leaves a node.
+    /// Records that a fragment of a datagram leaves a node on a path segment.
     pub(crate) fn fragment_leaves(&mut self, node: NodeId, datagram: usize, out: Out) {
         let legs = self.fragments.entry((node, datagram)).or_default();
         legs.insert(out);

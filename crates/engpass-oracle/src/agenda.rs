@@ -1,4 +1,4 @@
-//! What is due, in the order of docs/model.md, "Ties".
+//! The event queue, in the order of docs/model.md, "Ties".
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use crate::arp::Key;
 use crate::cell::{Cell, LineId};
 use crate::tunnel::Carries;
 
-/// What comes first among all that happens at one instant.
+/// Order of events at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
-    /// Transmissions end; places in ports and NIC memory become free.
+    /// Transmissions end; space in ports and NIC buffers becomes free.
     TransmissionEnds,
     /// Links go down and come up, in the order of the events in the file.
     LinkChanges,
-    /// Bonds look at the carriers of their members, in the order of the file.
+    /// Bonds check the carriers of their members, in the order of the file.
     BondLooks,
     /// Cells and frames arrive at switches, routers and hosts, in the order of the links.
     Arrives,
-    /// Routers are done with packets.
+    /// Routers finish processing packets.
     RouterDone,
-    /// Messages that routers have made come to their engines, in the order of the lines that brought what they are about.
+    /// ICMP messages that routers created reach their engines, in the order of the lines that brought the packets that caused them.
     MessageBegins,
-    /// Ends of tunnels give packets up, in the order of the routers, then of the directions of tunnels.
+    /// Ends of tunnels give up reassembly, in the order of the routers, then of the directions of tunnels.
     TunnelGivesUp,
-    /// Requests of routers have not been answered in time, in the order of the routers' interfaces, then of the stations.
+    /// ARP requests of routers time out, in the order of the routers' interfaces, then of the stations.
     ArpRetry,
-    /// Ports of switches and routers that are free take their next cell or packet.
+    /// Free ports of switches and routers take their next cell or packet.
     PortTakes,
-    /// Answers reach shapers that adapt.
+    /// Feedback reaches adaptive shapers.
     Answer,
     /// Hosts, first: complete PDUs are received, in the order of the traffic tables.
     PacketComplete,
@@ -35,100 +35,100 @@ pub(crate) enum Group {
     CpuEnds,
     /// Hosts, third: processes become ready and TCP endpoints wake (start, pace, end of a pause, timers).
     ProcessReady,
-    /// Hosts, last: fragments are handed to NICs, and who waits for room there is served.
+    /// Hosts, last: fragments are handed to NICs, and senders that wait for room there are served.
     PacketHanded,
-    /// Cells reach the lines of NICs, in the order of the circuits, forward before reverse; in one direction of a
-    /// circuit the shaper's before generators', those in the order of the traffic tables.
+    /// Cells reach the lines of NICs, in the order of the circuits, forward before reverse. Within one direction of a circuit, cells of the shaper
+    /// come before cells of generators; generators are in the order of the traffic tables.
     CellReachesNic,
-    /// Lines of NICs that are free take their next cell or packet.
+    /// Free lines of NICs take their next cell or packet.
     NicTakes,
 }
 
-/// Something that happens.
+/// An event.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// The cell being sent has left the transmitter.
+    /// The cell in transmission has left the transmitter.
     TransmissionEnds(LineId),
-    /// The last bit of the packet being sent has left the transmitter.
+    /// The last bit of the packet in transmission has left the transmitter.
     LastBitLeaves(LineId),
-    /// What a frame takes of its line is over, gap included.
+    /// The transmission of a frame is over, gap included.
     FrameEnds(LineId),
-    /// An event of the file happens.
+    /// An event of the file changes a link.
     LinkChanges { event: usize, down: bool },
-    /// A bond looks at the carriers of its members.
+    /// A bond checks the carriers of its members.
     BondLooks { bond: usize },
-    /// A cell is, whole, at the far end of a line.
+    /// The last bit of a cell arrives at the far end of a line.
     CellArrives(LineId, Cell),
-    /// A packet is, whole, at the far end of a line.
+    /// The last bit of a packet arrives at the far end of a line.
     FrameArrives { line: LineId, flying: Flying },
-    /// A router has processed its packet.
+    /// A router has processed a packet.
     RouterDone { router: usize },
-    /// A message that a router has made comes to its engine.
+    /// An ICMP message that a router created reaches its engine.
     MessageBegins { router: usize, packet: usize },
-    /// The end of a tunnel gives a packet up, unless it has become whole.
+    /// The end of a tunnel gives up an outer packet, unless its reassembly is complete.
     TunnelGivesUp { of: Carries },
-    /// A request for a neighbour is due again, or the router gives up, unless it has been answered.
+    /// An ARP request times out and is repeated or given up, unless it was answered.
     ArpRetry { of: Key },
     /// A transmitter may take its next cell or packet.
     Takes(LineId),
-    /// At a router the line on which a circuit begins starts the last cell of the packet in work.
+    /// The first line of a circuit at a router starts the last cell of the packet in work.
     LastCellBegins { vc: usize },
-    /// The queue in front of a circuit may hand over its next packet.
+    /// The queue in front of a circuit at a router may hand over its next packet.
     AsksForPacket { vc: usize },
-    /// A shaper hears of a PDU, and whether it had the EFCI mark.
+    /// Feedback about a PDU reaches its shaper; `marked` if it had the EFCI mark.
     Answer { vc: usize, marked: bool },
-    /// All cells of a good PDU are at the host.
+    /// All cells of a complete PDU are at the host.
     PacketComplete { packet: usize },
-    /// The item on a host's CPU is done, if it was not interrupted: items are numbered.
+    /// The item on a host's CPU is done, unless it was interrupted. The number of the item tells.
     CpuEnds { host: usize, item: u64 },
     /// A process begins its next message, unless it ends.
     ProcessReady { flow: usize },
-    /// A process goes on after a pause.
+    /// A process continues after a pause.
     PauseEnds { flow: usize },
     /// An endpoint begins.
     EndpointStarts { endpoint: usize },
-    /// The application of an endpoint goes on after a pause.
+    /// The application of an endpoint continues after a pause.
     EndpointAwakes { endpoint: usize },
-    /// The application of an endpoint writes by its schedule.
+    /// The next scheduled write of the application of an endpoint is due.
     WriteIsDue { endpoint: usize },
-    /// The time of an endpoint's timer, unless it has another by now.
+    /// The timer of an endpoint expires, unless it was moved.
     TimerExpires { endpoint: usize },
-    /// A process has a fragment that the CPU has paid for.
+    /// A process hands a fragment to its NIC after the CPU has processed it.
     PacketHanded { flow: usize },
-    /// A NIC looks at those who wait for room.
+    /// A NIC checks whether a waiting sender has room now.
     RoomFreed(LineId),
-    /// A shaper lets its first cell go.
+    /// A shaper emits its first cell.
     ShaperEmits { vc: usize },
-    /// A generator's next cell.
+    /// A generator emits its next cell.
     GeneratorEmits { flow: usize },
-    /// A generator's next on-time begins.
+    /// The next on-time of a generator begins.
     OnTimeBegins { flow: usize },
 }
 
-/// A packet on a line behind its transmitter.
+/// A packet that propagates on a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flying {
     pub(crate) packet: usize,
-    /// It is thrown away where it arrives.
+    /// The frame is corrupted and will be dropped on arrival.
     pub(crate) damaged: bool,
-    /// When its transmission began, and when its last bit has left.
+    /// Instants at which its transmission began and its last bit left, in picoseconds.
     pub(crate) begun: u64,
     pub(crate) left: u64,
 }
 
-/// Who hands packets to a NIC.
+/// A sender that hands packets to a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// The process of a flow.
     Process(usize),
-    /// An endpoint of a connection, by its index.
+    /// An endpoint of a connection, by index.
     Endpoint(usize),
 }
 
-/// Position in the file, as far as it orders events of one group.
+/// Position in the file, which orders events of one group.
 pub(crate) type Position = (usize, usize);
 
-/// All that is due: the first is done next, and what it causes at the same instant takes its place in the order.
+/// All pending events in total order. The first is handled next, and its consequences at the same instant take their places in the order.
 #[derive(Debug, Default)]
 pub(crate) struct EventQueue {
     due: BTreeMap<(u64, Group, Position, u64), Event>,
@@ -136,20 +136,20 @@ pub(crate) struct EventQueue {
 }
 
 impl EventQueue {
-    /// Put an event on the agenda. Equal in everything, the one put first happens first.
+    /// Schedules an event. Among events that are equal in time, group and position, the one scheduled first happens first.
     pub(crate) fn put(&mut self, at: u64, group: Group, position: Position, event: Event) {
         self.due.insert((at, group, position, self.count), event);
         self.count += 1;
     }
 
-    /// The next event at or before `until`, in picoseconds.
+    /// Removes and returns the next event at or before `until`, with its time in picoseconds.
     pub(crate) fn next(&mut self, until: u64) -> Option<(u64, Event)> {
         let first = self.due.first_entry()?;
         let at = first.key().0;
         (at <= until).then(|| (at, first.remove()))
     }
 
-    /// Cells on the wire of each line, by direction of circuit.
+    /// Returns the cells that propagate on lines.
     pub(crate) fn cells_on_the_way(&self) -> impl Iterator<Item = (LineId, &Cell)> {
         self.due.values().filter_map(|event| match event {
             Event::CellArrives(line, cell) => Some((*line, cell)),
@@ -157,7 +157,7 @@ impl EventQueue {
         })
     }
 
-    /// Packets on the wire of each line.
+    /// Returns the line of each packet that propagates.
     pub(crate) fn frames_on_the_way(&self) -> impl Iterator<Item = LineId> {
         self.due.values().filter_map(|event| match event {
             Event::FrameArrives { line, .. } => Some(*line),

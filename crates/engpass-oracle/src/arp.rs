@@ -1,4 +1,4 @@
-//! Address resolution: what routers know of their neighbours, and the ways of requests (docs/model.md, "Address resolution").
+//! Address resolution: the neighbour tables of routers, and the trees over which requests are flooded (docs/model.md, "Address resolution").
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,38 +9,38 @@ use engpass_testbed::{Testbed, Topology};
 
 use crate::cell::LineId;
 
-/// A neighbour of a router: its own transmitter, and the station behind that.
+/// A neighbour of a router: the router's transmitter, and the station reached over it.
 pub(crate) type Key = (LineId, NodeId);
 
-/// An ARP packet. Where it is tells what it does next.
+/// An ARP packet. Its position determines what it does next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArpPacket {
-    /// A request; else the reply to it.
+    /// True for a request, false for the reply.
     pub(crate) asks: bool,
-    /// The transmitter of the router that asks.
+    /// The transmitter of the router that sent the request.
     pub(crate) interface: LineId,
-    /// The station that is asked.
+    /// The station whose address is requested.
     pub(crate) station: NodeId,
 }
 
-/// All that routers know.
+/// The neighbour tables of all routers.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
-    /// Packets that are held are named by their places among all.
+    /// Held packets are indices into all packets of the run.
     pub(crate) all: BTreeMap<Key, Neighbour<usize>>,
-    /// Packets that were held, that went on, and that were lost from there.
+    /// Numbers of packets that were held, that continued, and that were dropped while held.
     pub(crate) held: u64,
     pub(crate) went_on: u64,
     pub(crate) lost: u64,
 }
 
 impl Neighbours {
-    /// The neighbours on a line.
+    /// Returns the neighbours reached over a line.
     pub(crate) fn on(&self, line: LineId) -> Vec<Key> {
         self.all.keys().filter(|(on, _)| *on == line).copied().collect()
     }
 
-    /// Packets that are held.
+    /// Number of packets held now.
     pub(crate) fn waiting(&self) -> u64 {
         let held = self.all.values().map(|neighbour| match neighbour {
             Neighbour::Asked { held, .. } => held.len() as u64,
@@ -50,12 +50,12 @@ impl Neighbours {
     }
 }
 
-/// The node at the far end of a line.
+/// Returns the node at the far end of a line.
 pub(crate) fn far_end(topology: &Topology, line: LineId) -> NodeId {
     topology.links[line.link].ends[1 - line.end]
 }
 
-/// The lines that requests of an interface take, breadth first: its own, and those on which switches send copies.
+/// Returns the lines that requests of an interface take, breadth first: its line, and those on which switches send copies.
 pub(crate) fn tree(topology: &Topology, interface: LineId) -> Vec<LineId> {
     let mut lines = vec![interface];
     // The router itself needs no copy.
@@ -79,7 +79,7 @@ pub(crate) fn tree(topology: &Topology, interface: LineId) -> Vec<LineId> {
     lines
 }
 
-/// The interfaces of all routers that ask, in the order of the routers, then of the links.
+/// Returns the interfaces of all routers that send requests, in the order of the routers, then of the links.
 pub(crate) fn interfaces(testbed: &Testbed, topology: &Topology) -> Vec<ArpInterface> {
     let mut found = Vec::new();
     for (place, router) in testbed.routers.values().enumerate() {

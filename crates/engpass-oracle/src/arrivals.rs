@@ -1,4 +1,4 @@
-//! When datagrams are due that do not come evenly (docs/model.md, "poisson" and "udp-on-off").
+//! Due times of datagrams of sources without a fixed interval (docs/model.md, "poisson" and "udp-on-off").
 
 use engpass_model::random::Stream;
 use engpass_model::source::on_off::Lengths;
@@ -9,7 +9,7 @@ use engpass_model::time::Pace;
 use crate::cell::after;
 use crate::cost::ps;
 
-/// The datagrams of a source, one after the other.
+/// The sequence of datagrams of a source.
 #[derive(Debug)]
 pub(crate) enum Arrivals {
     Poisson(Gaps),
@@ -17,7 +17,7 @@ pub(crate) enum Arrivals {
 }
 
 impl Arrivals {
-    /// When the next datagram is due, in picoseconds, and its payload in bytes.
+    /// Returns when the next datagram is due, in picoseconds, and its payload in bytes.
     pub(crate) fn next(&mut self) -> (u64, u64) {
         match self {
             Self::Poisson(gaps) => gaps.next(),
@@ -30,11 +30,11 @@ impl Arrivals {
 #[derive(Debug)]
 pub(crate) struct Gaps {
     random: Stream,
-    /// Picoseconds.
+    /// Mean gap in picoseconds.
     mean_gap: u64,
     mean_bytes: u64,
     sizes: Sizes,
-    /// When the last datagram was due.
+    /// Due time of the last datagram in picoseconds.
     due: u64,
 }
 
@@ -63,13 +63,13 @@ impl Gaps {
 pub(crate) struct Bursts {
     random: Stream,
     bytes: u64,
-    /// Time of a datagram at the rate.
+    /// Time between datagrams at the rate.
     pace: Pace,
     /// Means in picoseconds.
     on: u64,
     off: u64,
     lengths: Lengths,
-    /// The on-time in progress: its beginning, its length, and the datagrams of it that were due.
+    /// The current on-time: its beginning and length in picoseconds, and its number of datagrams so far.
     begun: u64,
     length: u64,
     sent: u64,

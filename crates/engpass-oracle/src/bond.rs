@@ -1,4 +1,4 @@
-//! A bond by itself: its members, which of them are up, and which one is active (docs/model.md, "Bonds").
+//! The state of a bond: its members, those that are up, and the active one (docs/model.md, "Bonds").
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,23 +7,23 @@ use engpass_model::bond::{Bond, BondMode};
 use engpass_testbed::Testbed;
 use engpass_testbed::topology::{BondPath, LinkEnds, NodeId};
 
-/// What a bond knows and does.
+/// State of a bond.
 #[derive(Clone, Debug)]
 pub(crate) struct BondState {
-    /// Members that are not given up. Those with a look that found otherwise are not up either.
+    /// Members not declared down. A member for which a check found otherwise is not up either.
     pub(crate) kept: BTreeSet<usize>,
-    /// By member, how many looks one after the other have found its carrier otherwise than it counts.
+    /// By member, the number of consecutive checks whose carrier state differs from the recorded one.
     pub(crate) otherwise: BTreeMap<usize, u64>,
     pub(crate) active: Option<usize>,
-    /// The last member that was active.
+    /// The member that was active last.
     pub(crate) last_active: usize,
-    /// Packets that it has sent, by node.
+    /// Packets sent over it, by node.
     pub(crate) sent: BTreeMap<NodeId, u64>,
-    /// When it looks next, if it will.
+    /// Time of the next carrier check, if one is scheduled.
     pub(crate) looks: Option<u64>,
 }
 
-/// The bonds of a testbed, with names as indices.
+/// Resolves the bonds of a testbed that are up.
 pub(crate) fn bonds(testbed: &Testbed, links: &[LinkEnds], node: impl Fn(&str) -> NodeId) -> Vec<BondPath> {
     let bond = |(name, config): (&String, &Bond)| {
         let index =
@@ -37,12 +37,13 @@ pub(crate) fn bonds(testbed: &Testbed, links: &[LinkEnds], node: impl Fn(&str) -
     testbed.bonds.iter().filter(|(_, config)| config.up).map(bond).collect()
 }
 
-/// Whether one member of a bond carries everything, in both directions.
+/// Returns true if one member of a bond carries all packets, in both directions.
 pub(crate) fn is_single(path: &BondPath) -> bool {
     matches!(path.config.mode, BondMode::ActiveBackup(_))
 }
 
-/// The bond that chooses among links that begin at a node, if this is one of them: one of the node's own, or a single-member one of the other end.
+/// Returns the bond that chooses among links from a node, if `link` is one of its members: a bond of the node, or a single-member one of the other
+/// end.
 pub(crate) fn bond_of(bonds: &[BondPath], links: &[LinkEnds], node: NodeId, link: usize) -> Option<usize> {
     if !links[link].ends.contains(&node) {
         return None;
@@ -52,7 +53,7 @@ pub(crate) fn bond_of(bonds: &[BondPath], links: &[LinkEnds], node: NodeId, link
     own.or_else(|| bonds.iter().position(|path| of(path) && path.peer == node && is_single(path)))
 }
 
-/// The member that a bond prefers as the active one.
+/// Returns the preferred active member of a bond.
 fn primary(path: &BondPath) -> Option<usize> {
     let BondMode::ActiveBackup(config) = &path.config.mode else { return None };
     config.primary.as_ref().and_then(|name| path.config.links.iter().position(|link| link == name))
@@ -71,12 +72,12 @@ impl BondState {
         }
     }
 
-    /// Whether a member is up.
+    /// Returns true if a member is up.
     pub(crate) fn is_up(&self, member: usize) -> bool {
         self.kept.contains(&member) && !self.otherwise.contains_key(&member)
     }
 
-    /// A look at the carriers.
+    /// Checks the carriers and updates the members.
     pub(crate) fn look(&mut self, path: &BondPath, carriers: &[bool]) {
         let monitor = path.config.monitor;
         let looks = |delay: u64| delay.checked_div(monitor.interval.0).unwrap_or(0);
@@ -118,7 +119,7 @@ impl BondState {
         }
     }
 
-    /// Which member is active.
+    /// Selects the active member.
     fn choose(&mut self, path: &BondPath) {
         let always = match &path.config.mode {
             BondMode::ActiveBackup(config) => config.reselect == Reselect::Always,
@@ -128,7 +129,7 @@ impl BondState {
         let stays = self.active.filter(|active| self.is_up(*active));
         let first = (0..path.links.len()).find(|member| self.is_up(*member));
         let chosen = if always { primary.or(stays) } else { stays.or(primary) }.or(first);
-        // Without one, that which has waited longest to be up again.
+        // Without a member that is up, take the one that has waited longest to come up again.
         let waiting = self.otherwise.iter().filter(|(member, _)| !self.kept.contains(member));
         let longest = waiting.max_by_key(|(member, seen)| (**seen, std::cmp::Reverse(**member)));
         self.active = chosen.or(longest.map(|(member, _)| *member));

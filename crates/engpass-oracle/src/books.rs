@@ -1,58 +1,58 @@
-//! The oracle's own books of every line (docs/ledger.md): when it was idle, and whose cells or bytes it carried with what fate.
+//! The oracle's line ledger (docs/ledger.md): when each line was idle, and the cells or bytes that it carried of each datagram.
 
 use std::collections::BTreeMap;
 
 use crate::cell::LineId;
 
-/// What was booked so far.
+/// All postings so far.
 #[derive(Debug)]
 pub(crate) struct Books {
-    /// What happens at or before it is not counted; `None`: everything is.
+    /// End of the warm-up in picoseconds; nothing up to it is counted. `None`: no warm-up.
     pub(crate) warmup: Option<u64>,
-    /// Picoseconds by link and end.
+    /// Idle time in picoseconds, by link and end.
     pub(crate) idle: Vec<[u64; 2]>,
-    /// What a line carried of a datagram.
+    /// What each line carried of each datagram.
     pub(crate) carried: BTreeMap<(LineId, usize), Carried>,
-    /// Cells or frames that a line has sent within the counted time, and the cells or bytes that these are.
+    /// Cells or frames that a line sent entirely in the measurement window, and the sum of their cells or bytes.
     pub(crate) sent: BTreeMap<LineId, (u64, u64)>,
-    /// Units at the beginning of the counted time that had begun before: since when, exactly, and until when.
+    /// Transmissions that the beginning of the measurement window clips, with their exact times.
     pub(crate) cut: BTreeMap<LineId, Cut>,
 }
 
-/// What a line carried of a datagram.
+/// What one line carried of one datagram.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried {
-    /// Cells, or bytes of frames without the physical framing, that began and ended in the counted time.
+    /// Cells, or bytes of frames without physical framing, sent entirely in the measurement window.
     pub(crate) units: u64,
-    /// Some were not counted.
+    /// True if some of the datagram was not counted.
     pub(crate) partly: bool,
-    /// Packets of it.
+    /// Its packets on this line.
     pub(crate) packets: Vec<CarriedPacket>,
 }
 
 /// A packet that a line carried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CarriedPacket {
-    /// Bytes of tunnels' headers in it, behind its IP header.
+    /// Bytes of tunnel headers after its IP header.
     pub(crate) tunnels: u64,
-    /// Where in the IP payload of its datagram it began, and how many bytes of that it had.
+    /// Offset and length in the IP payload of its datagram, in bytes.
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
-    /// The direction of a circuit that it was on, if it came in cells.
+    /// The circuit direction that carried it; `None` for frames.
     pub(crate) vc: Option<usize>,
 }
 
-/// A transmission that the beginning of the counted time cut, in terms of the line's pace.
+/// A transmission that an edge of the measurement window clips, in units of the line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// Start of the busy period in picoseconds.
+    /// Begin of the busy period in picoseconds.
     pub(crate) base: u64,
-    /// Cells or bytes sent in it when this transmission began, and when it ended.
+    /// Cells or bytes of the busy period before this transmission, and at its end.
     pub(crate) units: (u64, u64),
 }
 
 impl Books {
-    /// Empty books.
+    /// Returns an empty line ledger.
     pub(crate) fn new(links: usize, warmup: u64) -> Self {
         Self {
             warmup: (warmup > 0).then_some(warmup),
@@ -63,12 +63,12 @@ impl Books {
         }
     }
 
-    /// When the counted time begins.
+    /// Returns the beginning of the measurement window in picoseconds.
     pub(crate) fn from(&self) -> u64 {
         self.warmup.unwrap_or(0)
     }
 
-    /// Idle time of a line in the counted time, before the transmission under way.
+    /// Returns the idle time of a line in the measurement window, before the current transmission.
     pub(crate) fn idle_of(&self, line: LineId) -> u64 {
         self.idle[line.link][line.end]
     }

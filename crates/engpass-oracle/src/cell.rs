@@ -1,10 +1,10 @@
-//! Cells, and the lines and circuits that they cross.
+//! Cells, lines and circuit directions.
 
 use engpass_model::time::Pace;
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{Hop, NodeId};
 
-/// The transmitter of one direction of a link: the link, and which of its ends it stands at.
+/// Identifies a transmitter by its link and the end of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LineId {
     /// Index of the link.
@@ -14,37 +14,37 @@ pub(crate) struct LineId {
 }
 
 impl LineId {
-    /// The transmitter that a hop begins with.
+    /// Returns the transmitter at which a hop begins.
     pub(crate) fn of(topology: &Topology, hop: Hop) -> Self {
         Self { link: hop.link, end: usize::from(topology.links[hop.link].ends[0] != hop.from) }
     }
 
-    /// As a position in the file.
+    /// Returns its position in the file.
     pub(crate) fn position(self) -> (usize, usize) {
         (self.link, self.end)
     }
 }
 
-/// One direction of a circuit: two for each circuit, the forward one first.
+/// One direction of a circuit. Each circuit has two, the forward one first.
 #[derive(Clone, Debug)]
 pub(crate) struct Vc {
     /// Index of the circuit.
     pub(crate) circuit: usize,
-    /// Whether it leads from the circuit's `from` to its `to`.
+    /// True from the circuit's `from` to its `to`.
     pub(crate) forward: bool,
     /// The lines it crosses.
     pub(crate) lines: Vec<LineId>,
-    /// Hosts or routers: where packets become cells, and where cells become packets again.
+    /// The hosts or routers where packets become cells, and where cells become packets again.
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,
 }
 
-/// Index of a direction of a circuit.
+/// Returns the index of a circuit direction.
 pub fn vc_index(circuit: usize, forward: bool) -> usize {
     2 * circuit + usize::from(!forward)
 }
 
-/// Both directions of every circuit.
+/// Returns both directions of every circuit.
 pub(crate) fn vcs(topology: &Topology) -> Vec<Vc> {
     let mut vcs = Vec::new();
     for (circuit, path) in topology.circuits.iter().enumerate() {
@@ -57,7 +57,7 @@ pub(crate) fn vcs(topology: &Topology) -> Vec<Vc> {
     vcs
 }
 
-/// A hop in the other direction.
+/// Returns the hop in the other direction.
 pub(crate) fn turned(hop: Hop) -> Hop {
     Hop { link: hop.link, from: hop.to, to: hop.from }
 }
@@ -65,27 +65,27 @@ pub(crate) fn turned(hop: Hop) -> Hop {
 /// One cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
-    /// The packet it is a part of.
+    /// Index of the packet that it belongs to.
     pub(crate) packet: usize,
     /// Its number in the packet's PDU, from 0.
     pub(crate) number: u64,
-    /// Whether it ends a PDU.
+    /// True for the last cell of a PDU.
     pub(crate) last: bool,
-    /// Direction of a circuit it travels on.
+    /// Index of its circuit direction.
     pub(crate) vc: usize,
-    /// Index of the line in the direction's lines that it is on.
+    /// Index of the current line in the lines of the circuit direction.
     pub(crate) hop: usize,
-    /// Low priority.
+    /// CLP bit (low priority).
     pub(crate) clp: bool,
-    /// Congestion was met.
+    /// EFCI bit (congestion experienced).
     pub(crate) efci: bool,
-    /// How many cells reached the NIC's line on this direction before it.
+    /// Number of cells that reached the first line on this circuit direction before it.
     pub(crate) order: u64,
 }
 
-/// Picoseconds from the start to the end of unit `k`: the exact rational `k * num / den`, rounded up once.
+/// Returns the picoseconds from the start to the end of unit `k`: the exact rational `k * num / den`, rounded up once.
 ///
-/// It is what [`Pace::after`] promises, worked out without its shortcuts.
+/// It computes the result that [`Pace::after`] specifies, without its shortcuts.
 pub(crate) fn after(pace: Pace, k: u64) -> u64 {
     let (num, den) = pace.ratio();
     let exact = u128::from(k) * u128::from(num);

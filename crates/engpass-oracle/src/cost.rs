@@ -12,12 +12,12 @@ const PICOSECOND: u128 = 1_000_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Costs {
     table: Cost,
-    /// Attoseconds of a byte.
+    /// Attoseconds per byte.
     byte: u128,
 }
 
 impl Costs {
-    /// The costs of a flow at its host. `own` is the data path of the flow, if it has one of its own.
+    /// Returns the costs of a flow at its host. `own` is the data path that the flow sets, if any.
     pub(crate) fn of(host: &Host, side: Side, own: Option<DataPath>) -> Self {
         let (table, path) = match side {
             Side::Send => (&host.cost, host.send_path),
@@ -32,43 +32,43 @@ impl Costs {
         Self { table: table.clone(), byte }
     }
 
-    /// CPU time of payload bytes, rounded up once.
+    /// Returns the CPU time of payload bytes, rounded up once.
     pub(crate) fn bytes(&self, bytes: u64) -> u64 {
         (u128::from(bytes) * self.byte).div_ceil(PICOSECOND) as u64
     }
 
-    /// CPU time of a fragment with this payload in bytes.
+    /// Returns the CPU time of a fragment with this payload in bytes.
     pub(crate) fn fragment(&self, bytes: u64) -> u64 {
         ps(self.table.per_fragment) + self.bytes(bytes)
     }
 
-    /// CPU time of a datagram apart from its fragments.
+    /// Returns the CPU time of a datagram without its fragments.
     pub(crate) fn datagram_start(&self) -> u64 {
         ps(self.table.per_datagram)
     }
 
-    /// CPU time of a whole datagram, given its payload in bytes and its number of fragments.
+    /// Returns the CPU time of a datagram, given its payload in bytes and its number of fragments.
     pub(crate) fn datagram(&self, bytes: u64, fragments: u64) -> u64 {
         self.datagram_start() + fragments * ps(self.table.per_fragment) + self.bytes(bytes)
     }
 
-    /// CPU time of a write of a TCP application, apart from its bytes.
+    /// Returns the CPU time of a write of a TCP application, without its bytes.
     pub(crate) fn write(&self) -> u64 {
         ps(self.table.per_write)
     }
 
-    /// CPU time of a segment with data, apart from its bytes.
+    /// Returns the CPU time of a segment with data, without its bytes.
     pub(crate) fn segment(&self) -> u64 {
         ps(self.table.per_segment)
     }
 
-    /// CPU time of a segment without data.
+    /// Returns the CPU time of a segment without data.
     pub(crate) fn ack(&self) -> u64 {
         ps(self.table.per_ack)
     }
 }
 
-/// Picoseconds; none if not given.
+/// Returns the duration in picoseconds, 0 if not given.
 pub(crate) fn ps(duration: Option<Duration>) -> u64 {
     duration.map_or(0, |duration| duration.0)
 }
@@ -104,12 +104,12 @@ fn row(path: DataPath) -> Row {
     Row { copies, checksums, encryptions, dma, bus, in_turns }
 }
 
-/// Attoseconds that it takes to move a byte `times` times at a rate, rounded up.
+/// Returns the attoseconds to move a byte `times` times at a rate, rounded up.
 fn at(times: u128, rate: ByteRate) -> u128 {
     (times * SECOND).div_ceil(u128::from(rate.0))
 }
 
-/// Attoseconds of a byte on a data path; `measured` is the CPU's work if the table of costs gives it.
+/// Returns the attoseconds per byte on a data path. `measured` is the CPU time per byte if the cost table gives it.
 fn byte_time(host: &Host, side: Side, path: DataPath, measured: Option<u128>) -> u128 {
     let row = row(path);
     let (work, cpu, dma) = match &host.memory {
@@ -127,7 +127,7 @@ fn byte_time(host: &Host, side: Side, path: DataPath, measured: Option<u128>) ->
     }
 }
 
-/// Rate of a bus in the direction of the data, at most its bandwidth.
+/// Returns the rate of a bus in the direction of the data, at most its bandwidth.
 fn reached(bus: &IoBus, side: Side) -> ByteRate {
     let of_direction = match side {
         Side::Send => bus.to_device,
@@ -136,9 +136,9 @@ fn reached(bus: &IoBus, side: Side) -> ByteRate {
     ByteRate(of_direction.map_or(bus.bandwidth.0, |rate| rate.0.min(bus.bandwidth.0)))
 }
 
-/// Attoseconds of the CPU's work on a byte, and transfers over the memory bus by the CPU and by DMA.
+/// Returns the attoseconds of CPU work per byte, and the transfers over the memory bus by the CPU and by DMA.
 fn in_memory(memory: &Memory, row: &Row) -> (u128, u128, u128) {
-    // A pass takes as long as its rate says, and no less than its transfers.
+    // A pass takes the time of its rate, but at least the time of its transfers.
     let pass = |times: u128, rate: Option<ByteRate>, transfers: u128| {
         let least = at(times * transfers, memory.bandwidth);
         rate.map_or(least, |rate| at(times, rate).max(least))

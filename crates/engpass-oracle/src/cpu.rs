@@ -2,23 +2,23 @@
 
 use std::collections::VecDeque;
 
-/// What the CPU is asked for.
+/// An item of work for the CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Item {
     /// The next fragment of a process.
     Send { flow: usize },
     /// A datagram in the receive buffer.
     Receive { datagram: usize },
-    /// A piece of what the application of an endpoint writes.
+    /// A piece of a write of the application of an endpoint.
     Write { endpoint: usize },
-    /// The next segment of an endpoint, which is formed when the item begins.
+    /// The next segment of an endpoint. It is formed when the item begins.
     Output { endpoint: usize },
-    /// A segment that has come.
+    /// An arrived segment.
     Input { datagram: usize },
 }
 
 impl Item {
-    /// It goes before pieces of writes, and interrupts them.
+    /// Returns true if the item has precedence over pieces of writes and interrupts them.
     pub(crate) fn goes_first(self) -> bool {
         matches!(self, Self::Output { .. } | Self::Input { .. })
     }
@@ -27,7 +27,7 @@ impl Item {
         matches!(self, Self::Write { .. })
     }
 
-    /// If it costs nothing it is done within the act in which it begins.
+    /// Returns true if the item, at zero cost, is done within the event in which it begins.
     pub(crate) fn may_take_no_turn(self) -> bool {
         matches!(self, Self::Output { .. } | Self::Write { .. })
     }
@@ -37,11 +37,11 @@ impl Item {
 #[derive(Debug, Default)]
 pub(crate) struct Cpu {
     pub(crate) busy: Option<Busy>,
-    /// Items that wait, with what they cost. (That of an output item is not known before it begins.)
+    /// Waiting items with their costs in picoseconds. The cost of an output item is unknown until it begins.
     pub(crate) waiting: VecDeque<(u64, Item)>,
-    /// Items begun, or gone on with.
+    /// Number of items begun or resumed.
     pub(crate) begun: u64,
-    /// An item has ended, and what it was for is being done: the next one begins after that.
+    /// True while the effects of an ended item are processed. The next item begins after that.
     pub(crate) ending: bool,
 }
 

@@ -1,7 +1,7 @@
-//! The reference engine: every cell, and every beginning and end of a transmission, is an event.
+//! The reference engine: every cell, and every begin and end of a transmission, is an event.
 //!
-//! It is written from docs/model.md alone and does one thing after the other. What happens at hosts, NICs, switches and so on
-//! stands in the files of these names below `engine/`, each with its part of [`Engine`]; what their state is, in those beside this one.
+//! It is written from docs/model.md alone and handles one event after the other. The behaviour of hosts, NICs, switches and so on is in the files of
+//! these names in `engine/`, each with its part of [`Engine`]. Their state is in the files next to this one.
 
 mod accounts;
 mod acted;
@@ -75,11 +75,11 @@ pub(crate) enum Source {
     Process(Process),
     /// A `cbr` or `on-off` source.
     Generator(Generator),
-    /// A `tcp-stream`, whose state is with its endpoints.
+    /// A `tcp-stream`. Its state is in its endpoints.
     Connections,
 }
 
-/// A network while it runs.
+/// A running network.
 #[derive(Debug)]
 pub struct Engine<'a> {
     pub(crate) testbed: &'a Testbed,
@@ -87,75 +87,75 @@ pub struct Engine<'a> {
     pub(crate) agenda: EventQueue,
     pub(crate) ledger: Ledger,
     pub(crate) books: Books,
-    /// What every sender did, by its number.
+    /// States of every sender over time, by number of the sender.
     pub(crate) histories: Vec<History>,
-    /// By sender, the lines that its packets may take.
+    /// The lines that packets of each sender may take.
     pub(crate) possible: Vec<Possible>,
-    /// Idle time by reason of lines that data has left, or that were down.
+    /// Idle time by reason, for lines that sent data or were down.
     pub(crate) reasons: BTreeMap<LineId, LineReasons>,
-    /// Both directions of all circuits.
+    /// All circuit directions.
     pub(crate) vcs: Vec<Vc>,
-    /// Both ways of all flows, those of the messages of routers, and those of outer packets.
+    /// Paths: both directions of all flows, then those of ICMP messages, of multicast receivers, and of outer packets.
     pub(crate) ways: Vec<Way>,
     /// Both directions of all tunnels.
     pub(crate) tunnels: Vec<Tunnel>,
-    /// Outer packets that were cut.
+    /// Outer packets that were fragmented.
     pub(crate) cut: BTreeSet<Carries>,
-    /// Cells that reached the first line so far, by direction of circuit.
+    /// Number of cells that reached the first line so far, by circuit direction.
     pub(crate) emitted: Vec<u64>,
-    /// The transmitters at both ends of all ATM links.
+    /// Transmitters at both ends of all ATM links.
     pub(crate) lines: BTreeMap<LineId, Line>,
-    /// Those of the other links.
+    /// Transmitters at both ends of all other links.
     pub(crate) frame_lines: BTreeMap<LineId, FrameLine>,
-    /// By direction of circuit, the queue in front of it where it begins at a router.
+    /// For a circuit direction that begins at a router, the queue in front of it.
     pub(crate) entrances: BTreeMap<usize, Entrance>,
-    /// Cells that each line, or the policer in front of it, has lost, by direction of circuit.
+    /// Number of cells dropped at each line or at the policer in front of it, by circuit direction.
     pub(crate) cells_lost: BTreeMap<(LineId, usize), u64>,
-    /// Packets that came to each of these, and those that waited when the line went down.
+    /// Number of packets that arrived at each frame line, and number of those dropped from its queue when the line went down.
     pub(crate) entered: BTreeMap<LineId, u64>,
     pub(crate) flushed: BTreeMap<LineId, u64>,
-    /// By router and group, how many turns were taken.
+    /// Number of turns taken, by router and group.
     pub(crate) turns: BTreeMap<(NodeId, Vec<Out>), u64>,
     pub(crate) outages: Outages,
     pub(crate) neighbours: Neighbours,
     pub(crate) bonds: Vec<BondState>,
-    /// By sender, on what leg the packet leaves its host that it has ready.
+    /// By sender, the path segment on which its ready packet leaves the host.
     pub(crate) chosen: BTreeMap<usize, Out>,
     pub(crate) acted: Acted,
     pub(crate) seed: u64,
-    /// At both ends of all links; only those at hosts are used.
+    /// NICs at both ends of all links; only those at hosts are used.
     pub(crate) nics: Vec<[Nic; 2]>,
-    /// By direction of circuit.
+    /// Shapers by circuit direction.
     pub(crate) shapers: Vec<Shaper>,
-    /// By circuit.
+    /// Policers by circuit.
     pub(crate) policers: Vec<Option<Policer>>,
-    /// What a port does with the PDU of a direction of a circuit that has begun to arrive and has not ended.
+    /// What a port does with the current PDU of a circuit direction, from its first cell to its last.
     pub(crate) pdus: BTreeMap<(LineId, usize), Fate>,
-    /// Random numbers of the discard policies, by line and class.
+    /// Random number streams of the discard policies, by line and class.
     pub(crate) discard_random: BTreeMap<(LineId, usize), Stream>,
-    /// By direction of circuit.
+    /// Reassembly states by circuit direction.
     pub(crate) reassembly: Vec<Reassembly>,
     pub(crate) routers: Vec<Router>,
-    /// Of hosts.
+    /// CPUs of the hosts.
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) sources: Vec<Source>,
-    /// Two for every connection, the writing one first.
+    /// Two endpoints per connection, the writing one first.
     pub(crate) endpoints: Vec<Endpoint>,
-    /// Bytes in use of the receive buffer of every flow, and behind them of every receiver of a group.
+    /// Bytes in use in the receive buffer of every flow, then of every multicast receiver.
     pub(crate) receive_buffers: Vec<u64>,
     pub(crate) receivers: Vec<Receiver>,
-    /// Parts of a datagram to a group that go on without the others, as which datagram.
+    /// For a multicast datagram and a subset of its parts that continues separately, the index of the new datagram.
     pub(crate) apart: BTreeMap<(usize, Vec<usize>), usize>,
-    /// Every packet that was ever handed over.
+    /// Every packet of the run.
     pub(crate) packets: Vec<Packet>,
-    /// The instant of the last event.
+    /// Time of the last event in picoseconds.
     now: u64,
-    /// The warm-up is over.
+    /// True after the warm-up.
     warm: bool,
 }
 
 impl<'a> Engine<'a> {
-    /// The network at its beginning, nothing done.
+    /// Builds the network in its initial state.
     pub fn new(testbed: &'a Testbed, seed: u64) -> Self {
         let topology = resolve(testbed);
         let vcs = vcs(&topology);
@@ -236,7 +236,7 @@ impl<'a> Engine<'a> {
         engine
     }
 
-    /// Do all that happens at or before `until`, in picoseconds.
+    /// Handles all events at or before `until`, in picoseconds.
     pub fn run_until(&mut self, until: u64) {
         let warmup = self.testbed.run.warmup.map_or(0, |warmup| warmup.0);
         if !self.warm && warmup > 0 && until >= warmup {
@@ -258,7 +258,7 @@ impl<'a> Engine<'a> {
         self.note_states(self.now);
     }
 
-    /// What was seen, after `run_until(at)`.
+    /// Returns the observations up to `at`. Call it after `run_until(at)`.
     pub fn snapshot(&self, at: u64) -> Observed {
         let mut seen = Observed {
             idle: self.idle(at),
@@ -273,36 +273,36 @@ impl<'a> Engine<'a> {
         seen
     }
 
-    /// End of the run in picoseconds.
+    /// Returns the end of the run in picoseconds.
     pub(crate) fn end(&self) -> u64 {
         self.testbed.run.duration.0
     }
 
-    /// The direction of a circuit that a generator's cells take.
+    /// Returns the circuit direction that the cells of a generator take.
     ///
     /// # Panics
-    /// If the flow is no generator's.
+    /// If the flow does not belong to a generator.
     pub(crate) fn vc_of(&self, flow: usize) -> usize {
         let path = &self.topology.flows[flow];
         vc_index(path.circuit.expect("cells go on circuits"), path.forward)
     }
 
-    /// Whether a flow is a generator's.
+    /// Returns true if a flow belongs to a generator.
     pub(crate) fn generates(&self, flow: usize) -> bool {
         matches!(self.sources[flow], Source::Generator(_))
     }
 
-    /// The transmitter, which carries cells.
+    /// Returns a transmitter of cells.
     pub(crate) fn line(&mut self, line: LineId) -> &mut Line {
         self.lines.get_mut(&line).expect("the link carries cells")
     }
 
-    /// Whether the transmitter is at a host.
+    /// Returns true if the transmitter is at a host.
     pub(crate) fn at_host(&self, line: LineId) -> bool {
         self.topology.links[line.link].ends[line.end] < self.topology.hosts
     }
 
-    /// Whether the transmitter is at a switch.
+    /// Returns true if the transmitter is at a switch.
     fn at_switch(&self, line: LineId) -> bool {
         let node = self.topology.links[line.link].ends[line.end];
         matches!(kind(&self.topology, node), NodeKind::Switch(_))
@@ -342,16 +342,16 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A cell joins a line's queue, which takes it as soon as it is free.
+    /// Adds a cell to the queue of a line. The line takes it as soon as it is free.
     pub(crate) fn join(&mut self, now: u64, line: LineId, cell: Cell, class: usize) {
         self.book_idle(now, line);
         self.line(line).join(now, cell, class);
         self.may_take(now, line);
     }
 
-    /// A transmitter may take its next cell or packet.
+    /// Schedules the instant at which a transmitter may take its next cell or packet.
     pub(crate) fn may_take(&mut self, at: u64, line: LineId) {
-        // Where packets become cells, at routers, too, a line takes its next cell when all have come that do.
+        // Where packets become cells (at routers, too), a line takes its next cell after all arrivals of the instant.
         let becomes_cells = self.lines.contains_key(&line) && !self.at_switch(line);
         let group = if self.at_host(line) || becomes_cells { Group::NicTakes } else { Group::PortTakes };
         self.agenda.put(at, group, line.position(), Event::Takes(line));
@@ -385,14 +385,14 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Both ends of the links that carry cells, or of the others.
+/// Returns both ends of the links that carry cells, or of the others.
 fn ends(topology: &Topology, cells: bool) -> impl Iterator<Item = LineId> {
     let of = move |framing| matches!(framing, Framing::Cells { .. }) == cells;
     let links = topology.links.iter().enumerate().filter(move |(_, ends)| of(ends.lines[0].framing));
     links.flat_map(|(link, _)| [0, 1].map(|end| LineId { link, end }))
 }
 
-/// Transmitters of cells: with one queue, or at a switch with priorities with one per category.
+/// Builds the transmitters of cells. They have one queue, or one per category at a switch with priorities.
 fn lines(testbed: &Testbed, topology: &Topology) -> BTreeMap<LineId, Line> {
     let line = |id: LineId| {
         let link = &topology.links[id.link];
@@ -409,7 +409,7 @@ fn lines(testbed: &Testbed, topology: &Topology) -> BTreeMap<LineId, Line> {
     ends(topology, true).map(line).collect()
 }
 
-/// Transmitters of frames.
+/// Builds the transmitters of frames.
 fn frame_lines(testbed: &Testbed, topology: &Topology, seed: u64) -> BTreeMap<LineId, FrameLine> {
     let line = |id: LineId| (id, FrameLine::new(testbed, topology, id.link, id.end, seed));
     ends(topology, false).map(line).collect()

@@ -10,16 +10,16 @@ use crate::cell::{LineId, Vc};
 use crate::queue::{self, Discipline};
 use crate::resolve::kind;
 
-/// Packets that wait for one direction of a circuit.
+/// The queue of packets in front of one circuit direction.
 pub(crate) struct Entrance {
     pub(crate) discipline: Discipline,
-    /// Accepted packets of which the line has not begun the last cell; of a discipline that holds packets, only the one in work.
+    /// Accepted packets whose last cell the line has not begun. With a scheduler, only the packet in work.
     pub(crate) held: VecDeque<queue::Packet>,
-    /// Since when nothing has been held.
+    /// Time since which nothing is held.
     pub(crate) idle_since: u64,
-    /// The line has not begun the last cell of the packet in work.
+    /// True while the line has not begun the last cell of the packet in work.
     pub(crate) works: bool,
-    /// The instant of the last question that is on the agenda.
+    /// Time of the last scheduled request for a packet.
     pub(crate) asked: Option<u64>,
     pub(crate) came: u64,
     pub(crate) lost: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Entrance {
 }
 
 impl Entrance {
-    /// Packets that came, were lost, were handed to the shaper, and wait.
+    /// Returns the numbers of packets that arrived, were dropped, were handed to the shaper, and wait.
     pub(crate) fn counts(&self) -> (u64, u64, u64, u64) {
         let waiting = match &self.discipline {
             Discipline::Scheduler(scheduler) => scheduler.waiting().len(),
@@ -37,7 +37,7 @@ impl Entrance {
     }
 }
 
-/// The queues of all circuits that begin at routers, by direction.
+/// Builds the queues of all circuit directions that begin at routers.
 pub(crate) fn entrances(topology: &Topology, vcs: &[Vc], seed: u64) -> BTreeMap<usize, Entrance> {
     let routed = |(_, vc): &(usize, &Vc)| matches!(kind(topology, vc.from), NodeKind::Router(_));
     let entrance = |(index, vc): (usize, &Vc)| {

@@ -2,13 +2,13 @@
 
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
-/// Cuts `bytes` of IP payload for packets of at most `mtu` bytes: returns the offset and the bytes of each fragment.
+/// Fragments `bytes` of IP payload into packets of at most `mtu` bytes. Returns the offset and the length of each fragment in bytes.
 pub(crate) fn fragments(bytes: u64, mtu: u64) -> Vec<(u64, u64)> {
     let room = mtu - IP_HEADER_BYTES;
     if bytes <= room {
         return vec![(0, bytes)];
     }
-    // All but the last carry whole units of 8 bytes.
+    // All fragments but the last carry a multiple of 8 bytes.
     let full = room / 8 * 8;
     let mut cut = Vec::new();
     let mut offset = 0;

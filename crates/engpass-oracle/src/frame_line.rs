@@ -1,4 +1,4 @@
-//! Lines that carry frames: their queues, their transmitters, and what happens on the way (docs/model.md, "Frames").
+//! Lines that carry frames: queues, transmitters and impairments (docs/model.md, "Frames").
 
 use std::collections::VecDeque;
 
@@ -19,30 +19,29 @@ use crate::wire::{GAP, PREAMBLE};
 pub(crate) struct FrameLine {
     /// Pace of a byte.
     pub(crate) byte: Pace,
-    /// Bytes after the last bit of a frame that are of its transmission: the gap.
+    /// Bytes of the gap, which is part of the transmission after the last bit of a frame.
     pub(crate) gap: u64,
-    /// Bytes of a frame that no queue counts: preamble and gap.
+    /// Bytes of a frame that queues do not count: preamble and gap.
     pub(crate) around: u64,
-    /// From the last bit's leaving to its arrival, latency of a switch included.
+    /// Time from the departure of the last bit to its arrival, in picoseconds, latency of the receiving switch included.
     pub(crate) delay: u64,
-    /// Who decides; nobody at a host.
+    /// Queue discipline; `None` at a host.
     pub(crate) discipline: Option<Discipline>,
-    /// Accepted packets that have not left, the one being sent included, with their bytes; of a discipline that holds
-    /// packets, only the one being sent.
+    /// Accepted packets that have not left, the one in transmission included. With a scheduler, only the one in transmission.
     pub(crate) held: VecDeque<queue::Packet>,
-    /// When it last held nothing from then on; the beginning at first.
+    /// Time since which it holds nothing.
     pub(crate) idle_since: u64,
-    /// The packet being sent, until its gap is over: it, its bytes of the line, and whether its last bit is still here.
+    /// The current transmission, until its gap is over.
     pub(crate) sending: Option<Sending>,
-    /// When the busy period began.
+    /// Begin of the busy period.
     pub(crate) base: u64,
-    /// Bytes begun in it.
+    /// Bytes whose transmission began in the busy period.
     pub(crate) sum: u64,
     /// End of the last transmission; `None` before the first.
     pub(crate) ended: Option<u64>,
-    /// The instant of the last look for a next packet that is on the agenda.
+    /// Time of the last scheduled check for a next packet.
     pub(crate) asked: Option<u64>,
-    /// Since when the discipline has held packets back although the line is free.
+    /// Time since which the discipline holds packets back although the line is free.
     pub(crate) held_since: Option<u64>,
     pub(crate) chances: Chances,
 }
@@ -52,22 +51,22 @@ pub(crate) struct FrameLine {
 pub(crate) struct Sending {
     pub(crate) packet: usize,
     pub(crate) bytes: u64,
-    /// When it began, rounded up to a picosecond.
+    /// Begin in picoseconds, rounded up.
     pub(crate) begun: u64,
 }
 
-/// What may happen on the line.
+/// Random impairments of a line.
 pub(crate) struct Chances {
     random: Stream,
     loss: Share,
     jitter: u64,
     reorder: Option<(Share, u64)>,
-    /// The latest arrival of those that keep the order.
+    /// The latest arrival among the frames that keep the order.
     last: u64,
 }
 
 impl Chances {
-    /// Whether a frame is damaged, and when it arrives if nothing happens before `at`.
+    /// Returns true if a frame is corrupted, and its arrival time. `at` is the arrival without impairments.
     pub(crate) fn draw(&mut self, at: u64) -> (bool, u64) {
         let damaged = self.loss.0 > 0 && self.random.below(Share::WHOLE) < self.loss.0;
         let late = if self.jitter > 0 { self.random.below(self.jitter + 1) } else { 0 };
@@ -83,7 +82,7 @@ impl Chances {
 }
 
 impl FrameLine {
-    /// The transmitter at an end of a link.
+    /// Builds the transmitter at an end of a link.
     pub(crate) fn new(testbed: &Testbed, topology: &Topology, link: usize, end: usize, seed: u64) -> Self {
         let ends: &LinkEnds = &topology.links[link];
         let name = format!("{}.{}", ends.name, topology.nodes[ends.ends[end]]);
@@ -123,27 +122,27 @@ impl FrameLine {
         }
     }
 
-    /// Pace of a byte.
+    /// Returns the pace of a byte.
     pub(crate) fn pace(&self) -> Pace {
         self.byte
     }
 
-    /// Bytes of a frame that are physical framing.
+    /// Returns the bytes of a frame that are physical framing.
     pub(crate) fn physical(&self) -> u64 {
         self.around
     }
 
-    /// When it fell idle, if nothing is being sent.
+    /// Returns the time since which it is idle; `None` during a transmission.
     pub(crate) fn idle_since(&self) -> Option<u64> {
         self.sending.is_none().then(|| self.ended.unwrap_or(0))
     }
 
-    /// Start of the busy period, and the bytes sent in it before the transmission under way.
+    /// Returns the begin of the busy period and the bytes sent in it before the current transmission.
     pub(crate) fn begun(&self) -> Option<(u64, u64)> {
         self.sending.map(|sending| (self.base, self.sum - sending.bytes))
     }
 
-    /// Packets that are here.
+    /// Returns the number of packets in the queue and in transmission.
     pub(crate) fn holds(&self) -> u64 {
         let waiting = match &self.discipline {
             Some(Discipline::Scheduler(scheduler)) => scheduler.waiting().len() as u64,

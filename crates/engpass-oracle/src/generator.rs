@@ -1,4 +1,4 @@
-//! Generators: cells without hosts (docs/model.md, "Generators").
+//! Generators: sources of cells without hosts (docs/model.md, "Generators").
 
 use engpass_model::random::Stream;
 use engpass_model::source::on_off::Lengths;
@@ -8,7 +8,7 @@ use engpass_model::time::Pace;
 use crate::cell::after;
 use crate::cost::ps;
 
-/// A `cbr` or `on-off` source: cells at a pace in on-times. A `cbr` source is in one on-time that has no end.
+/// A `cbr` or `on-off` source: evenly spaced cells in on-times. A `cbr` source has a single on-time without an end.
 #[derive(Debug)]
 pub(crate) struct Generator {
     random: Stream,
@@ -16,11 +16,11 @@ pub(crate) struct Generator {
     pub(crate) stop: Option<u64>,
     /// Means of on- and off-times in picoseconds; `None` for `cbr`.
     pub(crate) means: Option<(u64, u64, Lengths)>,
-    /// When the on-time began.
+    /// Begin of the on-time in picoseconds.
     pub(crate) begun: u64,
-    /// How long it lasts; `None`: for ever.
+    /// Length of the on-time in picoseconds; `None` means forever.
     pub(crate) length: Option<u64>,
-    /// Cells sent in it.
+    /// Cells sent in the on-time.
     pub(crate) cells: u64,
 }
 
@@ -34,7 +34,7 @@ impl Generator {
 }
 
 impl Generator {
-    /// A `cbr` source.
+    /// Builds a `cbr` source.
     pub(crate) fn cbr(config: &Cbr, pace: Option<Pace>, mut random: Stream) -> Self {
         let phase = pace.map_or(0, |pace| random.below(after(pace, 1)));
         let begun = ps(config.start) + phase;
@@ -42,7 +42,7 @@ impl Generator {
         Self { random, pace, stop, means: None, begun, length: None, cells: 0 }
     }
 
-    /// An `on-off` source; its first on-time has not begun.
+    /// Builds an `on-off` source before its first on-time.
     pub(crate) fn on_off(config: &OnOff, pace: Option<Pace>, mut random: Stream) -> Self {
         let phase = random.below(config.on.0 + config.off.0);
         let begun = ps(config.start) + phase;
@@ -51,7 +51,7 @@ impl Generator {
         Self { random, pace, stop, means, begun, length: Some(0), cells: 0 }
     }
 
-    /// When the next cell of this on-time reaches the line, `None` after the last one.
+    /// Returns when the next cell of this on-time reaches the line; `None` after the last one.
     pub(crate) fn next(&self, end: u64) -> Option<u64> {
         let offset = after(self.pace?, self.cells);
         let at = self.begun + offset;

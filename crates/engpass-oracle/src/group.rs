@@ -1,17 +1,17 @@
-//! Groups: their receivers, and the ways to these.
+//! Multicast groups: their receivers, and the paths to them.
 
 use engpass_model::source::Traffic;
 use engpass_testbed::Testbed;
 use engpass_testbed::topology::{Branch, NodeId, PathSegment};
 
-/// A receiver of a group: the traffic, and the host.
+/// A receiver of multicast traffic: the traffic and the host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Receiver {
     pub(crate) flow: usize,
     pub(crate) host: NodeId,
 }
 
-/// The receivers of all groups that have several, in the order of the file.
+/// Returns the receivers of all multicast traffic with several receivers, in the order of the file.
 pub(crate) fn receivers(testbed: &Testbed, node: impl Fn(&str) -> NodeId) -> Vec<Receiver> {
     let mut all = Vec::new();
     for (flow, traffic) in testbed.traffic.values().enumerate() {
@@ -24,7 +24,7 @@ pub(crate) fn receivers(testbed: &Testbed, node: impl Fn(&str) -> NodeId) -> Vec
     all
 }
 
-/// The branches of the tree of these ways to receivers: a branch has the legs that the same receivers are behind.
+/// Builds the tree of these paths to receivers. A branch consists of the path segments with the same set of receivers behind them.
 pub(crate) fn tree(ways: &[Vec<PathSegment>], end_of: impl Fn(PathSegment) -> NodeId) -> Box<[Branch]> {
     let behind = |way: &[PathSegment]| -> Vec<usize> {
         (0..ways.len()).filter(|receiver| ways[*receiver].starts_with(way)).collect()
@@ -35,7 +35,7 @@ pub(crate) fn tree(ways: &[Vec<PathSegment>], end_of: impl Fn(PathSegment) -> No
         for length in 1..=way.len() {
             let receivers = behind(&way[..length]);
             let leg = way[length - 1];
-            // Receivers that are together once they have parted are none.
+            // Receivers whose paths have diverged never share a branch again.
             let known = found.iter().position(|(known, _)| *known == receivers);
             let place = known.unwrap_or_else(|| {
                 found.push((receivers, Branch { of, to: end_of(leg), legs: Vec::new() }));
@@ -49,7 +49,7 @@ pub(crate) fn tree(ways: &[Vec<PathSegment>], end_of: impl Fn(PathSegment) -> No
             of = Some(place);
         }
     }
-    // Behind a branch all that begin at its end, those first that lead to the first receiver.
+    // A branch comes before all that begin at its end; those that lead to earlier receivers come first.
     let key = |place: usize| {
         let mut firsts = vec![found[place].0[0]];
         let mut at = found[place].1.of;
@@ -69,7 +69,7 @@ pub(crate) fn tree(ways: &[Vec<PathSegment>], end_of: impl Fn(PathSegment) -> No
     order.iter().map(branch).collect()
 }
 
-/// The way to every receiver of a tree, in the order in which the tree has them: those to a branch first.
+/// Returns the path to every receiver of a tree, in the order of the tree.
 pub(crate) fn ways_of(branches: &[Branch]) -> Vec<(NodeId, Vec<PathSegment>)> {
     let is_last = |place: &usize| branches.iter().all(|other| other.of != Some(*place));
     let way = |last: usize| {

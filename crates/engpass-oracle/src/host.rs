@@ -1,4 +1,4 @@
-//! Processes that send datagrams, and their sockets at the other end (docs/model.md, "Hosts that send UDP").
+//! Processes that send datagrams, and the receiving sockets (docs/model.md, "Hosts that send UDP").
 
 use engpass_model::random::Stream;
 use engpass_model::source::{Multicast, Poisson, UdpOnOff, UdpStream};
@@ -9,12 +9,12 @@ use crate::arrivals::{Arrivals, Bursts, Gaps};
 use crate::cell::after;
 use crate::cost::ps;
 
-/// When messages are due, and how long they are.
+/// Due times and lengths of messages.
 #[derive(Debug)]
 enum Due {
-    /// As soon as the one before is handed over, or at a pace (of a payload byte); so many bytes.
+    /// As soon as the previous message is handed over, or at a pace (time per payload byte); with the length in bytes.
     Stream(Option<Pace>, u64),
-    /// One after the other, as they are drawn.
+    /// Randomly drawn times and lengths.
     Drawn(Arrivals),
 }
 
@@ -25,37 +25,37 @@ pub(crate) struct Process {
     start: u64,
     pub(crate) stop: Option<u64>,
     due: Due,
-    /// Payload of the message in work, in bytes, or of the next one.
+    /// Payload of the message in work, or of the next one, in bytes.
     pub(crate) bytes: u64,
-    /// Messages begun.
+    /// Number of messages begun.
     pub(crate) messages: u64,
-    /// The message in work, as the ledger has it.
+    /// Index of the message in work in the ledger.
     pub(crate) datagram: usize,
     /// Index of the fragment in work.
     pub(crate) fragment: usize,
 }
 
 impl Process {
-    /// A `udp-stream` before its first message.
+    /// Builds a `udp-stream` before its first message.
     pub(crate) fn stream(config: &UdpStream, random: Stream) -> Self {
         let pace = config.rate.map(|rate| Pace::of_bits(8, rate.0));
         let due = Due::Stream(pace, config.message.bytes());
         Self::new((config.start, config.stop), due, random)
     }
 
-    /// A `poisson` source before its first message; gaps and payloads come from a stream of their own.
+    /// Builds a `poisson` source before its first message. `gaps` gives its gaps and payloads.
     pub(crate) fn poisson(config: &Poisson, random: Stream, gaps: Stream) -> Self {
         let due = Due::Drawn(Arrivals::Poisson(Gaps::new(config, gaps)));
         Self::new((config.start, config.stop), due, random)
     }
 
-    /// A `udp-on-off` source before its first message; on- and off-times come from a stream of their own.
+    /// Builds a `udp-on-off` source before its first message. `times` gives its on- and off-times.
     pub(crate) fn on_off(config: &UdpOnOff, random: Stream, times: Stream) -> Self {
         let due = Due::Drawn(Arrivals::OnOff(Bursts::new(config, times)));
         Self::new((config.start, config.stop), due, random)
     }
 
-    /// What sends to a group before its first message.
+    /// Builds a multicast sender before its first message.
     pub(crate) fn group(config: &Multicast, random: Stream) -> Self {
         let due = Due::Stream(Some(Pace::of_bits(8, config.rate.0)), config.message.bytes());
         Self::new((config.start, config.stop), due, random)
@@ -66,7 +66,7 @@ impl Process {
         Self { random, start, stop, due, bytes: 0, messages: 0, datagram: 0, fragment: 0 }
     }
 
-    /// When the next message may begin, if the one before was handed over at `handed`.
+    /// Returns when the next message may begin, if the previous one was handed over at `handed`.
     pub(crate) fn ready(&mut self, handed: u64) -> u64 {
         let due = match &mut self.due {
             Due::Stream(pace, bytes) => {

@@ -1,11 +1,11 @@
-//! Packets that routers make: messages to senders that discover the path MTU (docs/model.md, "Packets of routers").
+//! ICMP messages of routers to senders that discover the path MTU (docs/model.md, "Packets of routers").
 
 use engpass_model::source::Traffic;
 use engpass_testbed::topology::{FlowPath, IcmpWay, NodeId};
 
 use crate::routing::Network;
 
-/// A segment of an endpoint, from this sequence number on, is longer than an MTU.
+/// Reports that a segment of an endpoint, starting at a sequence number, is longer than an MTU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
     pub(crate) endpoint: usize,
@@ -13,7 +13,7 @@ pub(crate) struct Message {
     pub(crate) mtu: u64,
 }
 
-/// The messages of a router about a traffic.
+/// The ICMP messages of a router about one traffic.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Messages {
     pub(crate) flow: usize,
@@ -21,14 +21,14 @@ pub(crate) struct Messages {
 }
 
 impl Network<'_> {
-    /// Whether the sender of a traffic discovers the path MTU.
+    /// Returns true if the sender of a traffic discovers the path MTU.
     pub(crate) fn discovers(&self, traffic: &Traffic, from: NodeId) -> bool {
         let Traffic::TcpStream(config) = traffic else { return false };
         config.tcp.over(&self.testbed.hosts[from].tcp).discovers_path_mtu()
     }
 
-    /// The ways of the messages about a traffic whose sender discovers the path MTU, by router: of those from which its data may go on by a leg that takes
-    /// less than the first one.
+    /// Returns the paths of ICMP messages about a traffic whose sender discovers the path MTU, by router. They come from the routers at which its
+    /// data may continue on a path segment with a smaller MTU than the first one.
     pub(crate) fn icmp_ways(&self, path: &FlowPath) -> Box<[IcmpWay]> {
         let legs = match &path.fans {
             Some(fans) => fans[0].at.iter().flat_map(|(_, legs)| legs.clone()).collect(),

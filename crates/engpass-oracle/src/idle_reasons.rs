@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::sender_state::{SenderState, StateSums};
 
-/// Why a line was idle, in the order of the accounts: states of a sender that could have used it, and reasons that are none.
+/// Why a line was idle, in the order of the accounts: states of a sender that could have used it, then other reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum IdleReason {
-    /// A sender was in this state. It is never [`SenderState::Sending`].
+    /// A sender was in this state, which is never [`SenderState::Sending`].
     Sender(SenderState),
     Shaper,
     Upstream,
@@ -17,7 +17,7 @@ pub(crate) enum IdleReason {
 }
 
 impl IdleReason {
-    /// The account of the reason.
+    /// Returns the account of the reason.
     pub(crate) fn account(self) -> &'static str {
         use SenderState::{
             Application, CongestionWindow, Cpu, Handshake, Nagle, NicBuffer, Pacing, ReceiveWindow,
@@ -45,81 +45,83 @@ impl IdleReason {
     }
 }
 
-/// Picoseconds by reason.
+/// Idle time in picoseconds, by reason.
 pub(crate) type Reasons = BTreeMap<IdleReason, u64>;
 
-/// The idle time of a line that has a reason so far, and what is needed to find one for the rest.
+/// The idle time of a line that was assigned to reasons so far, and the state to assign the rest.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LineReasons {
     pub(crate) reasons: Reasons,
-    /// Idle time of outages that are over, and what the line's idle time was when the one began that goes on.
+    /// Idle time during past outages. `went_down` is the idle time of the line at the beginning of the current outage.
     down: u64,
     went_down: Option<u64>,
-    /// The sender whose packet left last.
+    /// The sender of the last packet that left.
     pub(crate) last: Option<usize>,
-    /// By sender, what its last packet here left behind.
+    /// By sender, data about its last packet that left the line.
     pub(crate) senders: BTreeMap<usize, LastPacket>,
 }
 
 /// The last packet of a sender that left a line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LastPacket {
-    /// The sums of the sender when the packet was emitted.
+    /// Time of the sender in each state when the packet was emitted.
     pub(crate) sums: Option<StateSums>,
-    /// Cells or bytes of the sender that have left the line since then.
+    /// Cells or bytes of the sender that left the line since then.
     pub(crate) since: u64,
-    /// The direction of a circuit on which it came, if it did.
+    /// The circuit direction that carried it; `None` for frames.
     pub(crate) vc: Option<usize>,
 }
 
-/// Who could have used a line when it was idle.
+/// The user that could have used an idle line.
 pub(crate) enum User {
     Nobody,
-    /// Nobody, because policies choose other lines.
+    /// No user, because policies choose other lines.
     Elsewhere,
     Application,
-    /// This sender, and nobody else uses the line.
+    /// This sender is the only user of the line.
     Sole(usize),
-    /// Several, of which this one is the first.
+    /// Several users; this one is the first sender among them.
     Shared(usize),
 }
 
 impl LineReasons {
-    /// How long the line was down and idle, if it was idle for `idle` picoseconds so far.
+    /// Returns how long the line was down and idle, given its idle time so far in picoseconds.
     pub(crate) fn down(&self, idle: u64) -> u64 {
         self.down + self.went_down.map_or(0, |then| idle - then)
     }
 
-    /// How much of its idle time has no reason.
+    /// Returns how much of its idle time has no reason yet.
     pub(crate) fn open(&self, idle: u64) -> u64 {
         idle - self.down(idle) - self.reasons.values().sum::<u64>()
     }
 
-    /// The line goes down, and was idle for `idle` picoseconds so far.
+    /// Records that the line goes down. `idle` is its idle time so far in picoseconds.
     pub(crate) fn goes_down(&mut self, idle: u64) {
         self.went_down = Some(idle);
     }
 
-    /// The line comes up.
+    /// Records that the line comes up.
     pub(crate) fn comes_up(&mut self, idle: u64) {
         (self.down, self.went_down) = (self.down(idle), None);
     }
 
-    /// A discipline held back for `held` picoseconds what it sends now. The line was idle for `idle` picoseconds so far.
+    /// Records that the discipline held back, for `held` picoseconds, the packet that it sends now. `idle` is the idle time of the line so far in
+    /// picoseconds.
     pub(crate) fn held_back(&mut self, held: u64, idle: u64) {
         let held = held.min(self.open(idle));
         *self.reasons.entry(IdleReason::Shaper).or_default() += held;
     }
 }
 
-/// What the sums have grown by.
+/// Returns the growth of the sums since `then`.
 pub(crate) fn difference(now: StateSums, then: Option<StateSums>) -> StateSums {
     let then = then.unwrap_or_default();
     std::array::from_fn(|state| now[state].saturating_sub(then[state]))
 }
 
-/// Divide idle time in proportion to what a sender did, of whose sending `own` is taken off first; what is left of that is `held_back`. Each part is rounded
-/// down. The longest gets the rest: of equal ones sending, or else the first; and where nothing is known, sending.
+/// Apportions idle time to the states of a sender. `own` is subtracted from the time of sending first; the rest of that time counts as `held_back`.
+/// Each share is rounded down. The longest state gets the remainder; among equals that is sending, else the first. If all times are zero, sending
+/// gets everything.
 pub(crate) fn apportion(
     reasons: &mut Reasons,
     idle: u64,
@@ -155,7 +157,7 @@ pub(crate) fn apportion(
     *reasons.entry(held_back).or_default() += parts[SENDING];
 }
 
-/// Divide parts of a line in proportion to the picoseconds of reasons, by the largest remainders; of equal ones the first reason gets one more.
+/// Apportions parts of a line to the reasons by largest remainders. Among equal remainders, the first reason gets one more.
 pub(crate) fn by_largest_remainders(parts: u128, reasons: &Reasons) -> BTreeMap<IdleReason, u128> {
     let total: u128 = reasons.values().map(|ps| u128::from(*ps)).sum();
     if total == 0 {

@@ -1,4 +1,4 @@
-//! What became of one flow, over the run without its warm-up.
+//! The outcome of one flow over the measurement window.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -15,79 +15,81 @@ use crate::receiver::Receiver;
 pub struct FlowOutcome {
     /// Kind of traffic, as in the file.
     pub kind: String,
-    /// Paths of its packets; for a multicast group one to each member. Where routers choose among equally short ways there may be several: the
-    /// greatest share comes first, and at most 64 are listed, which may have less than all packets.
+    /// Paths of its packets; for a multicast group, one per member. If routers choose among equal-cost paths there may be several. They are
+    /// ordered by falling share; at most 64 are listed, so their shares may add up to less than 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<Path>,
-    /// Payload received, in bit/s; from `limit` its max-min fair share.
+    /// Payload received, in bit/s. With `limit`: the max-min fair share.
     pub goodput_bit_per_s: f64,
-    /// Payload sent, in bit/s; from `limit` the same as its goodput.
+    /// Payload sent, in bit/s. With `limit`: equal to the goodput.
     pub offered_bit_per_s: f64,
-    /// Datagrams, TCP segments or cells of a generator, as far as the engine counts them.
+    /// Counts of datagrams, TCP segments or generator cells, if the engine counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Datagrams>,
-    /// PDUs (of a generator: cells) that arrived whole with the EFCI mark in their last cell.
+    /// PDUs (for a generator: cells) that arrived complete, with the EFCI mark in the last cell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub efci_pdus: Option<u64>,
-    /// One-way delays; none for a generator.
+    /// One-way delays; absent for a generator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_s: Option<Delays>,
-    /// Counts of TCP.
+    /// TCP counters and times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<Tcp>,
-    /// What outages of lines did to it; only where the file has events.
+    /// Effect of link outages on the flow; only if the file has events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
-    /// Members of a multicast group by host, in the order of the file. The flow has the figures of the member that got least.
+    /// Members of a multicast group by host, in the order of the file. The flow's own figures are those of the member with the lowest
+    /// goodput.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub receivers: IndexMap<String, Receiver>,
-    /// What limits the flow most.
+    /// The tightest bottleneck of the flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Bottleneck>,
-    /// What limits it once the bottleneck is gone.
+    /// The bottleneck after the first one is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_bottleneck: Option<Bottleneck>,
-    /// The bottleneck, its reason and the next one in a sentence.
+    /// The bottleneck, its reason and the next one, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// What `limit` knows besides.
+    /// Further results of `limit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Box<FlowLimit>>,
-    /// What real hosts tell besides.
+    /// Further results of real hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real: Option<Box<RealFlow>>,
 }
 
-/// Counts of datagrams, TCP segments or cells of a generator.
+/// Counts of datagrams, TCP segments or generator cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Datagrams {
-    /// Sent.
+    /// Number sent.
     pub sent: u64,
-    /// Received whole.
+    /// Number received complete.
     pub received: u64,
-    /// Lost, in whole or in part.
+    /// Number lost, completely or in part.
     pub lost: u64,
-    /// Sent and neither received nor lost at the end of the run.
+    /// Number sent, but neither received nor lost at the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<u64>,
-    /// Received more than once.
+    /// Number received more than once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<u64>,
-    /// Received behind one that was sent later.
+    /// Number received after one that was sent later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reordered: Option<u64>,
 }
 
-/// Delays by the way that they are measured.
+/// Delays, by measurement point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Delays {
-    /// One way from the sending to the receiving application, of datagrams or TCP segments that arrive; each transmission of a segment counts by itself.
+    /// One-way delay from the sending to the receiving application, of datagrams or TCP segments that arrive. Every transmission of a
+    /// segment counts separately.
     pub network: Quantiles,
 }
 
-/// Minimum, quantiles and maximum of times, in seconds. The quantiles are within 1.6 %, the minimum and the maximum are exact.
+/// Minimum, quantiles and maximum of times, in seconds. Minimum and maximum are exact; the quantiles are within 1.6 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Quantiles {
@@ -105,45 +107,45 @@ pub struct Quantiles {
     pub max: f64,
 }
 
-/// What outages of lines did to a flow.
+/// Effect of link outages on a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Outage {
-    /// The longest time in which nothing of it was received, in seconds: from its first reception to the end of the run or of its traffic.
+    /// Longest time without a received datagram, in seconds, between the first one and the end of the run or of the flow's traffic.
     pub longest_s: f64,
-    /// Datagrams lost on lines that were down, or in front of them.
+    /// Datagrams lost on links that were down, or in queues in front of them.
     pub lost: u64,
 }
 
-/// Counts and times of the sending ends of a TCP flow.
+/// Counters and times of the senders of a TCP flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Tcp {
     /// Retransmitted segments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retransmitted_segments: Option<u64>,
-    /// Expiries of the retransmission timer.
+    /// Number of expiries of the retransmission timer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<u64>,
-    /// Entries into fast recovery.
+    /// Number of entries into fast recovery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fast_retransmits: Option<u64>,
     /// Smoothed round-trip time of the first connection at the end, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothed_rtt_s: Option<f64>,
-    /// Least round-trip time of the first connection, by its kernel, in seconds.
+    /// Minimum round-trip time of the first connection, as its kernel measured it, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_rtt_s: Option<f64>,
-    /// Round trips as the sending ends measured them, in seconds.
+    /// Round-trip times as the senders measured them, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_s: Option<Quantiles>,
-    /// Share of the busy time that the sender waited for its retransmission timer.
+    /// Fraction of the busy time in which the sender waited for its retransmission timer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_share: Option<f64>,
-    /// Share of the busy time that the receive window held the sender.
+    /// Fraction of the busy time in which the receive window limited the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_window_limited_share: Option<f64>,
-    /// Share of the busy time that the send buffer held the sender.
+    /// Fraction of the busy time in which the send buffer limited the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send_buffer_limited_share: Option<f64>,
 }

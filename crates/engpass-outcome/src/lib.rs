@@ -1,8 +1,8 @@
-//! What a point of a campaign came to: one definition for all engines, for the store and for Python.
+//! The outcome of a point of a campaign: one definition for all engines, the store and Python.
 //!
-//! These types are plain data. The engines fill them in, `engpass run --json` prints them, and the store keeps them as JSON. The schema
+//! The types are plain data. The engines fill them, `engpass run --json` prints them, and the store keeps them as JSON. The schema
 //! (`schema/outcome.schema.json`) and the Python classes (`python/engpass/types/outcome.py`) are generated from them; see [`schema`] and
-//! [`python::classes`]. Rates are in bit/s, times in seconds, shares between 0 and 1; other units stand in the names.
+//! [`python::classes`]. Rates are in bit/s, times in seconds, shares between 0 and 1; other units are part of the field names.
 
 mod flow;
 mod limit;
@@ -33,7 +33,7 @@ pub use timeline::{FlowLine, QueueLine, TcpLine, Timeline};
 /// The version of this format. Outcomes of the first version have no `version`.
 pub const VERSION: u32 = 3;
 
-/// The outcome of one point by one engine.
+/// The outcome of one point with one engine.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Outcome {
@@ -41,28 +41,28 @@ pub struct Outcome {
     pub version: u32,
     /// Name of the variant.
     pub variant: String,
-    /// Engine that gave this outcome.
+    /// Engine that produced this outcome.
     pub engine: Engine,
     /// Number of the repeat, from 0.
     pub repeat: u32,
     /// Seed of the random streams.
     pub seed: u64,
-    /// Swept values by path.
+    /// Swept values, by the path of their key.
     pub sweep: IndexMap<String, SweptValue>,
     /// Flows by the name of their traffic table, in the order of the file.
     pub flows: IndexMap<String, FlowOutcome>,
     /// Links by name, in the order of the file.
     pub links: IndexMap<String, LinkOutcome>,
-    /// Losses by place, cause and flow.
+    /// Losses by location, cause and flow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drops: Vec<Drop>,
-    /// Events that the simulation handled: a measure of its work.
+    /// Number of events that the simulation processed: a measure of its work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
-    /// Traffic that the engine left out, and why.
+    /// Traffic that the engine does not support and left out, with the reason.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub without: IndexMap<String, String>,
-    /// Hosts by name, as their agents describe them: system, settings, timer, growth of their counters.
+    /// Reports of the agents, by host: system, settings, timer, and increase of counters during the run.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub hosts: IndexMap<String, Value>,
     /// Circumstances of a point with real hosts.
@@ -71,15 +71,15 @@ pub struct Outcome {
     /// Circumstances of an emulated point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulated: Option<Emulated>,
-    /// False if the point does not count: an emulated network was late.
+    /// False if the point is invalid, for example because the emulated network was late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid: Option<bool>,
-    /// Why it does not count.
+    /// Reason why the point is invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
 }
 
-/// The part of an outcome that an engine of the model gives.
+/// The part of an outcome that `limit` and `simulate` compute.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Results {
@@ -87,10 +87,10 @@ pub struct Results {
     pub flows: IndexMap<String, FlowOutcome>,
     /// Links by name, in the order of the file.
     pub links: IndexMap<String, LinkOutcome>,
-    /// Losses by place, cause and flow.
+    /// Losses by location, cause and flow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drops: Vec<Drop>,
-    /// Events that the simulation handled.
+    /// Number of events that the simulation processed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
 }
@@ -99,45 +99,45 @@ pub struct Results {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
-    /// Closed forms.
+    /// Computes bounds and fair shares in closed form.
     Limit,
-    /// Virtual time.
+    /// Simulates the network in virtual time.
     Simulate,
-    /// Real stacks across the simulated network.
+    /// Carries the packets of real hosts through the simulated network.
     Emulate,
-    /// Real hosts and links.
+    /// Measures real hosts and links.
     Measure,
 }
 
-/// A value of a swept key: one of the two.
+/// The value of a swept key: either `number` or `text`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct SweptValue {
-    /// A quantity or number, in base units: bit/s, bytes, seconds.
+    /// A quantity or number in base units: bit/s, bytes, seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
-    /// Text, as it stands in the file.
+    /// Text as written in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// Losses of one flow at one place, for one cause.
+/// Losses of one flow at one location with one cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Drop {
-    /// A transmitter, or a node.
+    /// Output port or node where the loss happened.
     pub place: Place,
-    /// Cause of the loss, like `buffer full`.
+    /// Cause of the loss, such as `buffer full`.
     pub cause: String,
     /// Name of the traffic.
     pub flow: String,
-    /// Cells, and packets on links of frames, lost here, those of a datagram that had lost one before included.
+    /// Number of lost cells, or of lost packets on other links. It includes those of datagrams that had already lost a cell or fragment.
     pub cells: u64,
-    /// Datagrams (for generators cells) that lost their first cell or fragment here.
+    /// Number of datagrams (for generators: cells) that lost their first cell or fragment here.
     pub datagrams: u64,
 }
 
-/// JSON Schema of [`Outcome`], and under `$defs` of [`Results`] and [`Timeline`].
+/// JSON Schema of [`Outcome`]. Its `$defs` also define [`Results`] and [`Timeline`].
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let others = [generator.subschema_for::<Results>(), generator.subschema_for::<Timeline>()];

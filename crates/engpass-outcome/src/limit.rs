@@ -1,4 +1,4 @@
-//! What `limit` knows of a flow besides its fair share.
+//! Results of `limit` for a flow, besides its fair share.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,88 +9,88 @@ use crate::place::Bottleneck;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowLimit {
-    /// The bound; none in outcomes of the first version.
+    /// Upper bound of the goodput; absent in outcomes of format version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
-    /// The window of each connection; only of a `tcp-stream`.
+    /// Window of each connection; only for `tcp-stream`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowLimit>,
-    /// One-way delay of a message, or of a full segment of TCP, that meets nothing else on its way, in seconds; the least of all ways. None for
+    /// One-way delay of a message, or of a full TCP segment, in an idle network, in seconds; the minimum over all paths. Absent for
     /// generators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_delay_s: Option<f64>,
-    /// Names of the events that the fair share does not look at: it is that of the time before the first of them, in which all links are up. The
-    /// bound holds in spite of them.
+    /// Names of events that the fair share ignores. The fair share applies to the time before the first of them, when all links are up. The
+    /// bound holds despite them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored_events: Vec<String>,
-    /// From the line rate of the link that limits most to the goodput: the rate left after each step.
+    /// The waterfall: from the line rate of the tightest link to the goodput, with the rate after each step.
     pub stages: Vec<Stage>,
-    /// Everything that could limit the flow: links along its route, shaper, policer, token buckets, routers, hosts with their memories and buses,
-    /// application, and for TCP the acknowledgements.
+    /// Everything that could limit the flow: links along its path, shaper, policer, token buckets, routers, hosts with their memory and
+    /// buses, application, and for TCP the acknowledgements.
     pub candidates: Vec<Candidate>,
 }
 
-/// The most goodput that a flow can reach.
+/// Upper bound of the goodput of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Bound {
-    /// No engine of the model exceeds it over the counted time, apart from the backlog at the end of the warm-up.
+    /// Goodput that neither `limit` nor `simulate` exceeds in the measurement window, except for the backlog at the end of the warm-up.
     pub bit_per_s: f64,
     /// Candidate with the smallest bound.
     pub bottleneck: Bottleneck,
-    /// The bound and its bottleneck in a sentence.
+    /// The bound and its bottleneck, as a sentence.
     pub summary: String,
 }
 
-/// The window that socket buffers give a TCP connection, and the window that would fill the line.
+/// The window of a TCP connection, given by its socket buffers, and the window that would fill the path.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct WindowLimit {
-    /// Most payload in flight, in bytes.
+    /// Maximum payload in flight, in bytes.
     pub bytes: u64,
-    /// The reason for this size.
+    /// What determines this size.
     pub set_by: SetBy,
-    /// The shortest round trip of a full segment and its acknowledgement, hosts included, in seconds. Where packets take several ways: by the
-    /// longest way there and the shortest way back, of the connection for which that takes longest.
+    /// Minimum round-trip time of a full segment and its acknowledgement, hosts included, in seconds. If packets take several paths: by the
+    /// longest forward path and the shortest return path, for the connection with the largest value.
     pub round_trip_s: f64,
-    /// Line rate of the narrowest line on the path, times the round trip.
+    /// Line rate of the slowest line on the path times the round-trip time, in bytes.
     pub bandwidth_delay_product_bytes: f64,
-    /// Payload in flight that fills this line: the size that both socket buffers of each connection need.
+    /// Payload in flight that fills this line, in bytes: the size that both socket buffers of each connection need.
     pub filling_bytes: f64,
 }
 
-/// The reason for the size of a window.
+/// What determines the size of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SetBy {
-    /// The receive buffer is the window.
+    /// The receive buffer.
     ReceiveBuffer,
-    /// The window field has no scale (RFC 7323 section 2).
+    /// The window field, because window scaling is not used (RFC 7323 section 2).
     WindowField,
-    /// The send buffer is smaller than the announced window.
+    /// The send buffer, which is smaller than the announced window.
     SendBuffer,
 }
 
-/// One step of the waterfall from the line rate to the goodput.
+/// One step of the waterfall from line rate to goodput.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Stage {
-    /// What takes its part in this step.
+    /// Name of the loss or overhead that this step subtracts.
     pub name: String,
-    /// Rate left after it.
+    /// Rate after this step, in bit/s.
     pub rate_bit_per_s: f64,
 }
 
-/// Something that could limit a flow.
+/// A possible bottleneck of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Candidate {
-    /// What it is.
+    /// The possible bottleneck.
     pub bottleneck: Bottleneck,
-    /// Goodput if nothing else limited this flow and the others had their fair shares.
+    /// Goodput in bit/s if nothing else limited this flow and the other flows had their fair shares.
     pub goodput_bit_per_s: f64,
-    /// The bound if nothing else limited this flow; none where a random source has no bound. Where packets may take one of several links side by
-    /// side, it is the bound of all of these together, with what can come to each.
+    /// Bound in bit/s if nothing else limited this flow; absent if random traffic has no bound. If packets may take one of several parallel
+    /// links, it is the joint bound of these links, given what can arrive at each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound_bit_per_s: Option<f64>,
 }

@@ -1,14 +1,14 @@
-//! What went over a link.
+//! The outcome of a link.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A link.
+/// The outcome of a link.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct LinkOutcome {
-    /// Its two directions, that from the link's first end first.
+    /// Its two directions. The first one starts at the first of the link's `ends`.
     pub directions: Vec<DirectionOutcome>,
 }
 
@@ -16,77 +16,77 @@ pub struct LinkOutcome {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct DirectionOutcome {
-    /// Node that sends.
+    /// Sending node.
     pub from: String,
-    /// Node that receives.
+    /// Receiving node.
     pub to: String,
-    /// Share of the time that the line was busy; from `limit` the share that all flows at their limits take.
+    /// Fraction of time in which the line was busy. With `limit`: the share of the line used if every flow sends at its limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub utilisation: Option<f64>,
-    /// Cells that it carried, on ATM.
+    /// Cell counts, on ATM links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cells: Option<CellCounts>,
-    /// Frames that it carried, elsewhere.
+    /// Frame counts, on other links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frames: Option<FrameCounts>,
-    /// Where its bit-times went.
+    /// Use of the line's bit-times by account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<Ledger>,
-    /// Line rate; from `limit`.
+    /// Line rate in bit/s; only from `limit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_rate_bit_per_s: Option<f64>,
-    /// Shares of the line by flow, in the order of the file; from `limit`.
+    /// Shares of the line by flow, in the order of the file; only from `limit`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares: Vec<Share>,
 }
 
-/// Cells of one direction of an ATM link.
+/// Cells on one direction of an ATM link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct CellCounts {
-    /// Cells that it could have carried.
+    /// Number of cells that the line could have carried.
     pub capacity: u64,
-    /// Cells sent.
+    /// Number of cells sent.
     pub sent: u64,
-    /// Cells sent with CLP = 1.
+    /// Number of cells sent with CLP = 1.
     pub clp1: u64,
-    /// Cells sent with the EFCI mark.
+    /// Number of cells sent with the EFCI mark.
     pub efci: u64,
-    /// Cells lost in the queue or in the policer in front of it.
+    /// Number of cells lost in the queue of the line or in the policer in front of it.
     pub lost: u64,
 }
 
-/// Frames of one direction of an Ethernet or point-to-point link.
+/// Frames on one direction of an Ethernet or point-to-point link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FrameCounts {
-    /// Frames sent.
+    /// Number of frames sent.
     pub sent: u64,
-    /// Bytes of the line that they took, preamble and gap included.
+    /// Bytes of these frames on the line, preamble and gap included.
     pub bytes: u64,
-    /// Frames lost in the queue in front of the line, or damaged on it.
+    /// Number of frames lost in the queue of the line or corrupted on the line.
     pub lost: u64,
 }
 
-/// Bit-times of a line by account: `docs/ledger.md`.
+/// Bit-times of a line by account; see `docs/ledger.md`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Ledger {
-    /// Units in a bit: so many that a cell is a whole number of them.
+    /// Number of units per bit, chosen such that a cell is a whole number of units.
     pub units_per_bit: u64,
-    /// The sum of all accounts, in units.
+    /// Sum of all accounts in units.
     pub capacity: u128,
-    /// Units by account; accounts without any are left out.
+    /// Units by account. Empty accounts are omitted.
     pub accounts: IndexMap<String, u128>,
 }
 
-/// The share of a line that one flow takes.
+/// Share of a line that one flow uses.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Share {
     /// Name of the flow.
     pub flow: String,
-    /// Kind of traffic; `acknowledgements` for those of a `tcp-stream`.
+    /// Kind of traffic; `acknowledgements` for the acknowledgements of a `tcp-stream`.
     pub kind: String,
     /// Share of the line, 0 to 1.
     pub share: f64,

@@ -1,14 +1,14 @@
-//! Paths, places and bottlenecks, by the names of the file.
+//! Paths, locations and bottlenecks, with names from the testbed file.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Most paths that an outcome lists for a flow.
+/// Maximum number of paths that an outcome lists per flow.
 pub const MOST_PATHS: usize = 64;
 
-/// A path that packets of a flow take.
+/// A path of a flow's packets.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Path {
@@ -20,34 +20,34 @@ pub struct Path {
     pub steps: Vec<Step>,
 }
 
-/// A link of a path, in the direction in which it is taken.
+/// A link of a path, in the direction of travel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Step {
     /// Name of the link.
     pub link: String,
-    /// Node that sends.
+    /// Sending node.
     pub from: String,
-    /// Node that receives.
+    /// Receiving node.
     pub to: String,
 }
 
-/// A node, or a transmitter of a node.
+/// A node, or an output port of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Place {
     /// Name of the node.
     pub node: String,
-    /// Link of the transmitter; none for a loss inside the node. Outcomes of the first version have none where it is not certain.
+    /// Link of the output port; absent for a loss inside the node. In outcomes of format version 1 also absent if it is not certain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// Node at the other end of that link.
+    /// Node at the other end of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
 
 impl fmt::Display for Place {
-    /// `switch -> host` for a transmitter, else the node.
+    /// Formats an output port as `switch -> host` and a node as its name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.to {
             Some(to) => write!(f, "{} -> {to}", self.node),
@@ -56,20 +56,20 @@ impl fmt::Display for Place {
     }
 }
 
-/// What limits a flow.
+/// A bottleneck of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Bottleneck {
-    /// What it is.
+    /// Kind of the bottleneck.
     pub kind: BottleneckKind,
-    /// Name of the link, circuit, host, router or traffic; none for what has no name in the file.
+    /// Name of the link, circuit, host, router or traffic; absent if the bottleneck has no name in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Title in tables and sentences, like "link `receiver`".
+    /// Title for tables and sentences, such as "link `receiver`".
     pub title: String,
 }
 
-/// What limits.
+/// Kind of a bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BottleneckKind {
@@ -79,13 +79,13 @@ pub enum BottleneckKind {
     Shaper,
     /// The policer of the circuit.
     Policer,
-    /// A queue discipline that sends at a rate of its own; `name` is its link.
+    /// A queue discipline with a rate limit of its own; `name` is its link.
     TokenBucket,
-    /// A tunnel that drops packets which are too long for it.
+    /// A tunnel that drops packets because they are too long.
     Tunnel,
-    /// The forwarding engine of a router on the way.
+    /// The forwarding engine of a router on the path.
     Router,
-    /// Copies and DMA of the sending host, one after the other.
+    /// Copies and DMA of the sending host, which take turns.
     SendingPath,
     /// Memory of the sending host.
     SendingMemory,
@@ -93,7 +93,7 @@ pub enum BottleneckKind {
     SendingBus,
     /// CPU of the sending host.
     SendingHost,
-    /// DMA and copies of the receiving host, one after the other.
+    /// DMA and copies of the receiving host, which take turns.
     ReceivingPath,
     /// Memory of the receiving host.
     ReceivingMemory,
@@ -101,27 +101,27 @@ pub enum BottleneckKind {
     ReceivingBus,
     /// CPU of the receiving host.
     ReceivingHost,
-    /// Socket buffers: a window in each round trip.
+    /// Socket buffers: one window per round trip.
     SocketBuffers,
     /// The rate that the application offers.
     Application,
-    /// A link in the other direction, which carries a TCP connection's acknowledgements.
+    /// A link in the opposite direction, which carries the acknowledgements of a TCP connection.
     Acknowledgements,
-    /// Each request waits for the answer before it.
+    /// Round-trip time: every request waits for the previous response.
     RoundTrip,
-    /// A sender that does not keep its schedule.
+    /// The sender did not keep its schedule.
     Sender,
-    /// Large packets do not pass.
+    /// Large packets are lost on the path.
     LargePackets,
-    /// The receive window, by the kernel's own clock.
+    /// The receive window, by the kernel's time counters.
     ReceiveWindow,
-    /// The send buffer, by the kernel's own clock.
+    /// The send buffer, by the kernel's time counters.
     SendBuffer,
     /// The retransmission timer.
     RetransmissionTimer,
     /// The congestion window.
     CongestionWindow,
-    /// Datagrams are lost, and no counter of the receiver saw them.
+    /// Datagrams are lost on the path, and no counter of the receiver accounts for them.
     LossOnTheWay,
     /// Fragments are lost.
     LossOfFragments,
@@ -129,10 +129,10 @@ pub enum BottleneckKind {
     ReceiverSocketBuffer,
     /// The receiver's packet backlog overflowed.
     ReceiverBacklog,
-    /// Other load of a host has the cores.
+    /// Other processes on a host use the CPU.
     OtherLoad,
-    /// The hypervisor of a host has the cores.
+    /// The hypervisor of a host withholds the CPU.
     Hypervisor,
-    /// Nothing that was seen was near its bound.
+    /// No observed resource was near its limit.
     Unknown,
 }

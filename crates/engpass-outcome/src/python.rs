@@ -1,10 +1,10 @@
-//! Python classes from the schema: a `msgspec.Struct` for each object, a `Literal` for each enumeration.
+//! Generates Python classes from the schema: a `msgspec.Struct` per object and a `Literal` per enumeration.
 
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-/// Longest line of the generated text.
+/// Maximum line length of the generated text.
 const WIDTH: usize = 110;
 
 const IMPORTS: &str = "
@@ -15,18 +15,18 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 ";
 
-/// The Python module of outcomes: its text.
+/// Returns the text of the Python module for outcomes.
 pub fn classes() -> String {
     let about = "The types of outcomes: generated from `crates/engpass-outcome` by `make gen`.";
     let version = format!("\nVERSION = {}\n\"\"\"The version of this format.\"\"\"\n", crate::VERSION);
     module(about, &version, &crate::schema(), "Outcome", &[])
 }
 
-/// A Python module with all definitions of a schema, whose root is called `root`: its text. It begins with a docstring; constants
-/// follow the imports. The definitions of `others` stand in another module.
+/// Returns the text of a Python module with all definitions of a schema. `about` is the module's docstring, `constants` follows the
+/// imports, and `root` names the class of the schema's root. Definitions in `others` are omitted because another module has them.
 ///
 /// # Panics
-/// If the schema uses anything but objects, lists, maps, enumerations of words and optional values.
+/// If the schema uses anything but objects, lists, maps, string enumerations and optional values.
 pub fn module(about: &str, constants: &str, schema: &Value, root: &str, others: &[&str]) -> String {
     let mut text = format!("\"\"\"{about}\"\"\"\n{IMPORTS}{constants}");
     let definitions = schema["$defs"].as_object().expect("there are definitions");
@@ -45,7 +45,7 @@ fn is_object(definition: &Value) -> bool {
     definition["type"] == "object"
 }
 
-/// An enumeration of words, its values explained behind it.
+/// Writes an enumeration of strings, with the description of its values after it.
 fn alias(text: &mut String, name: &str, definition: &Value) {
     let variants = definition["oneOf"].as_array().expect("an enumeration has values");
     write!(text, "\n{name}: TypeAlias = Literal[\n").expect("a string takes all");
@@ -87,7 +87,7 @@ fn field(text: &mut String, key: &str, property: &Value, required: bool) {
         "str" => Some("\"\""),
         _ => Some("None"),
     };
-    // A keyword of Python stands with an underscore behind it.
+    // A Python keyword as a key gets a trailing underscore.
     let line = match (key, default) {
         ("from", None) => format!("from_: {kind} = msgspec.field(name=\"from\")"),
         (_, None) => format!("{key}: {kind}"),
@@ -101,7 +101,7 @@ fn described(definition: &Value) -> &str {
     definition["description"].as_str().unwrap_or_default()
 }
 
-/// A docstring, wrapped at [`WIDTH`].
+/// Writes a docstring, wrapped at [`WIDTH`].
 fn docstring(text: &mut String, indent: &str, description: &str) {
     let words = description.split_whitespace();
     let mut line = format!("{indent}\"\"\"");
@@ -117,7 +117,7 @@ fn docstring(text: &mut String, indent: &str, description: &str) {
 }
 
 fn python_type(schema: &Value) -> String {
-    // A schema of anything: JSON that is kept as it came.
+    // A schema without constraints: any JSON, kept unchanged.
     let Some(schema) = schema.as_object().filter(|schema| !only_describes(schema)) else {
         return "Any".to_owned();
     };

@@ -1,4 +1,4 @@
-//! What real hosts tell of a flow and of a point: engines `measure` and `emulate`.
+//! Results of real hosts for a flow and for a point (engines `measure` and `emulate`).
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -8,38 +8,38 @@ use serde_json::Value;
 use crate::flow::FlowOutcome;
 use crate::place::Bottleneck;
 
-/// Figures of a flow between real hosts.
+/// Results of a flow between real hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct RealFlow {
-    /// CPU seconds of the sending threads for each GB of payload.
+    /// CPU seconds of the sending threads per GB of payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender_cpu_s_per_gb: Option<f64>,
-    /// CPU seconds of the receiving threads for each GB of payload.
+    /// CPU seconds of the receiving threads per GB of payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receiver_cpu_s_per_gb: Option<f64>,
-    /// Share of its schedule that the sender kept, 0 to 1.
+    /// Fraction of its schedule that the sender kept, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_kept: Option<f64>,
     /// Gaps between datagrams at the receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_s: Option<Gaps>,
-    /// Most datagrams that were received within a millisecond.
+    /// Maximum number of datagrams received within a millisecond.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_datagrams_per_ms: Option<u64>,
-    /// Requests and answers, of `request-response`.
+    /// Requests and responses; only for `request-response`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Requests>,
-    /// Regularity of a paced flow, and the sender's part in its deviation.
+    /// Regularity of a paced flow, and how much of its deviation the sender caused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<GapDeviation>,
-    /// How well the mean is known.
+    /// Precision of the mean rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<Precision>,
-    /// Everything that was found to hold the flow back, the heaviest first.
+    /// All observed limits of the flow, in order of falling weight.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// The results of the agents by host, with the kernel's own names.
+    /// Reports of the agents by host. Kernel counters keep the kernel's names.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub ends: IndexMap<String, Value>,
 }
@@ -65,21 +65,21 @@ pub struct Gaps {
     pub p99_9: Option<f64>,
 }
 
-/// Requests and their answers.
+/// Requests and their responses.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Requests {
     /// Answered requests per second.
     pub per_s: f64,
-    /// Requests without an answer.
+    /// Number of requests without a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unanswered: Option<u64>,
-    /// Time from a request to its answer.
+    /// Time from a request to its response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_s: Option<Latency>,
 }
 
-/// Times from requests to answers, in seconds.
+/// Times from requests to responses, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Latency {
@@ -110,63 +110,63 @@ pub struct Latency {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct GapDeviation {
-    /// How the sender waits for its next instant.
+    /// How the sender waits for the next send time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// Scheduling class of the sending thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling_class: Option<String>,
-    /// Whether the host kept its cores from sleeping deeply.
+    /// Whether the host kept its cores out of deep sleep states.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_latency_held: Option<bool>,
-    /// Stalls of the sender by cause, as its agent told them.
+    /// Stalls of the sender by cause, as its agent reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalls: Option<Value>,
-    /// Share of the variance of the gaps that the stalls explain.
+    /// Fraction of the variance of the gaps that the stalls explain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained_share: Option<f64>,
-    /// The same in a sentence.
+    /// The explained share, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
 
-/// How well a mean is known.
+/// Precision of a mean rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Precision {
-    /// Half width of the confidence interval that was asked for, as a share of the mean.
+    /// Requested half width of the confidence interval, as a fraction of the mean.
     pub asked: f64,
-    /// Whether it was reached.
+    /// Whether the requested precision was reached.
     pub reached: bool,
     /// Confidence, 0 to 1.
     pub confidence: f64,
-    /// Intervals that were counted.
+    /// Number of intervals.
     pub intervals: u64,
     /// Length of an interval in seconds.
     pub interval_s: f64,
     /// Mean rate in bit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_bit_per_s: Option<f64>,
-    /// Half width of its confidence interval in bit/s.
+    /// Half width of the confidence interval of the mean in bit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub half_width_bit_per_s: Option<f64>,
-    /// Half width as a share of the mean; none for a mean of nothing.
+    /// Half width as a fraction of the mean; absent if the mean is zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// Independent samples that the intervals are worth.
+    /// Number of independent samples that are equivalent to the intervals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective_samples: Option<f64>,
 }
 
-/// Something that may hold a flow back, from what its hosts saw.
+/// A possible limit of a flow, as observed by its hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Finding {
-    /// What it is.
+    /// The possible bottleneck.
     pub bottleneck: Bottleneck,
-    /// How near to its bound it was, or for which share of the time it held the sender: 0 to 1.
+    /// How close it was to its limit, or the fraction of time in which it limited the sender: 0 to 1.
     pub weight: f64,
-    /// What was seen.
+    /// The observation.
     pub evidence: String,
 }
 
@@ -174,24 +174,24 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct MeasuredPoint {
-    /// When it ended, ISO 8601.
+    /// End of the point, ISO 8601.
     pub at: String,
-    /// Seconds that it took.
+    /// Duration of the point in seconds.
     pub took_s: f64,
     /// What carried the packets: `hosts`, `veth` or `model`.
     pub carrier: String,
-    /// What was done otherwise than the file says, and what could not be seen.
+    /// Deviations from the file, and values that could not be observed.
     pub notes: Vec<String>,
-    /// Whether all flows reached the precision that was asked for.
+    /// Whether all flows reached the requested precision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<PointPrecision>,
 }
 
-/// The stop rule of a point.
+/// Result of the stopping rule of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct PointPrecision {
-    /// Half width of the confidence interval that was asked for, as a share of the mean.
+    /// Requested half width of the confidence interval, as a fraction of the mean.
     pub asked: f64,
     /// Whether all flows reached it.
     pub reached: bool,
@@ -201,19 +201,19 @@ pub struct PointPrecision {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Emulated {
-    /// How the driver waits.
+    /// How the driver waits for the next event.
     pub clock: String,
-    /// Factor by which the network is slower than real time.
+    /// Time dilation: the factor by which the network runs slower than real time.
     pub slow: u32,
-    /// Whether each packet crosses by itself, without offload.
+    /// Whether every packet crosses separately, without segmentation offload.
     pub no_offload: bool,
-    /// Lateness beyond which a point does not count, as text with its unit.
+    /// Lateness above which a point is invalid, as text with unit.
     pub max_lateness: String,
     /// Whether hosts have Ethernet devices (TAP).
     pub tap: bool,
-    /// Lateness of the packets, as the driver told it.
+    /// Lateness of the packets, as the driver reported it.
     pub lateness: Value,
-    /// What the network counted between each pair of hosts, by "A to B".
+    /// Counts of the network for each pair of hosts, by "A to B".
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub host_pairs: IndexMap<String, FlowOutcome>,
 }

@@ -1,4 +1,4 @@
-//! What a receiver of a multicast group got.
+//! The outcome of one member of a multicast group.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,49 +16,49 @@ pub struct Receiver {
     pub goodput_bit_per_s: f64,
     /// Payload sent, in bit/s.
     pub offered_bit_per_s: f64,
-    /// Datagrams, as far as the engine counts them.
+    /// Counts of datagrams, if the engine counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<Datagrams>,
     /// One-way delays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_s: Option<Delays>,
-    /// What outages of lines did to what it receives; only where the file has events.
+    /// Effect of link outages on this member; only if the file has events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
-    /// What limits what it receives most.
+    /// The tightest bottleneck on the path to this member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<Bottleneck>,
-    /// What limits it once the bottleneck is gone.
+    /// The bottleneck after the first one is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_bottleneck: Option<Bottleneck>,
-    /// The bottleneck, its reason and the next one in a sentence.
+    /// The bottleneck, its reason and the next one, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// What `limit` knows besides.
+    /// Further results of `limit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Box<FlowLimit>>,
     /// Gaps between datagrams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_s: Option<Gaps>,
-    /// Most datagrams that were received within a millisecond.
+    /// Maximum number of datagrams received within a millisecond.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_datagrams_per_ms: Option<u64>,
-    /// From joining the group to its first datagram (RFC 3918 section 5), in seconds.
+    /// Time from joining the group to the first datagram (RFC 3918 section 5), in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join_delay_s: Option<f64>,
-    /// From leaving the group to its last datagram, in seconds.
+    /// Time from leaving the group to the last datagram, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leave_delay_s: Option<f64>,
-    /// Why the join delay is not known.
+    /// Reason why the join delay is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join_unknown: Option<String>,
-    /// Why the leave delay is not known.
+    /// Reason why the leave delay is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leave_unknown: Option<String>,
 }
 
 impl Receiver {
-    /// A receiver of which an engine of the model tells these rates, in bit/s.
+    /// A receiver with these rates in bit/s and no other results.
     pub fn of(goodput_bit_per_s: f64, offered_bit_per_s: f64) -> Self {
         Self {
             goodput_bit_per_s,

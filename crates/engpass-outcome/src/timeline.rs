@@ -10,44 +10,45 @@ use serde::Serialize;
 pub struct Timeline {
     /// Length of the run in seconds, the warm-up included.
     pub duration_s: f64,
-    /// Streams by the name of their traffic table, in the order of the file.
+    /// Flows by the name of their traffic table, in the order of the file.
     pub flows: IndexMap<String, FlowLine>,
-    /// Queues in switches and routers that traffic crosses, by transmitter: `switch -> host`.
+    /// Queues of switches and routers on the paths of the traffic, by output port: `switch -> host`.
     pub queues: IndexMap<String, QueueLine>,
-    /// Links that were down, by name, each with the outages in seconds: when it went down, and when it came up or the run ended; the first 10 000.
+    /// Outages by link, as pairs of begin and end in seconds. An outage that lasts to the end of the run ends there. At most 10 000 are
+    /// listed.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub outages: IndexMap<String, Vec<[f64; 2]>>,
 }
 
-/// A stream over time.
+/// A flow over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FlowLine {
-    /// When the samples were taken, in seconds.
+    /// Sample times in seconds.
     pub time_s: Vec<f64>,
-    /// What its connections' control loops say, for TCP.
+    /// State of the congestion control of its connections; only for TCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpLine>,
-    /// Payload received from the beginning on; of TCP in order.
+    /// Cumulative payload received; for TCP, payload received in order.
     pub delivered_bytes: Vec<u64>,
-    /// A list of events was cut.
+    /// Whether a list of events is incomplete because it was too long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
 
-/// The sending ends of a TCP flow over time, summed over its connections.
+/// The senders of a TCP flow over time, summed over the flow's connections.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct TcpLine {
     /// Congestion window.
     pub congestion_window_bytes: Vec<u64>,
-    /// Window that the receiver announced last.
+    /// Last announced receive window.
     pub receive_window_bytes: Vec<u64>,
-    /// Bytes that the sender holds to be in the network.
+    /// Bytes in flight as the sender estimates them.
     pub flight_bytes: Vec<u64>,
-    /// When a segment was sent again, in seconds.
+    /// Times of retransmissions in seconds.
     pub retransmissions: Vec<f64>,
-    /// When the retransmission timer expired, in seconds.
+    /// Times of retransmission timeouts in seconds.
     pub timeouts: Vec<f64>,
 }
 
@@ -55,17 +56,17 @@ pub struct TcpLine {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct QueueLine {
-    /// When the samples were taken, in seconds.
+    /// Sample times in seconds.
     pub time_s: Vec<f64>,
-    /// What was in the queue, the cell that is being sent included; of frames what waits, and in a first in, first out queue the one being sent.
+    /// Queue length. For cells it includes the one in transmission. For frames it includes the one in transmission only in a FIFO.
     pub length: Vec<u64>,
-    /// What `length` counts: `cells` or `bytes`.
+    /// Unit of `length`: `cells` or `bytes`.
     pub unit: String,
-    /// What fits into it (for each service category, where they have queues of their own); `None` where it does not count in `unit`.
+    /// Capacity of the queue, or of the queue of each service category. `None` if the capacity is not in `unit`.
     pub capacity: Option<u64>,
-    /// When it lost something, in seconds. Cells that were lost one after the other are one loss, at the first of them.
+    /// Times of losses in seconds. Consecutive lost cells count as one loss, at the time of the first.
     pub drops: Vec<f64>,
-    /// The list of losses was cut.
+    /// Whether the list of losses is incomplete because it was too long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }

@@ -1,4 +1,4 @@
-//! Captures of a simulated run: link points by name, files by path.
+//! Captures of a simulated run: capture points by name, files by path.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,18 @@ use engpass_network::SupportedTestbed;
 use engpass_network::simulate::{RunControl, SimError, SimOutcome, captured};
 use serde_json::{Value, json};
 
-/// Link points of a testbed, and how much is captured there.
+/// Capture points of a testbed, and the size limit of each capture.
 pub(crate) type Wanted = (Vec<Point>, Limit);
 
-/// Why there is no outcome.
+/// Why a run with captures failed.
 pub(crate) enum Failed {
-    /// A file cannot be written: which one and why.
+    /// A file cannot be written; the message names file and reason.
     File(String),
-    /// As without captures.
+    /// The simulation failed, as it would without captures.
     Run(SimError),
 }
 
-/// Find the points; the error says cause and cure.
+/// Finds the capture points. The error message names cause and remedy.
 pub(crate) fn wanted(
     point: &engpass_testbed::Point,
     points: &[String],
@@ -32,7 +32,7 @@ pub(crate) fn wanted(
     Ok((points.collect::<Result<_, _>>()?, limit))
 }
 
-/// Simulate, and capture to files; what each of them has, in their order.
+/// Simulates a point and writes captures to `paths`. Returns the outcome, and a summary of each file in the same order.
 pub(crate) fn simulated(
     this: &SupportedTestbed<'_>,
     (variant, seed): (&str, u64),

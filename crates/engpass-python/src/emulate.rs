@@ -21,24 +21,25 @@ fn refused(py: Python<'_>, error: &EmulateError) -> PyErr {
     }
 }
 
-/// Carry real packets through the network of a testbed until somebody ends it: the last status, as JSON.
+/// Carries real packets through the network of a testbed until it is stopped. Prints status lines to standard output and returns the last
+/// status as JSON.
 #[pyfunction]
 #[pyo3(signature = (config))]
 pub(crate) fn emulate(py: Python<'_>, config: &str) -> PyResult<String> {
     let mut ready = |line: &Value| {
         let mut output = io::stdout();
-        // Whoever started us may not want to know.
+        // The parent process may have closed the pipe.
         let _ = output.write_all(format!("{line}\n").as_bytes()).and_then(|()| output.flush());
     };
     let ended = py.detach(|| engpass_live::emulate(config, &mut ready));
     ended.map(|status| status.to_string()).map_err(|error| refused(py, &error))
 }
 
-/// The inputs of a log in virtual time: what was compared, and the first difference, as JSON.
+/// Replays the inputs of a driver log in virtual time. Returns what was compared and the first difference, as JSON.
 #[pyfunction]
 #[pyo3(signature = (path))]
 pub(crate) fn replay(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    // A signal's handler may raise what it likes: that is what the caller gets.
+    // The exception that a Python signal handler raises is passed on to the caller.
     let raised = Mutex::new(None);
     let found = py.detach(|| {
         let interrupted = || match Python::attach(|py| py.check_signals()) {

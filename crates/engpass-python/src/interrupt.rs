@@ -1,4 +1,4 @@
-//! What a run and the interpreter tell each other while the run lasts: how far it is, and that it shall end.
+//! Interrupts runs from Python and reports their progress.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,17 +7,17 @@ use engpass_network::simulate::RunControl;
 use engpass_testbed::Point;
 use pyo3::prelude::*;
 
-/// Virtual time is told in parts of a whole run.
+/// Progress of a run is counted in fractions of its virtual time: this many per run.
 const PARTS: u64 = 1 << 20;
 
-/// A flag that ends runs early, and an account of those that are under way.
+/// A flag that ends runs early, and the progress of the active runs.
 #[pyclass(name = "Interrupt", module = "engpass._engpass", frozen)]
 pub(crate) struct Interrupt(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
     set: AtomicBool,
-    /// Parts of runs that are done, of all that are under way.
+    /// Sum of the completed fractions of all active runs.
     parts: AtomicU64,
 }
 
@@ -28,36 +28,36 @@ impl Interrupt {
         Self(Arc::default())
     }
 
-    /// End all runs that were given this flag, now and later.
+    /// Ends all current and future runs that use this flag.
     fn set(&self) {
         self.0.set.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is set.
+    /// Whether the flag is set.
     fn is_set(&self) -> bool {
         self.0.set.load(Ordering::Relaxed)
     }
 
-    /// How much of the runs under way is done: the sum of their shares of virtual time.
+    /// Progress of the active runs: the sum of their completed fractions of virtual time.
     fn under_way(&self) -> f64 {
         self.0.parts.load(Ordering::Relaxed) as f64 / PARTS as f64
     }
 }
 
 impl Interrupt {
-    /// What watches the run of a point.
+    /// Creates the progress and cancellation callback for the run of a point.
     pub(crate) fn watch(&self, point: &Point) -> Watching {
         let end = point.testbed.run.duration.0.max(1);
         Watching { shared: Arc::clone(&self.0), end, told: AtomicU64::new(0) }
     }
 }
 
-/// Looks at one run; it takes back what it has told when the run is over.
+/// Callback of one run. When it is dropped, the progress of its run is subtracted again.
 pub(crate) struct Watching {
     shared: Arc<Shared>,
-    /// When the run ends, in picoseconds.
+    /// End of the run in picoseconds.
     end: u64,
-    /// Parts of this run that are in the account.
+    /// Completed fractions of this run that are included in the shared sum.
     told: AtomicU64,
 }
 

@@ -1,5 +1,5 @@
-//! `engpass._engpass`: a handful of coarse calls between Python and the core. Everything structured crosses as JSON;
-//! nothing calls back per packet; runs release the interpreter lock.
+//! `engpass._engpass`: coarse calls from Python into the core. Structured data are passed as JSON, there are no callbacks per packet, and
+//! runs release the global interpreter lock.
 
 mod capture;
 mod emulate;
@@ -101,13 +101,13 @@ impl PyCampaign {
         Ok(serde_json::to_string(&engpass_testbed::drawing(&point)).expect("a drawing is plain data"))
     }
 
-    /// Hosts, links and traffic of one point in whole numbers, as JSON, for what carries it outside the model.
+    /// Hosts, links and traffic of one point in whole numbers, as JSON, for engines outside the core.
     fn numbers(&self, py: Python<'_>, variant: &str, sweep: Vec<(String, String)>) -> PyResult<String> {
         let point = self.point(py, variant, &sweep)?;
         Ok(serde_json::to_string(&engpass_testbed::plan(&point)).expect("a plan is plain data"))
     }
 
-    /// Raises `InvalidTestbed` if the agents of real hosts cannot be asked for the traffic of one point.
+    /// Raises `InvalidTestbed` if the agents of real hosts do not support the traffic of one point.
     fn check_agents(&self, py: Python<'_>, variant: &str, sweep: Vec<(String, String)>) -> PyResult<()> {
         let checked = py.detach(|| self.0.campaign.check_agents(variant, &sweep));
         checked.map_err(|diagnostics| invalid(py, &diagnostics))
@@ -118,12 +118,12 @@ impl PyCampaign {
         self.0.campaign.unmade().render(color)
     }
 
-    /// Bytes of memory for this campaign, a point of it, and a run of each engine, estimated for these variants, as JSON.
+    /// Estimated memory in bytes for this campaign, for one point of it, and for a run of each engine, for these variants, as JSON.
     fn memory(&self, py: Python<'_>, variants: Vec<String>, sweep: Option<Vec<(String, String)>>) -> String {
         py.detach(|| memory::estimated(&self.0, &variants, sweep)).to_string()
     }
 
-    /// What is in order but probably not meant, as JSON; of these variants alone, if any are given.
+    /// Warnings about valid settings that are probably not intended, as JSON. If `variants` is given, only for these variants.
     #[pyo3(signature = (variants=None))]
     fn warnings(&self, variants: Option<Vec<String>>) -> String {
         let campaign = &self.0.campaign;
@@ -133,8 +133,8 @@ impl PyCampaign {
         }
     }
 
-    /// The same as text with the lines of the file, empty if there is nothing; with colours for a terminal.
-    /// Of these variants alone, if any are given.
+    /// The [`warnings`](Self::warnings) as text with lines of the file, in colour if `color`. Empty if there are none. If `variants` is
+    /// given, only for these variants.
     #[pyo3(signature = (color, variants=None))]
     fn rendered_warnings(&self, color: bool, variants: Option<Vec<String>>) -> String {
         let campaign = &self.0.campaign;
@@ -144,13 +144,13 @@ impl PyCampaign {
         }
     }
 
-    /// What the engines of the model leave out of a point: a sentence for each key.
+    /// Settings of a point that `limit` and `simulate` ignore: one sentence per key.
     fn left_out(&self, py: Python<'_>, variant: &str, sweep: Vec<(String, String)>) -> PyResult<Vec<String>> {
         let point = self.point(py, variant, &sweep)?;
         Ok(engpass_network::left_out(&point.testbed))
     }
 
-    /// Engines of the model that have no answer for a point, each with the reason and its cure.
+    /// Engines among `limit` and `simulate` that do not support a point, each with reason and remedy.
     fn refusals(
         &self,
         py: Python<'_>,
@@ -163,7 +163,7 @@ impl PyCampaign {
         Ok(engines.into_iter().filter_map(refusal).collect())
     }
 
-    /// Run one point and return its outcome as JSON.
+    /// Runs one point and returns its outcome as JSON.
     #[pyo3(signature = (engine, variant, sweep, repeat, interrupt))]
     fn run(
         &self,
@@ -198,7 +198,7 @@ impl PyCampaign {
         }
     }
 
-    /// Whether one point has these link points, in this form, and whether this is a limit.
+    /// Raises `ValueError` unless `points` are capture points of the point that support `form`, and `limit` is a valid size limit.
     #[pyo3(signature = (variant, sweep, points, form, limit))]
     fn check_captures(
         &self,
@@ -213,7 +213,7 @@ impl PyCampaign {
         capture::wanted(&point, &points, form, limit).map(|_| ()).map_err(PyValueError::new_err)
     }
 
-    /// Simulate one point and write what passes link points to files: its outcome, and what each file has, as JSON.
+    /// Simulates one point and captures packets to files. Returns the outcome, and a summary of each file, as JSON.
     #[pyo3(signature = (variant, sweep, repeat, captures, form, limit, interrupt))]
     #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn capture(
@@ -244,7 +244,7 @@ impl PyCampaign {
         Ok((line, captured.to_string()))
     }
 
-    /// Simulate one point and look at it at so many instants: windows, queues and events over time, as JSON.
+    /// Simulates one point and samples it at `samples` times. Returns windows, queues and events over time, as JSON.
     #[pyo3(signature = (variant, sweep, repeat, samples, interrupt))]
     fn timeline(
         &self,
@@ -284,7 +284,7 @@ impl PyCampaign {
         py.detach(|| self.0.get(variant, sweep)).map_err(|diagnostics| invalid(py, &diagnostics))
     }
 
-    /// An outcome of a point, as JSON.
+    /// Returns the outcome of a point as JSON.
     fn outcome(
         &self,
         engine: outcome::Engine,
@@ -315,7 +315,7 @@ impl PyCampaign {
         serde_json::to_string(&outcome).expect("an outcome is plain data")
     }
 
-    /// A swept value in base units, or as it is written where it is no quantity.
+    /// A swept value: a number in base units, or the text of the file if the value is not a quantity.
     fn swept(&self, path: &str, text: &str) -> SweptValue {
         let axis = self.0.campaign.axes().iter().find(|axis| axis.path == *path);
         let value = axis.and_then(|axis| axis.values.iter().find(|value| value.text == *text));
@@ -365,7 +365,7 @@ fn catalogue() -> String {
     format!("{:#}", engpass_testbed::catalogue())
 }
 
-/// Read and check a testbed file.
+/// Reads and checks a testbed file. Raises `InvalidTestbed` if it has errors.
 #[pyfunction]
 #[pyo3(signature = (text, source, overrides, max_points))]
 fn load(
@@ -380,7 +380,7 @@ fn load(
     loaded.map(|campaign| PyCampaign(Points::of(campaign))).map_err(|diagnostics| invalid(py, &diagnostics))
 }
 
-/// Be the agent of a controller on standard input and output until the channel ends; the exit code.
+/// Acts as an agent for a controller on standard input and output until the channel closes. Returns the exit code.
 #[pyfunction]
 #[pyo3(signature = (max_rate, max_bytes, max_time, silence))]
 fn agent(
@@ -396,7 +396,7 @@ fn agent(
     Ok(ended.exit_code())
 }
 
-/// A probe of this host: run its steps one after the other, then ask for what they found.
+/// A probe of this host. Run its steps in order, then get their results.
 #[pyclass(name = "Probe", module = "engpass._engpass", frozen)]
 struct PyProbe(Arc<Mutex<Probe>>);
 
@@ -408,13 +408,13 @@ impl PyProbe {
         Self(Arc::new(Mutex::new(Probe::new(quick, &directory))))
     }
 
-    /// What the steps are about, in their order.
+    /// Names of the steps, in order.
     fn steps(&self, py: Python<'_>) -> Vec<String> {
         py.detach(|| lock(&self.0).steps())
     }
 
-    /// Run a step, by its place among them. Ctrl-C does not wait for its end: it runs in a thread that holds nothing which outlives the process.
-    /// Raises `OSError` where none can be started.
+    /// Runs the step with this index. It runs in a thread of its own, so that Ctrl-C interrupts the call without waiting for the step. The
+    /// thread holds nothing that outlives the process. Raises `OSError` if no thread can be started.
     fn run(&self, py: Python<'_>, step: usize) -> PyResult<()> {
         if step >= self.steps(py).len() {
             return Err(PyValueError::new_err(format!("there is no step {step}")));
@@ -424,7 +424,7 @@ impl PyProbe {
         #[allow(clippy::disallowed_methods, reason = "it measures, and simulates nothing")]
         let worker = thread::Builder::new().spawn(move || {
             lock(&probe).run(step);
-            // Nobody waits any more after Ctrl-C.
+            // After Ctrl-C, the receiver is gone.
             let _ = done.send(());
         })?;
         loop {
@@ -439,22 +439,22 @@ impl PyProbe {
         Ok(())
     }
 
-    /// What the steps found so far, as JSON.
+    /// Results of the finished steps, as JSON.
     fn report(&self, py: Python<'_>) -> String {
         let report = py.detach(|| serde_json::to_string(&lock(&self.0).report()));
         report.expect("a report is plain data")
     }
 
-    /// The host as a table of a testbed, under this name.
+    /// The host as a testbed table with this name.
     fn table(&self, py: Python<'_>, name: &str) -> String {
         py.detach(|| lock(&self.0).report().table(name))
     }
 }
 
-/// How long a signal may wait.
+/// Interval between checks for signals.
 const SIGNALS: Duration = Duration::from_millis(100);
 
-/// A step that panicked has not changed what others found.
+/// Locks the probe. A panic in one step does not invalidate the results of others.
 fn lock(probe: &Mutex<Probe>) -> MutexGuard<'_, Probe> {
     probe.lock().unwrap_or_else(PoisonError::into_inner)
 }

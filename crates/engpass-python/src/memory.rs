@@ -1,4 +1,4 @@
-//! The memory that the runs of a campaign take, estimated before they begin.
+//! Estimates the memory for the runs of a campaign before they start.
 
 use engpass_network::{Engine, Memory, memory, modelled};
 use engpass_testbed::Axis;
@@ -6,17 +6,18 @@ use serde_json::{Value, json};
 
 use crate::points::Points;
 
-/// The most points that are looked at: of each variant its first values, its largest, and one axis after the other at its largest.
+/// Maximum number of points that are examined. Points of a variant: all axes at their first values, all at their largest, and each axis
+/// alone at its largest.
 const LOOKED_AT: usize = 64;
 
-/// Bytes for the campaign, for one of its points, and for one run of each engine of the model: the most that was found at this point of the
-/// sweep, or else at some.
+/// Bytes for the campaign, for one of its points, and for one run of `limit` and of `simulate`. Each is the maximum over the examined
+/// points, or the value at `sweep` if given.
 pub(crate) fn estimated(points: &Points, variants: &[String], sweep: Option<Vec<(String, String)>>) -> Value {
     let sweeps = sweep.map_or_else(|| sweeps(points.campaign.axes()), |sweep| vec![sweep]);
     let mut most = [Memory::default(); 2];
     let looked_at = variants.iter().flat_map(|variant| sweeps.iter().map(move |sweep| (variant, sweep)));
     for (variant, sweep) in looked_at.take(LOOKED_AT) {
-        // A point that is not in order fails when it runs.
+        // An invalid point is reported when it runs.
         let Ok(point) = points.get(variant, sweep) else { continue };
         for (engine, most) in [Engine::Limit, Engine::Simulate].into_iter().zip(&mut most) {
             if let Ok(this) = modelled(&point.testbed, &point.topology, engine) {

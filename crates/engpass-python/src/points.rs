@@ -1,20 +1,20 @@
-//! Points that were read: the repeats of a point follow each other, in several workers.
+//! Cache of the last points. Workers run the repeats of a point one after the other, so they request the same point many times.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engpass_testbed::{Campaign, Diagnostics, Point};
 
-/// Points that are kept. Workers are at the repeats of the same one, or of two that follow each other.
+/// Number of cached points. All workers run repeats of the same point, or of two consecutive ones.
 const KEPT: usize = 4;
 
-/// A campaign and the points that were asked for last.
+/// A campaign and its most recently requested points.
 pub(crate) struct Points {
     pub(crate) campaign: Campaign,
-    /// The oldest first.
+    /// Oldest first.
     last: Mutex<Vec<Read>>,
 }
 
-/// A point, and what it was asked for with.
+/// A cached point and its key.
 struct Read {
     variant: String,
     sweep: Vec<(String, String)>,
@@ -26,9 +26,9 @@ impl Points {
         Self { campaign, last: Mutex::default() }
     }
 
-    /// The testbed of a variant at a point of the sweep. Whoever asks for the same one meanwhile waits: do not hold the interpreter.
+    /// Returns the testbed of a variant at a point of the sweep. Concurrent calls wait, so callers must release the interpreter lock first.
     pub(crate) fn get(&self, variant: &str, sweep: &[(String, String)]) -> Result<Arc<Point>, Diagnostics> {
-        // A panic while a point is read leaves those that were there.
+        // If reading a point panics, the cached points stay valid.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(read) = last.iter().find(|read| read.variant == variant && read.sweep == sweep) {
             return Ok(Arc::clone(&read.point));

@@ -126,7 +126,7 @@ impl Fifo {
     /// Reports idle time before the next departure.
     fn idle(&mut self, ps: u64, rounding: u64, out: &mut impl CellSink) {
         if self.departures.hold_frames() {
-            // The sink uses the idle time to attribute it to PDUs that have left before.
+            // The sink assigns idle time by the PDUs that have left before it; therefore they go first.
             self.departures.flush(out);
         }
         out.idle(ps, rounding);

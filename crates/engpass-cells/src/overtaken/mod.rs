@@ -1,4 +1,4 @@
-//! A priority port whose first class is one even generator: the common congested port, in a tight loop.
+//! A priority port whose class 0 is one generator with periodic cells: the common congested port, in tight loops.
 
 mod quick;
 mod slots;
@@ -12,59 +12,59 @@ use super::even::PeriodicCells;
 use super::{CellSink, CellTrain, Channel, Inputs, VcTreatment};
 use slots::LastHigh;
 
-/// [`StrictPriority`] while the cells of one even generator, spaced by more than a slot, overtake all others.
+/// [`StrictPriority`] in the case that all cells of class 0 come from one generator, evenly spaced by more than a slot.
 ///
-/// At most one of the generator's cells waits at any time, so none is queued: it is drawn when the transmitter chooses.
+/// At most one of these cells waits at any time. Therefore none is queued: the next one is drawn when the line chooses.
 pub(super) struct PeriodicPriority<'a, O> {
     queue: &'a mut StrictPriority,
     high: PeriodicCells,
     out: &'a mut O,
-    /// Cells of the generator that have been sent and not handed on.
+    /// Sent cells of the generator that are not handed on yet.
     sent_high: CellTrain,
-    /// Where the last of them must be looked for, if that was put off: see [`Self::last_high`].
+    /// How to compute when the last one was sent, if that was put off: see [`Self::last_high`].
     last_high: Option<LastHigh>,
-    /// Number of the first cell of class 1 that has not been handed on.
+    /// Number of the first cell of class 1 that is not handed on yet.
     handed: u64,
     /// When the last cell of class 1 left.
     last_low: u64,
-    /// Whether cells may be handed on together, whatever was sent between them.
+    /// Cells may be handed on together even if others were sent between them.
     gather: bool,
     rest: &'a LeftoverService,
 }
 
-/// What the generator of class 0 leaves of a line.
+/// Leftover service: what the generator of class 0 leaves of a line.
 #[derive(Debug)]
 pub(super) struct LeftoverService {
-    /// Place of the generator's channel.
+    /// Index of the generator's channel.
     pub(super) channel: usize,
-    /// The time between two cells of class 1 while some wait, in picoseconds, rounded down.
+    /// Least time between two departures of class 1 while cells of it wait, in picoseconds.
     share: u64,
     /// See [`slots::drift`].
     drift: u64,
-    /// 2^64 over the time by which two cells of the generator are further apart than two slots, which is rounded up amply.
+    /// 2^64 divided by an upper bound of the generator's spacing less a slot, in picoseconds.
     inverse_drift: u64,
-    /// That time of so many slots, or cells of the generator, for walks.
+    /// Strides over up to `LEAPS - 1` slots, and over as many cells of the generator.
     slots: [Leap; LEAPS],
     highs: [Leap; LEAPS],
-    /// How long busy periods of so many cells are, and by how much that is rounded up.
+    /// Lengths of busy periods by number of cells, and by how much each is rounded up.
     busy: [(u64, u64); BUSY],
 }
 
-/// Cells of a busy period of which it is known beforehand how long it is.
+/// Number of busy period lengths that are computed in advance.
 const BUSY: usize = 64;
 
-/// How long so many slots are, and by how much that is rounded up.
+/// Returns the length of `cells` slots, and by how much it is rounded up.
 fn busy(slot: Pace, cells: u64) -> (u64, u64) {
     let mut end = Stepper::new(slot);
     end.seek(cells);
     (end.after(), end.rounding())
 }
 
-/// Cells that a walk goes on by at once are fewer.
+/// A cursor moves by fewer cells than this at once.
 const LEAPS: usize = 8;
 
 impl LeftoverService {
-    /// Of a line with this `slot` to the generator in `channel` at this pace, which is wider.
+    /// Returns the leftover service of a line with this `slot`, for the generator in `channel` with this larger spacing.
     pub(super) fn of(slot: Pace, channel: usize, generator: Pace) -> Self {
         let (slot_ps, pace) = (slot.at_least(), generator.at_least());
         let ample = u128::from(pace + 1 - slot_ps);
@@ -81,17 +81,17 @@ impl LeftoverService {
     }
 }
 
-/// What changes with every cell, kept at hand in a loop.
+/// The state that changes with every cell, kept in registers.
 #[derive(Clone, Copy)]
 struct LoopState {
     joined: u64,
     taken: u64,
-    /// Number of the first cell behind the front record of class 1; beyond reach while that record grows.
+    /// Number of the first cell behind the front record of class 1; `u64::MAX` while that record grows.
     front_until: u64,
 }
 
 impl<'a, O: CellSink> PeriodicPriority<'a, O> {
-    /// Look at `queue` this way up to `until`, with what is left of the generator in `high`.
+    /// Prepares to advance `queue` up to `until`. `high` has the remaining cells of the generator.
     pub(super) fn new(
         queue: &'a mut StrictPriority,
         (high, rest): (PeriodicCells, &'a LeftoverService),
@@ -103,7 +103,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         Self { queue, high, out, sent_high, last_high: None, handed, last_low: 0, gather, rest }
     }
 
-    /// As [`StrictPriority::advance`]; the generator's channel is in `place`.
+    /// As [`StrictPriority::advance`]. The generator's channel has index `place`.
     pub(super) fn advance(
         mut self,
         until: u64,
@@ -133,7 +133,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         inputs.channel(place).set_even(self.high);
     }
 
-    /// Take cells of the front record one by one, as policer and discard policy want to see them.
+    /// Takes cells of the current run one by one, as policer and discard policy need them.
     fn merge_decided(&mut self, channel: &mut Channel, limit: u64, rule: &mut VcTreatment) {
         let front = channel.front();
         let (mut index, step) = (front.cell, u32::from(!front.are_generated()));
@@ -161,7 +161,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         self.queue.waiting = hot.joined - hot.taken;
     }
 
-    /// A record has grown to its length. Cells of it may have been sent already.
+    /// Appends a complete record to the queue. Some of its cells may have been sent already.
     fn close(&mut self, record: Waiting, hot: &mut LoopState) {
         let queue = &mut self.queue.classes[1].queue;
         match queue.back_mut() {
@@ -174,7 +174,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         }
     }
 
-    /// All cells of the front record have been sent.
+    /// Removes the front record, of which all cells have been sent.
     fn pop(&mut self, hot: &mut LoopState) {
         let queue = &mut self.queue.classes[1].queue;
         let record = queue.pop_front().expect("what was sent was in the queue");
@@ -192,7 +192,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         self.out.sent(CellTrain { base, n, pace, count, last: self.last_low, ..first });
     }
 
-    /// Hand on the cells of the front record that have been sent.
+    /// Hands on the sent cells of the front record.
     fn hand_on_low(&mut self) {
         let taken = self.queue.classes[1].taken;
         if self.gather && taken > self.handed {
@@ -209,7 +209,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         self.keep(hot);
     }
 
-    /// Begin all transmissions that begin before `before`.
+    /// Begins all transmissions that begin before `before`.
     #[inline]
     fn serve(&mut self, hot: &mut LoopState, before: u64) {
         loop {
@@ -228,7 +228,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         }
     }
 
-    /// Cells of class 1 wait: choose at the end of every slot.
+    /// Serves both classes while cells of class 1 wait: chooses at the end of every slot.
     fn serve_both(&mut self, hot: &mut LoopState, before: u64) {
         self.queue.begin(self.out);
         let until = hot.front_until.min(hot.joined);
@@ -242,7 +242,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         }
     }
 
-    /// Choose slot by slot where the next queue needs every instant.
+    /// Chooses slot by slot, because the next queue needs every instant.
     fn choose_one_by_one(&mut self, hot: &mut LoopState, before: u64, until: u64) {
         let queue = &mut *self.queue;
         while queue.decide_at < before && hot.taken < until {
@@ -266,7 +266,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         }
     }
 
-    /// Hand on what the generator has sent.
+    /// Hands on the sent cells of the generator.
     fn hand_on_high(&mut self) {
         if let Some(last) = self.last_high.take() {
             self.sent_high.last = last.left(self.queue.slot);
@@ -286,7 +286,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         self.last_high = None;
     }
 
-    /// No other cell waits: those of class 0 go at once, or when the cell being sent has left.
+    /// Serves class 0 alone: its cells go at once, or when the cell being sent has left.
     fn serve_high(&mut self, start: u64, before: u64) {
         let queue = &mut *self.queue;
         let cells = self.high.cells;

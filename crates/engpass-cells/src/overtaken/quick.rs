@@ -1,5 +1,5 @@
-//! Many cells of class 1 that surely do not wait for each other, between cells of the generator: only how many slots every busy
-//! period has is counted, in binary fractions of a picosecond. What is too close to call is left to whoever knows the instants.
+//! Takes many cells of class 1 that surely do not wait for each other. Counts only the slots of every busy period, in binary fractions of a
+//! picosecond. Where rounding could change the result, it stops and leaves the cell to the exact code in `spaced.rs`.
 
 use engpass_model::time::Pace;
 
@@ -8,14 +8,14 @@ use super::spaced::BusyPeriodState;
 use super::trains::Train;
 use super::{BUSY, LeftoverService};
 
-/// A picosecond has so many parts, as a power of two.
+/// Binary digits of the fraction of a picosecond.
 const FINE: u32 = 16;
-/// Instants are rounded up, once or twice, and fractions down: what is closer together than this may be the other way round.
+/// Instants are rounded up, once or twice, and fractions down. The order of instants that are closer than this is uncertain.
 const UNSURE: i64 = 4 << FINE;
-/// Cells from which on it is worth the trouble, and up to which rounded fractions do not add up to a picosecond.
+/// Numbers of cells for which this is faster and for which the rounded fractions do not add up to a picosecond.
 const CELLS: std::ops::Range<u64> = 6..4096;
 
-/// Paces in fractions.
+/// The paces of the line, the generator and the train, in fractions.
 pub(super) struct FixedPoint<'a> {
     rest: &'a LeftoverService,
     highs: CellTrain,
@@ -23,52 +23,52 @@ pub(super) struct FixedPoint<'a> {
     slot: i64,
     high: i64,
     low: i64,
-    /// By how much the generator's cells are further apart than slots.
+    /// The generator's spacing less a slot.
     gain: i64,
-    /// 2^64 over that, and over a slot.
+    /// 2^64 divided by that, and by a slot.
     inverse_gain: u64,
     inverse_slot: u64,
 }
 
-/// What the busy period has begun with.
+/// The cell with which the busy period has begun.
 #[derive(Clone, Copy)]
 enum Base {
-    /// With what it had begun with before.
+    /// As before.
     Same,
-    /// With the train's cell of this number, from the one that waits first.
+    /// A cell of the train, by its number, counted from the cell that waits first.
     Low(u64),
-    /// With the generator's cell of this number from now on.
+    /// A cell of the generator, by its number from now on.
     High(u64),
 }
 
-/// How far it is when a cell of the train comes: all transmissions before have begun.
+/// The state when a cell of the train arrives. All transmissions before have begun. Times are relative to this arrival.
 #[derive(Clone, Copy)]
 struct State {
     base: Base,
-    /// Cells of the busy period.
+    /// Number of cells of the busy period.
     n: u64,
-    /// How much later the last of them has left.
+    /// End of the last one of these cells.
     end: i64,
-    /// How much later the generator's next cell comes, and its number.
+    /// Arrival of the generator's next cell, and its number.
     high: i64,
     highs: u64,
-    /// Picoseconds of the busy periods that are over, and by how much their ends are rounded up.
+    /// Total length of the earlier busy periods in picoseconds, and the parts by which their ends are rounded up.
     busy: u64,
     rounding: u64,
 }
 
-/// Picoseconds of a unit, in fractions, if that is not too long to add up.
+/// Returns the time of a unit in fractions, if sums of it cannot overflow.
 fn fine(pace: Pace) -> Option<i64> {
     let (num, den) = pace.ratio();
     i64::try_from((u128::from(num) << FINE) / u128::from(den)).ok().filter(|fine| *fine < 1 << 46)
 }
 
-/// 2^64 over this.
+/// Returns 2^64 divided by `fine`.
 fn inverse(fine: i64) -> u64 {
     (u128::from(u64::MAX) / u128::from(fine.unsigned_abs())) as u64
 }
 
-/// How many whole units there are in `time`, and what is left, if it is surely so many.
+/// Returns the number of whole units in `time`, and the rest, if rounding cannot change the number.
 #[inline(always)]
 fn divide(time: i64, unit: i64, inverse: u64) -> Option<(i64, i64)> {
     let many = ((u128::from(time as u64) * u128::from(inverse)) >> 64) as i64;
@@ -77,7 +77,7 @@ fn divide(time: i64, unit: i64, inverse: u64) -> Option<(i64, i64)> {
 }
 
 impl<'a> FixedPoint<'a> {
-    /// For a train at pace `low`, where every interval between two of its cells has one of `highs` at least.
+    /// Prepares for a train at pace `low`, if at least one cell of `highs` comes between any two of its cells.
     pub(super) fn of(
         rest: &'a LeftoverService,
         highs: &CellTrain,
@@ -101,7 +101,8 @@ impl<'a> FixedPoint<'a> {
         })
     }
 
-    /// Take cells of `train`, the first of which waits: how many have begun. The state is that in which the next one has come.
+    /// Takes cells of `train`, of which the first one waits. Returns how many have begun. Afterwards the state is that at the arrival of
+    /// the next cell.
     pub(super) fn take(&self, now: &mut BusyPeriodState, train: &mut Train) -> u64 {
         let cells = train.left().min(CELLS.end);
         let waits = train.arrived();
@@ -117,7 +118,7 @@ impl<'a> FixedPoint<'a> {
             return 0;
         }
         let mut state = State { base: Base::Same, n, end, high, highs: 0, busy: 0, rounding: 0 };
-        // The last interval that is sure is looked at again by who knows which cell has left when.
+        // The last sure interval is left to the exact code, which knows when each cell has left.
         let mut before = state;
         let mut taken = 0;
         while taken < cells {
@@ -136,7 +137,8 @@ impl<'a> FixedPoint<'a> {
         taken
     }
 
-    /// What happens between cell number `number` of the train and the next. If that is not sure, the state is of no use.
+    /// Advances the state from cell number `number` of the train to the next one. Returns `None` if the result is uncertain; the state is
+    /// then invalid.
     #[inline(always)]
     fn interval(&self, state: &mut State, number: u64) -> Option<()> {
         if state.end < UNSURE {
@@ -146,7 +148,7 @@ impl<'a> FixedPoint<'a> {
             self.close(state);
             (state.base, state.n, state.end) = (Base::Low(number), 0, 0);
         }
-        // With the cell that waits, the line has so many of the generator's to send before it is idle.
+        // Number of the generator's cells that the line sends, besides the waiting cell, before it is idle.
         let lag = state.end + self.slot - state.high;
         let highs = if lag >= 0 {
             divide(lag, self.gain, self.inverse_gain)?.0 + 1
@@ -157,11 +159,11 @@ impl<'a> FixedPoint<'a> {
         };
         let idle = state.end + (1 + highs) * self.slot;
         if idle >= self.low + UNSURE {
-            // It is busy up to the next cell.
+            // The line is busy up to the next cell of the train.
             let (before, left) = divide(self.low - state.end, self.slot, self.inverse_slot)?;
             state.high += before * self.high - self.low;
             if state.high < UNSURE - left {
-                // The cell that waits is not among those that have begun.
+                // The waiting cell has not begun.
                 return None;
             }
             state.n += before as u64 + 1;
@@ -178,7 +180,7 @@ impl<'a> FixedPoint<'a> {
             if state.high > self.low - UNSURE {
                 return None;
             }
-            // It comes when the line is idle.
+            // The generator's next cell finds the line idle.
             self.close(state);
             (state.base, state.n, state.end) = (Base::High(state.highs), 1, state.high + self.slot);
             (state.high, state.highs) = (state.high + self.high, state.highs + 1);
@@ -187,7 +189,7 @@ impl<'a> FixedPoint<'a> {
         Some(())
     }
 
-    /// A busy period is over.
+    /// Ends a busy period.
     #[inline(always)]
     fn close(&self, state: &mut State) {
         let known = (state.n as usize) < BUSY;
@@ -201,7 +203,7 @@ impl<'a> FixedPoint<'a> {
         super::busy(self.slot_pace, cells)
     }
 
-    /// Tell in instants what was counted; the train has not gone on yet.
+    /// Converts the counts to instants and posts them to `now`. The train has not advanced yet.
     fn tell(&self, state: &State, now: &mut BusyPeriodState, train: &Train) {
         let base = match state.base {
             Base::Same => now.base,

@@ -1,4 +1,4 @@
-//! Slots of a port whose first class overtakes: who has them, counted where nobody asks for every instant.
+//! Slots of a port with periodic priority cells: counts the slots of each class where individual instants are not needed.
 
 use engpass_model::time::Pace;
 
@@ -7,40 +7,40 @@ use super::super::even::PeriodicCells;
 use super::super::{CellSink, CellTrain};
 use super::{LeftoverService, LoopState, PeriodicPriority};
 
-/// Slots from which on counting is quicker than choosing.
+/// Number of slots from which on counting is faster than choosing.
 const MANY: u64 = 12;
 
-/// Where the last cell of the generator was sent: the first transmission that began at or after its arrival.
+/// Data to compute when the last cell of the generator was sent: in the first transmission that began at or after its arrival.
 #[derive(Clone, Copy)]
 pub(super) struct LastHigh {
     base: u64,
-    /// Cells of the busy period before the slots that were looked at.
+    /// Number of cells of the busy period before the slots in question.
     n: u64,
     arrival: u64,
 }
 
 impl LastHigh {
-    /// When it left.
+    /// Returns when it left.
     pub(super) fn left(self, slot: Pace) -> u64 {
         let before = self.arrival.checked_sub(self.base + 1).map_or(0, |ps| slot.ended_within(ps) + 1);
         self.base + slot.after(self.n.max(before) + 1)
     }
 }
 
-/// The next slots of a busy period, while cells of class 1 wait.
+/// The next slots of a busy period while cells of class 1 wait.
 pub(super) struct Slots<'a> {
     base: u64,
     n: u64,
     slot: Pace,
     high: &'a PeriodicCells,
-    /// By how much two cells of the generator are further apart than two slots, in parts of a picosecond.
+    /// The generator's spacing less a slot, in parts of a picosecond.
     drift: u64,
 }
 
-/// A picosecond has so many of these parts, as a power of two.
+/// Parts of a picosecond, as a power of two.
 const PARTS: u32 = 12;
 
-/// By how much units of one pace take longer than those of another, in the parts of [`Slots::drift`], roughly; at least 1.
+/// Returns approximately by how much a unit of `wide` takes longer than one of `slot`, in the parts of [`Slots::drift`]; at least 1.
 pub(in super::super) fn drift(wide: Pace, slot: Pace) -> u64 {
     let parts = |pace: Pace| {
         let (num, den) = pace.ratio();
@@ -50,18 +50,19 @@ pub(in super::super) fn drift(wide: Pace, slot: Pace) -> u64 {
 }
 
 impl Slots<'_> {
-    /// When slot number `index`, from 0, begins.
+    /// Returns when slot number `index`, from 0, begins.
     fn begin(&self, index: u64) -> u64 {
         self.base + self.slot.after(self.n + index)
     }
 
-    /// When cell number `index` of the generator arrives, from 0; `None` behind its last.
+    /// Returns the arrival of cell number `index` of the generator, from 0; `None` behind its last.
     fn arrival(&self, index: u64) -> Option<u64> {
         let cells = &self.high.cells;
         (index < cells.count).then(|| cells.base + cells.pace.after(cells.n + index))
     }
 
-    /// Cells of the generator in the first `slots` slots, one or more: all that have arrived when the last of them begins.
+    /// Returns the number of the generator's cells in the first `slots` slots (at least one): all that have arrived when the last slot
+    /// begins.
     pub(super) fn highs(&self, slots: u64) -> u64 {
         let cells = &self.high.cells;
         let Some(ps) = self.begin(slots - 1).checked_sub(self.high.head) else { return 0 };
@@ -69,7 +70,7 @@ impl Slots<'_> {
         (cells.pace.ended_within(from_base) + 1 - cells.n).min(cells.count)
     }
 
-    /// Cells of the generator before cell number `low` of class 1, from 1; there are at most `most`.
+    /// Returns the number of the generator's cells before cell number `low` of class 1, from 1. There are at most `most`.
     fn highs_before(&self, low: u64, most: u64) -> u64 {
         let Some(lag) = self.begin(low - 1).checked_sub(self.high.head) else { return 0 };
         let guess = if lag.leading_zeros() >= PARTS {
@@ -78,7 +79,7 @@ impl Slots<'_> {
             u64::try_from((u128::from(lag) << PARTS) / u128::from(self.drift)).unwrap_or(u64::MAX)
         };
         let mut highs = guess.saturating_add(1).min(most);
-        // Cells of the generator are further apart than slots: it is so from some number of them on.
+        // The generator's cells are further apart than slots. Therefore this holds from some number of them on.
         let enough = |highs| self.arrival(highs).is_none_or(|at| at > self.begin(low + highs - 1));
         while highs < most && !enough(highs) {
             highs += 1;
@@ -91,7 +92,8 @@ impl Slots<'_> {
 }
 
 impl LeftoverService {
-    /// Cells of the generator that go before cell number `low`, from 1, of those that wait for slots behind the `n` of a busy period.
+    /// Returns the number of the generator's cells that are sent before cell number `low`, from 1, of those that wait. The slots follow the
+    /// first `n` of a busy period.
     pub(in super::super) fn highs_before(
         &self,
         low: u64,
@@ -103,14 +105,14 @@ impl LeftoverService {
 }
 
 impl<O: CellSink> PeriodicPriority<'_, O> {
-    /// The slots behind the busy period.
+    /// Returns the slots that follow the busy period.
     pub(super) fn slots(&self) -> Slots<'_> {
         let StrictPriority { base, n, slot, .. } = *self.queue;
         Slots { base, n, slot, high: &self.high, drift: self.rest.drift }
     }
 
-    /// Begin transmissions before `before` while cells of class 1 up to number `until` wait: only how many cells of either class
-    /// are sent counts, and when the last of them leaves.
+    /// Begins transmissions before `before` while cells of class 1 up to number `until` wait. Only counts the sent cells of each class, and
+    /// computes when the last of them leaves.
     pub(super) fn choose(&mut self, hot: &mut LoopState, before: u64, until: u64) {
         if until - hot.taken < MANY || before - self.queue.decide_at < MANY * self.queue.slot_up {
             self.choose_few(hot, before, until);
@@ -160,7 +162,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         let mut highs = slots.highs(taken);
         let low_ends = taken - highs >= wanted;
         if low_ends {
-            // The last of them goes earlier.
+            // The last cell of class 1 goes earlier.
             highs = slots.highs_before(wanted, highs);
             taken = wanted + highs;
         }

@@ -1,4 +1,4 @@
-//! Cells of class 1 with more than a slot between them, of which none waits when the next one comes.
+//! Takes cells of class 1 that are more than a slot apart, as long as no cell waits when the next one arrives.
 
 use engpass_model::time::Stepper;
 
@@ -8,28 +8,28 @@ use super::quick::FixedPoint;
 use super::trains::Train;
 use super::{LEAPS, LoopState, PeriodicPriority};
 
-/// The line and the generator as far as transmissions have begun.
+/// State of the line and of the generator after all transmissions that have begun.
 pub(super) struct BusyPeriodState {
     pub(super) base: u64,
-    /// Cells of the busy period.
+    /// Number of cells of the busy period.
     pub(super) n: u64,
-    /// Stands at `n`.
+    /// Stepper at the end of cell `n`.
     pub(super) end: Stepper,
-    /// When the last of them has left.
+    /// When the last one of these cells has left.
     pub(super) left: u64,
     pub(super) high: PeriodicCursor,
     /// Arrival of the generator's next cell.
     pub(super) next_high: u64,
-    /// Cells of the generator since the beginning.
+    /// Number of the generator's cells taken here.
     pub(super) highs: u64,
-    /// Time that the line was idle, and by how much the ends before it were rounded up.
+    /// Idle time of the line, and by how much the ends before it were rounded up.
     pub(super) idle: u64,
     pub(super) rounding: u64,
 }
 
 impl<O: CellSink> PeriodicPriority<'_, O> {
-    /// Take cells of a train further apart than a slot as long as none of them waits when the next one comes. The first one finds
-    /// none waiting, and all that begins before it has begun; of the last one taken nothing has begun that follows it.
+    /// Takes cells of a train with more than a slot between them, as long as none waits when the next one arrives. At the call no cell
+    /// waits, and all transmissions before the first cell have begun. On return no transmission that follows the last taken cell has begun.
     pub(super) fn take_spaced(&mut self, hot: &mut LoopState, train: &mut Train) {
         let queue = &mut *self.queue;
         let high = self.high.walk();
@@ -43,7 +43,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         let rest = self.rest;
         let high_up = self.high.cells.pace.at_least() + 1;
         let quick = FixedPoint::of(rest, &self.high.cells, queue.slot, train.pace());
-        // Where a quick look has ended it is of no use before the second cell.
+        // After the fixed-point code has stopped, it is not tried again before the second cell.
         let mut look_from = 0;
         let from = train.next;
         train.join();
@@ -59,7 +59,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
                 look_from = train.next + 2;
             }
             let at = train.at;
-            // The cell that waits goes when no cell of the generator does.
+            // The waiting cell goes when no cell of the generator does.
             loop {
                 if decide_at >= at {
                     break 'cells;
@@ -79,7 +79,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
             }
             (serving, last_low) = (1, now.left);
             hot.taken += 1;
-            // Those of the generator that have come meanwhile go one after the other, further ones as they come.
+            // Cells of the generator that have arrived meanwhile go back to back, later ones as they arrive.
             let lag = now.left.saturating_sub(now.next_high);
             let many =
                 ((u128::from(lag) * u128::from(rest.inverse_drift)) >> 64).min(LEAPS as u128 - 1) as u64;
@@ -136,7 +136,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
 }
 
 impl BusyPeriodState {
-    /// A cell begins where the last one has left.
+    /// Begins a cell at the end of the last one.
     #[inline(always)]
     fn next_slot(&mut self) {
         self.n += 1;
@@ -144,7 +144,7 @@ impl BusyPeriodState {
         self.left = self.base + self.end.after();
     }
 
-    /// It is the generator's.
+    /// Takes the next cell of the generator.
     #[inline(always)]
     fn next_high(&mut self) {
         self.high.step();

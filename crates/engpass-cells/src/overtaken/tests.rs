@@ -1,4 +1,4 @@
-//! What is counted at a port that one generator overtakes is what comes out slot by slot.
+//! Tests that counting at a port with periodic priority cells equals choosing slot by slot.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,10 +8,10 @@ use engpass_model::discard::tail::Tail;
 use super::super::{CellAdmission, CellDropCause, CellThresholds, Generator, LineStatus, PduId, Shaper};
 use super::*;
 
-/// What a host sees of a port, and the port's books.
+/// Output of a port as a host sees it, and its idle time.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
-    /// Of class 1 and of the generator: cells that left, when the last of them did, and cells that were lost.
+    /// For class 1 and for the generator: number of sent cells, departure of the last one, number of lost cells.
     cells: [(u64, u64, u64); 2],
     ends: Vec<(PduId, u64)>,
     idle: (u64, u64),
@@ -43,30 +43,31 @@ impl CellSink for Seen {
     }
 }
 
-/// A port, what its generator leaves of it, and what comes to it.
+/// A random port with its generator and the PDUs of class 1.
 #[derive(Clone, Debug)]
 struct Port {
-    /// Slot, and the paces of the generator and of the other cells.
+    /// Slot, and spacing of the generator's cells and of the others.
     slot: Pace,
     high: Pace,
     low: Pace,
     capacity: u64,
     phase: u64,
-    /// Of every frame its cells, and the time before it, in slots.
+    /// For every PDU: its cells, and the time before it in slots.
     frames: Vec<(u32, u64)>,
     looks: u64,
 }
 
-/// So many picoseconds and parts of one.
+/// Returns a pace of whole picoseconds and a fraction.
 fn pace(whole: u64, (part, parts): (u64, u64)) -> Pace {
     Pace::new(u128::from(whole * parts + part % parts), u128::from(parts))
 }
 
-/// Slots are short, so that instants that are a few picoseconds apart are common.
+/// Slots are short, so that instants often lie a few picoseconds apart.
 fn port() -> impl Strategy<Value = Port> {
     let fraction = || (0u64..128, 1u64..128);
     let slot = (prop_oneof![20u64..200, 200u64..5000], fraction());
-    // In thousandths of a slot: how much wider the generator's cells are apart, and then how much wider those of class 1.
+    // In thousandths of a slot: by how much the generator's spacing exceeds a slot, and by how much that of class 1 exceeds the
+    // generator's.
     let wider = (prop_oneof![1u64..600, 600u64..3000], prop_oneof![1000u64..8000, 1000u64..70_000]);
     let frames = vec((1u32..300, prop_oneof![2 => Just(0u64), 1 => 0u64..200]), 1..8);
     (slot, wider, (fraction(), fraction()), prop_oneof![2u64..8, 8u64..400], any::<u64>(), frames, 1u64..4)
@@ -78,7 +79,7 @@ fn port() -> impl Strategy<Value = Port> {
         })
 }
 
-/// What the port sends, its generator's cells drawn or queued.
+/// Returns the output of the port. The generator's cells are drawn if `drawn` is set, else queued.
 fn seen(port: &Port, drawn: bool) -> Seen {
     let Port { slot, high, low, capacity, phase, ref frames, looks } = *port;
     let gate = || {
@@ -102,7 +103,7 @@ fn seen(port: &Port, drawn: bool) -> Seen {
     let mut rules = [VcTreatment { class: 1, ..VcTreatment::default() }, VcTreatment::default()];
     let mut seen = Seen::default();
     for look in 1..=looks + 1 {
-        // The last time all is over.
+        // The last step reaches beyond the end of all transmissions.
         let until = if look > looks { end + slot.after(2 * capacity + 10) } else { end * look / looks };
         queue.advance(until, Inputs::new(&mut channels), &mut rules, &mut seen);
         seen.doing.push(queue.doing(until));

@@ -1,4 +1,4 @@
-//! Trains of class 1 at a port where nobody asks for their instants: as many cells at once as the outcome is sure of.
+//! Trains of class 1 at a port where their individual instants are not needed: takes as many cells at once as are certain.
 
 use engpass_model::time::{Pace, Stepper};
 
@@ -6,35 +6,35 @@ use super::super::classes::Waiting;
 use super::super::{CellDropCause, CellSink, CellTrain, Channel};
 use super::{LoopState, PeriodicPriority};
 
-/// The cells of a record that are taken, what became of them, and how far they are.
+/// Cells of a record that are being taken, and how many have joined or were lost so far.
 pub(super) struct Train {
     front: CellTrain,
-    /// How many are taken, and when the last of them arrives.
+    /// Number of cells to take, and arrival of the last one.
     count: u64,
     end: u64,
-    /// The next of them, and its arrival.
+    /// Number of the next cell, and its arrival.
     pub(super) next: u64,
     pub(super) at: u64,
-    /// Stands at the next.
+    /// Stepper at the next cell.
     walk: Stepper,
-    /// Those that have joined.
+    /// Number of cells that have joined.
     pub(super) joined: u64,
     lost: u64,
     lost_at: u64,
     last_joined: bool,
 }
 
-/// Cells from which on what becomes of them is counted rather than seen.
+/// Number of cells from which on losses are computed rather than decided cell by cell.
 const LONG: u64 = 16;
 
 /// How closely the cells of a train follow each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spacing {
-    /// At least as closely as the line sends.
+    /// At most a slot apart.
     Line,
-    /// So many picoseconds, rounded up, with more than a slot between them.
+    /// More than a slot apart: the spacing in picoseconds, rounded up.
     Wide(u64),
-    /// Between the two.
+    /// More than a slot apart, but by less than the rounding to picoseconds can tell.
     Close,
 }
 
@@ -58,18 +58,18 @@ impl Train {
         }
     }
 
-    /// Cells that are still to come.
+    /// Returns the number of cells that are still to come.
     #[inline]
     pub(super) fn left(&self) -> u64 {
         self.count - self.next
     }
 
-    /// The time between its cells.
+    /// Returns the time from cell to cell.
     pub(super) fn pace(&self) -> Pace {
         self.front.pace
     }
 
-    /// The next cell joins; the one behind it is next.
+    /// Lets the next cell join and moves to the one behind it.
     #[inline]
     pub(super) fn join(&mut self) {
         self.joined += 1;
@@ -78,7 +78,7 @@ impl Train {
         self.at = self.front.base + self.walk.after();
     }
 
-    /// The last cell taken has joined.
+    /// Notes that the last taken cell has joined.
     pub(super) fn ended_with_a_cell(&mut self) {
         self.last_joined = true;
     }
@@ -106,7 +106,7 @@ impl Train {
         self.at = self.front.base + self.walk.after();
     }
 
-    /// Of all that are left these are lost, the next one among them, and maybe the last.
+    /// Ends the train: `lost` of the remaining cells are lost, the next one among them, and the last one unless `last_joined` is set.
     fn end_with(&mut self, lost: u64, last_joined: bool) {
         if self.lost == 0 {
             self.lost_at = self.at;
@@ -117,27 +117,27 @@ impl Train {
         self.last_joined = last_joined;
     }
 
-    /// When cell number `index` of those that are left arrives, from 0.
+    /// Returns the arrival of cell number `index`, from 0, of the remaining cells.
     fn arrival(&self, index: u64) -> u64 {
         self.front.base + self.front.pace.after(self.front.n + self.next + index)
     }
 
-    /// When the last cell that joined has arrived.
+    /// Returns the arrival of the last cell that joined.
     pub(super) fn arrived(&self) -> u64 {
         self.arrival_of(0)
     }
 
-    /// When cell number `index` arrives, from 0, which is the last one that joined.
+    /// Returns the arrival of cell number `index`. Number 0 is the last cell that joined.
     pub(super) fn arrival_of(&self, index: u64) -> u64 {
         self.front.base + self.front.pace.after(self.front.n + self.next + index - 1)
     }
 
-    /// Whether the last cell that was taken ends its frame.
+    /// Returns whether the last cell to take ends its PDU.
     fn ends(&self) -> bool {
         !self.front.are_generated() && u64::from(self.front.cell) + self.count == u64::from(self.front.of)
     }
 
-    /// `count` cells of the train, of which nobody asks more than whether the last one of the frame is among them.
+    /// Returns a record of `count` cells of the train. It is only exact about whether the last cell of the PDU is among them.
     fn some(&self, count: u64, with_last: bool) -> CellTrain {
         let (of, first) = (u64::from(self.front.of), u64::from(self.front.cell));
         let cell = match self.front.are_generated() {
@@ -150,7 +150,7 @@ impl Train {
 }
 
 impl<O: CellSink> PeriodicPriority<'_, O> {
-    /// Take cells of the front record that are lost only when the queue is full.
+    /// Takes cells of the current run at a queue that drops cells only when it is full.
     pub(super) fn merge(&mut self, channel: &mut Channel, limit: u64) {
         let mut train = Train::new(channel, limit);
         let spacing = self.spacing(&train);
@@ -170,7 +170,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
             if waiting == 0 {
                 self.queue.decide_at = self.queue.last_end.max(train.at);
                 if matches!(spacing, Spacing::Wide(_)) && self.queue.capacity > 1 {
-                    // Nothing but what has joined here is in the queue.
+                    // The queue has no cells other than those that join here.
                     self.take_spaced(&mut hot, &mut train);
                     continue;
                 }
@@ -194,10 +194,11 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         }
     }
 
-    /// Take all that is left of a train whose next cell finds the queue full, if its cells come at least as fast as others leave.
+    /// Takes all remaining cells of a train whose next cell finds the queue full, if its cells arrive at least as fast as others leave.
+    /// Returns whether it did.
     ///
-    /// By cell i so many have been lost as i + 1, less those that have left by its arrival, has been at most. What leaves follows
-    /// what comes closely, so that the most is found among the last cells.
+    /// The number of cells lost up to cell `i` is the maximum of `j + 1 - gone(j)` over all `j` up to `i`, where `gone` counts departures.
+    /// Departures keep pace with arrivals. Therefore the maximum is found among the last cells.
     fn fill(&mut self, spacing: Spacing, hot: &mut LoopState, train: &mut Train) -> bool {
         let left = train.left();
         let waiting = hot.joined - hot.taken;
@@ -233,7 +234,8 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         true
     }
 
-    /// The time in which class 1 sends a cell while cells wait, if those of a train come no slower and `waiting` stand before them.
+    /// Returns a lower bound of the time in which class 1 sends a cell, if cells of the train arrive no slower while `waiting` are ahead of
+    /// them.
     fn sure_share(&self, spacing: Spacing, waiting: u64, train: &Train) -> Option<u64> {
         let share = self.share_until(train);
         let pace = match spacing {
@@ -254,18 +256,18 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         }
     }
 
-    /// How many of the next cells of a train may join before the first of them has been waited for, because the transmitter
-    /// takes none of them before it arrives; `waiting` cells stand before them.
+    /// Returns how many of the next cells of a train, with `waiting` cells ahead of them, can join at once: the line takes none of them
+    /// before it has arrived.
     fn surely_in_time(&self, spacing: Spacing, waiting: u64, train: &Train) -> u64 {
         let pace = match spacing {
-            // They come as fast as they can leave; at the very end of a transmission an instant may be rounded the wrong way.
+            // They arrive as fast as they can leave. At the very end of a transmission, rounding may change the order of instants.
             Spacing::Line if waiting > 0 || self.queue.last_end != train.at => return u64::MAX,
             Spacing::Line => return 1,
             Spacing::Wide(pace) => pace,
             Spacing::Close => self.queue.slot_up + 1,
         };
-        // While cells of class 1 wait, number x of them, from 0, is not taken earlier than (x - 3) times this after the next
-        // choice: of the slots before, the generator has had its share, but for what is on the way at either end.
+        // While cells of class 1 wait, cell number x of them, from 0, is taken no earlier than (x - 3) times this after the next choice.
+        // The generator has had its part of the slots before, except for cells on the way at both ends.
         let Some(ahead) = waiting.checked_sub(3) else { return 1 };
         let share = self.share_until(train);
         match pace.checked_sub(share) {
@@ -274,7 +276,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         }
     }
 
-    /// The time that class 1 needs for a cell while cells wait, at least, up to the end of a train.
+    /// Returns a lower bound of the time that class 1 needs for a cell while cells wait, up to the end of a train.
     fn share_until(&self, train: &Train) -> u64 {
         let high = &self.high;
         let runs = high.head <= train.at + high.cells.pace.at_least() && high.cells.last >= train.end;

@@ -1,4 +1,4 @@
-//! What the agent says first: who it is, where, and what this host can do.
+//! The agent's first message: its version, the host and the host's capabilities.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -19,7 +19,7 @@ fn text(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// The greeting, with the timer's calibration.
+/// Returns the `hello` event, with the timer's calibration.
 pub(super) fn event(timer: &Timer, limits: &Limits, silence: Duration) -> Value {
     let memory = text("/proc/meminfo").and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -54,7 +54,7 @@ fn processor() -> Option<String> {
     line.split_once(':').map(|(_, name)| name.trim().to_owned())
 }
 
-/// What works here, tried with sockets that go nowhere.
+/// Tries options on unconnected sockets to find out what the kernel supports.
 fn capabilities() -> Value {
     let udp = UdpSocket::bind("127.0.0.1:0");
     let takes =

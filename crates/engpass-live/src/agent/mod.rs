@@ -1,4 +1,4 @@
-//! The agent: requests come in as lines, traffic runs in threads, answers and events go out as lines.
+//! The agent: requests arrive as lines, traffic runs in threads, answers and events leave as lines.
 
 mod hello;
 mod request;
@@ -26,14 +26,14 @@ use crate::lines::Lines;
 pub enum Ended {
     /// Its input ended.
     Input,
-    /// It could no longer write.
+    /// Writing its output failed.
     Output,
-    /// No line came for too long.
+    /// No line arrived for too long.
     Silence,
 }
 
 impl Ended {
-    /// The exit code of the process, as in `docs/agent.md`.
+    /// Returns the exit code of the process (`docs/agent.md`).
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Input => 0,
@@ -43,7 +43,7 @@ impl Ended {
     }
 }
 
-/// Where lines go out, from any thread.
+/// The output, to which any thread can write lines.
 #[derive(Clone)]
 pub(crate) struct Output {
     writer: Arc<Mutex<Box<dyn Write + Send>>>,
@@ -65,11 +65,11 @@ impl Output {
     }
 }
 
-/// How often the loop looks whether it can still write, when nothing comes in.
+/// Time between two checks of the output while no request arrives.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Serve one controller until its channel ends: `input` are its lines, `output` takes ours, `limits` are the owner's, and the agent ends when no line came for
-/// `silence`.
+/// Serves one controller until its channel ends. `input` and `output` carry the lines, `limits` are those of the host's owner. The agent also ends when no
+/// line arrives for `silence`.
 pub fn run(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
@@ -80,13 +80,13 @@ pub fn run(
     let gone = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = sync_channel(16);
     let ended = Arc::clone(&gone);
-    // Its own thread, so that the end of the input is seen whatever the agent is doing.
+    // A separate thread reads, so that the end of the input is noticed at any time.
     let pongs = output.clone();
     thread::spawn(move || {
         let mut lines = Lines::new(input);
         while let Some(line) = lines.next() {
             let (id, request) = request::of(line);
-            // At once, whatever the agent is doing: who does not even answer this has stopped.
+            // Answer at once, even while another request is in progress. No answer therefore means that the agent has stopped.
             let asked = if let Ok(Request::Ping) = request {
                 pongs.line(&session::pong(&id));
                 None

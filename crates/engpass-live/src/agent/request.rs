@@ -1,4 +1,4 @@
-//! Requests: from a line to what is asked. Pure.
+//! Parses requests. Pure.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -8,7 +8,7 @@ use crate::flow::Prepare;
 use crate::lines::Line;
 use crate::problem::{Code, ProtocolError, Result};
 
-/// What is asked.
+/// A request.
 #[derive(Debug)]
 pub(super) enum Request {
     Prepare(Box<Prepare>),
@@ -32,7 +32,7 @@ pub(super) struct Start {
     pub(super) after_ns: u64,
 }
 
-/// A run, and one flow of it if it is not all of them.
+/// The fields of requests about a run, or about one of its flows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Of {
@@ -52,12 +52,12 @@ fn tenth() -> u64 {
     100_000_000
 }
 
-/// No fields.
+/// A request without fields.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// What came in, as its number and what it asks.
+/// Returns the id and the request of a line.
 pub(super) fn of(line: Line) -> (Value, Result<Request>) {
     match line {
         Line::Text(text) => read(&text),
@@ -69,7 +69,7 @@ pub(super) fn of(line: Line) -> (Value, Result<Request>) {
     }
 }
 
-/// A line as its number and what it asks; the number is there as soon as it could be read.
+/// Parses a line. The id is returned even if the rest is wrong, as long as it can be read.
 fn read(line: &[u8]) -> (Value, Result<Request>) {
     let bad = |cause: String| {
         ProtocolError::new(
@@ -121,7 +121,7 @@ fn from<T: DeserializeOwned>(fields: Value) -> Result<T> {
     })
 }
 
-/// Whether a line is a request: for tests and fuzzing, which have no other way in.
+/// Returns whether a line is a valid request. For tests and fuzzing.
 pub fn parse(line: &[u8]) -> bool {
     read(line).1.is_ok()
 }
@@ -158,7 +158,7 @@ mod tests {
             let _ = read(&bytes);
         }
 
-        /// A right request with some bytes changed, and cut off somewhere.
+        /// Takes a valid request, changes some bytes and cuts it off.
         #[test]
         fn no_change_of_a_request_is_too_hostile(
             changes in prop::collection::vec((0..PREPARE.len(), any::<u8>()), 0..6),

@@ -17,11 +17,11 @@ use crate::readings;
 use crate::sys::clock;
 use crate::time::{MILLISECOND, SECOND};
 
-/// How long the timer is calibrated for `hello`.
+/// Duration of the timer's calibration for `hello`, in ns.
 const CALIBRATION: u64 = 40 * MILLISECOND;
-/// How long threads get to end when they are told to.
+/// Time in which threads must end after a stop, in ns.
 const ENDING: u64 = 2 * SECOND;
-/// How long a flow that ends by itself gets beyond its time, or may be silent where that is not known.
+/// Time in ns that a flow gets beyond its end to finish by itself. If its end is unknown, the longest silence.
 const BEYOND: u64 = 5 * SECOND;
 
 /// A run and its flows.
@@ -31,7 +31,7 @@ struct Run {
     before: Option<Value>,
 }
 
-/// What the agent knows.
+/// State of the agent.
 pub(super) struct Session {
     output: Output,
     limits: Limits,
@@ -42,7 +42,7 @@ pub(super) struct Session {
     silent: Silent,
 }
 
-/// Peers that did not answer the probe of a flow: further flows of the run do not ask them again.
+/// Peers that did not answer a flow of this run. Further flows to them fail without a new attempt.
 #[derive(Default)]
 struct Silent {
     token: String,
@@ -50,7 +50,7 @@ struct Silent {
 }
 
 impl Silent {
-    /// Refuse a flow to a peer that is known to be silent.
+    /// Fails if a peer of the flow is known to be silent.
     fn check(&mut self, prepare: &Prepare) -> Result<()> {
         if self.token != prepare.run {
             *self = Self { token: prepare.run.clone(), peers: Vec::new() };
@@ -60,7 +60,7 @@ impl Silent {
         known.map_or(Ok(()), |(_, problem)| Err(problem.clone()))
     }
 
-    /// Remember the only peer of a flow that could not be connected, if it did not answer.
+    /// Remembers the peer of a flow that could not be connected, if the flow has one peer and it did not answer.
     fn note(&mut self, to: &[SocketAddr], problem: &ProtocolError) {
         if let ([peer], Code::NoAnswer | Code::Unreachable) = (to, problem.code) {
             self.peers.push((peer.ip(), problem.clone()));
@@ -68,7 +68,7 @@ impl Silent {
     }
 }
 
-/// The answer to `ping`.
+/// Returns the answer to `ping`.
 pub(super) fn pong(id: &Value) -> Value {
     json!({ "id": id, "ok": { "now_ns": clock::now(), "realtime_ns": clock::realtime() } })
 }
@@ -83,12 +83,12 @@ impl Session {
         Self { output, limits, gone, silence, timer, run: None, silent: Silent::default() }
     }
 
-    /// Say hello.
+    /// Sends `hello`.
     pub(super) fn greet(&self) {
         self.output.line(&hello::event(&self.timer, &self.limits, self.silence));
     }
 
-    /// End all traffic: the controller has gone.
+    /// Stops all traffic after the controller has disconnected.
     pub(super) fn end(self) {
         let flows = self.run.map(|run| run.flows).unwrap_or_default();
         flows.iter().for_each(Flow::stop);
@@ -99,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Answer one request.
+    /// Serves one request and sends the answer.
     pub(super) fn answer(&mut self, id: &Value, request: Result<Request>) {
         let answer = match request.and_then(|request| self.serve(request)) {
             Ok(ok) => json!({ "id": id, "ok": ok }),

@@ -20,7 +20,7 @@ pub(super) struct IdleLatencyGuard {
 }
 
 impl IdleLatencyGuard {
-    /// Kept awake always, or while packets come.
+    /// Keeps the cores awake always, or only while packets arrive.
     pub(super) fn new(always: bool) -> Self {
         let mut this = Self { always, held: None, refused: false, until: 0 };
         if always {

@@ -1,7 +1,8 @@
-//! Real packets of real hosts across the network of the model, in real time. `docs/driver.md` is the contract.
+//! Carries real packets of real hosts across the simulated network, in real time. `docs/driver.md` is the contract.
 //!
-//! Every host of the testbed has a device in a network namespace. The [`driver`] reads what hosts send, hands packets to the [`network`] at the
-//! instant, lets it run up to now again and again, and writes what has arrived when the network says so. What is late is told ([`late`]).
+//! Each host of the testbed has a device in a network namespace. The [`driver`] reads the packets that hosts send and injects them into the [`network`] at
+//! once. It keeps advancing the network to now, and writes packets that have arrived at the instants that the network computed. It reports its lateness
+//! ([`late`]).
 //!
 //! ```text
 //! device ─ read ─ packet ─ store ─ network ─ run ─ write ─ device
@@ -69,16 +70,16 @@ use crate::sys::tun::Offloads;
 use crate::sys::urgent::RaisedNice;
 use crate::time::MILLISECOND;
 
-/// How long the timer is calibrated, in nanoseconds.
+/// Duration of the timer's calibration, in ns.
 const CALIBRATION: u64 = 40 * MILLISECOND;
 /// Version of the log's format.
 const LOG_VERSION: u64 = 3;
 
-/// Carry what a configuration says, in this thread, until somebody sends `stop`, SIGTERM or SIGINT; the last status. `ready` is told once, when all
-/// is up. `docs/driver.md` has the formats.
+/// Runs the driver in this thread until a `stop` request, SIGTERM or SIGINT. Returns the last status. Calls `ready` once, when everything is up.
+/// `docs/driver.md` has the formats.
 ///
 /// # Errors
-/// [`EmulateError`], before anything is up. All that was made is gone again.
+/// Fails with an [`EmulateError`] before anything is up, and then leaves nothing behind.
 pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, EmulateError> {
     let config = Config::parse(config)?;
     let point = config.testbed.point()?;
@@ -103,7 +104,7 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     };
     let caught = Caught::new();
     thread::exact_timers();
-    // This thread runs before the hosts' programs, not in turns with those that it wakes.
+    // Ask for more CPU weight, so that this thread runs before the hosts' programs and does not take turns with the threads that it wakes.
     let _heavy = RaisedNice::ask();
     let urgency = RealTimeGuard::ask(config.clock != Clock::Spin);
     let limit = config.limit_ns()?;
@@ -138,7 +139,7 @@ pub fn emulate(config: &str, ready: &mut dyn FnMut(&Value)) -> Result<Value, Emu
     Ok(status)
 }
 
-/// Requests, and whether one of them was to end.
+/// The control socket, and whether a request has stopped the run.
 struct Serving {
     desk: ControlSocket,
     stopped: bool,
@@ -180,18 +181,18 @@ fn create_log(path: &Path, config: &Config, seed: u64, segments: &[usize]) -> Re
     Log::create(path, &header).map_err(|error| EmulateError::file("writing", path, &error))
 }
 
-/// One of the packets that a device gave.
+/// One segment of a packet that was read from a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// As it would be written by itself, virtio header first.
+    /// The segment as the driver would write it by itself, virtio header first.
     pub written: Vec<u8>,
-    /// As it stands on a wire.
+    /// The segment as on a wire, checksum included.
     pub alone: Vec<u8>,
-    /// What a router of these addresses says of it when it has been through too many.
+    /// The ICMP time-exceeded message that a router with the given addresses would send about it.
     pub exceeded: Option<Vec<u8>>,
 }
 
-/// What a device gave, virtio header first, cut into packets. Nothing of what is malformed.
+/// Segments what a device gave (virtio header first) into packets. Returns an empty list for malformed input.
 pub fn cut(given: &[u8], router: &[IpAddr]) -> Vec<Cut> {
     let whole = given.split_first_chunk().and_then(|(header, bytes)| {
         let packet = Packet::read(Offload::read(header)?, bytes).ok()?;
@@ -210,19 +211,20 @@ pub fn cut(given: &[u8], router: &[IpAddr]) -> Vec<Cut> {
     (0..packet.segments()).map(one).collect()
 }
 
-/// Run the inputs of a log in virtual time and compare what comes out: as JSON, `identical` or with the first difference.
+/// Replays the injections of a log in virtual time and compares the delivery reports. Returns JSON: `identical`, or the first difference.
 ///
 /// # Errors
-/// [`EmulateError`] when the log cannot be read or its testbed cannot be built, a record before the first difference is damaged, or there is nothing in it.
+/// Fails with an [`EmulateError`] if the log cannot be read, its testbed cannot be built, a record before the first difference is damaged, or the log is
+/// empty.
 pub fn replay(path: &Path, interrupted: &dyn Fn() -> bool) -> Result<Value, EmulateError> {
     let file = File::open(path).map_err(|error| EmulateError::file("reading", path, &error))?;
     replay_log(path, file, interrupted)
 }
 
-/// As [`replay`], of a log that is open already; `path` is for messages.
+/// Like [`replay`], for a log that is already open; `path` is for messages.
 ///
 /// # Errors
-/// As [`replay`].
+/// Like [`replay`].
 pub fn replay_log(
     path: &Path,
     log: impl Read + Seek,
@@ -244,7 +246,7 @@ pub fn replay_log(
     };
     let bed: Bed = serde_json::from_value(log.header["testbed"].clone()).map_err(|_| wrong("testbed"))?;
     let seed = log.header["seed"].as_u64().ok_or_else(|| wrong("seed"))?;
-    // Older logs have no TAP devices.
+    // Logs without TAP devices may lack this field.
     let segments: Vec<usize> = serde_json::from_value(log.header["segments"].clone()).unwrap_or_default();
     let mut network = Model::new(&bed.point()?, seed, &segments)?;
     let found = replay::replay(&mut network, &mut log, interrupted).map_err(|error| unreadable(&error))?;

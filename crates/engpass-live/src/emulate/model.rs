@@ -1,4 +1,4 @@
-//! The network of the model behind the driver's [`Network`].
+//! The simulated network as a [`Network`] for the driver.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,25 +17,25 @@ use super::error::EmulateError;
 use super::network::{DeliveryStatus, Group, Input, Network, Output, Way};
 use super::routers::Routers;
 
-/// The network of a point of a testbed.
+/// The simulated network of a point of a testbed.
 pub(super) struct Model {
     network: InjectedNetwork,
-    /// Those to one host each, and behind them those to groups.
+    /// Paths to one host each, followed by the paths to groups.
     ways: Vec<Way>,
     single: u32,
-    /// The most that lines carry of what their books count, by the names of link and transmitter, in bit/s.
+    /// Capacity of each line in bit/s, as its ledger counts it, by the names of link and transmitter.
     rates: BTreeMap<(String, String), u64>,
-    /// Words for places of losses, by the number that stands for them.
+    /// Drop locations and causes as text, by their number.
     places: BTreeMap<u32, String>,
-    /// What was just told, kept for its memory.
+    /// Scratch buffer: delivery reports of the current call.
     told: Vec<Told>,
     capturing: Option<Capturing>,
-    /// Something begins with the events of the testbed: these, or what routers forget.
+    /// Whether anything begins with the events of the testbed: the events themselves, or the expiry of routers' ARP entries.
     has_events: bool,
 }
 
 impl Model {
-    /// With ways to all on their segment for these hosts.
+    /// Builds the network. Hosts in `segments` also get a path to all hosts on their segment.
     pub(super) fn new(point: &Point, seed: u64, segments: &[usize]) -> Result<Self, EmulateError> {
         let mut network =
             InjectedNetwork::new(&point.testbed, &point.topology, seed).map_err(|error| match error {
@@ -45,7 +45,7 @@ impl Model {
             })?;
         let hops: BTreeMap<(usize, usize), u8> = (point.topology.between_hosts(&point.testbed).iter())
             .map(|flow| {
-                // In a tunnel routers take nothing of the time to live.
+                // Routers within a tunnel do not decrement the TTL, so only the last hop of each path segment counts.
                 let nodes = flow.legs.iter().map(|leg| point.topology.last_hop(*leg).to);
                 ((flow.from, flow.to), routers(&point.topology, nodes))
             })
@@ -74,8 +74,8 @@ impl Model {
     }
 }
 
-/// The most bits that a line carries in a second, counted as in [`LineStats::bits`](engpass_network::simulate::outside::LineSeen::bits): of
-/// cells 424 each, without the framing of a line that has one.
+/// Returns the capacity of a line in bit/s, counted as in [`LineStats::bits`](engpass_network::simulate::outside::LineStats::bits): 424 bits
+/// per cell, without the line's framing.
 fn most(line: &Line) -> u64 {
     match line.framing {
         Framing::Cells { slot } => {
@@ -86,8 +86,8 @@ fn most(line: &Line) -> u64 {
     }
 }
 
-/// Ways to the groups of declared traffic, from every host that has a way to a member, and from the hosts of `segments` to all that no router
-/// parts from them.
+/// Returns the paths to the groups of declared multicast traffic, from every host with a path to a member, and the paths from the hosts in `segments` to all
+/// hosts that no router separates from them.
 fn groups(point: &Point, network: &mut InjectedNetwork, ways: &[Way], segments: &[usize]) -> Vec<Way> {
     let hosts: Vec<&String> = point.testbed.hosts.keys().collect();
     let place = |name: &String| hosts.iter().position(|host| *host == name);
@@ -110,7 +110,7 @@ fn groups(point: &Point, network: &mut InjectedNetwork, ways: &[Way], segments: 
     let mut found = Vec::new();
     for (from, address, members) in wanted {
         if !ways.iter().any(|way| way.from == from && members.contains(&way.to)) {
-            // Nobody is there who could hear it.
+            // No member can be reached.
             continue;
         }
         let group = network.group(from, &members);
@@ -120,14 +120,14 @@ fn groups(point: &Point, network: &mut InjectedNetwork, ways: &[Way], segments: 
         let to = address.map_or_else(|| "its segment".to_owned(), |address| address.to_string());
         let name = format!("{} to {to}", hosts[from]);
         let group = Group { address, members: reached.len() as u32 };
-        // No router cuts a packet to a group.
+        // Routers do not fragment packets to a group.
         found.push(Way { from, to: from, name, mtu, longest: mtu, hops: 0, group: Some(group) });
     }
     found
 }
 
 impl Model {
-    /// Begin to capture, before anything is put in.
+    /// Starts the captures, before any packet is injected.
     ///
     /// # Errors
     /// Those of [`Capturing::begin`].
@@ -141,13 +141,13 @@ impl Model {
         Ok(())
     }
 
-    /// Where and why packets were lost so far, in words.
+    /// Returns the drop locations and causes so far, as text.
     #[cfg(test)]
     pub(super) fn words(&self) -> impl Iterator<Item = String> {
         self.places.values().cloned()
     }
 
-    /// Nothing more is put in: what was captured.
+    /// Ends the captures and returns their counts. No packet may be injected afterwards.
     pub(super) fn end_capture(&mut self) -> Option<Value> {
         let capturing = self.capturing.take()?;
         Some(capturing.end(&mut self.network))
@@ -159,7 +159,7 @@ fn routers(topology: &Topology, nodes: impl Iterator<Item = usize>) -> u8 {
     u8::try_from(count).unwrap_or(u8::MAX)
 }
 
-/// A number for words that is the same everywhere: FNV-1a.
+/// Hashes a text with FNV-1a, so that its number is the same in every run.
 fn number(words: &str) -> u32 {
     words.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
@@ -233,7 +233,7 @@ impl Network for Model {
         let told = &mut self.told;
         let captures = self.capturing.is_some();
         self.network.run_until(at, &mut |output| match output {
-            // Places of losses have words, which only the network knows: from the first on all wait for those.
+            // A drop location must be looked up in the network. From the first such report on, all reports wait so that their order stays.
             Told::Delivered { at, way, token, ce, routers: hops } if told.is_empty() && !captures => {
                 out(Output { at, way, token, fate: DeliveryStatus::Delivered { ce, hops } });
             }
@@ -258,7 +258,7 @@ impl Network for Model {
     fn router(&self, place: u16) -> String {
         let topology = self.network.topology();
         let node = topology.hosts + topology.switches + usize::from(place);
-        // A log may name any.
+        // A log may name any router.
         topology.nodes.get(node).cloned().unwrap_or_else(|| format!("router {place}"))
     }
 
@@ -301,7 +301,7 @@ impl Network for Model {
 }
 
 impl Model {
-    /// Hand on what was told, with places as numbers.
+    /// Passes on the collected delivery reports, with drop locations as numbers.
     #[inline]
     fn hand_out(&mut self, out: &mut impl FnMut(Output)) {
         let Self { network, told, places, capturing, .. } = self;

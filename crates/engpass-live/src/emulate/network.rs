@@ -1,4 +1,4 @@
-//! The network as the driver sees it: that of the model, or one that a test makes up.
+//! The network as the driver sees it: the simulated one, or a mock in tests.
 
 use std::net::IpAddr;
 
@@ -6,53 +6,53 @@ use engpass_model::wire::icmp::{Error, Errors};
 pub(super) use engpass_network::simulate::outside::{Said, Transport};
 use serde_json::Value;
 
-/// A direction between two hosts that the topology joins.
+/// A path in one direction between two hosts that the topology connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Way {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) name: String,
-    /// The path MTU, in bytes.
+    /// The path MTU in bytes.
     pub(super) mtu: u32,
-    /// The MTU of the first line, in bytes. Behind that line routers cut longer packets, or drop them.
+    /// MTU of the first line in bytes. After that line, routers fragment longer packets or drop them.
     pub(super) longest: u32,
-    /// Number of routers on the first of equally short ways.
+    /// Number of routers on the path; of several shortest paths, on the first.
     pub(super) hops: u8,
-    /// The receivers, if there are several. `to` is none of them.
+    /// The receivers of a group. `to` is then none of them.
     pub(super) group: Option<Group>,
 }
 
 /// Hosts that receive the same packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
-    /// The address of a multicast group; `None` of all hosts on the sender's segment.
+    /// Address of the multicast group; `None` for all hosts on the sender's segment.
     pub(super) address: Option<IpAddr>,
-    /// Number of receivers. The network tells a fate for each, with the number of the way to it.
+    /// Number of receivers. The network reports a delivery status for each, with the number of the path to it.
     pub(super) members: u32,
 }
 
-/// The fate of a packet, or of a router's message about it.
+/// Delivery status of a packet, or of a router's ICMP message about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeliveryStatus {
-    /// The packet has arrived, marked CE or not, and has passed this number of routers.
+    /// The packet has arrived; with its CE mark and the number of routers passed.
     Delivered { ce: bool, hops: u8 },
-    /// The packet was lost at an instant. [`Network::place`] has words for `place`, a number that is the same in every run. With `message` a router tells the
-    /// sender, and the fate of that message follows.
+    /// The packet was lost at `lost_at`. [`Network::place`] translates `place`, a number that is the same in every run. If `message` is set, a router sends
+    /// an ICMP message to the sender, and the status of that message follows.
     Lost { lost_at: u64, place: u32, message: bool },
-    /// A router's message has come to the sender of the packet, and has passed this number of routers.
+    /// A router's ICMP message has reached the sender of the packet, after this number of routers.
     Message { said: Said, hops: u8 },
-    /// A router's message about the packet was lost.
+    /// A router's ICMP message about the packet was lost.
     MessageLost,
 }
 
 impl DeliveryStatus {
-    /// Whether no other fate of the packet follows.
+    /// Returns whether this is the last status of the packet.
     pub(super) fn is_last(self) -> bool {
         !matches!(self, Self::Lost { message: true, .. })
     }
 }
 
-/// A fate, and its instant in picoseconds since the network began.
+/// Delivery report: a status, with its instant in ps since the network began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Output {
     pub(super) at: u64,
@@ -61,66 +61,66 @@ pub(super) struct Output {
     pub(super) fate: DeliveryStatus,
 }
 
-/// A packet that enters the network.
+/// A packet to inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Input {
     pub(super) at: u64,
     pub(super) way: u32,
     /// Length of the IP packet in bytes.
     pub(super) bytes: u32,
-    /// Bytes of headers behind the first 20.
+    /// Length of the headers after the first 20 bytes.
     pub(super) header: u16,
-    /// The upper byte of its IP header: six bits of DSCP, two of ECN.
+    /// DSCP (upper six bits) and ECN (lower two bits) of the IP header.
     pub(super) class: u8,
     pub(super) ttl: u8,
-    /// Protocol and ports; zero where the headers show none.
+    /// Protocol and ports; zero if the headers show none.
     pub(super) transport: Transport,
-    /// Routers may not cut it.
+    /// Whether routers must not fragment it.
     pub(super) whole: bool,
-    /// The error messages that routers send about it.
+    /// The ICMP errors that routers may send about it.
     pub(super) errors: Errors,
     pub(super) token: u64,
 }
 
-/// A network whose packets come from outside. All times are picoseconds, and time never goes back.
+/// A network into which packets are injected. All times are in ps and never go back.
 pub(super) trait Network {
-    /// All ways, by their numbers.
+    /// Returns all paths, in order of their numbers.
     fn ways(&self) -> &[Way];
 
-    /// A packet enters at an instant that [`Self::run_until`] has not left behind.
+    /// Injects a packet at an instant later than that of the last [`Self::run_until`].
     fn inject(&mut self, input: Input);
 
-    /// Packets alike enter at one instant, one behind the other, with consecutive tokens.
+    /// Injects `count` equal packets at one instant, one after the other, with consecutive tokens.
     fn inject_alike(&mut self, input: Input, count: u32) {
         (0..count.into()).for_each(|place| self.inject(Input { token: input.token + place, ..input }));
     }
 
-    /// Let the events of the testbed begin at an instant that [`Self::run_until`] has not left behind. Returns whether there are any.
+    /// Begins the events of the testbed at an instant later than that of the last [`Self::run_until`]. Returns whether there are any.
     fn begin_events(&mut self, _at: u64) -> bool {
         false
     }
 
-    /// Whether somebody captures: then [`Self::keep`] comes before [`Self::inject`].
+    /// Returns whether captures run. If so, call [`Self::keep`] before [`Self::inject`].
     fn captures(&self) -> bool {
         false
     }
 
-    /// The bytes of the packet with this token, of which `fates` will be told.
+    /// Passes the bytes of the packet with this token. `fates` is the number of delivery reports that it will have.
     fn keep(&mut self, _token: u64, _bytes: Vec<u8>, _fates: u32) {}
 
-    /// Number of packets that wait for room in the memory of a host's interface.
+    /// Returns the number of a host's packets that wait for room in its NIC buffer.
     fn backlog(&self, host: usize) -> usize;
 
-    /// Handle everything at or before `at`; hand out fates in order of time.
+    /// Processes all events up to and including `at`. Passes delivery reports to `out` in order of time.
     fn run_until(&mut self, at: u64, out: &mut impl FnMut(Output));
 
-    /// The instant of the next event, if nothing comes from outside.
+    /// Returns the instant of the next event, if no packet is injected before it.
     fn next_wake(&mut self) -> Option<u64>;
 
-    /// Place and cause of a loss, in words.
+    /// Returns location and cause of a drop as text.
     fn place(&self, place: u32) -> String;
 
-    /// A router's message, in words.
+    /// Returns a router's ICMP message as text.
     fn reason(&self, said: Said) -> String {
         let router = self.router(said.router);
         match said.error {
@@ -129,20 +129,20 @@ pub(super) trait Network {
         }
     }
 
-    /// The name of a router.
+    /// Returns the name of a router.
     fn router(&self, place: u16) -> String {
         format!("router {place}")
     }
 
-    /// The state of the links, for a live view.
+    /// Returns the state of the links, for a live view.
     fn seen(&mut self) -> Value;
 
-    /// Count anew from here, which [`Self::run_until`] has reached.
+    /// Begins a measurement window at `at`, which [`Self::run_until`] has reached.
     fn begin_window(&mut self, at: u64, out: &mut impl FnMut(Output));
 
-    /// The outcome of the window that ends here.
+    /// Ends the measurement window at `at` and returns its outcome.
     ///
     /// # Errors
-    /// A sentence that says why there is none.
+    /// Returns the reason why there is no outcome.
     fn end_window(&mut self, at: u64, out: &mut impl FnMut(Output)) -> Result<Value, String>;
 }

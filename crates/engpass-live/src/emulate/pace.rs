@@ -1,4 +1,4 @@
-//! How the driver waits for the next instant of the network.
+//! How the driver waits for the next event of the network.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -7,18 +7,18 @@ use crate::flow::Timer;
 use crate::sys::thread;
 use crate::time::MICROSECOND;
 
-/// As a configuration asks for it.
+/// Waiting mode, as in the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Clock {
-    /// Chosen by a calibration of the timer.
+    /// Choose by calibrating the timer.
     #[default]
     Auto,
     /// Sleep.
     Sleep,
-    /// Sleep until a little before, then read the clock until it is time.
+    /// Sleep until shortly before the instant, then poll the clock.
     Hybrid,
-    /// Read clock and devices all the time: a whole core.
+    /// Poll the clock and the devices all the time; takes a whole core.
     Spin,
 }
 
@@ -33,23 +33,23 @@ impl Clock {
     }
 }
 
-/// What is this near is worth no sleep, and no look at the devices either, in nanoseconds: reading a packet and handing it to the network takes
-/// up to so long (1 to 5 us, as traced).
+/// If the next event is at most this near (ns), the driver neither sleeps nor reads devices: reading and injecting one packet can take this long (1 to 5 us
+/// in traces).
 const NEAR: u64 = 5 * MICROSECOND;
-/// How long after a packet the driver stays awake, in nanoseconds: what answers it, or follows it, need not wake it.
+/// Time in ns for which the driver stays awake after a packet, because a reply or the next packet then need not wake it.
 const AWAKE: u64 = 50 * MICROSECOND;
-/// Where between these hybrid wakes before an instant, in nanoseconds.
+/// Bounds of the time by which `hybrid` wakes before an instant, in ns.
 const MARGIN: (u64, u64) = (50 * MICROSECOND, 100 * MICROSECOND);
-/// The most by which `sleep` wakes before an instant, in nanoseconds. Nine of ten sleeps of a host end at least so late that none of this is
-/// spent awake: a hypervisor takes tens of microseconds to tell its guest that a timer has expired.
+/// Longest time by which `sleep` wakes before an instant, in ns. The time is the lateness that nine of ten sleeps exceed, so the driver rarely waits awake: a
+/// hypervisor takes tens of microseconds to signal an expired timer to its guest.
 const EARLY: u64 = 50 * MICROSECOND;
 
-/// A way to wait, and why.
+/// The chosen way to wait, with the reason.
 pub(super) struct WaitStrategy {
     clock: Clock,
-    /// By name.
+    /// Whether the configuration names the mode.
     asked: bool,
-    /// How long before an instant a sleep is to end, in nanoseconds.
+    /// How long before an instant a sleep ends, in ns.
     margin: u64,
     awake: u64,
     why: String,
@@ -57,7 +57,7 @@ pub(super) struct WaitStrategy {
 }
 
 impl WaitStrategy {
-    /// `asked`, or what this host's timer makes of `Auto`, where `limit` is how late a packet may be in nanoseconds of this host.
+    /// Takes the mode `asked`, or chooses one for `Auto`. `limit` is the allowed lateness in ns of this host's clock.
     pub(super) fn choose(asked: Clock, timer: Timer, limit: u64) -> Self {
         let late = timer.late(990_000);
         let us = |ns: u64| format!("{}.{} us", ns / 1000, ns % 1000 / 100);
@@ -77,24 +77,24 @@ impl WaitStrategy {
             Clock::Sleep => timer.late(100_000).min(EARLY),
             Clock::Spin | Clock::Auto => 0,
         };
-        // On one core nobody answers while the driver is awake; and one that spins always is.
+        // On one core nothing else can run while the driver is awake, so it goes to sleep at once. In mode `spin` it is always awake.
         let awake = if thread::cores().len() < 2 || clock == Clock::Spin { 0 } else { AWAKE };
         Self { clock, asked: asked != Clock::Auto, margin, awake, why, timer }
     }
 
-    /// Whether it stays awake for a while after a packet, where that is in nobody's way.
+    /// Returns whether the driver stays awake for a while after a packet when no thread waits for a core.
     #[inline]
     pub(super) fn stays_awake(&self) -> bool {
         self.awake > 0
     }
 
-    /// Whether it is so near that there is only waiting for it.
+    /// Returns whether `due` is so near that the driver only waits for it.
     #[inline]
     pub(super) fn is_near(now: u64, due: u64) -> bool {
         due.saturating_sub(now) <= NEAR
     }
 
-    /// How long to sleep now for something that is due then, when the last packet came or went at `last`; 0 is only a look.
+    /// Returns how long (ns) to sleep before an event at `due`, if the last packet was read or written at `last`. Zero means to poll only.
     #[inline]
     pub(super) fn nap(&self, now: u64, due: u64, last: u64) -> u64 {
         let left = due.saturating_sub(now);
@@ -105,7 +105,7 @@ impl WaitStrategy {
         }
     }
 
-    /// Whether to keep idle cores awake whatever comes: where somebody has asked for instants that are kept.
+    /// Returns whether to keep idle cores awake without packets too: if the configuration asks for a precise mode.
     pub(super) fn keeps_cores_awake(&self) -> bool {
         self.asked && matches!(self.clock, Clock::Spin | Clock::Hybrid)
     }

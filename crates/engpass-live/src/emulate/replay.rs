@@ -1,4 +1,4 @@
-//! The inputs of a log in virtual time: the outputs are the log's, or there is a first difference.
+//! The replay: injects the packets of a log in virtual time and compares the delivery reports with the log.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Seek};
@@ -9,60 +9,60 @@ use serde_json::{Value, json};
 use super::log::{Reading, Record};
 use super::network::{DeliveryStatus, Input, Network, Output, Way};
 
-/// What a replay found.
+/// Result of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Replayed {
     pub(super) inputs: u64,
     pub(super) outputs: u64,
-    /// Up to where both were compared, in picoseconds.
+    /// Virtual time up to which both were compared, in ps.
     pub(super) until: u64,
-    /// The log ends with the run.
+    /// Whether the log contains the end of the run.
     pub(super) whole: bool,
     pub(super) difference: Option<Difference>,
-    /// Packets that came out with another payload than they had.
+    /// Number of packets whose payload changed between injection and delivery.
     pub(super) changed: u64,
-    /// It was replayed up to here.
+    /// The damaged record at which the replay stopped.
     pub(super) damage: Option<Damage>,
 }
 
-/// A record that no driver wrote so.
+/// A record that no driver can have written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Damage {
-    /// Which one, counted from zero.
+    /// Index of the record, from zero.
     pub(super) record: u64,
-    /// Why, in a sentence.
+    /// The reason, as a sentence.
     pub(super) why: String,
 }
 
-/// Where a replay parts from its log.
+/// The first difference between replay and log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
-    /// The output that differs first, counted from zero.
+    /// Index of the first delivery report that differs, from zero.
     pub(super) output: u64,
-    /// As the log has it; `None`: the log has none more.
+    /// The report in the log; `None` if the log has no more reports.
     pub(super) logged: Option<Output>,
-    /// As the replay has it.
+    /// The report of the replay; `None` if there are no more.
     pub(super) replayed: Option<Output>,
 }
 
-/// Records between two questions whether to go on.
+/// Number of records between two checks for an interrupt.
 const QUESTION: u64 = 4096;
-/// And the longest time of the network between two, in picoseconds.
+/// Longest virtual time between two such checks, in ps.
 const STEP: u64 = 1_000_000_000_000;
-/// Bytes of an IP header without options, the least that a packet has (RFC 791 section 3.1).
+/// Length of an IP header without options, which is the shortest packet (RFC 791 section 3.1), in bytes.
 const IP_HEADER_BYTES: u32 = 20;
 
-/// Why a record is damaged that follows the last one.
+/// Reason for damage: a record follows the record of the end.
 const BEHIND: &str = "it is behind the end of the run";
 
 struct Replay<'a, N> {
     network: &'a mut N,
     interrupted: &'a dyn Fn() -> bool,
-    /// Somebody has interrupted it.
+    /// Whether the replay was interrupted.
     stopped: bool,
     pending: VecDeque<Output>,
     reached: u64,
-    /// Tokens that are inside, with the hashes of their payloads.
+    /// Injected packets that have not been reported yet: payload hash by token.
     inside: std::collections::BTreeMap<u64, u64>,
     found: Replayed,
 }
@@ -85,14 +85,14 @@ impl<N: Network> Replay<'_, N> {
         self.reached = self.reached.max(at);
     }
 
-    /// Whether all is as it was so far.
+    /// Replays one record. Returns whether it agrees with the log.
     fn take(&mut self, record: &Record, next: Option<&Record>) -> bool {
         match *record {
             Record::Input { input, hash } => {
                 self.found.inputs += 1;
                 self.inside.insert(input.token, hash);
                 self.network.inject(input);
-                // Inputs of one instant were put in together.
+                // Packets of one instant were injected together, so inject all of them before the network advances.
                 if !matches!(next, Some(Record::Input { input: next, .. }) if next.at == input.at) {
                     self.advance(input.at);
                 }
@@ -131,10 +131,10 @@ impl<N: Network> Replay<'_, N> {
     }
 }
 
-/// Replay a log on a fresh network, as far as no record of it is damaged. `None` when `interrupted` says so.
+/// Replays a log on a fresh network, up to the first damaged record. Returns `None` if `interrupted` returns true.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// Fails when the log cannot be read.
 pub(super) fn replay(
     network: &mut impl Network,
     log: &mut Reading<impl Read + Seek>,
@@ -157,7 +157,7 @@ pub(super) fn replay(
             return Ok(None);
         }
         if !same {
-            // What is behind it was not looked at.
+            // Records after the difference were not compared, so damage there does not matter.
             replay.found.damage = None;
             break;
         }
@@ -166,16 +166,16 @@ pub(super) fn replay(
     Ok(Some(replay.found))
 }
 
-/// How much of a log can be put into a network.
+/// The part of a log that can be replayed.
 struct Sound {
-    /// Records from the first one on.
+    /// Number of undamaged records at the start.
     records: u64,
-    /// It ends with the run.
+    /// Whether they include the end of the run.
     whole: bool,
     damage: Option<Damage>,
 }
 
-/// Look at all records once: what a driver cannot have written is damage.
+/// Checks all records once for content that no driver can have written.
 fn sound(
     ways: &[Way],
     log: &mut Reading<impl Read + Seek>,
@@ -183,7 +183,7 @@ fn sound(
 ) -> io::Result<Option<Sound>> {
     let damaged =
         |record, why| Some(Sound { records: record, whole: false, damage: Some(Damage { record, why }) });
-    // The latest instant so far, and the record that has it.
+    // The latest instant so far, and its record.
     let mut latest = (0, 0);
     let mut whole = false;
     for record in 0.. {
@@ -210,7 +210,7 @@ fn sound(
             Record::Output { output, .. } => (output.at, true),
             Record::Events { at } | Record::End { at } => (at, false),
         };
-        // A driver has told of all that came out before something else goes in.
+        // A driver logs all reports up to an instant before the next injection, so injections never go back in time.
         if !is_output && at < latest.0 {
             let why = format!("it is of {} ps, and record {record} behind it of {at} ps", latest.0);
             return Ok(damaged(latest.1, why));
@@ -223,7 +223,7 @@ fn sound(
     unreachable!("there are fewer records than numbers")
 }
 
-/// Why no driver of this network can have written a record.
+/// Returns why no driver of this network can have written the record, or `None` if it is possible.
 fn impossible(ways: &[Way], record: &Record) -> Option<String> {
     let (at, way) = match *record {
         Record::Input { input, .. } => (input.at, Some(input.way)),
@@ -250,7 +250,7 @@ fn impossible(ways: &[Way], record: &Record) -> Option<String> {
 }
 
 impl Replayed {
-    /// As `docs/driver.md` says, with the words of places from the network.
+    /// Returns the result as `docs/driver.md` describes it, with drop locations as text.
     pub(super) fn to_json(&self, network: &impl Network) -> Value {
         let ways = network.ways();
         let words = |output: &Output| {

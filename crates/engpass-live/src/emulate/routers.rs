@@ -1,4 +1,4 @@
-//! Bytes of the messages of routers.
+//! Builds the ICMP messages of routers.
 
 use std::net::IpAddr;
 
@@ -10,15 +10,15 @@ use engpass_network::simulate::Head;
 use super::network::Said;
 use super::packet::set_identification;
 
-/// Addresses of the routers of the testbed, in the order of its file.
+/// Addresses of each router of the testbed, in the order of its file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Routers(pub(super) Vec<Vec<IpAddr>>);
 
 impl Routers {
-    /// The message about the packet with this token, as its router sends it. `None` where that has no address.
+    /// Returns the ICMP message about the packet with this token, as the router sends it. `None` if the router has no address.
     pub(super) fn message(&self, said: &Said, packet: &[u8], token: u64) -> Option<Vec<u8>> {
         let ttl = if packet[0] >> 4 == 4 { packet[8] } else { packet[7] };
-        // The message quotes the packet as it came to the router.
+        // The message quotes the packet as it arrived at the router.
         let head = Head {
             bytes: said.bytes.into(),
             more: said.more,
@@ -29,7 +29,7 @@ impl Routers {
         let mut quoted = Vec::new();
         passing(packet, &head, &mut quoted);
         let mut message = icmp::message(self.0.get(usize::from(said.router))?, &quoted, said.error)?;
-        // Tokens differ in slot, segment or generation, so fragments of different messages do, too.
+        // Tokens differ in slot, segment or generation. The identification mixes them, so that fragments of different messages are not confused.
         set_identification(&mut message, (token ^ token >> 16 ^ token >> 40) as u16 | 1 << 15);
         Some(message)
     }

@@ -1,36 +1,36 @@
-//! Packets for one host that go into one write.
+//! Packets for one host that are written together.
 
 use super::packet::{Change, Packet};
 use super::store::PacketPool;
 
-/// The most datagrams that are joined.
+/// Most datagrams joined in one run.
 pub(super) const MOST: usize = 64;
 
-/// A run of segments of a super-packet, or of datagrams alike.
+/// A run of consecutive segments of a GSO packet, or of datagrams with equal headers.
 #[derive(Default)]
 pub(super) struct WriteBatch {
-    /// Of what they are parts, or the first datagram; none of `ats` where there is nothing.
+    /// Slot of the GSO packet, or of the first datagram. Meaningless while `ats` is empty.
     pub(super) slot: u32,
     pub(super) first: u32,
-    /// Datagrams of a packet each that are joined to the first one.
+    /// Slots of the datagrams joined to the first one.
     joined: Vec<u32>,
-    /// No datagram can be joined behind one that is shorter than the first one.
+    /// Whether the last datagram is shorter than the first, so that no other can follow.
     closed: bool,
     pub(super) from: usize,
     pub(super) change: Change,
-    /// When each was due.
+    /// When each packet was due, in ps.
     pub(super) ats: Vec<u64>,
 }
 
 impl WriteBatch {
-    /// The packet for the host comes from that one, and with that change.
+    /// Starts a run with a packet from host `from` that the network has changed by `change`.
     pub(super) fn begin(&mut self, (slot, segment): (u32, u32), from: usize, change: Change) {
         (self.slot, self.first, self.from, self.change) = (slot, segment, from, change);
         self.joined.clear();
         self.closed = false;
     }
 
-    /// Whether the packet is the segment behind the last one here.
+    /// Returns whether the packet is the next segment of this run.
     #[inline]
     pub(super) fn goes_on(&self, slot: u32, segment: u32, change: Change) -> bool {
         !self.ats.is_empty()
@@ -40,10 +40,10 @@ impl WriteBatch {
             && self.change == change
     }
 
-    /// Join the datagram in that slot to those that are here, if it is like them; whether it is.
+    /// Joins the datagram in this slot to the run if its headers match. Returns whether it was joined.
     pub(super) fn join(&mut self, store: &PacketPool, slot: u32, from: usize, change: Change) -> bool {
         let count = self.ats.len();
-        // Segments of a super-packet are joined already.
+        // Segments of a GSO packet cannot be joined with other packets.
         if count == 0 || count == MOST || self.closed || count != self.joined.len() + 1 {
             return false;
         }
@@ -57,12 +57,12 @@ impl WriteBatch {
         joins
     }
 
-    /// Whether it is datagrams, not segments.
+    /// Returns whether the run consists of joined datagrams.
     pub(super) fn is_joined(&self) -> bool {
         !self.joined.is_empty()
     }
 
-    /// Slot and segment of one of the packets here.
+    /// Returns slot and segment of the packet at this index.
     #[inline]
     pub(super) fn part(&self, index: u32) -> (u32, u32) {
         match index.checked_sub(1).and_then(|behind| self.joined.get(behind as usize)) {
@@ -71,7 +71,7 @@ impl WriteBatch {
         }
     }
 
-    /// What all datagrams here make together.
+    /// Returns the GSO packet that the joined datagrams form.
     pub(super) fn whole(&self, store: &PacketPool) -> Packet {
         let all = [self.slot].into_iter().chain(self.joined.iter().copied());
         let payload = all.map(|slot| {

@@ -1,4 +1,4 @@
-//! How it goes, as JSON.
+//! The status of the driver, as JSON.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::world::SystemIo;
 use crate::sys::thread;
 use crate::sys::tun::{Offloads, Tun};
 
-/// The settings of a driver, which do not change while it runs.
+/// Settings of the driver that do not change while it runs.
 pub(super) struct About {
     names: Vec<String>,
     devices: Vec<String>,
@@ -38,7 +38,7 @@ impl About {
         }
     }
 
-    /// The line that says that all is up.
+    /// Returns the line that announces that the driver is up.
     pub(super) fn ready(&self, driver: &Driver<Model, SystemIo>) -> Value {
         let hosts = self.names.iter().zip(&self.devices).zip(&self.offloads);
         let hosts: Vec<Value> = hosts
@@ -58,7 +58,7 @@ impl About {
         })
     }
 
-    /// Everything since the driver began; with the whole histogram where `all` is wanted.
+    /// Returns the status since the start. `all` adds the full histogram of the lateness.
     pub(super) fn status(&self, driver: &mut Driver<Model, SystemIo>, all: bool) -> Value {
         let mut hosts = Vec::new();
         for (place, name) in self.names.iter().enumerate() {

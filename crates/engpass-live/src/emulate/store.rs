@@ -1,13 +1,13 @@
-//! Where packets lie while the network has them: each once, in a buffer that is used again.
+//! Stores packets while they are in the network: each once, in a recycled buffer.
 
 use std::ops::Range;
 
 use super::packet::Packet;
 
-/// Sizes of buffers, in bytes: a packet, a few, and the longest that a device gives, with all headers before it.
+/// Buffer sizes in bytes: for one packet, for a few, and for the longest that a device gives, headers included.
 const SIZES: [usize; 3] = [2 << 10, 16 << 10, 66 << 10];
 
-/// Name of one packet of a kept super-packet. The network hands it back.
+/// One segment of a stored packet. The network returns it in delivery reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) slot: u32,
@@ -15,34 +15,34 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// With `generation`, so that tokens of a slot that is used again differ.
+    /// Encodes the token with `generation`, so that tokens of a reused slot differ.
     fn number(self, generation: u32) -> u64 {
         u64::from(generation) << 40 | u64::from(self.slot) << 16 | u64::from(self.segment)
     }
 }
 
-/// A packet that is kept.
+/// A stored packet.
 struct Kept {
     packet: Packet,
     bytes: Box<[u8]>,
-    /// Where it begins in them.
+    /// Offset of the packet in `bytes`.
     begin: usize,
-    /// Packets of it that are still on their way.
+    /// Number of delivery reports still to come for all of its segments.
     left: u32,
     generation: u32,
 }
 
-/// All of them.
+/// All stored packets.
 pub(super) struct PacketPool {
     kept: Vec<Kept>,
     free: Vec<u32>,
-    /// Buffers of each size that nobody uses.
+    /// Free buffers of each size.
     buffers: [Vec<Box<[u8]>>; 3],
-    /// Where the next packet is read into.
+    /// Buffer into which the next packet is read.
     reading: Box<[u8]>,
 }
 
-/// The kind of buffer that holds so many bytes.
+/// Returns the index of the smallest buffer size that holds `bytes` bytes.
 fn size_of_buffer(bytes: usize) -> usize {
     SIZES.iter().position(|&size| bytes <= size).expect("no device gives more than the largest buffer")
 }
@@ -53,13 +53,13 @@ impl PacketPool {
         Self { kept: Vec::new(), free: Vec::new(), buffers: Default::default(), reading }
     }
 
-    /// Room for the next packet.
+    /// Returns the buffer for the next packet.
     #[inline]
     pub(super) fn room(&mut self) -> &mut [u8] {
         &mut self.reading
     }
 
-    /// What was read.
+    /// Returns the buffer with the packet that was read.
     #[inline]
     pub(super) fn read(&self) -> &[u8] {
         &self.reading
@@ -69,13 +69,13 @@ impl PacketPool {
         self.buffers[kind].pop().unwrap_or_else(|| vec![0; SIZES[kind]].into_boxed_slice())
     }
 
-    /// Keep the packet that lies at `range` of the room until each of its segments has come to so many ends. Its slot.
+    /// Stores the packet at `range` of the read buffer until each of its segments has had `ends` reports. Returns its slot.
     #[inline]
     pub(super) fn keep(&mut self, packet: Packet, range: Range<usize>, ends: u32) -> u32 {
         let kind = size_of_buffer(range.len());
         let mut bytes = self.buffer(kind);
         if kind == 2 {
-            // It stays where it is, and the next one is read into the other buffer.
+            // Keep a large packet in place and read the next one into the other buffer.
             std::mem::swap(&mut bytes, &mut self.reading);
         } else {
             bytes[..range.len()].copy_from_slice(&self.reading[range.clone()]);
@@ -92,13 +92,13 @@ impl PacketPool {
         slot
     }
 
-    /// The number by which the network knows a packet.
+    /// Returns the number by which the network identifies a segment.
     #[inline]
     pub(super) fn number(&self, token: Token) -> u64 {
         token.number(self.kept[token.slot as usize].generation)
     }
 
-    /// The packet that a number stands for.
+    /// Returns the segment that a number identifies.
     #[inline]
     pub(super) fn token(&self, number: u64) -> Token {
         let token = Token { slot: (number >> 16) as u32 & 0xff_ffff, segment: number as u32 & 0xffff };
@@ -110,14 +110,14 @@ impl PacketPool {
         token
     }
 
-    /// A kept packet, and its bytes from the IP header on.
+    /// Returns a stored packet and its bytes from the IP header on.
     #[inline]
     pub(super) fn get(&self, slot: u32) -> (&Packet, &[u8]) {
         let kept = &self.kept[slot as usize];
         (&kept.packet, &kept.bytes[kept.begin..kept.begin + kept.packet.length as usize])
     }
 
-    /// So many packets of a slot have reached an end.
+    /// Counts `packets` reports for a slot and frees it after the last one.
     #[inline]
     pub(super) fn release(&mut self, slot: u32, packets: u32) {
         let kept = &mut self.kept[slot as usize];
@@ -129,7 +129,7 @@ impl PacketPool {
         }
     }
 
-    /// Super-packets that are kept.
+    /// Returns the number of stored packets; a GSO packet counts once.
     pub(super) fn kept(&self) -> usize {
         self.kept.len() - self.free.len()
     }

@@ -1,37 +1,36 @@
 //! Real-time scheduling for a driver that sleeps.
 //!
-//! A write wakes the receiver, who may take the driver's core; and behind the receiver somebody else does, until the next tick of the
-//! kernel's clock, 4 ms where that has 250 Hz. However much weight the driver has, packets that are due then are late. To a real-time
-//! thread that does not happen. But one that never sleeps starves its core, and is stopped for 50 ms of every second: so the driver is
-//! one as long as it leaves enough of a core to others.
+//! A write wakes the receiver, which may take the driver's core. Other threads may follow it until the next scheduler tick (4 ms at 250 Hz). Whatever weight
+//! the driver has, packets that become due in that time are late. A real-time thread runs at once. But a real-time thread that never sleeps starves its core,
+//! and the kernel stops it for 50 ms of every second. Therefore the driver is real-time only while it leaves enough of a core to other threads.
 
 use crate::sys::{clock, urgent};
 use crate::time::MILLISECOND;
 
-/// How often it is looked at how much of a core the driver takes, in nanoseconds.
+/// Time between two checks of the driver's CPU use, in ns.
 const TERM: u64 = 10 * MILLISECOND;
-/// From this share of a core on it is not real-time, in hundredths, and below that one it is again.
+/// CPU use, in per cent of a core, from which on the driver gives up real-time scheduling. Below: it asks again when its use is under this.
 const MOST: u64 = 70;
 const AGAIN: u64 = 50;
 
-/// Of the calling thread, as long as this lives.
+/// Real-time scheduling of the calling thread. Dropping it restores normal scheduling.
 pub(super) struct RealTimeGuard {
-    /// It may be real-time, and is.
+    /// Whether the kernel allows real-time scheduling.
     granted: bool,
     real_time: bool,
-    /// When it was looked at last, and how long the thread had run then, in nanoseconds.
+    /// When the CPU use was checked last, and the thread's CPU time then, in ns.
     looked: u64,
     ran: u64,
 }
 
 impl RealTimeGuard {
-    /// Ask for it, where it is `wanted`; without the privilege all stays as it is.
+    /// Asks for real-time scheduling if `wanted`. Without the privilege nothing changes.
     pub(super) fn ask(wanted: bool) -> Self {
         let granted = wanted && urgent::real_time();
         Self { granted, real_time: granted, looked: clock::now(), ran: clock::ran() }
     }
 
-    /// It is `now`: look whether there is enough left for others, if it is time to.
+    /// Checks the CPU use if it is time to.
     #[inline]
     pub(super) fn look(&mut self, now: u64) {
         if self.granted && now >= self.looked + TERM {
@@ -63,7 +62,7 @@ impl Drop for RealTimeGuard {
     }
 }
 
-/// Whether a thread that is real-time, or not, is so from now on, when it has run so long in that time.
+/// Returns whether the thread is real-time from now on, if it used `ran` ns of CPU in the last `time` ns.
 fn stays(real_time: bool, ran: u64, time: u64) -> bool {
     ran * 100 < time * if real_time { MOST } else { AGAIN }
 }
@@ -86,7 +85,7 @@ mod tests {
             while clock::ran() - ran < TERM {}
             let took = clock::now() - begin;
             urgency.look(begin + took);
-            // On a busy machine it may not have had most of a core.
+            // On a busy machine the thread may have had only part of a core.
             (urgency.real_time, TERM * 100 < took * MOST)
         });
         let (real_time, little) = spun.join().expect("no panic");

@@ -15,30 +15,29 @@ use crate::time::MICROSECOND;
 
 /// A clock and devices.
 pub(super) trait HostIo {
-    /// Nanoseconds of a clock that never goes back.
+    /// Returns the time in ns of a clock that never goes back.
     fn now(&mut self) -> u64;
 
-    /// Whether the device of a host is waited for from now on.
+    /// Sets whether [`Self::wait`] includes the device of a host from now on.
     fn listen(&mut self, host: usize, on: bool);
 
-    /// Wait until a device can be read that is listened to, somebody rings, or it is `due`, or so nearly that there is no time for another look;
-    /// whether nothing could be read when it began to wait.
+    /// Waits until a device can be read, a request arrives, or `due` is so near that reading a device would take too long. Returns whether it had to wait.
     fn wait(&mut self, due: u64) -> bool;
 
-    /// Look only at the clock until it is `due`; what it says then.
+    /// Polls only the clock until `due`. Returns the time then.
     fn until(&mut self, due: u64) -> u64;
 
-    /// Whether a host's device could be read when the last wait ended.
+    /// Returns whether a host's device could be read when the last wait ended.
     fn is_ready(&self, host: usize) -> bool;
 
-    /// Read a packet with its virtio header; `WouldBlock` where there is none.
+    /// Reads a packet with its virtio header. Fails with `WouldBlock` if there is none.
     fn read(&mut self, host: usize, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Write a packet that lies in pieces, its virtio header at the beginning of the first one.
+    /// Writes a packet given in pieces. The first piece starts with the virtio header.
     fn write(&mut self, host: usize, pieces: &[IoSlice<'_>]) -> io::Result<()>;
 }
 
-/// Devices of this host, by the place of the host in the configuration.
+/// The clock and devices of this host. Devices are numbered as the hosts of the configuration.
 pub(super) struct SystemIo {
     pace: WaitStrategy,
     devices: Vec<Tun>,
@@ -52,9 +51,9 @@ pub(super) struct SystemIo {
     cores: IdleLatencyGuard,
 }
 
-/// A wait that takes longer than this has slept, in nanoseconds, and not only looked.
+/// A wait longer than this (ns) has slept, not only polled.
 const LOOK: u64 = 3 * MICROSECOND;
-/// So many devices are read without being asked whether there is anything to read, where there is no time to ask.
+/// Up to this many devices are read without a poll when time is short.
 const FEW: usize = 4;
 
 impl SystemIo {
@@ -79,7 +78,7 @@ impl SystemIo {
         }
     }
 
-    /// There is no time to wait for devices: what could be read now.
+    /// Notes which devices can be read, without waiting.
     fn glance(&mut self) {
         if self.devices.len() <= FEW {
             self.waits.suppose();
@@ -88,7 +87,7 @@ impl SystemIo {
         }
     }
 
-    /// Packets that the kernel has dropped because a device's own queue was full, by device.
+    /// Returns the number of packets that the kernel dropped because the device's queue was full.
     pub(super) fn dropped(&self, device: usize, name: &str) -> u64 {
         super::devices::dropped(&self.devices[device].counters, name)
     }
@@ -129,8 +128,8 @@ impl HostIo for SystemIo {
             if ready && self.waits.is_ready(self.devices.len()) {
                 self.bell.hush();
             }
-            // A wait ends when it is due, when there is something to do, or by a signal, which somebody is to see; a nap that ends before it
-            // is due is followed by looks.
+            // Return when the instant has come, when there is something to do, or after a signal, which the caller must see. After a sleep that ends before
+            // `due`, poll again.
             let looked = std::mem::replace(&mut now, clock::now());
             if ready || now >= due || now < looked + nap {
                 return now > began + LOOK;

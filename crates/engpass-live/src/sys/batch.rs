@@ -1,14 +1,14 @@
-//! Many datagrams in one call, out of and into memory that is allocated once.
+//! Sends and receives many datagrams per call, in memory that is allocated once.
 
 use std::io;
 use std::os::fd::AsRawFd;
 
 use super::option::UDP_GRO;
 
-/// Room for control messages of one datagram: a time stamp and a segment size need 56 bytes.
+/// Bytes of control messages per datagram: a time stamp and a segment size need 56.
 const CONTROL: usize = 64;
 
-/// Buffers of `recvmmsg`. It holds pointers into itself, so it stays in the thread that made it.
+/// Buffers for `recvmmsg`. They contain pointers into themselves, so they must stay in the thread that created them.
 pub(crate) struct Incoming {
     size: usize,
     with_control: bool,
@@ -19,19 +19,19 @@ pub(crate) struct Incoming {
     used: usize,
 }
 
-/// A datagram, or several of one size that the kernel has joined.
+/// A datagram, or several of equal size that GRO has joined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Datagram<'a> {
-    /// What was received.
+    /// Received bytes.
     pub(crate) bytes: &'a [u8],
-    /// Length of each segment, the last may be shorter.
+    /// Length of each segment; the last may be shorter.
     pub(crate) segment: usize,
-    /// When the kernel got it, realtime ns; 0 if it was not asked to say.
+    /// Kernel time stamp of the arrival (realtime, ns); 0 if time stamps are off.
     pub(crate) stamp: u64,
 }
 
 impl Incoming {
-    /// Room for `count` datagrams of `size` bytes; with control messages where there are any to come.
+    /// Creates buffers for `count` datagrams of `size` bytes, with room for control messages if `with_control`.
     pub(crate) fn new(count: usize, size: usize, with_control: bool) -> Self {
         let mut batch = Self {
             size,
@@ -47,7 +47,7 @@ impl Incoming {
             batch.vectors.push(libc::iovec { iov_base: base, iov_len: size });
         }
         for index in 0..count {
-            // SAFETY: a message header of zeros is valid: no name, no vectors, no control.
+            // SAFETY: an all-zero message header is valid: no name, no vectors, no control data.
             let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
             header.msg_hdr.msg_iov = &raw mut batch.vectors[index];
             header.msg_hdr.msg_iovlen = 1;
@@ -57,7 +57,7 @@ impl Incoming {
         batch
     }
 
-    /// Receive what is there, at least one datagram unless `flags` say otherwise; how many.
+    /// Receives the datagrams that are there and returns their number. Waits for at least one unless `flags` say otherwise.
     #[inline]
     pub(crate) fn receive(&mut self, socket: &impl AsRawFd, flags: libc::c_int) -> io::Result<usize> {
         if self.with_control {
@@ -66,7 +66,7 @@ impl Incoming {
                 header.msg_hdr.msg_controllen = CONTROL;
             }
         }
-        // SAFETY: every header points to its own vector and control room inside `self`, which outlive the call and are not moved.
+        // SAFETY: every header points to its own vector and control buffer in `self`, which outlive the call and do not move.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -80,12 +80,12 @@ impl Incoming {
         Ok(self.used)
     }
 
-    /// How many there is room for.
+    /// Returns how many datagrams the buffers hold.
     pub(crate) fn room(&self) -> usize {
         self.headers.len()
     }
 
-    /// The `index`-th of those just received.
+    /// Returns the datagram at `index` of the last call.
     #[inline]
     pub(crate) fn datagram(&self, index: usize) -> Datagram<'_> {
         let header = &self.headers[index];
@@ -100,29 +100,29 @@ impl Incoming {
     }
 
     fn control_of(&self, header: &libc::msghdr, datagram: &mut Datagram<'_>) {
-        // SAFETY: `header` describes control room inside `self`, filled by the kernel; the macros stay inside `msg_controllen`.
+        // SAFETY: `header` describes a control buffer in `self` that the kernel has filled; the macros stay within `msg_controllen`.
         let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
         while !message.is_null() {
-            // SAFETY: not null, so it points to a whole control message header in our aligned room.
+            // SAFETY: the pointer is not null, so it points to a whole control message header in our aligned buffer.
             let (level, kind) = unsafe { ((*message).cmsg_level, (*message).cmsg_type) };
             // SAFETY: as above; the data follows the header.
             let data = unsafe { libc::CMSG_DATA(message) };
             if level == libc::SOL_UDP && kind == UDP_GRO {
-                // SAFETY: the kernel puts an int there.
+                // SAFETY: the kernel writes an int here.
                 let size = unsafe { data.cast::<libc::c_int>().read_unaligned() };
                 datagram.segment = usize::try_from(size).unwrap_or(0).max(1);
             } else if level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPNS {
-                // SAFETY: the kernel puts a timespec there.
+                // SAFETY: the kernel writes a timespec here.
                 let time = unsafe { data.cast::<libc::timespec>().read_unaligned() };
                 datagram.stamp = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
             }
-            // SAFETY: both pointers describe the same control room.
+            // SAFETY: both pointers belong to the same control buffer.
             message = unsafe { libc::CMSG_NXTHDR(header, message) };
         }
     }
 }
 
-/// Buffers of `sendmmsg`: datagrams of one size, one behind the other, to where the socket is connected.
+/// Buffers for `sendmmsg` on a connected socket: datagrams of equal size, stored one after the other.
 pub(crate) struct Outgoing {
     size: usize,
     data: Vec<u8>,
@@ -131,7 +131,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Room for `count` datagrams of `size` bytes, filled with `fill`.
+    /// Creates buffers for `count` datagrams of `size` bytes, filled with `fill`.
     pub(crate) fn new(count: usize, size: usize, fill: impl Fn(usize) -> u8) -> Self {
         let mut batch = Self {
             size,
@@ -144,7 +144,7 @@ impl Outgoing {
             batch.vectors.push(libc::iovec { iov_base: base, iov_len: size });
         }
         for index in 0..count {
-            // SAFETY: a message header of zeros is valid.
+            // SAFETY: an all-zero message header is valid.
             let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
             header.msg_hdr.msg_iov = &raw mut batch.vectors[index];
             header.msg_hdr.msg_iovlen = 1;
@@ -153,17 +153,17 @@ impl Outgoing {
         batch
     }
 
-    /// The `index`-th datagram, to be written.
+    /// Returns the buffer of the datagram at `index`.
     #[inline]
     pub(crate) fn datagram(&mut self, index: usize) -> &mut [u8] {
         &mut self.data[index * self.size..(index + 1) * self.size]
     }
 
-    /// Send those from `first` to before `end`, each by itself; how many the kernel took.
+    /// Sends the datagrams from `first` to before `end`. Returns how many the kernel took.
     #[inline]
     pub(crate) fn send(&mut self, socket: &impl AsRawFd, first: usize, end: usize) -> io::Result<usize> {
         let headers = &mut self.headers[first..end];
-        // SAFETY: the headers point to vectors and data inside `self`, which outlive the call and are not moved.
+        // SAFETY: the headers point to vectors and data in `self`, which outlive the call and do not move.
         let count = unsafe {
             libc::sendmmsg(
                 socket.as_raw_fd(),
@@ -175,7 +175,7 @@ impl Outgoing {
         usize::try_from(count).map_err(|_| io::Error::last_os_error())
     }
 
-    /// The first `count` datagrams, for one call that segments them.
+    /// Returns the first `count` datagrams as one buffer, for a GSO call.
     #[inline]
     pub(crate) fn joined(&self, count: usize) -> &[u8] {
         &self.data[..count * self.size]

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: `time` is writable for a timespec; the call fills it or fails.
+    // SAFETY: `time` can hold a timespec; the call fills it or fails.
     let result = unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) };
     assert_eq!(result, 0, "Linux has this clock");
     // SAFETY: the call succeeded, so it filled `time`.
@@ -12,28 +12,28 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Monotonic time since some instant of this host.
+/// Returns the monotonic time. Its origin is arbitrary.
 #[inline]
 pub(crate) fn now() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Time since 1970, as the host believes.
+/// Returns the time since 1970 according to the host.
 #[inline]
 pub(crate) fn realtime() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// Time for which the calling thread has had a core. Where the kernel knows what its hypervisor took, that is not in it.
+/// Returns the CPU time of the calling thread. It excludes time that the hypervisor took, as far as the kernel knows it.
 #[inline]
 pub(crate) fn ran() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Smallest step that the kernel says the monotonic clock has.
+/// Returns the resolution of the monotonic clock, as the kernel reports it.
 pub(crate) fn resolution() -> u64 {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
-    // SAFETY: `time` is writable for a timespec.
+    // SAFETY: `time` can hold a timespec.
     let result = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, time.as_mut_ptr()) };
     assert_eq!(result, 0, "Linux has this clock");
     // SAFETY: the call succeeded, so it filled `time`.
@@ -41,7 +41,7 @@ pub(crate) fn resolution() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Sleep until `due` on the monotonic clock.
+/// Sleeps until `due` on the monotonic clock. Continues after signals.
 pub(crate) fn sleep_until(due: u64) {
     let time = libc::timespec {
         tv_sec: (due / 1_000_000_000) as libc::time_t,

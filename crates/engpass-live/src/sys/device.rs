@@ -1,4 +1,4 @@
-//! Interfaces of this host.
+//! Network interfaces of this host.
 
 use std::ffi::CStr;
 use std::io;
@@ -16,23 +16,23 @@ pub(crate) struct Address {
     pub(crate) mtu: Option<u64>,
 }
 
-/// Addresses of all interfaces that are up.
+/// Returns the addresses of all interfaces that are up.
 pub(crate) fn addresses() -> Vec<Address> {
     let mut list = std::ptr::null_mut();
-    // SAFETY: the call writes a list that we free below.
+    // SAFETY: the call creates a list that is freed below.
     if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
         return Vec::new();
     }
     let mut addresses = Vec::new();
     let mut next: *const libc::ifaddrs = list;
     while !next.is_null() {
-        // SAFETY: a node of the list that getifaddrs made.
+        // SAFETY: the pointer is a node of the list that getifaddrs created.
         let node = unsafe { &*next };
         next = node.ifa_next;
         if node.ifa_flags & libc::IFF_UP as libc::c_uint == 0 {
             continue;
         }
-        // SAFETY: addresses and masks of the list are whole socket addresses of their family, or null.
+        // SAFETY: addresses and masks in the list are null or complete socket addresses of their family.
         let (address, mask) = unsafe { (ip(node.ifa_addr), ip(node.ifa_netmask)) };
         let Some(address) = address else { continue };
         // SAFETY: the name is a C string of the list.
@@ -46,7 +46,7 @@ pub(crate) fn addresses() -> Vec<Address> {
         let mtu = mtu.ok().and_then(|text| text.trim().parse().ok());
         addresses.push(Address { interface, address, prefix, mtu });
     }
-    // SAFETY: made by getifaddrs, freed once; nothing points into it any more.
+    // SAFETY: getifaddrs created the list, it is freed once, and no pointer into it remains.
     unsafe { libc::freeifaddrs(list) };
     addresses
 }
@@ -57,7 +57,7 @@ unsafe fn ip(address: *const libc::sockaddr) -> Option<IpAddr> {
     if address.is_null() {
         return None;
     }
-    // SAFETY: not null; every socket address begins with its family, and the rest is there by the caller's promise.
+    // SAFETY: the pointer is not null. Every socket address begins with its family, and the caller guarantees the rest.
     unsafe {
         match libc::c_int::from((*address).sa_family) {
             libc::AF_INET => {
@@ -73,25 +73,25 @@ unsafe fn ip(address: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-/// Number of an interface.
+/// Returns the index of an interface.
 pub(crate) fn index(name: &str) -> io::Result<u32> {
     let name = std::ffi::CString::new(name).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
-    // SAFETY: a C string.
+    // SAFETY: the name is a C string.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     if index == 0 { Err(io::Error::last_os_error()) } else { Ok(index) }
 }
 
-/// A socket that sees the IPv4 packets that come in at an interface, those to this group's hardware address among them.
+/// Opens a packet socket that receives the IPv4 packets arriving at an interface, also those to this group's hardware address.
 pub(crate) fn watch(index: u32, group: Ipv4Addr) -> io::Result<socket2::Socket> {
     let protocol = (libc::ETH_P_IP as u16).to_be();
     let protocol = socket2::Protocol::from(i32::from(protocol));
     let socket = socket2::Socket::new(socket2::Domain::PACKET, socket2::Type::DGRAM, Some(protocol))?;
-    // SAFETY: a socket address of zeros is valid.
+    // SAFETY: an all-zero socket address is valid.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = (libc::ETH_P_IP as u16).to_be();
     address.sll_ifindex = index.cast_signed();
-    // SAFETY: the address is a whole sockaddr_ll and its length is given.
+    // SAFETY: the address is a complete sockaddr_ll, and its length is given.
     let bound = unsafe {
         libc::bind(
             std::os::fd::AsRawFd::as_raw_fd(&socket),
@@ -102,7 +102,7 @@ pub(crate) fn watch(index: u32, group: Ipv4Addr) -> io::Result<socket2::Socket> 
     if bound != 0 {
         return Err(io::Error::last_os_error());
     }
-    // `struct packet_mreq`: index, type, length, address. RFC 1112 section 6.4: 01-00-5E and the low 23 bits of the group.
+    // `struct packet_mreq`: index, type, length, address. RFC 1112 section 6.4: the address is 01-00-5E and the low 23 bits of the group.
     let [_, b, c, d] = group.octets();
     let mut request = [0; 16];
     request[..4].copy_from_slice(&index.to_ne_bytes());

@@ -1,27 +1,27 @@
-//! Ways to send without a copy.
+//! Send and receive calls, including sends without a copy.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// `SO_EE_ORIGIN_ZEROCOPY`, and the code that says that the data was copied after all.
+/// `SO_EE_ORIGIN_ZEROCOPY`. Below: code for data that was copied after all.
 const ORIGIN_ZEROCOPY: u8 = 5;
 const CODE_COPIED: u8 = 1;
 
-/// A file in memory with these contents.
+/// Creates a file in memory with these contents.
 pub(crate) fn memory_file(contents: &[u8]) -> io::Result<std::fs::File> {
-    // SAFETY: the name is a valid C string; the result is checked.
+    // SAFETY: the name is a valid C string, and the result is checked.
     let file = unsafe { libc::memfd_create(c"engpass".as_ptr(), libc::MFD_CLOEXEC) };
     if file < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a fresh descriptor that nobody else owns.
+    // SAFETY: the descriptor is new and has no other owner.
     let mut file = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(file) });
     io::Write::write_all(&mut file, contents)?;
     Ok(file)
 }
 
-/// Send `count` bytes of `file` from `offset`.
+/// Sends `count` bytes of `file`, starting at `offset`. Returns the number of bytes sent.
 #[inline]
 pub(crate) fn sendfile(
     socket: &impl AsRawFd,
@@ -30,36 +30,36 @@ pub(crate) fn sendfile(
     count: usize,
 ) -> io::Result<usize> {
     let mut offset = offset as libc::off_t;
-    // SAFETY: `offset` is writable; both descriptors are open for the time of the call.
+    // SAFETY: `offset` is writable, and both descriptors are open during the call.
     let sent = unsafe { libc::sendfile(socket.as_raw_fd(), file.as_raw_fd(), &raw mut offset, count) };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// `send` with flags on a connected socket.
+/// Calls `send` with flags on a connected socket.
 #[inline]
 pub(crate) fn send(socket: &impl AsRawFd, data: &[u8], flags: libc::c_int) -> io::Result<usize> {
-    // SAFETY: the kernel reads `data.len()` bytes. With MSG_ZEROCOPY it reads them later too: the callers keep such data until the
-    // completions are in or the socket is gone.
+    // SAFETY: the kernel reads `data.len()` bytes. With MSG_ZEROCOPY it also reads them later; callers keep such data until the completions have arrived or
+    // the socket is closed.
     let sent = unsafe {
         libc::send(socket.as_raw_fd(), data.as_ptr().cast(), data.len(), flags | libc::MSG_NOSIGNAL)
     };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// `recv` with flags on a connected socket.
+/// Calls `recv` with flags on a connected socket.
 #[inline]
 pub(crate) fn receive(socket: &impl AsRawFd, data: &mut [u8], flags: libc::c_int) -> io::Result<usize> {
-    // SAFETY: the kernel writes at most `data.len()` bytes; with MSG_TRUNC of TCP it writes none.
+    // SAFETY: the kernel writes at most `data.len()` bytes; with MSG_TRUNC on TCP it writes none.
     let got = unsafe { libc::recv(socket.as_raw_fd(), data.as_mut_ptr().cast(), data.len(), flags) };
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
-/// Completions of `MSG_ZEROCOPY` that are in: how many sends, and how many of them were copied.
+/// Reads the completions of `MSG_ZEROCOPY` sends. Returns the number of sends, and how many of them were copied.
 pub(crate) fn completions(socket: RawFd) -> (u64, u64) {
     let (mut completed, mut copied) = (0, 0);
     loop {
         let mut control = [0_u64; 32];
-        // SAFETY: a message header of zeros is valid.
+        // SAFETY: an all-zero message header is valid.
         let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
         header.msg_control = control.as_mut_ptr().cast();
         header.msg_controllen = size_of_val(&control);
@@ -69,10 +69,10 @@ pub(crate) fn completions(socket: RawFd) -> (u64, u64) {
         if result < 0 {
             return (completed, copied);
         }
-        // SAFETY: the kernel filled the control room that `header` describes.
+        // SAFETY: the kernel has filled the control buffer that `header` describes.
         let mut message = unsafe { libc::CMSG_FIRSTHDR(&raw const header) };
         while !message.is_null() {
-            // SAFETY: a whole header, followed by a sock_extended_err in these two kinds of message.
+            // SAFETY: `message` is a complete header; in these two kinds of message a sock_extended_err follows it.
             unsafe {
                 let kind = ((*message).cmsg_level, (*message).cmsg_type);
                 if kind == (libc::SOL_IP, libc::IP_RECVERR) || kind == (libc::SOL_IPV6, libc::IPV6_RECVERR) {
@@ -89,7 +89,7 @@ pub(crate) fn completions(socket: RawFd) -> (u64, u64) {
     }
 }
 
-/// Wait until one of the descriptors has something to read, or something to say; which.
+/// Waits until a descriptor is readable or has an error. Returns which ones.
 pub(crate) fn poll<const N: usize>(sockets: [RawFd; N], timeout_ms: i32) -> [bool; N] {
     let mut polled = sockets.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     // SAFETY: the array is valid for its length.
@@ -97,7 +97,7 @@ pub(crate) fn poll<const N: usize>(sockets: [RawFd; N], timeout_ms: i32) -> [boo
     polled.map(|one| result > 0 && one.revents != 0)
 }
 
-/// As [`poll`], for any number.
+/// Like [`poll`], for any number of descriptors.
 pub(crate) fn poll_all(sockets: &[RawFd], timeout_ms: i32) -> Vec<bool> {
     let mut polled: Vec<_> =
         sockets.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
@@ -106,14 +106,14 @@ pub(crate) fn poll_all(sockets: &[RawFd], timeout_ms: i32) -> Vec<bool> {
     polled.iter().map(|one| result > 0 && one.revents != 0).collect()
 }
 
-/// Room for a short datagram.
+/// Returns a buffer for a short datagram.
 pub(crate) fn buffer<const N: usize>() -> [MaybeUninit<u8>; N] {
     [const { MaybeUninit::new(0) }; N]
 }
 
-/// The first `length` bytes of such room.
+/// Returns the first `length` bytes of such a buffer.
 pub(crate) fn filled(buffer: &[MaybeUninit<u8>], length: usize) -> Vec<u8> {
-    // SAFETY: `buffer` makes all bytes initialised, and a call that fills some leaves them so.
+    // SAFETY: `buffer` initialises all bytes, and a call that writes some of them keeps them initialised.
     buffer[..length].iter().map(|byte| unsafe { byte.assume_init() }).collect()
 }
 
@@ -127,12 +127,12 @@ fn wait(socket: RawFd, events: libc::c_short, ns: u64) {
     unsafe { libc::ppoll(&raw mut polled, 1, &raw const time, std::ptr::null()) };
 }
 
-/// Wait until there is something to read, at most so long.
+/// Waits until the socket is readable, for at most `ns`.
 pub(crate) fn wait_readable(socket: RawFd, ns: u64) {
     wait(socket, libc::POLLIN, ns);
 }
 
-/// Wait until there is room to write, at most so long.
+/// Waits until the socket is writable, for at most `ns`.
 pub(crate) fn wait_writable(socket: RawFd, ns: u64) {
     wait(socket, libc::POLLOUT, ns);
 }

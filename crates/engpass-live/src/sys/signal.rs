@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM as a flag, for as long as somebody wants them so.
+//! SIGINT and SIGTERM as a flag, and waking of threads.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ extern "C" fn note(_: libc::c_int) {
     CAUGHT.store(true, Ordering::Relaxed);
 }
 
-/// While it lives, SIGTERM and SIGINT only set a flag; SIGINT stays ignored where it was. Then all is as it was before.
+/// While this value lives, SIGTERM and SIGINT only set a flag; an ignored SIGINT stays ignored. Dropping it restores the previous handlers.
 pub(crate) struct Caught(Vec<(libc::c_int, libc::sigaction)>);
 
 impl Caught {
@@ -18,7 +18,7 @@ impl Caught {
         CAUGHT.store(false, Ordering::Relaxed);
         let mut before = Vec::new();
         for signal in [libc::SIGTERM, libc::SIGINT] {
-            // SAFETY: a sigaction of zeros is valid, and the handler only stores to an atomic; no SA_RESTART, so that waits end.
+            // SAFETY: an all-zero sigaction is valid, and the handler only stores to an atomic. Without SA_RESTART, waits end on a signal.
             unsafe {
                 let mut old: libc::sigaction = mem::zeroed();
                 libc::sigaction(signal, std::ptr::null(), &raw mut old);
@@ -35,7 +35,7 @@ impl Caught {
         Self(before)
     }
 
-    /// Whether one has come.
+    /// Returns whether a signal has arrived.
     #[inline]
     #[allow(clippy::unused_self, reason = "only while they are caught there is an answer")]
     pub(crate) fn any(&self) -> bool {
@@ -46,15 +46,15 @@ impl Caught {
 impl Drop for Caught {
     fn drop(&mut self) {
         for (signal, old) in &self.0 {
-            // SAFETY: what the kernel gave us when we asked.
+            // SAFETY: the kernel returned this sigaction before.
             unsafe { libc::sigaction(*signal, std::ptr::from_ref(old), std::ptr::null_mut()) };
         }
     }
 }
 
-/// Let the calling thread get no signals, so that they come to those that wait for them.
+/// Blocks all signals in the calling thread, so that they go to the threads that wait for them.
 pub(crate) fn block_all() {
-    // SAFETY: a set of zeros is valid, and is filled before it is used.
+    // SAFETY: an all-zero set is valid, and it is filled before use.
     unsafe {
         let mut all: libc::sigset_t = mem::zeroed();
         libc::sigfillset(&raw mut all);
@@ -62,7 +62,7 @@ pub(crate) fn block_all() {
     }
 }
 
-/// Wakes a thread that waits for descriptors.
+/// Wakes a thread that waits for file descriptors (an eventfd).
 pub(crate) struct Bell(OwnedFd);
 
 impl Bell {
@@ -72,21 +72,21 @@ impl Bell {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a fresh descriptor that nobody else owns.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// From any thread.
+    /// Wakes the waiting thread. Any thread may call it.
     pub(crate) fn ring(&self) {
         let one = 1_u64.to_ne_bytes();
-        // SAFETY: the kernel reads eight bytes. It fails only where it rings already.
+        // SAFETY: the kernel reads eight bytes. The call fails only if the counter is full, and then it is already set.
         unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), 8) };
     }
 
-    /// Be silent until it rings again.
+    /// Resets the eventfd.
     pub(crate) fn hush(&self) {
         let mut count = [0; 8];
-        // SAFETY: the kernel writes eight bytes at most. It fails where it did not ring.
+        // SAFETY: the kernel writes at most eight bytes. The call fails if the counter is zero.
         unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), 8) };
     }
 }

@@ -1,4 +1,4 @@
-//! What a thread asks of the scheduler, and what it used.
+//! CPU time, affinity and timers of threads.
 
 use std::fs::File;
 use std::io;
@@ -7,22 +7,22 @@ use std::os::unix::fs::FileExt;
 
 use serde::Serialize;
 
-/// CPU time of a thread.
+/// CPU time and context switches of a thread or process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Cpu {
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
-    /// Times it gave the core away by itself.
+    /// Voluntary context switches.
     pub(crate) switches_voluntary: u64,
-    /// Times the core was taken away.
+    /// Involuntary context switches.
     pub(crate) switches_forced: u64,
-    /// Time in which it could have run and another thread had the core; not known of a whole process.
+    /// Time in which the thread was runnable while another thread had its core; unknown for a whole process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waited_ns: Option<u64>,
 }
 
 impl Cpu {
-    /// What was used since `earlier`.
+    /// Returns what was used since `earlier`.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
@@ -33,7 +33,7 @@ impl Cpu {
         }
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             user_ns: self.user_ns + other.user_ns,
@@ -50,7 +50,7 @@ impl Cpu {
 
 fn usage(who: libc::c_int) -> Cpu {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: `usage` is writable for an rusage; the call fills it.
+    // SAFETY: `usage` can hold an rusage; the call fills it.
     let result = unsafe { libc::getrusage(who, usage.as_mut_ptr()) };
     assert_eq!(result, 0, "who and the pointer are valid");
     // SAFETY: the call succeeded, so it filled `usage`.
@@ -65,20 +65,20 @@ fn usage(who: libc::c_int) -> Cpu {
     }
 }
 
-/// What the scheduler tells about one thread.
+/// The scheduler's statistics of one thread (`schedstat`).
 #[derive(Debug)]
 pub(crate) struct Watch {
     schedstat: File,
 }
 
 impl Watch {
-    /// Of the calling thread; `None` where the kernel does not tell (`CONFIG_SCHED_INFO`).
+    /// Opens those of the calling thread; `None` if the kernel does not report them (`CONFIG_SCHED_INFO`).
     pub(crate) fn here() -> Option<Self> {
         let watch = Self { schedstat: File::open("/proc/thread-self/schedstat").ok()? };
         watch.waited().map(|_| watch)
     }
 
-    /// Time, in ns, in which the thread could have run and another one had the core.
+    /// Returns the time in ns in which the thread was runnable while another one had its core.
     pub(crate) fn waited(&self) -> Option<u64> {
         let mut text = [0; 96];
         let length = self.schedstat.read_at(&mut text, 0).ok()?;
@@ -87,17 +87,17 @@ impl Watch {
     }
 }
 
-/// Used by the calling thread so far.
+/// Returns what the calling thread has used so far.
 pub(crate) fn used() -> Cpu {
     Cpu { waited_ns: Watch::here().and_then(|watch| watch.waited()), ..usage(libc::RUSAGE_THREAD) }
 }
 
-/// Used by the whole process so far.
+/// Returns what the whole process has used so far.
 pub(crate) fn used_by_process() -> Cpu {
     usage(libc::RUSAGE_SELF)
 }
 
-/// Keep the calling thread on one core.
+/// Pins the calling thread to one core.
 pub(crate) fn pin(core: usize) -> io::Result<()> {
     let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
     if core >= libc::CPU_SETSIZE as usize {
@@ -105,45 +105,45 @@ pub(crate) fn pin(core: usize) -> io::Result<()> {
     }
     // SAFETY: a zeroed cpu_set_t is the empty set; `core` is below its size.
     unsafe { libc::CPU_SET(core, set.assume_init_mut()) };
-    // SAFETY: the set is initialised and its size is given.
+    // SAFETY: the set is initialised, and its size is given.
     let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The cores on which this process may run.
+/// Returns the cores on which this process may run.
 pub(crate) fn cores() -> Vec<usize> {
     let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-    // SAFETY: the set is writable and its size is given.
+    // SAFETY: the set is writable, and its size is given.
     let result = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()) };
     if result != 0 {
         return Vec::new();
     }
-    // SAFETY: zeroed and then filled by the call.
+    // SAFETY: the set was zeroed and then filled by the call.
     let set = unsafe { set.assume_init() };
     // SAFETY: every index is below CPU_SETSIZE.
     (0..libc::CPU_SETSIZE as usize).filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect()
 }
 
-/// The core on which the calling thread runs now.
+/// Returns the core on which the calling thread runs now.
 pub(crate) fn core() -> u64 {
     // SAFETY: no arguments.
     let core = unsafe { libc::sched_getcpu() };
     u64::try_from(core).unwrap_or(0)
 }
 
-/// Let timers of the calling thread end within a nanosecond of what is asked, where the default is 50 us.
+/// Reduces the timer slack of the calling thread from 50 us to one nanosecond.
 pub(crate) fn exact_timers() {
     // SAFETY: PR_SET_TIMERSLACK takes an unsigned long and touches no memory.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
-/// Whether this process is root's.
+/// Returns whether this process runs as root.
 pub(crate) fn is_root() -> bool {
     // SAFETY: no arguments, cannot fail.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Random bytes from the kernel.
+/// Returns random bytes from the kernel.
 pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     // SAFETY: the buffer is writable for its length.

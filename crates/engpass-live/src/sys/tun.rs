@@ -1,4 +1,4 @@
-//! TUN and TAP devices, the namespaces they live in, and waiting for them.
+//! TUN and TAP devices, network namespaces, and waiting for devices.
 
 use std::ffi::c_ulong;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 
-/// `linux/if_tun.h`.
+/// Requests and flags of `linux/if_tun.h`.
 const TUNSETIFF: c_ulong = 0x4004_54ca;
 const TUNSETOFFLOAD: c_ulong = 0x4004_54d0;
 const TUNSETVNETHDRSZ: c_ulong = 0x4004_54d8;
@@ -20,13 +20,13 @@ const TUN_F_TSO6: c_ulong = 0x04;
 const TUN_F_TSO_ECN: c_ulong = 0x08;
 const TUN_F_USO4: c_ulong = 0x20;
 const TUN_F_USO6: c_ulong = 0x40;
-/// Length of the virtio header before every packet.
+/// Length of the virtio header before every packet, in bytes.
 const VNET_HEADER: libc::c_int = 12;
 
-/// Which super-packets a device may give us.
+/// GSO packets that a device may give us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offloads {
-    /// None: every packet as it would be on a wire.
+    /// None: every packet is as on a wire.
     None,
     /// TCP.
     Tcp,
@@ -38,14 +38,14 @@ pub(crate) enum Offloads {
 pub(crate) struct Tun {
     pub(crate) file: File,
     pub(crate) offloads: Offloads,
-    /// `/proc/net/dev` of its namespace.
+    /// `/proc/net/dev` of the device's namespace.
     pub(crate) counters: File,
 }
 
-/// Move the calling thread into a network namespace.
+/// Moves the calling thread into a network namespace.
 pub(crate) fn enter(namespace: &Path) -> io::Result<()> {
     let file = File::open(namespace)?;
-    // SAFETY: a descriptor that is open for the time of the call.
+    // SAFETY: the descriptor is open during the call.
     let result = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -58,13 +58,13 @@ struct Request {
 }
 
 fn control(file: &File, request: c_ulong, argument: c_ulong) -> io::Result<()> {
-    // SAFETY: requests of this module that take a number, or a pointer to what they read and write; the callers pass that.
+    // SAFETY: the requests of this module take a number, or a pointer to the data that they read and write; the callers pass that.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), request as _, argument) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Open a device of this name in the calling thread's namespace, making it if it is not there: a TAP device with this hardware address, or a
-/// TUN device. It is gone when its file is closed, unless somebody made it to stay.
+/// Opens a device by name in the calling thread's namespace, and creates it if it does not exist: a TAP device with this hardware address, or a TUN device.
+/// The device disappears when the file is closed, unless it is persistent.
 pub(crate) fn open(name: &str, tap: Option<[u8; 6]>, offload: bool) -> io::Result<Tun> {
     use std::os::unix::fs::OpenOptionsExt;
     let bytes = name.as_bytes();
@@ -87,7 +87,7 @@ pub(crate) fn open(name: &str, tap: Option<[u8; 6]>, offload: bool) -> io::Resul
     if let Some(address) = tap {
         set_hardware_address(&file, &mut request, address)?;
     }
-    // It shows the namespace of the thread that opened it, for as long as it is open.
+    // While it is open, the file shows the namespace of the thread that opened it.
     let counters = File::open("/proc/thread-self/net/dev")?;
     Ok(Tun { file, offloads, counters })
 }
@@ -112,7 +112,7 @@ fn set_hardware_address(file: &File, request: &mut Request, address: [u8; 6]) ->
     control(file, libc::SIOCSIFHWADDR as c_ulong, std::ptr::from_mut(request) as c_ulong)
 }
 
-/// Read one packet into `buffer`; how long it is. `WouldBlock` where there is none.
+/// Reads one packet into `buffer` and returns its length. Fails with `WouldBlock` if there is none.
 #[inline]
 pub(crate) fn read(file: &File, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the kernel writes at most `buffer.len()` bytes.
@@ -120,7 +120,7 @@ pub(crate) fn read(file: &File, buffer: &mut [u8]) -> io::Result<usize> {
     usize::try_from(got).map_err(|_| io::Error::last_os_error())
 }
 
-/// Descriptors to wait for. A negative one is not looked at.
+/// Descriptors to wait for. A negative descriptor is ignored.
 pub(crate) struct Waits(Vec<libc::pollfd>);
 
 impl Waits {
@@ -128,24 +128,24 @@ impl Waits {
         Self(files.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect())
     }
 
-    /// Whether the `index`-th one is looked at from now on.
+    /// Sets whether the descriptor at `index` is waited for.
     #[inline]
     pub(crate) fn listen(&mut self, index: usize, on: bool) {
         let fd = &mut self.0[index].fd;
-        // The complement of a descriptor is negative, and comes back.
+        // The bitwise complement of a descriptor is negative, and complementing it again restores it.
         if on == (*fd < 0) {
             *fd = !*fd;
         }
     }
 
-    /// Wait until one can be read, a signal comes, or so many nanoseconds have passed; whether one can be read.
+    /// Waits until a descriptor is readable, a signal arrives, or `ns` have passed. Returns whether one is readable.
     #[inline]
     pub(crate) fn wait(&mut self, ns: u64) -> bool {
         let time = libc::timespec {
             tv_sec: (ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (ns % 1_000_000_000) as libc::c_long,
         };
-        // SAFETY: the entries and the time are valid for the call; no signal mask.
+        // SAFETY: the entries and the time are valid during the call; no signal mask.
         let count = unsafe {
             libc::ppoll(self.0.as_mut_ptr(), self.0.len() as libc::nfds_t, &raw const time, std::ptr::null())
         };
@@ -155,13 +155,13 @@ impl Waits {
         count > 0
     }
 
-    /// Nobody was asked: suppose that all can be read that are looked at.
+    /// Marks all active descriptors as readable without a poll.
     #[inline]
     pub(crate) fn suppose(&mut self) {
         self.0.iter_mut().for_each(|one| one.revents = if one.fd < 0 { 0 } else { libc::POLLIN });
     }
 
-    /// Whether the `index`-th one could be read when [`Self::wait`] returned.
+    /// Returns whether the descriptor at `index` was readable when [`Self::wait`] returned.
     #[inline]
     pub(crate) fn is_ready(&self, index: usize) -> bool {
         self.0[index].revents != 0

@@ -1,24 +1,25 @@
-//! What a thread that keeps to instants asks of the kernel. All of it needs privileges, and none of it is taken for granted.
+//! Scheduling requests of threads with strict timing. All of them need privileges and may be refused.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 
 use serde::Serialize;
 
-/// How the scheduler treats a thread.
+/// Scheduling class of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Class {
-    /// It runs as soon as it is awake, whoever else has the core (`SCHED_FIFO`). For threads that sleep: one that never does is stopped by
-    /// the kernel for 50 ms of every second.
+    /// Runs as soon as it is awake, before all normal threads (`SCHED_FIFO`). Only for threads that sleep: the kernel stops one that never sleeps for 50 ms
+    /// of every second.
     RealTime,
-    /// It and its session have the most weight: others get little of its core.
+    /// The thread and its session have the highest weight, so other threads get little of its core.
     Heavy,
-    /// As any other.
+    /// Like any other thread.
     Normal,
 }
 
-/// Let the calling thread run as soon as it is awake, before all that are not real-time; its children are normal. Whether that was granted.
+/// Makes the calling thread real-time, so that it runs before all normal threads as soon as it is awake; its children are normal. Returns whether that was
+/// granted.
 pub(crate) fn real_time() -> bool {
     let lowest = libc::sched_param { sched_priority: 1 };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
@@ -26,14 +27,14 @@ pub(crate) fn real_time() -> bool {
     unsafe { libc::sched_setscheduler(0, policy, &raw const lowest) == 0 }
 }
 
-/// Undo [`real_time`] for the calling thread; its nice value is as it was before.
+/// Undoes [`real_time`] for the calling thread and restores its nice value.
 pub(crate) fn not_real_time() {
     let none = libc::sched_param { sched_priority: 0 };
-    // SAFETY: a valid sched_param; 0 is the calling thread. Whoever was real-time may always be less.
+    // SAFETY: a valid sched_param; 0 is the calling thread. Giving up real-time scheduling is always permitted.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, &raw const none) };
 }
 
-/// The scheduler's weight of this process's session (`sched(7)`, autogroups), as long as this lives.
+/// The highest scheduling weight for this process's session (`sched(7)`, autogroups). Dropping it restores the previous weight of the session.
 #[derive(Debug)]
 pub(crate) struct RaisedNice {
     before: Option<String>,
@@ -42,11 +43,11 @@ pub(crate) struct RaisedNice {
 const GROUP: &str = "/proc/self/autogroup";
 
 impl RaisedNice {
-    /// Give the calling thread and its session the most weight; `None` where that is not granted.
+    /// Gives the calling thread and its session the highest weight. `None` if that is not granted.
     pub(crate) fn ask() -> Option<Self> {
         // SAFETY: no memory is touched; 0 is the calling thread.
         let granted = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) } == 0;
-        // Weights count within a session. One that others share is left alone.
+        // Thread weights count only within a session. A session that other processes share is left alone.
         // SAFETY: no arguments that could be wrong.
         let own = unsafe { libc::getsid(0) == libc::getpid() };
         let before = fs::read_to_string(GROUP).ok().filter(|_| granted && own);
@@ -64,15 +65,15 @@ impl Drop for RaisedNice {
     }
 }
 
-/// As long as this lives, no core of this host sleeps so deep that waking it takes time (`/dev/cpu_dma_latency`, PM QoS): idle ones poll.
-/// On a virtual machine an idle core is not handed back to the host, which may take milliseconds to return it.
+/// While this value lives, no core enters a sleep state that takes time to leave (`/dev/cpu_dma_latency`, PM QoS): idle cores poll. On a virtual machine this
+/// keeps idle cores from going back to the hypervisor, which may take milliseconds to return them.
 #[derive(Debug)]
 pub(crate) struct CpuLatencyHold {
     _held: File,
 }
 
 impl CpuLatencyHold {
-    /// Ask for it; `None` where that is not granted.
+    /// Requests it; `None` if that is not granted.
     pub(crate) fn hold() -> Option<Self> {
         let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
         file.write_all(&0_i32.to_ne_bytes()).ok()?;
@@ -87,7 +88,7 @@ mod tests {
     #[test]
     fn what_was_asked_ends_with_who_asked() {
         let class = || std::thread::spawn(real_time).join().expect("no panic");
-        // Granted or not, the test's own thread stays as it is.
+        // Whether granted or not, the test's own thread keeps its class.
         let _ = class();
         let undone = || {
             real_time();

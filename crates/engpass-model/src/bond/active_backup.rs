@@ -13,7 +13,7 @@ pub struct ActiveBackup {
     /// The preferred member: active at first, and again when it has returned. If not given, the first of `links` is active at first, and no
     /// member is preferred later.
     pub primary: Option<String>,
-    /// When the primary takes its place again.
+    /// When the primary becomes active again.
     pub reselect: Reselect,
 }
 

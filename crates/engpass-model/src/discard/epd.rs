@@ -1,4 +1,4 @@
-//! Early packet discard: a PDU that comes when the queue is long is not begun.
+//! Early packet discard: a PDU that arrives while the queue is long is discarded as a whole.
 //!
 //! Romanow and Floyd, "Dynamics of TCP Traffic over ATM Networks", IEEE JSAC 13(4), 1995, section 4.
 
@@ -13,13 +13,13 @@ use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::unit::FillLevel;
 
-/// A PDU whose first cell finds more cells than the threshold is thrown away as a whole. One that was begun loses the cells
-/// for which there is no room, and no others.
+/// Discards a PDU as a whole if its first cell finds more cells in the queue than the threshold. An accepted PDU loses only cells that find
+/// the queue full.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Epd {
-    /// Cells in the queue, or share of its places, above which no PDU is begun (0.9: an estimate). What is
-    /// left above it should hold a PDU or more: one that was begun goes on.
+    /// Number of cells in the queue, or share of its capacity, above which a PDU is discarded (0.9: an estimate). The space above the
+    /// threshold should hold one or more PDUs, because accepted PDUs continue.
     #[serde(default = "default_threshold")]
     pub threshold: FillLevel,
 }
@@ -34,7 +34,7 @@ impl DiscardConfig for Epd {
     }
 }
 
-/// Refuses PDUs above a threshold; the state of `epd` and `epd-ppd`.
+/// Discards whole PDUs above a threshold; the state of `epd` and `epd-ppd`.
 #[derive(Debug)]
 pub(super) struct Early {
     threshold: u64,
@@ -42,7 +42,7 @@ pub(super) struct Early {
 }
 
 impl Early {
-    /// A policy that begins no PDU above `threshold` cells, and `cuts` one that has lost a cell.
+    /// A policy that accepts no PDU above `threshold` cells. With `cuts`, a PDU that lost a cell also loses its remaining cells.
     pub(super) fn new(threshold: u64, cuts: bool) -> Self {
         Self { threshold, pdus: Pdus::new(cuts) }
     }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_pdu_is_refused_whole_or_begun() {
-        // Places for 10, threshold 8.
+        // Capacity 10, threshold 8.
         let mut policy = policy("epd", r#"{ "threshold": "80 %" }"#, 10);
         assert!(policy.admits(found(8), CellView { vc: 0, last: false }), "at the threshold it is begun");
         assert!(policy.admits(found(9), CellView { vc: 0, last: false }), "what is begun goes on above it");

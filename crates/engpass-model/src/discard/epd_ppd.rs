@@ -1,7 +1,7 @@
-//! Early and partial packet discard together: a PDU is refused early, and one that overflows nevertheless is cut.
+//! Early and partial packet discard: a PDU that arrives above the threshold is discarded as a whole, and the rest of one that overflows is
+//! discarded.
 //!
-//! Romanow and Floyd, IEEE JSAC 13(4), 1995, sections 3 and 4; the frame discard of ATM Forum Traffic Management 4.0
-//! permits both.
+//! Romanow and Floyd, IEEE JSAC 13(4), 1995, sections 3 and 4. The frame discard of ATM Forum Traffic Management 4.0 permits both.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::unit::FillLevel;
 
-/// As `epd`; and after a PDU that was begun has lost a cell for want of room, the rest of it is thrown away, but for its last cell,
-/// as with `ppd`.
+/// As `epd`. In addition, once an accepted PDU has lost a cell because the queue was full, its remaining cells except the last are
+/// discarded, as with `ppd`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EpdPpd {
-    /// Cells in the queue, or share of its places, above which no PDU is begun (0.9: an estimate). What is
-    /// left above it should hold a PDU or more: one that was begun goes on.
+    /// Number of cells in the queue, or share of its capacity, above which a PDU is discarded (0.9: an estimate). The space above the
+    /// threshold should hold one or more PDUs, because accepted PDUs continue.
     #[serde(default = "default_threshold")]
     pub threshold: FillLevel,
 }

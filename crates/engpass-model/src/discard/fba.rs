@@ -1,4 +1,4 @@
-//! Fair buffer allocation: selective drop with a share that shrinks as the queue fills.
+//! Fair buffer allocation: selective drop with an allowed share that shrinks as the queue fills.
 //!
 //! J. Heinanen and K. Kilkki, "A Fair Buffer Allocation Scheme", Computer Communications 21(3), 1998 (written in 1995).
 
@@ -11,16 +11,16 @@ use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::unit::{FillLevel, Share};
 
-/// As `selective-drop`, but with X cells in K places and a threshold R a circuit may have z (1 + (K - X) / (X - R)) times its equal
-/// share: much just above the threshold, `z` when the queue is full.
+/// As `selective-drop`, but the allowed share depends on the queue length. With X cells in a queue of K cells and a threshold R, a circuit
+/// may have z (1 + (K - X) / (X - R)) times its equal share: many times just above the threshold, and `z` times when the queue is full.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fba {
-    /// Cells in the queue, or share of its places, up to which every PDU is begun (0.9: an estimate). What is
-    /// left above it should hold a PDU or more: one that was begun goes on.
+    /// Number of cells in the queue, or share of its capacity, up to which every PDU is accepted (0.9: an estimate). The space above the
+    /// threshold should hold one or more PDUs, because accepted PDUs continue.
     #[serde(default = "default_threshold")]
     pub threshold: FillLevel,
-    /// Share of its equal part of a full queue above which a circuit is refused (80 %: an estimate).
+    /// Multiple of its equal share of a full queue above which a circuit's PDUs are discarded (80 %: an estimate).
     #[serde(default = "default_z")]
     pub z: Share,
 }
@@ -43,7 +43,8 @@ mod tests {
 
     #[test]
     fn the_share_shrinks_as_the_queue_fills() {
-        // K = 10, R = 5, Z = 0.8, two circuits. Allowed are 0.8 * 5 / (X - 5) equal shares: with 6 cells 4, with 9 cells 1, with 10 0.8.
+        // K = 10, R = 5, Z = 0.8, two circuits. Allowed are 0.8 * 5 / (X - 5) equal shares: 4 with 6 cells, 1 with 9 cells, 0.8 with 10
+        // cells.
         let mut policy = policy("fba", r#"{ "threshold": "5 cells" }"#, 10);
         let mut begins = |queued, own, vc| {
             let queue = QueueView { own, active: 2, ..found(queued) };

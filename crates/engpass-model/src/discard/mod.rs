@@ -1,6 +1,6 @@
-//! Discard policies: what a queue throws away.
+//! Discard policies of cell queues.
 //!
-//! The queue counts and keeps, a policy decides: it sees the queue and the cell and returns whether the cell may join.
+//! The queue counts and stores cells. The policy sees the queue and an arriving cell and decides whether the cell joins.
 
 pub mod epd;
 pub mod epd_ppd;
@@ -37,18 +37,18 @@ family! {
     }
 }
 
-/// A queue as a policy sees it when a cell arrives.
+/// A cell queue as a policy sees it when a cell arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueueView {
-    /// Cells in it, the one being sent included.
+    /// Cells in the queue, the one in transmission included.
     pub queued: u64,
-    /// Cells it can hold.
+    /// Capacity of the queue in cells.
     pub capacity: u64,
-    /// The arriving cell fits if there are fewer cells than this: the capacity, or less for a cell of low priority.
+    /// The arriving cell fits if `queued` is below this: the capacity, or less for a low-priority cell.
     pub limit: u64,
-    /// Cells in it of the arriving cell's circuit; 0 unless the policy [counts circuits](DiscardPolicy::counts_circuits).
+    /// Cells of the arriving cell's circuit in the queue; 0 unless the policy [counts circuits](DiscardPolicy::counts_circuits).
     pub own: u64,
-    /// Circuits with cells in it; 0 unless the policy counts circuits.
+    /// Number of circuits with cells in the queue; 0 unless the policy counts circuits.
     pub active: u64,
 }
 
@@ -60,61 +60,59 @@ impl QueueView {
     }
 }
 
-/// A cell as a policy sees it. A switch knows PDUs only by their ends: the first cell of a PDU is the one that comes after an end.
+/// A cell as a policy sees it. A switch recognizes only the end of a PDU, so the first cell of a PDU is the one that follows an end.
 #[derive(Clone, Copy, Debug)]
 pub struct CellView {
-    /// Its circuit, one direction of it.
+    /// VC direction of the cell.
     pub vc: u32,
-    /// Whether it ends a PDU (AUU = 1).
+    /// Whether the cell ends a PDU (AUU = 1).
     pub last: bool,
 }
 
-/// Cells of one circuit, all of which find room.
+/// A cell train of one circuit. The queue has room for all of its cells.
 #[derive(Clone, Copy, Debug)]
 pub struct TrainView {
-    /// Their circuit, one direction of it.
+    /// VC direction of the train.
     pub vc: u32,
-    /// None of them finds more cells than this in the queue.
+    /// Maximum number of cells in the queue that any cell of the train finds.
     pub most: u64,
-    /// Whether the last of them ends a PDU. (Others may, too.)
+    /// Whether the last cell of the train ends a PDU. Other cells may end PDUs, too.
     pub ends: bool,
 }
 
 /// The settings of a discard policy.
 pub trait DiscardConfig {
-    /// The policy of one new queue that can hold `capacity` cells, which draws from `random` if it draws at all.
+    /// Creates the policy of one queue with a capacity of `capacity` cells. Random policies draw from `random`.
     fn policy(&self, capacity: u64, random: Stream) -> Box<dyn DiscardPolicy>;
 
-    /// What is wrong with the values, for queues that can hold `capacity` cells.
+    /// Adds a complaint for every invalid value, for queues with a capacity of `capacity` cells.
     fn check(&self, _capacity: u64, _complaints: &mut RangeErrors) {}
 }
 
-/// Decides whether a cell may join a queue. Every queue has its own.
+/// Decides whether a cell may join a queue. Every queue has its own policy state.
 pub trait DiscardPolicy: Send {
-    /// Whether `cell` joins. It is asked for every cell, in the order of arrival; a cell that finds no room is lost whatever the
-    /// answer.
+    /// Whether `cell` joins. Called for every cell, in the order of arrival. A cell that finds no room is dropped regardless of the result.
     fn admits(&mut self, queue: QueueView, cell: CellView) -> bool;
 
-    /// Whether every cell that finds room joins, always: then the policy is asked only where the queue is short of room, and
-    /// whole trains may pass without it.
+    /// Whether the policy accepts every cell that fits. Then the queue calls it only when space is short, and whole trains may bypass it.
     fn only_when_full(&self) -> bool {
         false
     }
 
-    /// Whether every cell of `train` joins. With a yes they have joined: the policy has taken note of them and is not asked
-    /// again. With a no nothing has changed, and it is asked for every cell.
+    /// Accepts or declines a train as a whole. If true, all its cells join, the state is updated, and `admits` is not called for them. If
+    /// false, the state is unchanged, and `admits` is called for every cell.
     fn takes_train(&mut self, _train: TrainView) -> bool {
         self.only_when_full()
     }
 
-    /// Whether it wants to know whose cells are in the queue.
+    /// Whether the policy needs per-VC accounting: [`QueueView::own`] and [`QueueView::active`].
     fn counts_circuits(&self) -> bool {
         false
     }
 }
 
 impl Discard {
-    /// What is wrong with the values, for queues that can hold `capacity` cells; paths begin with `discard`.
+    /// Adds a complaint for every invalid value, for queues with a capacity of `capacity` cells. Paths begin with `discard`.
     pub fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
         let mut own = RangeErrors::default();
         self.config().check(capacity, &mut own);
@@ -122,14 +120,14 @@ impl Discard {
     }
 }
 
-/// A threshold if the file gives none: 0.9 of the buffer, as in R. Goyal, R. Jain, S. Kalyanaraman, S. Fahmy and B. Vandalore,
-/// "Improving the Performance of TCP over the ATM-UBR Service", Computer Communications 21(10), 1998 (quoted from memory: an
-/// estimate). A rule of thumb for EPD is the buffer less one to three PDUs of the largest size.
+/// Default threshold: 0.9 of the buffer, as in R. Goyal, R. Jain, S. Kalyanaraman, S. Fahmy and B. Vandalore, "Improving the Performance of
+/// TCP over the ATM-UBR Service", Computer Communications 21(10), 1998 (quoted from memory: an estimate). A rule of thumb for EPD is the
+/// buffer size less one to three PDUs of maximum size.
 fn default_threshold() -> FillLevel {
     FillLevel::Share(Share(Share::WHOLE / 10 * 9))
 }
 
-/// Complain about a threshold that is never exceeded.
+/// Complains about a threshold that the queue can never exceed.
 fn check_threshold(threshold: FillLevel, capacity: u64, complaints: &mut RangeErrors) {
     complaints.below_capacity(&["threshold"], threshold, capacity);
 }
@@ -139,7 +137,7 @@ mod testing {
     use super::{Discard, DiscardPolicy, QueueView};
     use crate::random::Stream;
 
-    /// The policy of `kind` with a config in JSON, for a queue of so many places.
+    /// The policy of `kind` with a config in JSON, for a queue with this capacity.
     pub(super) fn policy(kind: &str, config: &str, capacity: u64) -> Box<dyn DiscardPolicy> {
         let mut config = serde_json::Deserializer::from_str(config);
         let discard =
@@ -147,7 +145,7 @@ mod testing {
         discard.config().policy(capacity, Stream::new(1, "test"))
     }
 
-    /// A queue with 10 places, this many of them taken.
+    /// A queue with a capacity of 10 cells, of which `queued` are used.
     pub(super) fn found(queued: u64) -> QueueView {
         QueueView { queued, capacity: 10, limit: 10, own: 0, active: 0 }
     }

@@ -1,32 +1,32 @@
-//! The PDUs that pass a queue, as far as a switch can tell them apart: by their ends.
+//! Tracks the PDUs that arrive at a queue. A switch recognizes only their ends.
 
 use super::{CellView, QueueView, TrainView};
 
-/// What a queue does with the PDU of a circuit whose cells are coming.
+/// State of the current PDU of a circuit direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Fate {
-    /// None is coming: the next cell is the first of a PDU.
+    /// Between PDUs: the next cell is the first of a PDU.
     #[default]
     Between,
-    /// It joins as far as there is room.
+    /// The PDU is accepted: its cells join if they fit.
     Taken,
-    /// All of it is lost.
+    /// All cells of the PDU are discarded.
     Refused,
-    /// It has lost a cell: the rest is lost, but for its last cell.
+    /// The PDU has lost a cell: its remaining cells except the last are discarded.
     Cut,
 }
 
-/// The state that every policy by PDUs has: whether to refuse a PDU is decided at its first cell.
+/// State shared by all policies that work on PDUs. They decide at the first cell of a PDU whether to accept it.
 #[derive(Debug, Default)]
 pub(super) struct Pdus {
-    /// By circuit direction.
+    /// Indexed by VC direction.
     fates: Vec<Fate>,
-    /// Whether a PDU that loses a cell for want of room is cut (partial packet discard).
+    /// Whether a PDU that loses a cell because the queue is full also loses its remaining cells (partial packet discard).
     cuts: bool,
 }
 
 impl Pdus {
-    /// No PDU has come.
+    /// The state before the first cell.
     pub(super) fn new(cuts: bool) -> Self {
         Self { fates: Vec::new(), cuts }
     }
@@ -39,7 +39,7 @@ impl Pdus {
         &mut self.fates[index]
     }
 
-    /// Whether `cell` joins; `refuses` is asked at the first cell of a PDU.
+    /// Whether `cell` joins. Calls `refuses` at the first cell of a PDU to decide whether to discard the PDU.
     pub(super) fn admit(&mut self, queue: QueueView, cell: CellView, refuses: impl FnOnce() -> bool) -> bool {
         let room = queue.has_room();
         let cuts = self.cuts;
@@ -60,7 +60,8 @@ impl Pdus {
         joins
     }
 
-    /// Whether a train, no PDU of which is to be refused, joins as a whole; it has then been noted.
+    /// Accepts a train as a whole unless an earlier decision discards its first cells. The caller ensures that no PDU of the train would be
+    /// refused.
     pub(super) fn take(&mut self, train: TrainView) -> bool {
         let fate = self.fate(train.vc);
         if matches!(fate, Fate::Refused | Fate::Cut) {

@@ -1,7 +1,7 @@
-//! Partial packet discard: the rest of a PDU that lost a cell is not worth a place.
+//! Partial packet discard: drops the rest of a PDU that lost a cell, since the PDU cannot be reassembled.
 //!
-//! Romanow and Floyd, "Dynamics of TCP Traffic over ATM Networks", IEEE JSAC 13(4), 1995, section 3; a form of the intelligent
-//! frame discard that ATM Forum Traffic Management 4.0 permits for AAL5.
+//! Romanow and Floyd, "Dynamics of TCP Traffic over ATM Networks", IEEE JSAC 13(4), 1995, section 3. ATM Forum Traffic Management 4.0
+//! permits it for AAL5 as a form of intelligent frame discard.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,8 +10,8 @@ use super::pdus::Pdus;
 use super::{CellView, DiscardConfig, DiscardPolicy, QueueView, TrainView};
 use crate::random::Stream;
 
-/// After a cell of a PDU was lost because the queue was full, the rest of that PDU is thrown away, but for its last cell,
-/// which is kept if there is room, so that the next PDU is not lost with it.
+/// Once a PDU has lost a cell because the queue was full, its remaining cells are discarded. The last one is kept if it fits: it marks the
+/// end, so the next PDU is not lost as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ppd {}
@@ -22,7 +22,7 @@ impl DiscardConfig for Ppd {
     }
 }
 
-/// Refuses nothing, and cuts.
+/// Accepts every PDU, and discards the rest of PDUs that lost a cell.
 #[derive(Debug)]
 struct Partial(Pdus);
 

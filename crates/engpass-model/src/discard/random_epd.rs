@@ -1,9 +1,9 @@
-//! Random early packet discard: the longer the queue, the more PDUs are not begun.
+//! Random early packet discard: the longer the queue, the more PDUs are discarded as a whole.
 //!
-//! A PDU is refused as a whole, as in Romanow and Floyd, "Dynamics of TCP Traffic over ATM Networks", IEEE JSAC 13(4), 1995, section 4.
+//! PDUs are discarded as a whole, as in Romanow and Floyd, "Dynamics of TCP Traffic over ATM Networks", IEEE JSAC 13(4), 1995, section 4.
 //! The probability grows linearly between two thresholds, as in Floyd and Jacobson, "Random Early Detection Gateways for Congestion
-//! Avoidance", IEEE/ACM Transactions on Networking 1(4), 1993. The combination is ours. Unlike RED it takes the length of the queue as it
-//! is, not its average, and it does not spread the drops.
+//! Avoidance", IEEE/ACM Transactions on Networking 1(4), 1993. The combination is specific to Engpass. Unlike RED, it uses the current
+//! queue length instead of an average, and it does not spread the drops.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,17 +14,17 @@ use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::unit::{FillLevel, Share};
 
-/// As `epd-ppd`, but chance decides between two thresholds: the probability that a PDU is thrown away as a whole grows with the length of
-/// the queue, from 0 at `min` to `max_probability` at `max`.
+/// As `epd-ppd`, but random between two thresholds. The probability that a PDU is discarded as a whole grows with the queue length, from 0
+/// at `min` to `max_probability` at `max`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RandomEpd {
-    /// Cells in the queue, or share of its places, up to which every PDU is begun (0.5: an estimate).
+    /// Number of cells in the queue, or share of its capacity, up to which every PDU is accepted (0.5: an estimate).
     pub min: FillLevel,
-    /// Cells in the queue, or share of its places, above which no PDU is begun (0.9: an estimate). What is
-    /// left above it should hold a PDU or more: one that was begun goes on.
+    /// Number of cells in the queue, or share of its capacity, above which every PDU is discarded (0.9: an estimate). The space above it
+    /// should hold one or more PDUs, because accepted PDUs continue.
     pub max: FillLevel,
-    /// Probability that a PDU is thrown away whose first cell finds `max` cells (0.1, as in `red`: an estimate).
+    /// Probability that a PDU is discarded if its first cell finds `max` cells (0.1, as in `red`: an estimate).
     pub max_probability: Share,
 }
 
@@ -58,12 +58,12 @@ impl DiscardConfig for RandomEpd {
     }
 }
 
-/// Refuses PDUs at random.
+/// Discards PDUs at random.
 #[derive(Debug)]
 struct RandomEarly {
-    /// In cells.
+    /// Lower threshold in cells.
     min: u64,
-    /// In cells, `min` or more.
+    /// Upper threshold in cells, at least `min`.
     max: u64,
     max_probability: Share,
     random: Stream,
@@ -77,7 +77,8 @@ impl DiscardPolicy for RandomEarly {
             if queue.queued <= *min || queue.queued > *max {
                 return queue.queued > *max;
             }
-            // With P = `max_probability` the probability is P (X - min) / (max - min), of X cells. One number is drawn, below the whole.
+            // With P = `max_probability` and X cells, the probability is P (X - min) / (max - min). `drawn` is uniform below
+            // `Share::WHOLE`.
             let drawn = random.below(Share::WHOLE);
             let scaled = |parts: u64, cells: u64| u128::from(parts) * u128::from(cells);
             scaled(drawn, *max - *min) < scaled(max_probability.0, queue.queued - *min)
@@ -85,7 +86,7 @@ impl DiscardPolicy for RandomEarly {
     }
 
     fn takes_train(&mut self, train: TrainView) -> bool {
-        // Up to `min` no number is drawn.
+        // Up to `min` cells no random number is drawn.
         train.most <= self.min && self.pdus.take(train)
     }
 }
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
     use crate::discard::testing::{found, policy};
 
-    /// Between 4 and 8 of 10 cells.
+    /// A policy with thresholds of 4 and 8 in a queue of 10 cells.
     fn random(max_probability: &str) -> Box<dyn DiscardPolicy> {
         let config =
             format!(r#"{{ "min": "4 cells", "max": "80 %", "max_probability": "{max_probability}" }}"#);
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn probability_matches_hand_calculation() {
-        // 50 % at 8 cells: 12.5 % at 5, 25 % at 6, 37.5 % at 7.
+        // 50 % at 8 cells, so 12.5 % at 5, 25 % at 6 and 37.5 % at 7.
         let mut policy = random("50 %");
         let mut numbers = Stream::new(1, "test");
         for (queued, below) in [(5, 125_000_000), (6, 250_000_000), (7, 375_000_000), (8, 500_000_000)] {

@@ -1,4 +1,4 @@
-//! Selective drop: above a threshold only circuits with more than their share are refused.
+//! Selective drop: above a threshold, only PDUs of circuits with more than their share of the queue are discarded.
 //!
 //! R. Goyal, R. Jain, S. Kalyanaraman, S. Fahmy and B. Vandalore, "Improving the Performance of TCP over the ATM-UBR Service",
 //! Computer Communications 21(10), 1998; ATM Forum 97-0423 (UBR+).
@@ -14,16 +14,16 @@ use crate::complaint::RangeErrors;
 use crate::random::Stream;
 use crate::unit::{FillLevel, Share};
 
-/// A PDU whose first cell finds more cells than the threshold is thrown away as a whole if its circuit has more than `z` times its
-/// equal share of them; else, and on overflow, as `ppd`.
+/// Discards a PDU as a whole if its first cell finds more cells in the queue than the threshold and its circuit has more than `z` times its
+/// equal share of them. Otherwise, and on overflow, as `ppd`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SelectiveDrop {
-    /// Cells in the queue, or share of its places, up to which every PDU is begun (0.9: an estimate). What is
-    /// left above it should hold a PDU or more: one that was begun goes on.
+    /// Number of cells in the queue, or share of its capacity, up to which every PDU is accepted (0.9: an estimate). The space above the
+    /// threshold should hold one or more PDUs, because accepted PDUs continue.
     #[serde(default = "default_threshold")]
     pub threshold: FillLevel,
-    /// Share of its equal part of the queue above which a circuit is refused (80 %: an estimate).
+    /// Multiple of its equal share of the queue above which a circuit's PDUs are discarded (80 %: an estimate).
     #[serde(default = "default_z")]
     pub z: Share,
 }
@@ -33,10 +33,10 @@ pub(super) fn default_z() -> Share {
     Share(Share::WHOLE / 10 * 8)
 }
 
-/// No circuit has more than all: a million times its part is beyond any queue.
+/// Maximum of `z`: no circuit has a million times its equal share of a queue.
 const MOST_Z: Share = Share(Share::WHOLE * 1_000_000);
 
-/// Complain about a share of zero, or of absurdly much.
+/// Complains about a `z` of zero or above [`MOST_Z`].
 pub(super) fn check_z(z: Share, complaints: &mut RangeErrors) {
     if z.0 == 0 {
         complaints.add(&["z"], "every circuit has more than that", "give more than `0 %`, such as `80 %`");
@@ -56,24 +56,24 @@ impl DiscardConfig for SelectiveDrop {
     }
 }
 
-/// Refuses PDUs of circuits that have more than their share; the state of `selective-drop` and `fba`.
+/// Discards PDUs of circuits that have more than their share; the state of `selective-drop` and `fba`.
 #[derive(Debug)]
 pub(super) struct Fair {
     threshold: u64,
     z: Share,
-    /// Whether the share allowed shrinks as the queue grows, as in `fba`.
+    /// Whether the allowed share shrinks as the queue grows, as in `fba`.
     graded: bool,
     pdus: Pdus,
 }
 
 impl Fair {
-    /// A policy that refuses above `threshold` cells and above `z` of the equal share, `graded` or not.
+    /// A policy that discards PDUs above `threshold` cells from circuits with more than `z` of their equal share. `graded` selects `fba`.
     pub(super) fn new(threshold: u64, z: Share, graded: bool) -> Self {
         Self { threshold, z, graded, pdus: Pdus::new(true) }
     }
 
-    /// With X cells in the queue, Y of them its own, of N circuits that have any, K places and the threshold R:
-    /// Y N / X > Z, where `graded` Z (1 + (K - X) / (X - R)) = Z (K - R) / (X - R).
+    /// Whether a new PDU is discarded. With X cells in the queue, Y of them of this circuit, N circuits that have cells, capacity K and
+    /// threshold R: if Y N / X > Z, or if `graded`, Y N / X > Z (1 + (K - X) / (X - R)) = Z (K - R) / (X - R).
     fn refuses(&self, queue: QueueView) -> bool {
         let above = queue.queued.saturating_sub(self.threshold);
         if above == 0 {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn who_has_more_than_the_share_is_refused() {
-        // Places for 10, threshold 5, Z 0.8. Two circuits have 4 and 2 of 6 cells: 4 * 2 / 6 > 0.8, 2 * 2 / 6 < 0.8.
+        // Capacity 10, threshold 5, Z 0.8. Two circuits have 4 and 2 of 6 cells: 4 * 2 / 6 > 0.8, 2 * 2 / 6 < 0.8.
         let mut policy = policy("selective-drop", r#"{ "threshold": "50 %", "z": "80 %" }"#, 10);
         let cell = |vc| CellView { vc, last: false };
         assert!(policy.counts_circuits());
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn exactly_the_share_is_not_more() {
-        // 2 cells of 5, two circuits: 2 * 2 / 5 = 0.8 exactly.
+        // 2 of 5 cells, two circuits: 2 * 2 / 5 is exactly 0.8.
         let mut policy = policy("selective-drop", r#"{ "threshold": "4 cells" }"#, 10);
         assert!(policy.admits(shared(5, 2, 2), CellView { vc: 0, last: false }));
         assert!(!policy.admits(shared(5, 3, 2), CellView { vc: 1, last: false }));

@@ -1,4 +1,4 @@
-//! Tail drop: a cell that finds the queue full is lost.
+//! Tail drop: a cell that finds the queue full is dropped.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{CellView, DiscardConfig, DiscardPolicy, QueueView};
 use crate::random::Stream;
 
-/// A cell that finds the queue full is lost, whatever frame it belongs to.
+/// A cell that finds the queue full is dropped, regardless of its PDU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tail {}

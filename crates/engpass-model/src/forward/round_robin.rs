@@ -68,9 +68,9 @@ mod tests {
         let mut turns = |count: usize, members: &[Member]| -> Vec<usize> {
             (0..count).map(|_| state.decide(&view, members).member).collect()
         };
-        // Turns 0 to 5 of 3, 1 and 2.
+        // Turns 0 to 5 for weights 3, 1 and 2.
         assert_eq!(turns(6, &members(&[3, 1, 2], &[])), [0, 0, 0, 1, 2, 2]);
-        // Turns 6 to 10 modulo 3: the first is down, and 1 and 2 remain.
+        // Turns 6 to 10 modulo 3: the first member is down, and weights 1 and 2 remain.
         assert_eq!(turns(5, &members(&[3, 1, 2], &[0])), [1, 2, 2, 1, 2]);
         // Turns 11 to 13 modulo 6 are 5, 0 and 1: the turn advanced while the member was down.
         assert_eq!(turns(3, &members(&[3, 1, 2], &[])), [2, 0, 0]);

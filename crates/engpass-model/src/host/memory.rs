@@ -237,8 +237,8 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// The closed form of a path. What is not there (a host without memory table or bus) bounds nothing; `explicit` stands
-    /// in the place of the CPU's work where it was measured by itself.
+    /// Evaluates the closed form of a data path. A missing `memory` or `bus` is no limit. `explicit` replaces the CPU's work if the file
+    /// gives a CPU time per byte.
     pub fn new(
         path: DataPath,
         side: Side,

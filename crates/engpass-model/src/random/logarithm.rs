@@ -1,13 +1,13 @@
-//! The logarithm of a random number, as far as a whole number of picoseconds needs it.
+//! Logarithm of a random number, precise enough for a whole number of picoseconds.
 
-/// `-ln(uniform / 2^53) * mean`, rounded down. libm's logarithm is the same on every machine.
+/// Returns `-ln(uniform / 2^53) * mean`, rounded down. The logarithm of libm is the same on every machine.
 #[inline(never)]
 pub(super) fn exactly(uniform: u64, mean: u64) -> u64 {
     let uniform = uniform as f64 / (1u64 << 53) as f64;
     (-libm::log(uniform) * mean as f64) as u64
 }
 
-/// The same by a table and a short series, in whole numbers, where that is surely the same number.
+/// Computes [`exactly`] with a table and a short series in integers. Returns `None` if the result might differ.
 #[inline]
 pub(super) fn quickly(uniform: u64, mean: u64) -> Option<u64> {
     if mean >= LONG || uniform >= 1 << 53 {
@@ -15,25 +15,26 @@ pub(super) fn quickly(uniform: u64, mean: u64) -> Option<u64> {
     }
     let shifted = uniform << 11;
     let halves = shifted.leading_zeros();
-    // Of 2^63, from 1 to 2.
+    // In units of 2^-63, from 1 to 2.
     let mantissa = shifted << halves;
     let (inverse, logarithm) = TABLE[(mantissa >> (63 - TABLE_BITS)) as usize % TABLE.len()];
-    // By how much it is over the middle: 2^-8 at most, so that what the series leaves out is below 2^-42. Of 2^63.
+    // Relative distance from the middle of the table's interval, in units of 2^-63. It is at most 2^-8, so the omitted terms of the series
+    // are below 2^-42.
     let over = (high(mantissa.into(), inverse.into()) as u64).wrapping_sub(1 << 63) as i64;
     let half_square = signed_high(over, over);
-    // Of 2^62.
+    // In units of 2^-62.
     let series = (1 << 62) - signed_high(over, THIRD) + (half_square >> 1);
     let above = over - (signed_high(half_square, series) << 2);
     let exact = (u64::from(halves) * LN_2 + logarithm).wrapping_sub((above >> (63 - PLACES)) as u64);
     let product = u128::from(exact) * u128::from(mean);
     let (whole, behind) = ((product >> PLACES) as u64, product as u64 % (1 << PLACES));
     let wrong = mean << (PLACES - SURE);
-    // One that is less than none by so little is near a whole number, too.
+    // If the logarithm came out slightly below zero, it wraps and is also near a whole number.
     let is_sure = behind.wrapping_sub(wrong) < (1 << PLACES) - 2 * wrong;
     is_sure.then_some(whole)
 }
 
-/// The upper half of a product.
+/// Upper half of a product of two 64-bit numbers.
 #[inline(always)]
 fn high(one: u128, other: u128) -> u128 {
     (one * other) >> 64
@@ -44,24 +45,24 @@ fn signed_high(one: i64, other: i64) -> i64 {
     ((i128::from(one) * i128::from(other)) >> 64) as i64
 }
 
-/// Binary places of a logarithm, which is below 2^6.
+/// Fractional bits of a logarithm, which is below 2^6.
 const PLACES: u32 = 58;
 
-/// So many of them are surely right: what the series leaves out, and all rounding, that of [`exactly`] included, which is below 2^-45, comes to less
-/// than 2^-41.
+/// Number of fractional bits that are certainly correct. The omitted terms and all rounding, including that of [`exactly`] (below 2^-45),
+/// add up to less than 2^-41.
 const SURE: u32 = 41;
 
-/// From here on that comes to an eighth of what is asked for.
+/// For means from here on, this error reaches an eighth of the unit of the result.
 const LONG: u64 = 1 << 38;
 
-/// 2^64 of it.
+/// One third, in units of 2^-64.
 const THIRD: i64 = i64::MAX / 3 * 2;
 
 const LN_2: u64 = (std::f64::consts::LN_2 * (1u64 << PLACES) as f64) as u64;
 
 const TABLE_BITS: u32 = 7;
 
-/// Of numbers from 1 to 2 in equal parts: 2^64 over the middle of each, and the logarithm of two over it.
+/// The interval from 1 to 2 in equal parts. For the middle m of each part: 1 / m in units of 2^-64, and ln(2 / m) in units of 2^-`PLACES`.
 static TABLE: [(u64, u64); 1 << TABLE_BITS] = table();
 
 const fn table() -> [(u64, u64); 1 << TABLE_BITS] {
@@ -76,7 +77,7 @@ const fn table() -> [(u64, u64); 1 << TABLE_BITS] {
     table
 }
 
-/// Of a number from 1 to 2, by the series of the inverse hyperbolic tangent.
+/// Natural logarithm of a number from 1 to 2, by the series of the inverse hyperbolic tangent.
 const fn logarithm(number: f64) -> f64 {
     let of = (number - 1.0) / (number + 1.0);
     let (mut power, mut sum, mut place) = (of, 0.0, 1);

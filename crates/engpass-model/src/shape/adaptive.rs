@@ -1,9 +1,9 @@
-//! A shaper that looks for the rate the network has room for: binary feedback, additive increase, multiplicative decrease.
+//! A shaper that adapts its rate to the available bandwidth: binary feedback, additive increase, multiplicative decrease.
 //!
-//! After the source behaviour of ABR with EFCI switches (ATM Forum Traffic Management 4.0): the receiver returns the EFCI state of the last
-//! cell, the source raises its rate by a constant or lowers it in proportion, and lowers it when answers fail to come. The decrease to 7/8
-//! is that of K. K. Ramakrishnan and R. Jain, "A Binary Feedback Scheme for Congestion Avoidance in Computer Networks" (DECbit), ACM TOCS
-//! 8(2), 1990. Unlike ABR, answers come once a PDU and not every 32 cells, and take no cells of their own.
+//! It follows the source behaviour of ABR with EFCI switches (ATM Forum Traffic Management 4.0). The receiver returns the EFCI state of the
+//! last cell. The source raises its rate by a constant or lowers it in proportion, and also lowers it if feedback is missing. The decrease
+//! to 7/8 comes from K. K. Ramakrishnan and R. Jain, "A Binary Feedback Scheme for Congestion Avoidance in Computer Networks" (DECbit), ACM
+//! TOCS 8(2), 1990. Unlike in ABR, feedback arrives once per PDU instead of every 32 cells, and takes no bandwidth.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,21 +12,22 @@ use crate::complaint::RangeErrors;
 use crate::time::Pace;
 use crate::unit::Share;
 
-/// A rate between `min` and `max` of the first link's cells. A PDU that arrives without the EFCI mark raises it, one with the mark lowers it.
+/// A rate between `min` and `max`, as shares of the cell rate of the first link. A PDU that arrives without the EFCI mark raises it; one
+/// with the mark lowers it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Adaptive {
-    /// Never less than this share of the link's cells (1 %: an estimate).
+    /// Minimum share of the link's cell rate (1 %: an estimate).
     pub min: Share,
-    /// Never more than this share.
+    /// Maximum share of the link's cell rate.
     pub max: Share,
-    /// Share to begin with; `min` if not given.
+    /// Initial share; `min` if not given.
     pub start: Option<Share>,
-    /// Added to the share for a PDU without the mark (0.5 %: an estimate).
+    /// Increase of the share for a PDU without the mark (0.5 %: an estimate).
     pub increase: Share,
-    /// Part of the rate that is taken away for a PDU with the mark (12.5 %: DECbit), or when answers fail to come.
+    /// Fraction by which the rate decreases for a PDU with the mark (12.5 %: DECbit), or when feedback is missing.
     pub decrease: Share,
-    /// A frame that begins while so many PDUs are unanswered since the last answer lowers the rate (8: an estimate).
+    /// Number of PDUs sent without feedback after which every further PDU lowers the rate (8: an estimate).
     pub patience: u32,
 }
 
@@ -44,13 +45,13 @@ impl Default for Adaptive {
     }
 }
 
-/// Rates are counted in this many parts of the link's cells, so that every one of them has an exact pace on every link.
+/// Rates are multiples of the link's cell rate divided by this number. Every such rate has an exact pace on every link.
 const PARTS: u64 = 10_000;
-/// One of them as a share.
+/// One such unit as a share.
 const STEP: u64 = Share::WHOLE / PARTS;
 
 impl Adaptive {
-    /// What is wrong with the values.
+    /// Adds a complaint for every invalid value.
     pub fn check(&self, complaints: &mut RangeErrors) {
         let start = self.start.map(|start| ("start", start));
         let steps = [("min", self.min), ("max", self.max), ("increase", self.increase)];
@@ -89,31 +90,31 @@ impl Adaptive {
         }
     }
 
-    /// The pace of its greatest rate, on a link with this cell slot; `None` if that rate is zero, which the testbed check refuses.
+    /// Pace of the maximum rate on a link with this cell slot. `None` if that rate is zero, which the testbed check rejects.
     pub fn fastest(&self, slot: Pace) -> Option<Pace> {
         slot.try_stretched(PARTS, self.max.0 / STEP)
     }
 }
 
-/// The rate of one shaper.
+/// Current rate of one shaper.
 #[derive(Clone, Debug)]
 pub struct AdaptiveRate {
     config: Adaptive,
     slot: Pace,
-    /// In parts of the link's cells.
+    /// Current rate in units of 1/[`PARTS`] of the link's cell rate.
     parts: u64,
-    /// PDUs begun since the last answer.
+    /// Number of PDUs begun since the last feedback.
     unanswered: u32,
 }
 
 impl AdaptiveRate {
-    /// The rate before anything was sent, on a link with this cell slot.
+    /// The initial rate, on a link with this cell slot.
     pub fn new(config: Adaptive, slot: Pace) -> Self {
         let parts = config.start.unwrap_or(config.min).0 / STEP;
         Self { config, slot, parts, unanswered: 0 }
     }
 
-    /// A frame begins: the pace of its cells.
+    /// Begins a PDU and returns the pace of its cells. Lowers the rate if feedback is missing.
     pub fn begin(&mut self) -> Pace {
         if self.unanswered >= self.config.patience {
             self.lower();
@@ -122,7 +123,7 @@ impl AdaptiveRate {
         pace(self.parts, self.slot)
     }
 
-    /// The receiver says whether a PDU had the mark.
+    /// Handles the receiver's feedback on a PDU: whether it had the EFCI mark.
     pub fn answer(&mut self, marked: bool) {
         self.unanswered = 0;
         if marked {
@@ -138,7 +139,7 @@ impl AdaptiveRate {
     }
 }
 
-/// So many parts of the cells of a link.
+/// Pace of `parts` / [`PARTS`] of the cell rate of a link with this cell slot.
 fn pace(parts: u64, slot: Pace) -> Pace {
     slot.stretched(PARTS, parts)
 }
@@ -168,7 +169,7 @@ mod tests {
             rate.answer(marked);
             seen.push(rate.parts);
         }
-        // 20 % is the most; 7/8 of it is 17.5 %, then 15.31 (rounded down), 13.39, 11.71, 10.24, and not less than 10.
+        // The maximum is 20 %. 7/8 of it is 17.5 %, then 15.31 (rounded down), 13.39, 11.71, 10.24 and the minimum of 10.
         assert_eq!(seen, [1400, 1800, 2000, 1750, 1531, 1339, 1171, 1024, 1000, 1400]);
     }
 
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn every_rate_has_a_pace_on_the_strangest_line() {
-        // 999 999 999 989 bit/s is prime: its slot has the largest numerator and denominator there are.
+        // 999 999 999 989 bit/s is prime, so its slot has the largest possible numerator and denominator.
         let slot = Pace::of_bits(424, 999_999_999_989);
         for parts in [1, 3333, 9999] {
             assert!(pace(parts, slot).is_at_least(slot));

@@ -1,11 +1,11 @@
 //! The generic cell rate algorithm (ITU-T I.371 Annex A; ATM Forum TM 4.0 section 4.4).
 //!
-//! It counts in `1 / den` picoseconds, so an increment of `num / den` picoseconds is a whole number and nothing is rounded. The tests hold it
-//! against the standard's second form, the leaky bucket.
+//! Times are counted in `1 / den` picoseconds, so an increment of `num / den` picoseconds is an integer and nothing is rounded. The tests
+//! compare it with the leaky bucket, the second formulation in the standard.
 
 use crate::time::{Pace, Time};
 
-/// GCRA(T, tau) as virtual scheduling: a theoretical arrival time.
+/// GCRA(T, tau) in the virtual scheduling form.
 #[derive(Clone, Debug)]
 pub struct VirtualScheduling {
     increment: u128,
@@ -16,14 +16,14 @@ pub struct VirtualScheduling {
 }
 
 impl VirtualScheduling {
-    /// The algorithm for cells every `increment`, with `limit` of tolerance.
+    /// The algorithm for one cell per `increment`, with the tolerance `limit`.
     pub fn new(increment: Pace, limit: Time) -> Self {
         let (num, den) = increment.ratio();
         let den = u128::from(den);
         Self { increment: u128::from(num), limit: u128::from(limit.ps()) * den, den, tat: 0 }
     }
 
-    /// Whether a cell that arrives at `now` conforms.
+    /// Whether a cell that arrives at `now` conforms. A conforming cell updates the state.
     pub fn conforms(&mut self, now: Time) -> bool {
         let now = u128::from(now.ps()) * self.den;
         if self.tat > now + self.limit {
@@ -39,19 +39,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// GCRA(T, tau) as a continuous-state leaky bucket.
+    /// GCRA(T, tau) in the continuous-state leaky bucket form.
     #[derive(Clone, Debug)]
     struct LeakyBucket {
         increment: u128,
         limit: u128,
         den: u128,
-        /// Content at `last`, the last conforming arrival.
+        /// Content at `last`, the time of the last conforming arrival.
         content: u128,
         last: u128,
     }
 
     impl LeakyBucket {
-        /// The algorithm for cells every `increment`, with `limit` of tolerance.
+        /// The algorithm for one cell per `increment`, with the tolerance `limit`.
         fn new(increment: Pace, limit: Time) -> Self {
             let (num, den) = increment.ratio();
             let den = u128::from(den);
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_clump_is_as_long_as_the_standard_says() {
-        // TM 4.0: N = 1 + floor(tau / (T - delta)) cells back to back at link slot delta. T = 10, delta = 1, tau = 18.
+        // TM 4.0: N = 1 + floor(tau / (T - delta)) cells back to back, with delta the slot of the link. T = 10, delta = 1, tau = 18.
         let mut gcra = VirtualScheduling::new(Pace::new(10, 1), Time(18));
         let conforming = (0..20).take_while(|slot| gcra.conforms(Time(*slot))).count();
         assert_eq!(conforming, 3);

@@ -1,4 +1,4 @@
-//! Spacing of cells: policing (GCRA) and shaping.
+//! Cell rates: policing (GCRA) and shaping.
 
 pub mod adaptive;
 pub mod gcra;
@@ -18,46 +18,46 @@ use crate::wire::aal5::{CELL_BITS, CELL_PAYLOAD_BYTES};
 pub struct Policing {
     /// Contracted peak cell rate.
     pub rate: FramedRate,
-    /// What a rate without its own word counts: `line`, `cells` or `payload`.
+    /// What a rate counts if it does not say so itself: `line`, `cells` or `payload`.
     pub counts: Option<Basis>,
     /// Cell delay variation tolerance.
     pub tolerance: Duration,
-    /// What becomes of a cell that does not conform: `discard`, or `tag` (it goes on with CLP = 1).
+    /// Treatment of cells that do not conform: `discard`, or `tag` (forward with CLP = 1).
     #[serde(default)]
     pub action: PolicingAction,
 }
 
-/// What a policer does with a cell that does not conform (I.371; ATM Forum TM 4.0, usage parameter control).
+/// Action of a policer on a cell that does not conform (I.371; ATM Forum TM 4.0, usage parameter control).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PolicingAction {
-    /// It is lost.
+    /// The cell is dropped.
     #[default]
     Discard,
-    /// It goes on with CLP = 1, to be lost first where a switch has a `clp_threshold`.
+    /// The cell is forwarded with CLP = 1; switches with a `clp_threshold` drop it first.
     Tag,
 }
 
 /// The pace of cells at `rate` on a medium with this line rate and cell slot; `None` for a rate of zero.
 ///
-/// A share, and bits that count the line, are shares of the slots (130 Mbit/s of a 155.52 Mbit/s line are 295 248
-/// cells/s); bits of cells or of payload are divided by 424 or 384.
+/// A share and a rate in bits of the line are fractions of the slots: 130 Mbit/s of a 155.52 Mbit/s line are 295 248 cells/s. A rate in
+/// bits of cells or payload is divided by 424 or 384.
 ///
 /// # Panics
-/// When the pace cannot be held exactly, which the testbed check refuses: see [`try_cell_pace`].
+/// If the pace is not exact, which the testbed check rejects; see [`try_cell_pace`].
 pub fn cell_pace(rate: FramedRate, basis: Basis, line_rate: u64, slot: Pace) -> Option<Pace> {
     try_cell_pace(rate, basis, line_rate, slot)
         .expect("the testbed check refuses rates that cannot be held exactly")
 }
 
-/// A rate whose cells have a spacing that is no fraction of 64-bit integers: it has too many digits for its medium.
+/// Error: the cell spacing of a rate is not a fraction of 64-bit integers, because the rate has too many digits for its medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFine;
 
-/// As [`cell_pace`], for rates that have not been checked.
+/// As [`cell_pace`], for unchecked rates.
 ///
 /// # Errors
-/// When the pace cannot be held exactly.
+/// If the pace is not exact.
 pub fn try_cell_pace(
     rate: FramedRate,
     basis: Basis,

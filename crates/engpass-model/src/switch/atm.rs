@@ -8,21 +8,21 @@ use crate::discard::Discard;
 use crate::schedule::Schedule;
 use crate::unit::{CellCount, FillLevel};
 
-/// An ATM switch with a buffer at every output port. It forwards a cell when it has arrived whole.
+/// An output-buffered ATM switch. It forwards a cell after its last bit has arrived.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AtmSwitch {
-    /// Cells an output port can hold, the one being sent included. With priorities, each class has so many.
+    /// Capacity of an output port in cells, the one in transmission included. With `priority`, every class has this capacity.
     #[serde(default = "default_buffer")]
     pub output_buffer: CellCount,
-    /// What is thrown away when a queue is full, or before.
+    /// Discard policy: which cells are dropped when a queue is full, or before.
     #[serde(default = "default_discard")]
     pub discard: Discard,
-    /// Cells with CLP = 1 (low priority) that find more cells in their queue than so many, or than such a share of its places,
-    /// are lost. Without it they are cells like others (selective cell discard, ATM Forum TM 4.0).
+    /// A cell with CLP = 1 (low priority) is dropped if it finds more than this number of cells in its queue, or than this share of the
+    /// capacity. If not given, CLP is ignored (selective cell discard, ATM Forum TM 4.0).
     pub clp_threshold: Option<FillLevel>,
-    /// Cells that find more cells in their queue than so many, or than such a share of its places, are marked: explicit forward
-    /// congestion indication (EFCI; ITU-T I.371). The receiving host sees the mark of the last cell of a PDU.
+    /// A cell is marked if it finds more than this number of cells in its queue, or than this share of the capacity: explicit forward
+    /// congestion indication (EFCI; ITU-T I.371). The receiving host uses the mark of the last cell of a PDU.
     pub efci_threshold: Option<FillLevel>,
     /// Which cell is sent next: `priority` (CBR before UBR) or `fifo` (one shared queue).
     #[serde(default = "default_schedule")]
@@ -41,11 +41,11 @@ fn default_schedule() -> Schedule {
     Schedule::Priority(Default::default())
 }
 
-/// The largest buffer of a port, in cells.
+/// Maximum of `output_buffer` in cells.
 const MOST_CELLS: u64 = 10_000_000;
 
 impl AtmSwitch {
-    /// What is wrong with the values.
+    /// Adds a complaint for every invalid value.
     pub fn check(&self, complaints: &mut RangeErrors) {
         if self.output_buffer.0 == 0 {
             complaints.add(

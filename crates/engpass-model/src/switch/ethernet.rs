@@ -7,15 +7,15 @@ use crate::complaint::{LONGEST, RangeErrors};
 use crate::queue::Queue;
 use crate::unit::Duration;
 
-/// An Ethernet switch: store and forward, with a queue at every output port. It joins Ethernet links and never fragments.
+/// A store-and-forward Ethernet switch with a queue at every output port. It joins Ethernet links and never fragments packets.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EthernetSwitch {
-    /// Time from a frame's last bit in to its place in the queue of its output port; frames do not wait for one another
-    /// there. None if not given, which is an estimate: the fabric of a switch takes some microseconds at most.
+    /// Time from the arrival of a frame's last bit until the frame enters the queue of its output port. It delays each frame independently.
+    /// Zero if not given, an estimate: the fabric of a switch takes a few microseconds at most.
     #[serde(default = "none")]
     pub latency: Duration,
-    /// What every output port keeps, loses and sends next. A link's own `queue` comes before it.
+    /// Queue discipline of every output port. A link's own `queue` takes precedence.
     #[serde(default)]
     pub queue: Queue,
 }
@@ -25,7 +25,7 @@ fn none() -> Duration {
 }
 
 impl EthernetSwitch {
-    /// What is wrong with the values.
+    /// Adds a complaint for every invalid value.
     pub fn check(&self, complaints: &mut RangeErrors) {
         complaints.at_most(&["latency"], Some(self.latency), LONGEST);
         self.queue.check_below(complaints);

@@ -18,7 +18,7 @@ family! {
 }
 
 impl Switch {
-    /// What is wrong with the values.
+    /// Adds a complaint for every invalid value.
     pub fn check(&self, complaints: &mut RangeErrors) {
         match self {
             Self::Atm(config) => config.check(complaints),

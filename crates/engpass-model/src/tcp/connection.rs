@@ -283,7 +283,7 @@ impl Connection {
         self.rearm(now);
     }
 
-    /// Aborts the connection: sends a reset, unless none is needed, and closes it.
+    /// Aborts the connection: sends a reset, unless it is closed or listening, and closes it.
     pub fn abort(&mut self) {
         let resets = !matches!(self.state, State::Closed | State::Listen);
         self.special.set(SlowPathFlags::RESET_DUE, resets);

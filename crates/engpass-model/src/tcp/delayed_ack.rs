@@ -3,18 +3,18 @@
 use super::parameters::{AckCounting, TcpParameters};
 use crate::time::Time;
 
-/// What is owed to the sender.
+/// The acknowledgments that are owed to the sender.
 #[derive(Clone, Debug)]
 pub(super) struct DelayedAck {
-    /// When the timer releases the acknowledgment; [`Time::MAX`] where it does not run.
+    /// When the timer releases the acknowledgment; [`Time::MAX`] while it is stopped.
     deadline: Time,
     /// Duplicate acknowledgments due: each is a segment of its own (RFC 5681 section 4.2).
     duplicates: u32,
-    /// Bytes since the last acknowledgment.
+    /// Bytes received in order since the last acknowledgment.
     bytes: u32,
-    /// Segments of data that were acknowledged at once because the connection was young.
+    /// Data segments that were acknowledged at once because the connection was young.
     quick: u32,
-    /// Segments since the last acknowledgment.
+    /// Segments received in order since the last acknowledgment.
     segments: u16,
     /// An acknowledgment is due.
     due: bool,
@@ -26,18 +26,18 @@ impl Default for DelayedAck {
     }
 }
 
-/// When the timer expires next that beats for all connections.
+/// Returns the next tick of the heartbeat that all connections share.
 #[inline(never)]
 fn next_beat(p: &TcpParameters, now: Time) -> Time {
     if p.ack_delay.ps() > 0 { p.next_tick(Time(now.ps() + 1), p.ack_delay) } else { now }
 }
 
 impl DelayedAck {
-    /// A segment came in order.
+    /// Counts a segment that arrived in order. Makes an acknowledgment due, or starts the timer.
     #[inline(always)]
     pub(super) fn in_order(&mut self, p: &TcpParameters, mss: u64, len: u32, now: Time) {
         let before = self.bytes;
-        // What is counted beyond any parameter's range is enough.
+        // Saturated counts exceed every parameter.
         self.segments = self.segments.saturating_add(1);
         self.bytes = self.bytes.saturating_add(len);
         let enough = match p.ack_counting {
@@ -59,17 +59,17 @@ impl DelayedAck {
         }
     }
 
-    /// Acknowledge now.
+    /// Makes an acknowledgment due now.
     pub(super) fn at_once(&mut self) {
         self.due = true;
     }
 
-    /// A segment came out of order: a duplicate acknowledgment of its own.
+    /// Makes a duplicate acknowledgment due, for a segment that arrived out of order.
     pub(super) fn duplicate(&mut self) {
         self.duplicates += 1;
     }
 
-    /// Let the timer expire. True when it did.
+    /// Makes an acknowledgment due if the timer has expired, and returns whether it has.
     pub(super) fn on_timer(&mut self, now: Time) -> bool {
         let expired = self.deadline <= now;
         if expired {
@@ -79,7 +79,7 @@ impl DelayedAck {
         expired
     }
 
-    /// When the timer expires; [`Time::MAX`] where it does not run.
+    /// Returns when the timer expires; [`Time::MAX`] while it is stopped.
     #[inline]
     pub(super) fn deadline(&self) -> Time {
         self.deadline
@@ -90,12 +90,12 @@ impl DelayedAck {
         self.due || self.duplicates > 0
     }
 
-    /// Whether data has come that is not acknowledged yet.
+    /// Returns whether received data is not acknowledged yet.
     pub(super) fn is_pending(&self) -> bool {
         self.segments > 0 || self.is_due()
     }
 
-    /// A segment with an acknowledgment went out; `pure` when it carried nothing else.
+    /// Records that a segment with an acknowledgment was sent; `pure` if it carried nothing else.
     #[inline]
     pub(super) fn sent(&mut self, pure: bool) {
         self.due = false;

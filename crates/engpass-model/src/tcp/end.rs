@@ -1,4 +1,4 @@
-//! One end of a connection in as little memory as it needs: an end that only reads has nothing of what sending takes.
+//! One endpoint of a connection in little memory: a receive-only endpoint keeps no sending state.
 
 use super::acknowledge::EstablishedTerms;
 use super::connection::{Connection, Effects, NegotiatedOptions, State};
@@ -11,7 +11,7 @@ use super::segment::Segment;
 use super::stats::{Counts, Snapshot, Stats};
 use crate::time::Time;
 
-/// One end of a connection: a [`Connection`], or, once it is open, as much of it as an end needs that only reads.
+/// One endpoint of a connection: a [`Connection`], or only its receiving half once it is open and only reads.
 #[derive(Debug)]
 pub struct CompactConnection(Kind);
 
@@ -21,9 +21,10 @@ enum Kind {
     Reader(Box<ReceiverOnly>),
 }
 
-/// An open end that has sent no data and will not. It takes data and acknowledges it; whatever else comes makes it whole again.
+/// A receive-only endpoint: open, has sent no data and will not. It receives and acknowledges data; any other segment makes it a full connection
+/// again.
 ///
-/// What nearly all segments leave alone stands first, so that the rest takes fewer lines of the caches.
+/// Fields that nearly all segments leave unchanged come first, so that the others take fewer cache lines.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct ReceiverOnly {
@@ -35,10 +36,10 @@ pub(super) struct ReceiverOnly {
     pub(super) agreed: NegotiatedOptions,
 }
 
-// Half of all ends are such.
+// Half of all endpoints are receive-only.
 const _: () = assert!(size_of::<ReceiverOnly>() <= 120);
 
-/// The sequence number of all that a reader sends: behind its SYN.
+/// Sequence number of every segment that a receive-only endpoint sends: the one after its SYN.
 const SEQ: u64 = 1;
 
 impl CompactConnection {
@@ -47,7 +48,7 @@ impl CompactConnection {
         Self(Kind::Whole(Box::new(Connection::new(parameters, role))))
     }
 
-    /// The whole of it: for whoever writes.
+    /// Returns the full connection, for example to write. A receive-only endpoint becomes one.
     #[inline]
     pub fn whole(&mut self) -> &mut Connection {
         if let Kind::Reader(_) = self.0 {
@@ -69,8 +70,8 @@ impl CompactConnection {
         }
     }
 
-    /// See [`Connection::rest`]. One that `only_reads`, whose application never writes and never closes, keeps no more than that needs: not the
-    /// window of the other side, nor what it knew of the round trip.
+    /// Frees memory that is not needed now; see [`Connection::rest`]. `only_reads` is true if the application never writes and never closes. The
+    /// endpoint then keeps only its receiving half, if it can, and loses the peer's window and the round-trip estimate.
     pub fn rest(&mut self, now: Time, only_reads: bool) {
         let Kind::Whole(connection) = &mut self.0 else { return };
         if only_reads && let Some(reader) = connection.take_reader() {
@@ -80,8 +81,8 @@ impl CompactConnection {
         }
     }
 
-    /// Take a segment at an end that only reads, if it is what nearly all are there: the next one of its data, of which
-    /// [`on_segment`](Self::on_segment) says no more than that it came. False, and nothing is done, if it is not.
+    /// Fast path of a receive-only endpoint: processes the next segment of data in order, for which [`on_segment`](Self::on_segment) would report
+    /// only the delivered bytes. Returns false, without any effect, for other segments.
     #[inline(always)]
     pub fn take_next(&mut self, now: Time, segment: &Segment) -> bool {
         match &mut self.0 {
@@ -109,7 +110,7 @@ impl CompactConnection {
         }
     }
 
-    /// See [`Connection::on_too_big`]. An end that only reads has nothing outstanding and ignores the signal, as its connection would.
+    /// See [`Connection::on_too_big`]. A receive-only endpoint has nothing outstanding and ignores the signal, as a full connection would.
     pub fn on_too_big(&mut self, now: Time, seq: u64, mtu: u64) -> bool {
         match &mut self.0 {
             Kind::Whole(connection) => connection.on_too_big(now, seq, mtu),
@@ -153,7 +154,7 @@ impl CompactConnection {
         }
     }
 
-    /// See [`Connection::has_room_for_segment`]; an end that only reads sends none.
+    /// See [`Connection::has_room_for_segment`]; true for a receive-only endpoint, which sends no data.
     #[inline]
     pub fn has_room_for_segment(&self) -> bool {
         match &self.0 {
@@ -173,7 +174,7 @@ impl CompactConnection {
         }
     }
 
-    /// See [`Connection::snapshot`]; of one that is whole.
+    /// See [`Connection::snapshot`]; `None` for a receive-only endpoint.
     pub fn snapshot(&self) -> Option<Snapshot> {
         match &self.0 {
             Kind::Whole(connection) => Some(connection.snapshot()),
@@ -211,13 +212,13 @@ impl ReceiverOnly {
         next
     }
 
-    /// Whether a segment only brings data, or says nothing new.
+    /// Returns whether a receive-only endpoint can process the segment: it brings only data, or no news.
     #[inline(always)]
     fn is_for_it(&self, segment: &Segment) -> bool {
         segment.flags.is_of_data() && segment.ack == SEQ
     }
 
-    /// Take such a segment. False, and nothing is done, if it is another.
+    /// Processes such a segment. Returns false, without any effect, for any other.
     #[inline(never)]
     fn take(&mut self, now: Time, segment: &Segment, out: &mut Effects) -> bool {
         if !self.is_for_it(segment) {
@@ -262,7 +263,7 @@ impl ReceiverOnly {
 }
 
 impl Connection {
-    /// What is left of it for an end that only reads, if it is open and nothing else goes on.
+    /// Returns the receive-only endpoint that is left of this connection, if it is open, has sent no data and is in no special condition.
     fn take_reader(&mut self) -> Option<ReceiverOnly> {
         let silent = self.state == State::Established
             && self.special.is_empty()
@@ -281,7 +282,7 @@ impl Connection {
         })
     }
 
-    /// What a reader is made whole with.
+    /// Creates a full connection from a receive-only endpoint.
     fn of_reader(reader: ReceiverOnly) -> Self {
         let ReceiverOnly { p, rx, counts, rare, mss, agreed } = reader;
         let state = State::Established;
@@ -299,7 +300,7 @@ mod tests {
     use crate::tcp::{Flags, Profile, SackBlocks, TcpParameters, Timestamps};
     use crate::time::SECOND;
 
-    /// The same end twice: one that rests now and then, and one that does not.
+    /// The same endpoint twice: one that shrinks now and then, and one that does not.
     struct CompactAndFull {
         now: Time,
         end: CompactConnection,
@@ -314,7 +315,7 @@ mod tests {
             assert_eq!(outs[0], outs[1], "{segment:?}");
         }
 
-        /// All that they send now is the same, and so is all that is seen of them.
+        /// Both send the same segments now and have the same visible state.
         fn send(&mut self) {
             loop {
                 assert_eq!(self.end.is_silent(), self.connection.is_silent());
@@ -367,7 +368,7 @@ mod tests {
         twins.take(&twins.segment(1, 0, Flags::default()));
         let (mut next, mut readers) = (1, 0);
         for _ in 0..2000 {
-            // The next segment, one of the last, or one that is early, with or without marks.
+            // The next segment, an old one, or one after a hole, with or without marks.
             let seq = match random.below(8) {
                 0 => next + 1000 * random.below(5),
                 1 => next.saturating_sub(500 * random.below(5)).max(1),
@@ -380,7 +381,7 @@ mod tests {
             segment.ect = p.ecn;
             segment.ce = p.ecn && random.below(10) == 0;
             if random.below(300) == 0 {
-                // What says that something was received that was never sent.
+                // A SACK option for data that was never sent.
                 let mut blocks = SackBlocks::default();
                 blocks.push(1, 2);
                 segment.report(blocks);
@@ -404,7 +405,7 @@ mod tests {
         assert_ne!(twins.connection.state(), State::SynReceived);
     }
 
-    /// An end that only reads sends acknowledgments from SND.NXT on, so that no signal is about something outstanding.
+    /// A receive-only endpoint sends its acknowledgments at SND.NXT, so that no signal concerns an outstanding segment.
     #[test]
     fn a_reader_ignores_a_smaller_path_mtu() {
         let path_mtu = crate::tcp::parameters::PathMtu::Discovered;
@@ -431,7 +432,7 @@ mod tests {
         }
         assert!(matches!(twins.end.0, Kind::Reader(_)));
         assert_eq!((twins.end.stats(), twins.end.stats().path_mtu_signals), (twins.connection.stats(), 0));
-        // The peer's window went with its segments: only an end that stayed whole writes on.
+        // The endpoint that shrank has lost the peer's window. Only the one that stayed whole can write.
         let mut end = CompactConnection(Kind::Whole(Box::new(twins.connection)));
         end.whole().write(twins.now, 1000);
         assert_eq!(end.whole().transmit(twins.now).map(|segment| segment.len), Some(1000));

@@ -7,7 +7,7 @@ use super::timers::Timer;
 use crate::time::Time;
 
 impl Connection {
-    /// Whether data may be sent: the handshake is done and the connection is not gone.
+    /// Returns whether data may be sent: the handshake is done and the connection has not ended.
     pub(super) fn is_open(&self) -> bool {
         !matches!(
             self.state,
@@ -15,7 +15,7 @@ impl Connection {
         )
     }
 
-    /// A segment for a connection that is not open.
+    /// Processes a segment for a connection that is not open yet.
     pub(super) fn receive_opening(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
         let (syn, ack, rst) =
             (segment.flags.has(Flags::SYN), segment.flags.has(Flags::ACK), segment.flags.has(Flags::RST));
@@ -33,7 +33,7 @@ impl Connection {
                     self.establish(segment, out);
                     self.rx.acks.at_once();
                 } else {
-                    // Both have opened at once (figure 7).
+                    // Simultaneous open (figure 7).
                     self.state = State::SynReceived;
                     self.special.set(SlowPathFlags::SYN_DUE, true);
                 }
@@ -45,12 +45,12 @@ impl Connection {
                 self.establish(segment, out);
                 self.receive_open(now, segment, out);
             }
-            // The first byte may overtake nothing: a segment with another acknowledgment is old.
+            // No data can overtake the handshake. Therefore a segment with another acknowledgment number is old.
             _ => self.refuse(segment.payload(), out),
         }
     }
 
-    /// Take the options of the other side's SYN.
+    /// Negotiates the options, given the peer's SYN.
     fn agree(&mut self, syn: &Segment) {
         // RFC 9293 section 3.7.1: without the option the segment size is 536.
         let offered = if syn.mss > 0 { u64::from(syn.mss) } else { 536 };
@@ -64,7 +64,7 @@ impl Connection {
             .and_if(self.p.window_scaling && syn.window_scale.is_some(), NegotiatedOptions::SCALING);
         let mss = self.p.mss.min(offered);
         let before = self.window.mss();
-        // RFC 6691: the option does not count TCP options, so each segment has as much less room for data.
+        // RFC 6691: the option does not account for TCP options. They reduce the room for data in each segment.
         let mss = mss - if self.agreed.timestamps() { 12 } else { 0 };
         self.window.set_mss(mss);
         let scale = self.agreed.scaling().then(|| self.rx.wanted_scale(&self.p, before));
@@ -90,7 +90,7 @@ impl Connection {
     }
 
     fn take_syn_sample(&mut self, now: Time) {
-        // The SYN is all that was sent.
+        // Nothing but the SYN was sent, so that `sent_at` is its time.
         if self.has_sent_syn() && !self.syn_resent {
             self.rtt.sample(&self.p, &mut self.backoff, self.sent_at, now);
         }
@@ -101,7 +101,7 @@ impl Connection {
         self.set_closed(out);
     }
 
-    /// A FIN of ours goes out.
+    /// Changes the state after the FIN was sent.
     pub(super) fn after_fin_sent(&mut self) {
         self.state = match self.state {
             State::Established => State::FinWait1,
@@ -110,7 +110,7 @@ impl Connection {
         };
     }
 
-    /// Our FIN is acknowledged.
+    /// Changes the state after the FIN was acknowledged.
     pub(super) fn after_fin_acknowledged(&mut self, now: Time, out: &mut Effects) {
         match self.state {
             State::FinWait1 => self.state = State::FinWait2,
@@ -120,7 +120,7 @@ impl Connection {
         }
     }
 
-    /// The other side's FIN came, in order.
+    /// Changes the state after the peer's FIN arrived in order.
     pub(super) fn after_fin_received(&mut self, now: Time, out: &mut Effects) {
         out.finished = true;
         match self.state {
@@ -131,7 +131,7 @@ impl Connection {
         }
     }
 
-    /// TIME-WAIT starts, or starts again.
+    /// Starts or restarts TIME-WAIT.
     pub(super) fn wait(&mut self, now: Time) {
         self.state = State::TimeWait;
         self.timers.stop_all();

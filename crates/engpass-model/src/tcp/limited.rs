@@ -9,9 +9,9 @@ pub enum LimitedBy {
     Handshake,
     /// The application has written nothing.
     Application,
-    /// The application waits for room in the send buffer, and all that is in the buffer is sent, or too little for Nagle's rule is left.
+    /// The application waits for space in the send buffer. All buffered data is sent, or too little is left for Nagle's rule.
     SendBuffer,
-    /// The other side's receive window: less than a segment is left of it beside what is in flight.
+    /// The peer's receive window: beside the data in flight, it has less than a segment left.
     ReceiveWindow,
     /// The congestion window.
     CongestionWindow,
@@ -19,8 +19,7 @@ pub enum LimitedBy {
     Nagle,
     /// The sender's silly window avoidance: nothing is in flight, and the window has room for a small part of a segment only.
     SillyWindow,
-    /// A loss is likely (duplicate acknowledgments came), nothing more may be sent, and only the retransmission
-    /// timer will go on.
+    /// Duplicate acknowledgments suggest a loss, and nothing more may be sent until the retransmission timer expires.
     RetransmissionTimer,
     /// The congestion control's pacing.
     Pacing,

@@ -61,7 +61,7 @@ pub use profile::Profile;
 pub use segment::{Flags, SackBlocks, Segment, Timestamps};
 pub use stats::{Snapshot, Stats};
 
-/// Allocates cold state at its first use. Out of line, so that connections that have it skip only a branch.
+/// Allocates cold state at its first use. Out of line, because few calls need it.
 #[cold]
 #[inline(never)]
 fn first_needed<T: Default>() -> Box<T> {

@@ -7,23 +7,22 @@ use super::recovery::Phase;
 use super::timers::Timer;
 use crate::time::Time;
 
-/// Every link carries packets of so many bytes (RFC 791). Linux takes 552 at least (`ip_rt_min_pmtu`): below, it clears DF and lets routers
+/// The smallest MTU, which every link carries (RFC 791). Linux accepts no less than 552 (`ip_rt_min_pmtu`); below that, it clears DF and lets routers
 /// fragment.
 const SMALLEST_MTU: u64 = 68;
-/// Headers of IP and TCP without options, and the timestamps option.
+/// Bytes of the IP and TCP headers without options, and of the timestamps option.
 const HEADERS: u64 = 40;
 const TIMESTAMPS: u64 = 12;
 
 impl Connection {
-    /// A router has dropped a packet of this connection that begins at sequence number `seq`, because it has more than `mtu` bytes. Returns whether
-    /// the connection takes the signal. A [`SegmentBurst`](super::Flight) that was asked for before is good no more then.
+    /// Handles the signal that a router has dropped a packet of this connection, which begins at sequence number `seq` and has more than `mtu` bytes.
+    /// Returns whether the connection accepts the signal. A [`Flight`](super::Flight) from before is then invalid.
     ///
-    /// The connection ignores a signal where it does not [discover](PathMtu::Discovered) the path MTU, where `seq` is not outstanding (RFC 5927
-    /// section 4.1), and where its packets are not longer than `mtu`. So it ignores those of a SYN, which has 60 bytes at most, and of a pure
-    /// acknowledgment.
+    /// The connection ignores the signal unless it [discovers](PathMtu::Discovered) the path MTU, `seq` is outstanding (RFC 5927 section 4.1), and
+    /// its packets are longer than `mtu`. Therefore it ignores signals for a SYN, which has 60 bytes at most, and for a pure acknowledgment.
     ///
-    /// Else its segments become shorter, and those that are outstanding and too long go out again as the congestion window allows. This is no sign
-    /// of congestion: neither the window nor the timer answers it (RFC 1191 section 6.4, Linux' `tcp_simple_retransmit`).
+    /// Otherwise its segments become shorter, and outstanding segments that are too long are resent as the congestion window allows. The signal does
+    /// not indicate congestion: neither the window nor the timer reacts as to a loss (RFC 1191 section 6.4, Linux' `tcp_simple_retransmit`).
     pub fn on_too_big(&mut self, now: Time, seq: u64, mtu: u64) -> bool {
         let options = if self.agreed.timestamps() { TIMESTAMPS } else { 0 };
         let (before, mss) = (self.window.mss(), mtu.max(SMALLEST_MTU) - HEADERS - options);
@@ -47,18 +46,18 @@ impl Connection {
         rare.stats.path_mtu_signals += 1;
         self.window.shrink_segments(mss);
         self.control.begun_mut().on_shorter_segments(&self.window, before);
-        // An undo would take the window from before, and segments that are too long.
+        // An undo would restore the old window, and segments that are too long.
         self.forget_doubts();
         if !self.board.lose_longer_than(mss) {
             return;
         }
         if self.window.counts_segments() && self.recovery.phase == Phase::Open {
-            // `tcp_current_ssthresh`.
+            // As in Linux (`tcp_current_ssthresh`).
             let (half, quarter) =
                 (self.window.cut(self.window.size / 2), self.window.cut(self.window.size / 4));
             self.window.threshold = self.window.threshold.max(half + quarter);
         }
-        // A fast recovery that went on has reduced the window, and may have let out less.
+        // A fast recovery in progress may have allowed less than the congestion window.
         self.window.size = self.window.size.min(self.window.rescale(window, before));
         self.recovery.on_shorter_segments(self.tx.next);
         self.timers.stop(Timer::TailProbe);
@@ -67,14 +66,14 @@ impl Connection {
         self.rare().tail_probe = None;
     }
 
-    /// No acknowledgment may undo the last recovery or timeout any more.
+    /// Rules out an undo of the last recovery or timeout.
     fn forget_doubts(&mut self) {
         self.rare().saved = None;
         self.recovery.doubted = false;
     }
 
-    /// Segment size by which the receiving half acknowledges and opens its window: the one that the handshake agreed on. What the path carries in
-    /// the other direction says nothing of the segments that come.
+    /// Returns the segment size in bytes by which the receiving half acknowledges and opens its window: the negotiated one. The path MTU of the
+    /// sending direction does not limit received segments.
     #[inline]
     pub(super) fn received_size(&self) -> u64 {
         if self.window.has_shrunk() { self.agreed_size() } else { self.window.mss() }

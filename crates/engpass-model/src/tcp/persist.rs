@@ -7,7 +7,7 @@ use super::timers::Timer;
 use crate::time::Time;
 
 impl Connection {
-    /// Whether only the other side's window keeps data back, with nothing in the network that would be answered.
+    /// Returns whether only the peer's window holds data back, with nothing in the network that would bring an acknowledgment.
     fn is_shut_out(&self) -> bool {
         let probe_due = self.special.has(SlowPathFlags::PROBE_DUE);
         let probing = self.special.has(SlowPathFlags::PROBING);
@@ -21,10 +21,10 @@ impl Connection {
         self.board.is_empty() && matches!(piece, Err(LimitedBy::ReceiveWindow | LimitedBy::SillyWindow))
     }
 
-    /// Set or stop the persist timer, after any input.
+    /// Sets or stops the persist timer. To be called after every input.
     #[inline]
     pub(super) fn rearm(&mut self, now: Time) {
-        // With data in the network the window is probed by it.
+        // Data in the network probes the window by itself.
         if !self.special.is_empty() || self.board.is_empty() && self.tx.unsent() > 0 {
             self.rearm_persist(now);
         }
@@ -51,14 +51,14 @@ impl Connection {
         }
     }
 
-    /// The persist timer has expired.
+    /// Handles the expired persist timer.
     pub(super) fn on_persist(&mut self) {
         let rare = self.rare();
         rare.persist_count = rare.persist_count.saturating_add(1);
         self.special.set(SlowPathFlags::PROBE_DUE, true);
     }
 
-    /// The window has changed: a probe that was refused may be sent as data now.
+    /// Handles a changed window: a probe that lay beyond the window may be resent as data now.
     pub(super) fn after_window_change(&mut self) {
         self.special.set(SlowPathFlags::PROBE_DUE, false);
         if self.special.has(SlowPathFlags::PROBING)

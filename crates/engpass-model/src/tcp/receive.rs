@@ -24,31 +24,32 @@ pub(super) struct Receiver {
     scale: u8,
     /// The FIN has come, in order.
     finished: bool,
-    /// What comes in order, or goes out, may have to do with what is kept in `more`. Nearly always it has not, and that is not looked at.
+    /// `more` may affect data in order or outgoing segments. While false, the fast path ignores `more`.
     odd: bool,
-    /// ECN: the echo goes on until CWR (RFC 3168), or is the state of the last packet (RFC 8257).
+    /// ECN: marks are echoed until CWR arrives (RFC 3168), or this is the state of the last packet (RFC 8257).
     echo: bool,
 }
 
-/// What is kept once something came out of order or twice, marks changed, or the application reads as it likes.
+/// State that is allocated when data arrives out of order or twice, when marks change, or when the application reads by itself.
 #[derive(Clone, Debug, Default)]
 struct ReceiverCold {
-    /// First sequence number that the application has not read, where it does not read everything as it comes; and whether it goes on like that.
+    /// First sequence number that the application has not read, unless it reads all data on arrival. The flag is false once it does so again; the
+    /// next data in order then clears the field.
     read: Option<(u64, bool)>,
-    /// Sequence number of a FIN that came out of order.
+    /// Sequence number of a FIN that arrived out of order.
     fin: Option<u64>,
     ranges: Ranges,
     stamp: u64,
-    /// A sequence number of every range with its stamp, the most recent range last; and of some that are none any more.
+    /// For each range, one of its sequence numbers and its stamp, the most recent range last. Entries of former ranges may remain.
     recent: Vec<(u64, u64)>,
-    /// A duplicate to report first (RFC 2883).
+    /// A duplicate segment to report first (RFC 2883).
     duplicate: Option<(u64, u64)>,
-    /// An acknowledgment that must go out as it was before the marks changed (RFC 8257 section 3.2).
+    /// Number and echo of an acknowledgment that must go out with the state before the marks changed (RFC 8257 section 3.2).
     early: Option<(u64, bool)>,
 }
 
 impl ReceiverCold {
-    /// Whether what comes in order, and what goes out, has nothing to meet.
+    /// Returns whether nothing in it affects data in order or outgoing segments.
     fn is_quiet(&self) -> bool {
         self.ranges.is_empty()
             && self.fin.is_none()
@@ -58,12 +59,12 @@ impl ReceiverCold {
     }
 }
 
-/// What came of a segment's data.
+/// The result of processing a segment's data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Received {
     /// Bytes newly in order.
     pub(super) in_order: u64,
-    /// Bytes that were refused: there already, or beyond the window.
+    /// Bytes that were discarded: duplicates, or bytes beyond the window.
     pub(super) refused: u64,
     /// The FIN is now in order.
     pub(super) finished: bool,
@@ -86,25 +87,25 @@ impl Receiver {
         }
     }
 
-    /// What is kept there, to be changed.
+    /// Returns the cold state for a change, which ends the fast path.
     fn more(&mut self) -> &mut ReceiverCold {
         self.odd = true;
         self.more.get_or_insert_default()
     }
 
-    /// Some of what is kept there is no more.
+    /// Returns to the fast path if the cold state allows it.
     fn settle(&mut self) {
         self.odd = self.more.as_ref().is_some_and(|more| !more.is_quiet());
     }
 
-    /// The buffer. How many segments it holds at least is known when the segment size is.
+    /// Returns the size of the buffer in bytes. Its minimum number of segments applies once the segment size is known.
     #[inline]
     fn capacity(&self, p: &TcpParameters, mss: u64) -> u64 {
         let least = if self.next == 0 { 0 } else { p.receive_minimum_segments };
         p.receive_buffer.max(least * mss)
     }
 
-    /// Let the acknowledgment timer expire, if it does.
+    /// Lets the acknowledgment timer expire, if it is due.
     pub(super) fn on_timer(&mut self, now: Time) {
         self.delayed_acks += u32::from(self.acks.on_timer(now));
     }
@@ -113,13 +114,13 @@ impl Receiver {
         u64::from(self.delayed_acks)
     }
 
-    /// The scale that is needed to announce the whole buffer (RFC 7323 section 2.2).
+    /// Returns the scale that is needed to announce the whole buffer (RFC 7323 section 2.2).
     pub(super) fn wanted_scale(&self, p: &TcpParameters, mss: u64) -> u8 {
         let capacity = self.capacity(p, mss);
         (0..14).find(|scale| capacity >> scale <= 65535).unwrap_or(14)
     }
 
-    /// The SYN came; sizes are now known.
+    /// Processes the peer's SYN: the segment size and the window scale are known now.
     pub(super) fn synchronize(&mut self, p: &TcpParameters, mss: u64, scale: Option<u8>) {
         self.next = 1;
         self.scale = scale.unwrap_or(0);
@@ -132,7 +133,7 @@ impl Receiver {
         self.next
     }
 
-    /// First sequence number that the application has not read.
+    /// Returns the first sequence number that the application has not read.
     #[inline]
     fn read_to(&self) -> u64 {
         let automatic = (self.next - u64::from(self.finished)).max(1);
@@ -142,17 +143,17 @@ impl Receiver {
         self.more.as_ref().and_then(|more| more.read).map_or(automatic, |(read, _)| read)
     }
 
-    /// Whether a FIN has come, in order or not.
+    /// Returns whether a FIN has arrived, in order or not.
     pub(super) fn has_fin(&self) -> bool {
         self.finished || self.more.as_ref().is_some_and(|more| more.fin.is_some())
     }
 
-    /// Bytes of payload that came in order.
+    /// Returns how many bytes of payload arrived in order.
     pub(super) fn bytes_received(&self) -> u64 {
         self.next.saturating_sub(1) - u64::from(self.finished)
     }
 
-    /// Bytes that the application can read.
+    /// Returns how many bytes the application can read.
     pub(super) fn readable(&self) -> u64 {
         self.next - u64::from(self.finished) - self.read_to().min(self.next)
     }
@@ -168,19 +169,20 @@ impl Receiver {
         }
     }
 
-    /// The window of the first SYN, which is never scaled.
+    /// Returns the window of a SYN, which is never scaled.
     pub(super) fn syn_window(&self, p: &TcpParameters, mss: u64) -> u32 {
         self.capacity(p, mss).min(65535) as u32
     }
 
-    /// The field counts units of the scale: round up so that the edge never moves back.
+    /// Rounds a window up to units of the scale, so that the edge never moves back.
     #[inline]
     fn in_units(&self, window: u64) -> u64 {
         let unit = 1 << self.scale;
         (window + (unit - 1)) & !(unit - 1)
     }
 
-    /// Move the right edge as far as silly window avoidance allows, never back. Returns the window, if it has moved: in whole units.
+    /// Moves the right edge as far as silly window avoidance allows, never back. If it has moved, returns the window in bytes, a whole number of
+    /// units.
     #[inline]
     fn open_window(&mut self, p: &TcpParameters, mss: u64) -> Option<u64> {
         let most = 65535 << self.scale;
@@ -198,12 +200,12 @@ impl Receiver {
         Some(window)
     }
 
-    /// The window to announce, which thereby is announced.
+    /// Returns the window to announce, in bytes, and counts it as announced.
     #[inline]
     pub(super) fn announce(&mut self, p: &TcpParameters, mss: u64) -> u32 {
         let reads = self.odd && self.more.as_ref().is_some_and(|more| more.read.is_some());
         if self.next == self.last_ack && !reads {
-            // It has not moved since the last segment went out, as nothing came in order and nothing was read.
+            // The edge has not moved since the last segment was sent: no data arrived in order, and nothing was read.
             let window = self.edge.saturating_sub(self.next);
             debug_assert_eq!(self.in_units(window), window);
             return window as u32;
@@ -212,13 +214,13 @@ impl Receiver {
             return window as u32;
         }
         let window = self.edge.saturating_sub(self.next);
-        // The rest of a unit may stand open when data came in odd lengths: what is announced is rounded up.
+        // After data with a length that is no whole number of units, a part of a unit is open. The announced window is rounded up.
         let window = self.in_units(window).min(65535 << self.scale);
         self.edge = self.edge.max(self.next + window);
         window as u32
     }
 
-    /// The application reads up to `bytes`. Returns how many.
+    /// Reads up to `bytes`. Returns how many bytes the application gets.
     pub(super) fn read(&mut self, p: &TcpParameters, mss: u64, bytes: u64) -> u64 {
         let taken = bytes.min(self.readable());
         if taken == 0 {
@@ -247,14 +249,14 @@ impl Receiver {
         taken
     }
 
-    /// Whether a segment with nothing but data, or with nothing, is what nearly all are: the next one.
+    /// Returns whether a segment that carries only data, or nothing, is the expected one: the next in order.
     #[inline]
     pub(super) fn expects(&self, segment: &Segment) -> bool {
         debug_assert!(self.odd || self.more.as_ref().is_none_or(|more| more.is_quiet()));
         segment.len == 0 || segment.seq == self.next && segment.end() <= self.edge && !self.odd
     }
 
-    /// Take it: what [`take`](Self::take) comes to then.
+    /// Processes an expected segment. The result is that of [`take`](Self::take).
     #[inline(always)]
     pub(super) fn take_expected(&mut self, p: &Shared, mss: u64, segment: &Segment, now: Time) {
         self.note_timestamp(segment);
@@ -267,8 +269,8 @@ impl Receiver {
         }
     }
 
-    /// Take a segment with nothing but data if it joins what came last above a hole: what nearly all do while there is one. False, and nothing
-    /// is done, if it does not.
+    /// Fast path while there is a hole: processes a segment that carries only data, if it continues the most recent range. Returns false, without any
+    /// effect, for other segments.
     #[inline]
     pub(super) fn take_above(&mut self, segment: &Segment) -> bool {
         let Some(more) = &mut self.more else { return false };
@@ -280,7 +282,7 @@ impl Receiver {
         joins
     }
 
-    /// Take a segment's data and FIN.
+    /// Processes the data and the FIN of a segment.
     pub(super) fn take(&mut self, p: &Shared, mss: u64, segment: &Segment, now: Time) -> Received {
         self.note_timestamp(segment);
         if segment.ect {
@@ -345,8 +347,8 @@ impl Receiver {
 
     #[inline]
     fn note_timestamp(&mut self, segment: &Segment) {
-        // RFC 7323 section 4.3 (2): "If SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent < SEG.SEQ + SEG.LEN".
-        // The right side is left out, as stacks do: a segment that only acknowledges has no length.
+        // RFC 7323 section 4.3 (2): "If SEG.TSval >= TS.Recent and SEG.SEQ <= Last.ACK.sent < SEG.SEQ + SEG.LEN". The last comparison is left out, as
+        // in the stacks: a pure acknowledgment has no length.
         if let Some(stamp) = segment.timestamps
             && segment.seq <= self.last_ack
             && (self.recent == Time::MAX || stamp.value() >= self.recent)
@@ -355,7 +357,7 @@ impl Receiver {
         }
     }
 
-    /// The SYN's timestamp is the first to echo.
+    /// Records the SYN's timestamp, which is the first to echo.
     pub(super) fn note_syn_timestamp(&mut self, value: Time) {
         self.recent = value;
     }
@@ -378,13 +380,13 @@ impl Receiver {
         }
     }
 
-    /// Whether there may be blocks to report.
+    /// Returns whether there may be SACK blocks to report.
     #[inline]
     pub(super) fn has_blocks(&self) -> bool {
         self.odd && self.more.as_ref().is_some_and(|more| more.duplicate.is_some() || !more.ranges.is_empty())
     }
 
-    /// The blocks to report: a duplicate first, then the most recent ranges (RFC 2018 section 4, RFC 2883).
+    /// Returns the blocks to report: a duplicate first, then the most recent ranges (RFC 2018 section 4, RFC 2883).
     pub(super) fn sack_blocks(&mut self, p: &TcpParameters, room: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         let Some(more) = &mut self.more else { return blocks };
@@ -410,7 +412,7 @@ impl Receiver {
         blocks
     }
 
-    /// Nobody is told of a duplicate.
+    /// Drops the duplicate to report, because SACK was not negotiated.
     pub(super) fn forget_duplicate(&mut self) {
         if let Some(more) = &mut self.more {
             more.duplicate = None;
@@ -418,7 +420,7 @@ impl Receiver {
         self.settle();
     }
 
-    /// An acknowledgment of everything received goes out.
+    /// Records that an acknowledgment of everything received was sent; `pure` if the segment carried nothing else.
     #[inline]
     pub(super) fn acknowledged(&mut self, pure: bool) {
         self.last_ack = self.next;
@@ -435,7 +437,7 @@ impl Receiver {
         self.echo
     }
 
-    /// Take the acknowledgment number and echo that must go out first, if marks have changed.
+    /// Takes the number and the echo of the acknowledgment that must go out first, if marks have changed.
     pub(super) fn take_early(&mut self) -> Option<(u64, bool)> {
         let early = self.more.as_mut()?.early.take();
         self.settle();
@@ -449,7 +451,7 @@ impl Receiver {
 }
 
 impl ReceiverCold {
-    /// Put `[start, end)` into the ranges above the hole. Returns how many bytes of it are new.
+    /// Adds `[start, end)` to the ranges above the hole. Returns how many of its bytes are new.
     fn insert(&mut self, start: u64, end: u64) -> u64 {
         if self.grow(start, end) {
             return end - start;
@@ -463,8 +465,8 @@ impl ReceiverCold {
         new
     }
 
-    /// Put `[start, end)` behind the last range, if it joins that and nothing has come after it: so it stays the most recent one. False, and
-    /// nothing is done, if it is not so.
+    /// Extends the last range by `[start, end)`, if it ends at `start` and is the most recent one, which it then stays. Returns false, without any
+    /// effect, if not.
     #[inline]
     fn grow(&mut self, start: u64, end: u64) -> bool {
         let stamp = self.stamp;
@@ -475,7 +477,7 @@ impl ReceiverCold {
         })
     }
 
-    /// The range with this sequence number is the most recent one.
+    /// Records the range with this sequence number as the most recent one.
     fn is_recent(&mut self, seq: u64) {
         if self.recent.len() > 2 * self.ranges.len() + 8 {
             let recent = std::mem::take(&mut self.recent);
@@ -484,7 +486,7 @@ impl ReceiverCold {
         self.recent.push((seq, self.stamp));
     }
 
-    /// The range with this sequence number, if it has this stamp.
+    /// Returns the range with this sequence number, if it has this stamp.
     #[inline]
     fn range(&self, (seq, stamp): (u64, u64)) -> Option<&Range> {
         match self.ranges.last() {
@@ -493,7 +495,7 @@ impl ReceiverCold {
         }
     }
 
-    /// Take the ranges that the cumulative acknowledgment `next` has reached, and move it. Returns the bytes that were there twice.
+    /// Removes the ranges that `next` has reached, and moves `next` to their end. Returns how many bytes arrived twice.
     fn absorb(&mut self, next: &mut u64, start: u64) -> u64 {
         let mut twice = 0;
         while let Some(range) = self.ranges.take_reached(*next) {

@@ -3,7 +3,7 @@
 use super::parameters::{RtoFloor, TcpParameters};
 use crate::time::Time;
 
-/// Estimates the round-trip time and says how long to wait for an acknowledgment.
+/// Round-trip estimates, which give the retransmission timeout.
 #[derive(Clone, Debug)]
 pub(super) struct Rtt {
     /// SRTT times 8, in picoseconds; 0 before the first sample.
@@ -14,7 +14,7 @@ pub(super) struct Rtt {
     minimum: Time,
 }
 
-/// How often the timeout has doubled, and whether it must be long for a lost SYN.
+/// Number of times that the timeout has doubled, and whether a lost SYN requires a longer one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Backoff {
     doubled: u8,
@@ -27,7 +27,7 @@ impl Backoff {
         self.doubled = (self.doubled + 1).min(32);
     }
 
-    /// A timeout, doubled so often.
+    /// Returns `timeout` after all doublings, in picoseconds.
     #[inline(never)]
     fn of(self, timeout: u64) -> u64 {
         u64::try_from(u128::from(timeout) << self.doubled).unwrap_or(u64::MAX)
@@ -39,13 +39,13 @@ impl Backoff {
     }
 }
 
-/// The round trip as a BSD measures it: it counts ticks of its slow timer while it waits, and a count of 1 means less than one tick.
+/// Returns the round trip in picoseconds as BSD measures it: in ticks of its slow timer during the wait, at least one.
 #[inline(never)]
 fn beats(p: &TcpParameters, sent: Time, now: Time) -> u64 {
     (p.ticks(now, p.rto_tick) - p.ticks(sent, p.rto_tick)).max(1) * p.rto_tick.ps()
 }
 
-/// When its slow timer ticks next.
+/// Returns when BSD's slow timer ticks next, at or after `at`.
 #[inline(never)]
 fn next_beat(p: &TcpParameters, at: Time) -> Time {
     p.next_tick(at, p.rto_tick)
@@ -56,7 +56,7 @@ impl Rtt {
         Self { smoothed8: 0, variance4: 0, minimum: Time::MAX }
     }
 
-    /// Take a sample that Karn's rule allows, of a segment sent at `sent`.
+    /// Processes a sample that Karn's rule allows, of a segment sent at `sent`.
     #[inline(always)]
     pub(super) fn sample(&mut self, p: &TcpParameters, backoff: &mut Backoff, sent: Time, now: Time) {
         let exact = now.saturating_sub(sent);
@@ -76,7 +76,7 @@ impl Rtt {
         backoff.doubled = 0;
     }
 
-    /// The timeout without back-off.
+    /// Returns the timeout without back-off, in picoseconds.
     #[inline(always)]
     fn base(&self, p: &TcpParameters, backoff: Backoff) -> u64 {
         if self.smoothed8 == 0 {
@@ -92,7 +92,7 @@ impl Rtt {
         }
     }
 
-    /// The timeout, back-off included.
+    /// Returns the timeout, back-off included.
     #[inline(always)]
     pub(super) fn timeout(&self, p: &TcpParameters, backoff: Backoff) -> Time {
         let most = p.rto_maximum.ps();
@@ -103,7 +103,7 @@ impl Rtt {
         Time(backoff.of(base).min(most))
     }
 
-    /// When a timer that is set at `now` expires.
+    /// Returns when a timer that is set at `now` expires.
     #[inline(always)]
     pub(super) fn deadline(&self, p: &TcpParameters, backoff: Backoff, now: Time) -> Time {
         let at = now + self.timeout(p, backoff);

@@ -1,4 +1,4 @@
-//! The sending half: the send buffer, how writes are cut into segments, Nagle's rule and silly window avoidance.
+//! The sending half: the send buffer, the division of writes into segments, Nagle's rule and silly window avoidance.
 
 use std::collections::VecDeque;
 
@@ -6,22 +6,22 @@ use super::limited::LimitedBy;
 use super::parameters::{Nagle, SendBufferRule, TcpParameters};
 use super::segment::Segment;
 
-/// The sending half of a connection. What is not acknowledged is in the scoreboard, so that most of its methods ask for SND.UNA.
+/// The sending half of a connection. The scoreboard holds what is unacknowledged; therefore most methods take SND.UNA as an argument.
 #[derive(Clone, Debug)]
 pub(super) struct Sender {
     /// Next sequence number to send (SND.NXT).
     pub(super) next: u64,
     /// One past the last byte that the application wrote.
     written: u64,
-    /// Sequence number of the segment that announced the window (SND.WL1). Its acknowledgment number (SND.WL2) is never beyond
-    /// `una`, so that it decides nothing.
+    /// Sequence number of the segment that announced the window (SND.WL1). Its acknowledgment number (SND.WL2) is never beyond `una` and therefore
+    /// makes no difference.
     announced_by: u64,
     /// End of the last segment sent that was not full.
     small_end: u64,
-    /// Ends of writes that are not sent, where segments end there.
+    /// Ends of the writes that are not sent yet, if segments end there.
     #[allow(clippy::box_collection, reason = "most connections have none: a pointer is all that they pay")]
     boundaries: Option<Box<VecDeque<u64>>>,
-    /// Window that the other side announced (SND.WND), in bytes from `una`.
+    /// Window that the peer announced (SND.WND), in bytes from `una`.
     pub(super) window: u32,
     /// The largest window ever announced (Max(SND.WND)).
     largest_window: u32,
@@ -31,7 +31,7 @@ pub(super) struct Sender {
     pub(super) closing: bool,
     /// The FIN was sent.
     pub(super) fin_sent: bool,
-    /// [`SendBufferRule::HighWater`] has stopped the application.
+    /// [`SendBufferRule::HighWater`] blocks the application.
     stopped: bool,
     /// The application could not write all it wanted.
     refused: bool,
@@ -62,25 +62,24 @@ impl Sender {
         }
     }
 
-    /// The application hands over `bytes` in one write. Returns how many are taken.
+    /// Writes `bytes` at once. Returns how many bytes the buffer takes.
     pub(super) fn write(&mut self, p: &TcpParameters, una: u64, bytes: u64) -> u64 {
         if self.closing {
             return 0;
         }
         let taken = bytes.min(self.room(p, una, bytes));
         if taken > 0 {
-            // Where the socket takes a part only, the write does not end yet.
+            // If the socket takes only a part, the write does not end yet.
             self.put(p, taken, taken == bytes);
         }
         self.refused = taken < bytes;
         taken
     }
 
-    /// How much of a write of which `left` bytes are to come is copied next; 0 while the application is blocked.
+    /// Returns how many bytes of a write are copied next; `left` bytes of it are to come. Returns 0 while the application is blocked.
     ///
-    /// Sockets copy a write piece by piece, and what is copied can be sent before the next piece is: STREAMS in messages
-    /// of a multiple of the segment size, BSD in clusters, Linux in segments. Here a piece is a segment for all of them.
-    /// Winsock's rule asks about the whole write.
+    /// Sockets copy a write piece by piece, and a piece can be sent before the next one is copied: STREAMS copies messages of a multiple of the
+    /// segment size, BSD clusters, Linux segments. Here a piece is a segment for all of them. Winsock's rule looks at the whole write.
     #[inline]
     pub(super) fn next_copy(&mut self, p: &TcpParameters, mss: u64, una: u64, left: u64) -> u64 {
         let piece = if p.send_buffer_rule == SendBufferRule::WholeWrites { left } else { left.min(mss) };
@@ -89,13 +88,13 @@ impl Sender {
         taken
     }
 
-    /// Copy of a write of which `left` bytes are to come as many pieces as are taken. Returns how many bytes they are.
+    /// Copies as many pieces of a write as the buffer takes; `left` bytes of the write are to come. Returns how many bytes are copied.
     #[inline]
     pub(super) fn copy(&mut self, p: &TcpParameters, mss: u64, una: u64, left: u64) -> u64 {
         if p.send_buffer_rule != SendBufferRule::Bytes {
             return self.copy_pieces(p, mss, una, left);
         }
-        // They are as good as one.
+        // With this rule, all pieces together are equivalent to one.
         let taken = left.min(self.room(p, una, left));
         if taken > 0 {
             self.put(p, taken, taken == left);
@@ -117,7 +116,7 @@ impl Sender {
         }
     }
 
-    /// Put what was copied into the send buffer; `ends` when the write ends there.
+    /// Adds copied bytes to the send buffer; `ends` if the write ends there.
     #[inline]
     pub(super) fn put(&mut self, p: &TcpParameters, bytes: u64, ends: bool) {
         self.written += bytes;
@@ -129,7 +128,7 @@ impl Sender {
         }
     }
 
-    /// How much of a write of `bytes` would be taken.
+    /// Returns how many bytes of a write of `bytes` the buffer would take.
     #[inline]
     pub(super) fn room(&self, p: &TcpParameters, una: u64, bytes: u64) -> u64 {
         if self.closing {
@@ -146,45 +145,45 @@ impl Sender {
         }
     }
 
-    /// Whether what it sends next is full segments as long as enough is written: no write ends between, and no FIN follows.
+    /// Returns whether the next segments are full as long as enough is written: no write ends in between, and no FIN follows.
     #[inline]
     pub(super) fn cuts_full(&self) -> bool {
         self.boundaries.is_none() && !self.closing && !self.stopped
     }
 
-    /// Bytes written and not sent.
+    /// Returns how many bytes are written and not sent.
     #[inline]
     pub(super) fn unsent(&self) -> u64 {
         self.written.saturating_sub(self.next)
     }
 
-    /// Whether the FIN was sent and acknowledged.
+    /// Returns whether the FIN was sent and acknowledged.
     pub(super) fn is_finished(&self, una: u64) -> bool {
         self.fin_sent && una == self.next
     }
 
-    /// Whether nothing was written, and nothing is to be.
+    /// Returns whether nothing was written, and no FIN is to follow.
     pub(super) fn is_unused(&self) -> bool {
         self.written == 1 && self.next == 1 && !self.closing
     }
 
-    /// Bytes of payload sent, each counted once.
+    /// Returns how many bytes of payload were sent, each counted once.
     pub(super) fn bytes_sent(&self) -> u64 {
         self.next - 1 - u64::from(self.fin_sent)
     }
 
-    /// Bytes of payload acknowledged.
+    /// Returns how many bytes of payload were acknowledged.
     pub(super) fn bytes_acked(&self, una: u64) -> u64 {
         una - 1 - u64::from(self.is_finished(una))
     }
 
-    /// Bytes that the announced window still allows.
+    /// Returns how many bytes the announced window still allows.
     #[inline]
     pub(super) fn usable_window(&self, una: u64) -> u64 {
         (una + u64::from(self.window)).saturating_sub(self.next)
     }
 
-    /// Take the window of an acceptable acknowledgment (RFC 9293 section 3.10.7.4, fifth step). True when it changed.
+    /// Takes over the window of an acceptable acknowledgment (RFC 9293 section 3.10.7.4, fifth step). Returns whether it changed.
     #[inline]
     pub(super) fn take_window(&mut self, segment: &Segment) -> bool {
         // "If SND.WL1 < SEG.SEQ or (SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK)".
@@ -198,7 +197,7 @@ impl Sender {
         changed
     }
 
-    /// The next piece of new data, or why there is none. `idle`: nothing is unacknowledged.
+    /// Returns the next piece of new data, or why there is none. `idle` is true if nothing is unacknowledged.
     #[inline(always)]
     pub(super) fn next_piece(
         &self,
@@ -209,7 +208,7 @@ impl Sender {
     ) -> Result<Piece, LimitedBy> {
         let unsent = self.unsent();
         if unsent >= mss && self.boundaries.is_none() && self.usable_window(una) >= mss {
-            // What nearly all segments are: full.
+            // Nearly all segments are full.
             return Ok(Piece { len: mss as u32, fin: self.closing && unsent == mss });
         }
         if unsent == 0 && !self.closing {
@@ -218,7 +217,7 @@ impl Sender {
         self.next_odd_piece(p, mss, una, idle, unsent)
     }
 
-    /// The same where the window, the end of the data or of a write may matter.
+    /// Slow path of [`next_piece`](Self::next_piece): the window, the end of the data or the end of a write may matter.
     #[inline(never)]
     fn next_odd_piece(
         &self,
@@ -244,7 +243,7 @@ impl Sender {
                 return Err(LimitedBy::ReceiveWindow);
             }
             if len < u64::from(self.largest_window) / 2 {
-                // Less than a segment is left of the window because the rest of it is in flight.
+                // Less than a segment is left of the window, either because of data in flight or because the window is small.
                 let taken = self.next > una;
                 return Err(if taken { LimitedBy::ReceiveWindow } else { LimitedBy::SillyWindow });
             }
@@ -252,7 +251,7 @@ impl Sender {
         let fin = self.closing && len == unsent;
         let last = len == want && want == unsent;
         if last && !fin && len < mss && self.nagle_holds(p, mss, una, idle, len) {
-            // The application would have filled the segment.
+            // With more space in the buffer, the application would have filled the segment.
             return Err(if self.refused { LimitedBy::SendBuffer } else { LimitedBy::Nagle });
         }
         Ok(Piece { len: len as u32, fin })
@@ -262,7 +261,7 @@ impl Sender {
         self.boundaries.as_ref()?.front().copied()
     }
 
-    /// Whether Nagle's rule holds back a segment of `len` bytes.
+    /// Returns whether Nagle's rule holds back a segment of `len` bytes.
     fn nagle_holds(&self, p: &TcpParameters, mss: u64, una: u64, idle: bool, len: u64) -> bool {
         let naglim = p.naglim.min(mss);
         len < mss
@@ -277,7 +276,7 @@ impl Sender {
             }
     }
 
-    /// A piece is sent. Returns whether it ends a write or empties the buffer (PSH).
+    /// Records that a piece is sent. Returns whether it ends a write or empties the buffer (PSH).
     #[inline]
     pub(super) fn sent(&mut self, p: &TcpParameters, mss: u64, piece: Piece) -> bool {
         self.next += u64::from(piece.len);
@@ -303,7 +302,7 @@ impl Sender {
         ends_write && piece.len > 0
     }
 
-    /// The same of a full piece, where [segments are cut full](Self::cuts_full).
+    /// Like [`sent`](Self::sent), for a full piece; requires [`cuts_full`](Self::cuts_full).
     #[inline]
     pub(super) fn sent_full(&mut self, mss: u64) -> bool {
         self.next += mss;
@@ -318,7 +317,7 @@ mod tests {
     use crate::random::Stream;
     use crate::tcp::Profile;
 
-    /// One after the other, as many pieces as there is room for; or all at once.
+    /// Copying piece by piece, as long as there is room, gives the same result as copying all at once.
     #[test]
     fn pieces_come_to_what_is_copied_at_once() {
         let p = TcpParameters { send_buffer: 20_000, ..Profile::Linux6.parameters(1500) };

@@ -1,5 +1,5 @@
-//! Tail loss probes (RFC 8985 section 7): one segment more when acknowledgments stay away, so that losses at the end
-//! are found by SACK and not by the retransmission timer.
+//! Tail loss probes (RFC 8985 section 7): when acknowledgments stay away, one more segment is sent, so that SACK finds losses at the end of the data
+//! and not the retransmission timer.
 
 use super::congestion::Signal;
 use super::connection::Connection;
@@ -11,11 +11,11 @@ use super::timers::{TIMER_SLACK, Timer};
 use super::transmit::Next;
 use crate::time::{SECOND, Time};
 
-/// The worst delay of an acknowledgment that is reckoned with (TLP.max_ack_delay; Linux uses its 200 ms).
+/// The longest delay of an acknowledgment that is expected (TLP.max_ack_delay; 200 ms as in Linux).
 const MAX_ACK_DELAY: Time = Time(SECOND / 5);
 
 impl Connection {
-    /// Set the probe timer after new data went out or was acknowledged, or stop it (section 7.2).
+    /// Sets the probe timer after new data was sent or acknowledged, or stops it (section 7.2).
     #[inline]
     pub(super) fn arm_tail_probe(&mut self, now: Time) {
         if self.p.derived().rack {
@@ -35,7 +35,8 @@ impl Connection {
             self.timers.stop(Timer::TailProbe);
             return;
         }
-        // "PTO = 2 * SRTT; If FlightSize is one segment: PTO += TLP.max_ack_delay", not beyond the timeout. Linux adds its slack to the former.
+        // "PTO = 2 * SRTT; If FlightSize is one segment: PTO += TLP.max_ack_delay", at most the retransmission timeout. With several segments, Linux
+        // adds its timer slack.
         let wait = match self.rtt.smoothed() {
             None => Time::from_secs(1),
             Some(smoothed) if self.board.len() == 1 => smoothed + smoothed + MAX_ACK_DELAY,
@@ -45,17 +46,17 @@ impl Connection {
         self.timers.set(Timer::TailProbe, (now + wait).min(timeout));
     }
 
-    /// The probe timer has expired.
+    /// Handles the expired probe timer.
     pub(super) fn on_tail_probe(&mut self, now: Time) {
         let due = !self.board.is_empty() && self.recovery.phase == Phase::Open;
         self.special.set(SlowPathFlags::TAIL_PROBE_DUE, due);
         if due {
-            // The retransmission timer starts anew with the probe.
+            // The retransmission timer restarts with the probe.
             self.start_timer(now);
         }
     }
 
-    /// What a probe sends: the next new segment whatever the congestion window says, or the last one again.
+    /// Returns what a probe sends: the next new segment, even beyond the congestion window, or else the last segment again.
     pub(super) fn decide_tail_probe(&self) -> Next {
         let unsent = self.tx.unsent().min(self.window.mss());
         if unsent > 0 && self.tx.usable_window(self.board.una()) >= unsent {
@@ -65,7 +66,7 @@ impl Connection {
         }
     }
 
-    /// A probe went out; `again` when it is an old segment.
+    /// Records that a probe was sent; `again` if it is a retransmission.
     pub(super) fn after_tail_probe(&mut self, now: Time, again: bool) {
         self.special.set(SlowPathFlags::TAIL_PROBE_DUE, false);
         self.special.set(SlowPathFlags::TAIL_PROBING, true);
@@ -77,7 +78,7 @@ impl Connection {
         self.start_timer(now);
     }
 
-    /// Whether the probe has repaired a loss that the congestion control must hear of (section 7.4.2).
+    /// Checks for the answer to a probe. If the probe has repaired a loss, signals that to the congestion control (section 7.4.2).
     pub(super) fn take_tail_probe_answer(&mut self, now: Time, segment: &Segment, acked: u64) {
         let probe = self.rare.as_ref().and_then(|rare| rare.tail_probe);
         let Some(probe) = probe.filter(|probe| segment.ack >= probe.end) else { return };
@@ -91,7 +92,7 @@ impl Connection {
                 self.control.get_mut(&self.p).on_signal(&mut self.window, Signal::Loss, flight, now);
             }
         } else if acked == 0 && !segment.has_sack() && segment.is_pure_ack() {
-            // A duplicate: the original and the probe have both arrived, and nothing was lost.
+            // A duplicate: both the original and the probe have arrived, so that nothing was lost.
             self.forget_tail_probe();
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::time::{SECOND, Time};
 
-/// What Linux adds to the waits of RACK and of tail loss probes (`TCP_TIMEOUT_MIN_US`).
+/// Time that Linux adds to the waits of RACK and of tail loss probes (`TCP_TIMEOUT_MIN_US`).
 pub(super) const TIMER_SLACK: Time = Time(SECOND / 500);
 
 /// What a timer is for.
@@ -22,13 +22,13 @@ pub(super) enum Timer {
     Retransmission,
 }
 
-/// Timers that not every connection has.
+/// Number of timers that not every connection needs: all except retransmission.
 const OTHERS: usize = Timer::Retransmission as usize;
 
 /// When each timer expires. The acknowledgment timer is in [`super::delayed_ack`].
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
-    /// [`Time::MAX`] where it does not run, as for the others.
+    /// [`Time::MAX`] while stopped, as for the others.
     retransmission: Time,
     others: Option<Box<[Time; OTHERS]>>,
 }
@@ -42,7 +42,7 @@ impl Default for Timers {
 impl Timers {
     #[inline]
     pub(super) fn set(&mut self, timer: Timer, at: Time) {
-        // Nothing expires at the end of time.
+        // A timer that is set to [`Time::MAX`] never expires.
         let place = match timer {
             Timer::Retransmission => &mut self.retransmission,
             other => &mut self.others.get_or_insert_with(|| Box::new([Time::MAX; OTHERS]))[other as usize],
@@ -64,7 +64,7 @@ impl Timers {
         self.at(timer).is_some()
     }
 
-    /// Whether `timer` has expired; then it is stopped.
+    /// Returns whether `timer` has expired, and stops it in that case.
     pub(super) fn expired(&mut self, timer: Timer, now: Time) -> bool {
         let expired = self.at(timer).is_some_and(|at| at <= now);
         if expired {
@@ -83,7 +83,7 @@ impl Timers {
         (at != Time::MAX).then_some(at)
     }
 
-    /// Give back the place of timers of which none runs.
+    /// Frees the table of the other timers if none of them runs.
     pub(super) fn rest(&mut self) {
         self.others.take_if(|others| **others == [Time::MAX; OTHERS]);
     }
@@ -95,7 +95,7 @@ impl Timers {
         }
     }
 
-    /// The earliest; [`Time::MAX`] where none runs.
+    /// Returns when the earliest timer expires; [`Time::MAX`] if none runs.
     #[inline]
     pub(super) fn next(&self) -> Time {
         let others = self

@@ -1,4 +1,4 @@
-//! What goes out next, and why nothing does.
+//! Decides what is sent next, or why nothing is, and builds the segments.
 
 use super::acknowledge::EstablishedTerms;
 use super::connection::{Connection, State};
@@ -18,9 +18,9 @@ use crate::time::{SECOND, Time};
 pub(super) enum Next {
     Reset,
     Syn,
-    /// An acknowledgment that must go out as it was (RFC 8257 section 3.2).
+    /// An acknowledgment with the state before the marks changed (RFC 8257 section 3.2).
     EarlyAck,
-    /// The segment at that place of the scoreboard, again.
+    /// A retransmission of the segment at this index of the scoreboard.
     Again(u32),
     /// New data or a FIN.
     New(Piece),
@@ -28,7 +28,7 @@ pub(super) enum Next {
 }
 
 impl Connection {
-    /// The next thing to send, or why there is none.
+    /// Returns the next thing to send, or why there is none.
     #[inline(always)]
     pub(super) fn decide(&self, now: Time) -> Result<Next, LimitedBy> {
         let calm = self.state == State::Established && self.special.is_empty() && !self.rx.has_early();
@@ -52,7 +52,7 @@ impl Connection {
         if self.rx.acks.is_due() { Ok(Next::Ack) } else { Err(reason) }
     }
 
-    /// The same where anything may go on.
+    /// Slow path of [`decide`](Self::decide).
     #[inline(never)]
     fn decide_odd(&self, now: Time) -> Result<Next, LimitedBy> {
         if self.special.has(SlowPathFlags::RESET_DUE) {
@@ -104,13 +104,13 @@ impl Connection {
         if paced && self.is_paced(now) { Err(LimitedBy::Pacing) } else { Ok(next) }
     }
 
-    /// The next piece of new data, or why there is none.
+    /// Returns the next piece of new data, or why there is none.
     #[inline(always)]
     fn next_piece(&self) -> Result<Piece, LimitedBy> {
         self.tx.next_piece(&self.p, self.window.mss(), self.board.una(), self.board.is_empty())
     }
 
-    /// Whether pacing keeps the next segment back.
+    /// Returns whether pacing holds the next segment back.
     fn is_paced(&self, now: Time) -> bool {
         self.timers.at(Timer::Pacing).is_some_and(|at| at > now)
     }
@@ -137,7 +137,8 @@ impl Connection {
         Ok(Next::New(piece))
     }
 
-    /// RFC 3042: the first duplicate acknowledgments each let a new segment out. With SACK they do so by themselves.
+    /// RFC 3042: returns how many bytes may be sent beyond the window, one segment for each of the first duplicate acknowledgments. It is 0 with
+    /// SACK, where the SACKed data leaves the window by itself.
     #[inline]
     pub(super) fn limited_transmit(&self) -> u64 {
         if self.recovery.duplicates == 0 {
@@ -148,7 +149,7 @@ impl Connection {
         if applies { u64::from(duplicates) * self.window.mss() } else { 0 }
     }
 
-    /// RFC 6675 section 4, NextSeg rules 3 and 4: with no new data, what may be lost goes out again.
+    /// RFC 6675 section 4, NextSeg rules 3 and 4: without new data, returns a segment to retransmit that may be lost.
     fn decide_hole(&self, in_flight: u64, window: u64) -> Option<Next> {
         let applies = self.recovery.phase == Phase::Fast && self.agreed.sack();
         if applies { self.find_hole(in_flight, window) } else { None }
@@ -168,16 +169,17 @@ impl Connection {
         rescue.then(|| Next::Again(self.board.len() as u32 - 1))
     }
 
-    /// The next segment, when the host has room for it. Pull until it gives none.
+    /// Returns the next segment. Call it when the host has room, until it returns `None`.
     #[inline]
     pub fn transmit(&mut self, now: Time) -> Option<Segment> {
         let mut segment = Segment::default();
         self.next_segment(now, &mut segment).ok().map(|()| segment)
     }
 
-    /// Put the next segment into `segment`; or else say what [`limited_by`](Self::limited_by) says, and leave it.
+    /// Writes the next segment into `segment`. If there is none, returns the reason, as [`limited_by`](Self::limited_by) does, and leaves `segment`
+    /// unchanged.
     pub fn next_segment(&mut self, now: Time, segment: &mut Segment) -> Result<(), LimitedBy> {
-        // What nearly all acknowledgments are: who owes one only reads.
+        // The common case of an acknowledgment: the endpoint only reads.
         let acknowledges = self.has_nothing_to_send() && self.rx.acks.is_due();
         let next = if acknowledges { Ok(Next::Ack) } else { self.decide(now) };
         match next {
@@ -208,14 +210,14 @@ impl Connection {
         segment
     }
 
-    /// What the connection is about, and its receiving half.
+    /// Returns the receiving half and the terms of the connection.
     #[inline(always)]
     fn receiving(&mut self) -> (&mut Receiver, EstablishedTerms<'_>) {
         let (mss, path) = (self.received_size(), self.window.mss());
         (&mut self.rx, EstablishedTerms { p: &self.p, agreed: self.agreed, mss, path })
     }
 
-    /// Make `segment` one with what every segment of an open connection carries: its first sequence number, and its length.
+    /// Fills `segment` with the header fields of an open connection. `place` is its first sequence number and its length.
     #[inline(always)]
     pub(super) fn outgoing(&mut self, now: Time, place: (u64, u32), flags: Flags, segment: &mut Segment) {
         let (rx, terms) = self.receiving();
@@ -274,7 +276,7 @@ impl Connection {
         rx.acknowledge_early(terms, now, seq)
     }
 
-    /// What the rate estimate must remember of now, where there is one.
+    /// Returns the state of the delivery rate estimate to store with a segment, if the rate is measured.
     #[inline]
     fn rate_mark(&mut self, now: Time) -> Option<RateMark> {
         if self.p.derived().rates { Some(self.mark_rate(now)) } else { None }
@@ -341,7 +343,7 @@ impl Connection {
             if tail_probe {
                 self.after_tail_probe(now, true);
             }
-            // Linux starts the timer anew where the first segment goes out again (`tcp_xmit_retransmit_queue`).
+            // Linux restarts the timer when it retransmits the first segment (`tcp_xmit_retransmit_queue`).
             let anew = index == 0 && self.p.derived().rack && !self.timers.is_set(Timer::Reordering);
             if anew || !self.timers.is_set(Timer::Retransmission) {
                 self.start_timer(now);
@@ -382,7 +384,7 @@ impl Connection {
             self.special.set(SlowPathFlags::PROBE_DUE, false);
             self.special.set(SlowPathFlags::PROBING, beyond);
         }
-        // RFC 6298 (5.1): "if the timer is not running, start it running". A refused probe is the persist timer's.
+        // RFC 6298 (5.1): "if the timer is not running, start it running". A probe beyond the window is left to the persist timer.
         if !self.timers.is_set(Timer::Retransmission) && !self.special.has(SlowPathFlags::PROBING) {
             self.start_timer(now);
         }
@@ -403,13 +405,13 @@ impl Connection {
         }
     }
 
-    /// Time the segment that ends here, if none is timed.
+    /// Times the segment that ends at `end`, if no other one is timed.
     #[inline(never)]
     fn time_to(&mut self, end: u64, now: Time) {
         self.rare().timed.get_or_insert((end, now));
     }
 
-    /// RFC 5681 section 4.1: after more than a timeout without data the window starts again.
+    /// RFC 5681 section 4.1: restarts with the initial window after more than a timeout without data, if the stack does so.
     #[inline(never)]
     pub(super) fn restart_after_idle(&mut self, now: Time) {
         self.control.begin(&self.p);
@@ -423,8 +425,8 @@ impl Connection {
         }
     }
 
-    /// With nothing left to send, not even again, and room in the window, the application sets the pace from here on
-    /// (draft-ietf-ccwg-bbr, section 4.1).
+    /// If nothing is left to send or to retransmit and the window has room, the application limits the rate from here on (draft-ietf-ccwg-bbr,
+    /// section 4.1).
     fn note_application_limit(&mut self) {
         if self.tx.unsent() == 0 && self.board.waiting() == 0 && self.in_flight() < self.window_size() {
             let in_flight = self.in_flight();

@@ -1,4 +1,4 @@
-//! Sizes of queues.
+//! Queue and buffer sizes.
 
 use std::fmt;
 
@@ -26,17 +26,17 @@ impl fmt::Display for CellCount {
     }
 }
 
-/// How full a queue of cells is, as a number of cells or as a share of its places.
+/// Fill level of a cell queue: a number of cells, or a share of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FillLevel {
-    /// So many cells.
+    /// Number of cells.
     Cells(u64),
-    /// So much of the places.
+    /// Share of the capacity.
     Share(Share),
 }
 
 impl FillLevel {
-    /// In cells, of a queue with `capacity` places; rounded down.
+    /// The fill level in cells for a queue of `capacity` cells, rounded down.
     pub fn of(self, capacity: u64) -> u64 {
         match self {
             Self::Cells(cells) => cells,
@@ -74,12 +74,12 @@ impl fmt::Display for FillLevel {
     }
 }
 
-/// The size of a queue, in packets or in bytes.
+/// A buffer size in packets or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BufferSize {
-    /// So many packets, whatever their length.
+    /// Number of packets of any length.
     Packets(u64),
-    /// So many bytes.
+    /// Number of bytes.
     Bytes(u64),
 }
 
@@ -108,22 +108,22 @@ impl fmt::Display for BufferSize {
     }
 }
 
-/// What a queue can hold, in packets, in bytes, or in both; where both are given, neither may be exceeded.
+/// Queue limit in packets, bytes, or both. If both are given, neither may be exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct QueueLimit {
-    /// Packets; `u64::MAX` where only bytes are limited.
+    /// Maximum number of packets; `u64::MAX` if only bytes are limited.
     pub packets: u64,
-    /// Bytes; `u64::MAX` where only packets are limited.
+    /// Maximum number of bytes; `u64::MAX` if only packets are limited.
     pub bytes: u64,
 }
 
 impl QueueLimit {
-    /// So many packets, whatever their length.
+    /// A limit of this number of packets of any length.
     pub const fn packets(packets: u64) -> Self {
         Self { packets, bytes: u64::MAX }
     }
 
-    /// So many bytes.
+    /// A limit of this number of bytes.
     pub const fn bytes(bytes: u64) -> Self {
         Self { packets: u64::MAX, bytes }
     }
@@ -135,7 +135,7 @@ impl Quantity for QueueLimit {
     const EXAMPLE: &'static str = "1000 packets, 1 MiB";
 
     fn parse(text: &str) -> Result<Self, String> {
-        // As a buffer size is read, but a text that is none of both was meant to be a limit.
+        // Each part is parsed as a buffer size. On failure, the error asks for a queue limit.
         let one = |text: &str| BufferSize::parse(text).map_err(|_| super::not_a::<Self>(text.trim()));
         match text.split_once(',') {
             None => Ok(match one(text)? {

@@ -1,10 +1,10 @@
-//! Rates of memories and buses, in bytes per second.
+//! Rates of memory and buses in bytes per second.
 
 use std::fmt;
 
 use super::{Quantity, in_units, quantity_serde, scaled};
 
-/// A rate in bytes per second, decimal prefixes: what memories and buses are rated in.
+/// A rate in bytes per second with decimal prefixes, as used for memory and buses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteRate(pub u64);
 

@@ -1,6 +1,6 @@
-//! An exact decimal number in front of a unit.
+//! The exact decimal number of a quantity.
 
-/// `digits / 10^scale`.
+/// A decimal number: `digits / 10^scale`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
     digits: u128,
@@ -8,7 +8,7 @@ pub(super) struct Decimal {
 }
 
 impl Decimal {
-    /// Split `"0.93 ms"` into the number and `"ms"`. `None` when it does not begin with a plain decimal number.
+    /// Splits text such as `"0.93 ms"` into number and unit. Returns `None` if it does not begin with a plain decimal number.
     pub(super) fn split(text: &str) -> Option<(Self, &str)> {
         let text = text.trim();
         let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
@@ -29,7 +29,7 @@ impl Decimal {
         Some(Self { digits: digits.parse().ok()?, scale })
     }
 
-    /// `self * factor` as an integer; the error completes the sentence "`text` ...".
+    /// Returns `self * factor` if it is an integer. The error text completes the sentence "`text` ...".
     pub(super) fn times(self, factor: u128) -> Result<u64, &'static str> {
         let product = self.digits.checked_mul(factor).ok_or("is too large")?;
         let divisor = 10u128.pow(self.scale);

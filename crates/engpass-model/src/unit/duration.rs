@@ -1,16 +1,16 @@
-//! Lengths of time.
+//! Durations.
 
 use std::fmt;
 
 use super::{Quantity, in_units, quantity_serde, scaled};
 use crate::time::Time;
 
-/// A length of time in picoseconds.
+/// A duration in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(pub u64);
 
 impl Duration {
-    /// The length as model time.
+    /// The duration as model time.
     pub const fn time(self) -> Time {
         Time(self.0)
     }

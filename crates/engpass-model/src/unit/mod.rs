@@ -1,7 +1,7 @@
-//! Quantities as a testbed file writes them: a decimal number, a space, a unit.
+//! Quantities in a testbed file: a decimal number, a space and a unit.
 //!
-//! Units are mandatory: `9180` for a size is an error, `"9180 B"` is not. A value is exact: text that names a fraction
-//! of the smallest unit (a tenth of a byte, less than a picosecond) is refused, never rounded.
+//! Units are mandatory: `"9180 B"` is a size, `9180` is an error. Values are exact: text with a fraction of the smallest unit (a tenth of a
+//! byte, less than a picosecond) is rejected, never rounded.
 
 mod buffer;
 mod byte_rate;
@@ -20,19 +20,19 @@ pub use size::Size;
 
 use decimal::Decimal;
 
-/// A quantity: how it is read from text and described in a schema.
+/// A quantity that can be parsed from text and described in a schema.
 pub trait Quantity: Sized {
-    /// What it is called in a message: "a size".
+    /// Name in messages, such as "a size".
     const WHAT: &'static str;
-    /// Units that are accepted, as they are offered in a message.
+    /// Accepted units, as listed in messages.
     const UNITS: &'static [&'static str];
-    /// A text that is right, for messages and the schema.
+    /// A valid text, for messages and the schema.
     const EXAMPLE: &'static str;
-    /// Read `text`; the error says cause and cure.
+    /// Parses `text`. The error message names cause and remedy.
     fn parse(text: &str) -> Result<Self, String>;
 }
 
-/// Split `text` into number and unit and scale it by the unit's factor.
+/// Splits `text` into number and unit and multiplies the number by the unit's factor.
 fn scaled<Q: Quantity>(text: &str, factor: impl Fn(&str) -> Option<u128>) -> Result<u64, String> {
     let (number, unit) = Decimal::split(text).ok_or_else(|| not_a::<Q>(text))?;
     let exponent = unit
@@ -54,7 +54,7 @@ fn scaled<Q: Quantity>(text: &str, factor: impl Fn(&str) -> Option<u128>) -> Res
 }
 
 fn not_a<Q: Quantity>(text: &str) -> String {
-    // `-5 GB/s` is well written: only there is no such thing.
+    // `-5 GB/s` is well-formed, but a negative quantity is not allowed.
     if text.trim().strip_prefix('-').is_some_and(|rest| Decimal::split(rest).is_some()) {
         return format!("`{text}` is negative: write {} like `{}`", Q::WHAT, Q::EXAMPLE);
     }
@@ -65,14 +65,14 @@ fn quoted(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// `value` in the unit that gives the smallest whole number; the units are listed with their factors, `1` among them.
+/// Formats `value` in the largest unit of which it is a multiple. `units` lists units with their factors, in ascending order from 1.
 fn in_units(value: u64, units: &[(&str, u64)]) -> String {
     let exact = units.iter().filter(|(_, factor)| value.is_multiple_of(*factor) && value >= *factor);
     let (unit, factor) = exact.max_by_key(|(_, factor)| *factor).unwrap_or(&units[0]);
     format!("{} {unit}", value / factor)
 }
 
-/// `Deserialize` from a string with a unit, `Serialize` to one (through `Display`) and `JsonSchema` as a string, for a
+/// Implements `Deserialize` from a string with a unit, `Serialize` to a string (through `Display`) and `JsonSchema` as a string, for a
 /// [`Quantity`].
 macro_rules! quantity_serde {
     ($name:ident) => {

@@ -1,4 +1,4 @@
-//! Rates in bit/s, and what they count on a framed medium.
+//! Rates in bit/s, and the bits that they count on a framed medium.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ fn bits(unit: &str) -> Option<u128> {
     })
 }
 
-/// A rate in bit/s, decimal prefixes.
+/// A rate in bit/s with decimal prefixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(pub u64);
 
@@ -52,37 +52,37 @@ impl fmt::Display for Rate {
     }
 }
 
-/// What a rate counts on a framed medium.
+/// The bits that a rate counts on a framed medium.
 ///
-/// A study's "130 Mbit/s" means nothing until this is said: on an OC-3c it is 295 248 cells/s of the line but
-/// 306 604 cells/s when it counts the bits of whole cells.
+/// "130 Mbit/s" alone is ambiguous: on an OC-3c it is 295 248 cells/s if it counts bits of the line, but 306 604 cells/s if it counts bits
+/// of whole cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// Bits of the line, physical framing included: a share of the medium's line rate.
+    /// Bits of the line, physical framing included: a fraction of the medium's line rate.
     Line,
-    /// Bits of whole cells (53 bytes) or of whole frames without preamble and gap.
+    /// Bits of whole cells (53 bytes), or of whole frames without preamble and gap.
     Cells,
-    /// Bits of what cells or frames carry: 48 of every 53 bytes, or the datagram's message.
+    /// Bits of the payload: 48 of the 53 bytes of a cell, or the message of a datagram.
     Payload,
 }
 
-/// A rate on a framed medium: a share of the line, cells per second, or bit/s that say what they count.
+/// A rate on a framed medium: a share of the line, cells per second, or bit/s with a basis.
 ///
-/// `"16 %"` is a share of the line; `"57959 cells/s"` counts cells; `"130 Mbit/s line"` says its basis in the text.
-/// Without one, the table's `counts` key must say it.
+/// `"16 %"` is a share of the line, and `"57959 cells/s"` counts cells. `"130 Mbit/s line"` includes its basis; without it, the `counts`
+/// key of the table must give the basis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FramedRate {
     /// Share of the line rate.
     Share(Share),
     /// Whole cells per second.
     CellsPerSecond(u64),
-    /// Bits per second of `basis`, or of what the table's `counts` says.
+    /// Bits per second, counted by the given basis or else by the table's `counts`.
     Bits(Rate, Option<Basis>),
 }
 
 impl FramedRate {
-    /// Whether nothing is sent at this rate.
+    /// Whether the rate is zero.
     pub const fn is_zero(self) -> bool {
         matches!(self, Self::Share(Share(0)) | Self::CellsPerSecond(0) | Self::Bits(Rate(0), _))
     }

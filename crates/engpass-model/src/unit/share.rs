@@ -9,7 +9,7 @@ use super::{Quantity, quantity_serde, scaled};
 pub struct Share(pub u64);
 
 impl Share {
-    /// Parts of a share that make the whole.
+    /// Number of parts in the whole.
     pub const WHOLE: u64 = 1_000_000_000;
 
     /// The share as a fraction, for reports and closed forms.

@@ -1,4 +1,4 @@
-//! Shapers that adapt: frames wait for their turn, and answers come back.
+//! Adaptive shapers: PDUs wait for their turn, and feedback returns.
 
 use std::collections::VecDeque;
 
@@ -8,21 +8,21 @@ use engpass_model::shape::AdaptiveRate;
 use super::Network;
 use super::event::Event;
 
-/// A shaper that adapts. Its emissions are those of the circuit's shaper, one frame at a time.
+/// An adaptive shaper. It uses the shaper of its circuit for one PDU at a time.
 #[derive(Debug)]
 pub(super) struct AdaptiveShaper {
     pub(super) vc: VcId,
     /// Port of the NIC's line.
     pub(super) nic: usize,
     pub(super) rate: AdaptiveRate,
-    /// From the arrival of a PDU until its answer is here, in picoseconds.
+    /// Delay of the feedback, from the arrival of a PDU, in picoseconds.
     pub(super) back: u64,
-    /// Frames whose turn has not come, with their senders; an event stands for the first of them.
+    /// PDUs that wait for their turn, with their senders. An event is pending for the first of them.
     pub(super) waiting: VecDeque<(usize, PduId)>,
 }
 
 impl Network {
-    /// A frame is handed to a shaper that adapts: it begins when those before it are emitted.
+    /// Passes a PDU to an adaptive shaper: it starts when those before it are emitted.
     pub(super) fn take_turn(&mut self, shaper: usize, sender: usize, frame: PduId) {
         let this = &mut self.adapting[shaper];
         let vc = this.vc;
@@ -37,7 +37,7 @@ impl Network {
         }
     }
 
-    /// Let the frame that waits first begin when the shaper is free; until then all that wait are in the NIC.
+    /// Schedules the start of the first waiting PDU. Until then the senders of all waiting PDUs are held back by the NIC.
     fn expect_turn(&mut self, shaper: usize) {
         let this = &self.adapting[shaper];
         if this.waiting.is_empty() {
@@ -50,7 +50,7 @@ impl Network {
         self.events.push(next, this.vc as usize, Event::Begin(shaper as u32));
     }
 
-    /// The turn of the frame that waits first has come.
+    /// Starts the first waiting PDU.
     pub(super) fn begin_turn(&mut self, shaper: u32) {
         let shaper = shaper as usize;
         let this = &mut self.adapting[shaper];
@@ -61,13 +61,13 @@ impl Network {
         self.expect_turn(shaper);
     }
 
-    /// When frames that wait for their turn at this NIC begin, at the earliest, one instant for every shaper.
+    /// Returns the earliest start of PDUs that wait at this NIC, one instant for every shaper.
     pub(super) fn next_begins(&self, nic: usize) -> impl Iterator<Item = u64> {
         let here = self.adapting.iter().filter(move |this| this.nic == nic && !this.waiting.is_empty());
         here.map(|this| self.fabric.vcs[this.vc as usize].shaper.next())
     }
 
-    /// The end of a frame has arrived: its shaper will hear of it, if it adapts.
+    /// Schedules the feedback to the shaper of a PDU whose end has arrived, if the shaper adapts.
     pub(super) fn return_answer(&mut self, frame: PduId) {
         let this = &self.fabric.frames[frame];
         let Some(shaper) = self.fabric.vcs[this.vc as usize].adapting else { return };
@@ -75,7 +75,7 @@ impl Network {
         self.events.push(at, this.vc as usize, Event::Answer(shaper as u32, this.efci));
     }
 
-    /// An answer is back at its shaper.
+    /// Passes feedback to a shaper.
     pub(super) fn answered(&mut self, shaper: u32, marked: bool) {
         self.adapting[shaper as usize].rate.answer(marked);
     }

@@ -1,4 +1,4 @@
-//! Ports, and when they look at their cells: as late as possible, or as soon as nothing can change the answer.
+//! Cell ports. They process arrivals as late as possible, or as soon as nothing can change the result.
 
 use engpass_cells::{Fifo, Inputs, LineStatus, Pdu, PduId, StrictPriority, VcTreatment};
 
@@ -7,41 +7,42 @@ use super::event::Event;
 use super::fabric::{Aal5Pdu, PortOutput, SharedState};
 use super::tally::DropLocation;
 
-/// The transmitter of one direction of a link, with its queue: port `2 * link + end`, `end` being the one it stands at. Its channels are in [`SharedState::channels`].
+/// A cell port: the transmitter of one direction of a link, with its queue. Its number is `2 * link + end`, where `end` is the sending end. Its channels are in
+/// [`SharedState::channels`].
 pub(super) struct Port {
     pub(super) queue: Queue,
     /// By circuit direction.
     pub(super) rules: Vec<VcTreatment>,
     /// Ports whose cells come here.
     pub(super) upstream: Vec<usize>,
-    /// Ports on a cycle with this one, if there are any: an index into the network's rings.
+    /// Index of its ring, if it is on a cycle of ports.
     pub(super) ring: Option<usize>,
-    /// Number of the last pull that wanted arrivals of this port.
+    /// Number of the last pull that needed arrivals of this port.
     pub(super) pulled: u64,
-    /// Whether every cell that will ever come is a generator's: then any instant can be asked for at any time.
+    /// All its cells come from generators, so any instant can be computed at any time.
     pub(super) foreseeable: bool,
-    /// The one channel whose cells are not foreseeable, if there is exactly one.
+    /// The channel whose cells do not come from a generator, if there is exactly one.
     pub(super) sole: Option<usize>,
-    /// The generator's channel whose cells may overtake those of class 1, where they can be counted in advance.
+    /// Channel of the generator whose cells overtake those of class 1, if they can be counted in advance.
     pub(super) overtaking: Option<usize>,
     /// All arrivals at or before this have been taken.
     pub(super) horizon: Option<u64>,
-    /// Time of a cell, rounded down.
+    /// Transmission time of a cell, rounded down to ps.
     pub(super) slot_at_least: u64,
-    /// From the arrival of a cell here to its arrival behind the line, at least, in picoseconds.
+    /// Minimum time from the arrival of a cell here to its arrival behind the line, in ps.
     pub(super) lookahead: u64,
 }
 
-/// What stands in front of a line.
+/// The queue in front of a line.
 pub(super) enum Queue {
     Fifo(Fifo),
     Classes(StrictPriority),
 }
 
 impl Port {
-    /// Take all arrivals up to and including `until`, which are all announced.
+    /// Processes all arrivals up to and including `until`; they must all be announced.
     pub(super) fn advance(&mut self, until: u64, port: usize, fabric: &mut SharedState) {
-        // Cells never come back to the port they leave by: its channels are not among those it announces to.
+        // Cells never return to the port that they leave, so it does not announce to its own channels.
         let mut channels = std::mem::take(&mut fabric.channels[port]);
         let inputs = Inputs::new(&mut channels);
         let mut outlet = PortOutput { fabric, port };
@@ -57,7 +58,7 @@ impl Port {
         }
     }
 
-    /// Cells in the queue at `at`, up to which it was advanced, the one being sent included.
+    /// Returns the number of cells in the queue at `at`, including the one being sent. The port must be advanced up to `at`.
     pub(super) fn length(&self, at: u64) -> u64 {
         match &self.queue {
             Queue::Fifo(queue) => queue.length(at),
@@ -65,7 +66,7 @@ impl Port {
         }
     }
 
-    /// What the line does at `at`, up to which it was advanced.
+    /// Returns the status of the line at `at`. The port must be advanced up to `at`.
     pub(super) fn doing(&self, at: u64) -> LineStatus {
         match &self.queue {
             Queue::Fifo(queue) => queue.doing(at),
@@ -73,8 +74,8 @@ impl Port {
         }
     }
 
-    /// When the next cell that waits for its turn begins its transmission, [`u64::MAX`] if none waits. In a FIFO queue none does: the
-    /// departure of a cell is known on its arrival.
+    /// Returns when the next waiting cell begins its transmission, [`u64::MAX`] if none waits. In a FIFO none waits: the departure of a cell is known on its
+    /// arrival.
     pub(super) fn next_waiting(&self) -> u64 {
         match &self.queue {
             Queue::Fifo(_) => u64::MAX,
@@ -88,10 +89,10 @@ impl Port {
 }
 
 impl Network {
-    /// On the way to `until`, stop where the warm-up ends and where somebody looks at the queue.
+    /// Advances the port to the end of the warm-up and to the samples that lie before `until`.
     pub(super) fn stop_before(&mut self, port: usize, until: u64) {
         let this = &mut self.ports[port];
-        // The counts of the warm-up and of the window must not share a train.
+        // A train must not count partly in the warm-up and partly in the window.
         let from = self.fabric.window.from;
         loop {
             let edge = from.filter(|edge| *edge < until && !this.has_taken(*edge));
@@ -112,7 +113,7 @@ impl Network {
         }
     }
 
-    /// Take all arrivals at every port up to and including `until`.
+    /// Processes all arrivals at every port up to and including `until`.
     pub(super) fn advance_all(&mut self, until: u64) {
         for port in 0..self.ports.len() {
             self.advance(port, until);
@@ -120,7 +121,7 @@ impl Network {
         self.collect_nic_departures();
     }
 
-    /// The run is over: tell the books what every line does.
+    /// Ends the measurement on every line at the end of the run.
     pub(super) fn stop_lines(&mut self) {
         let cells = |port: &usize| self.frames.port(*port).is_none();
         for port in (0..self.ports.len()).filter(cells) {
@@ -132,22 +133,21 @@ impl Network {
         self.run_passed_lines();
     }
 
-    /// The warm-up is over, and all that happens at its last instant has happened.
+    /// Begins the measurement on every line, after everything at the last instant of the warm-up has happened.
     pub(super) fn open_books(&mut self, from: u64) {
         self.fabric.ledger.warm(from);
         for line in &mut self.frames.ports {
-            // Where something was told that comes later they are open.
+            // Lines that lookahead has taken beyond this instant have begun already.
             if line.open() == Some(from) {
                 self.fabric.ledger.opens_frames(line, from);
             }
         }
     }
 
-    /// After cells of `vc` were announced to its first port: carry them on through all ports where nothing that is still
-    /// to be announced can come between them.
+    /// Carries announced cells of `vc` through all ports where nothing that is still unannounced can come between them.
     pub(super) fn carry_on(&mut self, vc: u32) {
         if self.fabric.fates.is_some() {
-            // The books of a window may be opened and closed at any time: no port is ahead of the clock.
+            // A measurement window may begin and end at any time, so no port works ahead of virtual time.
             return;
         }
         for hop in 0..self.fabric.vcs[vc as usize].hops.len() {
@@ -159,7 +159,7 @@ impl Network {
         self.collect_nic_departures();
     }
 
-    /// When the last cell of `frame` arrives at its host, at the earliest, by all that is known.
+    /// Returns a lower bound of the arrival of a PDU's last cell at its host.
     pub(super) fn arrival_bound(&self, frame: PduId) -> u64 {
         let this = &self.fabric.frames[frame];
         let vc = &self.fabric.vcs[this.vc as usize];
@@ -174,7 +174,7 @@ impl Network {
         queue.departure_bound(class, sequence, overtaking) + vc.transit[hop] - self.ports[port].slot_at_least
     }
 
-    /// The last cell of a frame may have arrived where its circuit ends.
+    /// Handles the instant at which the last cell of a PDU may have arrived where its circuit ends.
     pub(super) fn frame_wake(&mut self, frame: PduId) {
         let vc = self.fabric.frames[frame].vc as usize;
         let adapts = self.fabric.vcs[vc].adapting.is_some();
@@ -184,7 +184,7 @@ impl Network {
             if this.is_over(adapts) || hop == self.fabric.vcs[vc].hops.len() {
                 break;
             }
-            // Whatever has left here by then is all that can have arrived at the host by now.
+            // Only cells that have left here by then can have arrived at the host by now.
             let until = self.now - self.fabric.vcs[vc].delays[hop];
             self.advance(self.fabric.vcs[vc].hops[hop], until);
             if usize::from(self.fabric.frames[frame].hop) == hop {
@@ -203,7 +203,7 @@ impl Network {
         }
     }
 
-    /// Wake up when `frame` arrives, or may have.
+    /// Schedules the wake at which `frame` arrives or may have arrived.
     pub(super) fn expect_frame(&mut self, frame: PduId) {
         let at = self.arrival_bound(frame);
         debug_assert!(at > self.now, "a wake acts or moves on");

@@ -1,22 +1,22 @@
-//! Applications that write to TCP connections, and why their writes wait.
+//! Applications that write to TCP connections, and what delays their writes.
 
 use engpass_model::host::Pauses;
 use engpass_model::random::Stream;
 use engpass_model::time::Pace;
 
-/// No instant of any run.
+/// An instant later than every run.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// An application that writes messages of one size, one after the other: of at most 1 GiB, as a testbed is checked for.
+/// An application that writes messages of one size, one after the other. The testbed limits a message to 1 GiB.
 #[derive(Debug)]
 pub(super) struct TcpApplication {
     pub(super) stop: u64,
-    /// Why its next write may have to wait, if anything is.
+    /// What may delay its writes, if anything.
     pub(super) delays: Option<Box<Delays>>,
     pub(super) message: u32,
-    /// Bytes of the current write that are not copied to the send buffer; none of it is yet while this is `message`.
+    /// Bytes of the current write that are not yet in the send buffer; equal to `message` at its begin.
     pub(super) left: u32,
-    /// Bytes that the CPU copies, or waits to copy.
+    /// Bytes that the CPU is copying, or will copy next.
     pub(super) copying: u32,
     /// The connection may be opened.
     pub(super) open: bool,
@@ -24,23 +24,23 @@ pub(super) struct TcpApplication {
     pub(super) connected: bool,
 }
 
-/// Why and until when an application does not write.
+/// Delays of an application's writes.
 #[derive(Debug)]
 pub(super) struct Delays {
-    /// Its host pauses before writes by chance.
+    /// Random pauses of its host before writes.
     pub(super) chance: Option<(Pauses, Stream)>,
-    /// The pace of its writes, and when the first is due.
+    /// Pace of its writes, and when the first is due.
     pub(super) pace: Option<(Pace, u64)>,
-    /// How many writes have begun.
+    /// Number of writes begun.
     pub(super) begun: u64,
-    /// When a pause ends, or the next write is due; [`NEVER`] if it waits for neither.
+    /// When the current pause ends or the next write is due; [`NEVER`] if it waits for neither.
     pub(super) resume: u64,
-    /// It is due then: there is no pause, or it comes after that.
+    /// At `resume` the next write becomes due; a pause may still follow.
     pub(super) early: bool,
 }
 
 impl Delays {
-    /// When the next write is due, of so many bytes.
+    /// Returns when the next write is due, if all have `message` bytes.
     pub(super) fn due(&self, message: u32) -> u64 {
         let bytes = self.begun.saturating_mul(message.into());
         self.pace.as_ref().map_or(0, |(pace, start)| start.saturating_add(pace.after(bytes)))
@@ -48,13 +48,13 @@ impl Delays {
 }
 
 impl TcpApplication {
-    /// Whether it pauses, or its next write is not due yet.
+    /// Returns true during a pause, or if its next write is not due yet.
     #[inline]
     pub(super) fn waits(&self) -> bool {
         self.delays.as_ref().is_some_and(|delays| delays.resume != NEVER)
     }
 
-    /// What it waited for has come, if that is so.
+    /// Ends its waiting if the time has come, and begins the write after a pause.
     pub(super) fn resume(&mut self, now: u64) {
         if let Some(delays) = self.delays.as_mut().filter(|delays| delays.resume <= now) {
             delays.resume = NEVER;

@@ -1,4 +1,4 @@
-//! What lines have sent ahead of the clock is booked when its time has come, and datagrams end that were held for it.
+//! Deferred posting: transmissions computed ahead of virtual time are posted when their time has come, and release their datagrams.
 
 use engpass_ledger::Arrivals;
 
@@ -6,7 +6,7 @@ use super::fabric::SharedState;
 use super::tally::DropLocation;
 
 impl SharedState {
-    /// Book what has ended at or before `until`.
+    /// Posts everything that has ended at or before `until`.
     pub(super) fn write_all(&mut self, until: u64) {
         for port in 0..self.ledger.lines() {
             self.write_frames(port, until);
@@ -15,7 +15,7 @@ impl SharedState {
         }
     }
 
-    /// Book frames that have ended at or before `until`, where there may be many of them.
+    /// Posts frames that have ended at or before `until`, if many may be waiting.
     #[inline]
     pub(super) fn write_many(&mut self, until: u64) {
         if !self.ledger.has_many() {
@@ -27,14 +27,14 @@ impl SharedState {
         self.ledger.look_again();
     }
 
-    /// Book frames of a line that have ended at or before `until`.
+    /// Posts the frames of a line that have ended at or before `until`.
     pub(super) fn write_frames(&mut self, port: usize, until: u64) {
         while let Some((datagram, entries)) = self.ledger.write_frame(port, until) {
             self.release_later(datagram, entries);
         }
     }
 
-    /// Book cells that a line has sent at or before `until`.
+    /// Posts the cells that a line has sent at or before `until`.
     pub(super) fn write_cells(&mut self, port: usize, until: u64) {
         while let Some(due) = self.ledger.next_cells(port, until) {
             let (counter, cells) = due.cells();
@@ -46,7 +46,7 @@ impl SharedState {
         }
     }
 
-    /// Count a generator's cells that have arrived at or before `until`.
+    /// Counts the cells of generators that have arrived at or before `until`.
     fn write_arrivals(&mut self, port: usize, until: u64) {
         while let Some(Arrivals { cells, flow, bad, cut }) = self.ledger.next_arrivals(port, until) {
             if let Some((frame, count)) = cut {
@@ -57,7 +57,7 @@ impl SharedState {
         }
     }
 
-    /// So many entries of the datagram are booked.
+    /// Releases `entries` references of a datagram after posting.
     fn release_later(&mut self, datagram: u32, entries: u32) {
         let Some(later) = &mut self.ledger.later else { return };
         if later.release(datagram, entries) && self.datagrams[datagram].holds == 0 {

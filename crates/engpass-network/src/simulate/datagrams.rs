@@ -1,4 +1,4 @@
-//! Datagrams on their way, each in one place with its packet and its segment.
+//! Datagrams in the network. A datagram, its packet and its TCP segment are stored at one index.
 
 use std::mem::offset_of;
 use std::ops::{Index, IndexMut};
@@ -10,43 +10,43 @@ use engpass_model::tcp::Segment;
 use super::arena::Slab;
 use super::frames::Packet;
 
-/// A datagram on its way.
+/// A datagram in the network.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(super) struct Datagram {
     pub(super) flow: u32,
     pub(super) to: Destination,
     pub(super) bytes: u32,
-    /// Bytes of the transport's header.
+    /// Bytes of the transport header.
     pub(super) header: u32,
-    /// Packets that it is cut into, and those of them that have arrived.
+    /// Number of its packets, and of those that have arrived.
     pub(super) fragments: u16,
     pub(super) arrived: u16,
-    /// Frames on the way, plus one while its process works on it or its receiver holds it.
+    /// Reference count: packets or PDUs in the network, plus one while its sender or its receiver uses it.
     pub(super) holds: u32,
-    /// Bytes of it that the receiver had already, or did not want.
+    /// Payload bytes that the receiver had already, or did not accept.
     pub(super) refused: u32,
-    /// The lines that have carried all of it, once it has arrived or is lost; unless the ledger has written down what each line carried.
+    /// Lines that carried all of it, valid once it has arrived or is lost, unless `written` is set.
     pub(super) trail: Trail,
     pub(super) written: bool,
-    /// It has lost something: when and where stands in [`SharedState::losses`](super::fabric::Fabric::losses).
+    /// It has lost a packet or cell; time and place are in [`SharedState::losses`](super::fabric::SharedState::losses).
     pub(super) lost: bool,
-    /// Whether it counts as one of its flow's: it carries data of the sender.
+    /// It carries data of the sender, so it counts in the results of its flow.
     pub(super) counted: bool,
     pub(super) sent: bool,
-    /// The fragments are datagrams alike, each of so many bytes: the next one that arrives has the index.
+    /// A packet train: the `fragments` are identical datagrams of `bytes` each, and `index` is that of the next one to arrive.
     pub(super) train: bool,
     pub(super) index: u64,
-    /// When its sender began with it.
+    /// When its sender began to work on it.
     pub(super) begun: u64,
 }
 
-/// The endpoint that a datagram goes to, if it carries a TCP segment.
+/// Destination of a datagram: an endpoint if it carries a TCP segment, or the number of another flow direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Destination(u32);
 
 impl Destination {
-    /// It carries no segment.
+    /// The socket of its flow.
     pub(super) const SOCKET: Self = Self(u32::MAX);
 
     #[inline(always)]
@@ -67,25 +67,25 @@ impl Default for Destination {
 }
 
 impl Datagram {
-    /// Whether it is one packet, which nobody else holds.
+    /// Returns true if it is unfragmented, has a single reference, and has no loss and no tracking per hop.
     #[inline(always)]
     pub(super) fn is_one(&self) -> bool {
         self.fragments == 1 && self.holds == 1 && !self.written && !self.lost
     }
 
-    /// The same, and nothing is to be noted of it that comes with this mark.
+    /// Returns true if [`Self::is_one`] holds and the packet carries no congestion mark to be noted.
     #[inline(always)]
     pub(super) fn is_whole(&self, ecn: Ecn) -> bool {
         self.is_one() && ecn != Ecn::Marked
     }
 
-    /// Whose it is.
+    /// Returns the owner for the ledger.
     #[inline(always)]
     pub(super) fn whose(&self) -> Whose {
         Whose { flow: self.flow, to: self.to.get(), counted: self.counted }
     }
 
-    /// What it is to the books, if it is a segment.
+    /// Returns its load for the ledger, if it is a segment.
     #[inline(always)]
     pub(super) fn load(&self) -> Load {
         let cargo = if self.counted { DatagramClass::AnyLength } else { DatagramClass::Control };
@@ -93,10 +93,10 @@ impl Datagram {
     }
 }
 
-/// What is kept in one place.
+/// The content of one index.
 ///
-/// All that is on the way does not stay in the caches: what lines ask of a packet is one line of them, what its host reads besides is the next one,
-/// and only the blocks of a SACK option are in a third.
+/// Large numbers of packets do not fit into the CPU caches. Therefore what lines need of a packet is in one cache line, what its host needs in the next, and
+/// only the blocks of a SACK option are in a third.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 struct PacketSlot {
@@ -108,20 +108,20 @@ struct PacketSlot {
 const _: () = assert!(offset_of!(PacketSlot, datagram) + offset_of!(Datagram, index) == 64);
 const _: () = assert!(offset_of!(PacketSlot, segment) + offset_of!(Segment, blocks) == 128);
 
-/// All datagrams on their way, and their packets.
+/// All datagrams and packets in the network.
 ///
-/// A packet has the place of its datagram, if no other packet has it: a fragment or not. Else it has a place of its own, where no datagram is.
+/// A packet has the index of its datagram, fragment or not, if no other packet has that index. Otherwise it has an index without a datagram.
 #[derive(Debug, Default)]
 pub(super) struct PacketStore(Slab<PacketSlot>);
 
 impl PacketStore {
-    /// The place of the next datagram.
+    /// Returns the index that the next datagram will get.
     #[inline(always)]
     pub(super) fn next(&mut self) -> u32 {
         self.0.next()
     }
 
-    /// A datagram comes into being.
+    /// Adds a datagram.
     #[inline(always)]
     pub(super) fn insert(&mut self, datagram: Datagram) -> u32 {
         let next = self.next();
@@ -129,14 +129,14 @@ impl PacketStore {
         next
     }
 
-    /// The datagram whose place was the next one comes into being, and its packet if it is one already. Its segment was there before.
+    /// Adds a datagram at the index that `next` returned, with its packet if there is one. Its segment is there already.
     #[inline(always)]
     pub(super) fn insert_next(&mut self, next: u32, datagram: Datagram, packet: Packet) {
         let kept = self.0.take(next);
         (kept.datagram, kept.packet) = (datagram, packet);
     }
 
-    /// A packet of a datagram comes into being.
+    /// Adds a packet of a datagram.
     #[inline(always)]
     pub(super) fn insert_packet(&mut self, packet: Packet) -> u32 {
         let own = &mut self.0[packet.datagram].packet;
@@ -149,7 +149,7 @@ impl PacketStore {
         next
     }
 
-    /// Nobody holds a datagram, nor is a packet of it on its way.
+    /// Frees a datagram without references and packets.
     pub(super) fn release(&mut self, datagram: u32) {
         self.0.release(datagram);
     }
@@ -162,7 +162,7 @@ impl PacketStore {
         }
     }
 
-    /// Whether there is a packet in this place: the place may be gone, too.
+    /// Returns true if this index exists and has a packet.
     pub(super) fn has_packet(&self, packet: u32) -> bool {
         packet < self.0.len() && !self.packet(packet).is_none()
     }
@@ -177,7 +177,7 @@ impl PacketStore {
         &mut self.0[packet].packet
     }
 
-    /// A packet, and its datagram.
+    /// Returns a packet and its datagram.
     #[inline(always)]
     pub(super) fn packet_of(&mut self, packet: u32) -> (&mut Packet, &Datagram) {
         let datagram = self.0[packet].packet.datagram;
@@ -200,19 +200,19 @@ impl PacketStore {
         &mut self.0[datagram].segment
     }
 
-    /// A datagram, and its segment.
+    /// Returns a datagram and its segment.
     #[inline(always)]
     pub(super) fn with_segment(&mut self, datagram: u32) -> (&mut Datagram, &Segment) {
         let PacketSlot { datagram, segment, .. } = &mut self.0[datagram];
         (datagram, segment)
     }
 
-    /// One more than the last place that was ever taken.
+    /// Returns one more than the largest index in use so far.
     pub(super) fn len(&self) -> u32 {
         self.0.len()
     }
 
-    /// Let there be nothing in places that are free.
+    /// Clears the free entries.
     pub(super) fn forget_free(&mut self) {
         self.0.forget_free(|kept| (kept.packet, kept.datagram.holds) = (Packet::NONE, 0));
     }

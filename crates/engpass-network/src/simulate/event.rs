@@ -474,7 +474,7 @@ impl EventQueue {
         (self.free, self.marks, self.marked) = (NONE, [0; DAYS / 64], 0);
         (self.length, self.day) = (length, now >> length);
         all.drain(..).for_each(|key| self.enter(key));
-        // Only the surplus memory is released.
+        // The buffer sorts the events of one day, which are fewer.
         all.shrink_to(FEW);
         self.crowd = all;
     }

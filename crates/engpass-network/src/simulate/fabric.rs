@@ -1,4 +1,4 @@
-//! What all ports share: frames, circuits, channels, counters. It is where trains go when they leave a port.
+//! State shared by all ports: PDUs, circuits, channels, counters. Trains go here when they leave a port.
 
 use engpass_cells::Window;
 use engpass_cells::{
@@ -15,39 +15,39 @@ use super::tally::{DropLocation, FlowCounters, VcCounters};
 use super::timeline::Trace;
 use super::trees::Trees;
 
-/// A frame on its way: an AAL5 PDU.
+/// An AAL5 PDU in the network.
 #[derive(Clone, Debug)]
 pub(super) struct Aal5Pdu {
     pub(super) vc: VcId,
     pub(super) datagram: u32,
-    /// The packet that goes on where the circuit ends; [`Aal5Pdu::NO_PACKET`] if that is its host and the circuit all of its way.
+    /// The packet that continues behind the circuit; [`Frame::NO_PACKET`] if the circuit leads from host to host.
     pub(super) packet: u32,
-    /// Slot of the book of the circuit's first line.
+    /// Line index of the circuit's first line.
     pub(super) slot: u16,
-    /// Bytes of its SDU, which it occupies in the NIC.
+    /// Bytes of its SDU, which it occupies in the NIC buffer.
     pub(super) sdu: u32,
-    /// Transmitters that its last cell has been through.
+    /// Number of transmitters that its last cell has left.
     pub(super) hop: u16,
-    /// When its last cell arrives behind them (at hop 0: when it is emitted).
+    /// When its last cell arrives behind them (at hop 0: its emission time).
     pub(super) eta: u64,
     /// Class and number of its last cell in the queue at `hop`, if it waits there.
     pub(super) waiting: Option<(usize, u64)>,
-    /// A cell was lost: it will not be a good PDU.
+    /// A cell was lost, so it will not be a good PDU.
     pub(super) dead: bool,
-    /// Its last cell was lost: nothing of it will be seen to arrive.
+    /// Its last cell was lost, so its arrival will not be noticed.
     pub(super) end_lost: bool,
     pub(super) pdu: Option<Pdu>,
-    /// Whether its last cell arrived with EFCI.
+    /// Its last cell arrived with EFCI.
     pub(super) efci: bool,
-    /// Cells still on the way, plus one while an event stands for it.
+    /// Reference count: cells in the network, plus one while an event refers to it.
     pub(super) live: u32,
 }
 
 impl Aal5Pdu {
-    /// Nothing goes on behind the circuit.
+    /// In place of `packet`: nothing continues behind the circuit.
     pub(super) const NO_PACKET: u32 = u32::MAX;
 
-    /// One of a datagram that is handed over, of so many bytes, with so much that keeps it.
+    /// Creates the PDU of a datagram, with `sdu` bytes and `live` references.
     pub(super) fn new(vc: VcId, datagram: u32, sdu: u32, live: u32) -> Self {
         Self {
             vc,
@@ -66,29 +66,29 @@ impl Aal5Pdu {
         }
     }
 
-    /// Whether it need not be followed any more. A shaper that `adapts` hears of a dead frame, too, if its end arrives.
+    /// Returns true if its wake events can end. An adaptive shaper gets feedback even for a dead PDU, if its end arrives.
     pub(super) fn is_over(&self, adapts: bool) -> bool {
         self.dead && (self.end_lost || !adapts)
     }
 }
 
-/// One direction of a circuit.
+/// A circuit direction.
 #[derive(Debug)]
 pub(super) struct Vc {
     pub(super) circuit: usize,
     pub(super) forward: bool,
-    /// Ports on the way; the first is the NIC's line.
+    /// Ports of the circuit; the first is that of the NIC's line.
     pub(super) hops: Vec<usize>,
-    /// From the arrival at port `hop` to that at the host, at least.
+    /// Minimum time from the arrival at port `hop` to the arrival at the host, in ps.
     pub(super) transit: Vec<u64>,
-    /// Propagation delays from the line of hop `hop` to the host.
+    /// Sum of propagation delays from the line of `hop` to the host, in ps.
     pub(super) delays: Vec<u64>,
     pub(super) shaper: Shaper,
-    /// Place among the shapers that adapt, if it does.
+    /// Index of its adaptive shaper, if it has one.
     pub(super) adapting: Option<usize>,
-    /// The node where it ends if that is a router, from which packets go on; else [`Vc::NO_ROUTER`].
+    /// The router where it ends, from which packets continue; otherwise [`Vc::NO_ROUTER`].
     pub(super) router: u32,
-    /// Place of the shaper's channel among those of the line.
+    /// Index of the shaper's channel among those of the line.
     pub(super) entry: usize,
     pub(super) reassembly: Reassembly,
 }
@@ -96,28 +96,28 @@ pub(super) struct Vc {
 impl Vc {
     pub(super) const NO_ROUTER: u32 = u32::MAX;
 
-    /// The router where it ends, if it ends at one.
+    /// Returns the router where it ends, if it ends at one.
     pub(super) fn ends_at_router(&self) -> Option<u32> {
         (self.router != Self::NO_ROUTER).then_some(self.router)
     }
 }
 
-/// Where cells of a circuit go behind a port.
+/// Where cells of a circuit direction go behind a port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NextHop {
     pub(super) vc: VcId,
     pub(super) delay: u64,
-    /// The next port and the place of the channel among its; `None`: the host.
+    /// The next port, and the index of the channel there; `None`: the host.
     pub(super) channel: Option<(usize, usize)>,
     /// As [`CellSink::way`].
     pub(super) way: usize,
-    /// Place in the port's counters.
+    /// Index in the port's counters.
     pub(super) counter: usize,
-    /// Place of the port on the way.
+    /// Hop number of the port on the circuit.
     pub(super) hop: u16,
 }
 
-/// Everything but the ports' own state.
+/// Everything except the state inside ports.
 #[derive(Debug)]
 pub(super) struct SharedState {
     pub(super) window: Window,
@@ -126,29 +126,28 @@ pub(super) struct SharedState {
     pub(super) vcs: Vec<Vc>,
     pub(super) frames: Slab<Aal5Pdu>,
     pub(super) datagrams: PacketStore,
-    /// When and where datagrams lost their first cell that have lost one, at the same index, by what is known: ports look at their
-    /// cells in no common order.
+    /// By datagram, time and place of its earliest loss known so far. Ports process cells in no common order, so an earlier loss may be found later.
     pub(super) losses: Vec<(u64, DropLocation)>,
-    /// For every port, the circuits that pass it, by circuit direction.
+    /// By port, the circuit directions that use it, in order.
     pub(super) onward: Vec<Vec<NextHop>>,
-    /// For every port, whether hosts are all it leads to, and none of them asks when a cell comes in the midst of its PDU.
+    /// By port: it leads only to hosts, and none of them needs the arrival time of cells inside a PDU.
     pub(super) only_ends_count: Vec<bool>,
     pub(super) counters: Vec<Vec<VcCounters>>,
     pub(super) flows: Vec<FlowCounters>,
-    /// Frames whose last cell has left a NIC, not yet taken by the NIC.
+    /// PDUs whose last cell has left a NIC, until the NIC has noted that.
     pub(super) left_nic: Vec<NicDeparture>,
-    /// By port: it is a host's NIC's.
+    /// By port: it is the port of a host's NIC.
     pub(super) from_hosts: Vec<bool>,
     pub(super) ledger: Ledger,
-    /// Where a run is watched.
+    /// Present if the run has a timeline or a capture.
     pub(super) trace: Option<Box<Trace>>,
-    /// Where packets come from outside: what becomes of them.
+    /// Delivery reports, with packet injection.
     pub(super) fates: Option<Box<DeliveryReports>>,
-    /// Where traffic has several receivers: the datagrams that are copied on their way.
+    /// Multicast trees, if traffic has several receivers.
     pub(super) trees: Option<Box<Trees>>,
 }
 
-/// The last cell of a frame has left a NIC's line.
+/// A PDU whose last cell has left a NIC's line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NicDeparture {
     pub(super) nic: usize,
@@ -157,14 +156,14 @@ pub(super) struct NicDeparture {
     pub(super) emitted: u64,
     /// When it left.
     pub(super) at: u64,
-    /// Bytes that become free.
+    /// Bytes that become free in the NIC buffer.
     pub(super) bytes: u32,
 }
 
 impl SharedState {
     fn onward(&self, port: usize, vc: VcId) -> NextHop {
         let list = &self.onward[port];
-        // A port serves few circuits, or all of them in order: look where it would stand first.
+        // Most ports serve few circuits, or all of them in order: try that index first.
         match list.get(vc as usize) {
             Some(onward) if onward.vc == vc => *onward,
             _ => {
@@ -174,13 +173,13 @@ impl SharedState {
         }
     }
 
-    /// The line of a generator that has it for itself, where its channel keeps the books of it.
+    /// Returns the line that a generator uses alone, if its channel keeps that line's ledger.
     pub(super) fn line_of(&self, source: &Source) -> Option<&DedicatedLine> {
         let (port, channel) = source.fills;
         self.channels[port][channel].generator()?.line()
     }
 
-    /// Count cells that a port has sent, as far as they count.
+    /// Counts cells that a port has sent, as far as they lie in the measurement window, and returns their number.
     #[inline]
     pub(super) fn count_sent(&mut self, port: usize, counter: usize, cells: &CellTrain) -> u64 {
         let counted = self.window.count(cells, 0);
@@ -191,13 +190,13 @@ impl SharedState {
         counted
     }
 
-    /// Whether what is put on a line is neither captured nor booked later.
+    /// Returns true if there is neither a trace nor deferred posting.
     #[inline(always)]
     pub(super) fn is_plain(&self) -> bool {
         self.trace.is_none() && self.ledger.later.is_none()
     }
 
-    /// A datagram comes into being; what is carried of it is `written` down, or not.
+    /// Adds a datagram. If `written`, the ledger tracks it per hop.
     #[inline(always)]
     pub(super) fn begin_datagram(&mut self, written: bool, datagram: Datagram) -> u32 {
         let id = self.datagrams.insert(datagram);
@@ -207,7 +206,7 @@ impl SharedState {
         id
     }
 
-    /// From here on the ledger writes down what is carried of a datagram.
+    /// Starts to track a datagram per hop.
     pub(super) fn write_down(&mut self, datagram: u32) {
         let this = &mut self.datagrams[datagram];
         if std::mem::replace(&mut this.written, true) {
@@ -221,8 +220,8 @@ impl SharedState {
         }
     }
 
-    /// Something happens to a packet of a datagram that need not happen to the others: if there are others, what is carried of them is
-    /// written down.
+    /// Tracks the fragments of a datagram per hop, because something happens to one of them that may not happen to the others. Does nothing for an unfragmented
+    /// datagram.
     #[inline]
     pub(super) fn follow_fragments(&mut self, datagram: u32) {
         if self.datagrams[datagram].fragments > 1 {
@@ -230,7 +229,7 @@ impl SharedState {
         }
     }
 
-    /// Book what was carried of a datagram that is gone, or `open` when the run is over.
+    /// Posts a finished datagram, or with `open` one that is in the network at the end of the run.
     #[inline(never)]
     pub(super) fn settle_books(&mut self, datagram: u32, open: bool) {
         let this = &self.datagrams[datagram];
@@ -238,7 +237,7 @@ impl SharedState {
             self.settle_train(datagram, open);
             return;
         }
-        // The gap behind its last frame may not be over, and keep it.
+        // All of it may have arrived while the gap behind its last frame still keeps a reference.
         let arrived = self.ledger.later.is_some() && this.arrived == this.fragments;
         let fate = match (this.lost, open && !arrived) {
             (true, _) => DeliveryStatus::Lost,
@@ -250,14 +249,14 @@ impl SharedState {
         self.ledger.settle((this.flow, this.to.get()), fate, load, carried, this.refused);
     }
 
-    /// As [`Self::settle_books`], for each of the datagrams of a train.
+    /// [`Self::settle_books`] for each datagram of a train.
     fn settle_train(&mut self, datagram: u32, open: bool) {
         let this = &self.datagrams[datagram];
         let arrived = if open { this.arrived } else { this.fragments };
         self.ledger.settle_train(this.flow, this.load(), datagram, this.fragments.into(), arrived.into());
     }
 
-    /// What a datagram is to the books.
+    /// Returns the load of a datagram for the ledger.
     #[inline(always)]
     pub(super) fn load_of(&self, datagram: &Datagram) -> Load {
         let message = datagram.to.get().is_none() && !self.flows[datagram.flow as usize].is_varied();
@@ -265,7 +264,7 @@ impl SharedState {
         if message { Load { cargo: DatagramClass::FixedLength, ..load } } else { load }
     }
 
-    /// `count` cells of `frame` are gone, delivered or lost.
+    /// Releases `count` cells of a PDU that were delivered or lost.
     pub(super) fn settle(&mut self, frame: PduId, count: u32) {
         let this = &mut self.frames[frame];
         this.live -= count;
@@ -273,7 +272,7 @@ impl SharedState {
             let (datagram, packet) = (this.datagram, this.packet);
             self.frames.release(frame);
             if packet != Aal5Pdu::NO_PACKET {
-                // It is lost with its cells.
+                // The packet is lost with its cells.
                 self.datagrams.release_packet(packet);
                 self.release_datagram(datagram);
             }
@@ -290,7 +289,7 @@ impl SharedState {
         }
     }
 
-    /// Nothing of a datagram is on the way, and all of it is booked.
+    /// Ends a datagram of which nothing is in the network and everything is posted.
     #[inline(never)]
     pub(super) fn end_datagram(&mut self, datagram: u32) {
         if self.is_of_tree(datagram) {
@@ -306,7 +305,7 @@ impl SharedState {
         let reassembly = &mut self.vcs[cells.vc as usize].reassembly;
         let pending = reassembly.pending();
         let pdu = reassembly.take(&cells);
-        // A frame stays while cells of it wait for the end of their PDU.
+        // A PDU stays while cells of it wait for reassembly.
         let mut own = cells.count as u32;
         let mut cut = None;
         match pending {
@@ -315,7 +314,7 @@ impl SharedState {
                 if cells.are_generated() && self.ledger.later.is_some() {
                     cut = Some((frame, count));
                 } else if cells.are_generated() && at <= self.window.end {
-                    // The generator's cell ends the PDU in the midst of the frame.
+                    // A generator's cell ends the PDU in the middle of the frame's cells.
                     self.lose_frame(frame, DropLocation::Reassembly(None), at);
                 }
                 if cut.is_none() {
@@ -376,7 +375,7 @@ impl SharedState {
     }
 }
 
-/// The fabric as the outlet of one port.
+/// The shared state as the sink of one port.
 pub(super) struct PortOutput<'a> {
     pub(super) fabric: &'a mut SharedState,
     pub(super) port: usize,
@@ -397,7 +396,7 @@ impl CellSink for PortOutput<'_> {
     }
 
     fn way(&self, vc: VcId) -> usize {
-        // The first transmission of a window is looked for.
+        // The first transmission of a measurement window must be found.
         if self.fabric.ledger.has_started(self.port) && self.fabric.ledger.later.is_none() {
             self.fabric.onward(self.port, vc).way
         } else {
@@ -408,7 +407,7 @@ impl CellSink for PortOutput<'_> {
     fn sent_along(&mut self, way: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
         let inside = |train: &CellTrain| self.lies_inside(train);
         if way == MIXED || !trains.iter().all(inside) {
-            // One by one: the order of frames counts, or the edge of the window goes through them.
+            // One by one: the order of PDUs matters, or a window edge lies within the trains.
             one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
             return;
         }
@@ -430,7 +429,7 @@ impl CellSink for PortOutput<'_> {
 
     fn counts_until(&self) -> u64 {
         let Window { from, end } = self.fabric.window;
-        // The edge of the window needs every instant, and so does a capture.
+        // A window edge needs every instant, and so does a capture.
         if from.is_some() || self.is_tapped() {
             return 0;
         }
@@ -454,7 +453,7 @@ impl CellSink for PortOutput<'_> {
 
     #[inline]
     fn dates_losses(&self) -> bool {
-        // A port goes up to the edges of the window step by step.
+        // Ports stop at the window edges anyway.
         self.fabric.trace.is_some()
     }
 
@@ -473,7 +472,7 @@ impl CellSink for PortOutput<'_> {
     #[inline]
     fn idle(&mut self, ps: u64, rounding: u64) {
         if self.fabric.ledger.later.is_some() {
-            // All that it has sent has left before.
+            // Everything sent so far has left before this idle time.
             self.fabric.write_cells(self.port, u64::MAX);
         }
         self.fabric.ledger.idle(self.port, ps, rounding);
@@ -489,8 +488,7 @@ impl CellSink for PortOutput<'_> {
     }
 }
 
-/// The way of all cells of a port where frames of several circuits share a line: in what order they leave decides whose idle time
-/// is whose.
+/// The path number of all cells of a port where PDUs of several circuits share a line: their order decides to whom idle time is attributed.
 pub(super) const MIXED: usize = 1;
 
 impl PortOutput<'_> {
@@ -498,8 +496,7 @@ impl PortOutput<'_> {
         self.fabric.trace.as_ref().is_some_and(|trace| trace.taps(self.port))
     }
 
-    /// Whether `train`, from its first to its last cell, leaves the line and arrives behind it in the window, and is not the first
-    /// there.
+    /// Returns true if the whole of `train` leaves the line and arrives behind it within the measurement window, and is not the first in it.
     fn lies_inside(&self, train: &CellTrain) -> bool {
         let Window { from, end } = self.fabric.window;
         let begins = |from| self.fabric.ledger.has_started(self.port) && train.first() > from;
@@ -507,7 +504,7 @@ impl PortOutput<'_> {
         train.count == 0 || train.last + delay <= end && from.is_none_or(begins)
     }
 
-    /// Count and book what is sent, cells of one train.
+    /// Counts and posts the cells of one train that are sent.
     fn book(&mut self, cells: &CellTrain) -> NextHop {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);
@@ -537,7 +534,7 @@ impl PortOutput<'_> {
             }
         }
         if last <= fabric.window.end {
-            // Trains of one circuit that have come between each other do not come in order of time.
+            // Interleaved trains of one circuit are not in order of time.
             counter.last_sent = counter.last_sent.max(Some(last));
         } else {
             let ever = fabric.window.with_warmup().count(cells, 0);
@@ -549,7 +546,7 @@ impl PortOutput<'_> {
         onward
     }
 
-    /// The end of a frame is on its way behind the line.
+    /// Notes that the last cell of a PDU is on the line.
     #[inline]
     fn hand_on(&mut self, cells: &CellTrain, delay: u64) {
         let fabric = &mut *self.fabric;

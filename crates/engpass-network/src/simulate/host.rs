@@ -1,4 +1,4 @@
-//! Hosts: processes that send, CPUs that pay, sockets that receive.
+//! Hosts: processes that send datagrams, CPUs, and sockets that receive.
 
 use std::collections::VecDeque;
 
@@ -25,17 +25,17 @@ pub(super) struct UdpApplication {
     pub(super) message: u64,
     pub(super) mtu: u64,
     pub(super) fragments: Fragments,
-    /// Of traffic that does not come evenly: what comes next.
+    /// Arrivals still to come, for traffic that is not evenly spaced.
     pub(super) arrivals: Option<Arrivals>,
-    /// Of such traffic: when the message at hand was due.
+    /// For such traffic: when the current message was due.
     pub(super) due: u64,
-    /// Picoseconds per byte offered.
+    /// Offered pace, per byte.
     pub(super) pace: Option<Pace>,
     pub(super) start: u64,
-    /// Not ready at or after this.
+    /// No message begins at or after this instant.
     pub(super) stop: u64,
     pub(super) cost: CpuCost,
-    /// Sending costs its host nothing.
+    /// Sending costs its host no CPU time.
     pub(super) is_free: bool,
     pub(super) pauses: Option<Pauses>,
     pub(super) random: Stream,
@@ -43,12 +43,12 @@ pub(super) struct UdpApplication {
     pub(super) fragment: u64,
     pub(super) datagram: Option<u32>,
     pub(super) pausing: bool,
-    /// Nodes make copies of what it sends.
+    /// Nodes copy its packets (multicast).
     pub(super) parts: bool,
 }
 
 impl UdpApplication {
-    /// The current fragment.
+    /// Returns the current fragment.
     pub(super) fn sending(&self) -> ReadyPacket {
         ReadyPacket {
             flow: self.flow,
@@ -60,7 +60,7 @@ impl UdpApplication {
         }
     }
 
-    /// The next message, and when it is due.
+    /// Prepares the next message. Returns when it is due.
     pub(super) fn next_message(&mut self) -> u64 {
         let Some(arrival) = self.arrivals.as_mut().and_then(Iterator::next) else {
             let paced = self.pace.map(|pace| pace.after(self.messages * self.message));
@@ -79,42 +79,42 @@ impl UdpApplication {
     }
 }
 
-/// The CPU of a host: one item at a time, first come first served, but work on TCP segments interrupts a write's copy.
+/// The CPU of a host: one item at a time, first come first served, but work on TCP segments interrupts the copy of a write.
 #[derive(Debug, Default)]
 pub(super) struct Cpu {
-    /// The item under way, and when it ends.
+    /// The item in progress, and when it ends.
     current: Option<CpuTask>,
     ends: u64,
-    /// Items that wait for their turn.
+    /// Items that wait, in order.
     items: VecDeque<CpuTask>,
-    /// What was asked for is being done, within an act: what it asks for waits.
+    /// An item takes effect right now; items that this causes wait.
     acting: bool,
-    /// What the first write among the items still needs, if it was interrupted.
+    /// Remaining CPU time of the first waiting write, if it was interrupted.
     interrupted: Option<u64>,
-    /// When interrupted items would have ended: events that mean nothing any more.
+    /// End times of interrupted items: their events are void.
     stale: Vec<u64>,
 }
 
 impl Cpu {
-    /// Whether what costs nothing would be done at once.
+    /// Returns true if an item without cost would be done at once.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.current.is_none() && !self.acting
     }
 }
 
-/// What a CPU does.
+/// A work item of a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CpuTask {
     /// Send the next fragment of this process.
     Send(usize),
     /// Receive this UDP datagram.
     Receive(u32),
-    /// Copy the next piece of what this endpoint's application writes.
+    /// Copy the next piece of a write of this endpoint's application.
     Write(usize),
     /// Form this endpoint's next segment.
     Output(usize),
-    /// Take in the segment of this datagram.
+    /// Process the incoming segment of this datagram.
     Input(u32),
 }
 
@@ -125,7 +125,7 @@ pub(super) struct Socket {
     pub(super) cost: CpuCost,
     pub(super) capacity: u64,
     pub(super) used: u64,
-    /// Receiving costs its host nothing.
+    /// Receiving costs its host no CPU time.
     pub(super) is_free: bool,
 }
 
@@ -136,7 +136,7 @@ impl Network {
         self.sockets[flow].as_ref().expect(HAS_SOCKET)
     }
 
-    /// The process may begin its next message, or go on after a pause.
+    /// Begins the process's next message, or continues it after a pause.
     pub(super) fn process_ready(&mut self, process: u32) {
         let index = process as usize;
         let this = &mut self.processes[index];
@@ -154,7 +154,7 @@ impl Network {
                 return;
             }
         }
-        // The CPU takes no time for it, and nothing else happens before it is handed over.
+        // Shortcut: the CPU needs no time, and nothing else happens before the packet is handed over.
         let (flow, host) = (this.flow, this.host);
         let (parts, is_free) = (this.parts, this.is_free);
         let at_once = is_free
@@ -205,7 +205,7 @@ impl Network {
             cpu.interrupted = Some(cpu.ends - self.now);
             cpu.stale.push(cpu.ends);
             cpu.items.extend(cpu.current.take());
-            // The write that goes on comes before all others.
+            // The interrupted write comes before all other items.
             cpu.items.rotate_right(1);
             cpu.items.push_front(item);
         } else {
@@ -217,7 +217,7 @@ impl Network {
         }
     }
 
-    /// The CPU goes on with the items that wait, until one takes time; what costs an endpoint nothing is done at once.
+    /// Starts waiting items until one takes time. TCP output and writes without cost take effect at once.
     fn next_item(&mut self, host: usize) {
         self.cpus[host].acting = true;
         while let Some(item) = self.cpus[host].items.pop_front() {
@@ -234,7 +234,7 @@ impl Network {
         self.cpus[host].acting = false;
     }
 
-    /// The CPU begins an item: whose flow's it is, and what it costs.
+    /// Begins an item. Returns its flow and its CPU time.
     fn begin_item(&mut self, host: usize, item: CpuTask) -> (usize, u64) {
         match item {
             CpuTask::Send(process) => (self.processes[process].flow, self.processes[process].fragment_cost()),
@@ -250,7 +250,7 @@ impl Network {
             }
             CpuTask::Output(endpoint) => {
                 let cost = self.form_segment(endpoint).unwrap_or(0);
-                // What is sent may set a timer that is earlier than the one that ran, and runs while the segment waits for the NIC.
+                // A segment may set a timer that is earlier than the previous one, and runs while the segment waits for the NIC.
                 self.see_to_wake(endpoint);
                 (self.endpoints[endpoint].flow as usize, cost)
             }
@@ -260,7 +260,7 @@ impl Network {
         }
     }
 
-    /// The CPU's item is done.
+    /// Handles the end of the CPU's item.
     pub(super) fn cpu_done(&mut self, host: u32) {
         let host = host as usize;
         let cpu = &mut self.cpus[host];
@@ -296,7 +296,7 @@ impl Network {
         }
     }
 
-    /// The NIC has taken the fragment: on to the next one, or to the next message.
+    /// Continues with the next fragment or message after the NIC has taken a fragment.
     pub(super) fn fragment_handed(&mut self, process: usize) {
         let this = &mut self.processes[process];
         this.fragment += 1;
@@ -313,7 +313,7 @@ impl Network {
         self.datagram_sent(id);
     }
 
-    /// The last packet of a datagram was handed over.
+    /// Notes that the last packet of a datagram has been handed over.
     #[inline(always)]
     pub(super) fn datagram_sent(&mut self, id: u32) {
         let datagram = &mut self.fabric.datagrams[id];
@@ -330,7 +330,7 @@ impl Network {
         self.fabric.release_datagram(id);
     }
 
-    /// A datagram is complete at its host.
+    /// Receives a datagram that is complete at its host.
     #[inline]
     pub(super) fn receive(&mut self, datagram: u32) {
         let this = &mut self.fabric.datagrams[datagram];
@@ -345,7 +345,7 @@ impl Network {
         self.receive_message(datagram);
     }
 
-    /// A message is complete at its host, for its socket.
+    /// Receives a message for a socket: at once if that costs nothing, otherwise through the CPU, if the receive buffer has room.
     #[inline]
     pub(super) fn receive_message(&mut self, datagram: u32) {
         let this = &mut self.fabric.datagrams[datagram];
@@ -365,12 +365,12 @@ impl Network {
         self.ask_cpu(host, CpuTask::Receive(datagram));
     }
 
-    /// A datagram is complete at its host, and taken.
+    /// Counts a datagram that the receiver has taken.
     #[inline]
     pub(super) fn received(&mut self, datagram: u32) {
         let this = &self.fabric.datagrams[datagram];
         let tally = &mut self.fabric.flows[this.flow as usize];
-        // A datagram arrives whole only after its last fragment was handed over, so it was sent.
+        // A datagram is complete only after its last fragment was handed over, so it was sent.
         tally.in_flight -= 1;
         tally.receive(this.index, self.now);
         if self.fabric.window.holds(self.now) {

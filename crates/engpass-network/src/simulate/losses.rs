@@ -1,4 +1,4 @@
-//! Losses: of cells, frames and packets, and of the datagrams that lose them.
+//! Losses of cells, PDUs and packets, and of the datagrams that they belong to.
 
 use engpass_cells::{CellTrain, PduId};
 use engpass_ledger::{DeliveryStatus, Trail};
@@ -7,7 +7,7 @@ use super::fabric::SharedState;
 use super::tally::DropLocation;
 
 impl SharedState {
-    /// A cell of a frame, or its PDU, is lost at `place`.
+    /// Records that a cell of a PDU, or the PDU, is lost at `place`.
     pub(super) fn lose_frame(&mut self, frame: PduId, place: DropLocation, at: u64) {
         let this = &mut self.frames[frame];
         this.dead = true;
@@ -32,7 +32,7 @@ impl SharedState {
         }
     }
 
-    /// A packet that the lines of this trail have carried is lost: all is done if it is all of its datagram, which nobody else holds or follows.
+    /// Fast path of a loss: handles a packet that is all of its datagram, without other references or tracking. Returns false, without effect, otherwise.
     #[inline(always)]
     pub(super) fn lose_plainly(&mut self, datagram: u32, trail: Trail, place: DropLocation, at: u64) -> bool {
         let this = &self.datagrams[datagram];
@@ -56,12 +56,12 @@ impl SharedState {
         true
     }
 
-    /// When and where a datagram lost its first cell, if it has lost one.
+    /// Returns time and place of a datagram's first loss, if there is one.
     pub(super) fn loss_of(&self, datagram: u32) -> Option<(u64, DropLocation)> {
         self.datagrams[datagram].lost.then(|| self.losses[datagram as usize])
     }
 
-    /// Count the losses of datagrams that are still on their way when the run is over.
+    /// Counts, at the end of the run, the losses of datagrams that are still in the network.
     pub(super) fn count_open_losses(&mut self) {
         self.lose_open_copies();
         for index in 0..self.datagrams.len() {
@@ -69,7 +69,7 @@ impl SharedState {
                 || self.ledger.later.as_ref().is_some_and(|later| later.holds(index))
             {
                 if self.parts(index) {
-                    // Its receivers count what they have lost.
+                    // Its receivers count their losses.
                     let fate = self.open_fate(index);
                     self.datagrams[index].lost = fate == DeliveryStatus::Lost;
                     self.settle_books(index, fate == DeliveryStatus::InFlight);
@@ -108,8 +108,7 @@ impl SharedState {
     pub(super) fn lose_generated(&mut self, flow: usize, cells: &CellTrain, place: DropLocation, at: u64) {
         let tally = &mut self.flows[flow];
         tally.rare().lost_ever += cells.count;
-        // The cells of a batch were lost at different instants of one record; the batch is cut at the window's edges
-        // because ports are advanced to them one by one.
+        // The cells of a batch may be lost at different instants, but all on one side of a window edge, because ports stop there.
         if self.window.holds(at) {
             tally.rare().lost += cells.count;
             let losses = tally.losses(place);

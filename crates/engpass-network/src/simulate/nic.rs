@@ -1,4 +1,4 @@
-//! NICs: memory for frames on their way out, and the senders that wait for it.
+//! NICs: the buffer for packets to be sent, and the senders that wait for it.
 
 use std::collections::VecDeque;
 
@@ -12,17 +12,16 @@ use super::fabric::Aal5Pdu;
 use super::sending::{EgressPath, ONWARD, ReadyPacket};
 use super::tap::Carrier;
 
-/// The memory of one NIC, and who waits for it; a NIC has the index of its line's port. What is in the memory of one that sends frames
-/// its line knows.
+/// The buffer of one NIC, and the senders that wait for it. A NIC has the index of its line's port. If it sends frames, the port knows what is in the buffer.
 #[derive(Debug)]
 pub(super) struct Nic {
     pub(super) capacity: u64,
     /// Its host.
     pub(super) host: u32,
     occupied: u64,
-    /// Frames whose last cell's departure is known, in that order: (when, bytes).
+    /// PDUs whose last cell's departure is known, in that order: departure and bytes.
     leaving: VecDeque<(u64, u32)>,
-    /// Emission of the last cell of frames whose departure is not known yet.
+    /// Emission times of the last cells of PDUs whose departure is unknown.
     unknown: VecDeque<u64>,
     waiting: VecDeque<usize>,
 }
@@ -39,7 +38,7 @@ impl Nic {
         }
     }
 
-    /// Whether somebody waits for its memory.
+    /// Returns true if a sender waits for room in the buffer.
     #[inline]
     pub(super) fn is_waited_for(&self) -> bool {
         !self.waiting.is_empty()
@@ -58,7 +57,7 @@ impl Nic {
 }
 
 impl Network {
-    /// Give the NICs the departures that their lines have found.
+    /// Passes departures that the lines have computed to the NICs, or to the queues of circuits at routers.
     pub(super) fn collect_nic_departures(&mut self) {
         let mut all = std::mem::take(&mut self.fabric.left_nic);
         for left in all.drain(..) {
@@ -71,24 +70,24 @@ impl Network {
             let known = nic.unknown.iter().position(|emitted| *emitted == left.emitted);
             nic.unknown.remove(known.expect("what leaves was emitted"));
         }
-        // With its room.
+        // Keep the allocation.
         self.fabric.left_nic = all;
     }
 
-    /// What a sender has ready: a process its fragment, an endpoint its segment, one outside its packet for this NIC.
+    /// Returns what a sender has ready: a process its fragment, an endpoint its segment, an injected sender its packet for this NIC.
     #[inline(always)]
     fn sending(&self, sender: usize, nic: usize) -> ReadyPacket {
         match sender.checked_sub(self.processes.len()) {
             None => self.processes[sender].sending(),
             Some(endpoint) => match self.endpoints.get(endpoint) {
                 Some(this) => this.sending(&self.fabric.datagrams),
-                // It may have packets for several.
+                // An injected sender may have packets for several NICs.
                 None => self.outsiders.sending(nic),
             },
         }
     }
 
-    /// The process has its fragment ready: hand it over, or wait for room behind those that wait.
+    /// Hands over the fragment of a process, or queues the process behind the senders that wait for the NIC.
     pub(super) fn hand_over(&mut self, process: u32) {
         let process = process as usize;
         if self.enters_as(process, self.processes[process].sending()) {
@@ -96,7 +95,7 @@ impl Network {
         }
     }
 
-    /// The sender's packet enters its NIC, or waits for room behind those that wait. Returns whether it has entered.
+    /// Sends the sender's packet into its NIC, or queues the sender behind those that wait. Returns true if the packet has entered.
     #[inline(always)]
     pub(super) fn enters_as(&mut self, sender: usize, sending: ReadyPacket) -> bool {
         let sending = self.by_bond(sender, sending);
@@ -114,7 +113,7 @@ impl Network {
         false
     }
 
-    /// A packet that leaves its host by a bond goes on the member that was chosen when it was ready.
+    /// Returns the packet with the bond member that was chosen when it was ready, if it leaves by a bond.
     #[inline(always)]
     fn by_bond(&mut self, sender: usize, sending: ReadyPacket) -> ReadyPacket {
         match sending.way {
@@ -123,7 +122,7 @@ impl Network {
         }
     }
 
-    /// Room may have come: serve the first sender that waits.
+    /// Serves the first sender that waits for this NIC if there is room.
     pub(super) fn serve_waiting(&mut self, nic: u32) {
         let nic = nic as usize;
         let Some(&sender) = self.nics[nic].waiting.front() else { return };
@@ -141,19 +140,19 @@ impl Network {
             Some(endpoint) if endpoint < self.endpoints.len() => self.segment_handed(endpoint),
             Some(_) => self.packet_handed(nic),
         }
-        // An endpoint that comes back to an empty queue sees to its own turn.
+        // An endpoint that finds the queue empty schedules its own turn.
         if others {
-            // They may fit at this very instant, after what this handing has caused.
+            // Others may fit at this instant, after everything that this packet has caused.
             self.push_room(self.now, nic);
         }
     }
 
-    /// Whether a packet finds room in the memory of its NIC now.
+    /// Returns true if the buffer of its NIC has room for a packet now.
     #[inline(always)]
     pub(super) fn nic_has_room(&mut self, sending: &ReadyPacket) -> bool {
         let nic = sending.nic;
         let bytes = sending.memory();
-        // A line of frames says at once when a packet leaves; cells are asked for.
+        // A frame line knows departures at once; those of cells must be computed.
         if let Some(line) = self.frames.port_mut(nic) {
             let (occupied, _) = line.memory(self.now);
             return occupied == 0 || occupied + bytes <= self.nics[nic].capacity;
@@ -161,7 +160,7 @@ impl Network {
         if self.nics[nic].has_room(self.now, bytes) {
             return true;
         }
-        // A cell emitted now may still get company at this instant; all that have left by now were emitted before.
+        // A cell emitted now may still meet others at this instant. Cells that have left by now were emitted before.
         if let Some(before) = self.now.checked_sub(1) {
             self.advance(nic, before);
             self.collect_nic_departures();
@@ -172,7 +171,7 @@ impl Network {
     fn expect_room(&mut self, nic: usize) {
         let frames = self.frames.port_mut(nic).and_then(|line| line.memory(self.now).1);
         let this = &self.nics[nic];
-        // The line is first in, first out: departures that are known come before those that are not.
+        // The line is FIFO: known departures come before unknown ones.
         let at = match frames.or(this.leaving.front().map(|(left, _)| *left)) {
             Some(left) => left,
             None => {
@@ -183,20 +182,21 @@ impl Network {
         self.push_room(at.max(self.now + 1), nic);
     }
 
-    /// The first that waits looks again at `at`.
+    /// Lets the first sender that waits try again at `at`.
     fn push_room(&mut self, at: u64, nic: usize) {
         let first = *self.nics[nic].waiting.front().expect("somebody waits for the room");
         let turn = self.turn_of(first, self.sending(first, nic).flow);
         self.events.push(at, turn, Event::Room(nic as u32));
     }
 
-    /// The position of a sender among those that hand packets over at one instant. Of one flow, only members of a bond can be waited for by several.
+    /// Returns the position of a sender among those that hand packets over at one instant. Only the members of a bond can have several waiting senders of one
+    /// flow.
     #[inline(always)]
     pub(super) fn turn_of(&self, sender: usize, flow: usize) -> usize {
         self.turns.get(sender).map_or(flow, |turn| *turn as usize)
     }
 
-    /// The sender's packet enters the NIC now.
+    /// Sends the sender's packet into the NIC now.
     #[inline(always)]
     pub(super) fn emit(&mut self, sender: usize, sending: &ReadyPacket) {
         match sending.way {
@@ -216,7 +216,7 @@ impl Network {
         }
     }
 
-    /// The cells of a packet enter the NIC, as an AAL5 SDU of so many bytes.
+    /// Sends a packet into the NIC as the cells of an AAL5 SDU of `sdu` bytes.
     fn emit_cells(&mut self, sender: usize, sending: ReadyPacket, vc: u32, sdu: u64) {
         let ReadyPacket { datagram, .. } = sending;
         let cells = aal5::cells(sdu) as u32;
@@ -228,7 +228,7 @@ impl Network {
         self.hand_to_shaper(sender, frame);
     }
 
-    /// The frame of a sender is handed to the shaper of its circuit.
+    /// Passes a sender's PDU to the shaper of its circuit.
     fn hand_to_shaper(&mut self, sender: usize, frame: PduId) {
         let vc = self.fabric.frames[frame].vc;
         match self.fabric.vcs[vc as usize].adapting {
@@ -237,7 +237,7 @@ impl Network {
         }
     }
 
-    /// The shaper begins to emit the cells of a frame.
+    /// Starts the emission of a PDU's cells by the shaper.
     pub(super) fn begin_frame(&mut self, sender: usize, frame: PduId) {
         let Aal5Pdu { vc, datagram, .. } = self.fabric.frames[frame];
         let (elastic, now) = (self.fabric.datagrams[datagram].counted, self.now);
@@ -249,13 +249,13 @@ impl Network {
         self.announce(frame, train);
     }
 
-    /// The same at a router.
+    /// [`Self::begin_frame`] at a router.
     pub(super) fn emit_cells_of(&mut self, frame: PduId) {
         let train = self.train_of(frame);
         self.announce(frame, train);
     }
 
-    /// The cells of a frame, as its shaper emits them from now on.
+    /// Returns the cells of a PDU as its shaper emits them from now on.
     fn train_of(&mut self, frame: PduId) -> CellTrain {
         let Aal5Pdu { vc, sdu, .. } = self.fabric.frames[frame];
         let train = self.fabric.vcs[vc as usize].shaper.emit(self.now, frame, aal5::cells(sdu.into()) as u32);
@@ -263,7 +263,7 @@ impl Network {
         train
     }
 
-    /// The cells of a frame come to the first line of its circuit.
+    /// Announces the cells of a PDU to the first line of its circuit.
     fn announce(&mut self, frame: PduId, train: CellTrain) {
         let vc = self.fabric.frames[frame].vc;
         let (hop, entry) = (self.fabric.vcs[vc as usize].hops[0], self.fabric.vcs[vc as usize].entry);

@@ -1,4 +1,4 @@
-//! Lines that were passed over: a generator alone, whose cells the next port draws at once.
+//! Bypassed lines: a line that one generator uses alone, while the next port reads the generator directly.
 
 use engpass_cells::{CellDropCause, CellSink, CellTrain, Channel, Inputs, PduId, VcTreatment, Window};
 use engpass_ledger::Ledger;
@@ -6,7 +6,7 @@ use engpass_ledger::Ledger;
 use super::Network;
 use super::advance::Queue;
 
-/// Writes the books of one generator's first line.
+/// Posts the cells of one generator on its first line.
 struct BypassedLine<'a> {
     ledger: &'a mut Ledger,
     window: Window,
@@ -41,7 +41,7 @@ impl CellSink for BypassedLine<'_> {
 }
 
 impl Network {
-    /// Send what was not sent over the lines that were passed over, for the books: whole trains at once.
+    /// Sends, at the end of the run, the cells of bypassed lines in whole trains, for the ledger.
     pub(super) fn run_passed_lines(&mut self) {
         let mut rules = vec![VcTreatment::default(); self.fabric.vcs.len()];
         let window = self.fabric.window;
@@ -58,7 +58,7 @@ impl Network {
                 ledger.closes(port, doing);
                 continue;
             }
-            // Its line has been there all the time, with nothing to do.
+            // The bypassed line itself has been idle so far.
             let Queue::Fifo(line) = &mut self.ports[port].queue else { continue };
             let mut channels = [Channel::generated(source.generator.clone())];
             for until in [window.from, Some(window.end)].into_iter().flatten() {

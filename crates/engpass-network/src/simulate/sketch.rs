@@ -1,27 +1,27 @@
 //! Quantiles of a stream of times in little memory.
 //!
-//! The buckets are HdrHistogram's (G. Tene): 32 of equal width within a power of two, so that a value is known to 1.6 %. The least and
-//! the greatest value are exact, and no quantile lies beyond them. Buckets are kept only between these two, and only once more than a few values
-//! have come: a few hundred bytes for a flow. (The crate `hdrhistogram` counts from zero on, which takes thousands; crates of DDSketch take the
-//! logarithm of a float for every packet, which differs between C libraries.)
+//! The buckets are those of HdrHistogram (G. Tene): 32 of equal width within each power of two, so a value is known to 1.6 %. The minimum and the maximum are
+//! exact, and no quantile lies outside them. Buckets exist only between these two, and only after more than a few values: a flow needs a few hundred bytes.
+//! (The crate `hdrhistogram` starts its buckets at zero, which takes thousands of bytes. DDSketch crates take the logarithm of a float for every packet, which
+//! differs between C libraries.)
 
-/// A power of two has 2 to this many buckets.
+/// Each power of two has 2^BITS buckets.
 const BITS: u32 = 5;
-/// Buckets are added so many at a time.
+/// Number of buckets added at a time.
 const BLOCK: usize = 1 << (BITS - 1);
 
-/// Values that need no counts: many flows have no more.
+/// Number of values stored without counts; many flows have no more.
 const FEW: usize = 8;
 
-/// Words in front of the counts of [`Histogram::Many`]: the least and the greatest value, each with its low word first.
+/// Words in front of the counts of [`Histogram::Many`]: minimum and maximum, each with the low word first.
 const BOUNDS: usize = 4;
 
 /// Counts of values by bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Histogram {
-    /// The number of values, the least and the greatest one, and how far the buckets of the others are above that of the least.
+    /// A few values: their number, minimum and maximum, and for the others how many buckets they are above the minimum's.
     Few { count: u8, others: [u8; FEW - 2], least: u64, greatest: u64 },
-    /// The number of the first bucket that is kept; the least and the greatest value, and the counts from that bucket on.
+    /// Number of the first bucket; the words are minimum, maximum and the counts from that bucket on.
     Many { first: u32, words: Box<[u32]> },
 }
 
@@ -34,7 +34,7 @@ impl Default for Histogram {
     }
 }
 
-/// The least value, the values that 50, 90, 99 and 99.9 % do not exceed, and the greatest value, in picoseconds.
+/// Minimum, the 50th, 90th, 99th and 99.9th percentiles, and maximum, in picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Quantiles {
     pub(super) least: u64,
@@ -46,14 +46,14 @@ pub(super) struct Quantiles {
 }
 
 impl Histogram {
-    /// Count a value.
+    /// Counts a value.
     #[inline]
     pub(super) fn add(&mut self, value: u64) {
         if let Self::Many { first, words } = self {
             let (bounds, counts) = words.split_first_chunk_mut().expect(BOUNDED);
             widen(bounds, value);
             if let Some(count) = counts.get_mut(bucket(value).wrapping_sub(*first as usize)) {
-                // A count of four thousand million can do without one more.
+                // A count of 2^32 - 1 does not grow.
                 *count = count.saturating_add(1);
                 return;
             }
@@ -61,7 +61,7 @@ impl Histogram {
         self.grow(value);
     }
 
-    /// Count a value that has no place yet.
+    /// Counts a value that has no bucket yet.
     #[cold]
     fn grow(&mut self, value: u64) {
         let Self::Few { count, others, least, greatest } = self else { return self.count(bucket(value)) };
@@ -70,7 +70,7 @@ impl Histogram {
             return;
         }
         let (low, high) = (value.min(*least), value.max(*greatest));
-        // The buckets of all values but these two: those known, and this value or the bound that it replaces.
+        // Buckets of all values except these two bounds: those known, and this value or the bound that it replaces.
         let (mut between, mut known) = ([0; FEW - 1], 0);
         for above in &others[..usize::from(*count).saturating_sub(2)] {
             between[known] = bucket(*least) + usize::from(*above);
@@ -90,7 +90,7 @@ impl Histogram {
         between.iter().chain(&[base, bucket(high)]).for_each(|one| self.count(*one));
     }
 
-    /// Room for all counts between two values, and nothing counted yet.
+    /// Returns empty counts with room for all values between two bounds.
     fn many(least: u64, greatest: u64) -> Self {
         let [first, last] = [least, greatest].map(|bound| bucket(bound) / BLOCK * BLOCK);
         let mut words = vec![0; BOUNDS + last + BLOCK - first].into_boxed_slice();
@@ -98,7 +98,7 @@ impl Histogram {
         Self::Many { first: first as u32, words }
     }
 
-    /// Have counts as far as this bucket, and count it.
+    /// Extends the counts to this bucket, and counts it.
     fn count(&mut self, bucket: usize) {
         let Self::Many { first, words } = self else { unreachable!("there are counts") };
         let (block, before, len) = (bucket / BLOCK * BLOCK, *first as usize, words.len() - BOUNDS);
@@ -112,7 +112,7 @@ impl Histogram {
         words[BOUNDS + bucket - start] += 1;
     }
 
-    /// The least and the greatest value; `None` when nothing was counted.
+    /// Returns minimum and maximum; `None` if nothing was counted.
     fn bounds(&self) -> Option<(u64, u64)> {
         match self {
             Self::Few { count: 0, .. } => None,
@@ -121,7 +121,7 @@ impl Histogram {
         }
     }
 
-    /// How often every bucket came, in their order.
+    /// Returns the count of every bucket, in order.
     fn by_bucket(&self) -> impl Iterator<Item = (usize, u64)> {
         let mut few = [0; FEW];
         let (known, first, many) = match self {
@@ -142,14 +142,14 @@ impl Histogram {
         few.into_iter().take(known).map(|bucket| (bucket, 1)).chain(many)
     }
 
-    /// The quantiles; `None` when nothing was counted.
+    /// Returns the quantiles; `None` if nothing was counted.
     pub(super) fn quantiles(&self) -> Option<Quantiles> {
         let (least, greatest) = self.bounds()?;
         let total: u64 = self.by_bucket().map(|(_, count)| count).sum();
         let mut buckets = self.by_bucket();
         let (mut last, mut counted) = (0, 0);
         let [half, p90, p99, p999] = [500, 900, 990, 999].map(|per_mille| {
-            // The nearest rank: that many values are at most this one.
+            // Nearest rank: this many values do not exceed the quantile.
             let rank = (u128::from(total) * per_mille).div_ceil(1000) as u64;
             while counted < rank {
                 let (bucket, count) = buckets.next().expect("a rank is at most the number of all");
@@ -160,7 +160,7 @@ impl Histogram {
         Some(Quantiles { least, half, p90, p99, p999, greatest })
     }
 
-    /// The quantiles in seconds; `None` when nothing was counted.
+    /// Returns the quantiles in seconds; `None` if nothing was counted.
     pub(super) fn in_seconds(&self) -> Option<engpass_outcome::Quantiles> {
         self.quantiles().map(|Quantiles { least, half, p90, p99, p999, greatest }| {
             engpass_outcome::Quantiles {
@@ -198,14 +198,14 @@ fn seconds(ps: u64) -> f64 {
     ps as f64 / 1e12
 }
 
-/// Values below 2^BITS have a bucket each.
+/// Returns the bucket of a value. Values below 2^BITS have a bucket each.
 #[inline]
 fn bucket(value: u64) -> usize {
     let octave = (63 - BITS).saturating_sub(value.leading_zeros());
     ((octave as usize) << BITS) + (value >> octave) as usize
 }
 
-/// The value in the middle of a bucket.
+/// Returns the value in the middle of a bucket.
 fn middle(bucket: usize) -> u64 {
     let octave = (bucket >> BITS).saturating_sub(1);
     let least = ((bucket - (octave << BITS)) as u64) << octave;
@@ -275,7 +275,7 @@ mod tests {
     fn a_few_values_count_as_many_do() {
         for seed in 0..50 {
             let mut random = engpass_model::random::Stream::new(seed, "few");
-            // From a spread that has room in a few values to one that has not.
+            // From spreads that fit into a few values to one that does not.
             let offset = [0, 100_000_000][seed as usize % 2];
             let mut values = Vec::new();
             let mut sketch = Histogram::default();

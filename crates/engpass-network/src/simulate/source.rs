@@ -1,21 +1,21 @@
-//! Generators of cells, as the network keeps them.
+//! Cell generators.
 
 use engpass_cells::Generator;
 
-/// A generator, kept to count at the end what it has sent.
+/// A cell generator, kept to count at the end what it has sent.
 pub(super) struct Source {
     pub(super) flow: usize,
     pub(super) generator: Generator,
-    /// The port and the channel that it fills.
+    /// The port, and the channel there, that it fills.
     pub(super) fills: (usize, usize),
-    /// The NIC's line, and how much later than the generator says its cells leave it, where they are announced to the switch at once.
+    /// If the NIC's line is bypassed: that line, and how much later than the generator's times cells leave it.
     pub(super) passed: Option<(usize, u64)>,
-    /// Cells that its generator has given and forgotten.
+    /// Number of cells already removed from `generator`.
     pub(super) before: u64,
 }
 
 impl Source {
-    /// Forget cells before `instant`: they only have a number from now on.
+    /// Removes cells before `instant` from the generator; only their number is kept.
     pub(super) fn forget_before(&mut self, instant: u64) {
         loop {
             let mut next = self.generator.clone();

@@ -1,4 +1,4 @@
-//! Books that are spoiled are refused.
+//! A ledger with an injected fault is rejected.
 
 use engpass_ledger::Fault;
 use engpass_testbed::{Point, Source, load};
@@ -15,7 +15,7 @@ fn point() -> Point {
     campaign.point("congested", &[]).expect("it is a variant of the study")
 }
 
-/// What the books say with a fault.
+/// Runs the study and closes a ledger with this fault.
 fn with(fault: Option<Fault>) -> Result<(), SimError> {
     let point = point();
     let mut network = Network::new(&point.testbed, &point.topology, 1)?;

@@ -1,4 +1,4 @@
-//! An outcome of a simulation as it is stored.
+//! Converts the outcome of a simulation into the stored form.
 
 use engpass_ledger::Accounts;
 use engpass_outcome::{
@@ -9,7 +9,7 @@ use engpass_outcome::{
 use super::outcome::{Carried, Direction, Drop, Flow, LinkUse, Outage, Received, SimOutcome};
 
 impl SimOutcome {
-    /// The outcome as it is stored: without what only tests compare.
+    /// Returns the stored form of the outcome, without values that only tests compare.
     pub fn stored(self) -> Results {
         let link = |(name, LinkUse { units_per_bit, directions, .. }): (String, LinkUse)| {
             let directions = directions.into_iter().map(|one| direction(one, units_per_bit));
@@ -67,7 +67,7 @@ fn outage(Outage { longest, lost }: Outage) -> engpass_outcome::Outage {
     engpass_outcome::Outage { longest_s: longest as f64 / 1e12, lost }
 }
 
-/// What a receiver of a group got of so many datagrams, sent at this rate.
+/// Returns the results of a receiver of a group, to which `sent` datagrams were sent at this rate.
 fn receiver(received: Received, offered_bit_per_s: f64, sent: u64) -> Receiver {
     Receiver {
         datagrams: Some(Datagrams {

@@ -1,11 +1,11 @@
-//! What is counted: for every flow what became of it, within the part of a run that counts.
+//! Counters of flows and circuits in the measurement window.
 
 use engpass_cells::{CellDropCause, VcId};
 use engpass_model::queue::Cause;
 
 use super::sketch::Histogram;
 
-/// What became of a flow.
+/// Counters of a flow, or of one receiver of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FlowCounters {
     pub(super) sent: u64,
@@ -14,39 +14,39 @@ pub(super) struct FlowCounters {
     pub(super) received_bytes: u64,
     /// Sent and neither received nor lost; for generators computed at the end.
     pub(super) in_flight: u64,
-    /// Of receptions, see [`Receptions`]: one more than the time of the last one, and the two sums.
+    /// See [`Receptions`]: one more than the time of the last reception, and the two sums.
     last: u64,
     times: u64,
     weighted: u64,
-    /// From the beginning of a datagram to its reception.
+    /// Delays: from the begin of sending a datagram to its reception.
     pub(super) delays: Histogram,
-    /// Round trips that TCP measured at the writing ends.
+    /// Round-trip times that TCP measured at the writing ends.
     pub(super) round_trips: Histogram,
     rare: Option<Box<ColdCounters>>,
 }
 
-/// What few flows are, and what is counted once something was lost or marked, or cells of a generator have come.
+/// Cold state: properties of few flows, and counters needed only after losses or marks, or for generators.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ColdCounters {
-    /// Its datagrams are of different lengths.
+    /// Its datagrams differ in length.
     varied: bool,
     pub(super) lost: u64,
-    /// PDUs that arrived good and with EFCI in their last cell; cells of a generator.
+    /// Good PDUs with EFCI in their last cell; marked cells of a generator.
     pub(super) marked: u64,
-    /// Lost and received so far, the warm-up included; for generators.
+    /// Cells of a generator lost and received so far, warm-up included.
     pub(super) lost_ever: u64,
     pub(super) received_ever: u64,
     /// Bytes of datagrams received in the warm-up.
     pub(super) bytes_before: u64,
     pub(super) places: Vec<Losses>,
-    /// Where events may take lines down: times without receptions.
+    /// Gaps between receptions; kept only if events may take lines down.
     gaps: Option<Gaps>,
 }
 
 /// Times between the receptions of a flow, in picoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Gaps {
-    /// When the time without receptions began: with the last one, or where counting begins.
+    /// Begin of the current gap: the last reception, or the begin of counting.
     since: u64,
     longest: u64,
 }
@@ -59,63 +59,63 @@ impl Gaps {
     }
 }
 
-/// What a flow lost at one place.
+/// Losses of a flow at one place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses {
     pub(super) place: DropLocation,
     /// Cells, or frames.
     pub(super) cells: u64,
-    /// Datagrams whose first loss it was.
+    /// Datagrams whose first loss was here.
     pub(super) datagrams: u64,
 }
 
-/// When datagrams were received, the warm-up included: equal runs have equal sums.
+/// Fingerprint of all receptions, warm-up included: equal runs have equal values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Receptions {
-    /// Time of the last one in ps.
+    /// Time of the last reception, in ps.
     pub last: Option<u64>,
-    /// Sum of the times, modulo 2^64; zero for generators.
+    /// Sum of the reception times, modulo 2^64; zero for generators.
     pub times: u64,
-    /// Sum of time * (number of the datagram + 1), modulo 2^64; zero for generators.
+    /// Sum of reception time * (datagram index + 1), modulo 2^64; zero for generators.
     pub weighted: u64,
 }
 
-/// Where something can be lost.
+/// Location and cause of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DropLocation {
-    /// The queue of this port.
+    /// The cell queue of this port.
     Port(usize, CellDropCause),
     /// The policer in front of this port.
     Policer(usize),
-    /// The queue discipline of this port of frames.
+    /// The queue of this frame port.
     Queue(usize, Cause),
-    /// The line behind this port of frames.
+    /// The line of this frame port: corrupted.
     Line(usize),
-    /// The line behind this port of frames, or the queue in front of it: it was down.
+    /// The line of this frame port, or the queue in front of it, during an outage.
     Down(usize),
-    /// The host behind this port of frames: it hears another member of its bond.
+    /// The host behind this frame port, because another member of its bond is active.
     Inactive(usize),
-    /// This router, with a time to live that had run out.
+    /// This router: the TTL has expired.
     Ttl(usize),
-    /// This router: the packet has the DF bit and is longer than the MTU of its next hop.
+    /// This router: the packet has the DF bit and exceeds the MTU of the next hop.
     TooBig(usize),
-    /// This router, which has not heard the address of the next node.
+    /// This router: the next node has not answered its ARP requests.
     NoReply(usize),
-    /// The same, before it could have: it holds no more packets for that.
+    /// This router: its hold queue for a neighbour without a known address is full.
     HoldFull(usize),
-    /// The queue of this router in front of its engine.
+    /// This router: the input queue of its engine is full.
     InputFull(usize),
-    /// The reassembly of a host, or of this router.
+    /// AAL5 reassembly at the receiving host, or at this router.
     Reassembly(Option<u32>),
-    /// This router, the end of a tunnel: the rest of the packet did not come in time.
+    /// This router at the end of a tunnel: reassembly of an outer packet has timed out.
     Timeout(usize),
-    /// The same: there was no memory for the fragment.
+    /// This router at the end of a tunnel: no reassembly memory for a fragment.
     Memory(usize),
     ReceiveBuffer,
 }
 
 impl DropLocation {
-    /// Whether it is the host that receives a flow, one of several perhaps.
+    /// Returns true if the loss is at the receiving host.
     pub(super) fn is_at_receiver(self) -> bool {
         matches!(self, Self::Reassembly(None) | Self::ReceiveBuffer)
     }
@@ -133,13 +133,13 @@ impl ColdCounters {
 }
 
 impl FlowCounters {
-    /// Of a flow whose datagrams are of different lengths, or not.
+    /// Creates the counters of a flow; `varied` if its datagrams differ in length.
     pub(super) fn new(varied: bool) -> Self {
         let rare = varied.then(|| Box::new(ColdCounters { varied, ..ColdCounters::default() }));
         Self { rare, ..Self::default() }
     }
 
-    /// Whether its datagrams are of different lengths.
+    /// Returns true if its datagrams differ in length.
     pub(super) fn is_varied(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.varied)
     }
@@ -149,12 +149,12 @@ impl FlowCounters {
         self.rare.get_or_insert_default()
     }
 
-    /// Bytes of datagrams received, the warm-up included: of a flow that does not count anew.
+    /// Returns the bytes of datagrams received, warm-up included. Not valid after [`Self::count_anew`].
     pub(super) fn ever_bytes(&self) -> u64 {
         self.received_bytes + self.rare.as_ref().map_or(0, |rare| rare.bytes_before)
     }
 
-    /// Datagrams of so many bytes each were sent, in the window or not.
+    /// Counts `count` datagrams sent, of `bytes` each; `counts` if in the measurement window.
     pub(super) fn count_sent(&mut self, count: u64, bytes: u64, counts: bool) {
         self.in_flight += count;
         if counts {
@@ -163,18 +163,18 @@ impl FlowCounters {
         }
     }
 
-    /// Note the times without receptions from `begin` on.
+    /// Starts to record gaps between receptions at `begin`.
     pub(super) fn note_gaps(&mut self, begin: u64) {
         self.rare().gaps = Some(Gaps { since: begin, longest: 0 });
     }
 
-    /// The longest time without a reception, of a flow that sends until then; `None` if it was not noted.
+    /// Returns the longest gap between receptions, for a flow that sends until `until`; `None` if gaps are not recorded.
     pub(super) fn longest_gap(&self, until: u64) -> Option<u64> {
         let gaps = self.rare.as_ref()?.gaps?;
         Some(gaps.longest.max(until.saturating_sub(gaps.since)))
     }
 
-    /// What of rare things was counted.
+    /// Returns the cold counters, or zeros.
     pub(super) fn seen_rarely(&self) -> ColdCounters {
         self.rare.as_deref().cloned().unwrap_or_default()
     }
@@ -183,7 +183,7 @@ impl FlowCounters {
         self.rare().losses(place)
     }
 
-    /// A datagram was received at `at`.
+    /// Counts a datagram received at `at`.
     #[inline]
     pub(super) fn receive(&mut self, index: u64, at: u64) {
         self.received_last(at);
@@ -194,18 +194,18 @@ impl FlowCounters {
         self.weighted = self.weighted.wrapping_add(at.wrapping_mul(index + 1));
     }
 
-    /// The last that was received came at `at`.
+    /// Notes the time of the last reception.
     #[inline]
     pub(super) fn received_last(&mut self, at: u64) {
         self.last = at + 1;
     }
 
-    /// When datagrams were received.
+    /// Returns the fingerprint of all receptions.
     pub(super) fn receptions(&self) -> Receptions {
         Receptions { last: self.last.checked_sub(1), times: self.times, weighted: self.weighted }
     }
 
-    /// Count anew from here on, but for what counts the warm-up, too.
+    /// Restarts counting, except for values that include the warm-up.
     pub(super) fn count_anew(&mut self) {
         let before = std::mem::take(self);
         let Self { in_flight, last, times, weighted, .. } = before;
@@ -217,14 +217,14 @@ impl FlowCounters {
     }
 }
 
-/// What went through a port on one direction of a circuit.
+/// Counters of one circuit direction at one port.
 #[derive(Clone, Debug, Default)]
 pub(super) struct VcCounters {
     pub(super) vc: VcId,
     pub(super) sent: u64,
-    /// Those of them with CLP = 1.
+    /// Cells sent with CLP = 1.
     pub(super) sent_clp: u64,
-    /// Those of them with EFCI.
+    /// Cells sent with EFCI.
     pub(super) sent_efci: u64,
     pub(super) last_sent: Option<u64>,
     pub(super) lost: u64,

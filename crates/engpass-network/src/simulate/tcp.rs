@@ -1,4 +1,4 @@
-//! TCP connections at hosts: applications that write, CPUs that pay, NICs that hold back.
+//! TCP connections at hosts: applications that write, CPU time that they cost, and NIC buffers that hold them back.
 
 use engpass_ledger::{Load, SenderState, Trail};
 use engpass_model::host::{ByteTime, CpuCost};
@@ -18,33 +18,33 @@ use super::sending::{BONDED, EgressPath, ONWARD, ReadyPacket};
 
 /// One end of a connection. Endpoint `2k` of a flow writes, endpoint `2k + 1` reads.
 ///
-/// They do not stay in the caches where they are many: one of these is a line of them.
+/// Large numbers of endpoints do not fit into the CPU caches; therefore an endpoint is exactly one cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Endpoint {
     pub(super) connection: CompactConnection,
     pub(super) flow: u32,
     pub(super) nic: u32,
-    /// The way of its packets: a circuit with this encapsulation (from [`ONWARD`] on the one with which a route begins), or else a route.
+    /// Path of its packets: with `encapsulation` a circuit direction (from [`ONWARD`] on: the route that begins with a circuit), otherwise a route.
     pub(super) over: u32,
     pub(super) encapsulation: Option<Encapsulation>,
-    /// Earliest wake that is pending.
+    /// Instant of the earliest pending wake event.
     pub(super) timer: u64,
-    /// Up to here all that comes to it has been handled, ahead of the clock perhaps.
+    /// Every arrival up to this instant has been handled, possibly ahead of virtual time.
     pub(super) ahead: u64,
-    /// The datagram with the segment that the CPU forms or that waits for the NIC, [`NOTHING`] if none does.
+    /// Datagram of the segment that the CPU forms or that waits for the NIC; [`NOTHING`] if there is none.
     pub(super) formed: u32,
-    /// An output is under way: the next segment is not formed before it is handed over.
+    /// A segment is in the CPU or waits for the NIC. The next one is not formed before it is handed over.
     pub(super) busy: bool,
-    /// Nothing that its host does costs anything: its CPU is always idle.
+    /// Nothing costs its host CPU time, so the CPU is always idle.
     pub(super) at_rest: bool,
-    /// What the host pays at this end: place in [`Network::costs`], or [`NOTHING`].
+    /// Index of its CPU costs in [`Network::costs`], or [`NOTHING`].
     pub(super) cost: u32,
-    /// The application that writes; `None` at the reading end.
+    /// The application that writes; `None` at a receive-only endpoint.
     pub(super) application: Option<Box<TcpApplication>>,
 }
 
-// Every connection has two.
+// Every connection has two endpoints.
 const _: () = assert!(size_of::<Endpoint>() == 64);
 
 /// CPU time of an endpoint's items, in picoseconds.
@@ -63,13 +63,13 @@ impl From<&CpuCost> for SegmentCost {
 }
 
 impl SegmentCost {
-    /// Whether its host pays nothing for what it sends and writes.
+    /// Returns true if sending and writing cost the host no CPU time.
     pub(super) fn is_nothing(&self) -> bool {
         self.per_write | self.per_segment | self.per_ack == 0 && self.byte.is_nothing()
     }
 }
 
-/// What is told of a connection from the end of the warm-up on.
+/// Counts of a connection at the end of the warm-up, which the outcome subtracts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counted {
     pub(super) retransmissions: u64,
@@ -84,17 +84,17 @@ impl From<Stats> for Counted {
     }
 }
 
-/// No datagram, or no cost.
+/// In place of an index: no datagram, or no cost.
 pub(super) const NOTHING: u32 = u32::MAX;
 
 impl Endpoint {
-    /// Whether its host pays nothing for it.
+    /// Returns true if the endpoint costs its host no CPU time.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
         self.cost == NOTHING
     }
 
-    /// The route of its packets, where no circuit from host to host is all of their way.
+    /// Returns the route of its packets, unless a circuit leads from host to host.
     pub(super) fn route(&self) -> u32 {
         self.over & !(ONWARD | BONDED)
     }
@@ -108,7 +108,7 @@ impl Endpoint {
         }
     }
 
-    /// The segment that is ready.
+    /// Returns the segment that is ready for the NIC.
     #[inline(always)]
     pub(super) fn sending(&self, datagrams: &PacketStore) -> ReadyPacket {
         debug_assert_ne!(self.formed, NOTHING, "a segment is formed before it is handed over");
@@ -127,33 +127,33 @@ impl Endpoint {
         costs.get(self.cost as usize)
     }
 
-    /// CPU time of the piece of a write that is copied, in picoseconds: the first one pays for the call.
+    /// Returns the CPU time, in picoseconds, to copy the current piece of a write. The first piece also pays for the system call.
     pub(super) fn write_cost(&self, costs: &[SegmentCost]) -> u64 {
         let application = self.application.as_ref().expect("only the writing end writes");
         let Some(cost) = self.cost(costs) else { return 0 };
         let call = if application.left == application.message { cost.per_write } else { 0 };
-        // A gigabyte at a minute a byte takes longer than there is time.
+        // A gigabyte at a minute per byte exceeds the range of time.
         cost.byte.bytes(application.copying.into()).saturating_add(call)
     }
 
-    /// Whether it only reads, and has nothing to say.
+    /// Returns true if it is receive-only and has nothing to send.
     #[inline]
     pub(super) fn is_silent(&self) -> bool {
         self.application.is_none() && self.connection.is_silent()
     }
 
-    /// Give back what it does not need while it is idle, and for good what it does not need if it only reads.
+    /// Releases memory that it does not need while idle, and for good what a receive-only endpoint never needs.
     pub(super) fn rest(&mut self, now: Time) {
         self.connection.rest(now, self.application.is_none());
     }
 
-    /// Whether its application lets it send: it has begun, or only reads.
+    /// Returns true if it may send: its application has started, or it is receive-only.
     #[inline]
     fn is_open(&self) -> bool {
         self.application.as_ref().is_none_or(|application| application.open)
     }
 
-    /// The route of its packets, if they go as frames that nobody watches.
+    /// Returns the route of its packets if they may take the fast path: frames, without captures, deferred posting or injection.
     #[inline(always)]
     fn plain_route(&self, fabric: &SharedState) -> Option<u32> {
         match self.way() {
@@ -164,7 +164,7 @@ impl Endpoint {
         }
     }
 
-    /// Until when surely nothing happens to it but what comes from the network; zero if that is not known.
+    /// Returns until when only arrivals from the network affect it; zero if that is unknown.
     #[inline]
     pub(super) fn foreseen(&self) -> u64 {
         let waits = self.application.as_ref().is_some_and(|this| !this.open || this.waits());
@@ -174,7 +174,7 @@ impl Endpoint {
         self.connection.next_wake().map_or(u64::MAX, |wake| wake.ps()).saturating_sub(1)
     }
 
-    /// What the endpoint waits for, when its connection sends nothing for this reason.
+    /// Returns the sender state for the reason why its connection sends nothing.
     fn waits_for(&self, limited: LimitedBy) -> SenderState {
         let application = self.application.as_ref();
         let (copying, left) =
@@ -187,7 +187,7 @@ impl Endpoint {
         }
     }
 
-    /// It wakes when its connection has its next timer.
+    /// Schedules a wake for the next timer of its connection, unless an earlier one is pending.
     #[inline(always)]
     fn see_to_wake(&mut self, endpoint: usize, now: u64, events: &mut EventQueue) {
         if let Some(wake) = self.connection.next_wake() {
@@ -199,7 +199,7 @@ impl Endpoint {
         }
     }
 
-    /// Its connection hears of a segment. Returns what that carries, if nothing of it is refused.
+    /// Passes a segment to its connection and counts it. Returns what the segment carries if no byte of it is refused.
     #[inline(always)]
     fn on_segment(
         &mut self,
@@ -216,7 +216,7 @@ impl Endpoint {
             self.connection.on_segment(Time(now), segment, &mut out);
             refused = out.refused;
             this.refused = refused as u32;
-            // Nobody asks what an end that only reads measures, and waits for.
+            // Receive-only endpoints keep no measurements and no sender states.
             if let Some(application) = &mut self.application {
                 if let Some(round_trip) = out.round_trip
                     && counts
@@ -234,22 +234,21 @@ impl Endpoint {
             if counts {
                 tally.received += 1;
                 tally.delays.add(now - this.begun);
-                // What came for the first time, whether or not bytes before it are missing: more than the lines carried
-                // cannot arrive.
+                // Bytes that arrive for the first time count, even if bytes before them are missing. So no more than the lines carried can arrive.
                 tally.received_bytes += u64::from(this.bytes).saturating_sub(refused);
             }
         }
         (refused == 0).then(|| this.load())
     }
 
-    /// CPU time of a segment with so much payload.
+    /// Returns the CPU time of a segment with `len` bytes of payload.
     #[inline]
     fn segment_cost(&self, costs: &[SegmentCost], len: u64, incoming: bool) -> u64 {
         let Some(cost) = self.cost(costs) else { return 0 };
         let reads = self.application.is_none();
         match len {
             0 => cost.per_ack,
-            // The writer's bytes are paid for by the write.
+            // The cost per byte of sent data is paid by the write.
             len if incoming && reads => cost.per_segment + cost.byte.bytes(len),
             _ => cost.per_segment,
         }
@@ -257,7 +256,7 @@ impl Endpoint {
 }
 
 impl Network {
-    /// A wake of an endpoint: its application starts or goes on, or a timer of its connection expires.
+    /// Handles a wake of an endpoint: its application starts or continues, or a timer of its connection expires.
     #[inline(never)]
     pub(super) fn endpoint_wake(&mut self, endpoint: u32) {
         let index = endpoint as usize;
@@ -267,12 +266,12 @@ impl Network {
             this.timer = u64::MAX;
         }
         if now < this.ahead {
-            // It was foreseen that nothing happens now.
+            // Arrivals later than now have been handled, because nothing happens now.
             self.see_to_wake(index);
             return;
         }
         if let Some(application) = &mut this.application {
-            // The first wake is its start.
+            // The first wake starts the application.
             application.open = true;
             application.resume(now);
         }
@@ -293,7 +292,7 @@ impl Network {
         self.go_on(index);
     }
 
-    /// The application's next write begins, when it is due and after a pause perhaps, if there is to be one.
+    /// Begins the application's next write if it is due, or schedules a wake for when it is due or a pause ends.
     #[inline(never)]
     pub(super) fn next_write(&mut self, endpoint: usize) {
         let (now, end, flow) = (self.now, self.end, self.endpoints[endpoint].flow);
@@ -304,7 +303,7 @@ impl Network {
         if let Some(delays) = application.delays.as_deref_mut() {
             let due = delays.due(application.message);
             if now < due {
-                // What is due after the end is never written.
+                // A write due after the end of the run never happens.
                 if due < end {
                     (delays.resume, delays.early) = (due, true);
                     self.events.push(due, flow as usize, Event::Wake(endpoint as u32));
@@ -322,7 +321,7 @@ impl Network {
         application.begin_write();
     }
 
-    /// The next piece of the application's writes, if the send buffer takes one and none is being copied.
+    /// Takes the next piece of the application's writes if the send buffer has room and no piece is being copied. Returns true if there is one.
     #[inline(always)]
     fn next_copy(&mut self, endpoint: usize) -> bool {
         let Some(application) = &self.endpoints[endpoint].application else { return false };
@@ -338,7 +337,7 @@ impl Network {
         application.copying > 0
     }
 
-    /// A piece of a write has been copied to the send buffer.
+    /// Puts the copied piece of a write into the send buffer.
     #[inline(always)]
     fn put(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
@@ -348,13 +347,13 @@ impl Network {
         this.connection.whole().put(Time(self.now), bytes.into(), application.left == 0);
     }
 
-    /// The CPU has copied a piece of a write to the send buffer.
+    /// Continues after the CPU has copied a piece of a write to the send buffer.
     pub(super) fn copied(&mut self, endpoint: usize) {
         self.put(endpoint);
         self.go_on(endpoint);
     }
 
-    /// Send what can be sent, else let the application write; and see to the next wake.
+    /// Sends what can be sent, lets the application write, and schedules the next wake.
     #[inline(always)]
     pub(super) fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
@@ -364,7 +363,7 @@ impl Network {
         self.see_to_wake(endpoint);
     }
 
-    /// Send and write, at once where that costs nothing.
+    /// Sends and writes: at once if that costs nothing, otherwise through the CPU.
     #[inline(always)]
     fn act(&mut self, endpoint: usize) {
         let this = &self.endpoints[endpoint];
@@ -387,7 +386,7 @@ impl Network {
         self.endpoints[endpoint].see_to_wake(endpoint, self.now, &mut self.events);
     }
 
-    /// Ask the CPU for an output, or else for a piece of a write; and note what the endpoint waits for.
+    /// Asks the CPU to form a segment, or otherwise to copy a piece of a write, and notes the sender state.
     fn ask(&mut self, endpoint: usize) {
         let (now, sender) = (self.now, self.processes.len() + endpoint);
         let this = &mut self.endpoints[endpoint];
@@ -404,7 +403,7 @@ impl Network {
             return;
         }
         let copies = self.next_copy(endpoint);
-        // What it is held back by may change with a segment that the CPU has not taken in.
+        // An incoming segment that the CPU has not processed may remove the obstacle.
         let asked = self.inputs.get(endpoint).is_some_and(|inputs| *inputs > 0);
         let wait = if asked { SenderState::Cpu } else { self.wait_of(endpoint, limited) };
         self.fabric.ledger.waits(sender, now, wait);
@@ -413,7 +412,7 @@ impl Network {
         }
     }
 
-    /// Where all this costs nothing and the CPU is idle: send and write until neither goes on.
+    /// Sends and writes until neither is possible, if it costs nothing and the CPU is idle.
     #[inline(never)]
     fn do_all(&mut self, endpoint: usize) {
         let (now, sender) = (Time(self.now), self.processes.len() + endpoint);
@@ -424,7 +423,7 @@ impl Network {
                 self.fabric.ledger.waits(sender, now.ps(), SenderState::Application);
                 return;
             }
-            // What a window keeps back stays there, whatever more is written.
+            // If a window holds back data, further writes cannot send any.
             let shut = matches!(limited, Some(LimitedBy::CongestionWindow | LimitedBy::ReceiveWindow));
             if !shut {
                 let Err(reason) = self.form_segment(endpoint) else {
@@ -450,14 +449,14 @@ impl Network {
         self.fabric.ledger.waits(sender, now.ps(), wait);
     }
 
-    /// What the endpoint waits for whose connection sends nothing for this reason.
+    /// Returns the sender state of an endpoint whose connection sends nothing for this reason.
     #[inline(never)]
     pub(super) fn wait_of(&self, endpoint: usize, limited: LimitedBy) -> SenderState {
         let this = &self.endpoints[endpoint];
         if this.application.is_none() {
             return SenderState::of(limited);
         }
-        // A copy was made or refused since: that may be the reason, or is it no more. A longer segment may be more than the receive window.
+        // A copy since then may have removed the reason. A longer segment may exceed the receive window.
         let asked = match limited {
             LimitedBy::Application | LimitedBy::SendBuffer | LimitedBy::Nagle => true,
             LimitedBy::CongestionWindow => !this.connection.has_room_for_segment(),
@@ -466,7 +465,7 @@ impl Network {
         this.waits_for(if asked { this.connection.limited_by(Time(self.now)) } else { limited })
     }
 
-    /// Form the endpoint's next segment: what the CPU takes for it, or why there is none.
+    /// Forms the endpoint's next segment. Returns its CPU time, or why there is none.
     #[inline(always)]
     pub(super) fn form_segment(&mut self, endpoint: usize) -> Result<u64, LimitedBy> {
         let this = &mut self.endpoints[endpoint];
@@ -509,10 +508,10 @@ impl Network {
         Ok(cost)
     }
 
-    /// The segment is formed: on to the NIC.
+    /// Passes a formed segment to the NIC.
     pub(super) fn segment_formed(&mut self, endpoint: usize) {
         if self.endpoints[endpoint].formed == NOTHING {
-            // By now there was nothing to send.
+            // There was nothing to send any more.
             self.endpoints[endpoint].busy = false;
             self.go_on(endpoint);
             return;
@@ -523,14 +522,14 @@ impl Network {
         }
     }
 
-    /// The NIC has taken the segment that an item was for, or that has waited.
+    /// Continues after the NIC has taken the segment of a CPU item, or one that waited.
     pub(super) fn segment_handed(&mut self, endpoint: usize) {
         self.endpoints[endpoint].busy = false;
         self.entered(endpoint);
         self.go_on(endpoint);
     }
 
-    /// The segment is in the NIC.
+    /// Notes that the formed segment has entered the NIC.
     #[inline(always)]
     pub(super) fn entered(&mut self, endpoint: usize) {
         let datagram = std::mem::replace(&mut self.endpoints[endpoint].formed, NOTHING);
@@ -539,7 +538,7 @@ impl Network {
         self.datagram_sent(datagram);
     }
 
-    /// A segment is complete at its host: the CPU takes it, at once where that costs nothing.
+    /// Receives a segment that is complete at its host: at once if that costs nothing, otherwise through the CPU.
     #[inline(always)]
     pub(super) fn receive_segment(&mut self, datagram: u32, endpoint: u32) {
         if self.endpoints[endpoint as usize].is_free() || self.input_cost(datagram) == 0 {
@@ -559,7 +558,7 @@ impl Network {
         self.ask_cpu(host as usize, CpuTask::Input(datagram));
     }
 
-    /// A segment has come to an endpoint that it costs nothing, and nobody else holds its datagram: the connection takes it, and it is booked.
+    /// Fast path: receives a segment that costs nothing and whose datagram nothing else refers to, and posts it.
     #[inline(never)]
     pub(super) fn take_whole(&mut self, datagram: u32, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
@@ -569,20 +568,20 @@ impl Network {
         self.go_on(endpoint);
     }
 
-    /// CPU time of receiving a segment, in picoseconds.
+    /// Returns the CPU time of receiving a segment, in picoseconds.
     pub(super) fn input_cost(&self, datagram: u32) -> u64 {
         let this = &self.fabric.datagrams[datagram];
         let endpoint = this.to.get().expect("a segment goes to an endpoint");
         self.endpoints[endpoint as usize].segment_cost(&self.costs, this.bytes.into(), true)
     }
 
-    /// The CPU has taken in a segment, which the connection takes next.
+    /// Notes that the CPU has processed a segment; the caller then passes it to the connection.
     pub(super) fn input_done(&mut self, datagram: u32) {
         let to = self.fabric.datagrams[datagram].to.get();
         self.inputs[to.expect("a segment goes to an endpoint") as usize] -= 1;
     }
 
-    /// The connection takes the segment.
+    /// Passes a segment to its connection.
     #[inline(never)]
     pub(super) fn take_segment(&mut self, datagram: u32) {
         let to = self.fabric.datagrams[datagram].to.get();

@@ -1,13 +1,12 @@
-//! Multicast: datagrams of which nodes make copies where the ways to their receivers part.
+//! Multicast: nodes copy datagrams where the paths to their receivers part.
 //!
-//! A tree has branches. Each carries a datagram of its own: packets end where a branch ends at a node, and the node makes a copy of each for every
-//! branch that begins there. So a branch has books, losses and fragments like the way of any datagram. What a branch has lost, the branches behind
-//! it have lost too; and what it has carried was delivered if any receiver behind it got the whole datagram.
+//! A tree has branches. A datagram of its own crosses each branch: packets end where a branch ends, and the node there copies each for every branch that begins
+//! there. So a branch has ledger entries, losses and fragments like any route. A datagram lost on a branch is lost on all branches behind it. What a branch
+//! carried counts as delivered if any receiver behind it got the whole datagram.
 //!
-//! Books of a branch are settled behind those of all branches that begin at its end, when it is known whether a receiver got the datagram. So a datagram
-//! and its copies hold each other. A copy begins with one hold, by the datagram of which it is one: it ends when nothing of that is on its way, for then
-//! no packet can come any more ([`SharedState::end_branch`]). From there on each copy that is not gone holds the datagram; the last one to go lets it go, too
-//! ([`SharedState::branch_ends`], for the second time).
+//! A branch is posted after all branches behind it, when it is known whether a receiver got the datagram. Therefore a datagram and its copies refer to each
+//! other. The original holds one reference to each copy until nothing of it is in flight, because no packet can follow then ([`SharedState::end_branch`]). From
+//! then on each remaining copy holds a reference to the original, and the last one to end releases it ([`SharedState::branch_ends`], called a second time).
 
 use std::collections::BTreeMap;
 
@@ -18,48 +17,48 @@ use engpass_testbed::topology::NodeKind;
 use super::datagrams::{Datagram, Destination};
 use super::fabric::SharedState;
 
-/// All trees of a testbed, and the datagrams on their way in them.
+/// All multicast trees of a testbed, and the datagrams in flight in them.
 #[derive(Debug, Default)]
 pub(super) struct Trees {
-    /// Branches of all trees, those of a tree in its order, in the order of the file.
+    /// Branches of all trees, in the order of the file, then of the tree.
     branches: Vec<TreeBranch>,
-    /// By traffic, the number of the first branch of its tree, and of its receivers the numbers of what they count.
+    /// By traffic, the first branch of its tree, and the counter indices of its receivers.
     roots: BTreeMap<u32, (u32, Vec<usize>)>,
-    /// The destination of datagrams on the first branch: endpoints and messages of routers come before.
+    /// First destination number of branches, behind endpoints, ICMP messages and ARP packets.
     first_lane: u32,
-    /// Datagrams of which copies were made, until all of these are gone.
+    /// Datagrams that were copied, until all copies are gone.
     copied: BTreeMap<u32, Copied>,
-    /// By copy, the datagram of which it is one.
+    /// By copy, its original.
     of: BTreeMap<u32, u32>,
 }
 
 /// A branch of a tree.
 #[derive(Clone, Debug)]
 struct TreeBranch {
-    /// Where its packets are counted: a traffic, or one of its receivers.
+    /// Index of its counters: of the traffic, or of one of its receivers.
     tally: u32,
     route: u32,
     /// The branches that begin where it ends.
     onward: Vec<u32>,
-    /// The router at which it ends, if it does not end at a host or switch.
+    /// The router at which it ends; `None` if it ends at a host or switch.
     router: Option<usize>,
 }
 
-/// A datagram of which copies were made.
+/// A datagram that was copied.
 #[derive(Debug, Default)]
 struct Copied {
     /// In the order of the branches.
     copies: Vec<u32>,
-    /// Fragments that it had when the last copy was made.
+    /// Number of its fragments when it was last copied.
     fragments: u16,
-    /// Nothing of it is on its way any more.
+    /// Nothing of it is in flight any more.
     has_ended: bool,
-    /// A receiver has got the datagram.
+    /// A receiver got the datagram.
     was_received: bool,
 }
 
 impl Trees {
-    /// The trees of a testbed. The routes of all branches are these; receivers are counted behind all traffic.
+    /// Builds the trees of a testbed from the routes of all branches. Counters of receivers follow those of all traffic.
     pub(super) fn new(topology: &Topology, routes: &[u32], first_lane: usize) -> Self {
         let mut trees = Self { first_lane: first_lane as u32, ..Self::default() };
         let mut receivers = topology.flows.len();
@@ -86,18 +85,17 @@ impl Trees {
         trees
     }
 
-    /// The destination of datagrams on a branch. Destinations are endpoints, and endpoints come in pairs of which the second one receives.
+    /// Returns the destination number of datagrams on a branch. It is odd, like the numbers of receiving endpoints.
     fn lane(&self, branch: u32) -> usize {
         (self.first_lane + 2 * branch + 1) as usize
     }
 
-    /// What the receivers of a traffic count, by their numbers among what is counted: in the order of the branches that end at them. The outcome has
-    /// them in the order of the file.
+    /// Returns the counter indices of a traffic's receivers, in the order of the branches that end at them (not the order of the file).
     pub(super) fn receivers(&self, flow: usize) -> &[usize] {
         self.roots.get(&(flow as u32)).map_or(&[], |(_, receivers)| receivers)
     }
 
-    /// The branch of a datagram.
+    /// Returns the branch of a datagram.
     fn branch_of(&self, datagram: &Datagram) -> Option<u32> {
         match datagram.to.get() {
             None => self.roots.get(&datagram.flow).map(|(first, _)| *first),
@@ -105,7 +103,7 @@ impl Trees {
         }
     }
 
-    /// Whether nodes make copies of a datagram.
+    /// Returns true if a node copies this datagram.
     pub(super) fn parts(&self, datagram: &Datagram) -> bool {
         self.branch_of(datagram).is_some_and(|branch| !self.branches[branch as usize].onward.is_empty())
     }
@@ -116,24 +114,24 @@ impl SharedState {
         self.trees.as_mut().expect("a datagram of a tree was sent")
     }
 
-    /// Whether nodes make copies of a datagram.
+    /// Returns true if a node copies this datagram.
     #[inline]
     pub(super) fn parts(&self, datagram: u32) -> bool {
         self.trees.as_ref().is_some_and(|trees| trees.parts(&self.datagrams[datagram]))
     }
 
-    /// The router that makes the copies of a datagram, if no switch does.
+    /// Returns the router that copies a datagram; `None` if a switch or host does.
     pub(super) fn copying_router(&self, datagram: u32) -> Option<usize> {
         self.trees.as_ref()?.branches[self.branch_of(datagram)].router
     }
 
-    /// Whether a datagram is one of a tree.
+    /// Returns true if a datagram belongs to a tree.
     #[inline]
     pub(super) fn is_of_tree(&self, datagram: u32) -> bool {
         self.trees.as_ref().is_some_and(|trees| trees.branch_of(&self.datagrams[datagram]).is_some())
     }
 
-    /// A packet of a datagram has come to the end of its branch: the datagrams of the branches that begin there, with their routes.
+    /// Returns the copies of a datagram for the branches that begin where its own ends, with their routes.
     pub(super) fn copies_of(&mut self, datagram: u32) -> Vec<(u32, u32)> {
         self.begin_copies(datagram);
         let fragments = self.datagrams[datagram].fragments;
@@ -144,7 +142,7 @@ impl SharedState {
         let copied = trees.copied.get_mut(&datagram).expect("its copies have begun");
         let more = fragments - std::mem::replace(&mut copied.fragments, fragments);
         let copies = copied.copies.clone();
-        // Routers before have cut what is to come.
+        // Fragments made by routers before are still to come.
         copies.iter().for_each(|copy| self.datagrams[*copy].fragments += more);
         copies.into_iter().zip(onward).collect()
     }
@@ -154,7 +152,7 @@ impl SharedState {
         trees.branch_of(&self.datagrams[datagram]).expect("the datagram is of a tree") as usize
     }
 
-    /// The copies of a datagram come into being, each held by the one of which it is a copy; if they have not yet.
+    /// Creates the copies of a datagram, each with a reference by the original, unless they exist.
     fn begin_copies(&mut self, datagram: u32) {
         if self.trees_mut().copied.contains_key(&datagram) {
             return;
@@ -183,7 +181,7 @@ impl SharedState {
         self.trees_mut().copied.insert(datagram, copied);
     }
 
-    /// The last packet of a datagram was handed over at the sender, now.
+    /// Counts a datagram whose last packet the sender has handed over now, for each receiver.
     pub(super) fn sent_to_group(&mut self, datagram: u32, now: u64) {
         let Datagram { flow, bytes, .. } = self.datagrams[datagram];
         for tally in self.trees_mut().receivers(flow as usize).to_vec() {
@@ -198,7 +196,7 @@ impl SharedState {
         copies.into_iter().flatten().for_each(|copy| self.mark_sent(copy));
     }
 
-    /// Nothing of a datagram of a tree is on its way, or all copies of it are gone.
+    /// Ends a datagram of a tree, or begins its end: called when nothing of it is in flight, and again when all its copies are gone.
     pub(super) fn branch_ends(&mut self, datagram: u32) {
         let parts = self.parts(datagram);
         let copied = self.trees_mut().copied.get(&datagram);
@@ -217,7 +215,7 @@ impl SharedState {
         self.datagrams.release(datagram);
         let Some(of) = of else { return };
         if let Some(copied) = self.trees_mut().copied.get_mut(&of) {
-            // No packet is copied any more: their order has no meaning.
+            // No packet is copied any more, so their order does not matter.
             let place = copied.copies.iter().position(|copy| *copy == datagram);
             copied.copies.swap_remove(place.expect("it is a copy of that"));
         }
@@ -227,7 +225,7 @@ impl SharedState {
         self.release_datagram(of);
     }
 
-    /// A receiver has got a datagram, and all those of which its own is a copy with it.
+    /// Notes that a receiver got a datagram: so did the originals that it was copied from.
     fn note_received(&mut self, datagram: u32) {
         let trees = self.trees_mut();
         let mut at = Some(datagram);
@@ -237,7 +235,7 @@ impl SharedState {
         }
     }
 
-    /// Nothing of a datagram is on its way to where copies of it are made: what it has lost is lost for all copies, and they hold it until they are gone.
+    /// Ends a branch: passes its loss to the copies, which from now on refer to the original.
     fn end_branch(&mut self, datagram: u32) {
         self.begin_copies(datagram);
         let loss = self.loss_of(datagram);
@@ -253,7 +251,7 @@ impl SharedState {
         }
     }
 
-    /// The run is over: what datagrams have lost that are still on their way is lost for their copies.
+    /// Passes, at the end of the run, the losses of datagrams in flight to their copies.
     pub(super) fn lose_open_copies(&mut self) {
         if self.trees.is_none() {
             return;
@@ -283,7 +281,7 @@ impl SharedState {
         }
     }
 
-    /// What has become of a datagram of which copies are still on their way when the run is over.
+    /// Returns the delivery status of a copied datagram whose copies are in flight at the end of the run.
     pub(super) fn open_fate(&self, datagram: u32) -> DeliveryStatus {
         let copied = self.trees.as_ref().and_then(|trees| trees.copied.get(&datagram));
         match copied {

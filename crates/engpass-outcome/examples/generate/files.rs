@@ -1,9 +1,10 @@
-//! Files that follow from types: written, or checked. The examples `generate` of several crates share it.
+//! Writes or checks files that are generated from types. The `generate` examples of several crates share this module.
 
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Write files, named from the top of the checkout, or check that they have this text: as the first argument of the program says, `write` or `check`.
+/// Writes files or checks that they have this text, depending on the program's first argument: `write` or `check`. File names are relative
+/// to the root of the repository.
 pub(crate) fn run(files: &[(&str, String)]) -> ExitCode {
     let mode = std::env::args().nth(1);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,6 +1,6 @@
-//! Write the schema and the Python types of outcomes, or check that they are what the code says.
+//! Writes the schema and the Python types of outcomes, or checks that they are up to date.
 //!
-//! `cargo run -p engpass-outcome --example generate -- write|check`; `check` exits with 1 when one is stale.
+//! `cargo run -p engpass-outcome --example generate -- write|check`; `check` exits with 1 if a file is stale.
 
 mod files;
 

@@ -1,6 +1,6 @@
-//! The Internet checksum (RFC 1071) as far as the driver has to touch one: it changes headers, never a payload.
+//! Internet checksums (RFC 1071). The driver changes headers, never a payload.
 
-/// Sum of 16-bit words, not folded; an odd byte at the end counts as the upper half of a word.
+/// Sums 16-bit words without folding. An odd last byte counts as the upper half of a word.
 #[inline]
 pub(super) fn sum(bytes: &[u8]) -> u32 {
     let words = bytes.chunks_exact(2);
@@ -8,7 +8,7 @@ pub(super) fn sum(bytes: &[u8]) -> u32 {
     rest + words.map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u32>()
 }
 
-/// A sum in 16 bits, with the carries added.
+/// Folds a sum to 16 bits by adding the carries.
 #[inline]
 pub(super) fn fold(mut sum: u32) -> u16 {
     while sum > 0xffff {
@@ -17,7 +17,7 @@ pub(super) fn fold(mut sum: u32) -> u16 {
     sum as u16
 }
 
-/// Put a word into an IPv4 header and change its checksum by what that changes (RFC 1624, equation 3).
+/// Replaces a 16-bit word of an IPv4 header and updates the checksum incrementally (RFC 1624, equation 3).
 #[inline]
 pub(super) fn replace(header: &mut [u8], at: usize, word: u16) {
     const CHECKSUM: usize = 10;

@@ -1,4 +1,4 @@
-//! The headers of a run of segments of a super-packet, as TCP segmentation offload and GRO of Linux make them.
+//! Builds the headers for a run of segments of a GSO packet, as TCP segmentation offload and GRO of Linux do.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::checksum::{fold, replace, sum};
 use super::offload::{self, Kind, Offload};
 use super::{Cut, Packet, TCP, UDP};
 
-/// The longest headers of a super-packet, in bytes: IPv6 with extensions, and TCP with options.
+/// Longest headers of a GSO packet in bytes: IPv6 with extensions, and TCP with options.
 pub(crate) const HEAD: usize = 256;
 
 /// `ECN` field of IP (RFC 3168 section 5).
@@ -14,21 +14,21 @@ const CE: u8 = 0b11;
 const FIN: u8 = 0x01;
 const PUSH: u8 = 0x08;
 const CWR: u8 = 0x80;
-/// Where the checksum stands in the header of UDP (RFC 768).
+/// Offset of the checksum in the UDP header (RFC 768).
 const UDP_CHECKSUM: u16 = 6;
 
-/// What has happened to packets on their way.
+/// How the network has changed a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Marked CE.
+    /// Whether it was marked CE.
     pub(crate) ce: bool,
-    /// Routers that they have passed.
+    /// Number of routers passed.
     pub(crate) hops: u8,
 }
 
 impl Packet {
-    /// Headers of the packets `run` in one, with `front` bytes of another header before them: into `out`, beginning with the virtio header; the
-    /// length. `bytes` are the packet's own, and what follows is [`Packet::payload_of`] of the same run.
+    /// Writes into `out` the virtio header, then `front` (an outer header), then the headers of the segments `run` as one packet. Returns the length written.
+    /// `bytes` is the whole packet; its payload for this run is [`Packet::payload_of`].
     #[inline]
     pub(crate) fn write(
         &self,
@@ -59,7 +59,7 @@ impl Packet {
         begin + head
     }
 
-    /// One of the packets as it stands on a wire: cut, and with its checksum.
+    /// Returns one segment as on a wire, with a complete checksum.
     pub(crate) fn alone(&self, bytes: &[u8], segment: u32) -> Vec<u8> {
         let mut head = [0; offload::LENGTH + HEAD];
         let run = segment..segment + 1;
@@ -71,9 +71,9 @@ impl Packet {
             let udp = place == UDP_CHECKSUM;
             let start = usize::from(start);
             let place = start + usize::from(place);
-            // In its place is the sum of what stands before (virtio 1.2, section 5.1.6.2).
+            // The checksum field holds the sum of the pseudo header (virtio 1.2, section 5.1.6.2).
             let checksum = match !fold(sum(&packet[start..])) {
-                // Zero would say that there is none (RFC 768).
+                // A checksum of zero would mean that there is none (RFC 768).
                 0 if udp => 0xffff,
                 checksum => checksum,
             };
@@ -94,7 +94,7 @@ impl Packet {
         }
         let at = usize::from(cut.start);
         let inner = length - at;
-        // RFC 9293 section 3.1 and RFC 8200 section 8.1: addresses, protocol, length.
+        // Pseudo header: addresses, protocol, length (RFC 9293 section 3.1, RFC 8200 section 8.1).
         let addresses = if v4 { &header[12..20] } else { &header[8..40] };
         let protocol = u32::from(if cut.tcp { TCP } else { UDP });
         let pseudo = fold(sum(addresses) + protocol + inner as u32);
@@ -109,7 +109,7 @@ impl Packet {
             if run.end < self.segments() {
                 header[at + 13] &= !(FIN | PUSH);
             }
-            // RFC 3168 section 6.1.2: the sender says CWR once.
+            // RFC 3168 section 6.1.2: a sender sets CWR once, so only the first segment keeps it.
             if run.start > 0 {
                 header[at + 13] &= !CWR;
             }
@@ -130,14 +130,14 @@ impl Packet {
     }
 }
 
-/// Set the identification of an IP packet, by which its fragments are put together (RFC 791 section 2.3); IPv6 has none.
+/// Sets the identification of an IPv4 packet, by which its fragments are reassembled (RFC 791 section 2.3). IPv6 packets have none.
 pub(crate) fn set_identification(header: &mut [u8], identification: u16) {
     if header[0] >> 4 == 4 {
         replace(header, 4, identification);
     }
 }
 
-/// Set CE, and count hops, in the header of an IP packet.
+/// Sets CE in an IP header and decrements its TTL or hop limit, as `change` says.
 #[inline]
 pub(crate) fn forward(header: &mut [u8], change: Change) {
     if header[0] >> 4 == 4 {

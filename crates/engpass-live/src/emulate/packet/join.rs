@@ -1,20 +1,20 @@
-//! UDP datagrams of one flow that are due together, joined to a super-packet as GRO of Linux would.
+//! Joins UDP datagrams of one flow that are due together into a GSO packet, as Linux GRO does.
 
 use super::{Cut, Packet, UDP};
 
-/// Bytes of its header (RFC 768).
+/// Length of the UDP header in bytes (RFC 768).
 const HEADER: u16 = 8;
-/// The longest super-packet that datagrams are joined to, in bytes: the length of an IP packet has 16 bits.
+/// Longest GSO packet that datagrams are joined into, in bytes. The length of an IP packet has 16 bits.
 const LONGEST: u32 = 60_000;
 
 impl Packet {
-    /// Whether this is a single datagram whose checksum the receiver's kernel takes for right, and which nobody has cut.
+    /// Returns whether this is one unfragmented datagram whose checksum the receiving kernel accepts without check.
     fn is_datagram(&self, bytes: &[u8]) -> bool {
         let head = usize::from(self.head);
         let v4 = bytes[0] >> 4 == 4;
         let (protocol, whole) =
             if v4 { (bytes[9], bytes[6] & 0x3f == 0 && bytes[7] == 0) } else { (bytes[6], true) };
-        // What `checksum` points to lies in the packet.
+        // Only the UDP header's checksum may be left to the receiver; the field lies inside the packet.
         self.cut.is_none()
             && self.checksum == Some((self.head, 6))
             && protocol == UDP
@@ -24,8 +24,8 @@ impl Packet {
             && self.length > u32::from(self.head + HEADER)
     }
 
-    /// Whether `other` may follow `count` datagrams as long as this one in a super-packet that this one begins: the same headers but for what each has of
-    /// its own, and not longer.
+    /// Returns whether `other` can follow `count` datagrams of this length in a GSO packet that starts with this one: it is not longer, and its headers
+    /// differ only in fields that are rebuilt.
     pub(crate) fn may_be_followed(&self, bytes: &[u8], count: u32, other: &Self, theirs: &[u8]) -> bool {
         let head = usize::from(self.head);
         if self.head != other.head
@@ -37,7 +37,7 @@ impl Packet {
             return false;
         }
         let same = |range: std::ops::Range<usize>| bytes[range.clone()] == theirs[range];
-        // Lengths, identification and checksum of IPv4, and the length of IPv6, are made anew; so are length and checksum of UDP.
+        // Rebuilt fields: length, identification and checksum of IPv4, the length of IPv6, and length and checksum of UDP.
         let ip = if bytes[0] >> 4 == 4 {
             same(0..2) && same(6..10) && same(12..head)
         } else {
@@ -46,14 +46,14 @@ impl Packet {
         ip && same(head..head + 4)
     }
 
-    /// The super-packet that this datagram and others behind it make, of so many bytes of payload in all. Its headers are made of this one's.
+    /// Returns the GSO packet that starts with this datagram and has `payload` bytes of payload in all. Its headers derive from this datagram's.
     pub(crate) fn joined(&self, payload: u32) -> Self {
         let head = self.head + HEADER;
         let cut = Cut { start: self.head, size: (self.length - u32::from(head)) as u16, tcp: false };
         Self { head, length: u32::from(head) + payload, cut: Some(cut), ..*self }
     }
 
-    /// The payload of a datagram, without the header of UDP.
+    /// Returns the payload of a datagram, without the UDP header.
     pub(crate) fn datagram<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         &bytes[usize::from(self.head + HEADER)..self.length as usize]
     }

@@ -1,7 +1,7 @@
-//! IP packets as a device gives them, super-packets among them, and as it takes them. Pure.
+//! Parses IP packets, GSO packets included, as a device gives them, and writes them as a device takes them. Pure.
 //!
-//! A super-packet is the headers of its first segment and the payload of all (`docs/driver.md`, super-packets). [`Packet::read`] finds out
-//! what a packet is, once; [`Packet::write`] makes the headers of any run of its segments. The payload stays where it is.
+//! A GSO packet has the headers of its first segment and the payload of all (`docs/driver.md`, super-packets). [`Packet::read`] parses a packet once;
+//! [`Packet::write`] builds the headers for any run of its segments. The payload is not copied.
 
 mod checksum;
 mod cut;
@@ -19,46 +19,46 @@ use engpass_network::simulate::outside::Transport;
 pub(crate) use cut::{Change, HEAD, forward, set_identification};
 use offload::{Kind, Offload};
 
-/// Why a packet goes nowhere.
+/// Why a packet is discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Malformed {
-    /// It is not as long as it says, or its headers are not.
+    /// The packet or its headers are shorter than they say.
     Length,
-    /// It is no IP.
+    /// It is not IP.
     Version,
-    /// Its virtio header does not fit it.
+    /// Its virtio header does not match it.
     Offload,
 }
 
-/// How a super-packet is cut.
+/// How to segment a GSO packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// Where the TCP or UDP header begins.
+    /// Offset of the TCP or UDP header.
     start: u16,
-    /// Payload of each segment but the last.
+    /// Payload bytes of each segment except the last.
     size: u16,
     tcp: bool,
 }
 
-/// What there is to know of a packet. Where it lies is the caller's.
+/// Properties of a packet. The caller keeps the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
     pub(crate) to: IpAddr,
-    /// Bytes from the first of the IP header to the last of the payload.
+    /// Length of the IP packet in bytes.
     pub(crate) length: u32,
-    /// Six bits of DSCP, two of ECN (RFC 3168 section 5).
+    /// DSCP (upper six bits) and ECN (lower two bits, RFC 3168 section 5).
     pub(crate) class: u8,
-    /// Hops that it may still make.
+    /// TTL or hop limit.
     pub(crate) ttl: u8,
-    /// Protocol and ports; no ports in a fragment.
+    /// Protocol and ports; fragments have no ports.
     pub(crate) transport: Transport,
-    /// Routers may not cut it: of IPv4 it says "don't fragment".
+    /// Whether routers must not fragment it: always for IPv6, for IPv4 with "don't fragment".
     pub(crate) whole: bool,
-    /// The error messages that routers send about it.
+    /// The ICMP errors that routers may send about it.
     pub(crate) errors: Errors,
-    /// Bytes of all headers that are known: IP, and TCP, UDP or ICMP.
+    /// Length of all known headers in bytes: IP, and TCP, UDP or ICMP.
     pub(crate) headers: u16,
-    /// Bytes that [`Self::write`] makes anew: of all headers of a super-packet, of the IP header of others.
+    /// Length of the headers that [`Self::write`] rebuilds, in bytes: all headers of a GSO packet, otherwise the IP header.
     head: u16,
     checksum: Option<(u16, u16)>,
     cut: Option<Cut>,
@@ -68,14 +68,14 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
-/// The flag in the byte in which the place of a fragment begins (RFC 791 section 3.1).
+/// "Don't fragment" flag in the byte that holds the upper bits of the fragment offset (RFC 791 section 3.1).
 const DONT_FRAGMENT: u8 = 0x40;
 
 impl Packet {
-    /// What the bytes from the first of the IP header on are. Bytes behind the packet's own length are padding.
+    /// Parses a packet that starts with its IP header. Bytes after the packet's length are padding.
     ///
     /// # Errors
-    /// [`Malformed`].
+    /// Fails with [`Malformed`].
     #[inline]
     pub(crate) fn read(offload: Offload, bytes: &[u8]) -> Result<Self, Malformed> {
         let first = *bytes.first().ok_or(Malformed::Length)?;
@@ -87,11 +87,11 @@ impl Packet {
         packet.inside(&bytes[..packet.length as usize]).with(offload, bytes)
     }
 
-    /// With what its transport's header says, as far as it is there.
+    /// Adds what the transport header shows, as far as it is present.
     fn inside(mut self, bytes: &[u8]) -> Self {
         let v4 = bytes[0] >> 4 == 4;
         let protocol = if v4 { bytes[9] } else { bytes[6] };
-        // Fragments but the first have no transport header; that of the first is not read either.
+        // Only the first fragment has a transport header, and it is not parsed either.
         let is_fragment = v4 && u16::from_be_bytes([bytes[6], bytes[7]]) & 0x3fff != 0;
         let inner = if is_fragment { &[][..] } else { &bytes[usize::from(self.head)..] };
         let header = match protocol {
@@ -167,7 +167,7 @@ impl Packet {
         if offload.kind == Kind::Whole {
             return Ok(self);
         }
-        // What is cut has its checksum made by whoever receives it.
+        // A GSO packet always leaves its checksum to the receiver.
         let (start, offset) = offload.checksum.ok_or(Malformed::Offload)?;
         let (tcp, v4) = (offload.kind != Kind::Udp, bytes[0] >> 4 == 4);
         let is_kind = match offload.kind {
@@ -194,36 +194,36 @@ impl Packet {
         Ok(self)
     }
 
-    /// Bytes behind the headers.
+    /// Returns the length of the payload in bytes.
     fn payload(&self) -> u32 {
         self.length - u32::from(self.head)
     }
 
-    /// Packets that it is cut into, at least one.
+    /// Returns the number of segments, at least one.
     #[inline]
     pub(crate) fn segments(&self) -> u32 {
         self.cut.map_or(1, |cut| self.payload().div_ceil(cut.size.into()))
     }
 
-    /// IP bytes of one of them.
+    /// Returns the IP length of one segment in bytes.
     #[inline]
     pub(crate) fn segment(&self, index: u32) -> u32 {
         self.bytes_of(index..index + 1) as u32
     }
 
-    /// IP bytes of a run of them.
+    /// Returns the total IP length of a run of segments in bytes.
     #[inline]
     pub(crate) fn bytes_of(&self, run: Range<u32>) -> u64 {
         u64::from(self.head) * u64::from(run.end - run.start) + self.payload_of(run).len() as u64
     }
 
-    /// IP bytes of the largest of them.
+    /// Returns the IP length of the largest segment in bytes.
     #[inline]
     pub(crate) fn largest(&self) -> u32 {
         self.segment(0)
     }
 
-    /// Where the payload of a run of them lies, from the first byte of the IP header on.
+    /// Returns the range of a run's payload, counted from the first byte of the IP header.
     #[inline]
     pub(crate) fn payload_of(&self, run: Range<u32>) -> Range<usize> {
         let head = usize::from(self.head);

@@ -1,15 +1,15 @@
-//! The virtio header before every packet of a device (`struct virtio_net_hdr_v1`, virtio 1.2 section 5.1.6; of this host's byte order on TUN).
+//! The virtio header before every packet of a device (`struct virtio_net_hdr_v1`, virtio 1.2 section 5.1.6; TUN uses native byte order).
 
-/// Its length in bytes.
+/// Length of the header in bytes.
 pub(crate) const LENGTH: usize = 12;
 
 const NEEDS_CHECKSUM: u8 = 1;
 const ECN: u8 = 0x80;
 
-/// What a super-packet is cut into.
+/// Kind of GSO packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It is no super-packet.
+    /// Not a GSO packet.
     #[default]
     Whole,
     /// TCP segments over IPv4.
@@ -20,22 +20,22 @@ pub(crate) enum Kind {
     Udp,
 }
 
-/// The header.
+/// The header of one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offload {
-    /// The checksum is still to be made: from `start` on, to be put at `start + offset`.
+    /// `(start, offset)` if the checksum is missing: it covers the bytes from `start` on and belongs at `start + offset`.
     pub(crate) checksum: Option<(u16, u16)>,
     pub(crate) kind: Kind,
-    /// The TCP header says CWR, which only the first segment has.
+    /// Whether the TCP header has CWR set, which only the first segment keeps.
     pub(crate) ecn: bool,
-    /// Length of all headers; a hint.
+    /// Length of all headers in bytes, as a hint.
     pub(crate) head: u16,
-    /// Payload of each segment but the last.
+    /// Payload bytes of each segment except the last.
     pub(crate) size: u16,
 }
 
 impl Offload {
-    /// From the first bytes of what a device gave; `None` for kinds that nobody asked for.
+    /// Parses the header. Returns `None` for GSO kinds that were not enabled.
     #[inline]
     pub(crate) fn read(bytes: &[u8; LENGTH]) -> Option<Self> {
         let number = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
@@ -50,7 +50,7 @@ impl Offload {
         Some(Self { checksum, kind, ecn: bytes[1] & ECN != 0, head: number(2), size: number(4) })
     }
 
-    /// As a device takes it.
+    /// Encodes the header for a device.
     #[inline]
     pub(crate) fn write(&self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];

@@ -1,4 +1,4 @@
-//! Cutting and joining, against packets that are built byte by byte, and checksums that are made another way.
+//! Tests segmenting and joining against packets that are built byte by byte, with checksums that are computed in another way.
 
 use std::net::IpAddr;
 
@@ -7,12 +7,12 @@ use proptest::prelude::*;
 use super::offload::{self, Kind, Offload};
 use super::{Change, HEAD, ICMP, Malformed, Packet, TCP, Transport};
 
-/// A flow of one transport over one version of IP, from which packets are built.
+/// A flow of one transport over one IP version, from which test packets are built.
 #[derive(Clone, Debug)]
 struct Made {
     v4: bool,
     tcp: bool,
-    /// Bytes of IPv4 options, or of an IPv6 hop-by-hop header.
+    /// Length of the IPv4 options, or of an IPv6 hop-by-hop header, in bytes.
     ip_options: usize,
     tcp_options: usize,
     class: u8,
@@ -28,7 +28,7 @@ const FIN: u8 = 1;
 const PUSH: u8 = 8;
 const CWR: u8 = 0x80;
 
-/// The sum of RFC 1071 the slow way: bytes at even places count 256 fold, and the end-around carry is a remainder.
+/// Computes RFC 1071 in a different way: bytes at even offsets count 256 times, and the end-around carry is a remainder.
 fn checksum(parts: &[&[u8]]) -> u16 {
     let mut total = 0_u64;
     for part in parts {
@@ -53,7 +53,7 @@ impl Made {
         self.payload.len().div_ceil(usize::from(self.size))
     }
 
-    /// Addresses, protocol and length, as the checksum of the transport has them.
+    /// Returns the pseudo header of the transport's checksum: addresses, protocol and length.
     fn pseudo(packet: &[u8], at: usize, tcp: bool) -> Vec<u8> {
         let mut bytes = if packet[0] >> 4 == 4 { packet[12..20].to_vec() } else { packet[8..40].to_vec() };
         bytes.extend([0, if tcp { 6 } else { 17 }]);
@@ -61,7 +61,7 @@ impl Made {
         bytes
     }
 
-    /// One packet with this part of the payload, whose checksums are complete.
+    /// Builds one packet with this part of the payload and complete checksums.
     fn packet(&self, segment: usize, payload: &[u8], last: bool, change: Change) -> Vec<u8> {
         let length = self.head() + payload.len();
         let mut class = self.class;
@@ -117,7 +117,7 @@ impl Made {
         bytes
     }
 
-    /// All segments as they would be on a wire.
+    /// Returns all segments as on a wire.
     fn cut(&self, change: Change) -> Vec<Vec<u8>> {
         let parts: Vec<_> = self.payload.chunks(self.size.into()).collect();
         let last = parts.len() - 1;
@@ -128,7 +128,7 @@ impl Made {
             .collect()
     }
 
-    /// The super-packet as the kernel gives it: the checksum of the transport covers addresses and length only.
+    /// Returns the GSO packet as the kernel gives it: its transport checksum covers only the pseudo header.
     fn whole(&self) -> (Offload, Vec<u8>) {
         let mut bytes = self.packet(0, &self.payload, true, Change::default());
         let (at, place) = (self.ip_head(), if self.tcp { 16 } else { 6 });
@@ -150,7 +150,7 @@ impl Made {
     }
 }
 
-/// A run as it is written: its virtio header, and the packet.
+/// Writes a run of segments. Returns its virtio header and the packet.
 fn written(packet: &Packet, bytes: &[u8], run: std::ops::Range<u32>, change: Change) -> (Offload, Vec<u8>) {
     let mut head = [0; offload::LENGTH + HEAD];
     let length = packet.write(bytes, run.clone(), change, &[], &mut head);
@@ -160,7 +160,7 @@ fn written(packet: &Packet, bytes: &[u8], run: std::ops::Range<u32>, change: Cha
     (Offload::read(offload).expect("a kind that there is"), out)
 }
 
-/// What the receiving kernel or a card does with a packet whose checksum is still to be made.
+/// Completes a missing checksum, as the receiving kernel or a network card does.
 fn complete(offload: Offload, mut bytes: Vec<u8>) -> Vec<u8> {
     if let Some((start, place)) = offload.checksum {
         let (start, place) = (usize::from(start), usize::from(start + place));
@@ -189,7 +189,7 @@ prop_compose! {
     }
 }
 
-/// The longest packet is longer than 16 bits say, and so may be the place of its checksum.
+/// The longest IPv6 packet exceeds 16 bits, and so may the offset of its checksum.
 #[test]
 fn a_checksum_at_the_very_end_has_its_place() {
     let mut bytes = vec![0x60, 0, 0, 0, 0xff, 0xff, 17, 64];
@@ -201,7 +201,7 @@ fn a_checksum_at_the_very_end_has_its_place() {
 }
 
 proptest! {
-    /// Each segment by itself is the packet that would be on a wire, its checksum made by the receiver.
+    /// Each segment equals the packet on a wire, once its checksum is complete.
     #[test]
     fn segments_are_the_packets_of_a_wire(made in made(), ce in any::<bool>(), hops in 0_u8..4) {
         let (change, whole) = (Change { ce, hops }, made.whole());
@@ -222,7 +222,7 @@ proptest! {
         }
     }
 
-    /// Any run of segments, cut again, is the same segments; all of them together are the super-packet that it was.
+    /// A run of segments, segmented again, gives the same segments. All segments together give the original GSO packet.
     #[test]
     fn what_is_cut_can_be_joined(made in made(), ends in any::<[u16; 2]>(), ce in any::<bool>()) {
         let whole = made.whole();
@@ -235,7 +235,7 @@ proptest! {
         }
         let joined = written(&packet, &whole.1, 0..count, Change::default());
         prop_assert_eq!(&joined, &whole);
-        // Two of them at least.
+        // A run of at least two segments.
         let [a, b] = ends.map(u32::from);
         let first = a % (count - 1);
         let run = first..first + 2 + b % (count - first - 1);
@@ -251,7 +251,7 @@ proptest! {
         }
     }
 
-    /// Datagrams one by one, joined again, are the super-packet that they were; others are not joined to them.
+    /// Single datagrams, joined again, give the original GSO packet. Datagrams with other headers are not joined.
     #[test]
     fn datagrams_can_be_joined(made in made(), shift in any::<bool>(), ce in any::<bool>()) {
         let ip_options = if made.v4 { made.ip_options } else { 0 };
@@ -286,7 +286,7 @@ proptest! {
         }
     }
 
-    /// What comes from a device may be anything.
+    /// No input from a device makes the parser panic.
     #[test]
     fn nothing_that_a_device_gives_is_a_panic(
         header in any::<[u8; offload::LENGTH]>(), mut bytes in prop::collection::vec(any::<u8>(), 0..200),
@@ -302,7 +302,7 @@ proptest! {
         any_packet(header, &bytes);
     }
 
-    /// A packet that was changed only a little is refused, or cut into pieces that make it up.
+    /// A packet with one changed byte is refused, or its segments add up to the whole.
     #[test]
     fn a_damaged_packet_is_refused_or_cut(made in made(), at in any::<u16>(), to in any::<u8>()) {
         let (offload, mut bytes) = made.whole();
@@ -312,7 +312,7 @@ proptest! {
     }
 }
 
-/// Do with it whatever the driver does.
+/// Does everything with the packet that the driver does.
 fn any_packet(header: [u8; offload::LENGTH], bytes: &[u8]) {
     let Some(offload) = Offload::read(&header) else { return };
     let Ok(packet) = Packet::read(offload, bytes) else { return };
@@ -352,7 +352,7 @@ fn flags_stand_where_they_belong() {
         (bytes[33], offload.ecn)
     };
     assert_eq!((flags(0..1), flags(1..2), flags(2..3)), ((0x90, false), (0x10, false), (0x19, false)));
-    // A super-packet whose first segment alone says CWR has to say so (virtio 1.2 section 5.1.6.2).
+    // A GSO packet whose first segment has CWR set must say so (virtio 1.2 section 5.1.6.2).
     assert_eq!((flags(0..2), flags(1..3), flags(0..3)), ((0x90, true), (0x19, false), (0x99, true)));
 }
 
@@ -370,7 +370,7 @@ fn a_tag_before_it_moves_what_is_counted_from_the_first_byte() {
 
 #[test]
 fn other_packets_pass_as_they_are() {
-    // A ping with an odd length, padded by Ethernet.
+    // A ping of odd length, padded by Ethernet.
     let mut bytes =
         vec![0x45, 0, 0, 33, 0, 9, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 8, 0, 1, 2, 3, 4, 0, 1];
     bytes.extend([5; 5]);

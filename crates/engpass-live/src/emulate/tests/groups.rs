@@ -1,4 +1,4 @@
-//! Groups, and routers that speak, with the network of the model and hosts that are made up.
+//! Tests groups and routers' ICMP messages, with the simulated network and artificial hosts.
 
 use std::fs;
 use std::net::IpAddr;
@@ -11,10 +11,10 @@ use super::law::{again, model_of};
 use super::world::Fake;
 use super::{datagrams, driver, numbers, path};
 
-/// A sender, a router, and two receivers behind a switch: what real hosts have in `tests/python/test_emulate_segments.py`.
+/// A sender, a router, and two receivers behind a switch. `tests/python/test_emulate_segments.py` uses the same testbed with real hosts.
 pub(super) const TREE: &str = include_str!("../../../../../tests/data/group.toml");
 
-/// Datagrams to an address, with a time to live.
+/// Builds datagrams to an address, with this TTL.
 fn sent(from: usize, to: [u8; 4], ttl: u8, number: u32, segments: usize) -> Vec<u8> {
     let mut bytes = datagrams(from, 0, number, segments, 1000);
     bytes[LENGTH + 16..LENGTH + 20].copy_from_slice(&to);
@@ -22,13 +22,13 @@ fn sent(from: usize, to: [u8; 4], ttl: u8, number: u32, segments: usize) -> Vec<
     bytes
 }
 
-/// What hosts were written when `s` and `h` have sent these, and how many were lost.
+/// Sends packets from hosts by index. Returns the packets written, and the number lost.
 fn written(name: &str, sends: Vec<(usize, Vec<u8>)>, segments: &[usize]) -> (Fake, u64) {
     let (world, lost, _) = logged(name, sends, segments);
     (world, lost)
 }
 
-/// And the log of it.
+/// Like `written`, and also returns the log.
 fn logged(name: &str, sends: Vec<(usize, Vec<u8>)>, segments: &[usize]) -> (Fake, u64, Vec<u8>) {
     let mut world = Fake::new(3, 4);
     for (at, (from, bytes)) in sends.into_iter().enumerate() {
@@ -54,7 +54,7 @@ fn logged(name: &str, sends: Vec<(usize, Vec<u8>)>, segments: &[usize]) -> (Fake
     (driver.world, lost, bytes)
 }
 
-/// A log of packets to a group and to single hosts, how long its header is, and how many records it has.
+/// Returns a log of packets to a group and to single hosts, the length of its header in bytes, and its number of records.
 pub(super) fn group_log(name: &str) -> (Vec<u8>, usize, usize) {
     let sends = (0..12).map(|number| match number % 3 {
         0 => (0, sent(0, [239, 255, 0, 1], 4, number, 3)),
@@ -76,7 +76,7 @@ fn what_goes_to_a_group_reaches_its_members() {
         let own = world.written.iter().filter(|one| one.host == host);
         own.flat_map(|one| numbers(&one.offload, &one.bytes)).collect::<Vec<_>>()
     };
-    // A member that sends gets nothing of its own.
+    // A member does not receive its own packets.
     assert_eq!((got(0), got(1), got(2), lost), (vec![], vec![10, 11, 12], vec![10, 11, 12, 20], 0));
     let ttls: Vec<_> = world.written.iter().filter(|one| one.host == 2).map(|one| one.bytes[8]).collect();
     assert_eq!((ttls.first(), ttls.last()), (Some(&3), Some(&1)), "less by the router between");
@@ -102,7 +102,7 @@ fn all_on_a_segment_get_what_an_ethernet_host_sends_to_all() {
     let frame = |bytes: &[u8]| {
         let header = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 2, 8, 0]].concat();
         let mut frame = [&bytes[..LENGTH], &header, &bytes[LENGTH..]].concat();
-        // Its checksum begins behind the Ethernet header.
+        // The checksum offset now counts from the Ethernet header.
         frame[6] += 14;
         frame
     };
@@ -110,6 +110,6 @@ fn all_on_a_segment_get_what_an_ethernet_host_sends_to_all() {
         vec![(1, frame(&sent(1, [255; 4], 64, 30, 1))), (1, frame(&sent(1, [224, 0, 0, 251], 1, 31, 1)))];
     let (world, lost) = written("segment", sends, &[0, 1, 2]);
     let hosts: Vec<_> = world.written.iter().map(|one| (one.host, one.bytes[0])).collect();
-    // Behind the router nobody hears it.
+    // No host behind the router receives it.
     assert_eq!((hosts, lost), (vec![(2, 0xff), (2, 1)], 0));
 }

@@ -1,4 +1,4 @@
-//! The replay law: what went in, put in again in virtual time, comes out as it did.
+//! Tests the replay guarantee: the same injections in virtual time give the same delivery reports.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ use super::groups::{TREE, group_log};
 use super::world::{Fake, Line};
 use super::{datagrams, driver, path};
 
-/// Three hosts on ATM: two that send to one through a small buffer, with a generator between.
+/// Hosts on ATM: two that send to a third through a small buffer, and a generator.
 const ATM: &str = r#"
 name = "atm"
 [host.a]
@@ -64,7 +64,7 @@ counts = "line"
 duration = "1 s"
 "#;
 
-/// Three hosts behind a router, with a queue that loses and marks, and a line that loses and reorders.
+/// Three hosts behind a router, with a queue that drops and marks, and a line with random loss.
 const FRAMES: &str = r#"
 name = "frames"
 [host.a]
@@ -93,8 +93,8 @@ rate = "1 Mbit/s"
 duration = "1 s"
 "#;
 
-/// The same hosts, and three ways to the router behind which one is: two with a router more than the other. One of their lines fails at
-/// random, one again and again.
+/// Three hosts and several paths to the router of the receiver: two with one router more than the third. One of their lines fails at random, another one
+/// periodically.
 const CHOICES: &str = r#"
 name = "choices"
 [host.a]
@@ -162,7 +162,7 @@ fn model(text: &str) -> Model {
     model_of(text, &[])
 }
 
-/// With Ethernet devices at these hosts.
+/// Builds the network, with TAP devices at the hosts `segments`.
 pub(super) fn model_of(text: &str, segments: &[usize]) -> Model {
     let source = Source::from_bytes("law.toml", text.as_bytes()).expect("it is text");
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
@@ -170,7 +170,7 @@ pub(super) fn model_of(text: &str, segments: &[usize]) -> Model {
     Model::new(&point, 7, segments).expect("the model carries it")
 }
 
-/// Random trains, many more than fit.
+/// Random bursts of packets, many more than the network can carry.
 fn world(hosts: usize, seed: u64, sends: u64) -> Fake {
     let mut world = Fake::new(hosts, seed);
     let (mut now, mut number) = (1_000_000, 0);
@@ -189,7 +189,7 @@ fn world(hosts: usize, seed: u64, sends: u64) -> Fake {
     world
 }
 
-/// Run a driver with a log, for so many turns after the last packet; how many were written and lost.
+/// Runs a driver with a log, for `turns` turns after the last packet. Returns the numbers of writes and of lost packets.
 fn logged<N: Network>(network: N, world: Fake, name: &str, turns: usize) -> (usize, u64) {
     let log = Log::create(&path(name), &serde_json::json!({ "engpass-log": 1 })).expect("a file");
     let mut driver = driver(network, world, 1, Some(log));
@@ -224,7 +224,7 @@ fn check(text: &str, name: &str, hosts: usize) {
     fs::remove_file(path(name)).expect("it is there");
 }
 
-/// Real packets are captured as they pass, and nothing else changes.
+/// Captures record real packets as they pass and do not change the run.
 #[test]
 fn captures_have_the_packets_and_change_nothing() {
     let (written, lost) = logged(model(FRAMES), world(3, 1, 200), "not-captured", 200);
@@ -255,7 +255,7 @@ fn captures_have_the_packets_and_change_nothing() {
     assert!(error.to_string().contains("help: it has `link.a`"), "{error}");
 }
 
-/// Run a driver with captures; what they have, and how long the last file was before the end.
+/// Runs a driver with captures. Returns their counts, and the length of the last file before the end.
 fn captured_by(files: Vec<(String, PathBuf)>, begun: impl FnOnce()) -> (Value, u64) {
     let last = files.last().expect("one at least").1.clone();
     let mut network = model(FRAMES);
@@ -263,7 +263,7 @@ fn captured_by(files: Vec<(String, PathBuf)>, begun: impl FnOnce()) -> (Value, u
     network.capture(&config, "a test", &Routers::default()).expect("there are such links");
     begun();
     let mut world = world(3, 1, 200);
-    // More than is gathered before it is written.
+    // More than the capture file buffers before it writes.
     for number in 0..60 {
         world.scripts[0].push_front((1_000_000, datagrams(0, 2, 1_000_000 + 12 * number, 12, 1400)));
     }
@@ -278,7 +278,7 @@ fn captured_by(files: Vec<(String, PathBuf)>, begun: impl FnOnce()) -> (Value, u
     (driver.network.end_capture().expect("it was asked for"), before_the_end)
 }
 
-/// One file that cannot be written is no reason to end the others, and what has passed can be read while the network goes on.
+/// A capture that fails does not end the others, and the files can be read while the network runs.
 #[test]
 fn a_capture_breaks_off_alone_and_the_others_are_written_as_it_goes() {
     let whole = path("captured-whole");
@@ -288,7 +288,7 @@ fn a_capture_breaks_off_alone_and_the_others_are_written_as_it_goes() {
         assert!(header > 100, "who opens it at once sees what it is: {header} B");
     });
     assert!(alone[0]["packets"].as_u64().expect("it was written") > 100);
-    // Nothing fits into the one; who reads the other goes away behind its head.
+    // The first file has no space; the reader of the second disconnects after the header.
     let pipe = path("captured-pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("every Linux has it");
     assert!(made.success());
@@ -307,7 +307,7 @@ fn a_capture_breaks_off_alone_and_the_others_are_written_as_it_goes() {
     fs::remove_file(whole).expect("it is there");
 }
 
-/// Somebody kills the driver: what was logged until a little before is there.
+/// If the driver is killed, the log is complete up to shortly before.
 #[test]
 fn a_log_is_written_as_it_goes() {
     let name = "law-going";
@@ -320,7 +320,7 @@ fn a_log_is_written_as_it_goes() {
     }
     let logged = driver.log.as_ref().expect("it has one").to_json()["records"].as_u64().expect("a number");
     let mut bytes = Vec::new();
-    // Another thread writes it.
+    // A separate thread writes the log.
     for _ in 0..10_000 {
         bytes = fs::read(path(name)).expect("it is there");
         if bytes.len() as u64 > logged * 48 {
@@ -344,7 +344,7 @@ fn the_law_holds_where_frames_are_carried() {
     check(FRAMES, "law-frames", 3);
 }
 
-/// What a host gets tells how many routers it has passed, and the events of the testbed are in the log.
+/// The TTL shows the number of routers passed, and the log contains the events of the testbed.
 #[test]
 fn the_law_holds_where_routers_choose_and_lines_fail() {
     let (mut ttls, log) = (BTreeSet::new(), path("law-choices-ttl"));
@@ -369,7 +369,7 @@ fn the_law_holds_where_routers_choose_and_lines_fail() {
     fs::remove_file(path("law-choices-ttl")).expect("it is there");
     let found = again(&mut model(CHOICES), &bytes);
     assert!(found.difference.is_none() && found.whole, "{found:?}");
-    // Without them something else happens.
+    // Without the events the replay differs.
     let header = bytes.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
     let mut kinds = bytes[header..].chunks(48).map(|record| record[40]);
     let record = header + 48 * kinds.position(|kind| kind == 6).expect("the log has it");
@@ -391,14 +391,14 @@ fn a_log_that_was_changed_is_found_out() {
     let count = (bytes.len() - header) / 48;
     let kind = |index: usize| bytes[record(index) + 40];
     let outputs: Vec<_> = (0..count).filter(|index| (2..5).contains(&kind(*index))).collect();
-    // The instant of an output.
+    // Change the instant of an output.
     let mut late = bytes.clone();
     late[record(outputs[5])] ^= 1;
     let difference = again(&mut line(), &late).difference.expect("it differs");
     assert_eq!(difference.output, 5);
     let (logged, replayed) = (difference.logged.expect("one"), difference.replayed.expect("one"));
     assert_eq!((logged.token, logged.at ^ 1), (replayed.token, replayed.at));
-    // Its fate.
+    // Change its delivery status.
     let delivered = outputs.iter().position(|index| kind(*index) == 2).expect("most are");
     let mut marked = bytes.clone();
     marked[record(outputs[delivered]) + 40] = 3;
@@ -408,23 +408,23 @@ fn a_log_that_was_changed_is_found_out() {
         difference.replayed.map(|output| output.fate),
         Some(DeliveryStatus::Delivered { ce: false, hops: 1 })
     );
-    // An output that never was.
+    // Remove an output.
     let mut fewer = bytes.clone();
     fewer.drain(record(outputs[3])..record(outputs[3] + 1));
     assert_eq!(again(&mut line(), &fewer).difference.map(|difference| difference.output), Some(3));
-    // Another payload than went in.
+    // Change the payload hash of an output.
     let mut other = bytes.clone();
     other[record(outputs[0]) + 16] ^= 1;
     let found = again(&mut line(), &other);
     assert_eq!((found.difference, found.changed), (None, 1));
-    // The end of the log is lost.
+    // Cut off the end of the log.
     let cut = again(&mut line(), &bytes[..record(count / 2) + 9]);
     assert_eq!((cut.difference, cut.whole, cut.damage), (None, false, None));
-    // What stands behind a difference is not looked at, but the end is there.
+    // Records after a difference are not compared, but the end is still found.
     assert!(again(&mut line(), &late).whole);
 }
 
-/// A log of a small model, and where its records are.
+/// Returns the log of a small run, the length of its header in bytes, and its number of records.
 fn small_log(name: &str) -> (Vec<u8>, usize, usize) {
     logged(model(FRAMES), world(3, 5, 60), name, 100);
     let bytes = fs::read(path(name)).expect("it was written");
@@ -444,7 +444,8 @@ fn a_damaged_record_is_named() {
         bytes[header + input * 48 + place] = value;
         again(&mut model(FRAMES), &bytes)
     };
-    // No such way; an instant beyond all time, and one that only the next record shows to be wrong; a packet shorter and one longer than can be; no kind, and bytes that are not used.
+    // An unknown path; an instant out of range, and one that only the next record reveals; a packet too long and one too short; an unknown kind; and a
+    // non-zero unused byte.
     for (place, value, why) in [
         (24, 200, "way 200"),
         (7, 255, "beyond all time"),
@@ -460,7 +461,7 @@ fn a_damaged_record_is_named() {
         assert_eq!((found.difference, found.whole), (None, false));
         assert!(found.inputs > 10 && found.outputs > 10, "what is before it is compared");
     }
-    // A host may well send a packet without any life: the router loses it.
+    // A host may send a packet with a TTL of zero; the router drops it.
     let found = damaged(42, 0);
     assert!(found.damage.is_none() && found.difference.is_some(), "{found:?}");
     let behind = [&bytes[..], &bytes[header..header + 48]].concat();
@@ -474,7 +475,7 @@ fn a_damaged_record_is_named() {
 proptest! {
     #![proptest_config(engpass_cases::cases(300))]
 
-    /// Whatever is wrong with a log: an error or a difference, or it did not matter.
+    /// A damaged log gives an error or a difference, or the damage does not matter.
     #[test]
     fn no_log_is_too_damaged_to_be_read(
         name in "[a-z]{12}",
@@ -507,7 +508,7 @@ proptest! {
 proptest! {
     #![proptest_config(engpass_cases::cases(12))]
 
-    /// However the turns fell: only what went in, and when, decides what comes out.
+    /// However the turns of the driver fall, the delivery reports depend only on the injected packets and their instants.
     #[test]
     fn the_law_holds_for_any_line(
         seed in any::<u64>(), pace in 1_000_u64..100_000_000, delay in 0_u64..2_000_000_000, every in 1_u64..30,

@@ -1,4 +1,4 @@
-//! What routers tell hosts about packets that they drop.
+//! Tests the ICMP messages of routers about packets that they drop.
 
 use std::fs;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use super::law::{again, model_of};
 use super::world::Fake;
 use super::{datagrams, driver, path};
 
-/// Two hosts with two routers between, and between these a line with a smaller MTU.
+/// Two hosts with two routers between them; the line between the routers has a smaller MTU.
 const NARROW: &str = r#"
 name = "narrow"
 [host.a]
@@ -41,7 +41,7 @@ rate = "1 Mbit/s"
 duration = "1 s"
 "#;
 
-/// What hosts were written when the first one has sent these, how many were lost, and what the line to it was seen to carry.
+/// Sends packets from the first host. Returns the packets written, the number lost, and the capture of the line to that host.
 fn written(name: &str, sends: Vec<Vec<u8>>) -> (Fake, u64, Vec<u8>) {
     let mut world = Fake::new(2, 4);
     for (at, bytes) in sends.into_iter().enumerate() {
@@ -73,7 +73,7 @@ fn written(name: &str, sends: Vec<Vec<u8>>) -> (Fake, u64, Vec<u8>) {
     (driver.world, lost, captured)
 }
 
-/// Each segment of a super-packet is told of by itself, as it would have stood on the wire.
+/// Each segment of a GSO packet gets its own ICMP message, which quotes it as it would be on the wire.
 #[test]
 fn packets_that_may_not_be_cut_are_told_the_mtu() {
     let (world, lost, captured) = written("too-big", vec![datagrams(0, 1, 7, 3, 1400)]);
@@ -82,17 +82,17 @@ fn packets_that_may_not_be_cut_are_told_the_mtu() {
         let message = &told.bytes;
         assert_eq!((told.host, message.len(), &message[12..20]), (0, 576, &[10, 0, 0, 8, 10, 0, 0, 1][..]));
         assert_eq!((checksum(&message[..20]), checksum(&message[20..])), (0, 0));
-        // Fragmentation needed, and the MTU.
+        // Type and code: fragmentation needed; then the MTU.
         assert_eq!((&message[20..22], &message[26..28]), (&[3, 4][..], &1000_u16.to_be_bytes()[..]));
         let quoted = &message[28..];
         assert_eq!(quoted[8], 64);
         assert_eq!(quoted[28..32], (7 + number as u32).to_be_bytes());
-        // The link to the host has carried it so.
+        // The link to the host has carried the same bytes.
         assert!(captured.windows(message.len()).any(|window| window == &message[..]));
     }
 }
 
-/// The flag is not set: the router cuts, and the receiver gets all of it. What is longer than the first line is no packet of this network.
+/// Without "don't fragment" the router fragments, and the receiver gets the whole packet. A packet longer than the first line's MTU never enters the network.
 #[test]
 fn packets_that_may_be_cut_are_cut() {
     let mut cut = datagrams(0, 1, 1, 1, 1400);
@@ -102,24 +102,24 @@ fn packets_that_may_be_cut_are_cut() {
     assert_eq!((lost, got.host, got.bytes.len(), got.bytes[8]), (0, 1, 1428, 62));
 }
 
-/// A router has cut the packet: the next one quotes the fragment that came to it, and the line carries as much as is written.
+/// After a router has fragmented the packet, the next router quotes the fragment that it received. The line carries exactly what is written.
 #[test]
 fn a_fragment_is_quoted_as_it_came() {
     let mut cut = datagrams(0, 1, 1, 1, 1400);
     (cut[LENGTH + 6], cut[LENGTH + 8]) = (0, 2);
     let (world, lost, captured) = written("quoted", vec![cut]);
     let [told] = &world.written[..] else { panic!("one is told: {:?}", world.written) };
-    // 996 bytes came, and more fragments follow; 548 of them fit.
+    // The fragment has 996 bytes, and more follow; 548 bytes of it fit into the message.
     let quoted = &told.bytes[28..];
     assert_eq!((lost, told.bytes.len(), quoted.len()), (1, 576, 548));
     assert_eq!((&quoted[2..4], &quoted[6..9]), (&996_u16.to_be_bytes()[..], &[0x20, 0, 1][..]));
     assert_eq!(checksum(&quoted[..20]), 0);
-    // Its own fragments can be told from those of others.
+    // The message has an identification, so its fragments can be told apart from those of others.
     assert_ne!(told.bytes[4..6], [0, 0]);
     assert!(captured.windows(told.bytes.len()).any(|window| window == &told.bytes[..]));
 }
 
-/// The second router's message passes the first one, and its time to live and that of the packet in it say so.
+/// The second router's message passes the first router. Its TTL, and that of the quoted packet, show it.
 #[test]
 fn a_message_counts_the_routers_that_it_has_passed() {
     let mut short = datagrams(0, 1, 1, 1, 100);

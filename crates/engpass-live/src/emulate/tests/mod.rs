@@ -1,4 +1,4 @@
-//! The driver with a clock and devices that are made up.
+//! Tests of the driver with an artificial clock and artificial devices.
 
 mod groups;
 mod law;
@@ -18,12 +18,12 @@ use super::network::Network;
 use super::packet::offload::{Kind, Offload};
 use world::Fake;
 
-/// The address of a host.
+/// Returns the address of a host.
 fn address(host: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, host as u8 + 1)
 }
 
-/// A driver of so many hosts with TUN devices.
+/// Creates a driver for the hosts of `world`, with TUN devices.
 fn driver<N: Network>(network: N, world: Fake, slow: u64, log: Option<Log>) -> Driver<N, Fake> {
     let hosts = world.scripts.len();
     let addresses: BTreeMap<IpAddr, usize> = (0..hosts).map(|host| (address(host).into(), host)).collect();
@@ -32,7 +32,7 @@ fn driver<N: Network>(network: N, world: Fake, slow: u64, log: Option<Log>) -> D
     Driver::new(network, world, slow, hosts, directory, Lateness::new(1_000_000), log)
 }
 
-/// A UDP datagram, or a train of them in a super-packet, as a device gives it. The payload begins with a number for each segment.
+/// Builds a UDP datagram, or several in a GSO packet, as a device gives it. The payload of each segment begins with a number.
 fn datagrams(from: usize, to: usize, number: u32, segments: usize, size: usize) -> Vec<u8> {
     let payload: Vec<u8> = (0..segments)
         .flat_map(|segment| {
@@ -57,7 +57,7 @@ fn datagrams(from: usize, to: usize, number: u32, segments: usize, size: usize) 
     [&offload.write()[..], &bytes].concat()
 }
 
-/// The numbers of the segments of what was written.
+/// Returns the numbers in the segments of a written packet.
 fn numbers(offload: &Offload, bytes: &[u8]) -> Vec<u32> {
     let payload = &bytes[28..];
     let size = if offload.size > 0 { usize::from(offload.size) } else { payload.len() };

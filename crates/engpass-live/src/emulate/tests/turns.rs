@@ -1,4 +1,4 @@
-//! What a turn reads, writes, counts and leaves.
+//! Tests what a turn of the driver reads, writes, counts and discards.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -10,7 +10,7 @@ use super::world::{Fake, Line};
 use super::{address, datagrams, driver, numbers};
 use crate::emulate::network::Network;
 
-/// Turn until nothing is sent and nothing is on its way.
+/// Turns until all packets are sent and the store is empty.
 fn run_out<N: Network>(driver: &mut Driver<N, Fake>) {
     for _ in 0..100_000 {
         driver.turn();
@@ -31,7 +31,7 @@ fn a_super_packet_that_arrives_at_once_is_written_at_once() {
     let written = &driver.world.written;
     assert_eq!((written.len(), written[0].host, written[0].offload.size), (1, 1, 1000));
     assert_eq!(numbers(&written[0].offload, &written[0].bytes), (100..140).collect::<Vec<_>>());
-    // One router was passed; all else is as it was.
+    // One router was passed; all other bytes are unchanged.
     assert_eq!((written[0].bytes[8], sent[20]), (63, 64));
     assert_eq!(written[0].bytes[12..26], sent[24..38]);
     assert_eq!(written[0].bytes[28..], sent[40..]);
@@ -41,7 +41,7 @@ fn a_super_packet_that_arrives_at_once_is_written_at_once() {
 fn the_beginning_of_a_super_packet_waits_a_moment_for_the_rest() {
     let mut world = Fake::new(2, 1);
     world.scripts[0].push_back((2_000_000, datagrams(0, 1, 0, 40, 1000)));
-    // All in 4 us: the driver looks when some have come.
+    // All segments arrive within 4 us, and the driver looks when only some have.
     let mut driver = driver(Line::new(2, 100_000, 0, 100, 1000), world, 1, None);
     run_out(&mut driver);
     assert_eq!(driver.world.written.len(), 1);
@@ -54,7 +54,7 @@ fn datagrams_that_are_due_together_are_written_together() {
         let mut world = Fake::new(3, 2);
         world.longest = longest;
         for number in 0..20 {
-            // The tenth is shorter, and the last five are another host's.
+            // The tenth is shorter, and the last five come from another host.
             let size = if number == 9 { 30 } else { 100 };
             let from = if number < 15 { 0 } else { 2 };
             world.scripts[from].push_back((2_000_000, datagrams(from, 1, number, 1, size)));
@@ -66,7 +66,7 @@ fn datagrams_that_are_due_together_are_written_together() {
     let driver_of_one = send(usize::MAX);
     let written = &driver_of_one.world.written;
     let seen: Vec<_> = written.iter().map(|one| numbers(&one.offload, &one.bytes)).collect();
-    // Those that end the sleep go on before others are looked for.
+    // The packets that end a sleep go on before others are read.
     let together = [1..10, 10..15, 16..20].map(|numbers| numbers.collect::<Vec<u32>>());
     assert_eq!(seen, [vec![0], vec![15]].into_iter().chain(together).collect::<Vec<_>>());
     assert_eq!((written[2].offload.kind, written[2].offload.size), (Kind::Udp, 100));
@@ -74,7 +74,7 @@ fn datagrams_that_are_due_together_are_written_together() {
     assert_eq!((&counts["received_packets"], &counts["writes"]), (&json!(20), &json!(5)));
     assert_eq!(counts["received_bytes"], json!(20 * 28 + 19 * 100 + 30));
     assert_eq!(driver_of_one.late.to_json(false)["packets"], 20);
-    // Where a device takes none of these, each goes by itself.
+    // If a device refuses GSO packets, each datagram is written separately.
     let driver_of_many = send(500);
     let seen = driver_of_many.world.written.iter().flat_map(|one| numbers(&one.offload, &one.bytes));
     let order = written.iter().flat_map(|one| numbers(&one.offload, &one.bytes));
@@ -86,7 +86,7 @@ fn datagrams_that_are_due_together_are_written_together() {
 fn packets_that_arrive_one_by_one_are_written_when_they_arrive() {
     let mut world = Fake::new(2, 2);
     world.scripts[0].push_back((2_000_000, datagrams(0, 1, 0, 10, 1000)));
-    // 1 ms each, and 5 ms on the way; a turn is shorter.
+    // 1 ms of transmission per packet and 5 ms of delay, both longer than a turn.
     let mut driver = driver(Line::new(2, 1_000_000_000, 5_000_000_000, 100, 1000), world, 1, None);
     run_out(&mut driver);
     let written = &driver.world.written;
@@ -94,7 +94,7 @@ fn packets_that_arrive_one_by_one_are_written_when_they_arrive() {
     for (number, one) in written.iter().enumerate() {
         assert_eq!(numbers(&one.offload, &one.bytes), [number as u32]);
         assert_eq!((one.offload.kind, one.offload.checksum), (Kind::Whole, Some((20, 6))));
-        // Read within 0.1 ms, and woken within 0.1 ms: nothing adds up.
+        // Reading takes up to 0.1 ms and waking up to 0.1 ms; delays do not accumulate.
         let due = 2_000_000 + (number as u64 + 1) * 1_000_000 + 5_000_000;
         assert!((due..due + 200_000).contains(&one.at), "{} for {due}", one.at);
     }
@@ -123,7 +123,7 @@ fn slow_motion_takes_as_many_times_longer() {
     run_out(&mut driver);
     let at = driver.world.written[0].at;
     assert!((502_000_000..503_000_000).contains(&at), "{at}");
-    // A hundredth of what it was late by the world's clock.
+    // In virtual time the lateness is a hundredth of that by the world's clock.
     assert!(driver.late.to_json(false)["max_ns"].as_u64().expect("a number") < 1000);
 }
 
@@ -134,7 +134,7 @@ fn a_host_without_room_is_not_read() {
         world.scripts[0].push_back((1_000_000, datagrams(0, 1, number, 1, 1000)));
     }
     world.scripts[2].push_back((3_000_000, datagrams(2, 1, 1000, 1, 1000)));
-    // Room for three.
+    // The NIC has room for three packets.
     let mut driver = driver(Line::new(3, 1_000_000_000, 0, 3, 1000), world, 1, None);
     for _ in 0..20 {
         driver.turn();
@@ -235,7 +235,7 @@ fn stations_on_ethernet_get_frames_and_answers() {
 proptest! {
     #![proptest_config(engpass_cases::cases(60))]
 
-    /// Whatever is sent: each packet is written once or lost, in the order of its sender, with the mark it got, and the store is empty again.
+    /// Every packet is written once or lost, in order per sender and receiver, with its CE mark, and the store is empty at the end.
     #[test]
     fn every_packet_comes_to_one_end(
         sends in prop::collection::vec((0_u64..300_000, 0_usize..3, 1_usize..4, 1_usize..30, 4_usize..1400), 1..60),
@@ -274,7 +274,7 @@ proptest! {
         seen.sort_unstable();
         seen.dedup();
         prop_assert_eq!((count, count + lost), (seen.len() as u64, expected));
-        // Of each so many one is lost, and one marked.
+        // Of every `2 * every` packets one is lost and one is marked.
         prop_assert_eq!((lost, marked), (expected / (2 * every), (expected + every) / (2 * every)));
     }
 }

@@ -1,4 +1,4 @@
-//! A clock and devices that a test makes up, and a network as simple as can be.
+//! An artificial clock and devices for tests, and a minimal network.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -9,28 +9,28 @@ use super::super::network::{DeliveryStatus, Input, Network, Output, Way};
 use super::super::packet::offload::Offload;
 use super::super::world::HostIo;
 
-/// A packet that a device took.
+/// A packet that was written to a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) at: u64,
     pub(super) host: usize,
     pub(super) offload: Offload,
-    /// From the first byte behind the virtio header on.
+    /// The packet from its IP or Ethernet header on, without the virtio header.
     pub(super) bytes: Vec<u8>,
 }
 
-/// A host of which time passes only by what is done, and by waiting.
+/// An artificial host. Its time passes only by operations and by waiting.
 pub(super) struct Fake {
     pub(super) now: u64,
-    /// What hosts send, by host, in order of time: when, and the bytes with their virtio header.
+    /// Packets that each host sends, in order of time: the instant in ns, and the bytes with their virtio header.
     pub(super) scripts: Vec<VecDeque<(u64, Vec<u8>)>>,
     pub(super) listens: Vec<bool>,
     pub(super) written: Vec<Written>,
-    /// Super-packets of these many bytes and more are refused by the devices.
+    /// GSO packets of at least this many bytes are refused by the devices.
     pub(super) longest: usize,
-    /// A host whose device is gone: it is always ready to say so.
+    /// A host whose device is gone: it is always readable, and reading fails.
     pub(super) gone: Option<usize>,
-    /// Waits end so long before what is due.
+    /// Waits for a due instant end this much earlier, in ns.
     pub(super) early: Option<u64>,
     random: u64,
 }
@@ -49,14 +49,14 @@ impl Fake {
         }
     }
 
-    /// Something from 0 to before `below`.
+    /// Returns a random number below `below`.
     pub(super) fn random(&mut self, below: u64) -> u64 {
         self.random =
             self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.random >> 33) % below
     }
 
-    /// Nothing more is sent.
+    /// Returns whether all packets have been sent.
     pub(super) fn is_over(&self) -> bool {
         self.scripts.iter().all(VecDeque::is_empty)
     }
@@ -85,7 +85,7 @@ impl HostIo for Fake {
         }
         let sleeps = wake > self.now;
         if sleeps {
-            // As a host that wakes late.
+            // The host wakes late.
             self.now = wake + self.random(60_000);
         }
         sleeps
@@ -130,16 +130,16 @@ impl HostIo for Fake {
     }
 }
 
-/// A line from each host to each other: so long for a packet, so many packets that wait, and each such packet lost or marked.
+/// A minimal network with one line per sending host: fixed transmission time, delay and NIC buffer, and periodic losses and marks.
 pub(super) struct Line {
     ways: Vec<Way>,
-    /// Picoseconds for a packet, and on the way.
+    /// Transmission time of a packet in ps; below: delay in ps.
     pace: u64,
     delay: u64,
     room: usize,
     every: u64,
     inputs: VecDeque<Input>,
-    /// By host: when its line is free.
+    /// When the line of each host is idle again, in ps.
     free: Vec<u64>,
     count: u64,
     out: Vec<Output>,
