@@ -141,7 +141,7 @@ impl DedicatedLine {
     }
 
     /// Returns the status at `at`. All cells up to `at` have come, and no later ones.
-    pub fn doing(&self, at: u64) -> LineStatus {
+    pub fn line_status(&self, at: u64) -> LineStatus {
         LineStatus::of(self.slot, self.base, self.last_end, self.rounding, at)
     }
 }
@@ -171,7 +171,7 @@ mod tests {
         }
         fn policed(&mut self, _: &CellTrain, _: u64) {}
         fn waiting(&mut self, _: PduId, _: usize, _: u64) {}
-        fn gathers_until(&self) -> u64 {
+        fn coalesce_until(&self) -> u64 {
             0
         }
     }
@@ -207,7 +207,7 @@ mod tests {
             prop_assert_eq!(&alone.sent, &queued.sent);
             let line_alone = through.line().unwrap();
             prop_assert_eq!(line_alone.idle(), queued.idle);
-            prop_assert_eq!(line_alone.doing(end), line.doing(end));
+            prop_assert_eq!(line_alone.line_status(end), line.line_status(end));
             let sent: Vec<_> = queued.sent.iter().copied().filter(|at| *at <= end).collect();
             prop_assert_eq!(line_alone.sent(), (sent.len() as u64, sent.last().copied()));
             prop_assert_eq!(generator.all_made(end), Some(queued.sent.len() as u64));

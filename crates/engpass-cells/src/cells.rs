@@ -85,8 +85,8 @@ impl CellTrain {
             return self.count;
         }
         let span = instant.checked_sub(self.base);
-        // `ended_within` counts the units 1, 2, …; unit 0 is at the base itself.
-        span.map_or(0, |span| (self.pace.ended_within(span) + 1).saturating_sub(self.n).min(self.count))
+        // `units_within` counts the units 1, 2, …; unit 0 is at the base itself.
+        span.map_or(0, |span| (self.pace.units_within(span) + 1).saturating_sub(self.n).min(self.count))
     }
 
     /// Appends the cells of `next`, which continue this train.
@@ -98,7 +98,7 @@ impl CellTrain {
 
     /// Returns whether `next` continues this train in time and in its PDU, with the same marks, so that one record can hold both.
     #[inline]
-    pub(super) fn goes_on_with(&self, next: &Self) -> bool {
+    pub(super) fn continues_with(&self, next: &Self) -> bool {
         self.base == next.base
             && self.n + self.count == next.n
             && self.pace == next.pace

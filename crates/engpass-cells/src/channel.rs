@@ -82,7 +82,7 @@ impl Channel {
     }
 
     /// Draws all remaining cells of the generator, only to count them. No more cells will be taken.
-    pub fn draw_all(&mut self) {
+    pub fn drain_generator(&mut self) {
         self.generator.iter_mut().for_each(Generator::give_all);
     }
 
@@ -98,13 +98,13 @@ impl Channel {
 
     /// Adds cells, which come after all that were added before.
     #[inline]
-    pub fn announce(&mut self, cells: CellTrain) {
+    pub fn push(&mut self, cells: CellTrain) {
         debug_assert_eq!(cells.last, cells.base + cells.pace.after(cells.n + cells.count - 1));
         self.last = cells.last;
         if self.current.count == 0 {
             (self.current, self.rest, self.train) = (cells, 0, self.first);
             self.open();
-        } else if self.pieces.is_empty() && !self.pattern.any() && self.current.goes_on_with(&cells) {
+        } else if self.pieces.is_empty() && !self.pattern.any() && self.current.continues_with(&cells) {
             let single = self.current.count == 1;
             self.current.extend(&cells);
             if single {
@@ -144,7 +144,7 @@ impl Channel {
     }
 
     /// Adds `trains` in `pieces`, all `later` picoseconds later. They come after all cells that were added before.
-    pub fn announce_along(&mut self, trains: &[CellTrain], pieces: &[TrainPiece], later: u64) {
+    pub fn push_pieces(&mut self, trains: &[CellTrain], pieces: &[TrainPiece], later: u64) {
         let Some(last) = pieces.last() else { return };
         self.last = trains[last.train() as usize].last + later;
         let number = self.first.wrapping_add(self.trains.len() as u32);
@@ -207,7 +207,7 @@ impl Channel {
 
     /// Takes the next `count` cells, at most those of the current run.
     pub fn take_many(&mut self, count: u64) {
-        self.pass_over(count);
+        self.skip_generated(count);
         if self.current.count > 0 {
             self.open();
         } else {
@@ -216,7 +216,7 @@ impl Channel {
     }
 
     #[inline]
-    fn pass_over(&mut self, count: u64) {
+    fn skip_generated(&mut self, count: u64) {
         let current = &mut self.current;
         current.n += count;
         current.count -= count;
@@ -245,7 +245,7 @@ impl Channel {
                 break true;
             }
         };
-        self.pass_over(taken);
+        self.skip_generated(taken);
         if more {
             self.head = head;
         } else {
@@ -262,7 +262,7 @@ impl Channel {
     /// Returns their number and the position of the last one.
     pub(super) fn take_train(&mut self, until: u64) -> (u64, u64) {
         let CellTrain { base, pace, last, .. } = self.current;
-        let end = pace.ended_within(until.min(last) - base);
+        let end = pace.units_within(until.min(last) - base);
         let mut total = 0;
         loop {
             let behind = self.current.n + self.current.count;
@@ -272,7 +272,7 @@ impl Channel {
                 return (total + count, end);
             }
             total += self.current.count;
-            self.pass_over(self.current.count);
+            self.skip_generated(self.current.count);
             let mut last = behind - 1;
             let behind = self.pattern.take_until(end);
             let mut count = behind.count();
@@ -457,9 +457,9 @@ mod tests {
     #[test]
     fn a_channel_walks_its_records() {
         let mut channel = Channel::new(Pace::new(25, 10));
-        channel.announce(cells(100, 0, 3));
-        channel.announce(cells(100, 3, 1));
-        channel.announce(cells(200, 0, 1));
+        channel.push(cells(100, 0, 3));
+        channel.push(cells(100, 3, 1));
+        channel.push(cells(200, 0, 1));
         let mut seen = Vec::new();
         while channel.head() != u64::MAX {
             channel.take_until(u64::MAX, |at| seen.push(at));
@@ -484,7 +484,7 @@ mod tests {
         let pieces = [(1, 2, 0), (3, 1, 1), (4, 1, 0), (5, 2, 1), (7, 2, 0)];
         let pieces = pieces.map(|(n, count, train)| TrainPiece::run(n, count, train));
         let mut channel = Channel::new(Pace::new(25, 10));
-        channel.announce_along(&trains, &pieces, 1000);
+        channel.push_pieces(&trains, &pieces, 1000);
         assert_eq!(channel.last(), 1080);
         channel
     }
@@ -494,8 +494,8 @@ mod tests {
         let mut channel = in_turns();
         // Added cells continue the last piece, or begin a train.
         let next = channel.trains[0];
-        channel.announce(CellTrain { n: 9, count: 1, cell: 12, of: 13, last: 1090, ..next });
-        channel.announce(CellTrain { n: 11, count: 1, cell: 0, of: 1, last: 1110, frame: 3, ..next });
+        channel.push(CellTrain { n: 9, count: 1, cell: 12, of: 13, last: 1090, ..next });
+        channel.push(CellTrain { n: 11, count: 1, cell: 0, of: 1, last: 1110, frame: 3, ..next });
         let mut seen = Vec::new();
         while channel.head() != u64::MAX {
             let front = channel.front();
@@ -532,8 +532,8 @@ mod tests {
         let train = CellTrain { count: 4, last: 100, ..cells(0, 1, 1) };
         let train = CellTrain { pace: Pace::new(10, 1), ..train };
         let pieces = [(1, 1), (3, 2), (10, 1)].map(|(n, count)| TrainPiece::run(n, count, 0));
-        channel.announce_along(&[train], &pieces, 0);
-        channel.announce(CellTrain { frame: 2, ..cells(500, 0, 1) });
+        channel.push_pieces(&[train], &pieces, 0);
+        channel.push(CellTrain { frame: 2, ..cells(500, 0, 1) });
         let mut walk = channel.walk();
         let mut seen = Vec::new();
         while walk.head != u64::MAX {
@@ -549,7 +549,7 @@ mod tests {
     fn many_at_once_equal_one_by_one() {
         for until in 90..130 {
             let mut channel = Channel::new(Pace::new(25, 10));
-            channel.announce(cells(100, 2, 6));
+            channel.push(cells(100, 2, 6));
             let count = channel.front_until(until);
             let mut one_by_one = channel.clone();
             let mut seen = 0;
@@ -572,9 +572,9 @@ mod tests {
     fn ties_go_to_the_first_channel() {
         let pace = Pace::new(25, 10);
         let mut channels = [Channel::new(pace), Channel::new(pace), Channel::new(pace)];
-        channels[0].announce(cells(50, 0, 1));
-        channels[1].announce(cells(20, 0, 9));
-        channels[2].announce(cells(30, 0, 1));
+        channels[0].push(cells(50, 0, 1));
+        channels[1].push(cells(20, 0, 9));
+        channels[2].push(cells(30, 0, 1));
         let mut inputs = Inputs::new(&mut channels);
         let (channel, until) = inputs.earliest().unwrap();
         // The second channel may go on to 30, because it wins the tie against the third, but must stop before 50.

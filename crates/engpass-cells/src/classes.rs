@@ -36,7 +36,7 @@ pub struct StrictPriority {
     counts: bool,
     /// The departure of the cell being sent, or of the last one sent, is not reported to its admission yet.
     unsettled: bool,
-    /// The channel of class 0 and what it leaves of the line, if its cells are known in advance: see [`Self::overtaken_by`].
+    /// The channel of class 0 and what it leaves of the line, if its cells are known in advance: see [`Self::set_periodic_class`].
     overtaking: Option<Box<LeftoverService>>,
 }
 
@@ -94,7 +94,7 @@ impl StrictPriority {
     /// Returns a line with a queue behind every gate. Each queue has the same capacity.
     pub fn new(slot: Pace, gates: Vec<CellAdmission>) -> Self {
         let capacity = gates.iter().map(CellAdmission::capacity).min().unwrap_or(0);
-        let counts = gates.iter().any(CellAdmission::counts_circuits);
+        let counts = gates.iter().any(CellAdmission::needs_per_vc_count);
         let class = |gate| ClassQueue { gate, queue: VecDeque::new(), joined: 0, taken: 0 };
         let mut one = Stepper::new(slot);
         one.seek(1);
@@ -120,7 +120,7 @@ impl StrictPriority {
 
     /// Declares that all cells of class 0 come from one generator in this channel, evenly spaced by `pace`, more than a slot, and without a
     /// policer. At most one of them waits at any time. Therefore they are not queued but drawn when they are due.
-    pub fn overtaken_by(&mut self, channel: usize, pace: Pace) {
+    pub fn set_periodic_class(&mut self, channel: usize, pace: Pace) {
         self.overtaking = Some(Box::new(LeftoverService::of(self.slot, channel, pace)));
     }
 
@@ -269,14 +269,14 @@ impl StrictPriority {
     }
 
     /// Returns the status of the line at `at`. All cells up to `at` were taken, and no later ones.
-    pub fn doing(&self, at: u64) -> LineStatus {
+    pub fn line_status(&self, at: u64) -> LineStatus {
         LineStatus::of(self.slot, self.base, self.last_end, self.end.rounding(), at)
     }
 
     /// Hands on a sent cell, joined with the cells before if it continues them.
     #[inline]
     pub(super) fn hand_on(&mut self, cell: CellTrain, out: &mut impl CellSink) {
-        if self.sent.count > 0 && self.sent.goes_on_with(&cell) {
+        if self.sent.count > 0 && self.sent.continues_with(&cell) {
             self.sent.extend(&cell);
         } else {
             self.flush(out);

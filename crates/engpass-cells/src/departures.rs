@@ -259,7 +259,7 @@ mod tests {
         fn a_channel_takes_patterns_in_any_way(blocks in blocks(), ways in vec((0u8..4, 0u64..150), 1..40)) {
             let (train, pieces, places) = told(&blocks);
             let mut channel = Channel::new(train.pace);
-            channel.announce_along(&[train], &pieces, 0);
+            channel.push_pieces(&[train], &pieces, 0);
             let mut left = &places[..];
             for &(way, many) in ways.iter().cycle() {
                 if left.is_empty() {

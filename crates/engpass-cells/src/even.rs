@@ -84,7 +84,7 @@ impl PeriodicCells {
 
     /// Takes all cells that arrive before `before`. Returns their number and the arrival of the last one.
     pub(super) fn take_before(&mut self, before: u64) -> (u64, u64) {
-        let ended = self.cells.pace.ended_within(before - 1 - self.cells.base);
+        let ended = self.cells.pace.units_within(before - 1 - self.cells.base);
         let count = (ended + 1 - self.cells.n).min(self.cells.count);
         let last = self.cells.base + self.cells.pace.after(self.cells.n + count - 1);
         self.skip(count);

@@ -70,7 +70,7 @@ impl CellAdmission {
             capacity,
             clp_limit: bounds.clp.map_or(capacity, |found| found.saturating_add(1).min(capacity)),
             efci: bounds.efci.unwrap_or(u64::MAX),
-            census: policy.counts_circuits().then(PerVcCount::default),
+            census: policy.needs_per_vc_count().then(PerVcCount::default),
             policy,
         }
     }
@@ -81,17 +81,17 @@ impl CellAdmission {
     }
 
     /// Returns whether every cell that finds room joins unmarked, always.
-    pub fn only_when_full(&self) -> bool {
-        self.policy.only_when_full() && self.clp_limit == self.capacity && self.efci == u64::MAX
+    pub fn drops_only_when_full(&self) -> bool {
+        self.policy.drops_only_when_full() && self.clp_limit == self.capacity && self.efci == u64::MAX
     }
 
     /// Returns whether cells like this one of a generator can skip admission, given that each finds at most one cell in the queue.
-    pub fn may_overlook(mut self, cell: &CellTrain) -> bool {
-        !self.counts_circuits() && self.admit_train(cell, (0, 1)) == Some(cell.efci)
+    pub fn can_skip_admission(mut self, cell: &CellTrain) -> bool {
+        !self.needs_per_vc_count() && self.admit_train(cell, (0, 1)) == Some(cell.efci)
     }
 
     /// Returns whether it counts cells by circuit, and therefore must learn of all departures.
-    pub(super) fn counts_circuits(&self) -> bool {
+    pub(super) fn needs_per_vc_count(&self) -> bool {
         self.census.is_some()
     }
 
@@ -129,7 +129,7 @@ impl CellAdmission {
         if most >= self.limit(train.clp) || marked != (most > self.efci) {
             return None;
         }
-        let taken = self.policy.takes_train(TrainView { vc: train.vc, most, ends: train.ends_frame() });
+        let taken = self.policy.try_admit_train(TrainView { vc: train.vc, most, ends: train.ends_frame() });
         taken.then_some(train.efci || marked)
     }
 
@@ -225,7 +225,7 @@ mod tests {
     fn low_priority_finds_less_room() {
         let bounds = CellThresholds { capacity: 10, clp: Some(4), efci: None };
         let mut gate = CellAdmission::new(bounds, policy(&Tail {}));
-        assert!(!gate.only_when_full());
+        assert!(!gate.drops_only_when_full());
         assert_eq!(gate.admit(4, &mut cell(0, true)), Ok(()));
         assert_eq!(gate.admit(5, &mut cell(0, true)), Err(CellDropCause::LowPriority));
         assert_eq!(gate.admit(9, &mut cell(0, false)), Ok(()));
@@ -253,7 +253,7 @@ mod tests {
         let epd = |threshold| policy(&Epd { threshold: FillLevel::Cells(threshold) });
         let plain = CellThresholds { capacity: 10, clp: None, efci: None };
         let generated = CellTrain { frame: crate::generated_by(0), of: 1, ..cell(0, false) };
-        let may = |bounds, policy| CellAdmission::new(bounds, policy).may_overlook(&generated);
+        let may = |bounds, policy| CellAdmission::new(bounds, policy).can_skip_admission(&generated);
         assert!(may(plain, epd(1)) && !may(plain, epd(0)));
         assert!(
             may(CellThresholds { efci: Some(1), ..plain }, epd(1))
@@ -265,7 +265,7 @@ mod tests {
         );
         let low = CellThresholds { clp: Some(0), ..plain };
         assert!(may(low, epd(1)), "its cells have CLP = 0");
-        assert!(!CellAdmission::new(low, epd(1)).may_overlook(&CellTrain { clp: true, ..generated }));
+        assert!(!CellAdmission::new(low, epd(1)).can_skip_admission(&CellTrain { clp: true, ..generated }));
     }
 
     #[test]

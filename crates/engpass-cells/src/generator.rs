@@ -154,7 +154,7 @@ impl Generator {
                 (cells, ps - left / den)
             }
             _ => {
-                let cells = self.pace.ended_within(ps);
+                let cells = self.pace.units_within(ps);
                 (cells, self.pace.after(cells))
             }
         }
@@ -199,8 +199,8 @@ mod tests {
             let pace = Pace::new(num, den);
             let generator = Generator::constant((0, 0), pace, 0, 0);
             let ps = ps >> small;
-            for ps in [ps, pace.after(pace.ended_within(ps)).saturating_add(near).saturating_sub(1)] {
-                let cells = pace.ended_within(ps);
+            for ps in [ps, pace.after(pace.units_within(ps)).saturating_add(near).saturating_sub(1)] {
+                let cells = pace.units_within(ps);
                 prop_assert_eq!(generator.behind_first(ps), (cells, pace.after(cells)));
             }
         }

@@ -64,7 +64,7 @@ pub trait CellSink {
     /// `cells` of one PDU were lost at the queue, the first one at `at`.
     fn lost(&mut self, cells: &CellTrain, at: u64, cause: CellDropCause);
     /// Returns whether the instant of the first loss matters in every train. If not, losses of one generator may be reported together.
-    fn dates_losses(&self) -> bool {
+    fn needs_loss_times(&self) -> bool {
         false
     }
     /// The line was idle for `ps` picoseconds after all cells handed to [`Self::sent`] so far and before, or between, the next ones. The
@@ -80,18 +80,18 @@ pub trait CellSink {
         1
     }
     /// `trains` leave over path `way`. Their `pieces` are in order of time. For path 0 there are no pieces if everything leaves up to
-    /// [`Self::counts_until`].
+    /// [`Self::count_only_until`].
     fn sent_along(&mut self, way: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
         let _ = way;
         one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
     }
     /// Returns the instant up to which cells to a host need only be counted.
-    fn counts_until(&self) -> u64 {
+    fn count_only_until(&self) -> u64 {
         0
     }
     /// Returns the instant up to which cells of one PDU, or of one generator, may be handed to [`Self::sent`] together, even if other cells
     /// were sent between them. Only the last instant of such a record is exact.
-    fn gathers_until(&self) -> u64;
+    fn coalesce_until(&self) -> u64;
 }
 
 /// State of a line at an instant, up to which its queue was advanced.
@@ -113,7 +113,7 @@ impl LineStatus {
             Some(idle) => Self { idle, rounding, begun: 0 },
             None => {
                 let (num, den) = slot.ratio();
-                let ended = slot.ended_within(at - base);
+                let ended = slot.units_within(at - base);
                 let begun = u128::from(at - base) * u128::from(den) - u128::from(ended) * u128::from(num);
                 Self { idle: 0, rounding: 0, begun }
             }

@@ -64,7 +64,7 @@ pub(super) fn account(reason: usize, outside: bool) -> usize {
 
 impl Ledger {
     /// Returns the idle time of a line by reason, at the end of the window.
-    pub(super) fn reasons(&self, port: usize) -> Reasons {
+    pub(super) fn idle_by_reason(&self, port: usize) -> Reasons {
         let end = self.window.end;
         let line = &self.lines[port];
         let idle = line.edges[1].idle - line.booked;
@@ -81,7 +81,7 @@ impl Ledger {
                 let sums = since(&self.senders[place].sums_at(end), &before);
                 let measured = end - self.window.from.unwrap_or(0);
                 // The line has sent for this sender only.
-                share(&mut reasons, idle, (sums, &ALL), measured - idle.min(measured), book.held_back);
+                apportion(&mut reasons, idle, (sums, &ALL), measured - idle.min(measured), book.held_back);
             }
             LineSenders::Shared => {
                 let place = line.last.or_else(|| self.first_sender(line));
@@ -91,7 +91,7 @@ impl Ledger {
                 let sender = book.sender().expect("who has used a line is a sender");
                 let place = self.place_of(sender).expect("who sends data has states");
                 let sums = since(&self.senders[place].sums_at(end), &self.packet_stamps.of_book(book.stamp));
-                share(
+                apportion(
                     &mut reasons,
                     idle,
                     (sums, &ALL),
@@ -105,7 +105,7 @@ impl Ledger {
 
     /// Posts that the last cell of a PDU with data, emitted with the snapshot `stamp`, leaves a shared line. The sender's states since its
     /// last PDU left here divide the idle time of the line that is not assigned yet. `own` grains of the sender have left since then.
-    pub(super) fn frame_left(&mut self, port: usize, place: u32, stamp: &StateTimes, own: u64) {
+    pub(super) fn attribute_on_pdu(&mut self, port: usize, place: u32, stamp: &StateTimes, own: u64) {
         self.book_outage(port);
         let (line, book) = (&mut self.lines[port], &self.books[place as usize]);
         line.user_left(book, place, (stamp, own), &self.packet_stamps);
@@ -122,13 +122,13 @@ impl Ledger {
         let own = u64::from(*since) + count;
         *since = if stamp.is_some() { 0 } else { own.min(u32::MAX.into()) as u32 };
         if let Some(stamp) = stamp {
-            self.frame_left(port, place, stamp, own);
+            self.attribute_on_pdu(port, place, stamp, own);
         }
     }
 
-    /// As [`Self::frame_left`], for a packet that takes `bytes` of the line.
+    /// As [`Self::attribute_on_pdu`], for a packet that takes `bytes` of the line.
     #[inline(always)]
-    pub(super) fn packet_left(&mut self, port: usize, place: u32, packet: u32, bytes: u64) {
+    pub(super) fn attribute_on_packet(&mut self, port: usize, place: u32, packet: u32, bytes: u64) {
         let (line, book) = (&mut self.lines[port], &mut self.books[place as usize]);
         let stamps = &mut self.packet_stamps;
         if line.idle > line.booked {
@@ -195,7 +195,7 @@ impl Line {
         if idle > 0 {
             let own = self.ps_of(own);
             let sums = since(stamp, &stamps.of_book(book.stamp));
-            share(self.reasons.get_or_insert_default(), idle, (sums, &ALL), own, book.held_back);
+            apportion(self.reasons.get_or_insert_default(), idle, (sums, &ALL), own, book.held_back);
         }
         (self.booked, self.last) = (self.idle, Some(place));
     }
@@ -210,7 +210,7 @@ impl Line {
         stamps: &SenderSnapshots,
     ) {
         let Some((now, then)) = stamps.usual(packet, book.stamp) else {
-            self.user_left_oddly(book, place, (packet, bytes), stamps);
+            self.attribute_slow_path(book, place, (packet, bytes), stamps);
             return;
         };
         let (idle, own) = (self.idle - self.booked, self.ps_of(bytes));
@@ -220,15 +220,15 @@ impl Line {
         if others.iter().zip(as_before).fold(0, |changed, (now, then)| changed | now ^ then) == 0 {
             // It had nothing to send, or was sending. A process is hardly ever in another state.
             let (application, sending) = (application.saturating_sub(*from), sending.saturating_sub(*sent));
-            share_simply(reasons, idle, application, sending.saturating_sub(own), book.held_back);
+            apportion_two_states(reasons, idle, application, sending.saturating_sub(own), book.held_back);
         } else {
-            share_usually(reasons, idle, (now, then), own, book.held_back);
+            apportion_common(reasons, idle, (now, then), own, book.held_back);
         }
     }
 
     /// A function of its own: the common case needs no copy of all state times.
     #[inline(never)]
-    fn user_left_oddly(
+    fn attribute_slow_path(
         &mut self,
         book: &LineUsage,
         place: u32,
@@ -259,7 +259,7 @@ impl Line {
             // Cannot overflow: the time is not longer than the run.
             return grains * self.ticks;
         }
-        part_of(grains, self.ticks, self.ticks_per_ps).0
+        proportional_part(grains, self.ticks, self.ticks_per_ps).0
     }
 }
 
@@ -268,9 +268,9 @@ fn since(now: &StateTimes, then: &StateTimes) -> [u64; SenderState::COUNT] {
     WAITS.map(|wait| now[wait as usize].saturating_sub(then[wait as usize]))
 }
 
-/// As [`share`], for two snapshots with common states only.
+/// As [`apportion`], for two snapshots with common states only.
 #[inline(never)]
-fn share_usually(
+fn apportion_common(
     reasons: &mut Reasons,
     idle: u64,
     (now, then): (&CommonTimes, &CommonTimes),
@@ -278,19 +278,19 @@ fn share_usually(
     held_back: HeldBack,
 ) {
     let sums = std::array::from_fn(|wait| now[wait].saturating_sub(then[wait]));
-    share(reasons, idle, (sums, &USUALLY), own, held_back);
+    apportion(reasons, idle, (sums, &USUALLY), own, held_back);
 }
 
 /// Returns `idle * sum / total`, rounded down, and whether it was rounded.
 #[inline(always)]
-fn part_of(idle: u64, sum: u64, total: u64) -> (u64, bool) {
+fn proportional_part(idle: u64, sum: u64, total: u64) -> (u64, bool) {
     match idle.checked_mul(sum) {
         Some(product) => (product / total, product % total > 0),
         None => long_part_of(idle.into(), sum.into(), total.into()),
     }
 }
 
-/// As [`part_of`], for products of more than 64 bits (hours of idle time).
+/// As [`proportional_part`], for products of more than 64 bits (hours of idle time).
 #[cold]
 #[inline(never)]
 fn long_part_of(idle: u128, sum: u128, total: u128) -> (u64, bool) {
@@ -298,15 +298,21 @@ fn long_part_of(idle: u128, sum: u128, total: u128) -> (u64, bool) {
     ((product / total) as u64, !product.is_multiple_of(total))
 }
 
-/// As [`share`], for a sender with two states only: application, and sending without its own transmissions. Takes one division, which
+/// As [`apportion`], for a sender with two states only: application, and sending without its own transmissions. Takes one division, which
 /// leaves at most one picosecond over.
 #[inline(always)]
-fn share_simply(reasons: &mut Reasons, idle: u64, application: u64, sending: u64, held_back: HeldBack) {
+fn apportion_two_states(
+    reasons: &mut Reasons,
+    idle: u64,
+    application: u64,
+    sending: u64,
+    held_back: HeldBack,
+) {
     let total = application + sending;
     let part = if sending == 0 {
         if application > 0 { idle } else { 0 }
     } else {
-        let (part, rounded) = part_of(idle, application, total);
+        let (part, rounded) = proportional_part(idle, application, total);
         part + u64::from(rounded && application > sending)
     };
     reasons[APPLICATION] += part;
@@ -316,7 +322,7 @@ fn share_simply(reasons: &mut Reasons, idle: u64, application: u64, sending: u64
 /// Divides `idle` exactly among the reasons in proportion to the state times `sums`, which belong to `accounts`. The last one is the time
 /// of sending. The sender's own transmissions, `own`, are taken off it; the rest is time in which the sender was held back.
 #[inline(always)]
-fn share<const N: usize>(
+fn apportion<const N: usize>(
     reasons: &mut Reasons,
     idle: u64,
     (mut sums, accounts): ([u64; N], &[usize; N]),
@@ -328,7 +334,7 @@ fn share<const N: usize>(
     let total: u64 = sums.iter().sum();
     let (mut rest, mut largest) = (idle, N - 1);
     for (wait, &sum) in sums.iter().enumerate().filter(|(_, sum)| **sum > 0) {
-        let part = if sum == total { idle } else { part_of(idle, sum, total).0 };
+        let part = if sum == total { idle } else { proportional_part(idle, sum, total).0 };
         reasons[place(wait)] += part;
         rest -= part;
         if sum > sums[largest] {
@@ -343,7 +349,7 @@ fn share<const N: usize>(
 mod tests {
     use super::*;
 
-    /// `share_simply` gives the same result as `share`.
+    /// `apportion_two_states` gives the same result as `apportion`.
     #[test]
     fn what_is_shared_simply_is_shared() {
         let times = [0, 1, 2, 3, 7, 1000, 999_999_937, 12_000_000_000_001, u64::MAX >> 2];
@@ -354,8 +360,8 @@ mod tests {
                 let mut sums = [0; SenderState::COUNT];
                 (sums[APPLICATION], sums[SENDING]) = (application, sending);
                 let [mut one, mut other] = [Reasons::default(); 2];
-                share(&mut one, idle, (sums, &ALL), 0, held_back);
-                share_simply(&mut other, idle, application, sending, held_back);
+                apportion(&mut one, idle, (sums, &ALL), 0, held_back);
+                apportion_two_states(&mut other, idle, application, sending, held_back);
                 assert_eq!(one, other, "{idle} ps among {application} and {sending}");
             }
         }

@@ -54,7 +54,7 @@ struct Imbalance<'a> {
 
 impl Imbalance<'_> {
     /// Fails with a message and the difference if the two sides are not equal.
-    fn unless_equal(&self, what: &str, one: i128, other: i128) -> Result<(), Unbalanced> {
+    fn check_equal(&self, what: &str, one: i128, other: i128) -> Result<(), Unbalanced> {
         if one == other {
             return Ok(());
         }
@@ -85,15 +85,15 @@ impl Ledger {
         let wrong = Imbalance { topology, port };
         let line = &self.lines[port];
         let [from, end] = line.edges;
-        let reasons = self.reasons(port);
+        let reasons = self.idle_by_reason(port);
         let (idle, by_reason) = (end.idle - from.idle, reasons.iter().sum::<u64>());
-        wrong.unless_equal("idle time by reason exceeds idle time, in ps,", by_reason.into(), idle.into())?;
+        wrong.check_equal("idle time by reason exceeds idle time, in ps,", by_reason.into(), idle.into())?;
 
         // Time first: sent and idle time, both measured, must add up to the window.
         let sent = line.sent(cells);
         let measured = self.window.end - self.window.from.unwrap_or(0);
         let (cut_off, told) = (line.ticks_cut_off(), line.ticks_idle());
-        wrong.unless_equal(
+        wrong.check_equal(
             "time sent and time idle exceed the time, in ticks,",
             i128::from(sent.grains) * i128::from(line.ticks) + cut_off + told,
             i128::from(measured) * i128::from(line.ticks_per_ps),
@@ -105,7 +105,7 @@ impl Ledger {
         let carried = u128::from(sent.grains) * u128::from(line.grain);
         let left = capacity as i128 - (carried + cut_off) as i128;
         if left < 0 || left.unsigned_abs().abs_diff(told) > 2 {
-            wrong.unless_equal("parts idle exceed the time idle", left, told as i128)?;
+            wrong.check_equal("parts idle exceed the time idle", left, told as i128)?;
         }
         let left = left.unsigned_abs();
 
@@ -113,7 +113,7 @@ impl Ledger {
         let mut accounts = self.carried_over(line, topology);
         let [physical, header] =
             [line.physical, line.header].map(|parts| u128::from(sent.carriers) * u128::from(parts));
-        wrong.unless_equal(
+        wrong.check_equal(
             "parts booked exceed parts sent",
             accounts.total() as i128,
             (carried - physical - header) as i128,
@@ -130,7 +130,7 @@ impl Ledger {
             accounts.named[account(reason, outside)] += parts;
         }
         let total = accounts.total();
-        wrong.unless_equal("the accounts exceed the capacity", total as i128, capacity as i128)?;
+        wrong.check_equal("the accounts exceed the capacity", total as i128, capacity as i128)?;
         let seen = line.books.iter().map(|book| self.books[*book as usize].seen());
         Ok(LineLedger { books: seen.collect(), accounts, capacity, parts_per_bit: line.parts_per_bit, idle })
     }

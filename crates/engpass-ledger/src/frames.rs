@@ -16,7 +16,7 @@ impl Ledger {
 
     /// Posts a packet that a watched line has appended to its transmissions. `slot` is the index of the line's usage record in the flow direction.
     #[inline]
-    pub fn transmits(
+    pub fn post_transmission(
         &mut self,
         slot: u16,
         (id, whose): (u32, Whose),
@@ -25,7 +25,7 @@ impl Ledger {
         from: &impl Teller,
     ) {
         if self.later.is_some() {
-            self.transmits_later(slot, (id, whose), packet, sent, from);
+            self.defer_transmission(slot, (id, whose), packet, sent, from);
             return;
         }
         let line = &mut self.lines[from.number()];
@@ -37,13 +37,20 @@ impl Ledger {
         // Packets that leave after the end show nothing.
         if whose.counted && sent.end <= self.window.end {
             let book = self.book_of(whose, slot);
-            self.packet_left(from.number(), book, packet, sent.bytes);
+            self.attribute_on_packet(from.number(), book, packet, sent.bytes);
         }
     }
 
-    /// As [`Self::transmits`], for a packet of `ip` bytes on a shared line without deferral whose discipline has held nothing back.
+    /// As [`Self::post_transmission`], for a packet of `ip` bytes on a shared line without deferral whose discipline has held nothing back.
     #[inline(always)]
-    pub fn shares_line(&mut self, slot: u16, whose: Whose, packet: u32, ip: u32, from: &impl Teller) {
+    pub fn attribute_shared_idle(
+        &mut self,
+        slot: u16,
+        whose: Whose,
+        packet: u32,
+        ip: u32,
+        from: &impl Teller,
+    ) {
         let place = self.book_of(whose, slot);
         let line = &mut self.lines[from.number()];
         line.idle = from.told().idle;
@@ -75,9 +82,9 @@ impl Ledger {
 
     /// Notes a transmission that does not lie completely in the window.
     #[cold]
-    pub fn cut_off(&mut self, port: usize, sent: &Transmission) {
+    pub fn clip_to_window(&mut self, port: usize, sent: &Transmission) {
         if self.on {
-            self.lines[port].cut_off(sent, self.window);
+            self.lines[port].clip_to_window(sent, self.window);
         }
     }
 
@@ -123,7 +130,7 @@ impl Ledger {
         let line = &mut self.lines[from.number()];
         line.learn(from.told());
         let begun = line.edges[0].begun;
-        line.open(LineStatus { begun, ..from.doing(at) });
+        line.open(LineStatus { begun, ..from.line_status(at) });
     }
 
     /// Ends the window on a frame line at `at`.
@@ -132,7 +139,7 @@ impl Ledger {
         let line = &mut self.lines[port];
         line.learn(from.told());
         let begun = line.edges[1].begun;
-        self.closes(port, LineStatus { begun, ..from.doing(at) });
+        self.closes(port, LineStatus { begun, ..from.line_status(at) });
     }
 
     /// A frame line goes down or comes up. Idle time while it is down is assigned to that reason.
@@ -140,7 +147,7 @@ impl Ledger {
         if !self.on {
             return;
         }
-        let idle = from.told().idle + from.doing(at).idle;
+        let idle = from.told().idle + from.line_status(at).idle;
         let port = from.number();
         if down {
             self.down.entry(port).or_insert(idle);
@@ -185,7 +192,7 @@ impl Ledger {
     ) {
         let Some(place) = states else { return };
         let waits = &mut self.senders[place];
-        waits.emit_and_stir(now, until);
+        waits.emit_and_note_activity(now, until);
         if elastic && waits.stamped {
             self.packet_stamps.put(packet, waits.parts());
         }
@@ -198,7 +205,7 @@ impl Ledger {
             return;
         }
         let waits = &mut self.senders[process];
-        waits.emit_last(now, until);
+        waits.emit_then_idle(now, until);
         if waits.stamped {
             self.packet_stamps.put(packet, waits.parts());
         }
@@ -244,7 +251,7 @@ impl Line {
     }
 
     /// Notes how much of a transmission lies before each window edge that it crosses.
-    pub(super) fn cut_off(&mut self, sent: &Transmission, window: Window) {
+    pub(super) fn clip_to_window(&mut self, sent: &Transmission, window: Window) {
         let (ticks, per_ps) = (u128::from(self.ticks), u128::from(self.ticks_per_ps));
         let begin = u128::from(sent.begin.0) * per_ps + u128::from(sent.begin.1);
         let since = |at: u64| (u128::from(at) * per_ps).checked_sub(begin).filter(|since| *since > 0);

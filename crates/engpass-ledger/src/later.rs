@@ -161,13 +161,13 @@ impl DeferredPostings {
 
 impl Ledger {
     /// Defers all postings from now on.
-    pub fn book_later(&mut self) {
+    pub fn enable_deferral(&mut self) {
         let lines = vec![DeferredLine::default(); self.lines.len()];
         self.later = Some(Box::new(DeferredPostings { lines, holds: Vec::new(), frames: 0, look: FEW }));
     }
 
     /// Defers a frame that a line has appended to its transmissions.
-    pub(super) fn transmits_later(
+    pub(super) fn defer_transmission(
         &mut self,
         slot: u16,
         (id, whose): (u32, Whose),
@@ -187,7 +187,7 @@ impl Ledger {
 
     /// Defers a train of `count` identical frames that are sent back to back: packets of one datagram, or of datagrams that share one
     /// record. `first` is the first frame, `end` the end of the last one. The line is not shared.
-    pub fn transmits_train(
+    pub fn defer_train(
         &mut self,
         datagram: u32,
         count: u32,
@@ -218,13 +218,13 @@ impl Ledger {
             slot,
             idle: told.idle,
             rounding: told.rounding,
-            end_rounding: from.doing(end).rounding,
+            end_rounding: from.line_status(end).rounding,
             shows,
         });
     }
 
     /// Defers cells that a line sends, of a datagram or of a generator.
-    pub fn sends_later(
+    pub fn defer_cells(
         &mut self,
         port: usize,
         (counter, hop): (usize, u16),
@@ -262,7 +262,7 @@ impl Ledger {
                 *left = (left.0 + u64::from(count), left.1 + u64::from(count) * sent.bytes);
             }
         } else if window.from.is_none_or(|from| end > from) {
-            line.cut_off(&sent, window);
+            line.clip_to_window(&sent, window);
             self.count_at_edge(port, &sent);
         }
         self.attribute_held(port, &sent);
@@ -270,7 +270,7 @@ impl Ledger {
             && let Some(later) = &mut self.later
             && let Some((book, stamp)) = later.lines[port].shown.pop_front()
         {
-            self.frame_left(port, book, &stamp, sent.bytes);
+            self.attribute_on_pdu(port, book, &stamp, sent.bytes);
         }
     }
 
@@ -338,7 +338,7 @@ impl Ledger {
     /// Begins a window at `from` and clears all counts.
     pub fn begin_window(&mut self, from: u64) {
         self.set_window(Window { from: Some(from), end: self.window.end });
-        self.warm(from);
+        self.end_warmup(from);
         self.carried.fill(0);
         self.runs.iter_mut().chain(&mut self.earlier).for_each(|run| *run = Run { count: 0, ..*run });
         self.clear_listed_runs();
@@ -362,7 +362,7 @@ impl Ledger {
         let next = self.later.as_ref().and_then(|later| later.lines[port].frames.front().copied());
         let doing = self.line_at(port, end);
         if let Some(next) = next.filter(|next| next.sent.begin.0 <= end) {
-            self.lines[port].cut_off(&next.sent, self.window);
+            self.lines[port].clip_to_window(&next.sent, self.window);
             self.attribute_held(port, &next.sent);
             self.count_at_edge(port, &next.sent);
         }

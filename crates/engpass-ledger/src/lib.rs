@@ -263,7 +263,7 @@ pub enum Carried {
 
 impl Ledger {
     /// Starts the per-hop record of `datagram`, with every hop at zero. `places` is the number of records to make room for.
-    pub fn write_down(&mut self, datagram: u32, places: u32) {
+    pub fn track_per_hop(&mut self, datagram: u32, places: u32) {
         if !self.on {
             return;
         }
@@ -345,7 +345,7 @@ impl Ledger {
 
     /// Posts a delivered and completely carried segment if it continues the current run of identical datagrams. Returns whether it does.
     #[inline]
-    pub fn settle_alike(&mut self, (flow, to): (u32, Option<u32>), load: Load) -> bool {
+    pub fn try_extend_run(&mut self, (flow, to): (u32, Option<u32>), load: Load) -> bool {
         if !self.on {
             return true;
         }
@@ -358,7 +358,7 @@ impl Ledger {
 
     /// Posts a datagram if it continues the previous run, and makes that run the current one. Returns whether it does.
     #[inline]
-    fn settle_as_earlier(&mut self, lane: usize, load: Load) -> bool {
+    fn try_extend_previous_run(&mut self, lane: usize, load: Load) -> bool {
         let Some(place) = self.earlier_of(lane) else { return false };
         let (run, earlier) = (&mut self.runs[lane], &mut self.earlier[place]);
         if run.written || earlier.load() != load || !earlier.goes_on() {
@@ -407,7 +407,7 @@ impl Ledger {
             _ => {}
         }
         if fate != DeliveryStatus::Delivered || refused > 0 {
-            self.book(lane, fate, load, carried, refused);
+            self.post(lane, fate, load, carried, refused);
             return;
         }
         let run = &mut self.runs[lane];
@@ -424,7 +424,7 @@ impl Ledger {
             return;
         }
         let settled = match carried {
-            Carried::Whole(_) => self.settle_as_earlier(lane, load),
+            Carried::Whole(_) => self.try_extend_previous_run(lane, load),
             Carried::Written(datagram) => self.is_nothing(datagram),
         };
         if !settled {
@@ -447,7 +447,7 @@ impl Ledger {
         }
         self.end_run(lane);
         if load.header > u16::MAX.into() {
-            self.book(lane, DeliveryStatus::Delivered, load, carried, 0);
+            self.post(lane, DeliveryStatus::Delivered, load, carried, 0);
             return;
         }
         let mut written = false;
@@ -508,7 +508,7 @@ impl Ledger {
 
     /// Posts what was carried of one datagram.
     #[inline(never)]
-    fn book(&mut self, lane: usize, fate: DeliveryStatus, load: Load, carried: Carried, refused: u32) {
+    fn post(&mut self, lane: usize, fate: DeliveryStatus, load: Load, carried: Carried, refused: u32) {
         let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
         let how = (&self.lines[..], &self.entries[..]);
         match carried {
@@ -525,7 +525,7 @@ impl Ledger {
     }
 
     /// Ends the warm-up: saves the state times of all senders.
-    pub fn warm(&mut self, now: u64) {
+    pub fn end_warmup(&mut self, now: u64) {
         for (before, sender) in self.before.iter_mut().zip(&self.senders) {
             *before = sender.sums_at(now);
         }

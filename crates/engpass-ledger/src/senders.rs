@@ -53,24 +53,24 @@ impl Ledger {
 
     /// Notes that the sender's connection has sent a segment, or received one or a router's message.
     #[inline(always)]
-    pub fn stirs(&mut self, sender: usize, now: u64) {
+    pub fn note_activity(&mut self, sender: usize, now: u64) {
         if let Some(sender) = self.sender(sender) {
-            sender.stir(now);
+            sender.note_activity(now);
         }
     }
 
-    /// As [`Self::stirs`], for an endpoint that writes data.
+    /// As [`Self::note_activity`], for an endpoint that writes data.
     #[inline(always)]
     pub fn writer_stirs(&mut self, endpoint: usize, now: u64) {
         if let Some(place) = self.states_of_writer(endpoint) {
-            self.senders[place].stir(now);
+            self.senders[place].note_activity(now);
         }
     }
 
     /// Notes that the sender's retransmission timer expired. The time since its last segment or message becomes a wait for the timer.
-    pub fn timed_out(&mut self, sender: usize, now: u64) {
+    pub fn reassign_to_timer(&mut self, sender: usize, now: u64) {
         if let Some(sender) = self.sender(sender) {
-            sender.timed_out(now);
+            sender.reassign_to_timer(now);
         }
     }
 

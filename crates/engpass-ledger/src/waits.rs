@@ -171,12 +171,12 @@ impl SenderStates {
     fn sum(&mut self, state: SenderState, ps: u64) {
         match self.sums.get_mut(state as usize) {
             Some(sum) => *sum += ps,
-            None => self.add_rarely(state, ps),
+            None => self.add_cold(state, ps),
         }
     }
 
     #[inline(never)]
-    fn add_rarely(&mut self, state: SenderState, ps: u64) {
+    fn add_cold(&mut self, state: SenderState, ps: u64) {
         self.rare.get_or_insert_default().sums[state as usize - USUAL] += ps;
     }
 
@@ -207,7 +207,7 @@ impl SenderStates {
     }
 
     #[inline]
-    fn grow_anew(&mut self) {
+    fn reset_growth(&mut self) {
         if usize::from(self.grown_count) > FEW
             && let Some(rare) = &mut self.rare
         {
@@ -243,30 +243,30 @@ impl SenderStates {
 
     /// The connection sent or received something: a wait for the retransmission timer begins anew.
     #[inline]
-    pub(super) fn stir(&mut self, now: u64) {
+    pub(super) fn note_activity(&mut self, now: u64) {
         // The growth is cleared below, therefore it need not be noted.
         self.pass_unasked(now);
-        self.grow_anew();
+        self.reset_growth();
     }
 
     /// As [`emit`](Self::emit), for a process whose application then has nothing more to send.
     #[inline(always)]
-    pub(super) fn emit_last(&mut self, now: u64, until: u64) {
+    pub(super) fn emit_then_idle(&mut self, now: u64, until: u64) {
         debug_assert_eq!(self.grown_count, UNASKED, "a process has no timer");
         self.pass_unasked(now);
         self.send_unasked(until);
         self.state = SenderState::Application;
     }
 
-    /// As [`emit`](Self::emit) and [`stir`](Self::stir), but the growth is not noted for `stir` to clear it.
+    /// As [`emit`](Self::emit) and [`note_activity`](Self::stir), but the growth is not noted for `note_activity` to clear it.
     #[inline(always)]
-    pub(super) fn emit_and_stir(&mut self, now: u64, until: u64) {
-        self.stir(now);
+    pub(super) fn emit_and_note_activity(&mut self, now: u64, until: u64) {
+        self.note_activity(now);
         self.send_unasked(until);
     }
 
     /// The retransmission timer expires: all time since the last activity becomes a wait for it, except the time of sending.
-    pub(super) fn timed_out(&mut self, now: u64) {
+    pub(super) fn reassign_to_timer(&mut self, now: u64) {
         self.pass(now);
         let mut grown = self.grown();
         // An adaptive shaper may have emitted a PDU since then that was handed to it before. That time stays sending.
@@ -274,7 +274,7 @@ impl SenderStates {
         let waited: u64 = grown.iter().sum();
         let others = self.rare.iter_mut().flat_map(|rare| &mut rare.sums);
         self.sums.iter_mut().chain(others).zip(grown).for_each(|(sum, grown)| *sum -= grown);
-        self.grow_anew();
+        self.reset_growth();
         self.add(SenderState::RetransmissionTimer, waited);
     }
 
@@ -332,9 +332,9 @@ mod tests {
             }
             let now = begin + 200;
             let mut then = waits.clone();
-            waits.stir(now);
+            waits.note_activity(now);
             assert_eq!(then.sums_at(now), waits.sums_at(now));
-            then.timed_out(now);
+            then.reassign_to_timer(now);
             let after = then.sums_at(now);
             for (state, (after, before)) in after.into_iter().zip(before).enumerate() {
                 let timer = state == SenderState::RetransmissionTimer as usize;
@@ -347,10 +347,10 @@ mod tests {
     fn a_frame_goes_on_being_sent_when_the_timer_expires() {
         let mut waits = SenderStates::default();
         waits.set(0, SenderState::CongestionWindow);
-        waits.stir(0);
+        waits.note_activity(0);
         // An adaptive shaper begins a PDU that was handed to it before.
         waits.emit(10, 100);
-        waits.timed_out(40);
+        waits.reassign_to_timer(40);
         let sums = waits.sums_at(40);
         assert_eq!(sums[SenderState::RetransmissionTimer as usize], 10);
         assert_eq!(sums.iter().sum::<u64>(), 40);

@@ -58,7 +58,7 @@ impl Span {
 
     /// Most units of this pace, the first at any instant.
     pub(super) fn even(&self, pace: Pace) -> f64 {
-        (pace.ended_within(self.offering()) + 1) as f64
+        (pace.units_within(self.offering()) + 1) as f64
     }
 
     /// Most messages or cells of bursts with these means of on- and off-times in picoseconds, and a `pace` within a burst.
@@ -69,7 +69,7 @@ impl Span {
                 let begun = time / (on + off) + 1;
                 let whole = begun as f64 * lengths.units_in(on, pace);
                 // Parts of one burst more, at the two ends.
-                whole.min((pace.ended_within(time) + begun + 1) as f64)
+                whole.min((pace.units_within(time) + begun + 1) as f64)
             }
             on_off::Lengths::Exponential => {
                 let gap = pace.after(1) as f64;

@@ -39,7 +39,7 @@ impl Taken {
     pub(super) fn cells(&self, span: &Span) -> u64 {
         let first = self.begins.max(span.from.saturating_sub(self.lag[0]));
         let last = self.stops.min(span.until.saturating_sub(self.lag[1]));
-        self.pace.ended_within(last.saturating_sub(first).saturating_sub(1))
+        self.pace.units_within(last.saturating_sub(first).saturating_sub(1))
     }
 }
 

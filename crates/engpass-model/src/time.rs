@@ -133,7 +133,7 @@ impl Pace {
 
     /// Number of units that have ended `ps` picoseconds after the start: the largest `k` with `after(k) <= ps`.
     #[inline]
-    pub fn ended_within(self, ps: u64) -> u64 {
+    pub fn units_within(self, ps: u64) -> u64 {
         match ps.checked_mul(self.den) {
             Some(product) => product / self.num,
             None => u64::try_from(u128::from(ps) * u128::from(self.den) / u128::from(self.num))
@@ -305,7 +305,7 @@ mod tests {
         let cell = Pace::of_bits(424, 149_760_000);
         assert_eq!(cell.after(1), 2_831_197);
         // 149 760 000 / 424 cells per second: 353 207 cells end within one second, and 10^9 cells take 2831.2 s.
-        assert_eq!(cell.ended_within(SECOND), 353_207);
+        assert_eq!(cell.units_within(SECOND), 353_207);
         assert_eq!(cell.after(149_760_000), 424 * SECOND);
     }
 
@@ -331,10 +331,10 @@ mod tests {
         fn ended_within_inverts_after(bits in 1u64..100_000, rate in 1u64..200_000_000_000, k in 0u64..1_000_000) {
             let pace = Pace::of_bits(bits, rate);
             prop_assume!(pace.after(k + 1) < u64::MAX / 2);
-            prop_assert!(pace.ended_within(pace.after(k)) >= k);
+            prop_assert!(pace.units_within(pace.after(k)) >= k);
             let end = pace.after(k + 1);
             if end > 0 {
-                prop_assert!(pace.ended_within(end - 1) <= k);
+                prop_assert!(pace.units_within(end - 1) <= k);
             }
         }
     }

@@ -82,7 +82,7 @@ impl Refusals {
         }
     }
 
-    fn soften(&self, names: &[String], found: &mut [Diagnostic]) {
+    fn downgrade_to_warnings(&self, names: &[String], found: &mut [Diagnostic]) {
         for problem in found.iter_mut().filter(|problem| problem.severity == Severity::Error) {
             let Some(refusing) = self.refused.get(&problem.sameness()) else { continue };
             if refusing.len() < self.variants.len() {
@@ -270,7 +270,7 @@ impl Campaign {
             }
         }
         found.count(more);
-        set.soften(&self.variants, found);
+        set.downgrade_to_warnings(&self.variants, found);
         found.extend(everywhere.found());
         let warn = |found: Diagnostic| Diagnostic { severity: Severity::Warning, ..found };
         let counted = agents.found.counted();

@@ -109,7 +109,7 @@ impl Diagnostic {
     }
 
     /// Marks the finding to be reported only if every point has it. Findings of one path count together unless their subjects differ.
-    pub(crate) fn only_if_everywhere(mut self, subject: &str) -> Self {
+    pub(crate) fn only_if_at_every_point(mut self, subject: &str) -> Self {
         self.everywhere = Some(subject.into());
         self
     }

@@ -10,7 +10,7 @@ impl Resolver<'_> {
     }
 
     /// Reports that the traffic or tunnel at `path` has no path for its packets.
-    pub(crate) fn no_way(&mut self, path: &[&str; 2], from: NodeId, to: NodeId) {
+    pub(crate) fn report_no_route(&mut self, path: &[&str; 2], from: NodeId, to: NodeId) {
         let [family, name] = *path;
         let what = format!("{family} `{name}`");
         let Some(route) = self.graph.path(from, to, |_| true, |node| !self.is_host(node)) else {

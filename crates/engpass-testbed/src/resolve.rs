@@ -471,7 +471,7 @@ impl Resolver<'_> {
                 let Some(there) = self.ways.reach(from, to) else {
                     // The missing circuit may have an error that was already reported.
                     if !self.unknown_circuits() {
-                        self.no_way(&path, from, to);
+                        self.report_no_route(&path, from, to);
                     }
                     return None;
                 };

@@ -99,7 +99,7 @@ impl Resolver<'_> {
                 ),
             };
             let message = format!("bond `{name}` carries nothing: {reason}");
-            let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("");
+            let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("");
             self.checker.report_key(&["bond", &name], found);
         }
     }
@@ -128,7 +128,7 @@ impl Resolver<'_> {
                     "tunnel `{name}` carries nothing: no traffic has a shortest way from `{a}` to `{b}` or back"
                 );
                 let help = "let it end at routers that traffic crosses, or take it out";
-                let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("");
+                let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("");
                 self.checker.report_key(&["tunnel", &name], found);
             }
         }
@@ -141,7 +141,7 @@ impl Resolver<'_> {
         );
         let help = "take `ecmp` out: a hash then lets flows share the ways";
         let subject = spare.clone();
-        let found = Diagnostic::warning("spare-link", message).help(help).only_if_everywhere(&subject);
+        let found = Diagnostic::warning("spare-link", message).help(help).only_if_at_every_point(&subject);
         self.checker.report(&["router", router, "ecmp"], found);
     }
 
@@ -164,7 +164,7 @@ impl Resolver<'_> {
         let message =
             format!("`ecmp` changes nothing: no traffic has several equally short ways at router `{router}`");
         let help = "take it out, or add a second way that is as short";
-        let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("");
+        let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("");
         self.checker.report_key(&["router", router, "ecmp"], found);
     }
 
@@ -190,7 +190,7 @@ impl Resolver<'_> {
                     }
                     None => "let traffic cross it: all of it is carried by ATM links".into(),
                 };
-                let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("");
+                let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("");
                 self.checker.report(&["event", name, "target"], found);
             } else if !downs.contains(link) {
                 let message =
@@ -198,7 +198,7 @@ impl Resolver<'_> {
                 let help = format!(
                     "add an event with `target = \"{link_name}\"` and `change = \"down\"`, or take this one out"
                 );
-                let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("up");
+                let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("up");
                 self.checker.report(&["event", name, "change"], found);
             }
         }

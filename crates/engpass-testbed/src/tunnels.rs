@@ -81,7 +81,7 @@ impl Resolver<'_> {
         let ways = RoutingGraph::new(passages, self.links, &self.circuits, below?).with_bonds(&bonds);
         let Some(there) = ways.reach(from, to) else {
             if self.whole && !self.unknown_circuits() {
-                self.no_way(&["tunnel", name], from, to);
+                self.report_no_route(&["tunnel", name], from, to);
             }
             return None;
         };
@@ -205,7 +205,7 @@ impl Resolver<'_> {
                     "take it out, or let packets longer than {most} B enter: `fragment = \"outer\"` without `mtu`"
                 )
             };
-            let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("");
+            let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("");
             self.checker.report_key(&["tunnel", name, key], found);
         }
     }

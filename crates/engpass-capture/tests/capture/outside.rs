@@ -68,7 +68,7 @@ fn sent(text: &str, at: &str, count: u64, bytes: usize) -> (Vec<u8>, usize) {
             token: *token,
             ..Input::default()
         };
-        network.inject_alike(token * 5_000_000_000, way as u32, input, 2);
+        network.inject_identical(token * 5_000_000_000, way as u32, input, 2);
     }
     for step in 1..100 {
         network.run_until(step * 10_000_000_000, &mut |output| {

@@ -48,10 +48,10 @@ impl Channel {
     fn tell_rest(&mut self, walk: &mut CellCursor) -> bool {
         self.is_rest_without(std::mem::take(&mut walk.held));
         if walk.behind > 0 {
-            self.pass_over(self.current.count - walk.behind);
+            self.skip_generated(self.current.count - walk.behind);
             walk.knows_run(self.current.n, walk.behind);
         } else if self.next_is_of_train() {
-            self.pass_over(self.current.count);
+            self.skip_generated(self.current.count);
             let (pattern, count) = if self.pattern.any() {
                 let pattern = std::mem::take(&mut self.pattern);
                 (pattern, pattern.count())
@@ -115,7 +115,7 @@ impl Channel {
             if any {
                 self.open();
             } else {
-                self.pass_over(self.current.count);
+                self.skip_generated(self.current.count);
                 self.head = u64::MAX;
             }
         } else {
@@ -133,7 +133,7 @@ impl Channel {
     #[inline]
     pub(crate) fn walked(&mut self, walk: &CellCursor) {
         if walk.bits == 0 {
-            self.pass_over(self.current.count);
+            self.skip_generated(self.current.count);
             self.is_rest_without(walk.held);
             self.next_piece();
             return;
@@ -144,11 +144,11 @@ impl Channel {
         if walk.held > 0 {
             // The window held a whole pattern. Its remaining cells are behind a run again.
             let behind = pattern.count();
-            self.pass_over(self.current.count - count - behind);
+            self.skip_generated(self.current.count - count - behind);
             self.is_rest_without(walk.held - behind);
             self.pattern = pattern;
         } else {
-            self.pass_over(self.current.count - count);
+            self.skip_generated(self.current.count - count);
         }
         (self.current.n, self.current.count) = (n, count);
         self.walk.stand(walk.head - self.current.base, walk.rounding);

@@ -247,7 +247,7 @@ fn merge<const WINS: bool>(
         if line.spare > 0 {
             continue;
         }
-        let left = line.slot.ended_within(at - line.base).min(line.n);
+        let left = line.slot.units_within(at - line.base).min(line.n);
         line.spare = line.capacity - (line.n - left);
         let before = (line.n + 1).saturating_sub(line.capacity);
         if line.spare >= LATE || before == 0 {
@@ -306,7 +306,7 @@ fn next_train(
     others: bool,
     out: &mut impl CellSink,
 ) -> bool {
-    if out.dates_losses() {
+    if out.needs_loss_times() {
         date_losses((one, other.as_deref_mut()), (one_walk, other_walk), others, out);
     }
     let (channel, walk) = match &mut other {

@@ -51,7 +51,7 @@ struct Batch {
 impl Fifo {
     /// Returns a line with a queue behind `gate`.
     pub fn new(slot: Pace, gate: CellAdmission) -> Self {
-        let plain = gate.only_when_full().then_some(gate.capacity());
+        let plain = gate.drops_only_when_full().then_some(gate.capacity());
         let departures = DepartureBuffer::of(gate.capacity());
         Self { gate: Some(gate), plain, departures, ..Self::unbounded(slot) }
     }
@@ -96,7 +96,7 @@ impl Fifo {
     ) {
         let fullest = self.gate.as_ref().map_or(u64::MAX, CellAdmission::capacity).saturating_add(2);
         let latest = until.saturating_add(fullest.saturating_mul(self.slot_up));
-        self.departures.gathers(latest <= out.counts_until());
+        self.departures.gathers(latest <= out.count_only_until());
         while let Some((channel, limit)) = inputs.earliest() {
             if channel.head() > until {
                 break;
@@ -247,7 +247,7 @@ impl Fifo {
             let before = self.left;
             while self.left < self.n && self.base + self.leave.after() <= at {
                 if self.left == before + FEW {
-                    self.left = self.slot.ended_within(at - self.base).min(self.n);
+                    self.left = self.slot.units_within(at - self.base).min(self.n);
                     self.leave.seek(self.left + 1);
                     break;
                 }
@@ -323,13 +323,13 @@ impl Fifo {
     }
 
     /// Returns the status of the line at `at`. All cells up to `at` were taken, and no later ones.
-    pub fn doing(&self, at: u64) -> LineStatus {
+    pub fn line_status(&self, at: u64) -> LineStatus {
         LineStatus::of(self.slot, self.base, self.last_end, self.rounded(), at)
     }
 
     /// Returns the cells in the queue at `at`, including the one being sent. All cells up to `at` were taken, and no later ones.
     pub fn length(&self, at: u64) -> u64 {
-        if at >= self.last_end { 0 } else { self.n - self.slot.ended_within(at - self.base) }
+        if at >= self.last_end { 0 } else { self.n - self.slot.units_within(at - self.base) }
     }
 
     /// Returns when the line has sent all accepted cells, in picoseconds.

@@ -52,7 +52,7 @@ impl CellSink for Behind<'_> {
         self.see(&cells);
         self.ended(&cells);
         if let Some(next) = self.next.as_mut().filter(|_| cells.vc == 0) {
-            next.announce(cells.shifted(DELAY));
+            next.push(cells.shifted(DELAY));
         }
     }
 
@@ -64,7 +64,7 @@ impl CellSink for Behind<'_> {
         trains.iter().filter(|train| train.count > 0).for_each(|train| self.ended(train));
         if let Some(next) = self.next.as_mut().filter(|_| trains.iter().any(|train| train.vc == 0)) {
             assert!(trains.iter().all(|train| train.vc == 0), "every circuit has its way");
-            next.announce_along(trains, pieces, DELAY);
+            next.push_pieces(trains, pieces, DELAY);
         }
     }
 
@@ -86,7 +86,7 @@ impl CellSink for Behind<'_> {
     fn policed(&mut self, _: &CellTrain, _: u64) {}
     fn waiting(&mut self, _: PduId, _: usize, _: u64) {}
 
-    fn gathers_until(&self) -> u64 {
+    fn coalesce_until(&self) -> u64 {
         0
     }
 }
@@ -111,7 +111,7 @@ impl Stream {
                 true => (generated_by(vc as usize), 1),
                 false => (1000 * vc + index as u32, count as u16),
             };
-            channel.announce(CellTrain { base, pace, count, last, vc, frame, of, ..CellTrain::none(pace) });
+            channel.push(CellTrain { base, pace, count, last, vc, frame, of, ..CellTrain::none(pace) });
             base += pace.after(count);
         }
     }

@@ -98,7 +98,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         until: u64,
         out: &'a mut O,
     ) -> Self {
-        let gather = until.saturating_add(2 * queue.slot_up) <= out.gathers_until();
+        let gather = until.saturating_add(2 * queue.slot_up) <= out.coalesce_until();
         let (sent_high, handed) = (CellTrain::none(queue.slot), queue.classes[1].taken);
         Self { queue, high, out, sent_high, last_high: None, handed, last_low: 0, gather, rest }
     }
@@ -111,7 +111,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         place: usize,
         rules: &mut [VcTreatment],
     ) {
-        let tail = self.queue.classes[1].gate.only_when_full();
+        let tail = self.queue.classes[1].gate.drops_only_when_full();
         while let Some((channel, limit)) = inputs.earliest_but(place) {
             if channel.head() > until {
                 break;

@@ -22,7 +22,7 @@ pub(super) struct LastHigh {
 impl LastHigh {
     /// Returns when it left.
     pub(super) fn left(self, slot: Pace) -> u64 {
-        let before = self.arrival.checked_sub(self.base + 1).map_or(0, |ps| slot.ended_within(ps) + 1);
+        let before = self.arrival.checked_sub(self.base + 1).map_or(0, |ps| slot.units_within(ps) + 1);
         self.base + slot.after(self.n.max(before) + 1)
     }
 }
@@ -67,7 +67,7 @@ impl Slots<'_> {
         let cells = &self.high.cells;
         let Some(ps) = self.begin(slots - 1).checked_sub(self.high.head) else { return 0 };
         let from_base = ps + (self.high.head - cells.base);
-        (cells.pace.ended_within(from_base) + 1 - cells.n).min(cells.count)
+        (cells.pace.units_within(from_base) + 1 - cells.n).min(cells.count)
     }
 
     /// Returns the number of the generator's cells before cell number `low` of class 1, from 1. There are at most `most`.
@@ -158,7 +158,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         let (base, n, slot) = (queue.base, queue.n, queue.slot);
         let slots = Slots { base, n, slot, high: &self.high, drift: self.rest.drift };
         let wanted = until - hot.taken;
-        let mut taken = slot.ended_within(before - 1 - base) + 1 - n;
+        let mut taken = slot.units_within(before - 1 - base) + 1 - n;
         let mut highs = slots.highs(taken);
         let low_ends = taken - highs >= wanted;
         if low_ends {

@@ -38,7 +38,7 @@ impl CellSink for Seen {
     fn policed(&mut self, _: &CellTrain, _: u64) {}
     fn waiting(&mut self, _: PduId, _: usize, _: u64) {}
 
-    fn gathers_until(&self) -> u64 {
+    fn coalesce_until(&self) -> u64 {
         u64::MAX
     }
 }
@@ -88,14 +88,14 @@ fn seen(port: &Port, drawn: bool) -> Seen {
     };
     let mut queue = StrictPriority::new(slot, vec![gate(), gate()]);
     if drawn {
-        queue.overtaken_by(0, high);
+        queue.set_periodic_class(0, high);
     }
     let mut trains = Channel::new(low);
     let mut shaper = Shaper::new(0, low);
     let mut now = slot.after(3);
     for (frame, &(cells, before)) in frames.iter().enumerate() {
         now = shaper.next().max(now + slot.after(before));
-        trains.announce(shaper.emit(now, frame as PduId, cells));
+        trains.push(shaper.emit(now, frame as PduId, cells));
     }
     let end = trains.last();
     let generator = Generator::constant((0, 1), high, slot.after(2) + phase, end);
@@ -106,7 +106,7 @@ fn seen(port: &Port, drawn: bool) -> Seen {
         // The last step reaches beyond the end of all transmissions.
         let until = if look > looks { end + slot.after(2 * capacity + 10) } else { end * look / looks };
         queue.advance(until, Inputs::new(&mut channels), &mut rules, &mut seen);
-        seen.doing.push(queue.doing(until));
+        seen.doing.push(queue.line_status(until));
     }
     seen
 }

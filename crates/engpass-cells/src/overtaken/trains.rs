@@ -210,7 +210,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         let slots = self.slots();
         let being_sent = u64::from(queue.serving == 1 && queue.last_end > train.at);
         let gone = |index: u64| {
-            let ended = queue.slot.ended_within(train.arrival(index) - queue.base);
+            let ended = queue.slot.units_within(train.arrival(index) - queue.base);
             match ended.checked_sub(queue.n) {
                 None => 0,
                 Some(0) => being_sent,

@@ -370,7 +370,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         // The last segment may be shorter.
         let last = packet.segments() - 1;
         if last > 0 {
-            self.network.inject_alike(input(0), last);
+            self.network.inject_identical(input(0), last);
         }
         self.network.inject(input(last));
         self.advance(at);

@@ -171,11 +171,11 @@ impl Network for Model {
 
     #[inline]
     fn inject(&mut self, input: Input) {
-        self.inject_alike(input, 1);
+        self.inject_identical(input, 1);
     }
 
     #[inline]
-    fn inject_alike(&mut self, input: Input, count: u32) {
+    fn inject_identical(&mut self, input: Input, count: u32) {
         let ecn = match input.class & 0b11 {
             0 => Ecn::NotCapable,
             0b11 => Ecn::Marked,
@@ -193,7 +193,7 @@ impl Network for Model {
             token: input.token,
         };
         let at = match input.way.checked_sub(self.single) {
-            None => self.network.inject_alike(input.at, input.way, packet, count),
+            None => self.network.inject_identical(input.at, input.way, packet, count),
             Some(group) => {
                 let members = self.network.members(group).len();
                 let mut one =

@@ -91,7 +91,7 @@ pub(super) trait Network {
     fn inject(&mut self, input: Input);
 
     /// Injects `count` equal packets at one instant, one after the other, with consecutive tokens.
-    fn inject_alike(&mut self, input: Input, count: u32) {
+    fn inject_identical(&mut self, input: Input, count: u32) {
         (0..count.into()).for_each(|place| self.inject(Input { token: input.token + place, ..input }));
     }
 

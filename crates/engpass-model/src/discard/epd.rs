@@ -53,7 +53,7 @@ impl DiscardPolicy for Early {
         self.pdus.admit(queue, cell, || queue.queued > self.threshold)
     }
 
-    fn takes_train(&mut self, train: TrainView) -> bool {
+    fn try_admit_train(&mut self, train: TrainView) -> bool {
         train.most <= self.threshold && self.pdus.take(train)
     }
 }
@@ -91,10 +91,10 @@ mod tests {
     fn trains_below_the_threshold_pass() {
         let mut policy = policy("epd", r#"{ "threshold": "8 cells" }"#, 10);
         let train = |most, ends| TrainView { vc: 0, most, ends };
-        assert!(!policy.takes_train(train(9, true)), "its first cell may be refused");
-        assert!(policy.takes_train(train(8, false)));
+        assert!(!policy.try_admit_train(train(9, true)), "its first cell may be refused");
+        assert!(policy.try_admit_train(train(8, false)));
         assert!(policy.admits(found(9), CellView { vc: 0, last: true }), "the train began this PDU");
         assert!(!policy.admits(found(9), CellView { vc: 0, last: false }));
-        assert!(!policy.takes_train(train(0, true)), "the rest of a refused PDU is looked at");
+        assert!(!policy.try_admit_train(train(0, true)), "the rest of a refused PDU is looked at");
     }
 }

@@ -95,18 +95,18 @@ pub trait DiscardPolicy: Send {
     fn admits(&mut self, queue: QueueView, cell: CellView) -> bool;
 
     /// Whether the policy accepts every cell that fits. Then the queue calls it only when space is short, and whole trains may bypass it.
-    fn only_when_full(&self) -> bool {
+    fn drops_only_when_full(&self) -> bool {
         false
     }
 
     /// Accepts or declines a train as a whole. If true, all its cells join, the state is updated, and `admits` is not called for them. If
     /// false, the state is unchanged, and `admits` is called for every cell.
-    fn takes_train(&mut self, _train: TrainView) -> bool {
-        self.only_when_full()
+    fn try_admit_train(&mut self, _train: TrainView) -> bool {
+        self.drops_only_when_full()
     }
 
     /// Whether the policy needs per-VC accounting: [`QueueView::own`] and [`QueueView::active`].
-    fn counts_circuits(&self) -> bool {
+    fn needs_per_vc_count(&self) -> bool {
         false
     }
 }

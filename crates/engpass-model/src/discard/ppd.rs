@@ -31,7 +31,7 @@ impl DiscardPolicy for Partial {
         self.0.admit(queue, cell, || false)
     }
 
-    fn takes_train(&mut self, train: TrainView) -> bool {
+    fn try_admit_train(&mut self, train: TrainView) -> bool {
         self.0.take(train)
     }
 }
@@ -53,13 +53,13 @@ mod tests {
     fn the_rest_of_a_pdu_goes_and_its_end_stays() {
         let mut policy = policy("ppd", "{}", 4);
         assert!(policy.admits(ROOM, cell(0, false)));
-        assert!(policy.takes_train(TRAIN));
+        assert!(policy.try_admit_train(TRAIN));
         assert!(!policy.admits(FULL, cell(0, false)));
-        assert!(!policy.takes_train(TRAIN), "its trains must be looked at");
-        assert!(policy.takes_train(TrainView { vc: 1, ..TRAIN }), "others need not");
+        assert!(!policy.try_admit_train(TRAIN), "its trains must be looked at");
+        assert!(policy.try_admit_train(TrainView { vc: 1, ..TRAIN }), "others need not");
         assert!(!policy.admits(ROOM, cell(0, false)), "there is room, but not for a part of a PDU");
         assert!(policy.admits(ROOM, cell(0, true)));
-        assert!(policy.takes_train(TRAIN));
+        assert!(policy.try_admit_train(TRAIN));
         assert!(policy.admits(ROOM, cell(0, false)), "the next PDU");
     }
 

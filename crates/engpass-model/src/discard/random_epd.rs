@@ -85,7 +85,7 @@ impl DiscardPolicy for RandomEarly {
         })
     }
 
-    fn takes_train(&mut self, train: TrainView) -> bool {
+    fn try_admit_train(&mut self, train: TrainView) -> bool {
         // Up to `min` cells no random number is drawn.
         train.most <= self.min && self.pdus.take(train)
     }
@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn trains_pass_up_to_min() {
         let mut policy = random("50 %");
-        assert!(policy.takes_train(TrainView { vc: 0, most: 4, ends: true }));
-        assert!(!policy.takes_train(TrainView { vc: 0, most: 5, ends: true }), "chance decides");
-        assert!(!policy.only_when_full());
+        assert!(policy.try_admit_train(TrainView { vc: 0, most: 4, ends: true }));
+        assert!(!policy.try_admit_train(TrainView { vc: 0, most: 5, ends: true }), "chance decides");
+        assert!(!policy.drops_only_when_full());
     }
 }

@@ -99,11 +99,11 @@ impl DiscardPolicy for Fair {
         self.pdus.admit(queue, cell, || refuses)
     }
 
-    fn takes_train(&mut self, train: TrainView) -> bool {
+    fn try_admit_train(&mut self, train: TrainView) -> bool {
         train.most <= self.threshold && self.pdus.take(train)
     }
 
-    fn counts_circuits(&self) -> bool {
+    fn needs_per_vc_count(&self) -> bool {
         true
     }
 }
@@ -122,7 +122,7 @@ mod tests {
         // Capacity 10, threshold 5, Z 0.8. Two circuits have 4 and 2 of 6 cells: 4 * 2 / 6 > 0.8, 2 * 2 / 6 < 0.8.
         let mut policy = policy("selective-drop", r#"{ "threshold": "50 %", "z": "80 %" }"#, 10);
         let cell = |vc| CellView { vc, last: false };
-        assert!(policy.counts_circuits());
+        assert!(policy.needs_per_vc_count());
         assert!(!policy.admits(shared(6, 4, 2), cell(0)));
         assert!(policy.admits(shared(6, 2, 2), cell(1)));
         assert!(policy.admits(shared(6, 0, 2), cell(2)), "it has nothing in the queue");

@@ -22,7 +22,7 @@ impl DiscardPolicy for Tail {
         queue.has_room()
     }
 
-    fn only_when_full(&self) -> bool {
+    fn drops_only_when_full(&self) -> bool {
         true
     }
 }

@@ -197,7 +197,7 @@ impl ByteTime {
     }
 
     /// Whether the time per byte is zero.
-    pub fn is_nothing(self) -> bool {
+    pub fn is_zero_cost(self) -> bool {
         self.0 == 0
     }
 

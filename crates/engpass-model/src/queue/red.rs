@@ -139,7 +139,7 @@ impl Gateway {
         match port.idle_since {
             Some(since) if port.backlog.packets == 0 => {
                 // m = f(time - q_time) = (time - q_time) / s, in whole packets.
-                let packets = self.typical.ended_within(now.saturating_sub(since).0);
+                let packets = self.typical.units_within(now.saturating_sub(since).0);
                 self.average = decayed(self.average, weight, packets);
             }
             _ => {

@@ -54,7 +54,7 @@ impl Lengths {
     /// or after the end. So it is one at least, and half a one more than the pace alone would have where lengths are drawn and long.
     pub fn units_in(self, on: u64, pace: Pace) -> f64 {
         match self {
-            Self::Fixed => (pace.ended_within(on.saturating_sub(1)) + 1) as f64,
+            Self::Fixed => (pace.units_within(on.saturating_sub(1)) + 1) as f64,
             // The sum over k of the probability that an on-time is longer than k gaps.
             Self::Exponential => {
                 let (num, den) = pace.ratio();

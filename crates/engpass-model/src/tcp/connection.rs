@@ -178,8 +178,8 @@ impl Connection {
     #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
         self.counts.segments_received += 1;
-        if !self.take_expected(now, segment, out) && !self.take_sacked(now, segment, out) {
-            self.take_any(now, segment, out);
+        if !self.on_segment_fast_path(now, segment, out) && !self.on_segment_sack_path(now, segment, out) {
+            self.on_segment_slow_path(now, segment, out);
         }
         self.rearm(now);
     }
@@ -296,11 +296,11 @@ impl Connection {
     /// Returns whether the endpoint is quiescent: open, with no data to send and no acknowledgment due. It then sends nothing before its next input
     /// or timer. If false, it may still have nothing to send; [`next_segment`](Self::next_segment) decides that.
     #[inline]
-    pub fn is_silent(&self) -> bool {
+    pub fn is_quiescent(&self) -> bool {
         self.has_nothing_to_send() && !self.rx.acks.is_due()
     }
 
-    /// Like [`is_silent`](Self::is_silent), but an acknowledgment of all received data may be due.
+    /// Like [`is_quiescent`](Self::is_silent), but an acknowledgment of all received data may be due.
     #[inline]
     pub(super) fn has_nothing_to_send(&self) -> bool {
         self.board.is_empty()

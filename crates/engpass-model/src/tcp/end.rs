@@ -52,7 +52,7 @@ impl CompactConnection {
     #[inline]
     pub fn whole(&mut self) -> &mut Connection {
         if let Kind::Reader(_) = self.0 {
-            self.make_whole();
+            self.expand_slow_path();
         }
         let Kind::Whole(connection) = &mut self.0 else { unreachable!("it was made whole") };
         connection
@@ -60,7 +60,7 @@ impl CompactConnection {
 
     #[cold]
     #[inline(never)]
-    fn make_whole(&mut self) {
+    fn expand_slow_path(&mut self) {
         if let Kind::Reader(reader) = &mut self.0 {
             let ReceiverOnly { p, rx, counts, rare, mss, agreed } = &mut **reader;
             let rx = std::mem::replace(rx, Receiver::new());
@@ -74,7 +74,7 @@ impl CompactConnection {
     /// endpoint then keeps only its receiving half, if it can, and loses the peer's window and the round-trip estimate.
     pub fn rest(&mut self, now: Time, only_reads: bool) {
         let Kind::Whole(connection) = &mut self.0 else { return };
-        if only_reads && let Some(reader) = connection.take_reader() {
+        if only_reads && let Some(reader) = connection.try_into_receiver() {
             self.0 = Kind::Reader(Box::new(reader));
         } else {
             connection.rest(now);
@@ -127,12 +127,12 @@ impl CompactConnection {
         }
     }
 
-    /// See [`Connection::is_silent`].
+    /// See [`Connection::is_quiescent`].
     #[inline]
-    pub fn is_silent(&self) -> bool {
+    pub fn is_quiescent(&self) -> bool {
         match &self.0 {
-            Kind::Whole(connection) => connection.is_silent(),
-            Kind::Reader(reader) => reader.is_silent(),
+            Kind::Whole(connection) => connection.is_quiescent(),
+            Kind::Reader(reader) => reader.is_quiescent(),
         }
     }
 
@@ -149,7 +149,7 @@ impl CompactConnection {
     pub fn limited_by(&self, now: Time) -> LimitedBy {
         match &self.0 {
             Kind::Whole(connection) => connection.limited_by(now),
-            Kind::Reader(reader) if reader.is_silent() => LimitedBy::Application,
+            Kind::Reader(reader) if reader.is_quiescent() => LimitedBy::Application,
             Kind::Reader(_) => LimitedBy::Nothing,
         }
     }
@@ -207,7 +207,7 @@ impl ReceiverOnly {
         let next = self.is_for_it(segment) && segment.len > 0 && !segment.ce && self.rx.expects(segment);
         if next {
             self.counts.segments_received += 1;
-            self.rx.take_expected(&self.p, self.mss.into(), segment, now);
+            self.rx.on_segment_fast_path(&self.p, self.mss.into(), segment, now);
         }
         next
     }
@@ -241,7 +241,7 @@ impl ReceiverOnly {
     }
 
     #[inline]
-    fn is_silent(&self) -> bool {
+    fn is_quiescent(&self) -> bool {
         !self.rx.acks.is_due() && !self.rx.has_early()
     }
 
@@ -264,7 +264,7 @@ impl ReceiverOnly {
 
 impl Connection {
     /// Returns the receive-only endpoint that is left of this connection, if it is open, has sent no data and is in no special condition.
-    fn take_reader(&mut self) -> Option<ReceiverOnly> {
+    fn try_into_receiver(&mut self) -> Option<ReceiverOnly> {
         let silent = self.state == State::Established
             && self.special.is_empty()
             && self.board.is_empty()
@@ -318,7 +318,7 @@ mod tests {
         /// Both send the same segments now and have the same visible state.
         fn send(&mut self) {
             loop {
-                assert_eq!(self.end.is_silent(), self.connection.is_silent());
+                assert_eq!(self.end.is_quiescent(), self.connection.is_quiescent());
                 assert_eq!(self.end.limited_by(self.now), self.connection.limited_by(self.now));
                 let mut segments = [Segment::default(); 2];
                 let ends = self.end.next_segment(self.now, &mut segments[0]);

@@ -36,7 +36,7 @@ impl Connection {
     /// Returns the burst of full segments that may be sent now. Otherwise, returns why nothing is sent, or `None` if more than the windows matters.
     /// Then [`next_segment`](Self::next_segment) returns the segment or the reason.
     #[inline(always)]
-    pub fn flight(&mut self, now: Time) -> Result<SegmentBurst, Option<LimitedBy>> {
+    pub fn start_burst(&mut self, now: Time) -> Result<SegmentBurst, Option<LimitedBy>> {
         let (begins, calm) = (self.board.is_empty(), self.recovery.is_calm());
         let plain = self.state == State::Established
             && self.special.is_empty()
@@ -84,7 +84,7 @@ impl Connection {
 
     /// Writes the next segment of a burst into `segment`. The result is that of `send_new`.
     #[inline(always)]
-    pub fn next_of(&mut self, flight: &mut SegmentBurst, now: Time, segment: &mut Segment) {
+    pub fn next_in_burst(&mut self, flight: &mut SegmentBurst, now: Time, segment: &mut Segment) {
         let (seq, mss) = (self.tx.next, flight.pattern.payload());
         flight.sendable -= mss;
         flight.open -= mss;
@@ -101,7 +101,7 @@ impl Connection {
     /// Returns why nothing is sent after the last segment of a burst. `None` means that [`next_segment`](Self::next_segment) returns a segment or the
     /// reason.
     #[inline(always)]
-    pub fn limited_after(&self, flight: &SegmentBurst) -> Option<LimitedBy> {
+    pub fn limited_by_after(&self, flight: &SegmentBurst) -> Option<LimitedBy> {
         self.limited_with(flight.sendable)
     }
 

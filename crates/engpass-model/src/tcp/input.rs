@@ -17,7 +17,7 @@ impl Connection {
     /// that brings data while nothing is unacknowledged, one that acknowledges in order segments that were sent once, and one without news. Returns
     /// false, without any effect, for every other segment.
     #[inline]
-    pub(super) fn take_expected(&mut self, now: Time, segment: &Segment, out: &mut Effects) -> bool {
+    pub(super) fn on_segment_fast_path(&mut self, now: Time, segment: &Segment, out: &mut Effects) -> bool {
         let calm = self.state == State::Established
             && self.special.is_empty()
             && self.recovery.phase == Phase::Open
@@ -55,14 +55,14 @@ impl Connection {
             self.take_run(now, segment, run, out);
         }
         let size = self.received_size();
-        self.rx.take_expected(&self.p, size, segment, now);
+        self.rx.on_segment_fast_path(&self.p, size, segment, now);
         out.delivered += segment.payload();
         true
     }
 
     /// Slow path: processes any segment.
     #[inline(never)]
-    pub(super) fn take_any(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
+    pub(super) fn on_segment_slow_path(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
         if segment.ce {
             self.rare().stats.ce_received += 1;
         }
@@ -221,7 +221,7 @@ impl Connection {
         let sent = if self.p.rtt_every_ack { Some(run.first_at) } else { self.take_timed() };
         self.take_sample(now, sent, out);
         if self.is_watched() {
-            self.judge_run(now, run);
+            self.detect_losses_after_run(now, run);
         } else {
             self.recovery.advance();
         }
@@ -273,7 +273,7 @@ impl Connection {
 
     /// The part of [`take_run`](Self::take_run) that RACK needs.
     #[inline(never)]
-    fn judge_run(&mut self, now: Time, run: Run) {
+    fn detect_losses_after_run(&mut self, now: Time, run: Run) {
         let limited = self.recovery.limited_transmitted();
         self.recovery.advance();
         if self.recovery.rack_mut(&self.board).note_run(&run, now, &self.board) {

@@ -16,7 +16,7 @@
 //!
 //! An [`CompactConnection`] is an endpoint that shrinks to its receiving half while it only reads.
 //!
-//! Each file holds one part: [`segment`], `handshake`, `send`, `flight`, `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts), `persist`,
+//! Each file holds one part: [`segment`], `handshake`, `send`, `start_burst`, `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts), `persist`,
 //! `path_mtu`, `scoreboard` (segments in the network), `progress` (the news of an acknowledgment), `sacked` (fast path while losses are repaired with
 //! SACK), `recovery/` (loss detection and recovery), [`congestion`] (the congestion window).
 

@@ -258,7 +258,7 @@ impl Receiver {
 
     /// Processes an expected segment. The result is that of [`take`](Self::take).
     #[inline(always)]
-    pub(super) fn take_expected(&mut self, p: &Shared, mss: u64, segment: &Segment, now: Time) {
+    pub(super) fn on_segment_fast_path(&mut self, p: &Shared, mss: u64, segment: &Segment, now: Time) {
         self.note_timestamp(segment);
         if segment.ect {
             self.note_mark(segment, p.derived().exact_marks);

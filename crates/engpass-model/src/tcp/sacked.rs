@@ -10,7 +10,7 @@ impl Connection {
     /// Processes a segment that only acknowledges or SACKs data, if RFC 6675 governs recovery and no special condition holds. The result is that of
     /// `receive_ack`. Returns false, without any effect, for every other segment.
     #[inline(never)]
-    pub(super) fn take_sacked(&mut self, now: Time, segment: &Segment, out: &mut Effects) -> bool {
+    pub(super) fn on_segment_sack_path(&mut self, now: Time, segment: &Segment, out: &mut Effects) -> bool {
         let plain = segment.len == 0
             && segment.flags.is_plain_or_reports()
             && !segment.ce
@@ -65,6 +65,6 @@ impl Connection {
             out.acked += acked;
         }
         let size = self.received_size();
-        self.rx.take_expected(&self.p, size, segment, now);
+        self.rx.on_segment_fast_path(&self.p, size, segment, now);
     }
 }

@@ -33,7 +33,7 @@ impl Connection {
     pub(super) fn decide(&self, now: Time) -> Result<Next, LimitedBy> {
         let calm = self.state == State::Established && self.special.is_empty() && !self.rx.has_early();
         if !calm || self.board.waiting() > 0 || self.recovery.phase == Phase::Fast {
-            return self.decide_odd(now);
+            return self.decide_slow_path(now);
         }
         let reason = match self.next_piece() {
             Ok(piece) => {
@@ -54,7 +54,7 @@ impl Connection {
 
     /// Slow path of [`decide`](Self::decide).
     #[inline(never)]
-    fn decide_odd(&self, now: Time) -> Result<Next, LimitedBy> {
+    fn decide_slow_path(&self, now: Time) -> Result<Next, LimitedBy> {
         if self.special.has(SlowPathFlags::RESET_DUE) {
             return Ok(Next::Reset);
         }
@@ -312,7 +312,7 @@ impl Connection {
         let (rate, resent) = (self.rate_mark(now), self.board.has_resent());
         self.board.resend(index, now, rate);
         let sent = self.board.get(index);
-        self.recovery.sent_again(now, sent.end);
+        self.recovery.on_retransmit(now, sent.end);
         let len = (sent.end - sent.seq - u64::from(sent.fin)) as u32;
         let pushes = index + 1 == self.board.len() && self.tx.unsent() == 0;
         let flags = Flags::default().and_if(sent.fin, Flags::FIN).and_if(pushes, Flags::PSH);

@@ -325,14 +325,14 @@ impl Bench {
                 let mut segment = Segment::default();
                 let mut shut = None;
                 if self.in_flights && flight.is_none() {
-                    flight = end.flight(self.now).map_err(|limited| shut = limited).ok();
+                    flight = end.start_burst(self.now).map_err(|limited| shut = limited).ok();
                 }
                 let formed = match &mut flight {
                     Some(flight) if flight.goes_on() => {
-                        end.next_of(flight, self.now, &mut segment);
+                        end.next_in_burst(flight, self.now, &mut segment);
                         Ok(())
                     }
-                    over => match over.take().map_or(shut, |flight| end.limited_after(&flight)) {
+                    over => match over.take().map_or(shut, |flight| end.limited_by_after(&flight)) {
                         None => end.next_segment(self.now, &mut segment),
                         Some(limited) => Err(limited),
                     },

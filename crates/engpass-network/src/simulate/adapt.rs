@@ -23,7 +23,7 @@ pub(super) struct AdaptiveShaper {
 
 impl Network {
     /// Passes a PDU to an adaptive shaper: it starts when those before it are emitted.
-    pub(super) fn take_turn(&mut self, shaper: usize, sender: usize, frame: PduId) {
+    pub(super) fn enqueue_pdu(&mut self, shaper: usize, sender: usize, frame: PduId) {
         let this = &mut self.adapting[shaper];
         let vc = this.vc;
         let next = self.fabric.vcs[vc as usize].shaper.next();
@@ -31,14 +31,14 @@ impl Network {
         if this.waiting.len() > 1 {
             self.fabric.ledger.held_back(sender, self.now, next);
         } else if self.now >= next {
-            self.begin_turn(shaper as u32);
+            self.start_next_pdu(shaper as u32);
         } else {
-            self.expect_turn(shaper);
+            self.schedule_next_pdu(shaper);
         }
     }
 
     /// Schedules the start of the first waiting PDU. Until then the senders of all waiting PDUs are held back by the NIC.
-    fn expect_turn(&mut self, shaper: usize) {
+    fn schedule_next_pdu(&mut self, shaper: usize) {
         let this = &self.adapting[shaper];
         if this.waiting.is_empty() {
             return;
@@ -51,14 +51,14 @@ impl Network {
     }
 
     /// Starts the first waiting PDU.
-    pub(super) fn begin_turn(&mut self, shaper: u32) {
+    pub(super) fn start_next_pdu(&mut self, shaper: u32) {
         let shaper = shaper as usize;
         let this = &mut self.adapting[shaper];
         let (sender, frame) = this.waiting.pop_front().expect("a turn is somebody's");
         let (vc, pace) = (this.vc as usize, this.rate.begin());
         self.fabric.vcs[vc].shaper.restart(self.now, pace);
         self.begin_frame(sender, frame);
-        self.expect_turn(shaper);
+        self.schedule_next_pdu(shaper);
     }
 
     /// Returns the earliest start of PDUs that wait at this NIC, one instant for every shaper.
@@ -68,7 +68,7 @@ impl Network {
     }
 
     /// Schedules the feedback to the shaper of a PDU whose end has arrived, if the shaper adapts.
-    pub(super) fn return_answer(&mut self, frame: PduId) {
+    pub(super) fn schedule_feedback(&mut self, frame: PduId) {
         let this = &self.fabric.frames[frame];
         let Some(shaper) = self.fabric.vcs[this.vc as usize].adapting else { return };
         let at = self.now + self.adapting[shaper].back;
@@ -76,7 +76,7 @@ impl Network {
     }
 
     /// Passes feedback to a shaper.
-    pub(super) fn answered(&mut self, shaper: u32, marked: bool) {
+    pub(super) fn on_feedback(&mut self, shaper: u32, marked: bool) {
         self.adapting[shaper as usize].rate.answer(marked);
     }
 }

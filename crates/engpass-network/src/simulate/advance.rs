@@ -54,7 +54,7 @@ impl Port {
         self.horizon = Some(until);
         if fabric.window.from == Some(until) {
             fabric.write_cells(port, until);
-            fabric.ledger.opens(port, self.doing(until));
+            fabric.ledger.opens(port, self.line_status(until));
         }
     }
 
@@ -67,10 +67,10 @@ impl Port {
     }
 
     /// Returns the status of the line at `at`. The port must be advanced up to `at`.
-    pub(super) fn doing(&self, at: u64) -> LineStatus {
+    pub(super) fn line_status(&self, at: u64) -> LineStatus {
         match &self.queue {
-            Queue::Fifo(queue) => queue.doing(at),
-            Queue::Classes(queue) => queue.doing(at),
+            Queue::Fifo(queue) => queue.line_status(at),
+            Queue::Classes(queue) => queue.line_status(at),
         }
     }
 
@@ -83,26 +83,26 @@ impl Port {
         }
     }
 
-    pub(super) fn has_taken(&self, until: u64) -> bool {
+    pub(super) fn is_advanced_to(&self, until: u64) -> bool {
         self.horizon.is_some_and(|horizon| horizon >= until)
     }
 }
 
 impl Network {
     /// Advances the port to the end of the warm-up and to the samples that lie before `until`.
-    pub(super) fn stop_before(&mut self, port: usize, until: u64) {
+    pub(super) fn stop_at_edges_and_samples(&mut self, port: usize, until: u64) {
         let this = &mut self.ports[port];
         // A train must not count partly in the warm-up and partly in the window.
         let from = self.fabric.window.from;
         loop {
-            let edge = from.filter(|edge| *edge < until && !this.has_taken(*edge));
+            let edge = from.filter(|edge| *edge < until && !this.is_advanced_to(*edge));
             let look = self.fabric.trace.as_ref().and_then(|trace| trace.next_look(port));
             match (edge, look.filter(|look| *look <= until)) {
                 (Some(edge), look) if look.is_none_or(|look| edge <= look) => {
                     this.advance(edge, port, &mut self.fabric);
                 }
-                (_, Some(look)) if look < until || this.has_taken(look) => {
-                    if !this.has_taken(look) {
+                (_, Some(look)) if look < until || this.is_advanced_to(look) => {
+                    if !this.is_advanced_to(look) {
                         this.advance(look, port, &mut self.fabric);
                     }
                     let length = this.length(look);
@@ -122,20 +122,20 @@ impl Network {
     }
 
     /// Ends the measurement on every line at the end of the run.
-    pub(super) fn stop_lines(&mut self) {
+    pub(super) fn end_measurement(&mut self) {
         let cells = |port: &usize| self.frames.port(*port).is_none();
         for port in (0..self.ports.len()).filter(cells) {
-            self.fabric.ledger.closes(port, self.ports[port].doing(self.end));
+            self.fabric.ledger.closes(port, self.ports[port].line_status(self.end));
         }
         for line in &self.frames.ports {
             self.fabric.ledger.closes_frames(line, self.end);
         }
-        self.run_passed_lines();
+        self.post_bypassed_lines();
     }
 
     /// Begins the measurement on every line, after everything at the last instant of the warm-up has happened.
-    pub(super) fn open_books(&mut self, from: u64) {
-        self.fabric.ledger.warm(from);
+    pub(super) fn begin_measurement(&mut self, from: u64) {
+        self.fabric.ledger.end_warmup(from);
         for line in &mut self.frames.ports {
             // Lines that lookahead has taken beyond this instant have begun already.
             if line.open() == Some(from) {
@@ -145,7 +145,7 @@ impl Network {
     }
 
     /// Carries announced cells of `vc` through all ports where nothing that is still unannounced can come between them.
-    pub(super) fn carry_on(&mut self, vc: u32) {
+    pub(super) fn advance_downstream(&mut self, vc: u32) {
         if self.fabric.fates.is_some() {
             // A measurement window may begin and end at any time, so no port works ahead of virtual time.
             return;
@@ -154,13 +154,13 @@ impl Network {
             let port = self.fabric.vcs[vc as usize].hops[hop];
             let Some(sole) = self.ports[port].sole else { break };
             let last = self.fabric.channels[port][sole].last();
-            self.pull(port, last, |upstream| upstream.foreseeable);
+            self.advance_with_upstream(port, last, |upstream| upstream.foreseeable);
         }
         self.collect_nic_departures();
     }
 
     /// Returns a lower bound of the arrival of a PDU's last cell at its host.
-    pub(super) fn arrival_bound(&self, frame: PduId) -> u64 {
+    pub(super) fn earliest_arrival(&self, frame: PduId) -> u64 {
         let this = &self.fabric.frames[frame];
         let vc = &self.fabric.vcs[this.vc as usize];
         let hop = usize::from(this.hop);
@@ -175,7 +175,7 @@ impl Network {
     }
 
     /// Handles the instant at which the last cell of a PDU may have arrived where its circuit ends.
-    pub(super) fn frame_wake(&mut self, frame: PduId) {
+    pub(super) fn on_pdu_may_arrive(&mut self, frame: PduId) {
         let vc = self.fabric.frames[frame].vc as usize;
         let adapts = self.fabric.vcs[vc].adapting.is_some();
         loop {
@@ -199,13 +199,13 @@ impl Network {
         } else if arrived && this.eta <= self.now {
             self.frame_arrived(frame);
         } else {
-            self.expect_frame(frame);
+            self.schedule_pdu_check(frame);
         }
     }
 
     /// Schedules the wake at which `frame` arrives or may have arrived.
-    pub(super) fn expect_frame(&mut self, frame: PduId) {
-        let at = self.arrival_bound(frame);
+    pub(super) fn schedule_pdu_check(&mut self, frame: PduId) {
+        let at = self.earliest_arrival(frame);
         debug_assert!(at > self.now, "a wake acts or moves on");
         let Aal5Pdu { vc, datagram, .. } = self.fabric.frames[frame];
         let vc = &self.fabric.vcs[vc as usize];
@@ -225,7 +225,7 @@ impl Network {
         let Some(pdu) = self.fabric.frames[frame].pdu else {
             unreachable!("a frame whose last cell arrived is a PDU");
         };
-        self.return_answer(frame);
+        self.schedule_feedback(frame);
         match pdu {
             Pdu::Bad => {
                 let router = self.fabric.vcs[self.fabric.frames[frame].vc as usize].ends_at_router();

@@ -7,7 +7,7 @@ use super::tally::DropLocation;
 
 impl SharedState {
     /// Posts everything that has ended at or before `until`.
-    pub(super) fn write_all(&mut self, until: u64) {
+    pub(super) fn post_until(&mut self, until: u64) {
         for port in 0..self.ledger.lines() {
             self.write_frames(port, until);
             self.write_cells(port, until);
@@ -17,7 +17,7 @@ impl SharedState {
 
     /// Posts frames that have ended at or before `until`, if many may be waiting.
     #[inline]
-    pub(super) fn write_many(&mut self, until: u64) {
+    pub(super) fn post_batch_until(&mut self, until: u64) {
         if !self.ledger.has_many() {
             return;
         }
@@ -61,7 +61,7 @@ impl SharedState {
     fn release_later(&mut self, datagram: u32, entries: u32) {
         let Some(later) = &mut self.ledger.later else { return };
         if later.release(datagram, entries) && self.datagrams[datagram].holds == 0 {
-            self.end_datagram(datagram);
+            self.finish_datagram(datagram);
         }
     }
 }

@@ -192,7 +192,7 @@ impl SharedState {
 
     /// Returns true if there is neither a trace nor deferred posting.
     #[inline(always)]
-    pub(super) fn is_plain(&self) -> bool {
+    pub(super) fn fast_path_allowed(&self) -> bool {
         self.trace.is_none() && self.ledger.later.is_none()
     }
 
@@ -201,20 +201,20 @@ impl SharedState {
     pub(super) fn begin_datagram(&mut self, written: bool, datagram: Datagram) -> u32 {
         let id = self.datagrams.insert(datagram);
         if written {
-            self.ledger.write_down(id, self.datagrams.len());
+            self.ledger.track_per_hop(id, self.datagrams.len());
         }
         id
     }
 
     /// Starts to track a datagram per hop.
-    pub(super) fn write_down(&mut self, datagram: u32) {
+    pub(super) fn track_per_hop(&mut self, datagram: u32) {
         let this = &mut self.datagrams[datagram];
         if std::mem::replace(&mut this.written, true) {
             return;
         }
         let lane = (this.flow, this.to.get());
         let (bytes, arrived) = (this.header + this.bytes, this.arrived);
-        self.ledger.write_down(datagram, self.datagrams.len());
+        self.ledger.track_per_hop(datagram, self.datagrams.len());
         if arrived > 0 {
             self.ledger.write_arrived(datagram, lane, bytes.into(), arrived.into());
         }
@@ -223,18 +223,18 @@ impl SharedState {
     /// Tracks the fragments of a datagram per hop, because something happens to one of them that may not happen to the others. Does nothing for an unfragmented
     /// datagram.
     #[inline]
-    pub(super) fn follow_fragments(&mut self, datagram: u32) {
+    pub(super) fn track_fragments_per_hop(&mut self, datagram: u32) {
         if self.datagrams[datagram].fragments > 1 {
-            self.write_down(datagram);
+            self.track_per_hop(datagram);
         }
     }
 
     /// Posts a finished datagram, or with `open` one that is in the network at the end of the run.
     #[inline(never)]
-    pub(super) fn settle_books(&mut self, datagram: u32, open: bool) {
+    pub(super) fn post_finished_datagram(&mut self, datagram: u32, open: bool) {
         let this = &self.datagrams[datagram];
         if this.train {
-            self.settle_train(datagram, open);
+            self.post_train(datagram, open);
             return;
         }
         // All of it may have arrived while the gap behind its last frame still keeps a reference.
@@ -249,11 +249,11 @@ impl SharedState {
         self.ledger.settle((this.flow, this.to.get()), fate, load, carried, this.refused);
     }
 
-    /// [`Self::settle_books`] for each datagram of a train.
-    fn settle_train(&mut self, datagram: u32, open: bool) {
+    /// [`Self::post_finished_datagram`] for each datagram of a train.
+    fn post_train(&mut self, datagram: u32, open: bool) {
         let this = &self.datagrams[datagram];
         let arrived = if open { this.arrived } else { this.fragments };
-        self.ledger.settle_train(this.flow, this.load(), datagram, this.fragments.into(), arrived.into());
+        self.ledger.post_train(this.flow, this.load(), datagram, this.fragments.into(), arrived.into());
     }
 
     /// Returns the load of a datagram for the ledger.
@@ -285,17 +285,17 @@ impl SharedState {
         let this = &mut self.datagrams[datagram];
         this.holds -= 1;
         if this.holds == 0 && !self.ledger.later.as_ref().is_some_and(|later| later.holds(datagram)) {
-            self.end_datagram(datagram);
+            self.finish_datagram(datagram);
         }
     }
 
     /// Ends a datagram of which nothing is in the network and everything is posted.
     #[inline(never)]
-    pub(super) fn end_datagram(&mut self, datagram: u32) {
+    pub(super) fn finish_datagram(&mut self, datagram: u32) {
         if self.is_of_tree(datagram) {
             return self.branch_ends(datagram);
         }
-        self.settle_books(datagram, false);
+        self.post_finished_datagram(datagram, false);
         self.ledger.forget_pieces(datagram);
         self.count_loss(datagram);
         self.datagrams.release(datagram);
@@ -386,10 +386,10 @@ impl CellSink for PortOutput<'_> {
         if self.fabric.trace.is_some() {
             self.fabric.tap_cells(self.port, &cells);
         }
-        let onward = self.book(&cells);
+        let onward = self.post(&cells);
         match onward.channel {
             Some((port, channel)) => {
-                self.fabric.channels[port][channel].announce(cells.shifted(onward.delay));
+                self.fabric.channels[port][channel].push(cells.shifted(onward.delay));
             }
             None => self.fabric.deliver(cells, onward.delay),
         }
@@ -416,18 +416,18 @@ impl CellSink for PortOutput<'_> {
         }
         let mut behind = None;
         for train in trains.iter().filter(|train| train.count > 0) {
-            let onward = self.book(train);
+            let onward = self.post(train);
             match onward.channel {
                 None => self.fabric.deliver(*train, onward.delay),
                 Some(channel) => behind = Some((channel, onward.delay)),
             }
         }
         if let Some(((port, channel), delay)) = behind {
-            self.fabric.channels[port][channel].announce_along(trains, pieces, delay);
+            self.fabric.channels[port][channel].push_pieces(trains, pieces, delay);
         }
     }
 
-    fn counts_until(&self) -> u64 {
+    fn count_only_until(&self) -> u64 {
         let Window { from, end } = self.fabric.window;
         // A window edge needs every instant, and so does a capture.
         if from.is_some() || self.is_tapped() {
@@ -452,7 +452,7 @@ impl CellSink for PortOutput<'_> {
     }
 
     #[inline]
-    fn dates_losses(&self) -> bool {
+    fn needs_loss_times(&self) -> bool {
         // Ports stop at the window edges anyway.
         self.fabric.trace.is_some()
     }
@@ -482,9 +482,9 @@ impl CellSink for PortOutput<'_> {
         self.fabric.frames[frame].waiting = Some((class, sequence));
     }
 
-    fn gathers_until(&self) -> u64 {
+    fn coalesce_until(&self) -> u64 {
         // A host only counts; the next queue needs every instant.
-        if self.fabric.only_ends_count[self.port] { self.counts_until() } else { 0 }
+        if self.fabric.only_ends_count[self.port] { self.count_only_until() } else { 0 }
     }
 }
 
@@ -505,7 +505,7 @@ impl PortOutput<'_> {
     }
 
     /// Counts and posts the cells of one train that are sent.
-    fn book(&mut self, cells: &CellTrain) -> NextHop {
+    fn post(&mut self, cells: &CellTrain) -> NextHop {
         let fabric = &mut *self.fabric;
         let onward = fabric.onward(self.port, cells.vc);
         let last = cells.last;
@@ -516,7 +516,7 @@ impl PortOutput<'_> {
                 slot += first;
                 (datagram, fabric.datagrams[datagram].whose())
             });
-            fabric.ledger.sends_later(self.port, (onward.counter, slot), *cells, datagram);
+            fabric.ledger.defer_cells(self.port, (onward.counter, slot), *cells, datagram);
             self.hand_on(cells, onward.delay);
             return onward;
         }

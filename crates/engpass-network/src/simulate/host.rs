@@ -160,7 +160,7 @@ impl Network {
         let at_once = is_free
             && self.cpus[host].is_idle()
             && self.events.would_be_next(self.now, self.turn_of(index, flow), Event::Hand(process));
-        if at_once && !parts && self.send_message(index) {
+        if at_once && !parts && self.try_send_message(index) {
             return;
         }
         let this = &mut self.processes[index];
@@ -251,7 +251,7 @@ impl Network {
             CpuTask::Output(endpoint) => {
                 let cost = self.form_segment(endpoint).unwrap_or(0);
                 // A segment may set a timer that is earlier than the previous one, and runs while the segment waits for the NIC.
-                self.see_to_wake(endpoint);
+                self.schedule_wake(endpoint);
                 (self.endpoints[endpoint].flow as usize, cost)
             }
             CpuTask::Input(datagram) => {

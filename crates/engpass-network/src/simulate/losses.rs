@@ -34,7 +34,13 @@ impl SharedState {
 
     /// Fast path of a loss: handles a packet that is all of its datagram, without other references or tracking. Returns false, without effect, otherwise.
     #[inline(always)]
-    pub(super) fn lose_plainly(&mut self, datagram: u32, trail: Trail, place: DropLocation, at: u64) -> bool {
+    pub(super) fn try_drop_unfragmented(
+        &mut self,
+        datagram: u32,
+        trail: Trail,
+        place: DropLocation,
+        at: u64,
+    ) -> bool {
         let this = &self.datagrams[datagram];
         if !this.is_one() || self.fates.is_some() || self.ledger.later.is_some() {
             return false;
@@ -72,10 +78,10 @@ impl SharedState {
                     // Its receivers count their losses.
                     let fate = self.open_fate(index);
                     self.datagrams[index].lost = fate == DeliveryStatus::Lost;
-                    self.settle_books(index, fate == DeliveryStatus::InFlight);
+                    self.post_finished_datagram(index, fate == DeliveryStatus::InFlight);
                     continue;
                 }
-                self.settle_books(index, true);
+                self.post_finished_datagram(index, true);
                 self.count_loss(index);
             }
         }

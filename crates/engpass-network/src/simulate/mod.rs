@@ -175,16 +175,16 @@ impl Network {
     /// Begins the measurement window, after everything at the last instant of the warm-up has happened.
     fn begin_window(&mut self, from: u64) {
         self.counted = self.endpoints.iter().map(|endpoint| endpoint.connection.stats().into()).collect();
-        self.open_books(from);
+        self.begin_measurement(from);
     }
 
     /// Ends the run: advances all ports and completes the counts and the ledger.
     fn finish(&mut self) {
         self.now = self.end;
         self.advance_all(self.end);
-        self.note_all_lines();
+        self.record_packets_in_flight();
         self.fabric.count_open_losses();
-        self.stop_lines();
+        self.end_measurement();
     }
 
     /// Handles everything that happens at or before `until`.
@@ -197,7 +197,7 @@ impl Network {
                 self.handled += 1;
                 match event {
                     // Nearly all events are of these kinds.
-                    Event::Arrive(port) => self.frame_lands(port, limit),
+                    Event::Arrive(port) => self.on_frame_arrival(port, limit),
                     Event::Wake(endpoint) => self.endpoint_wake(endpoint),
                     other => self.handle(other),
                 }
@@ -225,21 +225,21 @@ impl Network {
     #[inline(never)]
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Arrive(port) => self.frame_lands(port, self.until.min(self.next_sweep)),
+            Event::Arrive(port) => self.on_frame_arrival(port, self.until.min(self.next_sweep)),
             Event::Forward(router) => self.router_done(router),
             Event::Icmp(number) => self.send_icmp(number),
             Event::GiveUp(tunnel) => self.give_up(tunnel),
             Event::Arp(neighbour) => self.arp_overdue(neighbour),
-            Event::Serve(port) => self.serve_port(port),
-            Event::Frame(frame) | Event::Land(frame) => self.frame_wake(frame),
+            Event::Serve(port) => self.dequeue_port(port),
+            Event::Frame(frame) | Event::Land(frame) => self.on_pdu_may_arrive(frame),
             Event::CpuDone(host) => self.cpu_done(host),
             Event::Ready(process) => self.process_ready(process),
             Event::Wake(endpoint) => self.endpoint_wake(endpoint),
-            Event::Answer(shaper, marked) => self.answered(shaper, marked),
-            Event::Begin(shaper) => self.begin_turn(shaper),
+            Event::Answer(shaper, marked) => self.on_feedback(shaper, marked),
+            Event::Begin(shaper) => self.start_next_pdu(shaper),
             Event::Room(nic) => self.serve_waiting(nic),
             Event::Hand(sender) => self.hand_over(sender),
-            Event::Lose(packet) => self.lose_now(packet),
+            Event::Lose(packet) => self.on_deferred_drop(packet),
             Event::Feed(entry) => self.feed_circuit(entry),
             Event::Change(event) => self.change_line(event),
             Event::Look(bond) => self.look_at_bond(bond),

@@ -40,7 +40,7 @@ impl Nic {
 
     /// Returns true if a sender waits for room in the buffer.
     #[inline]
-    pub(super) fn is_waited_for(&self) -> bool {
+    pub(super) fn has_waiters(&self) -> bool {
         !self.waiting.is_empty()
     }
 
@@ -90,17 +90,17 @@ impl Network {
     /// Hands over the fragment of a process, or queues the process behind the senders that wait for the NIC.
     pub(super) fn hand_over(&mut self, process: u32) {
         let process = process as usize;
-        if self.enters_as(process, self.processes[process].sending()) {
+        if self.enter_nic_or_wait_with(process, self.processes[process].sending()) {
             self.fragment_handed(process);
         }
     }
 
     /// Sends the sender's packet into its NIC, or queues the sender behind those that wait. Returns true if the packet has entered.
     #[inline(always)]
-    pub(super) fn enters_as(&mut self, sender: usize, sending: ReadyPacket) -> bool {
+    pub(super) fn enter_nic_or_wait_with(&mut self, sender: usize, sending: ReadyPacket) -> bool {
         let sending = self.by_bond(sender, sending);
         let nic = sending.nic;
-        if !self.nics[nic].is_waited_for() && self.nic_has_room(&sending) {
+        if !self.nics[nic].has_waiters() && self.nic_has_room(&sending) {
             self.emit(sender, &sending);
             self.entered_member(sender);
             return true;
@@ -132,7 +132,7 @@ impl Network {
             return;
         }
         self.nics[nic].waiting.pop_front();
-        let others = self.nics[nic].is_waited_for();
+        let others = self.nics[nic].has_waiters();
         self.emit(sender, &sending);
         self.entered_member(sender);
         match sender.checked_sub(self.processes.len()) {
@@ -143,7 +143,7 @@ impl Network {
         // An endpoint that finds the queue empty schedules its own turn.
         if others {
             // Others may fit at this instant, after everything that this packet has caused.
-            self.push_room(self.now, nic);
+            self.schedule_space_check(self.now, nic);
         }
     }
 
@@ -179,11 +179,11 @@ impl Network {
                 emitted.map_or(self.now + 1, |emitted| emitted + self.ports[nic].slot_at_least)
             }
         };
-        self.push_room(at.max(self.now + 1), nic);
+        self.schedule_space_check(at.max(self.now + 1), nic);
     }
 
     /// Lets the first sender that waits try again at `at`.
-    fn push_room(&mut self, at: u64, nic: usize) {
+    fn schedule_space_check(&mut self, at: u64, nic: usize) {
         let first = *self.nics[nic].waiting.front().expect("somebody waits for the room");
         let turn = self.turn_of(first, self.sending(first, nic).flow);
         self.events.push(at, turn, Event::Room(nic as u32));
@@ -232,7 +232,7 @@ impl Network {
     fn hand_to_shaper(&mut self, sender: usize, frame: PduId) {
         let vc = self.fabric.frames[frame].vc;
         match self.fabric.vcs[vc as usize].adapting {
-            Some(shaper) => self.take_turn(shaper, sender, frame),
+            Some(shaper) => self.enqueue_pdu(shaper, sender, frame),
             None => self.begin_frame(sender, frame),
         }
     }
@@ -246,13 +246,13 @@ impl Network {
         self.nics[hop].unknown.push_back(train.last);
         let sent = train.last + self.ports[hop].slot_at_least;
         self.fabric.ledger.emitted(sender, frame, elastic, now, sent);
-        self.announce(frame, train);
+        self.push(frame, train);
     }
 
     /// [`Self::begin_frame`] at a router.
     pub(super) fn emit_cells_of(&mut self, frame: PduId) {
         let train = self.train_of(frame);
-        self.announce(frame, train);
+        self.push(frame, train);
     }
 
     /// Returns the cells of a PDU as its shaper emits them from now on.
@@ -264,11 +264,11 @@ impl Network {
     }
 
     /// Announces the cells of a PDU to the first line of its circuit.
-    fn announce(&mut self, frame: PduId, train: CellTrain) {
+    fn push(&mut self, frame: PduId, train: CellTrain) {
         let vc = self.fabric.frames[frame].vc;
         let (hop, entry) = (self.fabric.vcs[vc as usize].hops[0], self.fabric.vcs[vc as usize].entry);
-        self.fabric.channels[hop][entry].announce(train);
-        self.carry_on(vc);
-        self.expect_frame(frame);
+        self.fabric.channels[hop][entry].push(train);
+        self.advance_downstream(vc);
+        self.schedule_pdu_check(frame);
     }
 }

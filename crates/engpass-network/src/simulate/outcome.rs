@@ -352,7 +352,7 @@ impl Network {
             for end in 0..2 {
                 let port = link * 2 + end;
                 let capacity_cells = match lines[end].framing {
-                    Framing::Cells { slot } => Some(slot.ended_within(measured)),
+                    Framing::Cells { slot } => Some(slot.units_within(measured)),
                     Framing::Ethernet | Framing::Packets => None,
                 };
                 let (carried, vcs) = self.carried(port);

@@ -35,22 +35,24 @@ impl CellSink for BypassedLine<'_> {
 
     fn waiting(&mut self, _: PduId, _: usize, _: u64) {}
 
-    fn gathers_until(&self) -> u64 {
+    fn coalesce_until(&self) -> u64 {
         0
     }
 }
 
 impl Network {
     /// Sends, at the end of the run, the cells of bypassed lines in whole trains, for the ledger.
-    pub(super) fn run_passed_lines(&mut self) {
+    pub(super) fn post_bypassed_lines(&mut self) {
         let mut rules = vec![VcTreatment::default(); self.fabric.vcs.len()];
         let window = self.fabric.window;
         for source in &self.sources {
             let Some((port, _)) = source.passed else { continue };
             let (next, place) = source.fills;
-            self.fabric.channels[next][place].draw_all();
-            let line =
-                self.fabric.line_of(source).map(|line| (line.sent().0, line.idle(), line.doing(window.end)));
+            self.fabric.channels[next][place].drain_generator();
+            let line = self
+                .fabric
+                .line_of(source)
+                .map(|line| (line.sent().0, line.idle(), line.line_status(window.end)));
             let ledger = &mut self.fabric.ledger;
             if let Some((sent, (idle, rounding), doing)) = line {
                 ledger.generated(source.flow, 0, sent);
@@ -65,9 +67,9 @@ impl Network {
                 let mut alone = BypassedLine { ledger, window, port, flow: source.flow };
                 line.advance(until, Inputs::new(&mut channels), &mut rules, &mut alone);
                 if until == window.end {
-                    ledger.closes(port, line.doing(until));
+                    ledger.closes(port, line.line_status(until));
                 } else {
-                    ledger.opens(port, line.doing(until));
+                    ledger.opens(port, line.line_status(until));
                 }
             }
         }

@@ -49,14 +49,14 @@ impl Ring {
 impl Network {
     /// Take all arrivals at `port` up to and including `until`, which is not in the future of anything still open.
     pub(super) fn advance(&mut self, port: usize, until: u64) {
-        self.pull(port, until, |_| true);
+        self.advance_with_upstream(port, until, |_| true);
     }
 
     /// Take all arrivals at `port` up to and including `until`, after those at upstream ports for which `draw` returns true.
     ///
     /// A port that comes up twice in one pull takes all arrivals up to `until`; if it is in a ring, so do all ports of the ring. No port
     /// therefore comes up with something to do three times, however many paths lead to it and however short the links are.
-    pub(super) fn pull(&mut self, port: usize, until: u64, draw: impl Fn(&Port) -> bool) {
+    pub(super) fn advance_with_upstream(&mut self, port: usize, until: u64, draw: impl Fn(&Port) -> bool) {
         let until = until.min(self.end);
         if self.ports[port].upstream.is_empty() {
             return self.take(port, until);
@@ -91,7 +91,7 @@ impl Network {
     #[inline]
     fn want(&mut self, port: usize, needed: u64, until: u64) {
         let this = &mut self.ports[port];
-        if this.has_taken(needed) {
+        if this.is_advanced_to(needed) {
             return;
         }
         let again = std::mem::replace(&mut this.pulled, self.worklist.pulls) == self.worklist.pulls;
@@ -105,12 +105,12 @@ impl Network {
     /// Take all arrivals at `port` up to and including `until`, which are all announced. Pauses at the end of the warm-up and where a
     /// timeline samples the queue.
     fn take(&mut self, port: usize, until: u64) {
-        if !self.ports[port].has_taken(until) {
-            self.stop_before(port, until);
+        if !self.ports[port].is_advanced_to(until) {
+            self.stop_at_edges_and_samples(port, until);
             self.ports[port].advance(until, port, &mut self.fabric);
             if self.fabric.trace.is_some() {
                 // A sample at `until` itself.
-                self.stop_before(port, until);
+                self.stop_at_edges_and_samples(port, until);
             }
         }
     }

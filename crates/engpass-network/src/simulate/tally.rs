@@ -149,7 +149,7 @@ impl FlowCounters {
         self.rare.get_or_insert_default()
     }
 
-    /// Returns the bytes of datagrams received, warm-up included. Not valid after [`Self::count_anew`].
+    /// Returns the bytes of datagrams received, warm-up included. Not valid after [`Self::reset_counters`].
     pub(super) fn ever_bytes(&self) -> u64 {
         self.received_bytes + self.rare.as_ref().map_or(0, |rare| rare.bytes_before)
     }
@@ -206,7 +206,7 @@ impl FlowCounters {
     }
 
     /// Restarts counting, except for values that include the warm-up.
-    pub(super) fn count_anew(&mut self) {
+    pub(super) fn reset_counters(&mut self) {
         let before = std::mem::take(self);
         let Self { in_flight, last, times, weighted, .. } = before;
         *self = Self { in_flight, last, times, weighted, ..Self::default() };

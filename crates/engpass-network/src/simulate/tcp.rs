@@ -64,8 +64,8 @@ impl From<&CpuCost> for SegmentCost {
 
 impl SegmentCost {
     /// Returns true if sending and writing cost the host no CPU time.
-    pub(super) fn is_nothing(&self) -> bool {
-        self.per_write | self.per_segment | self.per_ack == 0 && self.byte.is_nothing()
+    pub(super) fn is_zero_cost(&self) -> bool {
+        self.per_write | self.per_segment | self.per_ack == 0 && self.byte.is_zero_cost()
     }
 }
 
@@ -138,8 +138,8 @@ impl Endpoint {
 
     /// Returns true if it is receive-only and has nothing to send.
     #[inline]
-    pub(super) fn is_silent(&self) -> bool {
-        self.application.is_none() && self.connection.is_silent()
+    pub(super) fn is_quiescent(&self) -> bool {
+        self.application.is_none() && self.connection.is_quiescent()
     }
 
     /// Releases memory that it does not need while idle, and for good what a receive-only endpoint never needs.
@@ -157,7 +157,9 @@ impl Endpoint {
     #[inline(always)]
     fn plain_route(&self, fabric: &SharedState) -> Option<u32> {
         match self.way() {
-            EgressPath::Frames { route } if self.is_open() && fabric.is_plain() && fabric.fates.is_none() => {
+            EgressPath::Frames { route }
+                if self.is_open() && fabric.fast_path_allowed() && fabric.fates.is_none() =>
+            {
                 Some(route)
             }
             _ => None,
@@ -166,7 +168,7 @@ impl Endpoint {
 
     /// Returns until when only arrivals from the network affect it; zero if that is unknown.
     #[inline]
-    pub(super) fn foreseen(&self) -> u64 {
+    pub(super) fn lookahead_until(&self) -> u64 {
         let waits = self.application.as_ref().is_some_and(|this| !this.open || this.waits());
         if self.busy || waits {
             return 0;
@@ -189,7 +191,7 @@ impl Endpoint {
 
     /// Schedules a wake for the next timer of its connection, unless an earlier one is pending.
     #[inline(always)]
-    fn see_to_wake(&mut self, endpoint: usize, now: u64, events: &mut EventQueue) {
+    fn schedule_wake(&mut self, endpoint: usize, now: u64, events: &mut EventQueue) {
         if let Some(wake) = self.connection.next_wake() {
             let wake = wake.ps().max(now);
             if wake < self.timer {
@@ -267,7 +269,7 @@ impl Network {
         }
         if now < this.ahead {
             // Arrivals later than now have been handled, because nothing happens now.
-            self.see_to_wake(index);
+            self.schedule_wake(index);
             return;
         }
         if let Some(application) = &mut this.application {
@@ -283,10 +285,10 @@ impl Network {
             if let Some(trace) = &mut self.fabric.trace
                 && this.connection.stats().timeouts > before
             {
-                trace.timed_out(this.flow as usize, now);
+                trace.record_timeout(this.flow as usize, now);
             }
             if out.timed_out {
-                self.fabric.ledger.timed_out(self.processes.len() + index, now);
+                self.fabric.ledger.reassign_to_timer(self.processes.len() + index, now);
             }
         }
         self.go_on(index);
@@ -357,15 +359,15 @@ impl Network {
     #[inline(always)]
     pub(super) fn go_on(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
-        if !this.busy && !this.is_silent() {
-            self.act(endpoint);
+        if !this.busy && !this.is_quiescent() {
+            self.send_and_write(endpoint);
         }
-        self.see_to_wake(endpoint);
+        self.schedule_wake(endpoint);
     }
 
     /// Sends and writes: at once if that costs nothing, otherwise through the CPU.
     #[inline(always)]
-    fn act(&mut self, endpoint: usize) {
+    fn send_and_write(&mut self, endpoint: usize) {
         let this = &self.endpoints[endpoint];
         let idle = || self.cpus[self.nics[this.nic as usize].host as usize].is_idle();
         if !(this.at_rest || this.is_free() && idle()) {
@@ -374,16 +376,16 @@ impl Network {
         }
         let reads = this.application.is_none();
         match this.plain_route(&self.fabric) {
-            Some(route) if reads => self.answer_plainly(endpoint, route),
-            Some(route) => self.act_plainly(endpoint, route),
-            None => self.do_all(endpoint),
+            Some(route) if reads => self.send_receiver_segments_fast_path(endpoint, route),
+            Some(route) => self.send_and_write_fast_path(endpoint, route),
+            None => self.send_and_write_slow_path(endpoint),
         }
     }
 
-    /// See [`Endpoint::see_to_wake`].
+    /// See [`Endpoint::schedule_wake`].
     #[inline(always)]
-    pub(super) fn see_to_wake(&mut self, endpoint: usize) {
-        self.endpoints[endpoint].see_to_wake(endpoint, self.now, &mut self.events);
+    pub(super) fn schedule_wake(&mut self, endpoint: usize) {
+        self.endpoints[endpoint].schedule_wake(endpoint, self.now, &mut self.events);
     }
 
     /// Asks the CPU to form a segment, or otherwise to copy a piece of a write, and notes the sender state.
@@ -414,7 +416,7 @@ impl Network {
 
     /// Sends and writes until neither is possible, if it costs nothing and the CPU is idle.
     #[inline(never)]
-    fn do_all(&mut self, endpoint: usize) {
+    fn send_and_write_slow_path(&mut self, endpoint: usize) {
         let (now, sender) = (Time(self.now), self.processes.len() + endpoint);
         let mut limited = None;
         loop {
@@ -428,12 +430,12 @@ impl Network {
             if !shut {
                 let Err(reason) = self.form_segment(endpoint) else {
                     let sending = self.endpoints[endpoint].sending(&self.fabric.datagrams);
-                    if !self.enters_as(sender, sending) {
+                    if !self.enter_nic_or_wait_with(sender, sending) {
                         self.endpoints[endpoint].busy = true;
                         return;
                     }
                     self.entered(endpoint);
-                    if self.endpoints[endpoint].is_silent() {
+                    if self.endpoints[endpoint].is_quiescent() {
                         return;
                     }
                     continue;
@@ -477,7 +479,7 @@ impl Network {
         if let Some(trace) = &mut self.fabric.trace
             && before.is_some_and(|before| this.connection.stats().retransmissions > before)
         {
-            trace.sent_again(this.flow as usize, self.now);
+            trace.on_retransmit(this.flow as usize, self.now);
         }
         if let Some(trace) = &mut self.fabric.trace {
             trace.formed(endpoint, segment);
@@ -517,7 +519,7 @@ impl Network {
             return;
         }
         let sending = self.endpoints[endpoint].sending(&self.fabric.datagrams);
-        if self.enters_as(self.processes.len() + endpoint, sending) {
+        if self.enter_nic_or_wait_with(self.processes.len() + endpoint, sending) {
             self.segment_handed(endpoint);
         }
     }
@@ -534,7 +536,7 @@ impl Network {
     pub(super) fn entered(&mut self, endpoint: usize) {
         let datagram = std::mem::replace(&mut self.endpoints[endpoint].formed, NOTHING);
         debug_assert_ne!(datagram, NOTHING, "what was handed over was a segment");
-        self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
+        self.fabric.ledger.note_activity(self.processes.len() + endpoint, self.now);
         self.datagram_sent(datagram);
     }
 
@@ -564,7 +566,7 @@ impl Network {
         let this = &mut self.endpoints[endpoint];
         let load = this.on_segment(self.now, endpoint, datagram, &mut self.fabric);
         let lane = (this.flow, Some(endpoint as u32));
-        self.end_whole(datagram, lane, load);
+        self.finish_datagram_fast_path(datagram, lane, load);
         self.go_on(endpoint);
     }
 

@@ -106,12 +106,12 @@ impl Trace {
     }
 
     /// A connection of `flow` has sent something again.
-    pub(super) fn sent_again(&mut self, flow: usize, at: u64) {
+    pub(super) fn on_retransmit(&mut self, flow: usize, at: u64) {
         self.retransmissions[flow].push(at);
     }
 
     /// The retransmission timer of a connection of `flow` has expired.
-    pub(super) fn timed_out(&mut self, flow: usize, at: u64) {
+    pub(super) fn record_timeout(&mut self, flow: usize, at: u64) {
         self.timeouts[flow].push(at);
     }
 }

@@ -206,7 +206,7 @@ impl SharedState {
         let copied = self.trees_mut().copied.remove(&datagram);
         let was_received = copied.map_or(!self.datagrams[datagram].lost, |copied| copied.was_received);
         self.datagrams[datagram].lost |= !was_received;
-        self.settle_books(datagram, false);
+        self.post_finished_datagram(datagram, false);
         self.ledger.forget_pieces(datagram);
         if !parts {
             self.count_loss(datagram);

@@ -143,7 +143,7 @@ fn network() -> impl Strategy<Value = String> {
 fn outcome(mut network: Network, text: &str, tells: bool) -> SimOutcome {
     let point = point(text, "base", &[]);
     if !tells {
-        network.tell_nothing();
+        network.disable_lookahead();
     }
     network.run(&|| false).expect("nobody interrupts it");
     let outcome = network.outcome(&point.testbed, &point.topology).expect("its books balance");

@@ -108,7 +108,7 @@ pub(super) fn text(routers: &[Node], flows: &[Traffic], chance: u8, warmup: bool
 fn network(point: &Point, tells: bool) -> Network {
     let mut network = Network::new(&point.testbed, &point.topology, 3).expect("it is carried");
     if !tells {
-        network.tell_nothing();
+        network.disable_lookahead();
     }
     network
 }

@@ -31,7 +31,7 @@ fn backlog(
 ) -> f64 {
     let warmup = testbed.run.warmup.map_or(0, |warmup| warmup.0);
     let start = traffic.window().0.map_or(0, |start| start.0);
-    let due = |pace: Pace| if warmup < start { 0 } else { pace.ended_within(warmup - start) + 1 };
+    let due = |pace: Pace| if warmup < start { 0 } else { pace.units_within(warmup - start) + 1 };
     let received = seen.goodput_bit_per_s * warmup as f64 / SECOND as f64 / 8.0;
     match traffic {
         Traffic::UdpStream(config) => {

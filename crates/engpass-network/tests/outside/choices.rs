@@ -69,7 +69,7 @@ fn packets_take_turns_and_flows_keep_their_way() {
     let mut sprayed = outside(&joined(None, "\"round-robin\"", ""));
     let to = way(&sprayed, "a to b");
     // As a train, which is none where each packet is asked for its way.
-    sprayed.inject_alike(5, to, packet(1000, 0), 10);
+    sprayed.inject_identical(5, to, packet(1000, 0), 10);
     assert_eq!(all(&mut sprayed, SECOND).len(), 10);
     assert_eq!(carried(&mut sprayed, ["upper", "lower"]), [5, 5]);
     let mut hashed = outside(&joined(None, "\"hash\"", ""));
@@ -221,7 +221,7 @@ fn a_queue_is_lost_with_its_line() {
         network.begin_events(0);
         network.begin_window(2 * ms, &mut |_| {});
         // Twenty at once: 1.2 ms of the line of 100 Mbit/s at least, and a round before the line goes down.
-        network.inject_alike(9_500_000_000, to, packet(1500, 0), 20);
+        network.inject_identical(9_500_000_000, to, packet(1500, 0), 20);
         let mut told = Vec::new();
         network.run_until(15 * ms, &mut |output| told.push(output));
         let down: Vec<_> =

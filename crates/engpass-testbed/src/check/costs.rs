@@ -46,7 +46,7 @@ pub(super) fn host(checker: &mut Checker<'_>, draft: &Draft, name: &str, host: &
                 nobody(name, (table, key), (udp, tcp), side, &parts)
             };
             let message = format!("`{key}` changes nothing: {cause}");
-            let found = Diagnostic::warning("no-effect", message).help(help).only_if_everywhere("");
+            let found = Diagnostic::warning("no-effect", message).help(help).only_if_at_every_point("");
             checker.report_key(&["host", name, table, key], found);
         }
     }

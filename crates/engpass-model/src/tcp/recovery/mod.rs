@@ -183,9 +183,9 @@ impl Recovery {
     }
 
     /// Records that the segment that ends at `end` was retransmitted.
-    pub(super) fn sent_again(&mut self, now: Time, end: u64) {
+    pub(super) fn on_retransmit(&mut self, now: Time, end: u64) {
         if let Some(rack) = &mut self.rack {
-            rack.sent_again(now, end);
+            rack.on_retransmit(now, end);
         }
     }
 

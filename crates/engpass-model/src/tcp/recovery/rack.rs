@@ -45,8 +45,8 @@ impl Rack {
     }
 
     /// Records that the segment that ends at `end` was retransmitted at `at`.
-    pub(super) fn sent_again(&mut self, at: Time, end: u64) {
-        self.watch.sent_again(at, end);
+    pub(super) fn on_retransmit(&mut self, at: Time, end: u64) {
+        self.watch.on_retransmit(at, end);
     }
 
     pub(super) fn rtt(&self) -> Time {

@@ -31,7 +31,7 @@ impl SendOrder {
     }
 
     /// Records that the segment that ends at `end` was retransmitted at `at`.
-    pub(super) fn sent_again(&mut self, at: Time, end: u64) {
+    pub(super) fn on_retransmit(&mut self, at: Time, end: u64) {
         let later = self.again.iter().rev().take_while(|other| **other > (at, end)).count();
         self.again.insert(self.again.len() - later, (at, end));
     }
@@ -141,13 +141,13 @@ mod tests {
                     Step::SentAgain => {
                         if let Some(index) = board.next_lost() {
                             board.resend(index, now, None);
-                            watch.sent_again(now, board.get(index).end);
+                            watch.on_retransmit(now, board.get(index).end);
                         }
                     }
                     Step::Probe => {
                         if let Some(index) = board.len().checked_sub(1).filter(|last| board.get(*last).in_network()) {
                             board.resend(index, now, None);
-                            watch.sent_again(now, board.get(index).end);
+                            watch.on_retransmit(now, board.get(index).end);
                         }
                     }
                     Step::Spurious => {

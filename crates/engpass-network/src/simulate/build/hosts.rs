@@ -104,7 +104,7 @@ impl Builder<'_> {
 
     /// The place of what an endpoint costs its host, which has it from others like it.
     fn place_of(&mut self, cost: SegmentCost) -> u32 {
-        if cost.is_nothing() {
+        if cost.is_zero_cost() {
             return NOTHING;
         }
         // As with parameters of TCP.

@@ -98,7 +98,7 @@ impl Builder<'_> {
             }
             for index in 0..self.origins[port].len() {
                 let before = self.origins[port][index].expect("only lines lead to a switch");
-                let channel = self.pass_line(before, port).unwrap_or_else(|| {
+                let channel = self.try_bypass_line(before, port).unwrap_or_else(|| {
                     self.ports[port].upstream.push(before);
                     Channel::new(self.slots[before])
                 });
@@ -150,7 +150,7 @@ impl Builder<'_> {
     /// A generator alone on its line, with room between its cells: the line only makes them later, so the switch may
     /// draw from the generator itself. Bursts may meet each other, and are given as they leave the line; its books are
     /// kept while they are, where no warm-up cuts them.
-    fn pass_line(&mut self, line: usize, next: usize) -> Option<Channel> {
+    fn try_bypass_line(&mut self, line: usize, next: usize) -> Option<Channel> {
         let [channel] = self.channels[line].as_slice() else { return None };
         let slot = self.slots[line].after(1);
         if self.outside
@@ -180,7 +180,7 @@ impl Builder<'_> {
     }
 
     /// Find out which ports can be asked for instants that lie ahead.
-    pub(super) fn look_ahead(&mut self) {
+    pub(super) fn find_foreseeable_ports(&mut self) {
         let mut changed = true;
         while std::mem::take(&mut changed) {
             for port in 0..self.ports.len() {
@@ -199,7 +199,7 @@ impl Builder<'_> {
             self.ports[port].overtaking = overtaking;
             if let (Some(channel), Queue::Classes(queue)) = (overtaking, &mut self.ports[port].queue) {
                 let pace = self.channels[port][channel].front().pace;
-                queue.overtaken_by(channel, pace);
+                queue.set_periodic_class(channel, pace);
             }
         }
     }
@@ -243,7 +243,7 @@ impl Builder<'_> {
                 && channel.front().vc == only.vc
         })?;
         // Cells that are drawn and never queued are not shown to a policy or a threshold: they must not matter to them.
-        let unseen = self.gate(port, switch, 0).may_overlook(&self.channels[port][place].front());
+        let unseen = self.gate(port, switch, 0).can_skip_admission(&self.channels[port][place].front());
         (unseen && self.flows_on(only.vc).count() == 1).then_some(place)
     }
 }

@@ -141,7 +141,7 @@ impl Network {
         builder.add_vcs();
         builder.add_line_inputs();
         builder.add_switch_inputs();
-        builder.look_ahead();
+        builder.find_foreseeable_ports();
         builder.find_rings();
         builder.finish()
     }
@@ -379,7 +379,12 @@ impl Builder<'_> {
 
     /// Let lines tell hosts what comes, where one endpoint is all that they have, or where all that comes is datagrams, and costs them
     /// nothing.
-    fn tell_hosts(&self, frames: &mut Frames, endpoints: &mut [Endpoint], sockets: &[Option<Box<Socket>>]) {
+    fn enable_lookahead_to_hosts(
+        &self,
+        frames: &mut Frames,
+        endpoints: &mut [Endpoint],
+        sockets: &[Option<Box<Socket>>],
+    ) {
         let mut users = vec![0; self.topology.hosts];
         for (path, traffic) in self.topology.flows.iter().zip(self.testbed.traffic.values()) {
             let streams = traffic.streams();
@@ -410,7 +415,7 @@ impl Builder<'_> {
                 frames.obeys(LookaheadRule::NoRequests, !frames.arp.hosts().any(|asked| asked == host));
             if endpoint.at_rest && stays && alone && asked {
                 // What comes to it is what the other end sends.
-                frames.tell_host(routes[index ^ 1]);
+                frames.enable_lookahead_to_host(routes[index ^ 1]);
             }
         }
         let mut counts = vec![true; self.topology.hosts];
@@ -426,7 +431,7 @@ impl Builder<'_> {
         }
         for (flow, path) in self.topology.flows.iter().enumerate() {
             if counts[path.to] && path.circuit.is_none() {
-                frames.tell_host(frames.route_of(flow, 0, false));
+                frames.enable_lookahead_to_host(frames.route_of(flow, 0, false));
             }
         }
     }
@@ -498,7 +503,7 @@ impl Builder<'_> {
             .then(|| Box::new(Trees::new(self.topology, &frames.branches, first_lane)));
         let ledger = self.books(&frames, &processes, &endpoints, &senders);
         frames.watch(&ledger);
-        self.tell_hosts(&mut frames, &mut endpoints, &sockets);
+        self.enable_lookahead_to_hosts(&mut frames, &mut endpoints, &sockets);
         let mut network = Network {
             now: 0,
             end: self.window.end,

@@ -80,7 +80,7 @@ enum LoopBreak {
 impl Egress<'_> {
     /// Sends the datagram with the next free index `id`, whose segment is formed there. If it needs the slow path, the endpoint keeps it as `formed`.
     #[inline(always)]
-    fn send_whole(
+    fn try_send_segment(
         &mut self,
         id: u32,
         whole: UnfragmentedDatagram,
@@ -106,24 +106,24 @@ impl Egress<'_> {
 impl Network {
     /// Sends and writes until neither is possible any more.
     #[inline(never)]
-    pub(in crate::simulate) fn act_plainly(&mut self, endpoint: usize, route: u32) {
+    pub(in crate::simulate) fn send_and_write_fast_path(&mut self, endpoint: usize, route: u32) {
         let sender = self.processes.len() + endpoint;
         let states = self.fabric.ledger.states_of_writer(endpoint);
         let this = SendContext { endpoint, sender, states, route };
         let mut act = SendLoop { this, limited: None, asked: false };
         loop {
-            let pause = match self.go_on_with(&mut act) {
+            let pause = match self.run_send_loop(&mut act) {
                 LoopBreak::Write => {
                     self.next_write(endpoint);
                     act.asked = true;
                     continue;
                 }
                 LoopBreak::Ends => break,
-                LoopBreak::Other => self.send_formed(this),
+                LoopBreak::Other => self.try_send_formed_segment(this),
                 other => Some(other),
             };
             if let Some(pause) = pause
-                && !self.hand_over_after(this, pause)
+                && !self.complete_send(this, pause)
             {
                 return;
             }
@@ -145,7 +145,7 @@ impl Network {
 
     /// Sends what a receive-only endpoint has to send: acknowledgments.
     #[inline(never)]
-    pub(in crate::simulate) fn answer_plainly(&mut self, endpoint: usize, route: u32) {
+    pub(in crate::simulate) fn send_receiver_segments_fast_path(&mut self, endpoint: usize, route: u32) {
         // The ledger keeps no states of receive-only endpoints.
         let acting = SendContext { endpoint, sender: self.processes.len() + endpoint, states: None, route };
         loop {
@@ -162,12 +162,12 @@ impl Network {
             let Frames { ports, steps, routes, .. } = frames;
             let nic = &nics[this.nic as usize];
             let mut exit = Egress::of(nic, routes[route as usize], (ports, steps), (now, end));
-            if let Some(pause) = exit.send_whole(id, whole, None, &mut this.formed, fabric, events)
-                && !self.hand_over_after(acting, pause)
+            if let Some(pause) = exit.try_send_segment(id, whole, None, &mut this.formed, fabric, events)
+                && !self.complete_send(acting, pause)
             {
                 return;
             }
-            if self.endpoints[endpoint].is_silent() {
+            if self.endpoints[endpoint].is_quiescent() {
                 return;
             }
         }
@@ -175,7 +175,7 @@ impl Network {
 
     /// Sends the segment that an endpoint has formed at the next free datagram index.
     #[inline(never)]
-    fn send_formed(&mut self, acting: SendContext) -> Option<LoopBreak> {
+    fn try_send_formed_segment(&mut self, acting: SendContext) -> Option<LoopBreak> {
         let Self { endpoints, frames: Frames { ports, steps, routes, .. }, fabric, events, nics, .. } = self;
         let this = &mut endpoints[acting.endpoint];
         let (nic, route) = (&nics[this.nic as usize], routes[acting.route as usize]);
@@ -183,25 +183,25 @@ impl Network {
         let id = fabric.datagrams.next();
         let whole = acting.whole(this.flow, fabric.datagrams.segment(id), true);
         let whole = UnfragmentedDatagram { index: this.connection.segments_sent(), ..whole };
-        exit.send_whole(id, whole, acting.states, &mut this.formed, fabric, events)
+        exit.try_send_segment(id, whole, acting.states, &mut this.formed, fabric, events)
     }
 
     /// Continues after a pause: moves on a packet that was handed ahead, or passes the formed segment to the NIC on the slow path.
     /// Returns false if the segment has to wait.
     #[inline(always)]
-    fn hand_over_after(&mut self, this: SendContext, pause: LoopBreak) -> bool {
+    fn complete_send(&mut self, this: SendContext, pause: LoopBreak) -> bool {
         if let LoopBreak::Told(id, place, at) = pause {
-            self.go(id, place, at, false);
+            self.forward(id, place, at, false);
             return true;
         }
-        self.enter_formed(this)
+        self.enqueue_formed_segment(this)
     }
 
     /// Passes the formed segment to the NIC on the slow path. Returns false if it has to wait.
     #[inline(never)]
-    fn enter_formed(&mut self, this: SendContext) -> bool {
+    fn enqueue_formed_segment(&mut self, this: SendContext) -> bool {
         let sending = self.endpoints[this.endpoint].sending(&self.fabric.datagrams);
-        let enters = self.enters_as(this.sender, sending);
+        let enters = self.enter_nic_or_wait_with(this.sender, sending);
         if enters {
             self.entered(this.endpoint);
         } else {
@@ -212,7 +212,7 @@ impl Network {
 
     /// Sends and writes until something outside these structures is needed.
     #[inline(always)]
-    fn go_on_with(&mut self, act: &mut SendLoop) -> LoopBreak {
+    fn run_send_loop(&mut self, act: &mut SendLoop) -> LoopBreak {
         let (now, end) = (self.now, self.end);
         let Self { endpoints, frames, fabric, events, nics, .. } = self;
         let Endpoint { connection, application, formed, nic, flow, .. } = &mut endpoints[act.this.endpoint];
@@ -220,7 +220,7 @@ impl Network {
         let application = application.as_mut().expect("who acts writes");
         loop {
             if !act.asked && !act.is_shut() {
-                let ended = match connection.flight(Time(now)) {
+                let ended = match connection.start_burst(Time(now)) {
                     Ok(mut flight) => {
                         let Frames { ports, steps, routes, .. } = &mut *frames;
                         let (nic, route) = (&nics[*nic as usize], routes[act.this.route as usize]);
@@ -228,14 +228,20 @@ impl Network {
                         let whole = act.this.whole(*flow, flight.pattern(), true);
                         while flight.goes_on() {
                             let id = fabric.datagrams.next();
-                            connection.next_of(&mut flight, Time(now), fabric.datagrams.segment_mut(id));
+                            connection.next_in_burst(
+                                &mut flight,
+                                Time(now),
+                                fabric.datagrams.segment_mut(id),
+                            );
                             let whole = UnfragmentedDatagram { index: connection.segments_sent(), ..whole };
                             let states = act.this.states;
-                            if let Some(pause) = exit.send_whole(id, whole, states, formed, fabric, events) {
+                            if let Some(pause) =
+                                exit.try_send_segment(id, whole, states, formed, fabric, events)
+                            {
                                 return pause;
                             }
                         }
-                        connection.limited_after(&flight)
+                        connection.limited_by_after(&flight)
                     }
                     Err(limited) => limited,
                 };

@@ -257,7 +257,7 @@ impl Network {
                     self.ask_address(number);
                 }
                 if let Some(lost) = lost {
-                    self.lose_packet(lost, DropLocation::HoldFull(router), self.now);
+                    self.drop_packet(lost, DropLocation::HoldFull(router), self.now);
                 }
             }
         }
@@ -268,7 +268,7 @@ impl Network {
         let packet = self.fabric.datagrams.packet_mut(id);
         packet.place += 1;
         let place = packet.place;
-        self.go(id, place, self.now, true);
+        self.forward(id, place, self.now, true);
     }
 
     /// Sends a request for the address of a neighbour.
@@ -298,7 +298,7 @@ impl Network {
             Overdue::Asks => self.ask_address(number as usize),
             Overdue::GivesUp(packets) => {
                 for packet in packets {
-                    self.lose_packet(packet, DropLocation::NoReply(router), self.now);
+                    self.drop_packet(packet, DropLocation::NoReply(router), self.now);
                 }
             }
         }
@@ -316,7 +316,7 @@ impl Network {
         let there = neighbours.iter_mut().filter(|(key, _)| key.interface == number);
         let held: Vec<u32> = there.flat_map(|(_, neighbour)| neighbour.forget()).collect();
         for packet in held {
-            self.lose_to_outage(port, packet, self.now);
+            self.drop_by_outage(port, packet, self.now);
         }
     }
 
@@ -367,7 +367,7 @@ impl Network {
         if is_host {
             self.send_from_nic(packet, None);
         } else {
-            self.goes_on(packet);
+            self.receive_or_forward(packet);
         }
     }
 

@@ -12,13 +12,13 @@ use crate::simulate::tally::DropLocation;
 impl Network {
     /// Handles the frame that arrives at the node behind this port, and the frames behind it up to `limit` as long as no other event comes first.
     #[inline(always)]
-    pub(in crate::simulate) fn frame_lands(&mut self, port: u32, limit: u64) {
+    pub(in crate::simulate) fn on_frame_arrival(&mut self, port: u32, limit: u64) {
         loop {
             let this = &mut self.frames.ports[port as usize];
-            let (landed, next) = this.land(self.now);
+            let (landed, next) = this.pop_arrival(self.now);
             let number = this.port as usize;
             if let Some(landed) = landed {
-                self.landed(port, landed);
+                self.process_arrival(port, landed);
             }
             if next == u64::MAX {
                 return;
@@ -35,32 +35,32 @@ impl Network {
     }
 
     #[inline(always)]
-    fn landed(&mut self, port: u32, landed: InFlightFrame) {
+    fn process_arrival(&mut self, port: u32, landed: InFlightFrame) {
         if landed.damaged {
-            self.lose_on_line(port, landed.packet, DropLocation::Line);
+            self.drop_on_arrival(port, landed.packet, DropLocation::Line);
             return;
         }
         if landed.sent.1 > 0 {
             let line = &self.frames.ports[port as usize];
             if line.has_cut(&landed) {
-                self.lose_to_outage(port, landed.packet, self.now);
+                self.drop_by_outage(port, landed.packet, self.now);
                 return;
             }
             if self.frames.bonds.ignores(line.port) {
-                self.lose_on_line(port, landed.packet, DropLocation::Inactive);
+                self.drop_on_arrival(port, landed.packet, DropLocation::Inactive);
                 return;
             }
         }
         if !self.groups.is_idle() {
-            self.all_go_on(landed.packet);
+            self.receive_or_forward_copies(landed.packet);
             return;
         }
-        self.goes_on(landed.packet);
+        self.receive_or_forward(landed.packet);
     }
 
     /// Drops a packet at the far end of a line. `place` makes drop location and cause from the number of the transmitter.
     #[inline(never)]
-    fn lose_on_line(&mut self, port: u32, packet: u32, place: fn(usize) -> DropLocation) {
+    fn drop_on_arrival(&mut self, port: u32, packet: u32, place: fn(usize) -> DropLocation) {
         let line = &mut self.frames.ports[port as usize];
         let number = line.port as usize;
         if let Some(later) = &mut self.fabric.ledger.later {
@@ -69,23 +69,23 @@ impl Network {
         if self.fabric.window.holds(self.now) {
             line.count_lost();
         }
-        self.lose_packet(packet, place(number), self.now);
+        self.drop_packet(packet, place(number), self.now);
     }
 
     /// Moves on a packet and the copies made of it. At the end of a tunnel the copies are made after decapsulation.
     #[inline(never)]
-    fn all_go_on(&mut self, packet: u32) {
+    fn receive_or_forward_copies(&mut self, packet: u32) {
         let place = self.fabric.datagrams.packet(packet).place;
         let is_inside = self.frames.steps[place as usize].is_unwrap();
         let copies = if is_inside { Vec::new() } else { self.copy(packet) };
         for id in std::iter::once(packet).chain(copies) {
-            self.goes_on(id);
+            self.receive_or_forward(id);
         }
     }
 
     /// Delivers a packet to its host, or moves it on from a switch or router.
     #[inline(always)]
-    pub(super) fn goes_on(&mut self, packet: u32) {
+    pub(super) fn receive_or_forward(&mut self, packet: u32) {
         let place = self.fabric.datagrams.packet(packet).place;
         let step = self.frames.steps[place as usize];
         if step.port == END {
@@ -97,7 +97,7 @@ impl Network {
         {
             self.goes_on_from_engine(packet, place);
         } else if let Some(at) = self.process(step, packet) {
-            self.go(packet, place, at, true);
+            self.forward(packet, place, at, true);
         }
     }
 
@@ -125,13 +125,13 @@ impl Network {
     #[inline]
     fn packet_arrived(&mut self, packet: u32) {
         let Packet { datagram, ecn, .. } = *self.fabric.datagrams.packet(packet);
-        if !self.take_plainly(packet, datagram, ecn) {
-            self.take_packet(packet);
+        if !self.receive_fast_path(packet, datagram, ecn) {
+            self.receive_slow_path(packet);
         }
     }
 
     #[inline(never)]
-    pub(super) fn take_packet(&mut self, packet: u32) {
+    pub(super) fn receive_slow_path(&mut self, packet: u32) {
         let Packet { datagram, ecn, place, ttl, .. } = *self.fabric.datagrams.packet(packet);
         if self.fabric.parts(datagram) {
             self.comes_to_branches(packet);
@@ -149,11 +149,11 @@ impl Network {
             fates.arrives(datagram, ttl, ecn == Ecn::Marked);
         }
         if train && !complete {
-            self.train_arrives(datagram);
+            self.on_train_packet_arrival(datagram);
             return;
         }
         if written {
-            self.note_lines(packet);
+            self.record_hops_carried(packet);
         } else {
             debug_assert!(self.comes_in_order(packet), "order is kept, or what is carried is written down");
         }
@@ -185,7 +185,7 @@ impl Network {
         let engine = &mut self.frames.routers[step.router as usize];
         if !engine.has_room(ip) {
             let node = engine.node;
-            self.lose_packet(packet, DropLocation::InputFull(node), self.now);
+            self.drop_packet(packet, DropLocation::InputFull(node), self.now);
             return None;
         }
         engine.free = engine.free.max(self.now).saturating_add(engine.per_packet);
@@ -217,7 +217,7 @@ impl Network {
     }
 
     /// Delivers a packet to its host ahead of virtual time, for the instant `at`.
-    pub(super) fn arrive_ahead(&mut self, id: u32, at: u64) {
+    pub(super) fn deliver_ahead(&mut self, id: u32, at: u64) {
         let now = std::mem::replace(&mut self.now, at);
         let datagram = self.fabric.datagrams.packet(id).datagram;
         if let Some(to) = self.fabric.datagrams[datagram].to.get() {

@@ -71,11 +71,11 @@ impl Network {
             copies.push((copy, place));
         }
         self.fabric.datagrams[whole.datagram].arrived += 1;
-        self.note_lines(id);
+        self.record_hops_carried(id);
         self.fabric.datagrams.release_packet(id);
         self.fabric.release_datagram(whole.datagram);
         for (copy, place) in copies {
-            self.go(copy, place, self.now, true);
+            self.forward(copy, place, self.now, true);
         }
     }
 }

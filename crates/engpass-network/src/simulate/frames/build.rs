@@ -102,7 +102,7 @@ impl Frames {
         frames.add_ways(testbed, topology)?;
         frames.sort_neighbours();
         frames.steps.shrink_to_fit();
-        frames.find_told();
+        frames.enable_lookahead_to_ports();
         Ok(frames)
     }
 
@@ -126,7 +126,7 @@ impl Frames {
     }
 
     /// Finds the lines that are the only feeder of the next port, and meet the other rules of lookahead: they hand packets ahead.
-    fn find_told(&mut self) {
+    fn enable_lookahead_to_ports(&mut self) {
         #[derive(Clone, Copy, PartialEq)]
         enum Before {
             Nothing,
@@ -186,7 +186,7 @@ impl Frames {
 
     /// Enables lookahead to the host at the end of a route. The caller has checked that the host has one endpoint, or only counts, and nothing else happens
     /// there.
-    pub(in crate::simulate) fn tell_host(&mut self, route: u32) {
+    pub(in crate::simulate) fn enable_lookahead_to_host(&mut self, route: u32) {
         let Route { first, hops, .. } = self.routes[route as usize];
         let last = first as usize + usize::from(hops);
         // A route with decision steps has `hops` 0.

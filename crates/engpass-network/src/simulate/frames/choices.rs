@@ -172,6 +172,6 @@ impl Network {
             self.frames.choices.decide(step.mtu, &heads, fragment)
         };
         self.fabric.datagrams.packet_mut(id).place = place;
-        self.go(id, place, self.now, true);
+        self.forward(id, place, self.now, true);
     }
 }

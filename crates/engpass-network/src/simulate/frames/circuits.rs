@@ -244,7 +244,7 @@ impl Network {
             if let Some(trace) = &mut self.fabric.trace {
                 trace.dropped(port, self.now);
             }
-            self.lose_packet(packet.id, DropLocation::Queue(port, cause), self.now);
+            self.drop_packet(packet.id, DropLocation::Queue(port, cause), self.now);
         }
     }
 
@@ -253,8 +253,8 @@ impl Network {
         let place = self.fabric.datagrams.packet(id).place;
         let datagram = self.fabric.datagrams.packet(id).datagram;
         // The frame lines so far are recorded now; the lines of the circuit record their cells.
-        self.fabric.write_down(datagram);
-        self.note_lines(id);
+        self.fabric.track_per_hop(datagram);
+        self.record_hops_carried(id);
         let step = self.frames.steps[place as usize];
         let since = self.frames.lines_before(place + 1);
         let packet = self.fabric.datagrams.packet_mut(id);
@@ -302,7 +302,7 @@ impl Network {
     pub(in crate::simulate) fn leave_circuit(&mut self, frame: u32) {
         let packet = std::mem::replace(&mut self.fabric.frames[frame].packet, Aal5Pdu::NO_PACKET);
         self.fabric.ledger.packet_inherits(packet, frame);
-        self.goes_on(packet);
+        self.receive_or_forward(packet);
     }
 
     /// Moves on a packet that a router's engine has finished, or that needs none, to a step without lookahead.
@@ -316,7 +316,7 @@ impl Network {
         } else if step.is_unwrap() {
             self.leave_tunnel(packet, place);
         } else {
-            self.go(packet, place, self.now, true);
+            self.forward(packet, place, self.now, true);
         }
     }
 }

@@ -56,15 +56,15 @@ impl LineClock {
 
     /// Returns true if the transmission time of this length is at hand.
     #[inline(always)]
-    pub(super) fn knows(&self, bytes: u32) -> bool {
+    pub(super) fn is_cached_length(&self, bytes: u32) -> bool {
         bytes == self.length
     }
 
     /// Appends a transmission of `bytes` of `per_byte` parts each. Returns when its last bit leaves, the gap behind it excluded.
     #[inline(always)]
     pub(super) fn send(&mut self, bytes: u32, per_byte: u64) -> u64 {
-        if !self.knows(bytes) {
-            self.learn(bytes, per_byte);
+        if !self.is_cached_length(bytes) {
+            self.cache_length(bytes, per_byte);
         }
         let (end, rounding) = self.behind((self.end, self.rounding));
         // A queue may hold more than a slow line sends in centuries. The end is capped, so that delays can be added to it.
@@ -81,38 +81,38 @@ impl LineClock {
 
     /// Returns when a transmission of the known length would end if it arrived at `now`. The end may lie beyond all runs.
     #[inline(always)]
-    pub(super) fn look(&self, now: u64) -> (u64, u64) {
+    pub(super) fn end_if_sent_at(&self, now: u64) -> (u64, u64) {
         self.behind(if now > self.end { (now, 0) } else { (self.end, self.rounding) })
     }
 
     #[cold]
-    pub(super) fn learn(&mut self, bytes: u32, per_byte: u64) {
+    pub(super) fn cache_length(&mut self, bytes: u32, per_byte: u64) {
         let (whole, parts) = self.time_of(bytes.into(), per_byte);
         self.takes = if parts > 0 { (whole + 1, self.parts - parts) } else { (whole, 0) };
         self.length = bytes;
     }
 
-    /// [`Self::look`] if the line is free at `now`, otherwise `None`.
+    /// [`Self::end_if_sent_at`] if the line is free at `now`, otherwise `None`.
     #[inline(always)]
-    pub(super) fn look_if_free(&self, now: u64) -> Option<(u64, u64)> {
+    pub(super) fn end_if_idle_at(&self, now: u64) -> Option<(u64, u64)> {
         (now > self.end).then_some((now + self.takes.0, self.takes.1))
     }
 
     /// Returns when the last bit leaves of a transmission that ends there with its gap.
     #[inline(always)]
-    pub(super) fn left_of(&self, (end, rounding): (u64, u64)) -> u64 {
+    pub(super) fn last_bit_at(&self, (end, rounding): (u64, u64)) -> u64 {
         end - self.gap.0 - u64::from(rounding + self.gap.1 >= self.parts)
     }
 
     /// Returns when the last bit of the last transmission leaves, the gap excluded.
     #[inline(always)]
     pub(super) fn left(&self) -> u64 {
-        self.left_of((self.end, self.rounding))
+        self.last_bit_at((self.end, self.rounding))
     }
 
     /// Sets the end of the last transmission.
     #[inline(always)]
-    pub(super) fn go_to(&mut self, end: (u64, u64)) {
+    pub(super) fn set_end(&mut self, end: (u64, u64)) {
         (self.end, self.rounding) = end;
     }
 }

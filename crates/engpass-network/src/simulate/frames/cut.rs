@@ -40,11 +40,11 @@ impl Network {
 
     /// Drops a packet at a router in front of `step`, and sends an ICMP message about it if the router does so.
     pub(super) fn lose_at_router(&mut self, id: u32, step: Step, place: DropLocation, at: u64) {
-        if self.loses_later(id, place, at) {
+        if self.try_defer_drop(id, place, at) {
             return;
         }
         let message = self.message_about(id, step, place);
-        self.lose_packet(id, place, at);
+        self.drop_packet(id, place, at);
         if let Some(message) = message {
             self.begin_message(message, at);
         }
@@ -58,8 +58,8 @@ impl Network {
         let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
         // The first fragment may arrive, and its sender snapshot be used, before the second one is created.
         let stamp = self.fabric.ledger.stamp_of(id);
-        self.fabric.write_down(whole.datagram);
-        self.note_lines(id);
+        self.fabric.track_per_hop(whole.datagram);
+        self.record_hops_carried(id);
         self.fabric.datagrams.release_packet(id);
         let more = cut.count - 1;
         let datagram = &mut self.fabric.datagrams[whole.datagram];
@@ -77,7 +77,7 @@ impl Network {
                 let offset = (index * cut.full) as u32;
                 trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);
             }
-            self.go(fragment, whole.place, at, false);
+            self.forward(fragment, whole.place, at, false);
         }
     }
 }

@@ -85,7 +85,7 @@ impl<'a> Egress<'a> {
         (now, end): (u64, u64),
     ) -> Self {
         let step = steps[route.first as usize];
-        let last = if step.tells_port() { end } else { 0 };
+        let last = if step.delivers_ahead() { end } else { 0 };
         Self { nic, route, line: &mut ports[step.port as usize], port: step.port, slot: step.slot, last, now }
     }
 
@@ -102,7 +102,7 @@ impl<'a> Egress<'a> {
         let Self { nic, route, now, .. } = *self;
         let line = &mut *self.line;
         let ip = IP_HEADER_BYTES as u32 + whole.header + whole.bytes;
-        if nic.is_waited_for() || !line.has_memory(now, ip, nic.capacity) {
+        if nic.has_waiters() || !line.has_memory(now, ip, nic.capacity) {
             return FastPathResult::NeedsSlowPath;
         }
         let FastPathResult::ArrivesAt(at) = line.offer::<true>(now, ip, id, self.last, &fabric.window) else {
@@ -128,7 +128,7 @@ impl<'a> Egress<'a> {
             SenderRef::Process(process) => fabric.ledger.sends_message(process, id, now, until),
         }
         if line.watched {
-            fabric.ledger.shares_line(self.slot, fabric.datagrams[id].whose(), id, ip, line);
+            fabric.ledger.attribute_shared_idle(self.slot, fabric.datagrams[id].whose(), id, ip, line);
         }
         if whole.counted {
             let tally = &mut fabric.flows[whole.flow as usize];
@@ -138,7 +138,7 @@ impl<'a> Egress<'a> {
                 tally.sent_bytes += u64::from(whole.bytes);
             }
         }
-        if at > self.last && line.awaits(at) {
+        if at > self.last && line.expect_arrival_at(at) {
             events.push(at, line.port as usize, Event::Arrive(self.port));
         }
         FastPathResult::ArrivesAt(at)
@@ -149,8 +149,8 @@ impl Network {
     /// Sends the message that a process has ready as one packet, and schedules the next one. The message must cost its host nothing.
     /// Returns false, without effect, if the slow path must take it.
     #[inline(always)]
-    pub(in crate::simulate) fn send_message(&mut self, process: usize) -> bool {
-        if !self.is_plain() || self.fabric.fates.is_some() {
+    pub(in crate::simulate) fn try_send_message(&mut self, process: usize) -> bool {
+        if !self.fast_path_allowed() || self.fabric.fates.is_some() {
             return false;
         }
         let (now, end) = (self.now, self.end);
@@ -182,7 +182,7 @@ impl Network {
         let due = this.next_message();
         events.push(due.max(now), this.flow, Event::Ready(process as u32));
         if told {
-            self.go(id, next, at, false);
+            self.forward(id, next, at, false);
         }
         true
     }

@@ -17,7 +17,7 @@ use crate::simulate::tap::Carrier;
 impl Network {
     /// Moves a packet that is at step `place` at instant `at` as far as lookahead allows. It reaches its host ahead of virtual time only if `arrives` is true.
     #[inline(never)]
-    pub(super) fn go(&mut self, id: u32, place: u32, at: u64, arrives: bool) {
+    pub(super) fn forward(&mut self, id: u32, place: u32, at: u64, arrives: bool) {
         let step = self.frames.steps[place as usize];
         if step.is_line() {
             self.hop(id, place, at, arrives);
@@ -30,10 +30,10 @@ impl Network {
         }
     }
 
-    /// [`Self::go`] for a step that is a line.
+    /// [`Self::forward`] for a step that is a line.
     #[inline(always)]
     pub(super) fn hop(&mut self, id: u32, mut place: u32, mut at: u64, arrives: bool) {
-        let plain = self.is_plain();
+        let plain = self.fast_path_allowed();
         loop {
             let Self { frames: Frames { ports, steps, .. }, fabric, events, endpoints, .. } = self;
             let SharedState { datagrams, ledger, window, trace, .. } = fabric;
@@ -46,11 +46,11 @@ impl Network {
                     Lookahead::None => 0,
                     Lookahead::NextPort => self.end,
                     // Until then only this line can cause anything at the host.
-                    Lookahead::Host if arrives && line.is_clear() && trace.is_none() => {
+                    Lookahead::Host if arrives && line.has_no_pending_arrival() && trace.is_none() => {
                         match datagram.to.get() {
                             Some(to) => {
                                 let this = &mut endpoints[to as usize];
-                                let until = this.foreseen().min(self.until);
+                                let until = this.lookahead_until().min(self.until);
                                 host = Some((this, to as usize));
                                 until
                             }
@@ -71,7 +71,7 @@ impl Network {
                     FastPathResult::Dropped => {
                         packet.place = place;
                         let port = step.port;
-                        self.refuse(port, id, Cause::Full, at);
+                        self.drop_at_port(port, id, Cause::Full, at);
                         return;
                     }
                     FastPathResult::NeedsSlowPath => {
@@ -85,7 +85,7 @@ impl Network {
                 };
                 packet.ttl -= u8::from(step.is_routed());
                 if line.watched {
-                    ledger.shares_line(step.slot, datagram.whose(), id, packet.ip, line);
+                    ledger.attribute_shared_idle(step.slot, datagram.whose(), id, packet.ip, line);
                 }
                 if then <= last && step.tells == Lookahead::NextPort {
                     (place, at) = (place + 1, then);
@@ -93,7 +93,7 @@ impl Network {
                 }
                 packet.place = place + 1;
                 if then > last {
-                    if line.awaits(then) {
+                    if line.expect_arrival_at(then) {
                         events.push(then, line.port as usize, Event::Arrive(step.port));
                     }
                     return;
@@ -109,16 +109,16 @@ impl Network {
                         }
                         plain
                     }
-                    None => self.take_plainly(id, whole, ecn),
+                    None => self.receive_fast_path(id, whole, ecn),
                 };
                 if !taken {
-                    self.take_packet(id);
+                    self.receive_slow_path(id);
                 }
                 self.now = now;
                 return;
             };
             if tells == Lookahead::Host {
-                self.arrive_ahead(id, then);
+                self.deliver_ahead(id, then);
                 return;
             }
             (place, at) = (place + 1, then);
@@ -135,7 +135,7 @@ impl Network {
         let Self { frames: Frames { ports, lost, .. }, fabric, .. } = self;
         let Packet { ip, sender: flow, priority, ecn, .. } = *fabric.datagrams.packet(id);
         let line = &mut ports[step.port as usize];
-        fabric.see_before(line, at);
+        fabric.catch_up_before(line, at);
         let view = queue::Packet { id, bytes: line.queue_bytes(ip), flow, priority, ecn };
         match line.admit(at, view, lost, &fabric.window) {
             AdmitResult::Departs(sent, mark) => {
@@ -162,7 +162,13 @@ impl Network {
         packet.place = place + 1;
         let Packet { datagram: whole, ttl, ecn, .. } = *packet;
         if line.watched {
-            fabric.ledger.transmits(slot, (whole, datagram.whose()), id, &{ sent.transmission }, line);
+            fabric.ledger.post_transmission(
+                slot,
+                (whole, datagram.whose()),
+                id,
+                &{ sent.transmission },
+                line,
+            );
             if fabric.ledger.writes_pieces() {
                 let piece = tunnels.piece_on(id, packet, place);
                 fabric.ledger.write_piece(whole, slot, piece);
@@ -172,26 +178,26 @@ impl Network {
             fabric.tap_packet(line.port as usize, sent.left, id, whole, (ttl, ecn));
         }
         if !line.is_in_order() {
-            fabric.follow_fragments(whole);
+            fabric.track_fragments_per_hop(whole);
         }
         let at = sent.left + line.delay;
         // Arrivals after the end of the run do not happen.
         let told = at <= last;
         if told {
-            line.tell(sent.left, bytes);
-        } else if let Some(at) = line.fly(sent, bytes, id) {
+            line.push_delivered_ahead(sent.left, bytes);
+        } else if let Some(at) = line.push_in_flight(sent, bytes, id) {
             events.push(at, line.port as usize, Event::Arrive(port));
         }
         if !sent.whole {
-            self.cut_off(place, id, &sent.transmission);
+            self.clip_to_window(place, id, &sent.transmission);
         }
         told.then_some(at)
     }
 
     /// Returns until when the line of step `place` hands arrivals to the next port ahead of time; 0 if it does not.
     #[inline(always)]
-    fn tells_until(&self, place: u32) -> u64 {
-        if self.frames.steps[place as usize].tells_port() { self.end } else { 0 }
+    fn delivers_ahead_until(&self, place: u32) -> u64 {
+        if self.frames.steps[place as usize].delivers_ahead() { self.end } else { 0 }
     }
 
     /// Sends a packet of a host into its NIC.
@@ -207,19 +213,25 @@ impl Network {
         let Self { frames: Frames { ports, steps, .. }, fabric, events, .. } = self;
         let step = steps[first as usize];
         let line = &mut ports[step.port as usize];
-        if fabric.is_plain() {
+        if fabric.fast_path_allowed() {
             // The fast path, as for segments of an endpoint.
-            let last = if step.tells_port() { self.end } else { 0 };
+            let last = if step.delivers_ahead() { self.end } else { 0 };
             if let FastPathResult::ArrivesAt(at) = line.offer::<true>(self.now, ip, id, last, &fabric.window)
             {
                 fabric.datagrams.packet_mut(id).place = first + 1;
                 fabric.ledger.emitted_packet(sender, (elastic, id), self.now, line.free_at());
                 if line.watched {
-                    fabric.ledger.shares_line(step.slot, fabric.datagrams[datagram].whose(), id, ip, line);
+                    fabric.ledger.attribute_shared_idle(
+                        step.slot,
+                        fabric.datagrams[datagram].whose(),
+                        id,
+                        ip,
+                        line,
+                    );
                 }
                 if at <= last {
-                    self.go(id, first + 1, at, false);
-                } else if line.awaits(at) {
+                    self.forward(id, first + 1, at, false);
+                } else if line.expect_arrival_at(at) {
                     events.push(at, line.port as usize, Event::Arrive(step.port));
                 }
                 return;
@@ -240,8 +252,8 @@ impl Network {
         if let Some((sender, elastic)) = sender {
             fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
         }
-        if let Some(at) = self.departs((id, ip), place, &sent, self.tells_until(place)) {
-            self.go(id, place + 1, at, false);
+        if let Some(at) = self.departs((id, ip), place, &sent, self.delivers_ahead_until(place)) {
+            self.forward(id, place + 1, at, false);
         }
     }
 
@@ -255,15 +267,15 @@ impl Network {
                     let number = self.frames.ports[port as usize].port as usize;
                     self.events.push(due, number, Event::Serve(port));
                 }
-                self.lose_all(port);
+                self.drop_discarded(port);
             }
-            AdmitResult::Dropped(cause) => self.refuse(port, id, cause, at),
-            AdmitResult::LineDown => self.lose_to_outage(port, id, at),
+            AdmitResult::Dropped(cause) => self.drop_at_port(port, id, cause, at),
+            AdmitResult::LineDown => self.drop_by_outage(port, id, at),
         }
     }
 
     /// Lets the discipline of a port choose what is sent next.
-    pub(in crate::simulate) fn serve_port(&mut self, port: u32) {
+    pub(in crate::simulate) fn dequeue_port(&mut self, port: u32) {
         let this = &mut self.frames.ports[port as usize];
         let (next, again) = this.serve(self.now, &mut self.frames.lost, &self.fabric.window);
         if let Some(again) = again {
@@ -276,11 +288,11 @@ impl Network {
             let packet = self.fabric.datagrams.packet_mut(chosen.id);
             packet.ecn = chosen.ecn;
             let place = packet.place;
-            let last = self.tells_until(place);
+            let last = self.delivers_ahead_until(place);
             if let Some(at) = self.departs((chosen.id, chosen.bytes), place, &sent, last) {
-                self.go(chosen.id, place + 1, at, true);
+                self.forward(chosen.id, place + 1, at, true);
             }
         }
-        self.lose_all(port);
+        self.drop_discarded(port);
     }
 }

@@ -210,7 +210,7 @@ impl Network {
     /// Puts the packet of a message into the engine of the router that made it.
     pub(in crate::simulate) fn send_icmp(&mut self, number: u32) {
         let packet = self.frames.icmp.begun.remove(&number).expect("it was made and has not left its router");
-        self.goes_on(packet);
+        self.receive_or_forward(packet);
     }
 
     /// Delivers a packet that a node has made: an ICMP message or an ARP packet.
@@ -234,7 +234,7 @@ impl Network {
         let endpoint = endpoint as usize;
         let connection = &mut self.endpoints[endpoint].connection;
         connection.on_too_big(Time(self.now), seq, mtu.into());
-        self.fabric.ledger.stirs(self.processes.len() + endpoint, self.now);
+        self.fabric.ledger.note_activity(self.processes.len() + endpoint, self.now);
         self.go_on(endpoint);
     }
 }

@@ -10,9 +10,9 @@ use crate::simulate::tally::DropLocation;
 impl Network {
     /// Drops a packet at a port.
     #[inline(never)]
-    pub(super) fn refuse(&mut self, port: u32, id: u32, cause: Cause, at: u64) {
+    pub(super) fn drop_at_port(&mut self, port: u32, id: u32, cause: Cause, at: u64) {
         let number = self.frames.ports[port as usize].port as usize;
-        if self.loses_later(id, DropLocation::Queue(number, cause), at) {
+        if self.try_defer_drop(id, DropLocation::Queue(number, cause), at) {
             return;
         }
         if let Some(later) = &mut self.fabric.ledger.later {
@@ -24,12 +24,12 @@ impl Network {
         if let Some(trace) = &mut self.fabric.trace {
             trace.dropped(number, at);
         }
-        self.lose_packet(id, DropLocation::Queue(number, cause), at);
+        self.drop_packet(id, DropLocation::Queue(number, cause), at);
     }
 
     /// With packet injection, no loss is reported before its time: schedules a loss that lies ahead of virtual time. Returns true if it did.
     #[inline]
-    pub(super) fn loses_later(&mut self, packet: u32, place: DropLocation, at: u64) -> bool {
+    pub(super) fn try_defer_drop(&mut self, packet: u32, place: DropLocation, at: u64) -> bool {
         let Some(fates) = self.fabric.fates.as_mut().filter(|_| at > self.now) else { return false };
         // Losses at one instant keep the order in which they are found. The packet number would not do: it depends on when earlier packets were examined.
         let order = fates.lost_later(packet, place);
@@ -38,11 +38,11 @@ impl Network {
     }
 
     /// Carries out a loss that was found ahead of time.
-    pub(in crate::simulate) fn lose_now(&mut self, packet: u32) {
+    pub(in crate::simulate) fn on_deferred_drop(&mut self, packet: u32) {
         let fates = self.fabric.fates.as_mut().expect("only what came from outside is lost later");
         match fates.place_of(packet) {
             DropLocation::Queue(number, cause) => {
-                self.refuse(self.frames.places[number], packet, cause, self.now);
+                self.drop_at_port(self.frames.places[number], packet, cause, self.now);
             }
             place => {
                 let step = self.frames.steps[self.fabric.datagrams.packet(packet).place as usize];
@@ -51,20 +51,20 @@ impl Network {
         }
     }
 
-    pub(super) fn lose_packet(&mut self, packet: u32, place: DropLocation, at: u64) {
+    pub(super) fn drop_packet(&mut self, packet: u32, place: DropLocation, at: u64) {
         let Packet { datagram, place: came_to, .. } = *self.fabric.datagrams.packet(packet);
         let trail = self.frames.trail(came_to);
-        if packet != datagram || !self.fabric.lose_plainly(datagram, trail, place, at) {
-            self.lose_oddly(packet, place, at);
+        if packet != datagram || !self.fabric.try_drop_unfragmented(datagram, trail, place, at) {
+            self.drop_packet_slow_path(packet, place, at);
         }
     }
 
     /// Slow path of a loss: the packet is one of several of its datagram, or the datagram is tracked.
     #[inline(never)]
-    pub(super) fn lose_oddly(&mut self, packet: u32, place: DropLocation, at: u64) {
+    pub(super) fn drop_packet_slow_path(&mut self, packet: u32, place: DropLocation, at: u64) {
         let datagram = self.fabric.datagrams.packet(packet).datagram;
-        self.fabric.follow_fragments(datagram);
-        self.note_lines(packet);
+        self.fabric.track_fragments_per_hop(datagram);
+        self.record_hops_carried(packet);
         self.fabric.lose_datagram(datagram, place, at);
         if !self.groups.is_idle() {
             self.lose_copies(datagram, place, at);
@@ -78,9 +78,9 @@ impl Network {
     }
 
     /// Drops the packets that the discipline of a port has dropped in this call.
-    pub(super) fn lose_all(&mut self, port: u32) {
+    pub(super) fn drop_discarded(&mut self, port: u32) {
         while let Some((packet, cause)) = self.frames.lost.pop() {
-            self.refuse(port, packet.id, cause, self.now);
+            self.drop_at_port(port, packet.id, cause, self.now);
         }
     }
 }

@@ -89,7 +89,7 @@ impl LinkImpairments {
     }
 
     /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX`: none).
-    pub(super) fn land(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
+    pub(super) fn pop_arrival(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
         let landed = self.flight.pop_front().filter(|flying| flying.at == now);
         (landed, self.flight.front().map_or(u64::MAX, |flying| flying.at))
     }

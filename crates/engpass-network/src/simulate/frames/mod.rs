@@ -188,7 +188,7 @@ impl Step {
 
     /// Whether its line hands packets to the next port ahead of time.
     #[inline(always)]
-    fn tells_port(&self) -> bool {
+    fn delivers_ahead(&self) -> bool {
         self.tells == Lookahead::NextPort
     }
 }
@@ -266,7 +266,7 @@ impl Frames {
 impl SharedState {
     /// Call before anything arrives at a line at `at`: starts the line's measurement if it is due, and takes the samples of a watched run.
     #[inline(always)]
-    fn see_before(&mut self, line: &mut FramePort, at: u64) {
+    fn catch_up_before(&mut self, line: &mut FramePort, at: u64) {
         if line.is_to_open(at)
             && let Some(from) = line.open()
         {
@@ -304,7 +304,7 @@ impl ForwardingEngine {
 impl Network {
     /// Test switch: disables lookahead, so every packet has an event at every hop. The outcome must not change.
     #[doc(hidden)]
-    pub fn tell_nothing(&mut self) {
+    pub fn disable_lookahead(&mut self) {
         self.frames.silent = true;
         self.frames.steps.iter_mut().for_each(|step| step.tells = Lookahead::None);
     }
@@ -343,7 +343,7 @@ impl Network {
     /// Tells the ledger that the window clips a transmission on the line of step `place`: the packet does not count as carried there.
     #[cold]
     #[inline(never)]
-    fn cut_off(&mut self, place: u32, id: u32, sent: &Transmission) {
+    fn clip_to_window(&mut self, place: u32, id: u32, sent: &Transmission) {
         if self.fabric.ledger.later.is_some() {
             // Deferred posting: the transmission is posted when it has ended.
             return;
@@ -351,25 +351,25 @@ impl Network {
         let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(id);
         let step = self.frames.steps[place as usize];
         let line = &self.frames.ports[step.port as usize];
-        self.fabric.ledger.cut_off(line.port as usize, sent);
-        self.fabric.write_down(datagram);
+        self.fabric.ledger.clip_to_window(line.port as usize, sent);
+        self.fabric.track_per_hop(datagram);
         self.fabric.ledger.write(datagram, step.slot, line.queue_bytes(ip), true);
     }
 
     /// Notes which lines have carried a packet that leaves the network, or that is on its way at the end of the run.
     #[inline(always)]
-    fn note_lines(&mut self, id: u32) {
+    fn record_hops_carried(&mut self, id: u32) {
         let Packet { datagram, place, .. } = *self.fabric.datagrams.packet(id);
         let this = &mut self.fabric.datagrams[datagram];
         this.trail = self.frames.trail(place);
         if this.written && self.fabric.ledger.later.is_none() {
-            self.write_lines(id);
+            self.record_bytes_per_hop(id);
         }
     }
 
     /// Records in the ledger, line by line, what a packet occupied on the lines that carried it.
     #[inline(never)]
-    fn write_lines(&mut self, id: u32) {
+    fn record_bytes_per_hop(&mut self, id: u32) {
         let packet = *self.fabric.datagrams.packet(id);
         let Packet { datagram, ip, place, since, .. } = packet;
         let branched = self.frames.is_branched(place);
@@ -389,19 +389,19 @@ impl Network {
     }
 
     /// Notes at the end of the run which lines have carried the packets that are still on their way.
-    pub(super) fn note_all_lines(&mut self) {
+    pub(super) fn record_packets_in_flight(&mut self) {
         let datagrams = &mut self.fabric.datagrams;
         datagrams.forget_free();
         // Before any packet is noted.
         for id in 0..datagrams.len() {
             let this = &self.fabric.datagrams[id];
             if this.holds > 0 && this.arrived < this.fragments {
-                self.fabric.follow_fragments(id);
+                self.fabric.track_fragments_per_hop(id);
             }
         }
         for id in 0..self.fabric.datagrams.len() {
             if !self.fabric.datagrams.packet(id).is_none() {
-                self.note_lines(id);
+                self.record_hops_carried(id);
             }
         }
     }

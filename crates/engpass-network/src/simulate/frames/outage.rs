@@ -203,7 +203,7 @@ impl Network {
         for (end, seen) in seen_by.into_iter().enumerate() {
             let port = self.frames.places[2 * link + end];
             let line = &mut self.frames.ports[port as usize];
-            self.fabric.see_before(line, self.now);
+            self.fabric.catch_up_before(line, self.now);
             if self.fabric.ledger.later.is_some() {
                 // Transmissions before the change are posted first.
                 self.fabric.write_frames(2 * link + end, self.now);
@@ -211,7 +211,7 @@ impl Network {
             let line = &mut self.frames.ports[port as usize];
             self.fabric.ledger.line_changes(line, self.now, down);
             for packet in line.change(self.now, down) {
-                self.lose_to_outage(port, packet.id, self.now);
+                self.drop_by_outage(port, packet.id, self.now);
             }
             if seen {
                 let Frames { choices, bonds, ends, .. } = &mut self.frames;
@@ -230,7 +230,7 @@ impl Network {
 
     /// Drops a packet because of an outage, in front of the line or on it.
     #[inline(never)]
-    pub(super) fn lose_to_outage(&mut self, port: u32, packet: u32, at: u64) {
+    pub(super) fn drop_by_outage(&mut self, port: u32, packet: u32, at: u64) {
         let line = &mut self.frames.ports[port as usize];
         let number = line.port as usize;
         if let Some(later) = &mut self.fabric.ledger.later {
@@ -242,7 +242,7 @@ impl Network {
         if let Some(trace) = &mut self.fabric.trace {
             trace.dropped(number, at);
         }
-        self.lose_packet(packet, DropLocation::Down(number), at);
+        self.drop_packet(packet, DropLocation::Down(number), at);
     }
 }
 

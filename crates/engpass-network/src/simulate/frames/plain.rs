@@ -9,26 +9,26 @@ use crate::simulate::tcp::Endpoint;
 impl Network {
     /// Returns true if there is neither a trace nor deferred posting.
     #[inline(always)]
-    pub(in crate::simulate) fn is_plain(&self) -> bool {
-        self.fabric.is_plain()
+    pub(in crate::simulate) fn fast_path_allowed(&self) -> bool {
+        self.fabric.fast_path_allowed()
     }
 
     /// Receives a packet on the fast path: it is an unfragmented datagram that nothing else refers to, and costs the host nothing.
     /// Returns false, without effect, if the slow path must take it.
     #[inline(always)]
-    pub(super) fn take_plainly(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
+    pub(super) fn receive_fast_path(&mut self, packet: u32, datagram: u32, ecn: Ecn) -> bool {
         if self.fabric.ledger.later.is_some() {
             return false;
         }
         match self.fabric.datagrams[datagram].to.get() {
-            Some(to) => self.take_segment_plainly(packet, datagram, to as usize, ecn),
-            None => self.is_whole(packet, datagram, ecn) && self.count_plainly(datagram),
+            Some(to) => self.receive_segment_fast_path(packet, datagram, to as usize, ecn),
+            None => self.is_whole(packet, datagram, ecn) && self.receive_datagram_fast_path(datagram),
         }
     }
 
-    /// [`Self::take_plainly`] for a packet to endpoint `to`, without deferred posting.
+    /// [`Self::receive_fast_path`] for a packet to endpoint `to`, without deferred posting.
     #[inline(always)]
-    fn take_segment_plainly(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
+    fn receive_segment_fast_path(&mut self, packet: u32, datagram: u32, to: usize, ecn: Ecn) -> bool {
         // Numbers behind the endpoints are ICMP and ARP packets.
         let plain =
             self.is_whole(packet, datagram, ecn) && self.endpoints.get(to).is_some_and(Endpoint::is_free);
@@ -40,7 +40,7 @@ impl Network {
 
     /// Posts and releases a datagram that arrived in one packet. `load` is what it carries on its flow direction; `None` if the receiver refused data of it.
     #[inline(always)]
-    pub(in crate::simulate) fn end_whole(
+    pub(in crate::simulate) fn finish_datagram_fast_path(
         &mut self,
         datagram: u32,
         lane: (u32, Option<u32>),
@@ -48,17 +48,17 @@ impl Network {
     ) {
         // Nearly all are identical to the one before.
         if let Some(load) = load
-            && self.fabric.ledger.settle_alike(lane, load)
+            && self.fabric.ledger.try_extend_run(lane, load)
         {
             self.fabric.datagrams.release(datagram);
             return;
         }
-        self.end_unlike(datagram);
+        self.finish_datagram_slow_path(datagram);
     }
 
-    /// [`Self::end_whole`] for a datagram that differs from the one before.
+    /// [`Self::finish_datagram_fast_path`] for a datagram that differs from the one before.
     #[inline(never)]
-    fn end_unlike(&mut self, datagram: u32) {
+    fn finish_datagram_slow_path(&mut self, datagram: u32) {
         let trail = self.frames.trail(self.fabric.datagrams.packet(datagram).place);
         let this = &self.fabric.datagrams[datagram];
         let (lane, load) = ((this.flow, this.to.get()), self.fabric.load_of(this));
@@ -66,9 +66,9 @@ impl Network {
         self.fabric.datagrams.release(datagram);
     }
 
-    /// [`Self::take_plainly`] for an unfragmented datagram to a socket.
+    /// [`Self::receive_fast_path`] for an unfragmented datagram to a socket.
     #[inline(never)]
-    fn count_plainly(&mut self, datagram: u32) -> bool {
+    fn receive_datagram_fast_path(&mut self, datagram: u32) -> bool {
         let flow = self.fabric.datagrams[datagram].flow as usize;
         let socket = self.sockets.get(flow).and_then(Option::as_ref);
         if !socket.is_some_and(|socket| socket.is_free) {
@@ -77,7 +77,7 @@ impl Network {
         self.received(datagram);
         let this = &self.fabric.datagrams[datagram];
         let load = self.fabric.load_of(this);
-        self.end_whole(datagram, (this.flow, None), Some(load));
+        self.finish_datagram_fast_path(datagram, (this.flow, None), Some(load));
         true
     }
 

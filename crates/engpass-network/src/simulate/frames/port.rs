@@ -219,7 +219,7 @@ impl FramePort {
     }
 
     /// Resets the counters.
-    pub(in crate::simulate) fn count_anew(&mut self) {
+    pub(in crate::simulate) fn reset_counters(&mut self) {
         self.tally = PortTally::default();
     }
 
@@ -303,13 +303,13 @@ impl FramePort {
     /// Removes packets from the queue that have left by `now`.
     #[inline(never)]
     fn release(&mut self, now: u64) {
-        self.give_place();
+        self.push_lone_packet();
         self.sent.release(now);
     }
 
     /// Gives the packet in `alone`, if there is one, an entry in `sent`.
     #[inline(always)]
-    fn give_place(&mut self) {
+    fn push_lone_packet(&mut self) {
         if self.alone > 0 {
             self.sent.release_all();
             self.sent.push(self.clock.left(), self.alone, TOLD);
@@ -346,7 +346,7 @@ impl FramePort {
     }
 
     /// Fast path: sends or queues a packet of `ip` bytes if only room matters and its transmission lies in the measurement window. The packet is handed ahead to
-    /// the next step if it arrives there by `last`; for a later arrival the caller schedules an event ([`Self::awaits`]). With `NIC`, the buffer has room.
+    /// the next step if it arrives there by `last`; for a later arrival the caller schedules an event ([`Self::expect_arrival_at`]). With `NIC`, the buffer has room.
     #[inline(always)]
     pub(super) fn offer<const NIC: bool>(
         &mut self,
@@ -358,23 +358,23 @@ impl FramePort {
     ) -> FastPathResult {
         let bytes = self.queue_bytes(ip);
         let taken = bytes + self.clock.physical;
-        if !self.clock.knows(taken) {
-            self.learn(taken);
+        if !self.clock.is_cached_length(taken) {
+            self.cache_length(taken);
         }
         // A packet that finds the line free does not wait.
         if last > 0
-            && let Some(end) = self.clock.look_if_free(now)
+            && let Some(end) = self.clock.end_if_idle_at(now)
             && bytes <= self.largest
             && self.lies_inside(now, end.0, window)
         {
-            let left = self.clock.left_of(end);
+            let left = self.clock.last_bit_at(end);
             let at = left + self.delay;
             if at <= last {
                 self.told.idle += now - self.clock.end;
                 self.told.rounding += self.clock.rounding();
                 self.told.frames += 1;
                 self.told.bytes += u64::from(taken);
-                self.clock.go_to(end);
+                self.clock.set_end(end);
                 // A NIC buffer counts IP packets, a queue counts frames.
                 self.alone = if NIC { ip } else { bytes };
                 return FastPathResult::ArrivesAt(at);
@@ -382,9 +382,11 @@ impl FramePort {
         }
         match (self.plainly, NIC) {
             // A NIC buffer counts IP packets, a queue counts frames.
-            (FastPath::Unlimited, true) => self.join_plainly::<NIC>(now, (bytes, ip), packet, last, window),
+            (FastPath::Unlimited, true) => {
+                self.enqueue_fast_path::<NIC>(now, (bytes, ip), packet, last, window)
+            }
             (FastPath::TailDrop, false) => {
-                self.join_plainly::<NIC>(now, (bytes, bytes), packet, last, window)
+                self.enqueue_fast_path::<NIC>(now, (bytes, bytes), packet, last, window)
             }
             _ => FastPathResult::NeedsSlowPath,
         }
@@ -393,8 +395,8 @@ impl FramePort {
     /// Computes the transmission time of a length that the clock does not have.
     #[cold]
     #[inline(never)]
-    fn learn(&mut self, taken: u32) {
-        self.clock.learn(taken, self.per_byte);
+    fn cache_length(&mut self, taken: u32) {
+        self.clock.cache_length(taken, self.per_byte);
         self.sent.make_first_places();
     }
 
@@ -409,7 +411,7 @@ impl FramePort {
 
     /// [`Self::offer`] for a packet that may wait: it takes `bytes` on the line without physical framing, and `held` bytes of the queue or NIC buffer.
     #[inline(always)]
-    fn join_plainly<const NIC: bool>(
+    fn enqueue_fast_path<const NIC: bool>(
         &mut self,
         now: u64,
         (bytes, held): (u32, u32),
@@ -419,7 +421,7 @@ impl FramePort {
     ) -> FastPathResult {
         let taken = bytes + self.clock.physical;
         let before = self.clock.end;
-        let end = self.clock.look(now);
+        let end = self.clock.end_if_sent_at(now);
         if !self.lies_inside(now, end.0, window) {
             return FastPathResult::NeedsSlowPath;
         }
@@ -427,7 +429,7 @@ impl FramePort {
             self.alone = 0;
             self.sent.release_all();
         } else {
-            self.give_place();
+            self.push_lone_packet();
         }
         if !NIC
             && let PortQueue::TailDrop(limit) = self.waiting
@@ -441,8 +443,8 @@ impl FramePort {
         }
         self.told.frames += 1;
         self.told.bytes += u64::from(taken);
-        let left = self.clock.left_of(end);
-        self.clock.go_to(end);
+        let left = self.clock.last_bit_at(end);
+        self.clock.set_end(end);
         let at = left + self.delay;
         // Arrivals after the end of the run do not happen.
         self.sent.push(left, held, if at <= last { TOLD } else { packet });
@@ -451,7 +453,7 @@ impl FramePort {
 
     /// Notes that a packet arrives at `at` that was not handed ahead. Returns true if the caller must schedule an event for it.
     #[inline(always)]
-    pub(super) fn awaits(&mut self, at: u64) -> bool {
+    pub(super) fn expect_arrival_at(&mut self, at: u64) -> bool {
         let first = at < self.wake;
         if first {
             self.wake = at;
@@ -470,7 +472,7 @@ impl FramePort {
     fn send(&mut self, now: u64, bytes: u32, window: &Window) -> Departure {
         let taken = bytes + self.clock.physical;
         let bytes = u64::from(taken);
-        self.give_place();
+        self.push_lone_packet();
         let mut idle = 0;
         if now > self.clock.end {
             idle = now - self.clock.end;
@@ -524,13 +526,13 @@ impl FramePort {
 
     /// Returns true if every packet on the line has been handed ahead.
     #[inline(always)]
-    pub(super) fn is_clear(&self) -> bool {
+    pub(super) fn has_no_pending_arrival(&self) -> bool {
         self.wake == u64::MAX
     }
 
     /// Notes a packet that leaves at `left` and was handed ahead. It takes `bytes` of the queue until then.
     #[inline(always)]
-    pub(super) fn tell(&mut self, left: u64, bytes: u32) {
+    pub(super) fn push_delivered_ahead(&mut self, left: u64, bytes: u32) {
         self.sent.push(left, bytes, TOLD);
         if let PortQueue::Scheduler(service) = &self.waiting
             && !service.decides_on_arrival()
@@ -542,38 +544,38 @@ impl FramePort {
     /// Notes a packet that leaves and then travels over the line. It takes `bytes` of the queue until it has left. Returns the instant for a new arrival event,
     /// if none is pending for an earlier one.
     #[inline(always)]
-    pub(super) fn fly(&mut self, sent: &Departure, bytes: u32, packet: u32) -> Option<u64> {
+    pub(super) fn push_in_flight(&mut self, sent: &Departure, bytes: u32, packet: u32) -> Option<u64> {
         let left = sent.left;
         let mut at = left + self.delay;
         if self.lottery.is_none() {
             self.sent.push(left, bytes, packet);
         } else {
-            self.tell(left, bytes);
+            self.push_delivered_ahead(left, bytes);
         }
         if let Some(lottery) = &mut self.lottery {
             at = lottery.draw(InFlightFrame { at, packet, damaged: false, sent: (sent.begun(), left) });
         }
-        self.awaits(at).then_some(at)
+        self.expect_arrival_at(at).then_some(at)
     }
 
     /// Removes and returns the packet that arrives now, and the instant of the next arrival (`u64::MAX`: none). Returns nothing if the event is outdated.
     #[inline(always)]
-    pub(super) fn land(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
+    pub(super) fn pop_arrival(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
         if self.wake != now {
             return (None, u64::MAX);
         }
         let (landed, next) = if self.plainly == FastPath::Unavailable {
-            self.land_oddly(now)
+            self.pop_arrival_slow_path(now)
         } else {
-            self.land_in_order(now)
+            self.pop_arrival_in_order(now)
         };
         self.wake = next;
         (landed, next)
     }
 
     #[inline(always)]
-    fn land_in_order(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
-        let (packet, next) = self.sent.land();
+    fn pop_arrival_in_order(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
+        let (packet, next) = self.sent.pop_arrival();
         (
             Some(InFlightFrame { at: now, packet, damaged: false, sent: (0, 0) }),
             next.map_or(u64::MAX, |left| left + self.delay),
@@ -581,16 +583,16 @@ impl FramePort {
     }
 
     #[inline(never)]
-    fn land_oddly(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
+    fn pop_arrival_slow_path(&mut self, now: u64) -> (Option<InFlightFrame>, u64) {
         match &mut self.lottery {
             None => {
                 if let PortQueue::Scheduler(_) = self.waiting {
                     // The other queues release when something arrives.
                     self.sent.release(now);
                 }
-                self.land_in_order(now)
+                self.pop_arrival_in_order(now)
             }
-            Some(lottery) => lottery.land(now),
+            Some(lottery) => lottery.pop_arrival(now),
         }
     }
 }
@@ -606,7 +608,7 @@ impl Teller for FramePort {
         self.told
     }
 
-    fn doing(&self, at: u64) -> LineStatus {
+    fn line_status(&self, at: u64) -> LineStatus {
         match at.checked_sub(self.clock.end) {
             Some(idle) => LineStatus { idle, rounding: self.clock.rounding(), begun: 0 },
             None => LineStatus::default(),
@@ -682,10 +684,10 @@ mod tests {
             for at in [now, now + 500_000, places.clock.left() - 1] {
                 assert_eq!(places.backlog(at), alone.backlog(at));
             }
-            assert_eq!(places.doing(u64::MAX / 2), alone.doing(u64::MAX / 2));
+            assert_eq!(places.line_status(u64::MAX / 2), alone.line_status(u64::MAX / 2));
             while awaited > 0 && random.below(2) > 0 {
                 awaited -= 1;
-                assert_eq!(places.sent.land(), alone.sent.land());
+                assert_eq!(places.sent.pop_arrival(), alone.sent.pop_arrival());
             }
         }
         assert!((2_000..18_000).contains(&found_free), "{found_free}");
@@ -709,7 +711,7 @@ mod tests {
                 else {
                     panic!("there is room")
                 };
-                port.tell(sent.left, view.bytes);
+                port.push_delivered_ahead(sent.left, view.bytes);
                 waited += sent.left - now - service;
             }
             let rho = percent as f64 / 100.0;

@@ -175,7 +175,7 @@ impl TransmitRing {
 
     /// Removes the packet that arrives next. Returns its number, and when the next one to arrive has left.
     #[inline(always)]
-    pub(super) fn land(&mut self) -> (u32, Option<u64>) {
+    pub(super) fn pop_arrival(&mut self) -> (u32, Option<u64>) {
         let landed = self.get(self.flying).packet;
         loop {
             self.flying = self.flying.wrapping_add(1);

@@ -17,7 +17,12 @@ const LONGEST: u32 = 1 << 12;
 impl Network {
     /// Returns how many of `count` packets of `ip` bytes, injected now, form a train on this route: as many as fit into the NIC buffer, for which nothing else
     /// waits, and surely into all queues. Returns 0 if each packet must be sent by itself.
-    pub(in crate::simulate) fn train_on(&mut self, route: u32, (ip, mut ttl): (u32, u8), count: u32) -> u32 {
+    pub(in crate::simulate) fn max_train_len(
+        &mut self,
+        route: u32,
+        (ip, mut ttl): (u32, u8),
+        count: u32,
+    ) -> u32 {
         let Route { first, hops, .. } = self.frames.routes[route as usize];
         let step = self.frames.steps[first as usize];
         let line = &mut self.frames.ports[step.port as usize];
@@ -42,7 +47,7 @@ impl Network {
             if step.is_routed() {
                 ttl = ttl.saturating_sub(1);
             }
-            if !before.tells_port()
+            if !before.delivers_ahead()
                 || self.fabric.ledger.is_shared(line.port as usize)
                 || step.is_routed() && (ttl == 0 || ip > step.mtu)
             {
@@ -82,7 +87,7 @@ impl Network {
             for (hop, step) in steps.iter().enumerate() {
                 let line = &mut frames.ports[step.port as usize];
                 if hop > 0 {
-                    fabric.see_before(line, at);
+                    fabric.catch_up_before(line, at);
                 }
                 let view = queue::Packet { bytes: line.queue_bytes(ip), ..view };
                 let AdmitResult::Departs(sent, _) = line.admit(at, view, &mut frames.lost, &fabric.window)
@@ -96,26 +101,26 @@ impl Network {
                     begins.get_or_insert(sent.transmission);
                 } else if line.watched {
                     let datagram = (datagram, fabric.datagrams[datagram].whose());
-                    fabric.ledger.transmits(step.slot, datagram, id, &{ sent.transmission }, line);
+                    fabric.ledger.post_transmission(step.slot, datagram, id, &{ sent.transmission }, line);
                 }
                 if hop + 1 < steps.len() {
-                    line.tell(sent.left, bytes);
+                    line.push_delivered_ahead(sent.left, bytes);
                     at = sent.left + line.delay;
-                } else if let Some(at) = line.fly(&sent, bytes, id) {
+                } else if let Some(at) = line.push_in_flight(&sent, bytes, id) {
                     events.push(at, line.port as usize, Event::Arrive(step.port));
                 }
             }
         }
         let line = &frames.ports[steps[0].port as usize];
         if let Some(begins) = begins.filter(|_| line.watched) {
-            fabric.ledger.transmits_train(datagram, count.into(), &begins, (until, line));
+            fabric.ledger.defer_train(datagram, count.into(), &begins, (until, line));
         }
         fabric.ledger.emitted_packet(sender, (elastic, id), self.now, until);
     }
 
     /// Handles a packet of a train that is not the last one; the index and token of the datagram advance to the next packet.
     #[inline]
-    pub(super) fn train_arrives(&mut self, datagram: u32) {
+    pub(super) fn on_train_packet_arrival(&mut self, datagram: u32) {
         self.delivered(datagram);
         self.fabric.datagrams[datagram].index += 1;
         if let Some(fates) = &mut self.fabric.fates {

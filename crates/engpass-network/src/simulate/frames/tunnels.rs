@@ -245,7 +245,7 @@ impl Network {
             Some(_) => self.gather(id, place),
             None if self.frames.tunnels.is_fragment(id, depth) => {
                 let end = self.frames.tunnels.end_at(place);
-                self.lose_packet(id, DropLocation::Timeout(end), self.now);
+                self.drop_packet(id, DropLocation::Timeout(end), self.now);
                 None
             }
             None => Some(id),
@@ -264,7 +264,7 @@ impl Network {
         let parts = !self.groups.is_idle() && self.frames.tunnels.at(place + 1).is_empty();
         let copies = if parts { self.copy(id) } else { Vec::new() };
         self.goes_on_from_engine(id, place + 1);
-        copies.into_iter().for_each(|copy| self.goes_on(copy));
+        copies.into_iter().for_each(|copy| self.receive_or_forward(copy));
     }
 
     /// Fragments the outer packet of a tunnel for the MTU of the next hop.
@@ -275,8 +275,8 @@ impl Network {
         // The first fragment may reuse its index.
         let head =
             self.fabric.trace.as_ref().and_then(|trace| Some((trace.head_of(id)?, trace.hidden_of(id))));
-        self.fabric.write_down(whole.datagram);
-        self.note_lines(id);
+        self.fabric.track_per_hop(whole.datagram);
+        self.record_hops_carried(id);
         self.fabric.datagrams.release_packet(id);
         self.fabric.datagrams[whole.datagram].holds += (cut.count - 1) as u32;
         let depth = self.frames.tunnels.at(whole.place).len();
@@ -311,7 +311,7 @@ impl Network {
         }
         self.forget_lost_cuts();
         for fragment in fragments {
-            self.go(fragment, whole.place, at, false);
+            self.forward(fragment, whole.place, at, false);
         }
     }
 
@@ -348,7 +348,7 @@ impl Network {
         let direction = &mut tunnels.directions[tunnel as usize];
         if direction.bytes + u64::from(ip) > direction.memory {
             let end = direction.end;
-            self.lose_packet(id, DropLocation::Memory(end), self.now);
+            self.drop_packet(id, DropLocation::Memory(end), self.now);
             return None;
         }
         direction.bytes += u64::from(ip);
@@ -364,7 +364,7 @@ impl Network {
         let is_whole = cut.come.0 + IP_HEADER_BYTES as u32 == cut.whole.ip;
         let head =
             self.fabric.trace.as_ref().and_then(|trace| Some((trace.head_of(id)?, trace.hidden_of(id))));
-        self.note_lines(id);
+        self.record_hops_carried(id);
         self.fabric.datagrams.release_packet(id);
         if !is_whole {
             self.await_timeout(tunnel);

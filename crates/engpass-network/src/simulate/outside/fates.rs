@@ -222,7 +222,7 @@ impl DeliveryReports {
             // The fate of the message comes behind that of the packet.
             _ if message == Message::About => {
                 self.heads[datagram as usize].told = true;
-                self.tell_loss(at, at, CellDropCause { way, token, place, message });
+                self.report_loss(at, at, CellDropCause { way, token, place, message });
             }
             // Ports look at cells in no common order: an earlier loss may be found later.
             _ if is_of_cells(place) || (self.has_cells && this.fragments > 1) => {
@@ -235,20 +235,20 @@ impl DeliveryReports {
             _ if before.is_some() => {}
             _ => {
                 self.heads[datagram as usize].told = true;
-                self.tell_loss(at, at, CellDropCause { way, token, place, message });
+                self.report_loss(at, at, CellDropCause { way, token, place, message });
             }
         }
     }
 
     /// All ports have looked at all cells before `at`: losses before it are certain.
-    pub(super) fn settle_before(&mut self, at: u64) {
+    pub(super) fn confirm_losses_before(&mut self, at: u64) {
         while let Some(first) = self.lost.first_entry().filter(|first| first.key().0 < at) {
             let ((lost_at, _), loss) = first.remove_entry();
-            self.tell_loss(at, lost_at, loss);
+            self.report_loss(at, lost_at, loss);
         }
     }
 
-    fn tell_loss(
+    fn report_loss(
         &mut self,
         at: u64,
         lost_at: u64,
@@ -265,7 +265,7 @@ impl DeliveryReports {
     }
 
     /// Hand out all fates.
-    pub(super) fn hand_out(&mut self, each: &mut impl FnMut(Output)) {
+    pub(super) fn drain_reports(&mut self, each: &mut impl FnMut(Output)) {
         self.told.drain(..).for_each(each);
     }
 }

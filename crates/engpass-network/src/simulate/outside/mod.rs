@@ -234,7 +234,7 @@ impl InjectedNetwork {
         // Nothing is counted before somebody says so.
         let mut network =
             Network::build(&all, &topology, seed, windows::CLOSED, (true, Asking::Choices, None))?;
-        network.fabric.ledger.book_later();
+        network.fabric.ledger.enable_deferral();
         let has_cells = !network.fabric.vcs.is_empty();
         if let Some(fates) = &mut network.fabric.fates {
             fates.has_cells = has_cells;
@@ -285,7 +285,7 @@ impl InjectedNetwork {
     /// # Panics
     /// When there is no such way.
     pub fn inject(&mut self, at: u64, way: u32, packet: Packet) -> u64 {
-        self.inject_alike(at, way, packet, 1)
+        self.inject_identical(at, way, packet, 1)
     }
 
     /// As [`Self::inject`] for so many packets alike, one behind the other, each with the token behind that of the one before. What becomes of them is the
@@ -293,7 +293,7 @@ impl InjectedNetwork {
     ///
     /// # Panics
     /// When there is no such way.
-    pub fn inject_alike(&mut self, at: u64, way: u32, packet: Packet, count: u32) -> u64 {
+    pub fn inject_identical(&mut self, at: u64, way: u32, packet: Packet, count: u32) -> u64 {
         assert!((way as usize) < self.ways.len(), "a packet takes a way that there is");
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
         self.put_in(Input { at, way, packet, count, copies: 0 });
@@ -318,7 +318,7 @@ impl InjectedNetwork {
         let group = Group::new(ways, |way| network.outsiders.sender(way).way, &network.frames);
         if group.parts() {
             // A port to which a copy comes knows of it when it comes.
-            network.tell_nothing();
+            network.disable_lookahead();
         }
         network.groups.add(group)
     }
@@ -374,9 +374,9 @@ impl InjectedNetwork {
     fn enter(&mut self, Input { at, way, mut packet, mut count, copies }: Input) {
         while count > 0 {
             self.network.reach(at);
-            let mut come = self.network.train_comes(way as usize, packet, count, self.came);
+            let mut come = self.network.try_inject_train(way as usize, packet, count, self.came);
             if come == 0 {
-                self.network.packet_comes(way as usize, packet, self.came, copies);
+                self.network.on_packet_injected(way as usize, packet, self.came, copies);
                 come = 1;
             }
             self.network.sweep_from_now();
@@ -388,14 +388,14 @@ impl InjectedNetwork {
 
     fn tell(&mut self, each: &mut impl FnMut(Output)) {
         if let Some(fates) = &mut self.network.fabric.fates {
-            fates.hand_out(each);
+            fates.drain_reports(each);
         }
     }
 
     /// When something happens next, in picoseconds, if nothing is put in before; `None`: never.
     pub fn next_wake(&mut self) -> Option<u64> {
         // Who asks has time, and what has come out is on its way.
-        self.network.fabric.write_many(self.reached);
+        self.network.fabric.post_batch_until(self.reached);
         let input = self.inputs.front().map(|input| input.at);
         let sweep = Some(self.network.next_sweep).filter(|at| *at <= FOREVER);
         let wakes = [input, self.network.events.next(), sweep];
@@ -442,7 +442,7 @@ impl Network {
                 self.handled += 1;
                 self.handle(event);
             } else if self.next_sweep <= until {
-                self.sweep_and_tell();
+                self.sweep_and_report();
             } else {
                 break;
             }
@@ -451,13 +451,13 @@ impl Network {
     }
 
     /// Look at all cells before the next multiple of [`SWEEP`], and go on with that as long as there are any.
-    fn sweep_and_tell(&mut self) {
+    fn sweep_and_report(&mut self) {
         let at = self.next_sweep;
         self.now = at;
         self.sweep();
-        self.fabric.write_all(at - 1);
+        self.fabric.post_until(at - 1);
         let Some(fates) = &mut self.fabric.fates else { return };
-        fates.settle_before(at);
+        fates.confirm_losses_before(at);
         if self.sources.is_empty() && fates.inside() == 0 {
             self.next_sweep = u64::MAX;
         }

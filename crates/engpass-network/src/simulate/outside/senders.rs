@@ -137,7 +137,7 @@ impl InjectedSenders {
 
 impl Network {
     /// The packet number `number` comes from outside, now.
-    pub(super) fn packet_comes(&mut self, sender: usize, packet: Packet, number: u64, copies: u64) {
+    pub(super) fn on_packet_injected(&mut self, sender: usize, packet: Packet, number: u64, copies: u64) {
         if let Some(fates) = &mut self.fabric.fates {
             fates.count_in(1);
         }
@@ -145,7 +145,7 @@ impl Network {
         let queued = QueuedPacket { sender, way, packet, since: self.now, number, copies };
         if copies > 0 {
             self.count_copies_in(copies);
-        } else if self.goes_at_once(&queued, nic) {
+        } else if self.try_enter_nic_directly(&queued, nic) {
             return;
         }
         let this = &mut self.outsiders.senders[sender];
@@ -154,7 +154,7 @@ impl Network {
         let gate = &mut self.outsiders.gates[nic];
         gate.waiting.push_back(queued);
         if gate.waiting.len() == 1 {
-            self.take_at_hand(nic);
+            self.drain_nic_queue(nic);
         } else {
             let place = self.processes.len() + self.endpoints.len() + sender;
             self.fabric.ledger.waits(place, self.now, SenderState::Nic);
@@ -172,7 +172,7 @@ impl Network {
     }
 
     /// Hand over a packet that need not be cut, if nothing waits for its NIC and there is room. What waits comes to the same, by way of the gate.
-    fn goes_at_once(&mut self, first: &QueuedPacket, nic: usize) -> bool {
+    fn try_enter_nic_directly(&mut self, first: &QueuedPacket, nic: usize) -> bool {
         let QueuedPacket { sender, way, packet, .. } = *first;
         let Sender { flow, mtu, .. } = self.outsiders.senders[sender];
         let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
@@ -180,7 +180,7 @@ impl Network {
             return false;
         }
         let mut sending = ReadyPacket { flow, nic, way, ip, datagram: u32::MAX, offset: 0 };
-        if self.nics[nic].is_waited_for() || !self.nic_has_room(&sending) {
+        if self.nics[nic].has_waiters() || !self.nic_has_room(&sending) {
             return false;
         }
         sending.datagram = self.begin_outside(first, 1, false);
@@ -192,21 +192,21 @@ impl Network {
     }
 
     /// Hand over what waits for a NIC, until something of it finds no room.
-    fn take_at_hand(&mut self, nic: usize) {
+    fn drain_nic_queue(&mut self, nic: usize) {
         while let Some(&first) = self.outsiders.gates[nic].waiting.front() {
             if self.outsiders.gates[nic].at_hand.is_none() {
-                self.begin_packet(nic, &first);
+                self.begin_head_packet(nic, &first);
             }
             let place = self.processes.len() + self.endpoints.len() + first.sender;
-            if !self.enters_as(place, self.outsiders.sending(nic)) {
+            if !self.enter_nic_or_wait_with(place, self.outsiders.sending(nic)) {
                 return;
             }
-            self.count_handed(nic);
+            self.finish_head_fragment(nic);
         }
     }
 
     /// The first packet that waits for a NIC is at hand.
-    fn begin_packet(&mut self, nic: usize, first: &QueuedPacket) {
+    fn begin_head_packet(&mut self, nic: usize, first: &QueuedPacket) {
         let payload = u64::from(first.packet.bytes).saturating_sub(IP_HEADER_BYTES);
         let cut = Fragments::of(payload, self.outsiders.senders[first.sender].mtu);
         let datagram = self.begin_outside(first, cut.count as u16, false);
@@ -253,17 +253,17 @@ impl Network {
     }
 
     /// `count` packets alike come from outside, now, the first of them with this number: as many of them as go as one train. How many these are.
-    pub(super) fn train_comes(&mut self, sender: usize, packet: Packet, count: u32, number: u64) -> u32 {
+    pub(super) fn try_inject_train(&mut self, sender: usize, packet: Packet, count: u32, number: u64) -> u32 {
         let Sender { nic, mtu, way: EgressPath::Frames { route }, .. } = self.outsiders.senders[sender]
         else {
             return 0;
         };
         let ip = u64::from(packet.bytes).max(IP_HEADER_BYTES);
-        let waits = !self.outsiders.gates[nic].waiting.is_empty() || self.nics[nic].is_waited_for();
+        let waits = !self.outsiders.gates[nic].waiting.is_empty() || self.nics[nic].has_waiters();
         if count < 2 || ip > mtu || waits {
             return 0;
         }
-        let count = self.train_on(route, (ip as u32, packet.ttl), count);
+        let count = self.max_train_len(route, (ip as u32, packet.ttl), count);
         if count < 2 {
             return 0;
         }
@@ -290,7 +290,7 @@ impl Network {
     }
 
     /// A NIC has taken what was at hand for it.
-    fn count_handed(&mut self, nic: usize) {
+    fn finish_head_fragment(&mut self, nic: usize) {
         let gate = &mut self.outsiders.gates[nic];
         let (cut, fragment, datagram) = gate.at_hand.expect("what was handed over was at hand");
         if fragment + 1 < cut.count {
@@ -312,7 +312,7 @@ impl Network {
 
     /// A NIC has taken what was at hand for it, after a wait: on to what is next.
     pub(in crate::simulate) fn packet_handed(&mut self, nic: usize) {
-        self.count_handed(nic);
-        self.take_at_hand(nic);
+        self.finish_head_fragment(nic);
+        self.drain_nic_queue(nic);
     }
 }

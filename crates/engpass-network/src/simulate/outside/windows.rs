@@ -90,7 +90,7 @@ impl InjectedNetwork {
             // What was put in for this instant has not come yet.
             self.network.advance_all(before);
         }
-        self.network.fabric.write_all(self.reached);
+        self.network.fabric.post_until(self.reached);
         let network = &self.network;
         let line = |port: usize| {
             let link = &self.topology.links[port / 2];
@@ -134,27 +134,27 @@ impl Network {
 
     /// Count from `from` on, up to which everything has happened.
     fn open_window(&mut self, from: u64) {
-        self.fabric.write_all(from);
+        self.fabric.post_until(from);
         self.set_window(Window { from: Some(from), end: FOREVER });
         self.fabric.ledger.begin_window(from);
         for (port, line) in self.ports.iter().enumerate() {
             // The others open their books on their way.
-            if line.has_taken(from) {
-                self.fabric.ledger.opens(port, line.doing(from));
+            if line.is_advanced_to(from) {
+                self.fabric.ledger.opens(port, line.line_status(from));
             }
         }
         for counter in self.fabric.counters.iter_mut().flatten() {
             *counter = VcCounters { vc: counter.vc, ..VcCounters::default() };
         }
-        self.fabric.flows.iter_mut().for_each(FlowCounters::count_anew);
-        self.frames.ports.iter_mut().for_each(FramePort::count_anew);
+        self.fabric.flows.iter_mut().for_each(FlowCounters::reset_counters);
+        self.frames.ports.iter_mut().for_each(FramePort::reset_counters);
         self.sources.iter_mut().for_each(|source| source.forget_before(from));
     }
 
     /// The window ends at `end`, up to which everything has happened.
     fn close_window(&mut self, end: u64) {
         self.advance_all(end);
-        self.fabric.write_all(end);
+        self.fabric.post_until(end);
         self.set_window(Window { end, ..self.fabric.window });
         self.fabric.count_open_losses();
         let ledger = &mut self.fabric.ledger;
@@ -164,7 +164,7 @@ impl Network {
                     ledger.closes_later(port, end);
                     line.set_sent(ledger.later.as_ref().map_or((0, 0), |later| later.left(port)));
                 }
-                None => ledger.closes(port, self.ports[port].doing(end)),
+                None => ledger.closes(port, self.ports[port].line_status(end)),
             }
         }
     }

@@ -128,7 +128,7 @@ fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
         let first = packet(step, log.len() as u64);
         let packets = (0..step.3.into()).map(|place| Packet { token: first.token + place, ..first });
         if once {
-            let at = live.inject_alike(now, way, first, step.3.into());
+            let at = live.inject_identical(now, way, first, step.3.into());
             log.extend(packets.map(|packet| (at, way, packet)));
         } else {
             log.extend(packets.map(|packet| (live.inject(now, way, packet), way, packet)));
