@@ -1,4 +1,4 @@
-//! From what the model knows of a packet to its bytes.
+//! Makes the bytes of packets from the model's data.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -11,45 +11,45 @@ use engpass_testbed::topology::{FlowPath, NodeId};
 
 use engpass_network::simulate::{Content, Head, Outer, Packet};
 
-/// Where the bytes of packets come from: the model has none.
+/// Source of the bytes of packets, which the model does not have.
 pub trait Packets {
-    /// Append the IP packet, header and all.
+    /// Appends the IP packet, with its header.
     fn write(&mut self, packet: &Packet, out: &mut Vec<u8>);
 }
 
-/// Packets made up from what the model knows: addresses by host, ports by flow, payload that repeats.
+/// Synthetic packets: addresses by host, ports by flow, a repeating payload.
 #[derive(Clone, Debug)]
 pub struct SyntheticPackets {
-    /// By traffic table, its sender, and its receiver or group.
+    /// By traffic table: address of its sender, and of its receiver or group.
     hosts: Vec<(Ipv4Addr, Ipv4Addr)>,
-    /// Number of hosts: routers have addresses behind theirs.
+    /// Number of hosts. The addresses of routers follow those of hosts.
     count: usize,
-    /// The last datagram, since its fragments follow each other.
+    /// The last datagram, because its fragments follow each other.
     datagram: Option<(u32, u64, Vec<u8>)>,
 }
 
-/// Ports from here on are nobody's (RFC 6335 section 6).
+/// First dynamic port, and number of dynamic ports (RFC 6335 section 6).
 const FIRST_PORT: u32 = 49_152;
 const PORTS: u32 = 16_384;
-/// The port that everybody sends to.
+/// First port of receivers.
 const RECEIVER: u16 = 42_000;
-/// Discards what comes (RFC 863).
+/// The discard service (RFC 863).
 pub(super) const DISCARD: u16 = 9;
-/// Payload repeats after so many bytes: a prime, so that no two segments of one size carry the same.
+/// Period of the payload in bytes. It is prime so that consecutive segments of one size carry different payloads.
 const PERIOD: u64 = 251;
 
-/// The address of a host, by its place in the file.
+/// Returns the address of a host, by its index in the file.
 pub fn address(host: usize) -> Ipv4Addr {
-    // 10.64.0.1 and on, those that emulated hosts have; a testbed has fewer hosts than there are addresses.
+    // From 10.64.0.1 on, as emulated hosts have. A testbed has fewer hosts than there are addresses.
     Ipv4Addr::from(0x0a40_0001 + host as u32)
 }
 
-/// The address of a host or router: routers have addresses behind those of the hosts.
+/// Returns the address of a host or router. The addresses of routers follow those of hosts.
 pub(super) fn address_of(topology: &Topology, node: NodeId) -> Ipv4Addr {
     address(if node < topology.hosts { node } else { node - topology.switches })
 }
 
-/// The address of a group: of one of IPv6 one of IPv4 in its place.
+/// Returns the IPv4 address of a group. An IPv6 group gets an IPv4 address instead.
 fn group_address(group: IpAddr) -> Ipv4Addr {
     match group {
         IpAddr::V4(address) => address,
@@ -60,21 +60,21 @@ fn group_address(group: IpAddr) -> Ipv4Addr {
     }
 }
 
-/// The hardware address to which packets to a group go (RFC 1112 section 6.4).
+/// Returns the hardware address for packets to a group (RFC 1112 section 6.4).
 pub(super) fn group_mac(group: IpAddr) -> [u8; 6] {
     let [_, a, b, c] = group_address(group).octets();
     [0x01, 0x00, 0x5e, a & 0x7f, b, c]
 }
 
 impl SyntheticPackets {
-    /// For the flows of a testbed.
+    /// Returns the packets of a testbed's flows.
     pub fn new(topology: &Topology) -> Self {
         let to = |flow: &FlowPath| flow.group.map_or(address(flow.to), group_address);
         let hosts = topology.flows.iter().map(|flow| (address(flow.from), to(flow)));
         Self { hosts: hosts.collect(), count: topology.hosts, datagram: None }
     }
 
-    /// The ends of a packet, as its sender sees them.
+    /// Returns addresses and ports of a packet, as its sender sees them.
     fn ends(&self, packet: &Packet) -> Ends {
         let (from, to) = self.hosts[packet.flow];
         let source = (FIRST_PORT + packet.source % PORTS) as u16;
@@ -86,7 +86,7 @@ impl SyntheticPackets {
         }
     }
 
-    /// The message of a router about a segment, in its IP packet.
+    /// Returns an IP packet with a router's message about a segment.
     fn message(&mut self, router: usize, mtu: u32, about: &Packet) -> Vec<u8> {
         let mut dropped = Vec::new();
         self.write(about, &mut dropped);
@@ -94,7 +94,7 @@ impl SyntheticPackets {
         icmp::message(&[own], &dropped, icmp::Error::TooBig { mtu }).expect("a segment is no error")
     }
 
-    /// The payload of one cell of a generator as a UDP datagram, in an IP packet of so many bytes.
+    /// Writes the payload of a generator's cell: a UDP datagram in an IP packet of `bytes` bytes.
     pub(super) fn generated(&self, flow: usize, bytes: usize, out: &mut Vec<u8>) {
         let ends = Ends { addresses: self.hosts[flow], ports: (DISCARD, DISCARD) };
         let payload = vec![0; bytes.saturating_sub(28)];
@@ -103,7 +103,7 @@ impl SyntheticPackets {
             id: 0,
             offset: 0,
             more: false,
-            // Without an identification nobody may cut it (RFC 6864 section 4.1).
+            // With an ID of 0 it must not be fragmented (RFC 6864 section 4.1).
             dont_fragment: true,
             ttl: 64,
             dscp: 0,
@@ -131,10 +131,10 @@ impl Packets for SyntheticPackets {
             id: head.id,
             offset: head.offset,
             more: head.more,
-            // TCP takes care that its segments pass whole (RFC 1191).
+            // TCP uses path MTU discovery (RFC 1191).
             dont_fragment: matches!(packet.content, Content::Segment { .. }),
             ttl: head.ttl,
-            // The class selector that stands for a priority (RFC 2474 section 4.2.2.1).
+            // The class selector for the priority (RFC 2474 section 4.2.2.1).
             dscp: head.priority << 3,
             ecn: head.ecn,
             protocol: match packet.content {
@@ -164,7 +164,7 @@ impl Packets for SyntheticPackets {
     }
 }
 
-/// A packet as it is in a tunnel: with its outer headers, or the fragment of that which they name.
+/// Returns a packet as it is in a tunnel, with its outer headers; or the fragment of it that the outer header describes.
 pub(super) fn wrapped(topology: &Topology, outer: &Outer, packet: &[u8]) -> Vec<u8> {
     let path = &topology.tunnels[outer.tunnel];
     let header = path.config.header.config();
@@ -172,7 +172,7 @@ pub(super) fn wrapped(topology: &Topology, outer: &Outer, packet: &[u8]) -> Vec<
     header.write(packet, &mut payload);
     payload.extend_from_slice(packet);
     let [from, to] = path.from_to(outer.forward).map(|router| address_of(topology, router));
-    // IPv6 in IPv4 has a number of its own (RFC 4213 section 3.5).
+    // IPv6 in IPv4 has protocol number 41 (RFC 4213 section 3.5).
     let is_v6 = packet.first().is_some_and(|first| first >> 4 == 6);
     let protocol = if is_v6 && header.bytes() == 0 { 41 } else { header.protocol() };
     let head = &outer.head;
@@ -194,11 +194,11 @@ pub(super) fn wrapped(topology: &Topology, outer: &Outer, packet: &[u8]) -> Vec<
     whole
 }
 
-/// Append a packet as it passes a link point, from the bytes with which it entered the network: with this time to live and mark, or the
-/// fragment of it that `head` names.
+/// Appends a packet as it passes a link point, made from the bytes with which it entered the network: sets TTL and ECN mark, or takes the
+/// fragment that `head` describes.
 ///
 /// # Panics
-/// When the bytes are no IP packet, or fewer than `head` says.
+/// If the bytes are no IP packet, or fewer than `head` says.
 pub fn passing(whole: &[u8], head: &Head, out: &mut Vec<u8>) {
     let begin = out.len();
     if whole[0] >> 4 == 6 {
@@ -211,7 +211,7 @@ pub fn passing(whole: &[u8], head: &Head, out: &mut Vec<u8>) {
         return;
     }
     let length = usize::from(whole[0] & 0xf) * 4;
-    // The model takes all headers for 20 bytes: by as much as this one is longer, its last fragments are shorter.
+    // The model assumes headers of 20 bytes. If the header is longer, the last fragment is shorter by the difference.
     let payload = (u64::from(head.bytes) - IP_HEADER_BYTES) as usize;
     let from = (length + head.offset as usize).min(whole.len());
     let to = if head.more { (from + payload).min(whole.len()) } else { whole.len() };
@@ -233,7 +233,7 @@ pub fn passing(whole: &[u8], head: &Head, out: &mut Vec<u8>) {
     header[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Bytes of a stream from one place of it on: the same at the same place, whoever sends them again.
+/// Returns `bytes` bytes of a stream from offset `from` on. A retransmission gets the same bytes.
 fn payload(source: u32, from: u64, bytes: u64) -> Vec<u8> {
     let first = from + u64::from(source) * 31;
     (first..first + bytes).map(|place| (place % PERIOD) as u8).collect()

@@ -1,7 +1,8 @@
-//! Captures: what passes a link point, as a pcapng file.
+//! Captures: writes the packets or cells that pass a link point to a pcapng file.
 //!
-//! [`simulate::captured`](engpass_network::simulate::captured) says what passes; here it becomes bytes ([`Packets`]), in the form that its link
-//! has, in blocks of a file that somebody else has opened: this crate knows none. `docs/capture.md` is for the reader of such a file.
+//! [`simulate::captured`](engpass_network::simulate::captured) reports what passes. This crate makes bytes of it ([`Packets`]) in the form
+//! that suits the link, and writes them as blocks to a file that the caller has opened. `docs/capture.md` describes such files for their
+//! readers.
 
 mod bytes;
 mod link;
@@ -20,41 +21,41 @@ pub use point::{Form, Limit, Point};
 
 use engpass_network::simulate::{CaptureRecord, CaptureSink};
 
-/// What was captured.
+/// Result of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
     /// Packets, PDUs or cells in the file.
     pub packets: u64,
     /// Bytes of the file.
     pub bytes: u64,
-    /// PDUs that lack cells here, and so are not in the file.
+    /// PDUs that are not in the file because they lack cells at this point.
     pub bad_pdus: u64,
-    /// The limit was reached before the run ended.
+    /// The capture reached its limit before the run ended.
     pub limited: bool,
 }
 
-/// A file that is written while a run goes on.
+/// A capture file that is written during a run.
 pub struct File<W> {
     point: Point,
     link: LinkBytes,
     limit: Limit,
     writer: Writer<W>,
-    /// Interfaces that have a number, by transmitter and link type.
+    /// Numbers of the interfaces written so far, by output port and link type.
     interfaces: Vec<(usize, pcapng::LinkType, u32)>,
     names: Vec<(usize, String, String, u64)>,
     packet: Vec<u8>,
     packets: u64,
     limited: bool,
     error: Option<io::Error>,
-    /// When something passed last, in picoseconds.
+    /// Instant of the last record, in picoseconds.
     last: u64,
 }
 
 impl<W: Write> File<W> {
-    /// Begin a capture at `point`. The bytes of packets come from `packets`; `about` becomes the comment of the file.
+    /// Begins a capture at `point`. The bytes of packets come from `packets`; `about` becomes the comment of the file.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// If writing to `out` fails.
     pub fn begin(
         topology: &Topology,
         point: Point,
@@ -81,22 +82,22 @@ impl<W: Write> File<W> {
             error: None,
             last: 0,
         };
-        // They are there even if nothing passes.
+        // The file describes them even if nothing passes.
         for port in file.point.ports.clone() {
             file.interface(port, file.link.link_type())?;
         }
         Ok(file)
     }
 
-    /// The transmitters that it wants to hear of.
+    /// Returns the output ports that it captures.
     pub fn ports(&self) -> &[usize] {
         &self.point.ports
     }
 
-    /// The file is whole: what is in it.
+    /// Completes the file and returns what is in it.
     ///
     /// # Errors
-    /// What went wrong with writing it, now or before.
+    /// If writing fails, or has failed before.
     pub fn end(mut self) -> io::Result<Captured> {
         if let Some(error) = self.error {
             return Err(error);
@@ -122,7 +123,7 @@ impl<W: Write> File<W> {
         Ok(number)
     }
 
-    /// It ends here, with what is in it.
+    /// Ends the file early, with its present content.
     fn break_off(&mut self, error: &io::Error) {
         let (s, ms) = (self.last / 1_000_000_000_000, self.last / 1_000_000_000 % 1000);
         let told = format!("{error}, when {s}.{ms:03} s of the network's time were over");
@@ -153,11 +154,11 @@ impl<W: Write> File<W> {
     }
 }
 
-/// Several files of one run.
+/// The capture files of one run.
 pub struct Files<W>(pub Vec<File<W>>);
 
 impl<W: Write> Files<W> {
-    /// The transmitters that any of them wants to hear of.
+    /// Returns the output ports that any of the files captures.
     pub fn ports(&self) -> Vec<usize> {
         let mut ports: Vec<usize> = self.0.iter().flat_map(|file| file.ports().iter().copied()).collect();
         ports.sort_unstable();
@@ -165,7 +166,7 @@ impl<W: Write> Files<W> {
         ports
     }
 
-    /// What has passed reaches its place. A file that cannot take it ends, and the others go on.
+    /// Flushes all files. A file whose flush fails ends; the others go on.
     pub fn flush(&mut self) {
         for file in self.0.iter_mut().filter(|file| file.error.is_none()) {
             if let Err(error) = file.writer.flush() {
@@ -194,7 +195,7 @@ impl<W: Write> CaptureSink for Files<W> {
     }
 }
 
-/// What a file says of itself: the run, and what is made up.
+/// Returns the comment of a file: names the run and what is made up.
 pub fn about(testbed: &Testbed, variant: &str, seed: u64) -> String {
     format!(
         "{}, variant `{variant}`, seed {seed}, simulated by Engpass; addresses, ports and payload are made up",

@@ -1,4 +1,4 @@
-//! From what passes a line to the bytes of it, in the form of the capture.
+//! Makes the bytes of captured packets and cells, in the form of the capture.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,44 +16,44 @@ use super::bytes::{self, Packets, SyntheticPackets};
 use super::pcapng::LinkType;
 use super::point::Form;
 
-/// What became of something that passed.
+/// Result of writing a capture record.
 pub(super) enum Written {
-    /// It is there, for an interface of this link type.
+    /// A packet was written, for an interface of this link type.
     Packet(LinkType),
-    /// It is no packet of its own: a cell in the midst of a PDU, say.
+    /// The record is no packet of its own, for example a cell within a PDU.
     Nothing,
 }
 
-/// Makes the bytes.
+/// Makes the bytes of captured packets and cells.
 pub(super) struct LinkBytes {
     form: Form,
     topology: Topology,
     packets: Box<dyn Packets>,
     made_up: SyntheticPackets,
-    /// Addresses of frames.
+    /// Addresses of frames that were looked up before.
     macs: BTreeMap<MacKey, Macs>,
-    /// By transmitter, circuit and direction.
+    /// By output port, circuit and direction.
     circuits: BTreeMap<(usize, usize, bool), Circuit>,
     pub(super) bad_pdus: u64,
     ip: Vec<u8>,
 }
 
-/// What the addresses of a frame depend on: its transmitter, that of the host or router before it, the flow and its direction, and the tunnel it
-/// is in.
+/// Key of a frame's addresses: its output port, that of the host or router before it, the flow and its direction, and the tunnel with its
+/// direction.
 type MacKey = (usize, usize, usize, bool, Option<(usize, bool)>);
 
-/// A direction of a circuit at a link point.
+/// One circuit direction at a link point.
 #[derive(Default)]
 struct Circuit {
-    /// Cells since the last end of a PDU, and whether they are the first ones of one PDU in order.
+    /// Number of cells since the last end of a PDU; `good` if they are the first cells of one PDU, in order.
     cells: u32,
     good: bool,
-    /// That PDU, and its bytes where they are needed.
+    /// That PDU, and its bytes if they are needed.
     pdu: Option<Pdu>,
     bytes: Vec<u8>,
 }
 
-/// Bytes of the SDU of a generated cell: all that its PDU has beside the trailer.
+/// Size of the SDU in a generator's cell: the payload of the cell without the AAL5 trailer.
 const GENERATED_SDU: u64 = CELL_PAYLOAD_BYTES - TRAILER_BYTES;
 
 impl LinkBytes {
@@ -70,7 +70,7 @@ impl LinkBytes {
         }
     }
 
-    /// The link type of nearly all that is written.
+    /// Returns the link type that nearly all packets have.
     pub(super) fn link_type(&self) -> LinkType {
         match self.form {
             Form::Frames => LinkType::Ethernet,
@@ -80,7 +80,7 @@ impl LinkBytes {
         }
     }
 
-    /// Append what passed to `out`.
+    /// Appends the bytes of a capture record to `out`.
     pub(super) fn write(&mut self, passing: &CaptureRecord, out: &mut Vec<u8>) -> Written {
         match (&passing.unit, self.form) {
             (Unit::Packet(packet), Form::Frames) => {
@@ -104,7 +104,7 @@ impl LinkBytes {
                 write_arp(seen.operation, ends, tag, out);
                 Written::Packet(LinkType::Ethernet)
             }
-            // It is no IP packet.
+            // ARP is no IP packet.
             (Unit::Arp(_), _) => Written::Nothing,
             (Unit::Packet(packet), _) => {
                 self.write_ip(packet);
@@ -116,7 +116,7 @@ impl LinkBytes {
         }
     }
 
-    /// Put a packet with its outer headers into `ip`.
+    /// Writes a packet with its outer headers to `ip`.
     fn write_ip(&mut self, packet: &Packet) {
         self.ip.clear();
         self.packets.write(packet, &mut self.ip);
@@ -143,7 +143,7 @@ impl LinkBytes {
             out.extend_from_slice(payload);
             return Written::Packet(LinkType::User0);
         }
-        // ERF keeps the header of a cell without its error control.
+        // ERF stores the header of a cell without its error control.
         let header = &header[..CELL_HEADER_BYTES as usize - 1];
         write_erf(ERF_ATM, passing, (header, payload), out);
         Written::Packet(LinkType::Erf)
@@ -151,7 +151,7 @@ impl LinkBytes {
 
     fn write_pdu(&mut self, passing: &CaptureRecord, cell: &Cell, out: &mut Vec<u8>) -> Written {
         let circuit = self.circuits.entry((passing.port, cell.circuit, cell.forward)).or_default();
-        // What a receiver here would make of it: PDUs end where their last cell says so.
+        // Reassembles as a receiver at this point would: a PDU ends where its last cell says so.
         let same = circuit.pdu.as_ref() == Some(&cell.pdu);
         circuit.good = cell.place == circuit.cells && (circuit.cells == 0 || circuit.good && same);
         circuit.cells += 1;
@@ -212,7 +212,7 @@ impl LinkBytes {
                 self.write_ip(packet);
                 encapsulation.write_sdu(macs, &self.ip, out);
             }
-            // A PDU of one cell; of what is in it the model says nothing.
+            // A PDU of one cell, whose content the model does not define.
             Pdu::Generated(flow) => {
                 if encapsulation.write_opaque_sdu(macs, GENERATED_SDU as usize, out) {
                     return;
@@ -225,7 +225,7 @@ impl LinkBytes {
         }
     }
 
-    /// The addresses of a packet's frame: switches leave them as they are, hosts and routers write their own.
+    /// Returns the addresses of a packet's frame. Hosts and routers set them, switches leave them unchanged.
     fn macs(&mut self, port: usize, packet: &Packet) -> Macs {
         let topology = &self.topology;
         if let Some(group) = group_of(topology, packet) {
@@ -249,12 +249,12 @@ impl LinkBytes {
     }
 }
 
-/// The group that a packet goes to, unless it is in a tunnel.
+/// Returns the group that a packet goes to, unless it is in a tunnel.
 fn group_of(topology: &Topology, packet: &Packet) -> Option<IpAddr> {
     topology.flows[packet.flow].group.filter(|_| packet.outer.is_empty())
 }
 
-/// Where the packets of a flow go on from a switch, which has no choice.
+/// Returns the hop that packets of a flow take from a switch, which has no choice.
 fn next_hop(topology: &Topology, packet: &Packet, node: usize) -> Option<Hop> {
     let flow = &topology.flows[packet.flow];
     if let Some(outer) = packet.outer.last() {
@@ -274,7 +274,7 @@ fn next_hop(topology: &Topology, packet: &Packet, node: usize) -> Option<Hop> {
 /// The VLAN of tagged links.
 const VLAN: u16 = 1;
 
-/// The header of a cell. The circuits have the channels behind the reserved ones, the same on every link.
+/// Returns the header of a cell. Circuits have the channels behind the reserved ones, equal on every link.
 fn header(cell: &Cell) -> CellHeader {
     let channels = usize::from(u16::MAX - FIRST_VCI) + 1;
     CellHeader {
@@ -289,19 +289,19 @@ fn header(cell: &Cell) -> CellHeader {
 /// Types of ERF records: an ATM cell, an AAL5 PDU (Endace, ERF types; wiki.wireshark.org/ERF).
 const ERF_ATM: u8 = 3;
 const ERF_AAL5: u8 = 4;
-/// Records have their own lengths.
+/// Flag: records vary in length.
 const ERF_VARYING: u8 = 0x04;
-/// Bytes of the header of a record.
+/// Size of a record header.
 const ERF_HEADER: usize = 16;
 
-/// Append a record of the Extensible Record Format: time, type, flags, lengths.
+/// Appends a record of the Extensible Record Format: time, type, flags, lengths, content.
 fn write_erf(kind: u8, passing: &CaptureRecord, (header, payload): (&[u8], &[u8]), out: &mut Vec<u8>) {
     let length = header.len() + payload.len();
-    // Seconds, and parts of 2^32, little endian.
+    // Seconds in units of 2^-32, little endian.
     let stamp = (u128::from(passing.at) << 32) / 1_000_000_000_000;
     out.extend((stamp as u64).to_le_bytes());
     out.extend([kind, ERF_VARYING | (passing.port % 2) as u8]);
-    // A length that does not fit is one of the largest PDUs; readers go by the block's own.
+    // Only the largest PDUs exceed the field. Readers use the length of the block instead.
     let whole = u16::try_from(ERF_HEADER + length).unwrap_or(u16::MAX);
     out.extend(whole.to_be_bytes());
     // Nothing was lost between records.
@@ -311,8 +311,8 @@ fn write_erf(kind: u8, passing: &CaptureRecord, (header, payload): (&[u8], &[u8]
     out.extend_from_slice(payload);
 }
 
-/// How SunATM calls what an encapsulation carries (LINKTYPE_SUNATM), where a reader cannot tell it from the PDU alone; `None` where it
-/// can, and gets the whole PDU.
+/// Returns SunATM's traffic type (LINKTYPE_SUNATM) for encapsulations that a reader cannot recognize from the PDU. Returns `None` for the
+/// others, which are written as complete PDUs.
 fn sun_kind(encapsulation: Encapsulation) -> Option<u8> {
     match encapsulation {
         Encapsulation::LlcSnap

@@ -1,5 +1,5 @@
-//! The pcapng file format (draft-ietf-opsawg-pcapng), as far as captures need it: three kinds of blocks. The crates that write it bring a
-//! parser or derive macros along, and write a block in pieces; here one is written whole or not at all.
+//! The pcapng file format (draft-ietf-opsawg-pcapng), as far as captures need it: three kinds of blocks. Published crates that write it
+//! also bring a parser or derive macros, and write a block in pieces. Here a block is written completely or not at all.
 
 use std::io::{self, Write};
 
@@ -10,24 +10,24 @@ pub(super) enum LinkType {
     Ethernet = 1,
     /// IP packets.
     Raw = 101,
-    /// AAL5 SDUs behind a header with the kind of traffic, VPI and VCI.
+    /// AAL5 SDUs behind a header with the type of traffic, VPI and VCI.
     SunAtm = 123,
     /// Records of the Extensible Record Format: here ATM cells and AAL5 PDUs.
     Erf = 197,
-    /// For private use: here cells of 53 bytes.
+    /// Private use: here cells of 53 bytes.
     User0 = 147,
 }
 
-/// Times are nanoseconds: 10 to the power of minus this (section 4.2, `if_tsresol`). The format has picoseconds, too, but tshark (4.0) takes
-/// a second's part times 10^9 in 64 bits, which is too much for them.
+/// Decimal exponent of the time unit, nanoseconds (section 4.2, `if_tsresol`). The format also has picoseconds, but tshark 4.0 multiplies
+/// the fraction of a second by 10^9 in 64 bits, which overflows for them.
 const RESOLUTION: u8 = 9;
-/// Picoseconds of one.
+/// Picoseconds per time unit.
 const UNIT: u64 = 1000;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
-/// Tells a reader the byte order of the section (section 4.1).
+/// Magic number that shows the byte order of the section (section 4.1).
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 
 const COMMENT: u16 = 1;
@@ -37,7 +37,7 @@ const IF_DESCRIPTION: u16 = 3;
 const IF_SPEED: u16 = 8;
 const IF_TSRESOL: u16 = 9;
 
-/// Writes blocks; each with one call of `write_all`, so that what fails leaves whole blocks behind.
+/// Writes blocks, each with one call of `write_all`. Therefore a failed write leaves only complete blocks behind.
 #[derive(Debug)]
 pub(super) struct Writer<W> {
     out: W,
@@ -47,7 +47,7 @@ pub(super) struct Writer<W> {
     block: Vec<u8>,
 }
 
-/// What is said of an interface.
+/// Description of an interface.
 pub(super) struct Interface<'a> {
     pub(super) link_type: LinkType,
     pub(super) name: &'a str,
@@ -56,12 +56,12 @@ pub(super) struct Interface<'a> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begin a file: a section header block (section 4.1).
+    /// Begins a file with a section header block (section 4.1).
     pub(super) fn begin(out: W, comment: &str) -> io::Result<Self> {
         let mut writer = Self { out, interfaces: 0, bytes: 0, block: Vec::new() };
         writer.open(SECTION_HEADER);
         writer.block.extend(BYTE_ORDER.to_le_bytes());
-        // Version 1.0, and a length that nobody knows yet.
+        // Version 1.0, and a section of unknown length.
         writer.block.extend([1, 0, 0, 0]);
         writer.block.extend(u64::MAX.to_le_bytes());
         writer.option(COMMENT, comment.as_bytes());
@@ -71,11 +71,11 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Describe an interface (section 4.2): its number.
+    /// Writes an interface description block (section 4.2) and returns the number of the interface.
     pub(super) fn interface(&mut self, interface: &Interface<'_>) -> io::Result<u32> {
         self.open(INTERFACE);
         self.block.extend((interface.link_type as u16).to_le_bytes());
-        // Reserved, and packets of any length.
+        // Reserved bytes, and no limit of the packet length.
         self.block.extend([0; 6]);
         self.option(IF_NAME, interface.name.as_bytes());
         self.option(IF_DESCRIPTION, interface.description.as_bytes());
@@ -87,7 +87,8 @@ impl<W: Write> Writer<W> {
         Ok(self.interfaces - 1)
     }
 
-    /// A packet that passed an interface at `at` picoseconds (enhanced packet block, section 4.3); the file has it rounded down.
+    /// Writes a packet that passed an interface at `at` picoseconds (enhanced packet block, section 4.3). The file has the time rounded
+    /// down.
     pub(super) fn packet(&mut self, interface: u32, at: u64, packet: &[u8]) -> io::Result<()> {
         let at = at / UNIT;
         self.open(ENHANCED_PACKET);
@@ -102,12 +103,12 @@ impl<W: Write> Writer<W> {
         self.close()
     }
 
-    /// Bytes of the block for a packet of so many bytes.
+    /// Returns the size of the block for a packet of `packet` bytes.
     pub(super) fn packet_block(packet: usize) -> u64 {
         32 + packet.next_multiple_of(4) as u64
     }
 
-    /// What is there reaches its place.
+    /// Flushes the output.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -115,7 +116,7 @@ impl<W: Write> Writer<W> {
     fn open(&mut self, kind: u32) {
         self.block.clear();
         self.block.extend(kind.to_le_bytes());
-        // The length comes when the block is whole.
+        // The length is set when the block is complete.
         self.block.extend([0; 4]);
     }
 
@@ -131,7 +132,7 @@ impl<W: Write> Writer<W> {
         self.block.extend([0; 4]);
     }
 
-    /// Blocks and what is in them are whole words (section 3.1).
+    /// Pads to 32 bits, as blocks and their fields require (section 3.1).
     fn pad(&mut self) {
         self.block.resize(self.block.len().next_multiple_of(4), 0);
     }

@@ -5,23 +5,23 @@ use engpass_model::wire::Framing;
 use engpass_testbed::topology::LinkEnds;
 use engpass_testbed::{Topology, path};
 
-/// A link, or what one node sends on it, and the form in which it is written.
+/// A capture point: both directions of a link, or one, and the form in which it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// The link, in the order of the file.
+    /// Index of the link, in the order of the file.
     pub link: usize,
-    /// The transmitters (`2 * link + end`): both, or one.
+    /// The output ports (`2 * link + end`): both or one.
     pub ports: Vec<usize>,
-    /// The form.
+    /// The form of packets in the capture.
     pub form: Form,
 }
 
 impl Point {
-    /// `link.NAME`, or `link.NAME.NODE` for what that node sends; in the form that is `wanted`, or else in that of the link. Names may be
-    /// quoted, as in a dotted key of TOML.
+    /// Finds `link.NAME`, or `link.NAME.NODE` for the direction that the node sends. The form is `wanted`, or else the link's default.
+    /// Names may be quoted, as in a dotted key of TOML.
     ///
     /// # Errors
-    /// Cause and cure, where the testbed has no such point, or the link no such form.
+    /// Cause and remedy, if the testbed has no such point, or the link no such form.
     pub fn find(text: &str, wanted: Option<Form>, topology: &Topology) -> Result<Self, String> {
         let Some(rest) = text.strip_prefix("link.") else {
             return Err(format!(
@@ -49,10 +49,10 @@ impl Point {
     }
 }
 
-/// The link and the node that a text names, without quotes or as a dotted key.
+/// Returns the link and the node that a text names, without quotes or as a dotted key.
 fn named(text: &str, topology: &Topology) -> Option<(usize, Option<String>)> {
     let bare = |(link, ends): (usize, &LinkEnds)| {
-        // The name itself may have dots.
+        // The name itself may contain dots.
         let node = text.strip_prefix(&ends.name)?;
         if node.is_empty() {
             Some((link, None))
@@ -68,16 +68,16 @@ fn named(text: &str, topology: &Topology) -> Option<(usize, Option<String>)> {
     })
 }
 
-/// As what packets and cells are written.
+/// The form of packets and cells in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Ethernet frames.
     Frames,
-    /// IP packets alone; on ATM those that are whole in good PDUs.
+    /// IP packets only; on ATM those that are complete in good PDUs.
     Ip,
     /// Good AAL5 PDUs.
     Pdus,
-    /// ATM cells as tshark reads them: without the header error control.
+    /// ATM cells as tshark reads them, without the header error control.
     Cells,
     /// ATM cells, all 53 bytes.
     RawCells,
@@ -92,10 +92,10 @@ impl Form {
         ("raw-cells", Self::RawCells),
     ];
 
-    /// The form of this name.
+    /// Returns the form with this name.
     ///
     /// # Errors
-    /// Cause and cure, where there is none.
+    /// Cause and remedy, if there is none.
     pub fn parse(name: &str) -> Result<Self, String> {
         let found = Self::NAMES.iter().find(|(known, _)| *known == name);
         found.map(|(_, form)| *form).ok_or_else(|| {
@@ -104,7 +104,7 @@ impl Form {
         })
     }
 
-    /// The form for a link: the one that is wanted if the link has it, else its own.
+    /// Returns the form for a link: `wanted` if the link has it, else the link's default.
     fn choose(wanted: Option<Self>, framing: Framing, link: &str) -> Result<Self, String> {
         let (own, others): (Self, &[Self]) = match framing {
             Framing::Ethernet => (Self::Frames, &[Self::Ip]),
@@ -130,27 +130,27 @@ impl Form {
     }
 }
 
-/// How much is captured at most.
+/// Upper limit of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// Packets, PDUs or cells.
     pub packets: u64,
-    /// Bytes of the file.
+    /// Bytes in the file.
     pub bytes: u64,
-    /// The last instant, in picoseconds.
+    /// Last instant to capture, in picoseconds.
     pub until: u64,
 }
 
 impl Limit {
-    /// Without a limit by the user a file does not grow beyond this: some hundred thousand packets.
+    /// Default limit of a file: some hundred thousand packets.
     pub const DEFAULT_BYTES: u64 = 256 << 20;
 
     const NONE: Self = Self { packets: u64::MAX, bytes: u64::MAX, until: u64::MAX };
 
-    /// `1000 packets`, `20 MB` or `2 s`.
+    /// Parses `1000 packets`, `20 MB` or `2 s`.
     ///
     /// # Errors
-    /// Cause and cure, where it is none of them.
+    /// Cause and remedy, if it is none of them.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Ok(until) = Duration::parse(text) {
             return Ok(Self { until: until.0, ..Self::NONE });

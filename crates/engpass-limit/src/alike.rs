@@ -1,14 +1,15 @@
-//! Flows that differ in nothing but their names and what they have for themselves get the same: it is worked out once for all of them.
+//! Equivalence classes of flows: flows that differ only in their names and in resources of their own get equal limits, which are computed
+//! once.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::need::{Demand, Resources};
 
-/// Flows in groups of alike, each in the order of the file, given the lanes of each.
+/// Returns the equivalence classes of flows, each in the order of the file. `lanes` has the lanes of each flow.
 ///
-/// Two with one lane are alike if they need the same of the same things, or of things of the same capacity that no other flow needs: a network in which
-/// both have changed places is the same network.
+/// Two flows with one lane each are equivalent if they need equal amounts of the same resources, or of resources of equal capacity that no
+/// other flow needs. Exchanging both leaves the network unchanged.
 pub(super) fn groups(
     resources: &Resources,
     demands: &[Demand<'_>],
@@ -30,9 +31,9 @@ pub(super) fn groups(
     groups
 }
 
-/// All that matters of a flow.
+/// Returns a key of all properties of a flow that matter for its limit.
 fn needs(resources: &Resources, demand: &Demand<'_>) -> Vec<u64> {
-    // What only this flow needs is known by its place among them.
+    // Resources that only this flow needs are numbered in the order of its needs.
     let mut own: Vec<usize> = Vec::new();
     let mut resource = |index: usize| {
         if resources.users[index].len() > 1 {
@@ -54,7 +55,7 @@ fn needs(resources: &Resources, demand: &Demand<'_>) -> Vec<u64> {
     ];
     for need in &demand.uses {
         all.extend(resource(need.resource));
-        // What one receiver alone needs it needs for no matter which copy.
+        // For a resource that only one receiver needs, the number of the copy does not matter.
         let copy = if resources.users[need.resource].len() > 1 { need.copy } else { 0 };
         all.extend([need.amount.to_bits(), copy as u64]);
     }

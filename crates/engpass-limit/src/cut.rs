@@ -1,7 +1,7 @@
-//! Bounds where packets may take several ways: all lines side by side together.
+//! Bounds of flows with several paths: all parallel lines together.
 //!
-//! Every way has as many links as the others, so every packet crosses one link of each *level*. What a flow gets cannot be more than the lines
-//! of a level let through together. Each line gets at most what can come to it.
+//! All paths have the same number of links, so every packet crosses one link of each *level*. A flow gets no more than the lines of a level
+//! let through together. Each line gets no more than the traffic that can come to it.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::piece::Part;
 use super::way::There;
 
 impl Builder<'_> {
-    /// The stops of a lane of equal datagrams at which turns are certain.
+    /// Returns the stops of a lane at which strict round-robin is certain. All its datagrams have one length.
     pub(super) fn turns(&self, demand: &Demand<'_>, there: &There) -> BTreeMap<usize, Turns> {
         let mut turns = BTreeMap::new();
         let own = |stop: &&Stop| stop.in_turns && stop.tunnels.is_empty();
@@ -26,7 +26,7 @@ impl Builder<'_> {
             }
             let bits = || there.arriving[place].parts.iter().map(Part::bits);
             let (longest, shortest) = (bits().fold(0.0, f64::max), bits().fold(f64::INFINITY, f64::min));
-            // Packets without payload take turns, too.
+            // Packets without payload also take part in the round-robin.
             if shortest <= 0.0 {
                 continue;
             }
@@ -40,22 +40,22 @@ impl Builder<'_> {
     }
 }
 
-/// What stands at a place for all lanes of a flow, in bit/s.
+/// The resources at one place for all lanes of a flow, in bit/s.
 #[derive(Clone, Copy)]
 struct Joint {
-    /// The most of any lane that has it alone, without what is ahead.
+    /// Largest bound of any lane that uses the place alone, without `ahead`.
     most: f64,
-    /// What is ahead, of all lanes.
+    /// Payload of all lanes that arrives without use of the resource in the measurement window.
     ahead: f64,
-    /// What comes to it.
+    /// Payload that can come to it.
     comes: f64,
 }
 
 impl Joint {
-    /// A place at which nothing stands.
+    /// A place without a limit.
     const OPEN: Self = Self { most: f64::NEG_INFINITY, ahead: 0.0, comes: 0.0 };
 
-    /// So much comes of some lanes, and they have this there by themselves, if anything. Returns what passes of it.
+    /// Adds lanes of which `comes` arrives here and whose own bound here is `own`. Returns the payload of these that passes.
     fn add(&mut self, own: Option<&Self>, comes: f64) -> f64 {
         let (most, ahead) = own.map_or((f64::INFINITY, 0.0), |own| (own.most, own.ahead));
         self.most = self.most.max(most);
@@ -64,40 +64,40 @@ impl Joint {
         comes.min(most + ahead)
     }
 
-    /// What passes of all that comes, and what could pass.
+    /// Returns the payload that passes, and the payload that could pass.
     fn passes(&self) -> [f64; 2] {
         let most = self.most + self.ahead;
         [self.comes.min(most), most]
     }
 }
 
-/// A level of the ways of a flow.
+/// One level of the paths of a flow.
 #[derive(Default)]
 struct Level {
-    /// The lines, each with what stands before it, by leg.
+    /// The lines, each with the resources before it by path segment.
     lines: BTreeMap<Hop, (Joint, BTreeMap<PathSegment, Joint>)>,
-    /// The nodes before the lines at which a leg begins.
+    /// The nodes before those lines at which a path segment begins.
     nodes: BTreeMap<NodeId, Joint>,
-    /// What is inside circuits there, and comes to no node.
+    /// Payload that is inside circuits on this level, and therefore comes to no node.
     inside: f64,
 }
 
-/// The bounds of a flow whose packets may take several ways.
+/// The bounds of a flow with several paths, by level.
 pub(super) struct Cuts {
     there: Vec<Level>,
     back: Vec<Level>,
 }
 
-/// The bound of what stands side by side.
+/// The bound of parallel resources together.
 pub(super) struct Cut {
     /// In bit/s.
     pub(super) most: f64,
-    /// Whether all of it is used up then: no other place holds a part of the packets back.
+    /// All of them are used up then: no other resource holds a part of the packets back.
     pub(super) is_full: bool,
     pub(super) beside: Beside,
 }
 
-/// What stands side by side.
+/// Parallel resources.
 pub(super) enum Beside {
     /// Links, by index.
     Links(Vec<usize>),
@@ -106,22 +106,22 @@ pub(super) enum Beside {
 }
 
 impl Cuts {
-    /// Those of the lanes of a flow; `sent` is the most payload that each of them sends, in bit/s.
+    /// Returns the bounds for the lanes of a flow. `sent` is the largest payload that each lane sends, in bit/s.
     pub(super) fn new(topology: &Topology, lanes: &[Demand<'_>], sent: &[f64]) -> Self {
         let mut cuts = Self { there: Vec::new(), back: Vec::new() };
-        // Lanes that have the same ways in a direction are one there.
+        // Lanes with equal paths in a direction are combined there.
         for like in alike(lanes, |lane| &lane.lane.there) {
             let sent = like.iter().map(|lane| sent[*lane]).sum();
             follow(&mut cuts.there, topology, lanes, &like, false, sent);
         }
-        // Acknowledgements are no payload: only what stands on their way bounds it.
+        // Acknowledgements carry no payload. Only resources on their paths bound them.
         for like in alike(lanes, |lane| &lane.lane.back) {
             follow(&mut cuts.back, topology, lanes, &like, true, f64::INFINITY);
         }
         cuts
     }
 
-    /// The bound of all that stands beside this place, together; `None` if nothing does.
+    /// Returns the bound of all resources parallel to this place; `None` if there are no others.
     pub(super) fn at(&self, place: Place) -> Option<Cut> {
         let level = if place.back { self.back.get(place.level) } else { self.there.get(place.level) }?;
         let cut = |passes: Vec<[f64; 2]>, beside| {
@@ -149,7 +149,7 @@ impl Cuts {
     }
 }
 
-/// Lanes, by their places, in groups whose ways are the same.
+/// Returns the lanes, by index, in groups with equal paths.
 fn alike<'l>(lanes: &'l [Demand<'_>], ways: impl Fn(&'l Demand<'_>) -> &'l Spread) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for lane in 0..lanes.len() {
@@ -161,7 +161,7 @@ fn alike<'l>(lanes: &'l [Demand<'_>], ways: impl Fn(&'l Demand<'_>) -> &'l Sprea
     groups
 }
 
-/// Adds what lanes that are alike may send to the levels of their ways.
+/// Adds the traffic that lanes with equal paths may send to the levels of their paths.
 fn follow(
     levels: &mut Vec<Level>,
     topology: &Topology,
@@ -178,10 +178,10 @@ fn follow(
         joint.ahead += gate.ahead;
     }
     let stops = if back { &lane.lane.back.stops } else { &lane.lane.there.stops };
-    // Links before each stop, and what comes to it.
+    // Number of links before each stop, and payload that comes to it.
     let mut arriving = vec![(0, 0.0); stops.len()];
     arriving[0].1 = sent;
-    // At a node that packets have come to before, where they enter or leave a tunnel.
+    // The stop is a node that packets have reached before: they enter or leave a tunnel there.
     let mut is_known = vec![false; stops.len()];
     for (place, stop) in stops.iter().enumerate() {
         let (first, comes) = arriving[place];
@@ -218,7 +218,7 @@ fn follow(
     }
 }
 
-/// The level behind so many links.
+/// Returns the level behind this number of links.
 fn level(levels: &mut Vec<Level>, links: usize) -> &mut Level {
     if levels.len() <= links {
         levels.resize_with(links + 1, Level::default);

@@ -1,4 +1,4 @@
-//! The lanes of a flow together: what limits any of them, and the bound of the flow.
+//! All lanes of a flow together: its limiters, and its bound.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,13 +22,13 @@ pub(super) struct Flow<'d, 'a> {
     pub(super) lanes: &'d [Demand<'a>],
 }
 
-/// A limiter with all lanes that need it.
+/// A limiter, with all lanes of the flow that need it.
 pub(super) struct Row {
-    /// Places of a lane in the flow and of the limiter in the lane. A lane needs a line twice if it has two circuits there.
+    /// Index of a lane in the flow, and index of the limiter in the lane. A lane needs a line twice if it has two circuits there.
     members: Vec<(usize, usize)>,
 }
 
-/// The lanes of every flow: they stand together, in the order of the flows.
+/// Returns the lanes of every flow, which are consecutive, in the order of the flows.
 pub(super) fn lanes_of(demands: &[Demand<'_>]) -> Vec<Range<usize>> {
     let mut lanes: Vec<Range<usize>> = Vec::new();
     for flow in demands.chunk_by(|one, other| one.flow == other.flow) {
@@ -39,17 +39,17 @@ pub(super) fn lanes_of(demands: &[Demand<'_>]) -> Vec<Range<usize>> {
 }
 
 impl<'d, 'a> Flow<'d, 'a> {
-    /// The first of its lanes: what does not depend on the way is the same for all.
+    /// Returns its first lane. Properties that do not depend on the path are equal for all lanes.
     pub(super) fn first(&self) -> &'d Demand<'a> {
         &self.lanes[0]
     }
 
-    /// Connections of all lanes.
+    /// Returns the number of connections of all lanes.
     pub(super) fn connections(&self) -> f64 {
         self.lanes.iter().map(Demand::streams).sum()
     }
 
-    /// The limiters of all lanes: those on the way in their order, then those at the ends.
+    /// Returns the limiters of all lanes: those on the paths in their order, then those at the ends.
     pub(super) fn rows(&self) -> Vec<Row> {
         let mut known: BTreeMap<(u8, &str), usize> = BTreeMap::new();
         let mut rows: Vec<Row> = Vec::new();
@@ -70,12 +70,12 @@ impl<'d, 'a> Flow<'d, 'a> {
         rows
     }
 
-    /// What the flow gets if all of its lanes need all that they need, in bit/s.
+    /// Returns the goodput if all lanes need all their resources, in bit/s.
     pub(super) fn fair(&self, all: &Allocation) -> f64 {
         self.lanes.iter().map(|lane| all.rates[lane.index] * lane.payload_bits).sum()
     }
 
-    /// The bound of each row.
+    /// Returns the bound of each row.
     pub(super) fn bounds(&self, topology: &Topology, resources: &Resources, rows: &[Row]) -> Vec<Bound> {
         let own = |lane: &Demand<'_>, limiter: &Limiter| super::bound(resources, lane, limiter);
         let alone = |most: f64| Bound { most, is_full: true, together: None };
@@ -99,7 +99,7 @@ impl<'d, 'a> Flow<'d, 'a> {
             if is_own(limiter.kind()) {
                 return alone(each.sum());
             }
-            // Lanes that share something get no more of it than the one that needs least of it.
+            // Lanes that share a resource get no more of it than the lane that needs least of it.
             let ahead: Vec<f64> = members().map(|(lane, limiter)| lane.limiters[limiter].ahead).collect();
             let most = each.zip(&ahead).map(|(most, ahead)| if *ahead > 0.0 { most - ahead } else { most });
             alone(most.fold(0.0, f64::max) + ahead.iter().sum::<f64>())
@@ -108,21 +108,21 @@ impl<'d, 'a> Flow<'d, 'a> {
     }
 }
 
-/// The bound of a flow by what is in a row.
+/// The bound that a row sets on a flow.
 pub(super) struct Bound {
     /// In bit/s.
     pub(super) most: f64,
-    /// Whether it holds without any other place.
+    /// The bound is reached here alone, without another resource.
     is_full: bool,
-    /// What bounds the flow together, where several things side by side do.
+    /// The bottleneck, if several parallel resources together bound the flow.
     pub(super) together: Option<Bottleneck>,
 }
 
-/// Index of the smallest bound.
+/// Returns the index of the smallest bound.
 pub(super) fn tightest(bounds: &[Bound]) -> usize {
     (0..bounds.len()).fold(0, |tightest, one| {
         let [known, new] = [tightest, one].map(|index| &bounds[index]);
-        // Rounding must not decide between equal bounds: the first of them wins, unless it is one of another place.
+        // Rounding must not decide between equal bounds. The first one wins, unless it also depends on another resource.
         let is_less = new.most < known.most * (1.0 - ROUNDING);
         let is_as_low = new.most <= known.most * (1.0 + ROUNDING);
         if is_less || (is_as_low && new.is_full && !known.is_full) { one } else { tightest }
@@ -130,13 +130,13 @@ pub(super) fn tightest(bounds: &[Bound]) -> usize {
 }
 
 impl Row {
-    /// The limiter, as the first of its lanes has it.
+    /// Returns the limiter of its first lane.
     pub(super) fn limiter<'d>(&self, flow: &Flow<'d, '_>) -> &'d Limiter {
         let (lane, limiter) = self.members[0];
         &flow.lanes[lane].limiters[limiter]
     }
 
-    /// Connections with a part of their packets there, and the share of all packets of the flow.
+    /// Returns the number of connections with packets there, and the share of all packets of the flow.
     pub(super) fn share(&self, flow: &Flow<'_, '_>) -> (f64, f64) {
         let of = |(lane, limiter): &(usize, usize)| {
             let demand = &flow.lanes[*lane];
@@ -152,7 +152,7 @@ impl Row {
         (connections, packets / flow.connections())
     }
 
-    /// The index of every lane that needs it, with the resources of which it then needs nothing else.
+    /// Returns, for every lane that needs this limiter, the resources to which its needs are then reduced.
     fn only(&self, flow: &Flow<'_, '_>) -> BTreeMap<usize, Vec<usize>> {
         let mut only: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (lane, limiter) in &self.members {
@@ -163,22 +163,22 @@ impl Row {
     }
 }
 
-/// What a flow would get if it needed nothing but one of its limiters, the other flows all they need.
+/// The goodput that a flow would have if it needed only one of its limiters and the other flows needed all their resources.
 pub(super) struct SingleLimit {
     pub(super) goodput: f64,
-    /// What the flow and the others, by index, take of the link then, as shares of it; nothing for what is no link.
+    /// Shares of the link that the flow and the others, by index, then take; 0 and empty if the limiter is not a link.
     pub(super) own: f64,
     pub(super) others: Vec<(usize, f64)>,
-    /// What these take together.
+    /// Share that the others take together.
     pub(super) share: f64,
 }
 
-/// What `flow` would get if it needed nothing but what is in `row`, the other flows all they need. Lanes that do not need it get their fair
-/// share.
+/// Computes the goodput that `flow` would have if it needed only `row` and the other flows needed all their resources. Lanes that do not
+/// need it get their fair share.
 ///
-/// The smallest of these is the flow's max-min fair rate. Take the lanes that stop first while all rates rise, and what stops them: up to that
-/// level nothing else that the flow needs was used up, so leaving the rest out changes nothing before, and all lanes of the flow that need it
-/// stop there.
+/// The smallest of these is the flow's max-min fair rate. Take the lanes that stop first while all rates rise, and the resource that stops
+/// them. Up to that level no other resource of the flow was used up. Therefore leaving the others out changes nothing before, and all lanes
+/// of the flow that need this resource stop there.
 pub(super) fn alone(
     resources: &Resources,
     demands: &[Demand<'_>],
@@ -193,7 +193,7 @@ pub(super) fn alone(
         let rates = if only.contains_key(&lane.index) { &allocation.rates } else { &all.rates };
         goodput += rates[lane.index] * lane.payload_bits;
     }
-    // Lanes that need less leave more to other flows, and may lose by that.
+    // Lanes that need less leave more to other flows, which may then take more elsewhere and lower this flow's rate.
     if flow.lanes.len() > 1 {
         goodput = f64::max(goodput, flow.fair(all));
     }
@@ -217,7 +217,7 @@ pub(super) fn alone(
 }
 
 impl SingleLimit {
-    /// What others take, for a `flow` that is like the one it was found for, each in the place of the other.
+    /// Returns the shares of others for `flow`, which is equivalent to `found_for`: the two are exchanged.
     pub(super) fn others_of(&self, found_for: usize, flow: usize) -> Others {
         let others = self.others.iter().map(|(one, _)| *one);
         let mut first: Vec<usize> = others.filter(|one| *one != flow).take(NAMED).collect();
@@ -230,19 +230,19 @@ impl SingleLimit {
     }
 }
 
-/// Whether it bounds what a lane sends, lost packets included, or for TCP what it delivers.
+/// Returns whether it bounds the payload that a lane sends, lost packets included, or for TCP the payload that it delivers.
 fn sends(kind: BottleneckKind) -> bool {
     use BottleneckKind::{Application, SendingBus, SendingHost, SendingMemory, SendingPath, SocketBuffers};
     matches!(kind, Application | SendingBus | SendingHost | SendingMemory | SendingPath | SocketBuffers)
 }
 
-/// Whether every connection has its own.
+/// Returns whether every connection has its own resource of this kind.
 fn is_own(kind: BottleneckKind) -> bool {
     use BottleneckKind::{Application, ReceivingPath, SendingPath, SocketBuffers};
     matches!(kind, Application | ReceivingPath | SendingPath | SocketBuffers)
 }
 
-/// The order of limiters: on the way there, at the ends, on the way back; side by side in the order of the file.
+/// Returns the sort key of limiters: paths there, ends, paths back; parallel resources in the order of the file.
 fn order(limiter: &Limiter) -> (u8, usize, usize) {
     let beside = |spot| match spot {
         Spot::Line(hop) | Spot::Leg(hop, _) => hop.link,
@@ -261,7 +261,7 @@ fn order(limiter: &Limiter) -> (u8, usize, usize) {
     (rank, level, beside)
 }
 
-/// The bottleneck that a limiter is together with what stands beside it.
+/// Returns the bottleneck that a limiter forms with parallel resources.
 fn together(topology: &Topology, limiter: &Limiter, beside: &Beside) -> Bottleneck {
     let back = limiter.place.is_some_and(|place| place.back);
     let (kind, what, mut names): (_, _, Vec<&String>) = match beside {
@@ -277,7 +277,7 @@ fn together(topology: &Topology, limiter: &Limiter, beside: &Beside) -> Bottlene
         }
     };
     names.dedup();
-    // Two circuits over one link, or a router beside a circuit.
+    // These are two circuits over one link, or a router beside a circuit.
     if names.len() < 2 {
         return limiter.bottleneck.clone();
     }

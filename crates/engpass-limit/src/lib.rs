@@ -1,8 +1,8 @@
-//! Closed forms: the most that every flow could get, what limits it, and what limits it next.
+//! Closed-form limits: the goodput that every flow can get, its bottleneck, and the next one.
 //!
-//! Nothing is simulated. Every flow is asked what a message of it needs of each line, shaper, policer and CPU it meets
-//! ([`layers`] for the lines); these are shared max-min fairly; and each of them alone is a candidate for the
-//! bottleneck. The page `docs/limit.md` has the formulas, their sources and what is left out.
+//! Nothing is simulated. For every flow, the needs of one message are computed for each line, shaper, policer and CPU on its path
+//! ([`layers`] for the lines). These resources are shared max-min fairly. Each of them alone is a candidate for the bottleneck.
+//! `docs/limit.md` has the formulas, their sources and the omissions.
 
 mod acks;
 mod alike;
@@ -39,10 +39,10 @@ use flow::{Bound, Flow, Row, SingleLimit, alone, lanes_of, tightest};
 use need::{Demand, Limiter, Resources};
 use receivers::SeparateReceivers;
 
-/// The limit of every flow, and what all of them at their limits take of every link.
+/// Returns the limit of every flow, and the use of every link with all flows at their limits.
 ///
 /// # Panics
-/// Where `engpass_network::unmodelled` says why there is none.
+/// If `engpass_network::unmodelled` rejects the testbed.
 pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
     match SeparateReceivers::new(testbed, topology) {
         None => limit_of(testbed, topology, None),
@@ -53,7 +53,7 @@ pub fn limit(testbed: &Testbed, topology: &Topology) -> LimitOutcome {
     }
 }
 
-/// The same of a testbed in which each receiver of a group has a traffic of its own.
+/// As [`limit`], for a testbed in which each receiver of a group is a traffic of its own if `apart` is set.
 fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&SeparateReceivers>) -> LimitOutcome {
     let (resources, demands) = demands(testbed, topology, apart);
     let all = allocate(&resources.capacities, &demands, &BTreeMap::new());
@@ -91,7 +91,8 @@ fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&SeparateRecei
     LimitOutcome { flows, links }
 }
 
-/// Every line, CPU and other resource by name, with its capacity and the amount that all flows at their fair shares use of it, per second.
+/// Returns every line, CPU and other resource by name, with its capacity and the amount that all flows at their fair shares use of it per
+/// second.
 #[doc(hidden)]
 pub fn uses(testbed: &Testbed, topology: &Topology) -> Vec<(String, f64, f64)> {
     let apart = SeparateReceivers::new(testbed, topology);
@@ -103,7 +104,7 @@ pub fn uses(testbed: &Testbed, topology: &Topology) -> Vec<(String, f64, f64)> {
     resources.named().map(|(name, place)| (name, resources.capacities[place], used(place))).collect()
 }
 
-/// What all answers are taken from.
+/// The inputs from which the outcome is made.
 struct Named<'d, 'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
@@ -113,12 +114,12 @@ struct Named<'d, 'a> {
     all: &'d Allocation,
 }
 
-/// A candidate with what it says about its flow.
+/// A candidate for the bottleneck of a flow, with details for its summary.
 struct CandidateDetail<'d> {
     limiter: &'d Limiter,
-    /// Goodput if only this limited the flow.
+    /// Goodput in bit/s if only this limited the flow.
     goodput: f64,
-    /// What the flow takes of the link then, as a share of it; nothing for what is no link.
+    /// Share of the link that the flow then takes; 0 if the candidate is not a link.
     own: f64,
     others: Others,
     part: Part,
@@ -129,18 +130,18 @@ struct Others {
     count: usize,
     /// Share of the line that they take together.
     share: f64,
-    /// The first of them, as many as a sentence names.
+    /// Indices of the first of them, as many as a summary names.
     first: Vec<usize>,
 }
 
-/// The part of a flow that needs something.
+/// The part of a flow that uses a candidate.
 #[derive(Clone, Copy)]
 struct Part {
     /// Connections with packets there.
     connections: f64,
-    /// Share of all packets.
+    /// Share of all packets of the flow.
     packets: f64,
-    /// Connections of the flow.
+    /// All connections of the flow.
     all: f64,
 }
 
@@ -151,7 +152,7 @@ fn flow_limit(
     answers: &[CandidateDetail<'_>],
 ) -> FlowLimit {
     let Named { testbed, topology, resources, .. } = *named;
-    // The first of equals: links in the order of the route, then what is at the ends.
+    // Of equal candidates the first one counts: links in the order of the route, then the ends.
     let smallest = |except: Option<usize>| {
         (0..answers.len())
             .filter(|one| Some(*one) != except)
@@ -192,10 +193,10 @@ fn flow_limit(
     }
 }
 
-/// Relative differences below this come from rounding: times of hosts are whole picoseconds.
+/// Smaller relative differences come from rounding, because times of hosts are whole picoseconds.
 const ROUNDING: f64 = 1e-6;
 
-/// The bound of a lane's goodput by one limiter, in bit/s.
+/// Returns the bound that one limiter sets on the goodput of a lane, in bit/s.
 fn bound(resources: &Resources, demand: &Demand<'_>, limiter: &Limiter) -> f64 {
     limiter.at_most.unwrap_or_else(|| {
         let times = limiter.resources.iter().map(|resource| demand.time(resources, *resource));
@@ -204,7 +205,7 @@ fn bound(resources: &Resources, demand: &Demand<'_>, limiter: &Limiter) -> f64 {
     })
 }
 
-/// The window of each of a flow's connections; of those with the longest round trip.
+/// Returns the window of each connection of a flow, for the lane with the longest round trip.
 fn window(topology: &Topology, flow: &Flow<'_, '_>) -> Option<WindowLimit> {
     let (lane, connection) = farthest(flow)?;
     let (_, product, filling) = filling(topology, lane, &connection);
@@ -217,15 +218,15 @@ fn window(topology: &Topology, flow: &Flow<'_, '_>) -> Option<WindowLimit> {
     })
 }
 
-/// The lane of TCP with the longest round trip.
+/// Returns the TCP lane with the longest round trip.
 fn farthest<'d, 'a>(flow: &Flow<'d, 'a>) -> Option<(&'d Demand<'a>, Connection)> {
     let lanes = flow.lanes.iter().filter_map(|lane| Some((lane, lane.connection?)));
-    // The first of equals.
+    // Of equal lanes the first one counts.
     lanes.reduce(|one, other| if other.1.window.round_trip > one.1.window.round_trip { other } else { one })
 }
 
-/// The line on a lane's ways that is full first: the name of its link, its bandwidth-delay product, and the payload in flight on each connection
-/// that fills it, both in bytes.
+/// Returns the line on a lane's paths that is full first: the name of its link, its bandwidth-delay product, and the payload in flight on
+/// each connection that fills it, both in bytes.
 fn filling<'t>(topology: &'t Topology, lane: &Demand<'_>, connection: &Connection) -> (&'t str, f64, f64) {
     let lines = lane.limiters.iter().filter_map(|limiter| limiter.line);
     let rates = lines.map(|layers| {
@@ -264,7 +265,7 @@ fn link_limit(named: &Named<'_, '_>, link: usize) -> LinkLimit {
             from: topology.nodes[from].clone(),
             to: topology.nodes[to].clone(),
             line_rate_bit_per_s: ends.line_from(from).rate as f64,
-            // An empty sum of floats is -0.0, which no reader wants to see.
+            // An empty sum of floats is -0.0. Starting at 0.0 avoids the minus sign.
             utilisation: shares.iter().map(|one| one.share).fold(0.0, |sum, share| sum + share).min(1.0),
             shares,
         }
@@ -273,7 +274,7 @@ fn link_limit(named: &Named<'_, '_>, link: usize) -> LinkLimit {
     LinkLimit { directions: vec![direction(one, other), direction(other, one)] }
 }
 
-/// Whether packets of a flow may take a line in its own direction.
+/// Returns whether packets of a flow may take a line in the direction of its data.
 fn sends_over(topology: &Topology, path: &FlowPath, line: (usize, NodeId)) -> bool {
     match &path.fans {
         None => path.route.iter().any(|hop| (hop.link, hop.from) == line),
@@ -284,7 +285,7 @@ fn sends_over(topology: &Topology, path: &FlowPath, line: (usize, NodeId)) -> bo
     }
 }
 
-/// A share from 0 to 1; of nothing, nothing.
+/// Returns `part / whole`, limited to 0 to 1; 0 if `whole` is 0.
 fn fraction(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 }
 }

@@ -1,4 +1,4 @@
-//! What lanes need, and what there is: resources, the places that limit a lane, and the lane itself.
+//! Resources, limiters, and the needs of lanes. A lane is made of the connections of a flow whose packets take the same paths.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::connection::Connection;
 use super::fill::ResourceUse;
 use super::piece::LineLayers;
 
-/// What is shared. The order of the variants means nothing.
+/// A shared resource. The order of the variants has no meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Resource {
     /// A direction of a link, in parts of its bits.
@@ -28,17 +28,17 @@ pub(super) enum Resource {
     Memory(NodeId),
     /// A host's I/O bus towards its device, or from it, in bytes.
     Bus(NodeId, bool),
-    /// Both directions of an I/O bus where they share it.
+    /// Both directions of a half-duplex I/O bus, in bytes.
     BothWays(NodeId),
-    /// A lane's turns of CPU and DMA at one host, in picoseconds.
+    /// Time of a lane's alternating CPU and DMA work at one host, in picoseconds.
     Turns(usize, NodeId),
-    /// Tokens of the discipline of a direction of a link, in bits of frames.
+    /// Tokens of the token bucket of a line, in bits of frames.
     Bucket(usize, NodeId),
-    /// The same where the bucket is too small for a frame and lets nothing through.
+    /// A token bucket that is too small for a frame and lets nothing through.
     Closed(usize, NodeId),
-    /// A tunnel, for packets that are too long for it.
+    /// A tunnel that drops packets that are too long for it.
     Refusing(usize),
-    /// What a lane's application offers, in units.
+    /// Offer of a lane's application, in units.
     Application(usize),
     /// Payload bits per second that the windows of a lane's connections let through.
     Window(usize),
@@ -48,9 +48,9 @@ pub(super) enum Resource {
 #[derive(Default)]
 pub(super) struct Resources {
     index: BTreeMap<Resource, usize>,
-    /// What each has per second.
+    /// Capacity per second.
     pub(super) capacities: Vec<f64>,
-    /// The lanes that need each, in their order.
+    /// Lanes that need each resource, in their order.
     pub(super) users: Vec<Vec<usize>>,
 }
 
@@ -63,7 +63,7 @@ impl Resources {
         })
     }
 
-    /// All lanes are known.
+    /// Records which lanes use each resource, once all lanes are known.
     pub(super) fn note_users(&mut self, demands: &[Demand<'_>]) {
         for demand in demands {
             for need in &demand.uses {
@@ -75,90 +75,91 @@ impl Resources {
         }
     }
 
-    /// Every resource in words, with its index.
+    /// Returns every resource as text, with its index.
     pub(super) fn named(&self) -> impl Iterator<Item = (String, usize)> {
         self.index.iter().map(|(resource, place)| (format!("{resource:?}"), *place))
     }
 
-    /// Index of the direction of `link` that begins at `from`, if anything uses it.
+    /// Returns the index of the direction of `link` that begins at `from`, if any lane uses it.
     pub(super) fn line(&self, link: usize, from: NodeId) -> Option<usize> {
         self.index.get(&Resource::Line(link, from)).copied()
     }
 }
 
-/// Something that could limit a flow: resources that count as one.
+/// A possible limit of a flow: one or more resources that count as one.
 pub(super) struct Limiter {
     pub(super) bottleneck: Bottleneck,
     pub(super) resources: Vec<usize>,
-    /// For a link there: the layers of a unit on it.
+    /// For a link in the direction of the data: the layers of a unit on it.
     pub(super) line: Option<LineLayers>,
-    /// Its place on the ways; `None` for what is at the ends.
+    /// Its place on the paths; `None` at the ends.
     pub(super) place: Option<Place>,
     /// Share of the lane's packets, or of its acknowledgements, that need it.
     pub(super) share: f64,
     /// For a shaper or policer: its circuit.
     pub(super) circuit: Option<usize>,
-    /// For memory, I/O bus and turns: the way of the data, and what a byte needs on it.
+    /// For memory, I/O bus and CPU and DMA in turn: the data path, and the needs of a byte on it.
     pub(super) data: Option<(DataPath, Transfer)>,
-    /// Bound of the lane's goodput by these resources over the counted time, in bit/s; `None` if the lane alone on the resources decides it.
+    /// Bound that these resources set on the lane's goodput over the measurement window, in bit/s. If `None`, it follows from the
+    /// capacities with the lane alone on the resources.
     pub(super) at_most: Option<f64>,
-    /// The part of it that needs nothing of the resources in the counted time.
+    /// The part of `at_most` that does not use the resources in the measurement window.
     pub(super) ahead: f64,
-    /// Generators that certainly take a part of a line, and that part as a share of its capacity in the counted time.
+    /// Generators that certainly take a part of a line, and that part as a share of its capacity in the measurement window.
     pub(super) certain: (Vec<usize>, f64),
-    /// Fair share in the long run, in bit/s, where the resources together allow less than each of them alone; else infinite.
+    /// Fair share in the long run, in bit/s, if the resources together allow less than each of them alone; otherwise infinite.
     pub(super) in_the_long_run: f64,
 }
 
-/// The amount of a resource that a flow uses.
+/// Use of a resource by a flow.
 #[derive(Clone, Copy)]
 pub(super) struct Need {
     /// Amount per unit, if all segments are full and every acknowledgement arrives.
     pub(super) unit: f64,
     /// Least amount per bit of payload.
     pub(super) least: f64,
-    /// Bits of payload that arrive in the counted time without use of the resource in it.
+    /// Bits of payload that arrive in the measurement window without using the resource in it.
     pub(super) ahead: f64,
 }
 
 /// A lane of a flow and its needs.
 pub(super) struct Demand<'a> {
-    /// Index of the lane among all.
+    /// Index of the lane among all lanes.
     pub(super) index: usize,
     /// Index of the flow.
     pub(super) flow: usize,
-    /// The group of which it is a receiver: what several receivers need for one copy they need once.
+    /// The multicast group, if the lane is one of its receivers. Receivers that need a resource for the same copy share that need.
     pub(super) group: Option<usize>,
-    /// By links before it, the copy of its group's packets that crosses a link of its way.
+    /// Number of the copy of its group's packets on each link of its path, by the number of links before.
     pub(super) copies: &'a [usize],
     pub(super) lane: Lane,
     pub(super) name: &'a str,
-    /// Name of the traffic in the file: of a receiver's that of its group.
+    /// Name of the traffic in the file; for a receiver that of its group.
     pub(super) table: &'a str,
     pub(super) traffic: &'a Traffic,
     pub(super) path: &'a FlowPath,
-    /// Whether it sends cells whatever becomes of them. A class has only generators or none.
+    /// It is a generator, which sends cells regardless of losses. A class has either only generators or none.
     pub(super) generator: bool,
-    /// Classes are served in this order; see [`class`].
+    /// Classes are served in ascending order; see [`class`].
     pub(super) class: u8,
-    /// Bits of cells or frames in a unit on the first link, without physical framing, over the number of connections of the lane.
+    /// Bits of cells or frames in a unit on the first link, without physical framing, divided by the number of connections of the lane.
     pub(super) weight: f64,
     /// Payload bits of a unit.
     pub(super) payload_bits: f64,
     /// The connections of a `tcp-stream`.
     pub(super) connection: Option<Connection>,
-    /// The counted time, as far as it can use it.
+    /// The part of the measurement window that the flow can use.
     pub(super) span: Span,
-    /// Picoseconds from the beginning of a unit until its receiver has it, if it meets nothing else; `None` for a generator.
+    /// Picoseconds from the begin of a unit until its receiver has it, without other traffic; `None` for a generator.
     pub(super) idle_delay: Option<u64>,
-    /// Needs of one unit, in the order in which it meets them.
+    /// Needs of one unit, in the order in which it meets the resources.
     pub(super) uses: Vec<ResourceUse>,
     pub(super) limiters: Vec<Limiter>,
-    /// The most payload past each place of its ways, also where packets come only after an event.
+    /// Largest payload that passes each place on its paths, including places that packets reach only after an event.
     pub(super) gates: Vec<LaneBound>,
-    /// Tunnels that drop some of its packets, while others take another way.
+    /// Tunnels that drop some of its packets, while others take another path.
     pub(super) refused: Vec<usize>,
-    /// By stop there, what is certain where packets take turns.
+    /// By stop on the path there: the certain limits of round-robin.
     pub(super) turns: BTreeMap<usize, Turns>,
 }
 
@@ -169,7 +170,7 @@ impl Limiter {
 }
 
 impl Demand<'_> {
-    /// Adds a limiter over some resources at the ends, unless the flow needs none of them.
+    /// Adds a limiter of some resources at the ends, unless all needs are zero.
     pub(super) fn add(&mut self, bottleneck: Bottleneck, needs: &[(usize, f64)]) -> Option<&mut Limiter> {
         self.add_at(None, bottleneck, needs)
     }
@@ -207,7 +208,7 @@ impl Demand<'_> {
         self.limiters.last_mut()
     }
 
-    /// Adds a limiter over one resource, of which the counted time has `supply`.
+    /// Adds a limiter of one resource, which has `supply` in the measurement window.
     pub(super) fn add_bounded(
         &mut self,
         bottleneck: Bottleneck,
@@ -226,85 +227,85 @@ impl Demand<'_> {
         Some(limiter)
     }
 
-    /// Which copy of its group's packets comes to a place of its way; 0 without a group.
+    /// Returns the number of the copy of its group's packets that comes to a place of its path; 0 without a group.
     pub(super) fn copy(&self, place: Place) -> usize {
-        // A router copies what has come to it: it has the packets of the link before.
+        // A router receives the copy of the link before it.
         let at_node = matches!(place.spot, Spot::Node(_));
         self.copies.get(place.level - usize::from(at_node)).copied().unwrap_or(0)
     }
 
-    /// Seconds that a unit occupies a resource if the flow has it alone.
+    /// Returns the seconds for which a unit occupies a resource that the flow has alone.
     pub(super) fn time(&self, resources: &Resources, resource: usize) -> f64 {
         let needs = self.uses.iter().filter(|need| need.resource == resource).map(|need| need.amount);
         needs.sum::<f64>() / resources.capacities[resource]
     }
 
-    /// The need of data: an amount per unit and the least amount per bit of payload.
+    /// Returns the need of data: an amount per unit and the least amount per bit of payload.
     pub(super) fn need(&self, unit: f64, least: f64) -> Need {
         Need { unit, least, ahead: 0.0 }
     }
 
-    /// The need of acknowledgements that take the amount `ack` each. Fewer than the receiver sends are enough.
+    /// Returns the need of acknowledgements that take the amount `ack` each. Fewer than the receiver sends are enough.
     pub(super) fn need_of_ack(&self, connection: &Connection, ack: f64) -> Need {
         Need {
             unit: ack / connection.segments_per_ack,
             least: ack * connection.least_acks,
-            // The last windows are acknowledged after the end. Where one acknowledgement per window is enough, the SYN-ACK replaces the
+            // The last windows may be acknowledged after the end. If one acknowledgement per window is enough, the SYN-ACK replaces the
             // missing one.
             ahead: if self.span.warm || connection.certain { self.windows(connection) } else { 0.0 },
         }
     }
 
-    /// Bits of payload that all of its windows hold.
+    /// Returns the bits of payload in all its windows.
     pub(super) fn windows(&self, connection: &Connection) -> f64 {
         8.0 * connection.window.bytes as f64 * self.streams()
     }
 
-    /// Connections of the lane; 1 of what has none.
+    /// Returns the number of connections of the lane; 1 if it has none.
     pub(super) fn streams(&self) -> f64 {
         f64::from(self.lane.connections)
     }
 
-    /// Whether all of its packets, and all that come back, certainly take one way.
+    /// Returns whether all packets in both directions certainly take a single path.
     pub(super) fn is_one_way(&self) -> bool {
         self.lane.there.only_way().is_some() && self.lane.back.only_way().is_some()
     }
 }
 
-/// Where on its ways a lane needs something.
+/// A place on the paths of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// On the way of the packets that come back.
+    /// On the path back.
     pub(super) back: bool,
-    /// Links before it.
+    /// Number of links before it.
     pub(super) level: usize,
     pub(super) spot: Spot,
 }
 
-/// A place among those of a level.
+/// One of the places of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Spot {
     /// A line.
     Line(Hop),
-    /// What stands before a line for the packets of a leg: a token bucket, a policer or a shaper.
+    /// Token bucket, policer or shaper before a line, for the packets of a path segment.
     Leg(Hop, PathSegment),
-    /// A router, as many links behind the sender as its level says.
+    /// A router, behind as many links as its level says.
     Node(NodeId),
 }
 
-/// The most payload of a lane past a place over the counted time, in bit/s.
+/// Bound of a lane's payload that passes a place, over the measurement window, in bit/s.
 pub(super) struct LaneBound {
     pub(super) place: Place,
     pub(super) most: f64,
-    /// The part of it that does not need the place in the counted time.
+    /// The part of `most` that does not use the place in the measurement window.
     pub(super) ahead: f64,
 }
 
-/// A stop whose legs packets take in turns, and no packets of other flows.
+/// A stop at which packets take the path segments in turn, without packets of other flows.
 pub(super) struct Turns {
-    /// Payload of the longest packets, over that of the shortest.
+    /// Payload of the longest packets divided by that of the shortest.
     pub(super) ratio: f64,
-    /// By leg, most bits of payload above its share, because turns have no end in the counted time.
+    /// By path segment: largest payload above its share, in bits, because the last round may be incomplete.
     pub(super) above: Vec<f64>,
 }
 
@@ -312,12 +313,12 @@ pub(super) fn application(name: &str) -> Bottleneck {
     named(BottleneckKind::Application, name, format!("application `{name}`"))
 }
 
-/// Something with a name in the file.
+/// Returns a bottleneck with a name in the file.
 pub(super) fn named(kind: BottleneckKind, name: &str, title: String) -> Bottleneck {
     Bottleneck { kind, name: Some(name.to_owned()), title }
 }
 
-/// Something that has no name there.
+/// Returns a bottleneck without a name in the file.
 pub(super) fn unnamed(kind: BottleneckKind, title: &str) -> Bottleneck {
     Bottleneck { kind, name: None, title: title.to_owned() }
 }

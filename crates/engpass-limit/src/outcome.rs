@@ -1,4 +1,5 @@
-//! What the `limit` engine answers. Rates are in bit/s; none is ever infinite or not a number.
+//! Results of the `limit` engine. Rates are in bit/s; none is infinite or not a number, except an unbounded `bound_bit_per_s` of a
+//! candidate.
 
 use engpass_outcome::{
     Bottleneck, Bound, DirectionOutcome, FlowOutcome, LinkOutcome, Path, Receiver, Results, Share, Stage,
@@ -15,7 +16,7 @@ pub struct LimitOutcome {
     pub links: IndexMap<String, LinkLimit>,
 }
 
-/// What one flow can get, and why no more.
+/// The limit of one flow, and its bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowLimit {
     /// Kind of traffic, as in the file.
@@ -24,73 +25,74 @@ pub struct FlowLimit {
     pub paths: Vec<Path>,
     /// Payload that can arrive: of messages, or the 48 bytes of a generator's cells.
     pub goodput_bit_per_s: f64,
-    /// Payload to offer for that: the same.
+    /// Payload to offer for that; equal to the goodput.
     pub offered_bit_per_s: f64,
-    /// The most goodput that this flow can reach over the counted time. No engine of the model exceeds it, apart from the backlog at the end of
-    /// the warm-up.
+    /// Largest goodput that this flow can reach over the measurement window. No engine of the model exceeds it, apart from the backlog at
+    /// the end of the warm-up.
     pub bound_bit_per_s: f64,
     /// Candidate with the smallest bound.
     pub bound_bottleneck: Bottleneck,
     /// The bound and its bottleneck in words.
     pub bound_summary: String,
-    /// The window of each connection; only of a `tcp-stream`.
+    /// The window of each connection; only for a `tcp-stream`.
     pub window: Option<WindowLimit>,
-    /// One-way delay of a message, or of a full segment of TCP, that meets nothing else on its way, in seconds; the least of all ways. `None`
-    /// for generators.
+    /// One-way delay of a message, or of a full TCP segment, that meets no other traffic, in seconds, over the fastest path. `None` for
+    /// generators.
     pub idle_delay_s: Option<f64>,
-    /// Events that the fair share does not look at, by name.
+    /// Names of events that the fair share ignores.
     pub ignored_events: Vec<String>,
-    /// The smallest candidate.
+    /// The candidate with the smallest goodput.
     pub bottleneck: Bottleneck,
-    /// The second smallest candidate, which limits once the bottleneck is gone; `None` if there is only one.
+    /// The candidate with the second smallest goodput, which limits once the bottleneck is removed; `None` if there is only one.
     pub next: Option<Bottleneck>,
-    /// Bottleneck, reason and next in words.
+    /// Bottleneck, reason and next bottleneck in words.
     pub summary: String,
-    /// From the line rate of the link that limits most to the goodput: the rate left after each step.
+    /// The waterfall from the line rate of the most limiting link to the goodput: the rate left after each step.
     pub stages: Vec<Stage>,
-    /// Of a multicast traffic the answer for each receiver, by host, in the order of the file: the flow has that of the one that could get least.
+    /// For multicast traffic: the limit of each receiver, by host, in the order of the file. The flow has the limit of the receiver that
+    /// gets least.
     pub receivers: Vec<(String, FlowLimit)>,
-    /// Everything that could limit the flow: links along its route, shaper, policer, token buckets, routers, hosts with their memories and buses, application, and
-    /// for TCP the acknowledgements.
+    /// All candidates for the bottleneck: links along the route, shaper, policer, token buckets, routers, hosts with their memories and
+    /// buses, the application, and for TCP the acknowledgements.
     pub candidates: Vec<Candidate>,
 }
 
-/// Something that limits a flow.
+/// A candidate for the bottleneck of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// What it is.
+    /// The resource that limits.
     pub bottleneck: Bottleneck,
     /// Goodput if nothing else limited this flow and the others had their fair shares.
     pub goodput_bit_per_s: f64,
-    /// The bound if nothing else limited this flow; infinite where a random source has no bound. Of one of several links side by side it is the
-    /// bound of all of them together, with what can come to each.
+    /// The bound if nothing else limited this flow; infinite for a random source without a bound. For one of several parallel links it is
+    /// the bound of all of them together, given the traffic that can come to each.
     pub bound_bit_per_s: f64,
 }
 
-/// A link with all flows at their limits.
+/// Use of a link with all flows at their limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkLimit {
-    /// The two directions, that from the link's first end first.
+    /// The two directions; the one from the link's first end comes first.
     pub directions: Vec<DirectionLimit>,
 }
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectionLimit {
-    /// Node that sends.
+    /// Sending node.
     pub from: String,
-    /// Node that receives.
+    /// Receiving node.
     pub to: String,
     /// Line rate.
     pub line_rate_bit_per_s: f64,
-    /// Share of the line that is taken, physical framing included, 0 to 1.
+    /// Share of the line that is used, physical framing included, from 0 to 1.
     pub utilisation: f64,
     /// Shares by flow, in the order of the file.
     pub shares: Vec<Share>,
 }
 
 impl LimitOutcome {
-    /// The outcome as it is stored.
+    /// Returns the outcome in its stored form.
     pub fn stored(self) -> Results {
         Results {
             flows: self.flows.into_iter().map(|(name, one)| (name, flow(one))).collect(),

@@ -1,9 +1,9 @@
-//! How fast and how exact the driver of `emulate` is on this machine, as root:
+//! Measures speed and timing of the `emulate` driver on this machine, as root:
 //!
 //!     cargo run --release -p engpass-live --example emulate_speed [SECONDS [PART...]]
 //!
-//! It makes network namespaces and removes them, and prints a line of JSON for each of [`PARTS`], or for those named. The parts of
-//! [`floor`] need the program `benches/floor/floor.c`, whose path stands in `ENGPASS_FLOOR`.
+//! It creates network namespaces and removes them again. It prints a line of JSON for each of [`PARTS`], or for those named. The parts of [`floor`] need the
+//! program `benches/floor/floor.c`, whose path is in `ENGPASS_FLOOR`.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -24,10 +24,10 @@ use pair::{ATM, Carried, Pair, config, ip, said};
 const B: &str = pair::ADDRESSES[1];
 const PORT: u16 = 5201;
 
-/// Measures for about so many seconds.
+/// A measurement that takes about this many seconds.
 type Part = fn(u64) -> Value;
 
-/// What is measured.
+/// The measurements by name.
 const PARTS: [(&str, Part); 14] = [
     ("round-trip-sleep", |_| round_trip("sleep")),
     ("round-trip-hybrid", |_| round_trip("hybrid")),
@@ -38,7 +38,7 @@ const PARTS: [(&str, Part); 14] = [
     ("tcp-9000", |seconds| tcp(9000, false, seconds)),
     ("tcp-wire-true", |seconds| tcp(1500, true, seconds)),
     ("packets-wire-true", |seconds| packets(&ethernet(1500), true, 22, 300_000, seconds)),
-    // UDP in IP in AAL5 with LLC/SNAP: 64 B of payload take three cells; a line of 149.76 Mbit/s has room for 117736 of them in a second.
+    // UDP in IP in AAL5 with LLC/SNAP: 64 B of payload take three cells. A line of 149.76 Mbit/s carries 117736 such packets per second.
     ("packets-atm", |seconds| packets(&atm(), false, 64, 130_000, seconds)),
     ("idle", idle),
     ("floor-round-trip", |_| floor::round_trip()),
@@ -64,11 +64,11 @@ fn main() {
     }
 }
 
-/// Go on as the leader of a session: the scheduler weighs sessions, and only that of its own a driver may make heavy. `engpass` does
+/// Restarts this program as a session leader: scheduling weights apply to sessions, and a driver may raise only the weight of its own session. `engpass` does
 /// the same for the drivers that it starts.
 fn lead() {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Behind the name in brackets: state, parent, group, session.
+    // After the name in brackets: state, parent, group, session.
     let session = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(3));
     if session == Some(std::process::id().to_string().as_str()) {
         return;
@@ -98,14 +98,14 @@ fn number(text: &str) -> u64 {
     text.parse().expect("a whole number")
 }
 
-// What runs in the namespaces.
+// Programs that run in the namespaces.
 
 fn sink() {
     let (mut stream, _) =
         TcpListener::bind(("0.0.0.0", PORT)).and_then(|door| door.accept()).expect("a peer");
     let mut buffer = vec![0; 1 << 18];
     let (mut bytes, mut begin) = (0_u64, Instant::now());
-    // The first second is the window's.
+    // The measurement begins with the first read if it comes within a second.
     let mut last = begin;
     while let Ok(got) = stream.read(&mut buffer) {
         if got == 0 {
@@ -124,7 +124,7 @@ fn source(to: &str, seconds: u64) {
     let to = SocketAddr::new(to.parse().expect("an address"), PORT).into();
     let mut stream = loop {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
-        // What the kernel has by default may pace itself; and what paces when it connects goes on to do so.
+        // The default congestion control may pace itself. Set another one before connecting, because a socket that paces when it connects goes on pacing.
         socket.set_tcp_congestion(b"cubic").expect("every kernel has it");
         match socket.connect(&to) {
             Ok(()) => break TcpStream::from(socket),
@@ -174,8 +174,8 @@ fn blast(to: &str, bytes: usize, per_second: u64, seconds: u64) {
     println!("{sent}");
 }
 
-/// Send a small packet at a time, with a sleep between two, whatever was missed: how late those are that are due at once is a matter of how
-/// long a write takes.
+/// Sends one small packet at a time with a sleep between two, and does not catch up. Packets that are due together would measure the duration of a write, not
+/// the lateness of the driver.
 fn drip(to: &str, gap_us: u64, seconds: u64) {
     let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("a socket");
     socket.connect((to, PORT)).expect("a route");
@@ -212,7 +212,7 @@ fn ping(to: &str, gap_us: u64, times: u64) {
     println!("{} {:.1} {:.1}", took.len(), at(500), at(990));
 }
 
-// What measures.
+// Measurements.
 
 fn ethernet(mtu: u32) -> String {
     line(mtu, "")
@@ -225,12 +225,12 @@ fn line(mtu: u32, more: &str) -> String {
     )
 }
 
-/// Without the way between.
+/// Returns the ATM testbed without the propagation delay.
 fn atm() -> String {
     ATM.replace("delay = \"2 ms\"\n", "")
 }
 
-/// How late, and what the driver's thread needs, kernel included: on a busy machine this says more than what got through.
+/// Returns the driver's lateness and its CPU time, kernel included. On a busy machine these are more meaningful than the throughput.
 fn about(status: &Value) -> Value {
     let sum = |key: &str| {
         let hosts = status["hosts"].as_array().expect("a list");
@@ -274,7 +274,7 @@ fn ping_pong(pair: &Pair) -> Vec<f64> {
     took
 }
 
-/// Packets that are due when the driver sleeps, if it does.
+/// Measures the lateness of packets that become due while the driver sleeps, if its clock lets it sleep.
 fn release(clock: &str, seconds: u64) -> Value {
     let pair = Pair::new();
     let carried = Carried::new(config(&pair, &line(1500, "delay = \"1 ms\"\n"), &json!({ "clock": clock })));
@@ -295,7 +295,7 @@ fn tcp(mtu: u32, wire_true: bool, seconds: u64) -> Value {
     found
 }
 
-/// What a stream of TCP comes to, in bits per second.
+/// Returns the throughput of a TCP stream in bit/s.
 fn stream(pair: &Pair, mtu: u32, seconds: u64) -> f64 {
     pair.address(mtu, false);
     let sink = pair.start(1, &["sink"]);
@@ -314,7 +314,7 @@ fn packets(testbed: &str, wire_true: bool, bytes: u32, offered: u32, seconds: u6
     found
 }
 
-/// How many packets were sent and received, and how many of them a second.
+/// Sends datagrams at the offered rate. Returns the numbers sent and received, and the received packets per second.
 fn flood(pair: &Pair, bytes: u32, offered: u32, seconds: u64) -> [f64; 3] {
     pair.address(1500, false);
     let count = pair.start(1, &["count", &(seconds + 1).to_string()]);

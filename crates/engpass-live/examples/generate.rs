@@ -1,4 +1,4 @@
-//! Write the Python types of what a probe reports, or check that they are what the code says.
+//! Writes the Python types of the probe's report, or checks that they are up to date.
 //!
 //! `cargo run -p engpass-live --example generate -- write|check`; `check` exits with 1 when they are stale.
 

@@ -1,5 +1,5 @@
-//! Bandwidth of one size of arrays, to compare with other programs in turns: `memory KIB [REPEATS [THREADS]]`. Prints a line for each
-//! kernel: its name, and the best and the median of the repeats in bytes per second, every byte counted once.
+//! Measures the memory bandwidth for one array size, to compare with other programs: `memory KIB [REPEATS [THREADS]]`. Prints a line for each kernel: its
+//! name, and the best and median rate of the repeats in bytes per second. Every byte counts once.
 
 use engpass_live::probe::{BLOCK, Effort, Kernel, measure};
 

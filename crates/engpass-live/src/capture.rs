@@ -1,29 +1,29 @@
-//! The file of a capture, which stays readable whatever happens to the disk.
+//! The file of a capture, which stays readable when a write fails.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Bytes that are gathered before they are written.
+/// Bytes collected before they are written.
 const GATHER: usize = 256 << 10;
 
-/// A file of blocks: of each write all or nothing is there. Where the disk is full, what could not be written whole is taken back.
+/// A file made of blocks. Each write appears in full or not at all: a partial write, as on a full disk, is removed.
 #[derive(Debug)]
 pub struct CaptureFile {
     file: File,
     gathered: Vec<u8>,
-    /// Bytes in the file that end with a block.
+    /// Length of the file in bytes up to the last complete write.
     whole: u64,
 }
 
 impl CaptureFile {
-    /// A new file, in the place of one that is there.
+    /// Creates the file, or replaces an existing one.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn create(path: &Path) -> io::Result<Self> {
-        // What real hosts say is nobody else's business.
+        // Captured traffic is private, so only the owner may read the file.
         let mut options = File::options();
         let file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
         Ok(Self { file, gathered: Vec::with_capacity(GATHER), whole: 0 })
@@ -37,7 +37,7 @@ impl CaptureFile {
         if written.is_ok() {
             self.whole += self.gathered.len() as u64;
         } else {
-            // A device is no file and cannot be cut; there is nothing to mend then.
+            // Undo a partial write. This fails for devices and pipes, which cannot be truncated.
             let _ = self.file.set_len(self.whole);
         }
         self.gathered.clear();
@@ -60,7 +60,7 @@ impl Write for CaptureFile {
 }
 
 impl Drop for CaptureFile {
-    /// A run that was interrupted leaves what it had captured.
+    /// Writes the rest, so that an interrupted run keeps what it has captured.
     fn drop(&mut self) {
         let _ = self.put();
     }

@@ -1,6 +1,6 @@
-//! What stands at the head of a data connection and of a datagram: proofs of the run's token, tags, sequence numbers. Pure.
+//! Handshake messages and datagram headers: proofs of the run's token, tags and sequence numbers. Pure.
 //!
-//! Both sides of a connection show that they know the token without sending it: each proves it over a fresh number of the other side.
+//! Both sides of a connection prove that they know the token without sending it: each proof covers a fresh nonce of the other side.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -9,9 +9,9 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 
 /// Length of a [`HandshakeMessage`] on the wire, in bytes.
 pub const HEAD: usize = 64;
-/// Length of a datagram's header without the time of sending.
+/// Length of a datagram's header without send time, in bytes.
 pub(crate) const STAMP: usize = 12;
-/// Length of a datagram's header with the time of sending.
+/// Length of a datagram's header with send time, in bytes.
 pub(crate) const STAMP_WITH_TIME: usize = 20;
 
 const MAGIC: [u8; 8] = *b"engpass1";
@@ -30,7 +30,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// From 32 hexadecimal digits.
+    /// Parses 32 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;
@@ -38,7 +38,7 @@ impl Token {
         u128::from_str_radix(text, 16).ok().map(|number| Self(number.to_be_bytes()))
     }
 
-    /// A keyed hash of `parts`, each with its length.
+    /// Returns a keyed hash of `parts`, each preceded by its length.
     fn prove(&self, parts: &[&[u8]]) -> [u8; 16] {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         for part in parts {
@@ -48,42 +48,42 @@ impl Token {
         hasher.finish128().as_bytes()
     }
 
-    /// The tag of the datagrams of one stream of a flow.
+    /// Returns the tag that marks the datagrams of one stream of a flow.
     pub(crate) fn tag(&self, flow: &str, stream: u16) -> u32 {
         let proof = self.prove(&[b"datagram", flow.as_bytes(), &stream.to_be_bytes()]);
         u32::from_be_bytes([proof[0], proof[1], proof[2], proof[3]])
     }
 }
 
-/// The four heads of a handshake, in this order.
+/// The four messages of a handshake, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// From the connecting side: "I know the token", and a fresh number.
+    /// From the connecting side: proves the token and carries a fresh nonce.
     Hello = 1,
-    /// From the listening side: the same about itself, over the number of the hello.
+    /// From the listening side: proves the token over the nonce of the hello.
     Answer = 2,
-    /// From the connecting side, over the number of the answer: it is where it says that it is.
+    /// From the connecting side, over the nonce of the answer: proves that it receives packets at its address.
     Confirm = 3,
-    /// From the listening side: data may come.
+    /// From the listening side: data may follow.
     Ready = 4,
 }
 
-/// A head: 64 bytes.
+/// A message of the handshake, 64 bytes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandshakeMessage {
-    /// Which of the four.
+    /// Kind of the message.
     pub kind: Kind,
     /// Index of the stream in its flow.
     pub stream: u16,
-    /// A fresh number of the sender's.
+    /// Nonce of the sender.
     pub nonce: [u8; 16],
-    /// The number of the other side that this head answers; zeros in a hello.
+    /// Nonce of the other side that this message answers; zeros in a hello.
     pub echo: [u8; 16],
     proof: [u8; 16],
 }
 
 impl HandshakeMessage {
-    /// A head with its proof.
+    /// Builds a message with its proof.
     pub fn new(token: &Token, flow: &str, kind: Kind, stream: u16, nonce: [u8; 16], echo: [u8; 16]) -> Self {
         let mut head = Self { kind, stream, nonce, echo, proof: [0; 16] };
         head.proof = head.proof_with(token, flow);
@@ -95,14 +95,14 @@ impl HandshakeMessage {
         token.prove(&[b"head", &[self.kind as u8], flow.as_bytes(), &stream, &self.nonce, &self.echo])
     }
 
-    /// Whether it was made with this token for this flow.
+    /// Returns whether the proof was made with this token for this flow.
     pub fn is_proven(&self, token: &Token, flow: &str) -> bool {
-        // Compared as a whole, so that the time tells nothing about the place of a difference.
+        // Compare all bytes, so that the time of the comparison does not depend on where they differ.
         let differences = self.proof.iter().zip(self.proof_with(token, flow));
         differences.fold(0, |all, (a, b)| all | (a ^ b)) == 0
     }
 
-    /// As on the wire.
+    /// Encodes the message for the wire.
     pub fn to_bytes(&self) -> [u8; HEAD] {
         let mut bytes = [0; HEAD];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -115,7 +115,7 @@ impl HandshakeMessage {
         bytes
     }
 
-    /// From the wire; `None` for anything that is not a head of this version.
+    /// Parses a message; `None` for anything that is not a handshake message of this version.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; HEAD] = bytes.try_into().ok()?;
         if bytes[..8] != MAGIC || bytes[9] != 1 || bytes[12..16] != [0; 4] {
@@ -139,7 +139,7 @@ impl HandshakeMessage {
     }
 }
 
-/// The listening side of handshakes. It keeps no state for a peer: its number for a hello is a keyed hash of whom it answers.
+/// The listening side of handshakes. It keeps no state per peer: its nonce is a keyed hash of the peer's address, nonce and stream.
 #[derive(Clone, Debug)]
 pub struct HandshakeServer {
     token: Token,
@@ -148,23 +148,23 @@ pub struct HandshakeServer {
     secret: Token,
 }
 
-/// What a head that came in asks for.
+/// Reaction to a received handshake message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Send this head, and nothing has changed.
+    /// Send this message. No state changes.
     Answer([u8; HEAD]),
-    /// The peer has shown the token from its address: this stream may begin, after this head.
+    /// The peer has proved the token from its address. Send this message and open the stream.
     Ready(u16, [u8; HEAD]),
-    /// No head at all.
+    /// Not a valid handshake message.
     Malformed,
-    /// A head without the token of this run.
+    /// The message was not made with the token of this run.
     NoToken,
-    /// A head that was right once: not an answer to what this side said to this peer.
+    /// The message has a valid proof but does not answer our nonce for this peer: probably a replay.
     Replayed,
 }
 
 impl HandshakeServer {
-    /// For so many streams of a flow; `secret` is fresh and stays here.
+    /// Accepts `streams` streams of a flow. `secret` must be random; it never leaves this side.
     pub fn new(token: Token, flow: &str, streams: u16, secret: [u8; 16]) -> Self {
         Self { token, flow: flow.to_owned(), streams, secret: Token(secret) }
     }
@@ -173,7 +173,7 @@ impl HandshakeServer {
         self.secret.prove(&[peer, theirs, &stream.to_be_bytes()])
     }
 
-    /// What `bytes` from `peer` (its address, as bytes) ask for.
+    /// Decides what to do with `bytes` from `peer` (its address as bytes).
     pub fn take(&self, peer: &[u8], bytes: &[u8]) -> Reply {
         let Some(head) = HandshakeMessage::parse(bytes) else { return Reply::Malformed };
         if !head.is_proven(&self.token, &self.flow) {
@@ -186,7 +186,7 @@ impl HandshakeServer {
         match head.kind {
             _ if head.stream >= self.streams => Reply::Malformed,
             Kind::Hello => Reply::Answer(ours(Kind::Answer, nonce).to_bytes()),
-            // The number of a confirm is that of its hello, so that nothing has to be remembered.
+            // A confirm repeats the nonce of its hello, so our nonce can be recomputed.
             Kind::Confirm if head.echo == nonce => {
                 Reply::Ready(head.stream, ours(Kind::Ready, nonce).to_bytes())
             }
@@ -199,16 +199,16 @@ impl HandshakeServer {
 /// The header of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramHeader {
-    /// Counts the datagrams of a stream from 0.
+    /// Sequence number within the stream, from 0.
     pub sequence: u64,
-    /// Whether it belongs to the measured window.
+    /// Whether the datagram belongs to the measurement window.
     pub measured: bool,
-    /// When it was sent, realtime ns.
+    /// Send time, realtime in ns.
     pub sent: Option<u64>,
 }
 
 impl DatagramHeader {
-    /// Write it at the head of a datagram that has room for it; without the time where there is none.
+    /// Writes the header at the start of a datagram, without the send time if the datagram is too short for it.
     #[inline]
     pub fn write(&self, tag: u32, datagram: &mut [u8]) {
         let mut word = self.sequence & SEQUENCE;
@@ -223,7 +223,7 @@ impl DatagramHeader {
         datagram[4..STAMP].copy_from_slice(&word.to_be_bytes());
     }
 
-    /// Read it; `None` if the tag is another or something is missing.
+    /// Reads the header; `None` if the tag differs or the datagram is too short.
     #[inline]
     pub fn read(tag: u32, datagram: &[u8]) -> Option<Self> {
         let head: &[u8; STAMP] = datagram.first_chunk()?;
@@ -265,9 +265,9 @@ mod tests {
         let confirm = HandshakeMessage::new(&token, FLOW, Kind::Confirm, 1, hello.nonce, answer.nonce);
         let Reply::Ready(1, ready) = greeting.take(b"peer", &confirm.to_bytes()) else { panic!("ready") };
         assert!(HandshakeMessage::parse(&ready).is_some_and(|head| head.is_proven(&token, FLOW)));
-        // The same confirm from another address was not made there.
+        // The same confirm from another address does not match that address's nonce.
         assert_eq!(greeting.take(b"other", &confirm.to_bytes()), Reply::Replayed);
-        // Another run, another flow, a stream too many.
+        // Another run, another flow, and a stream index out of range.
         let stranger = HandshakeMessage::new(&self::token(2), FLOW, Kind::Hello, 1, [3; 16], [0; 16]);
         assert_eq!(greeting.take(b"peer", &stranger.to_bytes()), Reply::NoToken);
         let stranger = HandshakeMessage::new(&token, "other", Kind::Hello, 1, [3; 16], [0; 16]);
@@ -298,7 +298,7 @@ mod tests {
             assert_eq!(DatagramHeader::read(43, &datagram), None);
             assert_eq!(DatagramHeader::read(42, &datagram[..11]), None);
         }
-        // Too short for the time that it should carry: sent without it.
+        // Too short for the send time, so it goes without.
         let mut datagram = [0; 12];
         DatagramHeader { sequence: 1, measured: false, sent: Some(5) }.write(42, &mut datagram);
         assert_eq!(
@@ -308,7 +308,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes to a data port: no panic, and no answer to what was not made with the token.
+        /// No bytes at a data port cause a panic, and only messages made with the token get an answer.
         #[test]
         fn no_bytes_at_a_data_port_are_too_hostile(bytes in prop::collection::vec(any::<u8>(), 0..130), tag: u32) {
             let greeting = HandshakeServer::new(token(1), FLOW, 2, [9; 16]);
@@ -319,7 +319,7 @@ mod tests {
             }
         }
 
-        /// A head of the right form is answered only with the right proof: here with a proof of chance.
+        /// A well-formed message with a random proof gets no answer.
         #[test]
         fn no_proof_of_chance_opens(kind in 1_u8..5, stream in 0_u16..3, rest in prop::collection::vec(any::<u8>(), 48)) {
             let mut bytes = [0; HEAD];

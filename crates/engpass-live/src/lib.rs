@@ -1,8 +1,8 @@
-//! What touches the world: sockets, clocks and threads. The *agent* runs on each host of a testbed, makes traffic and measures it; `docs/agent.md` is its
-//! contract with the controller. The *probe* ([`probe`]) measures what a host can give.
+//! The parts of Engpass that use sockets, clocks and threads. The *agent* runs on each host of a testbed, makes traffic and measures it; `docs/agent.md` is
+//! its contract with the controller. The *probe* ([`probe`]) measures what a host can deliver. The emulation carries real packets across the simulated
+//! network (`docs/driver.md`).
 //!
-//! `unsafe` stands only in [`sys`], one system call each, each with its reason, and in the probe's own `sys`, its loops over memory and its calls of a
-//! GPU's driver.
+//! `unsafe` is limited to [`sys`], where each system call states its reason, and to the probe's own `sys`, its memory loops and its calls of the GPU driver.
 
 mod agent;
 mod capture;

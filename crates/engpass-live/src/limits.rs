@@ -1,27 +1,27 @@
-//! What the owner of a host, or a run, allows.
+//! Limits set by the owner of a host, or by a run.
 
 use engpass_model::unit::{Quantity, Rate, Size};
 use serde::{Deserialize, Serialize};
 
 use crate::time::nanoseconds;
 
-/// Bounds of what a run may do; nothing where there is none.
+/// Upper bounds on what a flow may do. `None` means no bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Payload of one flow in one direction, in bit/s.
+    /// Payload rate of one flow in one direction, in bit/s.
     pub rate_bit_per_s: Option<u64>,
     /// Payload of one flow, in bytes.
     pub bytes: Option<u64>,
-    /// Length of a flow's traffic, in ns.
+    /// Duration of a flow's traffic, in ns.
     pub duration_ns: Option<u64>,
 }
 
 impl Limits {
-    /// From texts with units, as on a command line; the error says cause and cure.
+    /// Parses texts with units, as on a command line. The error gives cause and help.
     ///
     /// # Errors
-    /// When a text is no such quantity.
+    /// Fails when a text is not a quantity of its kind.
     pub fn parse(rate: Option<&str>, bytes: Option<&str>, duration: Option<&str>) -> Result<Self, String> {
         Ok(Self {
             rate_bit_per_s: rate.map(Rate::parse).transpose()?.map(|rate| rate.0),
@@ -30,7 +30,7 @@ impl Limits {
         })
     }
 
-    /// The lower of each bound.
+    /// Returns the lower value of each bound.
     #[must_use]
     pub fn lower(&self, other: &Self) -> Self {
         let lower = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();

@@ -1,17 +1,17 @@
-//! Lines from an untrusted stream, with a bound on their length.
+//! Splits an untrusted stream into lines of limited length.
 
 use std::io::{ErrorKind, Read};
 
-/// The longest line, in bytes.
+/// Longest line, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// A line, or the news that one was too long.
+/// A line, or a notice that one was too long.
 pub(crate) enum Line {
     Text(Vec<u8>),
     TooLong,
 }
 
-/// Splits what is read into lines.
+/// Splits its input into lines.
 pub(crate) struct Lines<R> {
     input: R,
     buffer: Vec<u8>,
@@ -24,7 +24,7 @@ impl<R: Read> Lines<R> {
         Self { input, buffer: Vec::new(), skipping: false, over: false }
     }
 
-    /// The next line without its end; `None` when there are no more.
+    /// Returns the next line without its line end; `None` at the end of the input.
     pub(crate) fn next(&mut self) -> Option<Line> {
         let mut searched = 0;
         loop {
@@ -50,7 +50,7 @@ impl<R: Read> Lines<R> {
             }
             let mut chunk = [0; 8192];
             match self.input.read(&mut chunk) {
-                // A last line without an end was cut off: nobody knows what it said.
+                // A last line without line end was cut off, so it is dropped.
                 Ok(0) => self.over = true,
                 Ok(count) => self.buffer.extend_from_slice(&chunk[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

@@ -1,4 +1,4 @@
-//! `engpass-agent`: the agent as a program of its own, for hosts without Python. See `docs/agent.md`.
+//! `engpass-agent`: the agent as a separate program, for hosts without Python. See `docs/agent.md`.
 
 use std::io::{stdin, stdout};
 use std::process::ExitCode;

@@ -1,10 +1,10 @@
-//! What can go wrong and is not our bug: a code, a cause, a cure.
+//! Errors for users: a code, a cause, and help.
 
 use std::io;
 
 use serde::Serialize;
 
-/// The codes of `docs/agent.md`.
+/// Error codes, as in `docs/agent.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Code {
@@ -39,12 +39,12 @@ impl ProtocolError {
         Self { code, cause: cause.into(), help: help.into() }
     }
 
-    /// A field of a request is not what it must be.
+    /// Returns the error for a bad field of a request.
     pub(crate) fn field(name: &str, cause: impl std::fmt::Display, help: impl Into<String>) -> Self {
         Self::new(Code::BadRequest, format!("`{name}`: {cause}"), help)
     }
 
-    /// `what` failed in the kernel.
+    /// Returns the error for a failed system call; `what` names the operation.
     pub(crate) fn system(what: &str, error: &io::Error) -> Self {
         let (code, help) = match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {
@@ -73,7 +73,7 @@ impl ProtocolError {
     }
 }
 
-/// Names the call that failed.
+/// Adds the name of the operation to an error.
 pub(crate) trait ErrorContext<T> {
     /// The error as a [`ProtocolError`] that names `what` was done.
     fn doing(self, what: &str) -> Result<T>;

@@ -1,4 +1,4 @@
-//! Lengths of time on the wire of the protocol: nanoseconds.
+//! Durations on the wire of the protocol: nanoseconds.
 
 use engpass_model::unit::{Duration, Quantity};
 
@@ -9,10 +9,10 @@ pub(crate) const MILLISECOND: u64 = 1_000_000;
 /// A microsecond in nanoseconds.
 pub(crate) const MICROSECOND: u64 = 1000;
 
-/// A text such as `60 s` as nanoseconds.
+/// Parses a text such as `60 s` to nanoseconds.
 ///
 /// # Errors
-/// When it is no duration; the error says cause and cure.
+/// Fails when the text is not a duration; the error gives cause and help.
 pub fn nanoseconds(text: &str) -> Result<u64, String> {
     Duration::parse(text).map(|duration| duration.time().ps() / 1000)
 }

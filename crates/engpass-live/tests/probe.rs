@@ -1,4 +1,4 @@
-//! The whole probe of this host, quick: what it finds, and that nothing of it stays.
+//! Tests a quick probe of this host: what it finds, and that it leaves nothing behind.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn a_host_is_probed_and_its_table_loads() {
         probe.run(step);
     }
     let report = probe.report();
-    // A scope ends when its threads have done their work: the kernel may still be taking the last of them down.
+    // The kernel may still be removing the last thread after it has ended.
     for _ in 0..200 {
         if held() == before {
             break;
@@ -51,7 +51,7 @@ fn a_host_is_probed_and_its_table_loads() {
     assert!(json["memory"]["measured"].is_array() && json["gpus"].is_object(), "{json}");
 }
 
-/// Descriptors and threads of this process.
+/// Returns the numbers of file descriptors and threads of this process.
 fn held() -> [usize; 2] {
     [count("/proc/self/fd"), count("/proc/self/task")]
 }

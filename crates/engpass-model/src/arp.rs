@@ -50,7 +50,7 @@ fn attempts() -> u64 {
 const MOST_HELD: u64 = 1_000_000;
 
 impl Arp {
-    /// Adds a complaint for every invalid value.
+    /// Adds an error for every invalid value.
     pub fn check(&self, complaints: &mut RangeErrors) {
         complaints.positive(&["lifetime"], self.lifetime, LONGEST);
         complaints.between(&["hold"], self.hold, (0, MOST_HELD), "packets", "a router has no such memory");

@@ -40,7 +40,7 @@ pub struct Circuit {
 }
 
 impl Circuit {
-    /// Adds complaints about values that are invalid regardless of other components.
+    /// Adds errors for values that are invalid regardless of other components.
     pub fn check(&self, complaints: &mut RangeErrors) {
         if self.clp > 1 {
             complaints.add(&["clp"], "it is one bit of the cell header", "give `0` or `1`");

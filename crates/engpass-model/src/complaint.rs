@@ -1,10 +1,10 @@
-//! Complaints: invalid values that a component finds in its own table, beyond wrong types.
+//! Range errors: invalid values that a component finds in its own table, beyond wrong types.
 
 use std::borrow::Cow;
 
 use crate::unit::{CellCount, Duration, FillLevel};
 
-/// A complaint about one value of the testbed file.
+/// An error of one value of the testbed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeError {
     /// Keys from the component's table down to the value: `["pauses", "share"]`.
@@ -15,7 +15,7 @@ pub struct RangeError {
     pub help: String,
 }
 
-/// The complaints of one component.
+/// The range errors of one component.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeErrors {
     list: Vec<RangeError>,
@@ -27,20 +27,20 @@ pub const LONGEST: Duration = Duration(86_400_000_000_000_000);
 pub const FASTEST: u64 = 1_000_000_000_000;
 
 impl RangeErrors {
-    /// Adds a complaint about the value at `path`.
+    /// Adds an error for the value at `path`.
     pub fn add(&mut self, path: &[&'static str], cause: impl Into<String>, help: impl Into<String>) {
         let path = path.iter().map(|key| Cow::Borrowed(*key)).collect();
         self.list.push(RangeError { path, cause: cause.into(), help: help.into() });
     }
 
-    /// Adds a complaint about a value in the table `place` whose key is a `name` from the testbed file.
+    /// Adds an error for a value in the table `place` whose key is a `name` from the testbed file.
     pub fn add_named(&mut self, place: &[&'static str], name: &str, cause: &str, help: String) {
         let keys = place.iter().map(|key| Cow::Borrowed(*key));
         let path = keys.chain([Cow::Owned(name.to_string())]).collect();
         self.list.push(RangeError { path, cause: cause.into(), help });
     }
 
-    /// Adds the complaints of an `inner` component whose table is at `place` in the table of this one.
+    /// Adds the errors of an `inner` component whose table is at `place` in the table of this one.
     pub fn under(&mut self, place: &[&'static str], inner: RangeErrors) {
         self.list.extend(inner.into_iter().map(|complaint| RangeError {
             path: place.iter().map(|key| Cow::Borrowed(*key)).chain(complaint.path).collect(),
@@ -48,7 +48,7 @@ impl RangeErrors {
         }));
     }
 
-    /// Complains unless `least <= value <= most`, both in `unit`s.
+    /// Adds an error unless `least <= value <= most`, both in `unit`s.
     pub fn between(
         &mut self,
         path: &[&'static str],
@@ -62,7 +62,7 @@ impl RangeErrors {
         }
     }
 
-    /// Complains about a threshold that a queue of `capacity` cells never exceeds.
+    /// Adds an error for a threshold that a queue of `capacity` cells never exceeds.
     pub fn below_capacity(&mut self, path: &[&'static str], level: FillLevel, capacity: u64) {
         if capacity > 0 && level.of(capacity) >= capacity {
             let cause = format!("a port holds at most {}, so there are never more", CellCount(capacity));
@@ -70,14 +70,14 @@ impl RangeErrors {
         }
     }
 
-    /// Complains about a time of more than `most`.
+    /// Adds an error for a time of more than `most`.
     pub fn at_most(&mut self, path: &[&'static str], value: Option<Duration>, most: Duration) {
         if value.is_some_and(|value| value > most) {
             self.add(path, "that is too long", format!("give at most {most}"));
         }
     }
 
-    /// Complains about a time of zero or of more than `most`.
+    /// Adds an error for a time of zero or of more than `most`.
     pub fn positive(&mut self, path: &[&'static str], value: Duration, most: Duration) {
         if value.0 == 0 {
             self.add(path, "it cannot be zero", format!("give more than zero, at most {most}"));

@@ -43,7 +43,7 @@ pub enum LinkState {
 pub const MAX_CHANGES: u64 = 100_000;
 
 impl Event {
-    /// Adds a complaint for every invalid value. The number of changes is checked only if the `duration` of the run is known.
+    /// Adds an error for every invalid value. The number of changes is checked only if the `duration` of the run is known.
     pub fn check(&self, duration: Option<Duration>, complaints: &mut RangeErrors) {
         complaints.at_most(&["at"], self.at, LONGEST);
         let means = [

@@ -139,7 +139,7 @@ impl Link {
         self.medium.line_rate().map(|rate| [rate; 2]).or(self.rate.map(LineRate::of_ends))
     }
 
-    /// Adds complaints about invalid values, except for limits that depend on the medium.
+    /// Adds errors for invalid values, except for limits that depend on the medium.
     pub fn check(&self, complaints: &mut RangeErrors) {
         complaints.positive(&["delay"], self.delay, LONGEST);
         complaints.at_most(&["jitter"], self.jitter, LONGEST);

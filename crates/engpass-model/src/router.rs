@@ -51,7 +51,7 @@ fn sends() -> bool {
 }
 
 impl Router {
-    /// Adds a complaint for every invalid value.
+    /// Adds an error for every invalid value.
     pub fn check(&self, complaints: &mut RangeErrors) {
         complaints.at_most(&["per_packet"], Some(self.per_packet), LONGEST);
         if let Some(limit) = self.input_queue

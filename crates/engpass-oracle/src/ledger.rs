@@ -1,4 +1,4 @@
-//! Counting: what was sent, received, lost and what left where.
+//! Counts of datagrams sent, received and lost, and of departures from each transmitter.
 
 use std::collections::BTreeMap;
 
@@ -12,47 +12,47 @@ use crate::outcome::{
     Departed, Departing, FlowSeen, FramesSeen, Losing, Lost, Observed, OutageSeen, Place, Times,
 };
 
-/// A datagram, a TCP segment, a message of a router, a cell of a generator, or an ARP packet on one line.
+/// A UDP datagram, a TCP segment, an ICMP message of a router, a cell of a generator, or an ARP packet on one line.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     /// Traffic it belongs to.
     pub(crate) flow: usize,
-    /// It goes against the direction of the flow's data.
+    /// True if it goes against the direction of the flow's data.
     pub(crate) back: bool,
-    /// Its number, if it counts: segments without data and messages do not. Of a datagram among the flow's from 0, of a segment among all
-    /// that its endpoint has sent from 1.
+    /// Its number, if it is counted; segments without data and ICMP messages are not. Datagrams of a flow are numbered from 0, segments of an
+    /// endpoint from 1.
     pub(crate) number: Option<u64>,
     /// Bytes of the transport header.
     pub(crate) header: u64,
     /// Bytes of payload.
     pub(crate) payload: u64,
-    /// Of the payload, bytes that the receiver had or did not want.
+    /// Bytes of the payload that the receiver already had or did not want.
     pub(crate) refused: u64,
-    /// Whether it is a generator's cell.
+    /// True for a cell of a generator.
     pub(crate) generated: bool,
-    /// The segment, and the endpoint that it goes to.
+    /// The segment and its destination endpoint.
     pub(crate) segment: Option<(Segment, usize)>,
-    /// What a router says with it.
+    /// The content of an ICMP message.
     pub(crate) message: Option<Message>,
-    /// It is an ARP packet, and nobody's traffic.
+    /// True for an ARP packet, which belongs to no traffic.
     pub(crate) is_arp: bool,
-    /// The datagrams for the receivers of a group that go together as this one, each with the receiver's number.
+    /// For a multicast datagram, the indices of its parts, one per receiver, that travel together.
     pub(crate) parts: Vec<usize>,
     pub(crate) receiver: Option<usize>,
-    /// A packet of it was marked on its way.
+    /// True if one of its packets was marked (ECN).
     pub(crate) ce: bool,
-    /// When its sender began with it.
+    /// Time at which its sender began it, in picoseconds.
     begun: u64,
-    /// Bytes of IP payload that have arrived, in so many packets.
+    /// Arrived bytes of IP payload, and number of packets in which they came.
     arrived: (u64, u64),
     sent: bool,
     received: bool,
-    /// When and where it lost something first.
+    /// Time and location of its first loss.
     lost: Option<(u64, Place)>,
 }
 
 impl Datagram {
-    /// A UDP datagram.
+    /// Creates a UDP datagram.
     pub(crate) fn udp(flow: usize, header: u64, payload: u64) -> Self {
         Self {
             flow,
@@ -76,12 +76,12 @@ impl Datagram {
         }
     }
 
-    /// A generator's cell.
+    /// Creates a cell of a generator.
     pub(crate) fn cell(flow: usize) -> Self {
         Self { generated: true, ..Self::udp(flow, 0, 48) }
     }
 
-    /// A segment to an endpoint, the so-manieth of the one that sends it; `back` from the reading end.
+    /// Creates a segment to the endpoint `to`, number `number` of its sender. `back` is true for segments from the reading end.
     pub(crate) fn segment(flow: usize, back: bool, segment: Segment, number: u64, to: usize) -> Self {
         Self {
             back,
@@ -91,34 +91,34 @@ impl Datagram {
         }
     }
 
-    /// A message of a router about a traffic, with so many bytes of the packet that it is about.
+    /// Creates an ICMP message of a router about a traffic, which quotes `quoted` bytes of the packet.
     pub(crate) fn message(flow: usize, message: Message, quoted: u64) -> Self {
         let message = Some(message);
         Self { back: true, number: None, message, ..Self::udp(flow, HEADER_BYTES, quoted) }
     }
 
-    /// An ARP packet, which is booked as this flow's.
+    /// Creates an ARP packet, which is posted to the flow number `flow`.
     pub(crate) fn arp(flow: usize) -> Self {
         Self { back: true, number: None, is_arp: true, ..Self::udp(flow, 0, BYTES) }
     }
 
-    /// Where it is counted: at its receiver if that is one of a group, else at its flow.
+    /// Returns the index at which it is counted: that of its receiver in a group, else of its flow.
     fn counted_at(&self) -> usize {
         self.receiver.unwrap_or(self.flow)
     }
 
-    /// Bytes of IP payload.
+    /// Returns its bytes of IP payload.
     pub(crate) fn bytes(&self) -> u64 {
         self.header + self.payload
     }
 
-    /// A TCP segment without data, a message of a router, or an ARP packet.
+    /// Returns true for a TCP segment without data, an ICMP message, or an ARP packet.
     pub(crate) fn controls(&self) -> bool {
         self.segment.is_some() && self.payload == 0 || self.message.is_some() || self.is_arp
     }
 }
 
-/// What has become of a datagram.
+/// Delivery status of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Received,
@@ -129,27 +129,26 @@ pub(crate) enum Fate {
 /// All counts of a run.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// What happens at or before it is not counted; `None`: everything is.
+    /// End of the warm-up in picoseconds; nothing up to it is counted. `None`: no warm-up.
     warmup: Option<u64>,
     flows: Vec<FlowSeen>,
-    /// By flow, the delays of its datagrams, and the round trips of its writing ends.
+    /// By flow: delays of its datagrams, and round trips of its writing ends, in picoseconds.
     delays: Vec<Vec<u64>>,
     round_trips: Vec<Vec<u64>>,
-    /// By flow, when datagrams were received, at any time.
+    /// By flow: times at which datagrams were received, during the warm-up as well.
     receptions: Vec<Vec<u64>>,
-    /// How many datagrams of each flow were begun.
+    /// Number of datagrams begun, by flow.
     numbers: Vec<u64>,
     datagrams: Vec<Datagram>,
     departures: BTreeMap<Departing, Departed>,
     frames: BTreeMap<(usize, usize), FramesSeen>,
     losses: BTreeMap<Losing, Lost>,
-    /// ARP packets that were lost, which no table of drops has.
+    /// Dropped ARP packets, which are in no table of drops.
     unlisted: BTreeMap<Place, u64>,
 }
 
 impl Ledger {
-    /// Nothing happened yet.
-    /// Of so many flows and receivers of groups, which are counted behind these.
+    /// Creates an empty ledger for `flows` flows and multicast receivers. The receivers come after the flows.
     pub(crate) fn new(flows: usize, warmup: u64) -> Self {
         Self {
             warmup: (warmup > 0).then_some(warmup),
@@ -166,12 +165,12 @@ impl Ledger {
         }
     }
 
-    /// 1 if what happens at `now` is counted, else 0.
+    /// Returns 1 if events at `now` are counted, else 0.
     fn unit(&self, now: u64) -> u64 {
         u64::from(self.warmup.is_none_or(|warmup| now > warmup))
     }
 
-    /// A datagram begins; its place here.
+    /// Records a new datagram and returns its index.
     pub(crate) fn begin(&mut self, now: u64, mut datagram: Datagram) -> usize {
         datagram.begun = now;
         if datagram.segment.is_none() && datagram.message.is_none() && !datagram.is_arp {
@@ -182,7 +181,7 @@ impl Ledger {
         self.datagrams.len() - 1
     }
 
-    /// A datagram to a group begins, whose receivers have these numbers; its place here.
+    /// Records a new multicast datagram to the receivers with these numbers and returns its index.
     pub(crate) fn begin_for_group(
         &mut self,
         now: u64,
@@ -198,7 +197,7 @@ impl Ledger {
         self.begin(now, Datagram { parts, ..datagram.clone() })
     }
 
-    /// Some parts of a datagram to a group go on without the others; their place here.
+    /// Splits off some parts of a multicast datagram that continue without the others. Returns the index of the new datagram.
     pub(crate) fn goes_apart(&mut self, datagram: usize, parts: &[usize]) -> usize {
         if let [only] = parts {
             return *only;
@@ -208,12 +207,12 @@ impl Ledger {
         self.datagrams.len() - 1
     }
 
-    /// A datagram.
+    /// Returns a datagram.
     pub(crate) fn datagram(&self, datagram: usize) -> &Datagram {
         &self.datagrams[datagram]
     }
 
-    /// The last fragment of a datagram was handed over.
+    /// Records that the last fragment of a datagram was handed over.
     pub(crate) fn sent(&mut self, now: u64, datagram: usize) {
         let unit = self.unit(now);
         for part in self.datagrams[datagram].parts.clone() {
@@ -227,7 +226,7 @@ impl Ledger {
         }
     }
 
-    /// A packet is at its host; in how many packets its datagram came if it is complete now, that is, if none is missing.
+    /// Records that a packet reached its host. Returns the number of packets of the datagram if it is complete now.
     pub(crate) fn arrives(&mut self, datagram: usize, bytes: u64, ce: bool) -> Option<u64> {
         let this = &mut self.datagrams[datagram];
         this.arrived.0 += bytes;
@@ -238,13 +237,13 @@ impl Ledger {
         complete.then_some(this.arrived.1)
     }
 
-    /// A good PDU with the EFCI mark arrived.
+    /// Records a complete PDU that arrived with the EFCI mark.
     pub(crate) fn marked(&mut self, now: u64, flow: usize) {
         self.flows[flow].marked += self.unit(now);
     }
 
-    /// A datagram is received; the receiver had, or did not want, so much of its payload. Generators' cells have no place
-    /// in the sums of times.
+    /// Records that a datagram is received. `refused` bytes of its payload the receiver already had or did not want. Generators' cells do not enter
+    /// the sums of times.
     pub(crate) fn received(&mut self, now: u64, datagram: usize, refused: u64) {
         let unit = self.unit(now);
         let this = &mut self.datagrams[datagram];
@@ -263,14 +262,14 @@ impl Ledger {
         }
     }
 
-    /// A writing end measures a round trip.
+    /// Records a round trip that a writing end measured.
     pub(crate) fn round_trip(&mut self, now: u64, flow: usize, time: u64) {
         if self.unit(now) == 1 {
             self.round_trips[flow].push(time);
         }
     }
 
-    /// A cell or a packet is lost, and with it its datagram.
+    /// Records that a cell or packet is lost, and with it its datagram.
     pub(crate) fn lose_carrier(&mut self, now: u64, place: Place, datagram: usize) {
         let unit = self.unit(now);
         let Datagram { flow, is_arp, .. } = self.datagrams[datagram];
@@ -283,7 +282,7 @@ impl Ledger {
         self.lose(now, place, datagram);
     }
 
-    /// A datagram is lost, unless it is already. Of two places at one instant the first in the table of drops counts.
+    /// Records that a datagram is lost, unless it already is. Of two locations at one instant the first in the table of drops counts.
     pub(crate) fn lose(&mut self, now: u64, place: Place, datagram: usize) {
         let unit = self.unit(now);
         for part in self.datagrams[datagram].parts.clone() {
@@ -307,17 +306,17 @@ impl Ledger {
         self.losses.entry(Losing { place, flow }).or_default().datagrams += unit;
     }
 
-    /// ARP packets that were lost at such places.
+    /// Returns the number of ARP packets lost at locations for which `is_such` is true.
     pub(crate) fn unlisted(&self, is_such: impl Fn(&Place) -> bool) -> u64 {
         self.unlisted.iter().filter(|(place, _)| is_such(place)).map(|(_, lost)| lost).sum()
     }
 
-    /// Whether a message of a router was lost.
+    /// Returns true if an ICMP message of a router was lost.
     pub(crate) fn has_lost_a_message(&self) -> bool {
         self.datagrams.iter().any(|datagram| datagram.message.is_some() && datagram.lost.is_some())
     }
 
-    /// What outages did to a flow that sends from `start` to `until`.
+    /// Returns the effects of outages on a flow that sends from `start` to `until`.
     pub(crate) fn outage(&self, flow: usize, start: u64, until: u64) -> OutageSeen {
         let begin = self.warmup.unwrap_or(0).max(start);
         let (mut longest, mut since) = (0, begin);
@@ -331,7 +330,7 @@ impl Ledger {
         OutageSeen { longest: longest.max(last), lost: lost.map(|(_, lost)| lost.datagrams).sum() }
     }
 
-    /// The same of what goes to a receiver of a group.
+    /// Like `outage`, for the datagrams to one multicast receiver.
     pub(crate) fn outage_at(&self, receiver: usize, start: u64, until: u64) -> OutageSeen {
         let own = self.datagrams.iter().filter(|datagram| datagram.receiver == Some(receiver));
         let lost = own
@@ -339,7 +338,7 @@ impl Ledger {
         OutageSeen { lost: lost.count() as u64, ..self.outage(receiver, start, until) }
     }
 
-    /// Whether a receiver of a group got a datagram that another one has lost.
+    /// Returns true if one multicast receiver got a datagram that another one lost.
     pub(crate) fn some_got_what_others_lost(&self) -> bool {
         let whole = self.datagrams.iter().filter(|datagram| !datagram.parts.is_empty());
         let mut fates =
@@ -347,7 +346,7 @@ impl Ledger {
         fates.any(|fates| fates.contains(&Fate::Received) && fates.contains(&Fate::Lost))
     }
 
-    /// A cell has left a transmitter.
+    /// Records that a cell left a transmitter.
     pub(crate) fn departed(&mut self, now: u64, line: LineId, vc: &Vc, cell: &Cell) {
         let key = Departing { link: line.link, end: line.end, circuit: vc.circuit, forward: vc.forward };
         let unit = self.unit(now);
@@ -358,7 +357,7 @@ impl Ledger {
         entry.last = now;
     }
 
-    /// The last bit of a packet has left a transmitter, of whose line it takes so many bytes.
+    /// Records that the last bit of a packet left a transmitter. `bytes` is its length on the line.
     pub(crate) fn frame_left(&mut self, now: u64, line: LineId, bytes: u64) {
         let unit = self.unit(now);
         let entry = self.frames.entry((line.link, line.end)).or_default();
@@ -366,7 +365,7 @@ impl Ledger {
         entry.bytes += unit * bytes;
     }
 
-    /// What has become of a datagram so far.
+    /// Returns the delivery status of a datagram so far.
     pub(crate) fn fate(&self, datagram: usize) -> Fate {
         match &self.datagrams[datagram] {
             Datagram { parts, .. } if !parts.is_empty() => {
@@ -383,7 +382,7 @@ impl Ledger {
         }
     }
 
-    /// What was seen until `at`, the books of lines and the counts of connections apart.
+    /// Returns the observations up to `at`, without the line ledger and the TCP counts.
     pub(crate) fn snapshot(&self, at: u64) -> Observed {
         let mut flows = self.flows.clone();
         for datagram in self.datagrams.iter().filter(|datagram| !datagram.is_arp) {

@@ -1,4 +1,4 @@
-//! A transmitter and the cells that wait for it (docs/model.md, "A line").
+//! A transmitter and its queue of cells (docs/model.md, "A line").
 
 use std::collections::VecDeque;
 
@@ -12,68 +12,68 @@ pub(crate) struct Line {
     slot: Pace,
     /// Propagation delay in picoseconds.
     pub(crate) delay: u64,
-    /// Cells that wait, one queue for each class, the one served first in front.
+    /// Waiting cells, one queue per class; the class served first comes first.
     waiting: Vec<VecDeque<Cell>>,
-    /// The cell being sent and its class.
+    /// The cell in transmission and its class.
     sending: Option<(Cell, usize)>,
-    /// When the busy period began.
+    /// Begin of the busy period in picoseconds.
     base: u64,
-    /// Cells begun in it.
+    /// Cells whose transmission began in the busy period.
     n: u64,
     /// End of the last transmission; `None` before the first.
     ended: Option<u64>,
 }
 
 impl Line {
-    /// An idle line with so many classes.
+    /// Builds an idle line with this number of classes.
     pub(crate) fn new(slot: Pace, delay: u64, classes: usize) -> Self {
         let waiting = vec![VecDeque::new(); classes];
         Self { slot, delay, waiting, sending: None, base: 0, n: 0, ended: None }
     }
 
-    /// Number of classes.
+    /// Returns the number of classes.
     pub(crate) fn classes(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Cells of a class that are here, the one being sent included.
+    /// Returns the number of cells of a class here, the one in transmission included.
     pub(crate) fn held(&self, class: usize) -> u64 {
         let sending = self.sending.as_ref().is_some_and(|(_, of)| *of == class);
         self.waiting[class].len() as u64 + u64::from(sending)
     }
 
-    /// The cells of a class that are here, the one being sent included.
+    /// Returns the cells of a class here, the one in transmission included.
     pub(crate) fn of_class(&self, class: usize) -> impl Iterator<Item = &Cell> {
         let sending = self.sending.iter().filter(move |(_, of)| *of == class).map(|(cell, _)| cell);
         sending.chain(&self.waiting[class])
     }
 
-    /// All cells that are here, the one being sent first, then class by class.
+    /// Returns all cells here, the one in transmission first, then class by class.
     pub(crate) fn cells(&self) -> impl Iterator<Item = &Cell> {
         self.sending.iter().map(|(cell, _)| cell).chain(self.waiting.iter().flatten())
     }
 
-    /// When it fell idle, if no cell is here.
+    /// Returns the time since which it is idle; `None` while a cell is here.
     pub(crate) fn idle_since(&self) -> Option<u64> {
         self.cells().next().is_none().then(|| self.ended.unwrap_or(0))
     }
 
-    /// Pace of a cell.
+    /// Returns the pace of a cell.
     pub(crate) fn pace(&self) -> Pace {
         self.slot
     }
 
-    /// Start of the busy period, and the cells sent in it before the transmission under way.
+    /// Returns the begin of the busy period and the cells sent in it before the current transmission.
     pub(crate) fn begun(&self) -> Option<(u64, u64)> {
         self.sending.is_some().then(|| (self.base, self.n - 1))
     }
 
-    /// When the last of the cells that are here will have left, where there is one class.
+    /// Returns when the last of the cells here will have left. The line must have a single class.
     pub(crate) fn all_left(&self) -> u64 {
         self.base + after(self.slot, self.n + self.waiting[0].len() as u64)
     }
 
-    /// A cell joins its class's queue at `now`.
+    /// Adds a cell to the queue of its class at `now`.
     pub(crate) fn join(&mut self, now: u64, cell: Cell, class: usize) {
         let idle = self.cells().next().is_none();
         if idle && self.ended.is_none_or(|ended| now > ended) {
@@ -83,7 +83,7 @@ impl Line {
         self.waiting[class].push_back(cell);
     }
 
-    /// Take the next cell, if the transmitter is free and one waits; when it will have left.
+    /// Takes the next cell if the transmitter is free and one waits. Returns when it will have left.
     pub(crate) fn take(&mut self) -> Option<u64> {
         if self.sending.is_some() {
             return None;
@@ -95,7 +95,7 @@ impl Line {
         Some(self.base + after(self.slot, self.n))
     }
 
-    /// The transmission ends at `now`: the cell has left.
+    /// Ends the transmission at `now` and returns the cell.
     pub(crate) fn end(&mut self, now: u64) -> Cell {
         self.ended = Some(now);
         self.sending.take().expect("a transmission that ends has begun").0

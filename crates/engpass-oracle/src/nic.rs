@@ -1,4 +1,4 @@
-//! NICs: their memory, and the shapers (docs/model.md, "NIC room" and "The way from a NIC").
+//! NIC buffers and shapers (docs/model.md, "NIC room" and "The way from a NIC").
 
 use std::collections::VecDeque;
 
@@ -11,12 +11,12 @@ use engpass_testbed::{Testbed, Topology};
 use crate::agenda::Sender;
 use crate::cell::{Cell, Vc, after};
 
-/// Memory of the NIC at a host's end of a link.
+/// The buffer of the NIC at a host's end of a link.
 #[derive(Debug, Default)]
 pub(crate) struct Nic {
-    /// Bytes of the packets that were handed over and have not left.
+    /// Bytes of packets that were handed over and have not left.
     pub(crate) occupied: u64,
-    /// Who waits for room, the first to be served in front.
+    /// Senders that wait for room, in order of service.
     pub(crate) waiting: VecDeque<Sender>,
 }
 
@@ -25,28 +25,28 @@ pub(crate) struct Nic {
 pub(crate) struct Shaper {
     pace: Pace,
     pub(crate) base: u64,
-    /// Emissions since `base`.
+    /// Number of emissions since `base`.
     pub(crate) n: u64,
-    /// Cells handed over and not emitted.
+    /// Cells handed over but not emitted.
     pub(crate) waiting: VecDeque<Cell>,
-    /// If it adapts.
+    /// Rate of an adaptive shaper; `None` for other shapers.
     pub(crate) rate: Option<Rate>,
 }
 
-/// The rate of a shaper that adapts.
+/// The rate of an adaptive shaper.
 #[derive(Debug)]
 pub(crate) struct Rate {
     pub(crate) config: Adaptive,
     /// Slot of the first link.
     slot: Pace,
-    /// In parts of 10 000 of its cells.
+    /// Rate in 1/10 000 of the cell rate of the first link.
     pub(crate) parts: u64,
-    /// Frames begun since the last answer.
+    /// Frames begun since the last feedback.
     pub(crate) unanswered: u32,
 }
 
 impl Rate {
-    /// The rate with which it begins, in parts of 10 000.
+    /// Returns the initial rate in 1/10 000.
     fn at_first(&self) -> u64 {
         parts(self.config.start.unwrap_or(self.config.min))
     }
@@ -57,13 +57,13 @@ impl Rate {
     }
 }
 
-/// Parts of 10 000.
+/// Converts a share to 1/10 000.
 pub(crate) fn parts(share: Share) -> u64 {
     share.0 / 100_000
 }
 
 impl Shaper {
-    /// A shaper that has emitted nothing.
+    /// Builds a shaper in its initial state.
     pub(crate) fn new(testbed: &Testbed, topology: &Topology, vc: &Vc) -> Self {
         let first = vc.lines[0];
         let Framing::Cells { slot } = topology.links[first.link].lines[first.end].framing else {
@@ -80,28 +80,28 @@ impl Shaper {
         Self { pace: shaping.unwrap_or(slot), base: 0, n: 0, waiting: VecDeque::new(), rate }
     }
 
-    /// Whether its rate adapts.
+    /// Returns true for an adaptive shaper.
     pub(crate) fn adapts(&self) -> bool {
         self.rate.is_some()
     }
 
-    /// Whether its rate is not the one with which it began.
+    /// Returns true if its rate differs from the initial one.
     pub(crate) fn has_adapted(&self) -> bool {
         self.rate.as_ref().is_some_and(|rate| rate.parts != rate.at_first())
     }
 
-    /// Whether its cells are further apart than this.
+    /// Returns true if its cells are farther apart than `pace`.
     pub(crate) fn is_slower_than(&self, pace: Pace) -> bool {
         let ((num, den), (other, of)) = (self.pace.ratio(), pace.ratio());
         u128::from(num) * u128::from(of) > u128::from(other) * u128::from(den)
     }
 
-    /// When the next emission may be.
+    /// Returns the time of the earliest next emission.
     pub(crate) fn next(&self) -> u64 {
         self.base + after(self.pace, self.n)
     }
 
-    /// If the rate adapts, the first cell of a frame is about to be emitted, at `now`.
+    /// Updates the pace of an adaptive shaper, just before it emits the first cell of a PDU at `now`.
     pub(crate) fn begins_frame(&mut self, now: u64) {
         let Some(rate) = &mut self.rate else { return };
         if rate.unanswered >= rate.config.patience {

@@ -7,31 +7,31 @@ use engpass_model::random::Stream;
 
 use crate::cell::LineId;
 
-/// The states of links.
+/// The states of links over time.
 #[derive(Debug, Default)]
 pub(crate) struct Outages {
-    /// Since when links are down that are.
+    /// For each link that is down, the time since which it is.
     pub(crate) down: BTreeMap<usize, u64>,
-    /// From when to when links were down.
+    /// Past outages: link, begin and end.
     pub(crate) past: Vec<(usize, u64, u64)>,
-    /// Interfaces that their nodes see down.
+    /// Interfaces that their nodes see as down.
     pub(crate) seen_down: BTreeSet<LineId>,
-    /// How many times links have gone down.
+    /// Number of times each link went down.
     pub(crate) times: BTreeMap<usize, u64>,
 }
 
 impl Outages {
-    /// Whether the node at the beginning of a line sees it up.
+    /// Returns true if the node at the beginning of a line sees it up.
     pub(crate) fn is_seen_up(&self, line: LineId) -> bool {
         !self.seen_down.contains(&line)
     }
 
-    /// Whether a line is down now.
+    /// Returns true if a line is down now.
     pub(crate) fn is_down(&self, line: LineId) -> bool {
         self.down.contains_key(&line.link)
     }
 
-    /// Whether a frame was cut whose transmission began then and whose last bit has left then.
+    /// Returns true if an outage destroyed a frame whose transmission lasted from `begun` to `left`.
     pub(crate) fn cuts(&self, line: LineId, begun: u64, left: u64) -> bool {
         let past = self.past.iter().filter(|(link, ..)| *link == line.link);
         let mut outages = past.map(|(_, down, up)| (*down, Some(*up)));
@@ -41,7 +41,7 @@ impl Outages {
     }
 }
 
-/// When an event of the file happens, and what, up to `end`.
+/// Returns the changes of an event of the file up to `end`, with their times.
 pub(crate) fn changes(
     config: &engpass_model::event::Event,
     mut random: Stream,

@@ -1,6 +1,6 @@
-//! What an engine shows of a run, and how two engines are compared.
+//! Observations of a run, and the comparison of two engines.
 //!
-//! [`Observed`] holds counts, sums and figures of times only, so that an engine without an event for each cell can fill it.
+//! [`Observed`] holds only counts, sums and statistics of times, so that an engine without an event for each cell can fill it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -9,28 +9,28 @@ pub use crate::accounts::Accounts;
 use crate::queue;
 pub use crate::times::Times;
 
-/// What was seen up to an instant. Counts are of what happened at `t` with `warmup < t <= at`, or at `t <= at` without
-/// a warm-up (or with one of zero); last times and sums of times are of everything from the beginning.
+/// Observations up to an instant. Counts cover events at `t` with `warmup < t <= at`, or at `t <= at` without a warm-up (or with one of zero). Last
+/// times and sums of times cover everything from the beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observed {
-    /// The instant, in picoseconds; everything at it has happened.
+    /// The instant in picoseconds; all events at it have happened.
     pub at: u64,
-    /// One for each traffic table, in the order of the file.
+    /// One entry per traffic table, in the order of the file.
     pub flows: Vec<FlowSeen>,
-    /// By flow, the delays of its datagrams that were received in the counted time; `None` without any, and for generators.
+    /// By flow: delays of its datagrams received in the measurement window; `None` without any, and for generators.
     pub delays: Vec<Option<Times>>,
-    /// By flow, the round trips that writing ends measured in the counted time.
+    /// By flow: round trips that writing ends measured in the measurement window.
     pub round_trips: Vec<Option<Times>>,
-    /// What left the transmitters of ATM links. There is an entry only where a cell has left since the beginning.
+    /// Cells that left the transmitters of ATM links. There is an entry only if a cell has left since the beginning.
     pub departures: BTreeMap<Departing, Departed>,
-    /// What left the transmitters of other links, by link and end. There is an entry only where something has left.
+    /// Frames that left the transmitters of other links, by link and end. There is an entry only if one has left.
     pub frames: BTreeMap<(usize, usize), FramesSeen>,
-    /// What was lost; there is an entry only where a count is not zero.
+    /// Losses. There is an entry only if a count is not zero.
     pub losses: BTreeMap<Losing, Lost>,
-    /// Picoseconds of the counted time in which each line sent nothing, by link and end.
+    /// Idle time of each line in the measurement window in picoseconds, by link and end.
     pub idle: Vec<[u64; 2]>,
-    /// What became of the cells, or bytes of frames, that left a line and had begun in the counted time; there is an entry only where a
-    /// count is not zero.
+    /// Delivery status of the cells, or bytes of frames, that left a line and began in the measurement window. There is an entry only if a count is
+    /// not zero.
     pub books: BTreeMap<Booking, Booked>,
     /// The accounts of every line, by link and end.
     pub accounts: BTreeMap<(usize, usize), Accounts>,
@@ -41,72 +41,71 @@ pub struct Observed {
 pub struct FramesSeen {
     /// Frames whose last bit has left.
     pub frames: u64,
-    /// Bytes of the line that they took.
+    /// Bytes that they occupied on the line.
     pub bytes: u64,
 }
 
-/// What the writing ends of a flow's connections counted.
+/// Counts of the writing ends of a flow's connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TcpSeen {
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmitted: u64,
     /// Expiries of the retransmission timer.
     pub timeouts: u64,
     /// Entries into fast recovery.
     pub fast_retransmits: u64,
-    /// Smoothed round-trip time at the end in picoseconds, of the first connection that has measured one.
+    /// Smoothed round-trip time at the end in picoseconds, of the first connection that measured one.
     pub smoothed_rtt: Option<u64>,
 }
 
-/// What was seen of a flow. Datagrams of a generator are its cells, those of a `tcp-stream` its segments with data.
+/// Observations of a flow. The datagrams of a generator are its cells, those of a `tcp-stream` its segments with data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowSeen {
     /// Datagrams whose last fragment was handed to the NIC; cells of a generator that reached the NIC's line.
     pub sent: u64,
-    /// Datagrams received; cells of a generator that reached the receiving host in a good PDU.
+    /// Datagrams received; cells of a generator that reached the receiving host in a complete PDU.
     pub received: u64,
-    /// Datagrams lost, sent before or not.
+    /// Datagrams lost, whether or not they were completely sent.
     pub lost: u64,
-    /// Good PDUs whose last cell arrived with the EFCI mark.
+    /// Complete PDUs whose last cell arrived with the EFCI mark.
     pub marked: u64,
-    /// Datagrams sent since the beginning and until now neither received nor lost.
+    /// Datagrams sent since the beginning that are neither received nor lost.
     pub in_flight: u64,
-    /// Payload of the datagrams sent, in bytes.
+    /// Payload of sent datagrams in bytes.
     pub sent_bytes: u64,
-    /// Payload that was received for the first time, in bytes.
+    /// Payload received for the first time in bytes.
     pub received_bytes: u64,
-    /// Times and numbers of what was received.
+    /// Times and numbers of received datagrams.
     pub receptions: Receptions,
-    /// Of a `tcp-stream`.
+    /// TCP counts; only for a `tcp-stream`.
     pub tcp: Option<TcpSeen>,
-    /// In a run with events.
+    /// Effects of outages; only in a run with events.
     pub outage: Option<OutageSeen>,
 }
 
-/// What outages of links did to a flow.
+/// Effects of link outages on a flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutageSeen {
-    /// The longest time of the counted time without a reception, in picoseconds.
+    /// The longest time without a reception in the measurement window, in picoseconds.
     pub longest: u64,
     /// Datagrams lost because a link was down.
     pub lost: u64,
 }
 
-/// When which datagrams were received.
+/// Checksums of the times and numbers of received datagrams.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receptions {
-    /// Time of the last one.
+    /// Time of the last reception in picoseconds.
     pub last: Option<u64>,
-    /// Of datagrams: the sum of the times, modulo 2^64. Zero for generators.
+    /// Sum of the reception times of datagrams, modulo 2^64; zero for generators.
     pub times: u64,
-    /// Of datagrams: the sum of time * (number + 1), modulo 2^64; the number counts the flow's datagrams from 0, and all
-    /// segments of a connection's writing end from 1.
-    /// Zero for generators.
+    /// Sum of time * (number + 1) over datagrams, modulo 2^64; zero for generators. Datagrams of a flow are numbered from 0, segments of a writing
+    /// end from 1.
     pub weighted: u64,
 }
 
 impl Receptions {
-    /// The datagram with this number (`None` for a generator's cell) was received at `now`.
+    /// Records that the datagram with this number (`None` for a generator's cell) was received at `now`.
     pub(crate) fn add(&mut self, number: Option<u64>, now: u64) {
         self.last = Some(now);
         if let Some(number) = number {
@@ -116,70 +115,70 @@ impl Receptions {
     }
 }
 
-/// A direction of a circuit at a transmitter.
+/// A circuit direction at a transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Departing {
     /// Index of the link.
     pub link: usize,
-    /// Index of the end that the transmitter stands at, 0 or 1.
+    /// Index of the end with the transmitter, 0 or 1.
     pub end: usize,
     /// Index of the circuit in the topology.
     pub circuit: usize,
-    /// Whether it is the circuit's own direction.
+    /// True for the forward direction of the circuit.
     pub forward: bool,
 }
 
-/// What left.
+/// Departures of cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Departed {
     /// Cells.
     pub cells: u64,
-    /// Those of them with CLP = 1.
+    /// Cells with CLP = 1.
     pub clp: u64,
-    /// Those of them with the EFCI mark.
+    /// Cells with the EFCI mark.
     pub efci: u64,
-    /// When the last one had left.
+    /// Departure time of the last one in picoseconds.
     pub last: u64,
 }
 
-/// A flow at a transmitter.
+/// A flow direction at a transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Booking {
     /// Index of the link.
     pub link: usize,
-    /// Index of the end that the transmitter stands at, 0 or 1.
+    /// Index of the end with the transmitter, 0 or 1.
     pub end: usize,
-    /// Index of the traffic; of ARP packets the one behind all traffic and receivers of groups.
+    /// Index of the traffic; for ARP packets, the index after all traffic and multicast receivers.
     pub flow: usize,
-    /// Against the direction of its data.
+    /// True against the direction of its data.
     pub back: bool,
 }
 
-/// Cells, or bytes of frames without the physical framing, by the fate of their datagrams (docs/ledger.md).
+/// Cells, or bytes of frames without physical framing, by the delivery status of their datagrams (docs/ledger.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Booked {
-    /// Datagrams of a `udp-stream` that were received, all of which is counted here.
+    /// Number of received `udp-stream` datagrams that are counted here completely.
     pub whole: u64,
-    /// Of datagrams that are lost.
+    /// Amount that belongs to lost datagrams.
     pub dead: u64,
-    /// Of datagrams that are neither received nor lost, or were received and have parts that are not counted here.
+    /// Amount that belongs to datagrams that are neither received nor lost, or were received but are not counted here completely.
     pub in_flight: u64,
-    /// Of segments without data, messages of routers, and ARP packets.
+    /// Amount that belongs to segments without data, ICMP messages, and ARP packets.
     pub control: u64,
     /// Cells of a generator.
     pub generated: u64,
 }
 
-/// Where a flow loses something.
+/// A flow at a drop location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Losing {
-    /// The place.
+    /// The drop location.
     pub place: Place,
     /// Index of the traffic.
     pub flow: usize,
 }
 
-/// A place where cells or datagrams are lost, in the order of the table of drops.
+/// A drop location of cells or datagrams, in the order of the table of drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// The output port at this end of this link.
@@ -188,7 +187,7 @@ pub enum Place {
         link: usize,
         /// Index of the end, 0 or 1.
         end: usize,
-        /// Why.
+        /// Drop cause.
         cause: Cause,
     },
     /// The policer in front of the output port at this end of this link.
@@ -204,7 +203,7 @@ pub enum Place {
         link: usize,
         /// Index of the end, 0 or 1.
         end: usize,
-        /// Why.
+        /// Drop cause.
         cause: queue::Cause,
     },
     /// The line behind this end of this link.
@@ -214,41 +213,41 @@ pub enum Place {
         /// Index of the end, 0 or 1.
         end: usize,
     },
-    /// The line behind this end of this link, or the queue in front of it: the link was down.
+    /// The line behind this end of this link, or the queue in front of it, while the link was down.
     Down {
         /// Index of the link.
         link: usize,
         /// Index of the end, 0 or 1.
         end: usize,
     },
-    /// The host behind this end of this link: it hears another member of its bond.
+    /// The host behind this end of this link, because another member of its bond is active.
     Inactive {
         /// Index of the link.
         link: usize,
         /// Index of the end, 0 or 1.
         end: usize,
     },
-    /// A router, with a time to live that had run out.
+    /// A router, because the time to live became zero.
     TimeToLive {
         /// Index of the node.
         node: usize,
     },
-    /// A router, with a packet that is longer than the MTU of the way out and may not be cut.
+    /// A router, because the packet exceeds the MTU of the next path segment and must not be fragmented.
     TooBig {
         /// Index of the node.
         node: usize,
     },
-    /// A router that has asked for the address of a neighbour in vain.
+    /// A router that got no reply to its ARP requests.
     NoReply {
         /// Index of the node.
         node: usize,
     },
-    /// A router that asks for the address of a neighbour, and has no place to hold one more packet.
+    /// A router whose hold queue for an unresolved neighbour is full.
     HoldFull {
         /// Index of the node.
         node: usize,
     },
-    /// A router, with a packet for which the queue in front of its engine has no room.
+    /// A router whose input queue is full.
     InputFull {
         /// Index of the node.
         node: usize,
@@ -258,12 +257,12 @@ pub enum Place {
         /// Index of the router's node; `None` at hosts.
         router: Option<usize>,
     },
-    /// The end of a tunnel at a router, with an outer packet of which fragments have not come in time.
+    /// The end of a tunnel at a router: fragments of an outer packet did not arrive in time.
     ReassemblyTimeout {
         /// Index of the node.
         node: usize,
     },
-    /// The end of a tunnel at a router, with a fragment of an outer packet for which it has no memory.
+    /// The end of a tunnel at a router: there is no memory for a fragment of an outer packet.
     ReassemblyMemory {
         /// Index of the node.
         node: usize,
@@ -272,7 +271,7 @@ pub enum Place {
     ReceiveBuffer,
 }
 
-/// Why a port loses a cell.
+/// Why a port drops a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// `buffer full`.
@@ -283,19 +282,19 @@ pub enum Cause {
     Policy,
 }
 
-/// What was lost.
+/// Losses of a flow at a location.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Cells, also those of frames that had lost one before, or packets; zero at a reassembly and a receive buffer.
+    /// Cells (including further cells of PDUs that already lost one) or packets; zero at a reassembly and a receive buffer.
     pub cells: u64,
-    /// Datagrams that lost their first cell or PDU here, or did not fit here.
+    /// Datagrams whose first loss was here.
     pub datagrams: u64,
 }
 
-/// What the fast engine shows must be what the oracle shows.
+/// Checks that the observations of the fast engine equal those of the oracle.
 ///
 /// # Errors
-/// All differences, one to a line, the fast engine's value first.
+/// All differences, one per line, the value of the fast engine first.
 pub fn compare(fast: &Observed, oracle: &Observed) -> Result<(), String> {
     let mut differences = Vec::new();
     let mut differ = |what: String, fast: &dyn Debug, oracle: &dyn Debug| {

@@ -1,4 +1,4 @@
-//! The ways of outer packets, and what fits into tunnels (docs/model.md, "Tunnels").
+//! Paths of outer packets, and MTUs of tunnels (docs/model.md, "Tunnels").
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use engpass_testbed::topology::{BondPath, CircuitPath, Fan, Hop, LinkEnds, NodeI
 
 use crate::routing::Network;
 
-/// Bytes of the longest IP packet (RFC 791 section 3.1, "Total Length").
+/// Length of the longest IP packet in bytes (RFC 791 section 3.1, "Total Length").
 const LONGEST: u64 = 65_535;
 
-/// Bytes of a tunnel's own header.
+/// Returns the bytes of the tunnel header, without the outer IP header.
 pub(crate) fn header_bytes(header: &TunnelHeader) -> u64 {
     match header {
-        // RFC 2784 section 2, RFC 2890 section 2: 4 bytes, and 4 for each field that there is.
+        // RFC 2784 section 2, RFC 2890 section 2: 4 bytes, and 4 more for each optional field.
         TunnelHeader::Gre(gre) => 4 + 4 * u64::from(gre.checksum) + 4 * u64::from(gre.key.is_some()),
-        // RFC 2003 section 3: the outer IP header is all.
+        // RFC 2003 section 3: there is only the outer IP header.
         TunnelHeader::IpIp(_) => 0,
     }
 }
 
-/// All tunnels of the file, those first that carry others.
+/// Resolves all tunnels of the file. A tunnel that carries others is resolved before them.
 pub(crate) fn tunnels(
     testbed: &Testbed,
     links: &[LinkEnds],
@@ -66,7 +66,7 @@ pub(crate) fn tunnels(
 }
 
 impl Network<'_> {
-    /// The ways of outer packets between two routers, there and back.
+    /// Returns the paths of outer packets between two routers, in both directions.
     fn outer_ways(&self, [from, to]: [NodeId; 2]) -> [TunnelWay; 2] {
         let fans = match self.fans(from, to) {
             Some(fans) => *fans,
@@ -79,7 +79,7 @@ impl Network<'_> {
         })
     }
 
-    /// The links of the way that takes the first of several legs everywhere.
+    /// Returns the links of the path that takes the first path segment at every node.
     fn first_route(&self, fan: &Fan, from: NodeId, to: NodeId) -> Vec<Hop> {
         let (mut route, mut node) = (Vec::new(), from);
         while node != to {

@@ -1,4 +1,4 @@
-//! IP packets, and what nodes know of their ways.
+//! IP packets and their paths.
 
 use std::collections::BTreeMap;
 
@@ -12,82 +12,83 @@ use crate::cell::{LineId, Vc, turned, vc_index};
 use crate::group::{Receiver, ways_of};
 use crate::tunnel::Carries;
 
-/// An IP packet: a datagram or a fragment of one; an outer packet of a tunnel or a fragment of one. Or a generator's cell, or an ARP packet, which have no IP in them.
+/// An IP packet: a datagram, an outer packet of a tunnel, or a fragment of one of them. Also a generator's cell or an ARP packet, which contain no
+/// IP.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     /// Traffic it belongs to.
     pub(crate) flow: usize,
-    /// The datagram, by its place in the ledger.
+    /// Index of the datagram in the ledger.
     pub(crate) datagram: usize,
-    /// Bytes of the datagram's IP payload that come before it, or of the outer packet's.
+    /// Offset of its payload in the IP payload of the datagram, or of the outer packet, in bytes.
     pub(crate) offset: u64,
     /// Bytes of IP payload in it.
     pub(crate) bytes: u64,
-    /// Where it is to go: the nodes know their part of the way.
+    /// Index of its path. The tables of the nodes along the path forward it.
     pub(crate) way: usize,
-    /// Who sent it, as queue disciplines number their flows.
+    /// Number of its sender, by which queue disciplines distinguish flows.
     pub(crate) discipline_flow: u32,
-    /// What it carries, if it is in a tunnel.
+    /// The inner packet, if it is in a tunnel.
     pub(crate) carries: Option<Carries>,
-    /// Time to live; in a tunnel that of the outer header.
+    /// Time to live; in a tunnel, that of the outer header.
     pub(crate) ttl: u8,
     pub(crate) priority: u8,
-    /// Its transport understands ECN.
+    /// True if its transport is ECN-capable.
     pub(crate) ect: bool,
-    /// It has been marked.
+    /// True if it was marked (ECN CE).
     pub(crate) ce: bool,
-    /// Cells it is cut into, while it is on a circuit.
+    /// Number of its cells while it is on a circuit.
     pub(crate) cells: u64,
-    /// When its NIC has emitted it, or has emitted its last cell: `None` before that is known.
+    /// Time at which its NIC has emitted it, or its last cell; `None` until known.
     pub(crate) emitted: Option<u64>,
-    /// Bytes it occupies in the NIC.
+    /// Bytes that it occupies in the NIC buffer.
     pub(crate) room: u64,
-    /// The line that has brought it to the last router.
+    /// The line over which it arrived at the last router.
     pub(crate) came_by: Option<LineId>,
-    /// The line on which the last host or router has sent it.
+    /// The line on which the last host or router sent it.
     pub(crate) framed_at: Option<LineId>,
-    /// It is no IP packet, but one of ARP.
+    /// The content of an ARP packet.
     pub(crate) arp: Option<ArpPacket>,
 }
 
 impl Packet {
-    /// Bytes of the IP packet, or of what is in its place.
+    /// Returns the bytes of the IP or ARP packet.
     pub(crate) fn ip(&self) -> u64 {
         if self.arp.is_some() { BYTES } else { IP_HEADER_BYTES + self.bytes }
     }
 }
 
-/// What a packet takes from one node that handles packets to the next one.
+/// The path segment that a packet takes from one node that handles packets to the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Out {
-    /// A line that carries frames.
+    /// A line with frames.
     Line(LineId),
-    /// A direction of a circuit.
+    /// A circuit direction.
     Circuit(usize),
-    /// A direction of a tunnel.
+    /// A tunnel direction.
     Tunnel(usize),
 }
 
-/// What there is to know of the way of a flow's packets in one direction.
+/// The path of a flow's packets in one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
-    /// What the sender takes.
+    /// The first path segment from the sender.
     pub(crate) first: Out,
-    /// By node what its packets may take from there: equally short ways in the order of the file.
+    /// By node, the path segments that its packets may take from there: equally short ones in the order of the file.
     pub(crate) at: BTreeMap<NodeId, Vec<Out>>,
 }
 
-/// The way of a flow, or the one back.
+/// Returns the index of the path of a flow, or of its reverse path.
 pub(crate) fn way_index(flow: usize, back: bool) -> usize {
     2 * flow + usize::from(back)
 }
 
-/// Index of a direction of a tunnel.
+/// Returns the index of a tunnel direction.
 pub(crate) fn tunnel_index(tunnel: usize, forward: bool) -> usize {
     2 * tunnel + usize::from(!forward)
 }
 
-/// Both ways of every flow, behind them those of the messages of routers, those to the receivers of groups, and last those of both directions of every tunnel.
+/// Builds all paths: both directions of every flow, then those of ICMP messages, of multicast receivers, and of both directions of every tunnel.
 pub(crate) fn ways(topology: &Topology, vcs: &[Vc], receivers: &[Receiver]) -> Vec<Way> {
     let mut ways = Vec::new();
     let out = |leg: &PathSegment| Out::of(topology, *leg);
@@ -98,7 +99,7 @@ pub(crate) fn ways(topology: &Topology, vcs: &[Vc], receivers: &[Receiver]) -> V
     for path in &topology.flows {
         let [there, back]: [BTreeMap<NodeId, Vec<Out>>; 2] = match &path.fans {
             Some(fans) => fans.each_ref().map(|fan| over(fan).into_iter().collect()),
-            // No policy chooses: one way, and the same one back.
+            // No policy chooses: one path, and its reverse.
             None => {
                 let there = path.legs.iter().map(out).collect();
                 let back = path.legs.iter().map(|leg| Out::of(topology, leg_back(*leg))).collect();
@@ -131,7 +132,7 @@ pub(crate) fn ways(topology: &Topology, vcs: &[Vc], receivers: &[Receiver]) -> V
     ways
 }
 
-/// A leg in the other direction.
+/// Returns a path segment in the other direction.
 pub(crate) fn leg_back(leg: PathSegment) -> PathSegment {
     match leg {
         PathSegment::Link(hop) => PathSegment::Link(turned(hop)),

@@ -1,4 +1,4 @@
-//! The policer of a circuit's forward direction, where it enters its first switch (docs/model.md, "Policing").
+//! The policer of the forward direction of a circuit, at its first switch (docs/model.md, "Policing").
 
 use engpass_model::shape::PolicingAction;
 use engpass_model::time::Pace;
@@ -11,21 +11,21 @@ pub(crate) struct Policer {
     increment: Pace,
     /// Tau in picoseconds.
     tolerance: u64,
-    /// The action on a cell that does not conform.
+    /// The action on a non-conforming cell.
     pub(crate) action: PolicingAction,
     /// The theoretical arrival time of the next cell. The unit is a picosecond divided by the denominator of T.
     expected: u128,
 }
 
 impl Policer {
-    /// The policer of a circuit that has one and enters a switch.
+    /// Builds the policer of a circuit; `None` if it has none or enters no switch.
     pub(crate) fn of(circuit: &CircuitPath) -> Option<Self> {
         let enters = circuit.route.len() > 1;
         let (increment, tolerance, action) = circuit.policing.filter(|_| enters)?;
         Some(Self { increment, tolerance: tolerance.0, action, expected: 0 })
     }
 
-    /// Whether a cell that arrives at `now` conforms.
+    /// Returns true if a cell that arrives at `now` conforms.
     pub(crate) fn conforms(&mut self, now: u64) -> bool {
         let (num, den) = self.increment.ratio();
         let [arrival, tolerance] = [now, self.tolerance].map(|time| u128::from(time) * u128::from(den));

@@ -1,4 +1,4 @@
-//! The ways that packets of a sender may take (docs/ledger.md, "Who could have used a line").
+//! The paths that packets of a sender may take (docs/ledger.md, "Who could have used a line").
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,20 @@ use engpass_testbed::topology::NodeId;
 use crate::cell::LineId;
 use crate::packet::Out;
 
-/// A segment without data is no longer than this, in bytes.
+/// Upper bound of the length of a segment without data, in bytes.
 pub(crate) const LONGEST_ACKNOWLEDGMENT: u64 = 120;
 
-/// Packets of one sender, or the messages of one router about a traffic.
+/// The packets of one sender to one receiver, or the ICMP messages of one router about a traffic.
 pub(crate) struct Stream {
     pub(crate) heads: Heads,
     pub(crate) way: usize,
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,
-    /// The length of all packets before any is cut, if they have the same.
+    /// The length of all packets before fragmentation, in bytes, if it is the same.
     pub(crate) length: Option<u64>,
-    /// Whether they are cut where they begin.
+    /// True if the sender fragments them.
     pub(crate) cut: bool,
-    /// Whether it is known of all of them where they are fragments.
+    /// True if it is known in advance where they are fragments.
     pub(crate) known: bool,
 }
 
@@ -29,20 +29,21 @@ pub(crate) struct Stream {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Possible {
     pub(crate) lines: BTreeSet<LineId>,
-    /// The legs that these belong to, those of outer packets in place of tunnels, in the order in which ways meet them that take the first of several first.
+    /// The path segments of these lines, with those of outer packets in place of tunnels. They are in the order of a depth-first walk that takes the
+    /// first of several segments first.
     pub(crate) outs: Vec<Out>,
-    /// Those without which packets may come to their end, too.
+    /// The lines that packets may avoid: another possible path leads to the destination without them.
     pub(crate) avoidable: BTreeSet<LineId>,
 }
 
-/// Where a packet of a sender may be.
+/// A position that a packet of a sender may reach.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) node: NodeId,
-    /// Whether it is a fragment of its datagram there.
+    /// True if it is a fragment of its datagram there.
     pub(crate) fragment: bool,
-    /// The directions of tunnels that it is in, in the order in which it entered them.
+    /// The tunnel directions that it is in, in the order in which it entered them.
     pub(crate) tunnels: Vec<usize>,
-    /// At a switch, the line on which the last host or router has sent it.
+    /// At a switch, the line on which the last host or router sent it.
     pub(crate) framed_at: Option<LineId>,
 }

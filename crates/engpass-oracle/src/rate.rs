@@ -1,13 +1,13 @@
-//! Rates of cells on a link (docs/model.md, "Rates of cells").
+//! Cell rates on a link (docs/model.md, "Rates of cells").
 
 use engpass_model::time::{Pace, SECOND};
 use engpass_model::unit::{Basis, FramedRate, Rate, Share};
 
-/// Bits of a cell, and of the payload in it.
+/// Bits of a cell, and of its payload.
 const CELL: u64 = 424;
 const PAYLOAD: u64 = 384;
 
-/// The pace of cells at a rate on a link, given its line rate in bit/s and its slot; `None` at a rate of zero.
+/// Returns the pace of cells for a rate on a link with this line rate in bit/s and slot; `None` for a rate of zero.
 pub(crate) fn pace(rate: FramedRate, counts: Option<Basis>, line_rate: u64, slot: Pace) -> Option<Pace> {
     let per_second = |cells: u64| (cells > 0).then(|| Pace::of_bits(1, cells));
     let of_line = |parts: u64, whole: u64| (parts > 0).then(|| slot.stretched(whole, parts));

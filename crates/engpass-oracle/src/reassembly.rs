@@ -2,12 +2,12 @@
 
 use crate::cell::Cell;
 
-/// Cells of one direction of a circuit since the last end of a PDU.
+/// Cells of one circuit direction since the last end of a PDU.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     pub(crate) cells: Vec<Cell>,
-    /// Order of the last cell that arrived.
+    /// `order` of the last cell that arrived.
     pub(crate) last: Option<u64>,
-    /// Cells that arrived.
+    /// Number of cells that arrived.
     pub(crate) count: u64,
 }

@@ -1,4 +1,4 @@
-//! From a testbed without faults to its topology; the oracle's own reading of the configs.
+//! Resolves a valid testbed to its topology; the oracle's independent reading of the configuration.
 
 use std::collections::VecDeque;
 
@@ -22,10 +22,10 @@ use crate::outer_ways::tunnels;
 use crate::rate;
 use crate::routing::Network;
 
-/// Resolve names, routes and rates.
+/// Resolves names, routes and rates.
 ///
 /// # Panics
-/// When the testbed is not one that passes the check.
+/// If the testbed is not valid.
 pub fn resolve(testbed: &Testbed) -> Topology {
     let nodes = testbed.hosts.keys().chain(testbed.switches.keys()).chain(testbed.routers.keys());
     let nodes: Vec<String> = nodes.cloned().collect();
@@ -186,7 +186,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
     }
     for (flow, traffic) in flows.iter_mut().zip(testbed.traffic.values()) {
         let Traffic::Multicast(config) = traffic else { continue };
-        // Packets to a group take the first of equally short ways.
+        // Multicast packets take the first of equally short paths.
         flow.fans = None;
         flow.group = Some(config.group.0);
         if config.to.len() > 1 {
@@ -236,7 +236,7 @@ pub fn resolve(testbed: &Testbed) -> Topology {
     Topology { arp, ..topology }
 }
 
-/// What an event changes: a link that both ends see, or `NODE/LINK`, an interface.
+/// Resolves an event: the target is a link, which both ends see, or `NODE/LINK`, an interface.
 fn event(links: &[LinkEnds], nodes: &[String], name: &str, target: &str) -> EventPath {
     let link_of = |name: &str| links.iter().position(|link| link.name == name);
     if let Some(link) = link_of(target) {
@@ -250,7 +250,7 @@ fn event(links: &[LinkEnds], nodes: &[String], name: &str, target: &str) -> Even
     EventPath { name: name.into(), link, seen_by: links[link].ends.map(|end| end == node) }
 }
 
-/// The kind of a node: hosts come first, then switches, then routers.
+/// Returns the kind of a node: hosts come first, then switches, then routers.
 pub(crate) fn kind(topology: &Topology, node: NodeId) -> NodeKind {
     let switches = topology.hosts..topology.hosts + topology.switches;
     if node < switches.start {
@@ -262,7 +262,7 @@ pub(crate) fn kind(topology: &Topology, node: NodeId) -> NodeKind {
     }
 }
 
-/// What packets may take, of these circuits those of the file.
+/// Returns the network that packets may use: all links, the circuits of the file, and the tunnels that are up.
 fn network<'a>(
     testbed: &'a Testbed,
     links: &'a [LinkEnds],
@@ -274,7 +274,8 @@ fn network<'a>(
     Network { testbed, links, circuits: &circuits[..testbed.circuits.len()], tunnels, bonds }
 }
 
-/// The path of a flow over these legs, or where a policy chooses, over any of these fans. Where one chooses for outer packets only, each fan has one way.
+/// Returns the path of a flow over these path segments, or over `fans` if policies choose. If policies choose only for outer packets of tunnels, each
+/// fan holds a single path.
 fn over_legs(
     network: &Network<'_>,
     name: &str,
@@ -306,7 +307,7 @@ fn over_legs(
     }
 }
 
-/// The line that a hop takes.
+/// Returns the line of a hop.
 fn line_of(links: &[LinkEnds], hop: Hop) -> Line {
     let link = &links[hop.link];
     if link.ends[0] == hop.from { link.lines[0] } else { link.lines[1] }
@@ -319,14 +320,14 @@ fn slot(line: Line) -> Pace {
     }
 }
 
-/// Pace of the cells at a rate on a line.
+/// Returns the pace of cells for a rate on a line.
 fn pace(rate: FramedRate, counts: Option<Basis>, line: Line) -> Option<Pace> {
     rate::pace(rate, counts, line.rate, slot(line))
 }
 
-/// The route with the fewest links, all of them ATM, through switches; of several the one whose links come first in the file.
+/// Returns the route with the fewest links, over ATM links and through switches. Among equals it is the one whose links come first in the file.
 fn route(links: &[LinkEnds], is_switch: impl Fn(NodeId) -> bool, from: NodeId, to: NodeId) -> Vec<Hop> {
-    // Breadth first with links in their order finds, for each node, the first of the shortest routes.
+    // Breadth-first search with links in order finds, for each node, the first of the shortest routes.
     let mut routes = VecDeque::from([(from, Vec::new())]);
     let mut reached = vec![from];
     while let Some((node, route)) = routes.pop_front() {

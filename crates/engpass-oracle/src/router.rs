@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// What waits for a router, the packet in work in front.
+/// Packets that wait for a router, the one in work in front.
 #[derive(Debug, Default)]
 pub(crate) struct Router {
     pub(crate) waiting: VecDeque<usize>,

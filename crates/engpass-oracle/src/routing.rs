@@ -1,4 +1,4 @@
-//! Shortest ways over links that carry frames, over circuits and through tunnels (docs/model.md, "Forwarding", "Tunnels").
+//! Shortest paths over links that carry frames, over circuits and through tunnels (docs/model.md, "Forwarding", "Tunnels").
 
 use std::collections::BTreeMap;
 
@@ -11,32 +11,32 @@ use crate::bond::bond_of;
 use crate::cell::turned;
 use crate::packet::leg_back;
 
-/// What packets may take.
+/// The links, circuits and tunnels that packets may use.
 pub(crate) struct Network<'a> {
     pub(crate) testbed: &'a Testbed,
     pub(crate) links: &'a [LinkEnds],
-    /// Those of the file: generators bring theirs for their cells alone.
+    /// The circuits of the file. Those created for generators carry only cells of generators.
     pub(crate) circuits: &'a [CircuitPath],
-    /// By their places in the file: for outer packets only the one that carries them, if one does.
+    /// Tunnels by index in the file. For outer packets it holds only the tunnel that carries them, if any.
     pub(crate) tunnels: BTreeMap<usize, &'a TunnelPath>,
     pub(crate) bonds: &'a [BondPath],
 }
 
-/// How long a way is: links, and tunnels as a negative number. The least is the best.
+/// Length of a path: number of links, then the negated number of tunnels. The smallest is the best.
 type Length = (usize, isize);
 
-/// A leg from a node.
+/// A path segment from a node.
 struct Step {
     leg: PathSegment,
     to: NodeId,
-    /// Its links in their order.
+    /// Its links in order.
     links: Vec<usize>,
-    /// Tunnels that packets are in: one, and those that carry it.
+    /// Nesting depth of a tunnel: one, plus the tunnels that carry it; 0 for other segments.
     tunnels: isize,
 }
 
 impl Step {
-    /// The length of a way that begins with this step, and is so long behind it.
+    /// Returns the length of a path that begins with this step. The argument is the length of the rest.
     pub(crate) fn before(&self, (links, tunnels): Length) -> Length {
         (self.links.len() + links, tunnels - self.tunnels)
     }
@@ -47,7 +47,7 @@ impl Network<'_> {
         self.testbed.hosts.len() + self.testbed.switches.len() + self.testbed.routers.len()
     }
 
-    /// Whether a node passes packets on.
+    /// Returns true if a node forwards packets.
     fn passes(&self, node: NodeId) -> bool {
         let switch = node.checked_sub(self.testbed.hosts.len());
         switch.is_some_and(|switch| {
@@ -56,7 +56,7 @@ impl Network<'_> {
         })
     }
 
-    /// The links of a leg in its direction.
+    /// Returns the links of a path segment in its direction.
     pub(crate) fn hops(&self, leg: PathSegment) -> Vec<Hop> {
         match leg {
             PathSegment::Link(hop) => vec![hop],
@@ -64,14 +64,14 @@ impl Network<'_> {
             PathSegment::Circuit { circuit, forward: false } => {
                 self.circuits[circuit].route.iter().rev().map(|hop| turned(*hop)).collect()
             }
-            // The first way of its outer packets.
+            // The first path of its outer packets.
             PathSegment::Tunnel { tunnel, forward } => {
                 self.tunnels[&tunnel].ways[usize::from(!forward)].route.clone()
             }
         }
     }
 
-    /// Bytes of the largest IP packet that a leg takes.
+    /// Returns the MTU of a path segment in bytes.
     pub(crate) fn mtu(&self, leg: PathSegment) -> u64 {
         match leg {
             PathSegment::Link(hop) => self.links[hop.link].mtu,
@@ -80,7 +80,7 @@ impl Network<'_> {
         }
     }
 
-    /// The legs from a node, in the order of their links; of circuits or tunnels over the same links the first comes first.
+    /// Returns the path segments from a node in the order of their links. Circuits or tunnels over the same links keep their order.
     fn steps(&self, node: NodeId) -> Vec<Step> {
         let frames = self.links.iter().enumerate().filter(|(_, link)| !link.medium.is_atm());
         #[expect(
@@ -112,7 +112,7 @@ impl Network<'_> {
         steps
     }
 
-    /// The lengths of the best ways from every node to `to`, through no host.
+    /// Returns the lengths of the best paths from every node to `to`, through no host.
     fn distances(&self, to: NodeId) -> BTreeMap<NodeId, Length> {
         let mut distances = BTreeMap::from([(to, (0, 0))]);
         loop {
@@ -132,7 +132,7 @@ impl Network<'_> {
         }
     }
 
-    /// The legs that begin a shortest way from a node, of these ways those through the most tunnels, in the order of the file.
+    /// Returns the path segments that begin a best path from a node (fewest links, then most tunnels), in the order of the file.
     fn group(&self, node: NodeId, to: NodeId) -> Vec<(PathSegment, NodeId)> {
         let distances = self.distances(to);
         let begins = |step: &Step| {
@@ -142,7 +142,7 @@ impl Network<'_> {
         self.steps(node).into_iter().filter(begins).map(|step| (step.leg, step.to)).collect()
     }
 
-    /// The way that takes the first of several legs everywhere.
+    /// Returns the path that takes the first path segment at every node.
     pub(crate) fn path(&self, from: NodeId, to: NodeId) -> Vec<PathSegment> {
         let (mut legs, mut node) = (Vec::new(), from);
         while node != to {
@@ -153,9 +153,10 @@ impl Network<'_> {
         legs
     }
 
-    /// The shortest way that takes a circuit, in either direction, and meets no node twice; of several the one whose links come first in the file.
+    /// Returns the shortest path that takes a circuit, in either direction, and visits no node twice. Among equals it is the one whose links come
+    /// first in the file.
     pub(crate) fn path_over(&self, circuit: usize, from: NodeId, to: NodeId) -> Vec<PathSegment> {
-        // Length, links, nodes and legs: they compare in this order.
+        // Length, links, nodes and path segments, compared in this order.
         let mut found = Vec::new();
         let mut begun = vec![((0, 0), Vec::new(), vec![from], Vec::new())];
         while let Some((length, links, met, legs)) = begun.pop() {
@@ -181,15 +182,15 @@ impl Network<'_> {
         found.into_iter().min().expect("a way leads over the circuit").3
     }
 
-    /// Whether a node is a router whose policy chooses.
+    /// Returns true if a node is a router whose policy chooses.
     fn chooses(&self, node: NodeId) -> bool {
         let before = self.testbed.hosts.len() + self.testbed.switches.len();
         let router = node.checked_sub(before);
         router.is_some_and(|router| !matches!(self.testbed.routers[router].ecmp, Ecmp::First(_)))
     }
 
-    /// The legs that packets take from a node: all of a group where a router's policy chooses, all members of a bond where that chooses, and else the
-    /// first leg.
+    /// Returns the path segments that packets may take from a node: all shortest ones if the policy of a router chooses, all members if a bond
+    /// chooses, else the first one.
     fn taken(&self, node: NodeId, to: NodeId) -> Vec<(PathSegment, NodeId)> {
         let group = self.group(node, to);
         if self.chooses(node) {
@@ -202,7 +203,7 @@ impl Network<'_> {
         links.map(|link| (PathSegment::Link(Hop { link: *link, from: node, to }), to)).collect()
     }
 
-    /// What each node that packets may come to knows of their way.
+    /// Returns the path segments at every node that packets may reach.
     pub(crate) fn fan(&self, from: NodeId, to: NodeId) -> Fan {
         let mut at = BTreeMap::new();
         let mut come_to = vec![from];
@@ -217,7 +218,7 @@ impl Network<'_> {
         Fan { at: at.into_iter().collect() }
     }
 
-    /// The ways there and back where a policy chooses among several, in one direction at least.
+    /// Returns the paths in both directions if there is a choice in at least one of them.
     pub(crate) fn fans(&self, from: NodeId, to: NodeId) -> Option<Box<[Fan; 2]>> {
         let fans = [self.fan(from, to), self.fan(to, from)];
         let choice =
@@ -225,7 +226,7 @@ impl Network<'_> {
         choice.then(|| Box::new(fans))
     }
 
-    /// The legs of a way there, and back the same ones.
+    /// Returns the path segments of a path, and of its reverse.
     pub(crate) fn there_and_back(&self, legs: &[PathSegment]) -> [Fan; 2] {
         let back: Vec<PathSegment> = legs.iter().map(|leg| leg_back(*leg)).collect();
         [legs, &back].map(|legs| {
@@ -235,7 +236,7 @@ impl Network<'_> {
         })
     }
 
-    /// Whether a policy chooses for outer packets of a tunnel, in either direction, or of one that carries it.
+    /// Returns true if there is a choice for outer packets of a tunnel, in either direction, or of one that carries it.
     pub(crate) fn chooses_within(&self, leg: PathSegment) -> bool {
         let PathSegment::Tunnel { tunnel, .. } = leg else { return false };
         let legs = self.tunnels[&tunnel].ways.iter().flat_map(|way| &way.fan.at);

@@ -1,10 +1,10 @@
 //! The states of senders over time (docs/ledger.md, "Sender states").
 //!
-//! A state is a question to the network: it is asked at the end of every instant at which anything happens, and holds until the next one.
+//! The state is determined at the end of every instant with an event, and holds until the next such instant.
 
 use engpass_model::tcp::LimitedBy;
 
-/// What a sender does, in the order of the accounts of idle time. Its data keeps a line idle while it does anything but send.
+/// State of a sender, in the order of the idle accounts. In every state but `Sending`, its data leaves a line idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SenderState {
     Application,
@@ -24,10 +24,10 @@ pub(crate) enum SenderState {
 impl SenderState {
     pub(crate) const COUNT: usize = Self::Sending as usize + 1;
 
-    /// The state of a connection that sends nothing for this reason, its copies and the rest of its write apart.
+    /// Returns the state of a connection that sends nothing for this reason. The caller handles pending copies and the rest of a write.
     pub(crate) fn of(limited: LimitedBy) -> Self {
         match limited {
-            // A segment is ready for the host.
+            // A segment is ready for the CPU of the host.
             LimitedBy::Nothing => Self::Cpu,
             LimitedBy::Handshake => Self::Handshake,
             LimitedBy::Application | LimitedBy::SendBuffer | LimitedBy::Closed => Self::Application,
@@ -41,10 +41,10 @@ impl SenderState {
     }
 }
 
-/// Picoseconds by state.
+/// Time per state in picoseconds.
 pub(crate) type StateSums = [u64; SenderState::COUNT];
 
-/// A state that lasted from one instant to another.
+/// A period in one state.
 #[derive(Clone, Copy, Debug)]
 struct Stay {
     from: u64,
@@ -52,17 +52,17 @@ struct Stay {
     state: SenderState,
 }
 
-/// All that one sender did since the beginning.
+/// The states of one sender since the beginning.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     stays: Vec<Stay>,
-    /// The state behind the last of them.
+    /// The state after the last of them.
     state: SenderState,
-    /// Packets of it in its NIC that are not wholly emitted.
+    /// Number of its packets in the NIC that are not completely emitted.
     pub(crate) in_nic: u64,
-    /// When a packet of it last entered the NIC, or a segment came to it.
+    /// Time at which a segment was last sent or received.
     stirred: u64,
-    /// The sums at the beginning of the counted time, as they were then.
+    /// The time per state at the beginning of the measurement window.
     pub(crate) before: StateSums,
 }
 
@@ -79,12 +79,12 @@ impl Default for History {
 }
 
 impl History {
-    /// The instant up to which all is known: in the future while the last cell of a frame is emitted.
+    /// Returns the instant up to which the states are known. It is in the future while the last cell of a PDU is emitted.
     fn until(&self) -> u64 {
         self.stays.last().map_or(0, |stay| stay.to)
     }
 
-    /// It has done the same since the last change.
+    /// Extends the current state up to `now`.
     fn pass(&mut self, now: u64) {
         self.stay(now, self.state);
     }
@@ -98,30 +98,30 @@ impl History {
         }
     }
 
-    /// It does this from `now` on.
+    /// Sets the state from `now` on.
     pub(crate) fn change(&mut self, now: u64, state: SenderState) {
         self.pass(now);
         self.state = state;
     }
 
-    /// A packet enters the NIC.
+    /// Records that a packet enters the NIC.
     pub(crate) fn enters_nic(&mut self) {
         self.in_nic += 1;
     }
 
-    /// A packet is emitted, and its last cell is being emitted until an instant that may be in the future.
+    /// Records that a packet is emitted. The transmission of its last cell lasts until `until`, which may be in the future.
     pub(crate) fn emitted(&mut self, now: u64, until: u64) {
         self.pass(now);
         self.stay(until, SenderState::Sending);
         self.in_nic -= 1;
     }
 
-    /// A segment goes out or comes in.
+    /// Records that a segment is sent or received.
     pub(crate) fn stirs(&mut self, now: u64) {
         self.stirred = now;
     }
 
-    /// The retransmission timer expires: since something last stirred, whatever was no sending was a wait for it.
+    /// Handles an expiry of the retransmission timer: all time since the last segment, except sending, becomes a wait for the timer.
     pub(crate) fn times_out(&mut self, now: u64) {
         self.pass(now);
         let stays = std::mem::take(&mut self.stays);
@@ -132,7 +132,7 @@ impl History {
         }
     }
 
-    /// How long it was in each state up to `at`, everything up to which has happened.
+    /// Returns the time in each state up to `at`. All events up to `at` must have been handled.
     pub(crate) fn sums(&self, at: u64) -> StateSums {
         let mut sums = [0; SenderState::COUNT];
         for stay in &self.stays {

@@ -1,4 +1,4 @@
-//! What happens to a cell at a switch (docs/model.md, "Switches").
+//! Handling of cells at a switch (docs/model.md, "Switches").
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use engpass_model::random::Stream;
 use engpass_model::switch::AtmSwitch;
 use engpass_model::unit::{FillLevel, Share};
 
-/// What a port does with a PDU ("Discard").
+/// What a port does with the rest of a PDU ("Discard").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Its cells join if they have room.
+    /// Its cells join the queue if there is room.
     Begun,
-    /// All its cells are lost.
+    /// All its cells are dropped.
     Refused,
-    /// Only its end may still join.
+    /// Only its last cell may still join.
     Cut,
 }
 
-/// Whole cells of a level, rounded down.
+/// Returns a fill level in cells, rounded down.
 pub(crate) fn cells(level: FillLevel, buffer: u64) -> u64 {
     match level {
         FillLevel::Cells(cells) => cells,
@@ -26,7 +26,7 @@ pub(crate) fn cells(level: FillLevel, buffer: u64) -> u64 {
     }
 }
 
-/// Whether a PDU is refused whose first cell finds these cells by direction of circuit (the table of "Discard").
+/// Returns true if a PDU is refused whose first cell finds this number of cells in the queue, by circuit direction (the table of "Discard").
 pub(crate) fn refuses(
     config: &AtmSwitch,
     vc: usize,
@@ -61,7 +61,7 @@ pub(crate) fn refuses(
     }
     let y = found.get(&vc).copied().unwrap_or(0);
     let n = found.len() as u64;
-    // Y N / q > Z, or > Z (K - R) / (q - R), in integers of any size that matters.
+    // Y N / q > Z, or > Z (K - R) / (q - R), in integers without overflow for all realistic sizes.
     let (k, z) = (u128::from(buffer), u128::from(z.0));
     let (y, n, q, r) = (u128::from(y), u128::from(n), u128::from(q), u128::from(r));
     match graded {

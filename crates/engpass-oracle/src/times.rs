@@ -1,18 +1,18 @@
-//! How long something took, in picoseconds: exact figures of all values, sorted.
+//! Statistics of durations in picoseconds: exact, from all sorted values.
 
-/// Times of a flow: delays of its datagrams, or round trips that its connections measured.
+/// Statistics of a flow: delays of its datagrams, or round trips that its connections measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// The least one.
+    /// Smallest value.
     pub min: u64,
-    /// By nearest rank, what 50, 90, 99 and 99.9 % of them do not exceed.
+    /// Percentiles 50, 90, 99 and 99.9 by nearest rank.
     pub quantiles: [u64; 4],
-    /// The greatest one.
+    /// Largest value.
     pub max: u64,
 }
 
 impl Times {
-    /// The figures of some values; `None` without any.
+    /// Computes the statistics of values; `None` if there are none.
     pub(crate) fn of(values: &[u64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
@@ -21,7 +21,8 @@ impl Times {
         Some(Self { min, quantiles: [500, 900, 990, 999].map(at), max })
     }
 
-    /// Whether `fast`, which counts in buckets, is right: the bounds to the picosecond, the quantiles within 1.6 % and within the bounds.
+    /// Checks statistics that the fast engine computed with buckets: minimum and maximum must be equal, percentiles must be within 1.6 % and between
+    /// them.
     pub(crate) fn admits(&self, fast: &Self) -> bool {
         let near = |(fast, exact): (&u64, &u64)| {
             fast.abs_diff(*exact) <= exact >> 6 && (self.min..=self.max).contains(fast)

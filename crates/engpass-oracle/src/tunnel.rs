@@ -1,4 +1,4 @@
-//! Tunnels while packets are in them: outer packets, and the ends that put fragments of them together (docs/model.md, "Tunnels").
+//! Tunnels in operation: outer packets, and their reassembly at the ends (docs/model.md, "Tunnels").
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,51 +9,51 @@ use engpass_testbed::topology::NodeId;
 use crate::cell::LineId;
 use crate::outer_ways::header_bytes;
 
-/// What an outer packet carries, and so does a fragment of one. A packet enters a tunnel once, so this tells outer packets apart.
+/// Identifies an outer packet and its fragments by the inner packet. A packet enters a tunnel once, so this is unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Carries {
-    /// The direction of a tunnel that it is in.
+    /// The tunnel direction that it is in.
     pub(crate) tunnel: usize,
     /// The packet that entered.
     pub(crate) packet: usize,
 }
 
-/// One direction of a tunnel: two for each tunnel, the forward one first.
+/// One direction of a tunnel. Each tunnel has two, the forward one first.
 #[derive(Debug)]
 pub(crate) struct Tunnel {
     /// The routers at which packets enter and leave.
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,
-    /// The way of outer packets.
+    /// Index of the path of outer packets.
     pub(crate) way: usize,
-    /// The line on which the first of their ways begins.
+    /// The first line of their first path.
     pub(crate) first: LineId,
-    /// Bytes of the largest packet that enters.
+    /// MTU in bytes: the largest packet that enters.
     pub(crate) mtu: u64,
-    /// It loses packets that are too long.
+    /// True if it drops packets that are too long.
     pub(crate) refuses: bool,
-    /// Bytes of its own header, and the protocol that the outer header names.
+    /// Bytes of the tunnel header, and protocol number in the outer IP header.
     pub(crate) header: u64,
     pub(crate) protocol: u8,
     pub(crate) ttl: u8,
-    /// How long fragments wait, in picoseconds, and bytes that there are for them.
+    /// Reassembly timeout in picoseconds, and reassembly memory in bytes.
     pub(crate) timeout: u64,
     pub(crate) memory: u64,
     pub(crate) end: End,
 }
 
-/// Where packets leave a direction of a tunnel.
+/// The end of a tunnel direction, where packets leave it.
 #[derive(Debug, Default)]
 pub(crate) struct End {
-    /// By packet that entered, the fragments of its outer packet that wait.
+    /// Fragments that wait for the others, by inner packet.
     pub(crate) waiting: BTreeMap<usize, Vec<usize>>,
-    /// Those whose outer packet became whole here, and those whose was given up.
+    /// Inner packets whose outer packets were reassembled here, and those whose were given up.
     pub(crate) whole: BTreeSet<usize>,
     pub(crate) given_up: BTreeSet<usize>,
     pub(crate) counts: Counts,
 }
 
-/// What has become of the fragments of outer packets that came to an end.
+/// Counts of fragments of outer packets at an end: arrived, reassembled, dropped for lack of memory, and dropped on timeout.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) came: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Counts {
     pub(crate) timed_out: u64,
 }
 
-/// Both directions of every tunnel; the way of the first of them is `way`, and the others' follow.
+/// Builds both directions of every tunnel. `way` is the index of the path of the first one; the others follow.
 pub(crate) fn tunnels(topology: &Topology, way: usize) -> Vec<Tunnel> {
     let mut tunnels = Vec::new();
     for path in &topology.tunnels {
@@ -88,12 +88,12 @@ pub(crate) fn tunnels(topology: &Topology, way: usize) -> Vec<Tunnel> {
     tunnels
 }
 
-/// What is behind the outermost IP header of a packet: headers of tunnels first, then bytes of the datagram's IP payload.
+/// Content of a packet after its outermost IP header: first tunnel headers, then bytes of the IP payload of the datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contents {
-    /// Bytes of tunnels' headers, IP headers among them.
+    /// Bytes of tunnel headers, inner IP headers included.
     pub(crate) tunnels: u64,
-    /// Bytes of the datagram's IP payload that come before those in the packet.
+    /// Offset of its payload in the IP payload of the datagram, in bytes.
     pub(crate) offset: u64,
     /// Bytes of the datagram's IP payload in the packet.
     pub(crate) bytes: u64,

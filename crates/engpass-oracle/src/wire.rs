@@ -9,17 +9,17 @@ pub(crate) const PREAMBLE: u64 = 8;
 /// Bytes of the gap after it.
 pub(crate) const GAP: u64 = 12;
 
-/// Bytes of an Ethernet frame that are header and FCS, with the tag of a VLAN where the link has one.
+/// Returns the bytes of header and FCS of an Ethernet frame, with the VLAN tag if the link has one.
 pub(crate) fn ethernet_header(link: &LinkEnds) -> u64 {
     18 + if link.vlan { 4 } else { 0 }
 }
 
-/// Bytes of padding in the Ethernet frame of an IP packet.
+/// Returns the bytes of padding in the Ethernet frame of an IP packet.
 pub(crate) fn ethernet_padding(link: &LinkEnds, ip: u64) -> u64 {
     MIN_FRAME_BYTES.saturating_sub(ethernet_header(link) + ip)
 }
 
-/// Bytes that an IP packet takes of a line that carries frames.
+/// Returns the bytes that an IP packet occupies on a line that carries frames.
 pub(crate) fn line_bytes(link: &LinkEnds, ip: u64) -> u64 {
     // Both directions have the same framing; only the slot of a cell differs.
     match link.lines[0].framing {
@@ -29,7 +29,7 @@ pub(crate) fn line_bytes(link: &LinkEnds, ip: u64) -> u64 {
     }
 }
 
-/// Cells of an AAL5 PDU: the SDU, padding and a trailer of 8 bytes fill whole cells of 48 bytes.
+/// Returns the number of cells of an AAL5 PDU: SDU, padding and a trailer of 8 bytes fill whole cells of 48 bytes.
 pub(crate) fn cells(sdu: u64) -> u64 {
     (sdu + 8).div_ceil(48)
 }

@@ -12,9 +12,9 @@ pub const MOST_PATHS: usize = 64;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Path {
-    /// Share of the flow's packets that take it while all links are up, 0 to 1. Each member of a multicast group gets all of them. Where the
-    /// policy of a router chooses by a hash, it is the share of the flow's connections. Where it chooses by a hash and lengths vary, half of the
-    /// packets count as fragments, whose ports the hash does not see.
+    /// Share of the flow's packets on this path while all links are up, 0 to 1. In a multicast group, every member's path has share 1. If a
+    /// router chooses by a hash, it is the share of the flow's connections. If lengths vary as well, half of the packets count as
+    /// fragments, whose ports the hash does not see.
     pub share: f64,
     /// Links from the sender to the receiver.
     pub steps: Vec<Step>,

@@ -95,7 +95,7 @@ impl PyCampaign {
         Value::from(axes).to_string()
     }
 
-    /// The testbed's graph, as JSON, for drawing.
+    /// The graph of the testbed, as JSON, for drawing.
     fn topology(&self, py: Python<'_>) -> PyResult<String> {
         let point = self.point(py, &self.0.campaign.variants()[0], &[])?;
         Ok(serde_json::to_string(&engpass_testbed::drawing(&point)).expect("a drawing is plain data"))
@@ -113,7 +113,7 @@ impl PyCampaign {
         checked.map_err(|diagnostics| invalid(py, &diagnostics))
     }
 
-    /// What agents cannot be asked for and no warning says, as text with the lines of the file; empty if there is nothing.
+    /// Traffic settings that agents do not support and that no warning mentions, as text with lines of the file. Empty if there are none.
     fn rendered_unmade(&self, color: bool) -> String {
         self.0.campaign.unmade().render(color)
     }

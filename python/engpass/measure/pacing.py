@@ -1,4 +1,4 @@
-"""How evenly a paced flow arrived, and what made its gaps deviate. Pure functions."""
+"""How evenly a paced flow arrived, and the causes of deviating gaps. Pure functions."""
 
 from __future__ import annotations
 

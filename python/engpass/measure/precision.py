@@ -112,7 +112,9 @@ class Series:
 
 
 class Rule:
-    """The stop rule: ends a run when all series are precise enough. Rare tests keep it from stopping by chance.
+    """The stop rule: a run may end when all series are precise enough.
+
+    Tests are rare, because frequent tests would end a run by chance.
     """
 
     def __init__(self, asked: float, series: Mapping[tuple[str, str], Series]) -> None:

@@ -39,7 +39,7 @@ class Socket(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Prepare(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The request to prepare one end of a flow. The fields from `run` on give its run, peers and addresses."""
+    """The request to prepare one end of a flow. Fields from `run` on give its run, peers and addresses."""
 
     kind: str
     message_bytes: int

@@ -62,8 +62,8 @@ def scaled_back(flow: FlowOutcome, slow: int) -> FlowOutcome:
     the precision. Rates are multiplied: goodput and offered load, also of receivers, `per_s` of
     requests, and the mean rate of the precision with its half width.
 
-    The rest is unchanged: counts and shares; CPU time of the hosts for each GB; datagrams within a millisecond
-    of wall-clock time; sentences; and the agents' results. Such a flow has no `limit`.
+    The rest is unchanged: counts and shares; CPU time of the hosts for each GB; datagrams within a
+    millisecond of wall-clock time; sentences; and the agents' results. A measured flow has no `limit`.
     """
     if slow == 1:
         return flow

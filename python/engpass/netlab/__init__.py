@@ -1,7 +1,7 @@
-"""Testbeds on this machine: hosts as network namespaces, joined as the file says.
+"""Testbeds on this machine, with network namespaces as hosts.
 
-`up` makes one, `down` removes it, `clean` removes what a crash left behind. What the links are made of is the
-carrier's: `veth` for `--engine measure`, the model itself, `emulated`, for `--engine emulate`.
+`up` makes a testbed, `down` removes it, and `clean` removes the remains of crashes. Packets cross veth pairs
+(`veth`) with `--engine measure`, and the model (`emulated`) with `--engine emulate`.
 """
 
 from __future__ import annotations
@@ -42,13 +42,16 @@ __all__ = [
 ]
 
 ENGINES = ("measure", "emulate")
-"""Engines that can carry a testbed on this machine, in the order in which they are asked."""
+"""Engines that can carry a testbed on this machine, in the order in which they are tried."""
 
 _GRACE_SECONDS = 2.0
 
 
 def choose_engine(numbers: PointPlan, wanted: str | None = None) -> str:
-    """The engine that carries a testbed, the wanted one if it can; raises `LabError`, `ChoiceError`."""
+    """The engine that carries a testbed: the wanted one, else the first that can.
+
+    Raises `ChoiceError` for an unknown engine, `LabError` if none can carry it.
+    """
     if wanted is not None and wanted not in ENGINES:
         raise ChoiceError(f"`{wanted}` does not carry a testbed on this machine", nearest(wanted, ENGINES))
     reached = [name for name, host in numbers.hosts.items() if host.reach is not None]
@@ -90,11 +93,11 @@ def up(
     network: Network | None = None,
     files: Files | None = None,
 ) -> Lab:
-    """Make a testbed; what was made is removed again if that fails, or by `clean` if we are killed.
+    """Make a testbed. It is removed again if that fails, or by `clean` if this process is killed.
 
-    A `temporary` one lives as long as this process. An emulated one needs the `network` that its driver
-    carries; without, it has its namespaces alone, and `emulated.start` is yet to come: `files` are what its
-    drivers will write then. Raises `LabError`, also where somebody else is writing such a file.
+    A `temporary` testbed lives as long as this process. An emulated one needs the `network` that its driver
+    carries. Without it only the namespaces are made; `emulated.start` comes later, and `files` are those that
+    its drivers will write. Raises `LabError`, also if another process writes one of the files.
     """
     chosen = choose_engine(numbers, engine)
     kernels.check_tools()
@@ -109,7 +112,7 @@ def up(
             lab = replace(lab, state="up", owner=owner, owner_since=lab.owner_since if temporary else None)
             registry.write(lab)
         except BaseException:
-            # What was written last knows of a driver that we may not have been told of yet.
+            # The registry may know of a driver that `lab` does not have yet.
             down(registry.latest(lab))
             raise
     return lab
@@ -158,7 +161,7 @@ def _enter(name: str, file: str, engine: str, files: Files, *, temporary: bool) 
 
 
 def _keep(lab: Lab) -> Lab:
-    """The testbed with a keeper where this process may not make namespaces itself."""
+    """Add a process that holds a user namespace, if this one may not make namespaces itself."""
     if kernels.privileged():
         return lab
     keeper = kernels.keeper()
@@ -185,10 +188,10 @@ def _planned(lab: Lab, plan: Layout) -> Lab:
 
 
 def down(lab: Lab) -> Written:
-    """Remove a testbed with all that runs in it; what its driver has written."""
+    """Remove a testbed and end its processes; returns the reports on the files of its driver."""
     had_driver = lab.driver is not None
     lab = emulated.stop(lab)
-    # Files of a driver that was yet to come have nothing in them.
+    # If no driver was started, none of its files was written.
     written = emulated.written(lab) if had_driver else Written()
     if lab.keeper is None:
         _remove(Kernel(), [name for name in _namespaces() if name.startswith(lab.prefix)])
@@ -208,7 +211,7 @@ def _namespaces() -> list[str]:
 
 
 def _remove(kernel: Kernel, namespaces: list[str]) -> None:
-    """End what runs in namespaces, by asking first, and remove them; their devices go with them."""
+    """End the processes in namespaces (SIGTERM, later SIGKILL); remove the namespaces with their devices."""
     last = time.monotonic() + _GRACE_SECONDS
     number = signal.SIGTERM
     while left := [process for name in namespaces for process in kernel.processes(name)]:
@@ -223,14 +226,14 @@ def _remove(kernel: Kernel, namespaces: list[str]) -> None:
 
 
 def labs() -> list[Lab]:
-    """All testbeds that are up, or were left behind, the oldest first."""
+    """All testbeds that are up or were left behind, oldest first."""
     return registry.all_labs()
 
 
 def find(file: str, *, lost: bool = False) -> Lab:
-    """The testbed of a file, or with this id, that is up; raises `ChoiceError`.
+    """The testbed that is up for a file, or that has this id. Raises `ChoiceError` if there is none.
 
-    If none is up, it may be a `lost` one: which a crash left behind.
+    If none is up and `lost` is set, it may be one that a crash left behind.
     """
     if file == "-":
         raise ChoiceError(
@@ -259,7 +262,7 @@ def find(file: str, *, lost: bool = False) -> Lab:
 
 
 def member(lab: Lab, host: str) -> Member:
-    """A node of a testbed; raises `ChoiceError`, and `LabError` where its namespace is gone."""
+    """A node of a testbed. Raises `ChoiceError` if there is none, `LabError` if its namespace is gone."""
     found = lab.members.get(host)
     if found is None:
         raise ChoiceError(f"`{lab.name}` has no host `{host}`", nearest(host, list(lab.hosts())))
@@ -274,15 +277,15 @@ def member(lab: Lab, host: str) -> Member:
 
 @dataclass(frozen=True)
 class Removed:
-    """Something that a crash left behind."""
+    """Remains of a crash that `clean` has removed."""
 
     what: str
-    """What it was, in words."""
+    """A description for the user."""
     written: Written = field(default_factory=Written)
 
 
 def clean() -> list[Removed]:
-    """Remove what crashes left behind, and nothing that is in use."""
+    """Remove the remains of crashes, and nothing that is in use."""
     removed = []
     with registry.locked() as directory:
         known = labs()

@@ -1,4 +1,4 @@
-"""Questions to the driver of an emulated testbed: lines of JSON over its socket."""
+"""Requests to the driver of an emulated testbed: lines of JSON over its socket."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PIECE_BYTES = 1 << 16
 
 
 class Control:
-    """A connection to a driver. One question at a time."""
+    """A connection to a driver, for one request at a time."""
 
     def __init__(self, path: Path, seconds: float = ANSWER_SECONDS) -> None:
         self._path = path
@@ -39,7 +39,7 @@ class Control:
         self._socket.close()
 
     def ask(self, do: str) -> dict[str, Any]:
-        """The answer to a request; raises `LabError` for an error and for a driver that is gone."""
+        """Send a request and return the answer. Raises `LabError` for an error, and if the driver is gone."""
         try:
             self._socket.sendall(json.dumps({"do": do}).encode() + b"\n")
             line = self._line()
@@ -80,7 +80,7 @@ class Control:
 
 
 def told(path: Path, do: str) -> bool:
-    """Tell a driver something, if it is still there; whether it was."""
+    """Send a request to a driver that may be gone; returns whether it was carried out."""
     with contextlib.suppress(LabError), Control(path, 2.0) as control:
         control.ask(do)
         return True

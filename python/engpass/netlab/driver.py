@@ -1,6 +1,6 @@
 """The process that carries the packets of an emulated testbed: `python -m engpass.netlab.driver`.
 
-What it is to carry comes as one JSON object on standard input; when all is up it says so with one line on
+It reads its configuration as one JSON object from standard input. When all is up it prints one line to
 standard output, and from then on it listens on its socket. It ends with `stop`, SIGTERM or SIGINT.
 """
 
@@ -17,28 +17,28 @@ from engpass.netlab.registry import ENDED
 
 
 class _Given(msgspec.Struct, frozen=True):
-    """What of the work concerns this process."""
+    """The part of the configuration that this process reads itself."""
 
     socket: str
 
 
 class _Last(msgspec.Struct, frozen=True):
-    """What a driver leaves of its last status."""
+    """The part of a driver's last status that it leaves in a file."""
 
     captured: msgspec.Raw = msgspec.Raw(b"[]")
-    """What was captured."""
+    """Reports on the capture files."""
     log: msgspec.Raw = msgspec.Raw(b"null")
-    """What became of the log."""
+    """Report on the log."""
 
 
 def main() -> int:
-    """Carry what standard input says until somebody ends it; the exit code."""
-    # The core catches SIGINT unless it is ignored, and children of a shell's background job inherit that.
-    # A terminal's Ctrl-C does not come here: the driver has a session of its own.
+    """Run the configured network until the driver is stopped; returns the exit code."""
+    # The core catches SIGINT unless it is ignored, which children of a shell's background job inherit.
+    # A terminal's Ctrl-C does not reach the driver, which has its own session.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     given = sys.stdin.read()
     if not given.strip():
-        # Who started us is gone already.
+        # The process that started the driver is gone already.
         return 1
     from engpass import _engpass
 
@@ -55,8 +55,8 @@ def main() -> int:
 
 
 def _leave(socket: Path, last: _Last) -> None:
-    """Leave word of what was written: whoever ended us may have done so with a signal, and has no answer."""
-    # Without the file it is told that nobody knows.
+    """Leave the reports on written files in a file: a driver ended by a signal has sent no answer."""
+    # Without this file, the files are reported as possibly incomplete.
     with contextlib.suppress(OSError):
         partial = socket.with_suffix(".new")
         partial.write_bytes(msgspec.json.encode(last))

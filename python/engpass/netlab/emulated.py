@@ -1,7 +1,8 @@
-"""Links as the network of `simulate`, in real time: the carrier of `--engine emulate`.
+"""Carries packets between namespaces through the model of `simulate` in real time, for `--engine emulate`.
 
-Only hosts are namespaces. Each has one TUN device and one address; what it sends goes to the driver, a
-process of its own, which carries it through the model and hands it over when its time has come.
+Only hosts are namespaces. Each has one TUN device (TAP with `--tap`) and one address of IPv4 and of IPv6. The
+driver, a separate process, reads the packets of a host, carries them through the model and delivers each when
+its time has come.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ from engpass.settings import Amount
 from engpass.types.plan import PointPlan, WayPlan
 
 DRIVER = "ENGPASS_DRIVER"
-"""The variable that names another command to start drivers with."""
+"""Environment variable: another command to start drivers with."""
 
 CLOCKS = ("auto", "sleep", "hybrid", "spin")
 """How a driver may wait for the next instant."""
 
 LIMIT = "1 ms"
-"""If 0.1 % of the packets are later than this, a point is invalid; if nobody says otherwise."""
+"""Default of the lateness limit: a point is invalid if 0.1 % of its packets are later than this."""
 
 SLOWEST = 1_000_000_000
-"""The slowest that slow motion may be."""
+"""The greatest factor of `--slow`."""
 
 READY_SECONDS = 10.0
 """A driver that is not ready by then has failed."""
@@ -56,7 +57,7 @@ _LEAST_MTU_BYTES = 68  # RFC 791
 _USUAL_MTU_BYTES = 1500
 # Headers of IP and TCP without options (RFC 791, RFC 8200, RFC 9293).
 _IPV4_TCP_BYTES, _IPV6_TCP_BYTES = 40, 60
-_QUEUE_PACKETS = 4096  # that wait in a device for the driver
+_QUEUE_PACKETS = 4096  # packets that a device holds for the driver
 _TAIL_BYTES = 4000
 _LEAST_LIMIT_SECONDS = Decimal("1e-9")
 _MOST_LIMIT_SECONDS = 600_000
@@ -68,21 +69,21 @@ class Options:
 
     clock: str = "auto"
     slow: int = 1
-    """All rates are divided by it, and all delays multiplied."""
+    """Factor of time dilation: all rates are divided by it, and all delays multiplied."""
     wire_true: bool = False
-    """Without super-packets: each packet crosses by itself, as on a wire."""
+    """Disables GSO packets: each packet crosses by itself, as on a wire."""
     limit: str = LIMIT
     log: str | None = None
-    """Where the inputs and outputs are logged, for `engpass replay`."""
+    """File, or directory with a file per point, that logs inputs and outputs for `engpass replay`."""
     capture: Captures | None = None
-    """What is written of what passes link points."""
+    """Captures at link points."""
     tap: bool = False
-    """Hosts have Ethernet devices with hardware addresses, instead of devices for IP alone."""
+    """Gives hosts Ethernet devices with hardware addresses, instead of devices that carry only IP."""
     broken_logs: list[dict[str, str]] = field(default_factory=list, compare=False)
-    """Afterwards: logs of points that broke off, as in `Written`."""
+    """Filled during a run: logs of points that broke off, as in `Written`."""
 
     def check(self) -> None:
-        """Raise `EngpassError` for what no driver can do."""
+        """Raise `EngpassError` for a value that no driver accepts."""
         if self.clock not in CLOCKS:
             known = ", ".join(f"`{clock}`" for clock in CLOCKS)
             raise EngpassError(f"there is no clock `{self.clock}`", f"use one of {known}")
@@ -102,12 +103,12 @@ class Options:
             )
 
     def files(self, *, each_point: bool = False) -> Files:
-        """What is written; `log` is a directory where each point has a log of its own."""
+        """The files that drivers write; with `each_point`, `log` is a directory with a log for each point."""
         captures = () if self.capture is None else tuple(self.capture.paths())
         return Files(captures, logs=self.log) if each_point else Files(captures, self.log)
 
     def to_json(self) -> dict[str, str | int | bool]:
-        """What of them may change an outcome, under the names that it has there."""
+        """The options that may change an outcome, under their names in it."""
         return {
             "clock": self.clock,
             "slow": self.slow,
@@ -119,7 +120,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Network:
-    """What a driver carries: a point of a campaign, and how."""
+    """The network that a driver carries: a point of a campaign, with options."""
 
     text: str
     source: str
@@ -129,11 +130,11 @@ class Network:
     sweep: tuple[tuple[str, str], ...] = ()
     options: Options = Options()
     asked_for_events: bool = False
-    """The events of the file begin when the driver is asked for them, and not at once."""
+    """The events of the file begin with the request `events`, and not at once."""
 
 
 def cannot(numbers: PointPlan) -> list[str]:
-    """Why this machine, or the model, cannot carry a testbed; or nothing."""
+    """Reasons why a testbed cannot be emulated on this machine; empty if it can."""
     reasons = []
     if not numbers.links:
         reasons.append("it has no links")
@@ -145,7 +146,7 @@ def cannot(numbers: PointPlan) -> list[str]:
 
 
 def notes(options: Options) -> list[str]:
-    """What a testbed does differently from what its file says."""
+    """Differences between the emulated testbed and its file: a sentence for each."""
     found = []
     if options.slow > 1:
         found.append(
@@ -156,7 +157,7 @@ def notes(options: Options) -> list[str]:
 
 
 def check_tap(numbers: PointPlan) -> None:
-    """Raise `LabError` for a testbed whose hosts have no Ethernet."""
+    """Raise `LabError` if a link of a host carries no Ethernet frames."""
     for link in numbers.links:
         host = next((end for end in link.ends if end in numbers.hosts), None)
         if host is not None and link.framing != "ethernet":
@@ -167,7 +168,7 @@ def check_tap(numbers: PointPlan) -> None:
 
 
 def members(lab: Lab, numbers: PointPlan) -> Lab:
-    """The testbed with its hosts, and where they find each other."""
+    """Add the hosts to a testbed, and the addresses at which they reach each other."""
     plan = stations(numbers)
     there = {
         one.name: Member(lab.prefix + one.label, "host", _addresses(one, numbers)) for one in plan.values()
@@ -179,7 +180,7 @@ def members(lab: Lab, numbers: PointPlan) -> Lab:
 
 
 def _addresses(station: Station, numbers: PointPlan) -> tuple[str, ...]:
-    """Those by which a host can be reached: IPv6 is not for ways that carry less than it asks for."""
+    """The addresses of a host: no IPv6 if all paths of the host have a smaller MTU than it requires."""
     mtus = [_mtu(way) for way in numbers.ways if station.name in (way.from_, way.to)]
     if mtus and max(mtus) < LEAST_IPV6_BYTES:
         return (str(station.address),)
@@ -199,15 +200,15 @@ def build(lab: Lab) -> None:
                 "net/ipv4/conf/default/rp_filter": "0",
                 **kernels.INDEPENDENT,
             },
-            # Older kernels have it for all namespaces together.
+            # In older kernels this setting is common to all namespaces.
             where_there={"net/ipv4/route/min_pmtu": str(_LEAST_MTU_BYTES)},
         )
 
 
 def start(lab: Lab, numbers: PointPlan, network: Network) -> Lab:
-    """Start the driver and give the hosts their addresses and routes; the testbed with its driver.
+    """Start the driver and configure the hosts; returns the testbed with its driver.
 
-    Raises `LabError`; what was started is then ended by `stop`, or with the testbed.
+    Raises `LabError`. A driver that was started then ends by `stop`, or with the testbed.
     """
     plan = stations(numbers)
     if network.options.tap:
@@ -216,7 +217,7 @@ def start(lab: Lab, numbers: PointPlan, network: Network) -> Lab:
     lab.ended.unlink(missing_ok=True)
     process = _spawn(lab)
     lab = replace(
-        # Values of points change what ways carry.
+        # A point's values change the MTUs of paths, and with them the addresses.
         members(lab, numbers),
         driver=process.pid,
         driver_since=kernels.start_time(process.pid),
@@ -224,7 +225,7 @@ def start(lab: Lab, numbers: PointPlan, network: Network) -> Lab:
         captures=() if network.options.capture is None else tuple(network.options.capture.paths()),
         log=network.options.log,
     )
-    # Known before it does anything: whatever happens now, `clean` finds it.
+    # Registered before it does anything, so that `clean` finds it in any case.
     registry.write(lab)
     try:
         _ready(process, lab, _config(lab, numbers, plan, network))
@@ -236,7 +237,7 @@ def start(lab: Lab, numbers: PointPlan, network: Network) -> Lab:
 
 
 def stop(lab: Lab) -> Lab:
-    """End the driver, by asking first; its devices go with it."""
+    """End the driver by request, then by SIGTERM and SIGKILL; its devices vanish with it."""
     if lab.driver is None:
         return lab
     told(lab.socket, "stop")
@@ -251,16 +252,16 @@ def stop(lab: Lab) -> Lab:
 
 @dataclass(frozen=True)
 class Written:
-    """What a driver that has ended has written."""
+    """Reports on the files of a driver that has ended."""
 
     captured: tuple[dict[str, Any], ...] = ()
-    """For every file of a capture what `docs/driver.md` says."""
+    """A report for every capture file, as in `docs/driver.md`."""
     broken_log: dict[str, str] | None = None
     """The `path` of a log that broke off, and the `error`."""
 
 
 def written(lab: Lab) -> Written:
-    """What a driver that has ended has captured, and whether its log is whole."""
+    """Read the reports of a driver that has ended on its captures and its log."""
     unknown = "its driver ended without a word"
     try:
         told = json.loads(lab.ended.read_text(encoding="utf-8"))
@@ -275,7 +276,7 @@ def written(lab: Lab) -> Written:
 
 
 def why_ended(lab: Lab) -> str | None:
-    """How a driver ended that nobody waited for, in words; nothing where there was none, or it runs."""
+    """How a driver ended, in words; `None` if there was no driver or it still runs."""
     if lab.driver is None or lab.has_driver():
         return None
     if lab.ended.exists():
@@ -286,7 +287,7 @@ def why_ended(lab: Lab) -> str | None:
 
 
 def _ended(lab: Lab, seconds: float) -> bool:
-    """Whether the driver has ended, or does within a time."""
+    """Wait for the end of the driver, for `seconds` at most; returns whether it has ended."""
     assert lab.driver is not None  # noqa: S101 (its caller has looked)
     last = time.monotonic() + seconds
     while True:
@@ -304,7 +305,7 @@ def _spawn(lab: Lab) -> subprocess.Popen[bytes]:
     command = shlex.split(given) if given else child.interpreter("engpass.netlab.driver")
     inside: list[str] = []
     if lab.keeper is not None:
-        # Not into its mounts: the socket and the log are outside of them.
+        # The mount namespace is left out, because the socket and the log are outside of it.
         inside = ["nsenter", "--target", str(lab.keeper), "--user", "--net", "--preserve-credentials"]
     with lab.said.open("wb") as said:
         try:
@@ -360,11 +361,11 @@ def _config(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], network: 
 
 
 def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]) -> None:
-    """Give a driver its work and wait until it is up; raises `LabError` with what it said instead."""
+    """Send a driver its configuration and wait until it is up. Raises `LabError` with its error output."""
     assert process.stdin is not None  # noqa: S101 (asked for)
     assert process.stdout is not None  # noqa: S101
     line = b""
-    # A pipe takes no more than its reader does: a driver that has ended takes nothing.
+    # A driver that has ended already breaks the pipe; its end is reported below.
     with contextlib.suppress(BrokenPipeError):
         process.stdin.write(json.dumps(config).encode())
     with contextlib.suppress(BrokenPipeError):
@@ -377,7 +378,7 @@ def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]
                 if not piece:
                     break
                 line += piece
-    # It outlives us on purpose: no warning that it still runs.
+    # The driver outlives this process on purpose: avoid the warning that it still runs.
     ended = process.poll()
     process.returncode = 0
     if line.endswith(b"\n"):
@@ -395,7 +396,7 @@ def _ready(process: subprocess.Popen[bytes], lab: Lab, config: Mapping[str, Any]
 
 
 def _tail(path: Path) -> str:
-    """The end of what a driver said: all of a message, the last line of a traceback."""
+    """The end of a driver's error output: a whole message, or the last line of a traceback."""
     try:
         text = path.read_bytes()[-_TAIL_BYTES:].decode("utf-8", "replace").strip()
     except OSError:
@@ -404,17 +405,17 @@ def _tail(path: Path) -> str:
 
 
 def _join(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], options: Options) -> None:
-    """Addresses, and with the path's MTU a route to every host that a way leads to, and to its groups."""
+    """Configure the devices of hosts: addresses, routes with the MTU of each path, and queue disciplines."""
     device = TAP if options.tap else DEVICE
     groups = _groups(numbers)
     for name, station in plan.items():
         there = {way.to: way for way in numbers.ways if way.from_ == name}
         back = {way.from_: way for way in numbers.ways if way.to == name}
         mtus = {other: _mtu(way) for other, way in there.items()}
-        # Routes say what goes in one piece; a device with less than 1280 B would have no IPv6 at all.
+        # Routes set the MTU of each path; a device below 1280 B would have no IPv6 at all.
         largest = max([*map(_route_mtu, (*there.values(), *back.values())), _USUAL_MTU_BYTES])
         lines = [
-            # No addresses and no multicast of its own accord: that would be traffic that nobody declared.
+            # No automatic addresses and no multicast: they would cause undeclared traffic.
             f"link set {device} addrgenmode none multicast off mtu {largest} txqueuelen {_QUEUE_PACKETS}",
             f"address add {station.address}/32 dev {device}",
             *(f"address add {own}/128 dev {device} nodad" for own in _addresses(station, numbers)[1:]),
@@ -444,7 +445,7 @@ def _join(lab: Lab, numbers: PointPlan, plan: Mapping[str, Station], options: Op
 
 
 def _groups(numbers: PointPlan) -> dict[str, list[str]]:
-    """Groups that the traffic of a testbed declares, and who receives them."""
+    """The multicast groups of a testbed's flows, with their receivers."""
     found: dict[str, list[str]] = {}
     for flow in numbers.flows:
         if flow.group is not None:
@@ -457,7 +458,7 @@ def _mtu(way: WayPlan) -> int:
 
 
 def _route_mtu(way: WayPlan) -> int:
-    """The MTU of a host's route in bytes: of its own link if it discovers the path MTU, else that."""
+    """MTU of a host's route in bytes: of the first link if the host discovers the path MTU, else the path's."""
     return _possible(way.first_mtu_bytes if way.discovers_mtu else way.mtu_bytes)
 
 
@@ -466,10 +467,10 @@ def _possible(mtu_bytes: int) -> int:
 
 
 def _lengths(there: WayPlan, back: WayPlan | None, headers: int) -> str:
-    """MTU and offered MSS of a route.
+    """The MTU and the offered MSS of a route, as `ip route` takes them.
 
-    A locked MTU is never changed by a message of a router. The MSS lets a sender that discovers the path MTU
-    begin with segments that fill the receiver's link. `headers` are those of IP and TCP, in bytes.
+    Messages from routers never change a locked MTU. The MSS lets a sender that discovers the path MTU begin
+    with segments that fill the receiver's link. `headers` are the bytes of the IP and TCP headers.
     """
     lock = "" if there.discovers_mtu else "lock "
     offered = f" advmss {_route_mtu(back) - headers}" if back is not None and back.discovers_mtu else ""

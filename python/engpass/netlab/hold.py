@@ -1,8 +1,9 @@
-"""What holds the senders of an emulated host back: a queue in front of its device, at the pace of its NIC.
+"""Queue disciplines that hold the senders of an emulated host back to the rate of its NIC.
 
-A TUN device takes packets until it is full, and then loses them without telling their socket. The NIC of the
-model holds a sender back instead, and so does a queue discipline: what waits in it counts in the buffer of
-its socket. The model still decides when each packet leaves; this only keeps what waits where sockets see it.
+A TUN device accepts packets until it is full, and then drops them without telling the socket. The NIC of the
+model holds a sender back instead. A queue discipline does the same, because packets that wait in it count in
+the send buffer of their socket. The model still decides when each packet leaves; the queue discipline only
+keeps waiting packets where sockets see them.
 """
 
 from __future__ import annotations
@@ -14,23 +15,23 @@ from engpass.netlab.layout import DEVICE, TAP, Station
 from engpass.types.plan import LinkPlan, PointPlan
 
 UNHELD_BIT_PER_S = 100_000_000_000
-"""From this rate on the machine is slower than the NIC: nothing needs to be held."""
+"""From this rate on no sender is held back: the machine is slower than the NIC."""
 
-_BURST_NS = 250_000  # what a timer may be late without costing throughput
+_BURST_NS = 250_000  # a timer may be late by this much without loss of throughput
 _SUPER_PACKET_BYTES = 66_000
 _WAITING_PACKETS = 10_000
 _WAITING_BYTES = 32 << 20
-_MOST_ENTRIES = 16_384  # of a size table: all of it is one netlink attribute
+_MOST_ENTRIES = 16_384  # of a size table, which must fit into one netlink attribute
 
 
 @dataclass(frozen=True)
 class Pace:
-    """What one NIC, or one circuit at it, sends at most."""
+    """The greatest rate of one NIC, or of one virtual circuit at it."""
 
     rate_bit_per_s: int
-    """Of all that `counted` counts."""
+    """Rate of the bytes that `counted` counts."""
     counted: str
-    """The size table: what a packet takes of the line."""
+    """The size table as `tc` takes it (`stab`): bytes that a packet takes on the line."""
 
 
 def held(
@@ -43,18 +44,18 @@ def held(
     whole: bool,
     tap: bool = False,
 ) -> list[str]:
-    """The lines for `tc` in the namespace of a host; none where nothing is to be held."""
+    """The `tc` commands for the namespace of a host; empty if its senders need not be held back."""
     device = TAP if tap else DEVICE
     circuits = _circuits(numbers, station.name)
     links = [link for link in numbers.links if station.name in link.ends]
-    # Of several NICs the fastest stands for all: what is too fast for another waits in the model.
+    # Of several NICs the fastest sets the rate: packets that are too fast for another wait in the model.
     counted = 14 if tap else 0
     own_paces = {
         link.name: _own(link, station.name, mtu, counted) for link in links if link.framing != "cells"
     }
     for bond in numbers.bonds:
         if bond.node == station.name:
-            # Its members are alike but for their rates.
+            # The members of a bond differ in their rates only.
             members = [own_paces.pop(link) for link in bond.links]
             own_paces[bond.links[0]] = replace(members[0], rate_bit_per_s=bond.rate_bit_per_s)
     nics = list(own_paces.values() or circuits.values())
@@ -111,9 +112,9 @@ def _burst(pace: Pace, mtu: int, slow: int, *, whole: bool) -> int:
 
 
 def _own(link: LinkPlan, host: str, mtu: int, counted: int) -> Pace:
-    """The pace of a host's NIC of frames.
+    """The rate of a host's NIC for frames.
 
-    The kernel counts IP packets, and `counted` bytes with them: a TUN device has none.
+    The kernel counts `counted` bytes in addition to an IP packet: 14 for a TAP device, 0 for a TUN device.
     """
     rate = link.rates_bit_per_s[link.ends.index(host)]
     if link.framing != "ethernet" and link.overhead_bytes == 0:
@@ -130,7 +131,7 @@ def _own(link: LinkPlan, host: str, mtu: int, counted: int) -> Pace:
 
 
 def _circuits(numbers: PointPlan, host: str) -> dict[str, Pace]:
-    """The paces of the circuits of a host, by the host at their other end."""
+    """The rates of a host's virtual circuits, by the host at the other end."""
     found = {}
     for way in numbers.ways:
         circuit = way.circuit
@@ -142,7 +143,7 @@ def _circuits(numbers: PointPlan, host: str) -> dict[str, Pace]:
 
 
 def _table(bytes_: int) -> int:
-    """One entry for each byte, so that nothing is rounded; the kernel adds up for what is longer."""
+    """Entries of a size table: one per byte, so that sizes are exact. The kernel adds entries for more."""
     table = 2048
     while table < min(bytes_, _MOST_ENTRIES):
         table *= 2

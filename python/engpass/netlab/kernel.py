@@ -1,4 +1,4 @@
-"""Where `ip` and `tc` run, and what they need to be allowed: root, or a user namespace of our own."""
+"""Runs `ip` and `tc` with the rights that they need: as root, or in a user namespace."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
 _SECONDS = 20
 
 INDEPENDENT = {
-    # Fragments of datagrams that lost others are kept for 30 s, and when they fill 4 MiB nothing is put
-    # together any more: what one point lost would be lost again in the points after it.
+    # By default, fragments of incomplete datagrams are kept for 30 s, and reassembly stops when they fill
+    # 4 MiB: losses in one point would cause losses in the points after it.
     "net/ipv4/ipfrag_time": "1",
     "net/ipv4/ipfrag_high_thresh": str(64 << 20),
-    # What a connection learned of a way would be a start for the next point's.
+    # By default, path metrics of one connection are start values for the connections of later points.
     "net/ipv4/tcp_no_metrics_save": "1",
 }
 """Settings of a host's namespace that keep one point from changing the next."""
 
 
 class LabError(EngpassError):
-    """A testbed that cannot be made of namespaces here, or is not there."""
+    """A testbed that cannot be made on this machine, or does not exist."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """How commands get to where the namespaces are."""
+    """Runs commands where the namespaces are."""
 
     prefix: tuple[str, ...] = ()
-    """Before every command: nothing for root, else the way into the keeper's namespaces."""
+    """Precedes every command: nothing for root, else `nsenter` into the namespaces of the keeper process."""
 
     def inside(self, namespace: str, command: Sequence[str]) -> list[str]:
-        """A command as it is run in a namespace."""
+        """The full command that runs `command` in a namespace."""
         return [*self.prefix, "ip", "netns", "exec", namespace, *command]
 
     def batch(self, tool: str, namespace: str | None, lines: Iterable[str]) -> None:
-        """Give lines to `ip` or `tc`, all in one process; raises `LabError` with the line that fails."""
+        """Run lines of `ip` or `tc` in one process. Raises `LabError` with the line that failed."""
         given = list(lines)
         if not given:
             return
@@ -58,7 +58,10 @@ class Kernel:
         raise LabError(f"`{tool} {line}` failed{where}: {said}", _cure(said))
 
     def sets(self, namespace: str, values: dict[str, str], where_there: dict[str, str] | None = None) -> None:
-        """Write files under `/proc/sys` in a namespace, and those that not every kernel has."""
+        """Write values under `/proc/sys` in a namespace; those of `where_there` only if the kernel has them.
+
+        Raises `LabError`.
+        """
         script = "".join(f"echo {value} > /proc/sys/{path}\n" for path, value in values.items())
         for path, value in (where_there or {}).items():
             script += f"if [ -w /proc/sys/{path} ]; then echo {value} > /proc/sys/{path}; fi\n"
@@ -67,7 +70,7 @@ class Kernel:
             raise LabError(f"`{namespace}` cannot be set up: {' '.join(done.stderr.split())}")
 
     def namespaces(self) -> list[str]:
-        """Names of all network namespaces there."""
+        """Names of all network namespaces."""
         done = self._run(["ip", "netns", "list"], "")
         return [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
 
@@ -85,7 +88,7 @@ class Kernel:
                 text=True,
                 timeout=_SECONDS,
                 check=False,
-                # Ctrl-C is for us: half a batch is worse than a whole one that is then removed.
+                # Ctrl-C is for this process only: a batch runs to its end and is then removed.
                 start_new_session=True,
                 env=child.environment(),
             )
@@ -98,7 +101,7 @@ class Kernel:
 
 
 def _failed_line(said: str) -> int | None:
-    """The line that `Command failed -:7` speaks of."""
+    """The line number in `Command failed -:7`, or `None` if there is none."""
     _, found, rest = said.rpartition("Command failed -:")
     digits = rest.strip().split()[0] if found and rest.strip() else ""
     return int(digits) if digits.isdigit() else None
@@ -125,7 +128,7 @@ def missing_tool(tool: str) -> LabError:
 
 
 def privileged() -> bool:
-    """Whether this process may make namespaces and devices as it is."""
+    """Whether this process has the capabilities to make namespaces and devices."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -136,8 +139,8 @@ def privileged() -> bool:
 
 
 def check_tools() -> None:
-    """Raise `LabError` where `ip`, `tc` or `sh` is missing."""
-    # Both live in /usr/sbin, which is not in everybody's PATH.
+    """Extend PATH by `/usr/sbin` and `/sbin`. Raises `LabError` if `ip`, `tc` or `sh` is missing."""
+    # `ip` and `tc` are in /usr/sbin, which not every user has in PATH.
     for directory in ("/usr/sbin", "/sbin"):
         if directory not in os.environ.get("PATH", "").split(os.pathsep):
             os.environ["PATH"] = os.environ.get("PATH", os.defpath) + os.pathsep + directory
@@ -146,14 +149,14 @@ def check_tools() -> None:
             raise missing_tool(tool)
 
 
-# The tmpfs hides the `/run/netns` of root, so that `ip netns` makes its names in one of ours.
+# The tmpfs hides the `/run/netns` of root, so that `ip netns` keeps its names in a private directory.
 _KEEPER = "mount -t tmpfs engpass /run && mkdir /run/netns && echo ready && exec sleep infinity"
 
 
 def keeper() -> int:
-    """Start a process that holds a user namespace in which we may do what root may; returns its id.
+    """Start a process that holds a user namespace with the rights of root; returns its process id.
 
-    Its namespaces and all in them vanish with it. Raises `LabError` where none can be made.
+    Its namespaces and all in them vanish when it ends. Raises `LabError` if it cannot be started.
     """
     for tool in ("unshare", "nsenter"):
         if child.find(tool) is None:
@@ -173,7 +176,7 @@ def keeper() -> int:
     if process.stdout.readline().strip() == "ready":
         process.stdout.close()
         process.stderr.close()
-        # It outlives us on purpose: no warning that it still runs.
+        # It outlives this process on purpose: avoid the warning that it still runs.
         process.returncode = 0
         return process.pid
     said = " ".join(process.stderr.read().split())
@@ -206,13 +209,16 @@ def _without_user_namespaces() -> str:
 
 
 def into(keeper_id: int) -> Kernel:
-    """The way into the namespaces of a keeper."""
+    """A `Kernel` that runs commands in the namespaces of a keeper process."""
     target = str(keeper_id)
     return Kernel(("nsenter", "--target", target, "--user", "--mount", "--net", "--preserve-credentials"))
 
 
 def start_time(process: int) -> int | None:
-    """When a process began, in ticks since boot; tells it from a later one with the same id."""
+    """Start time of a process in ticks since boot, which tells it from a later one with the same id.
+
+    `None` if the process has ended.
+    """
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,8 +1,8 @@
-"""Which namespaces, links, addresses and routes a testbed becomes: pure, nothing is touched here.
+"""Plans the namespaces, links, addresses and routes of a testbed. Pure functions.
 
-A host or router is a namespace, an Ethernet switch a namespace with a bridge in it, a link a pair of veth
-devices. What the bridges join is one segment and has one IPv4 network. Hosts behind routers have a route
-each: the core names the next hops (`gateways` of `Campaign.numbers`).
+A host or router is a namespace, an Ethernet switch is a namespace with a bridge, and a link is a pair of veth
+devices. Links that bridges join are one segment with one IPv4 network. Every host behind a router has its own
+route: the core names the next hops (`gateways` of `Campaign.numbers`).
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from math import gcd
 from engpass.types.plan import GatewayPlan, HopPlan, LinkPlan, NodePlan, PointPlan
 
 POOL = ipaddress.IPv4Network("10.64.0.0/10")
-"""Where addresses come from; they are seen in the testbed's own namespaces only."""
+"""Pool of IPv4 addresses; they are visible in the testbed's own namespaces only."""
 
 POOL6 = ipaddress.IPv6Network("fd65:6e67:7061:7373::/64")
-"""The same for IPv6 (RFC 4193, the identifier spells the program's name)."""
+"""Pool of IPv6 addresses (RFC 4193; the identifier spells the program's name)."""
 
 DEVICE, TAP = "tun0", "tap0"
-"""Name of the one device of a host of an emulated network, without Ethernet and with it."""
+"""Name of the only device of a host in an emulated network: for IP alone, and with Ethernet."""
 
 LEAST_IPV6_BYTES = 1280
-"""What IPv6 asks of every link (RFC 8200 section 5)."""
+"""Least MTU of a link that carries IPv6 (RFC 8200 section 5)."""
 
 BRIDGE = "bridge"
 """Name of the bridge in the namespace of a switch."""
 
 HEAVIEST = 256
-"""Greatest weight of a next hop that `ip route` takes; the least is 1."""
+"""Greatest weight of a next hop that `ip route` accepts; the least is 1."""
 
 _NAME_BYTES = 15  # IFNAMSIZ less the terminator
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What one transmitter of a link is told to do."""
+    """How one transmitter of a link is shaped."""
 
     rate_bit_per_s: int
     overhead_bytes: int
-    """What a frame takes of the line beyond what the kernel counts; negative where that is less."""
+    """Bytes of a frame on the line beyond those that the kernel counts; negative if they are fewer."""
     minimum_bytes: int
-    """A frame takes at least this of the line."""
+    """Least bytes that a frame takes on the line."""
     queue_packets: int | None
     queue_bytes: int | None
 
@@ -63,7 +63,7 @@ class Port:
 
 @dataclass(frozen=True)
 class NextHop:
-    """Where packets go next."""
+    """A next hop of a route."""
 
     via: ipaddress.IPv4Address
     device: str
@@ -73,7 +73,7 @@ class NextHop:
 
 @dataclass(frozen=True)
 class Route:
-    """The way to an address of another network."""
+    """A route to an address in another network."""
 
     to: ipaddress.IPv4Address
     hops: tuple[NextHop, ...]
@@ -97,12 +97,12 @@ class Node:
 
 @dataclass(frozen=True)
 class Layout:
-    """All of a testbed that the kernel is told."""
+    """The nodes, links and addresses of a testbed, for the kernel."""
 
     nodes: dict[str, Node]
     links: list[tuple[tuple[str, Port], tuple[str, Port]]]
     ways: dict[tuple[str, str], ipaddress.IPv4Address]
-    """The address at which packets from one host come to another by the shortest way."""
+    """By sender and receiver: the receiver's address at the end of the shortest path."""
 
     def hosts(self) -> list[Node]:
         """The hosts, in the order of the file."""
@@ -144,19 +144,19 @@ def layout(numbers: PointPlan) -> Layout:
 
 
 def hops(gateway: GatewayPlan, between: Mapping[str, NodePlan]) -> list[HopPlan]:
-    """The next hops that a node takes: all where the policy is a hash, else the first one."""
+    """The next hops that a node uses: all if its policy is a hash, else the first one."""
     node = between.get(gateway.at)
     return gateway.hops if node is not None and node.hash is not None else gateway.hops[:1]
 
 
 def lightest(weights: Sequence[int]) -> list[int]:
-    """The least whole numbers that have the same ratios."""
+    """The smallest whole numbers with the same ratios."""
     divisor = gcd(*weights)
     return [weight // divisor for weight in weights]
 
 
 def _address(at: Mapping[tuple[str, str], Port], end: Sequence[str]) -> ipaddress.IPv4Address:
-    """The address at an end of a link: the link and the node, which is no switch."""
+    """The address at an end of a link, given by link and node; the node is no switch."""
     link, name = end
     address = at[link, name].address
     assert address is not None  # noqa: S101 (only switches have none)
@@ -174,7 +174,7 @@ class Station:
 
 
 def stations(numbers: PointPlan) -> dict[str, Station]:
-    """The hosts of a testbed, in the order of the file; what is between them is in the model."""
+    """The hosts of an emulated network, in the order of the file; the model holds all other nodes."""
     labels = _unique({name: _label(name) for name in numbers.hosts})
     return {
         name: Station(name, labels[name], POOL[number], POOL6[number])
@@ -183,7 +183,7 @@ def stations(numbers: PointPlan) -> dict[str, Station]:
 
 
 def routers(numbers: PointPlan) -> dict[str, tuple[str, str]]:
-    """From where the routers of an emulated network speak of packets: addresses behind those of the hosts."""
+    """Source addresses of ICMP messages by router of an emulated network; they follow those of the hosts."""
     names = [name for name, between in numbers.between.items() if between.kind == "router"]
     first = len(numbers.hosts) + 1
     return {name: (str(POOL[number]), str(POOL6[number])) for number, name in enumerate(names, first)}
@@ -205,7 +205,7 @@ def _unique(names: dict[str, str]) -> dict[str, str]:
 
 
 def _devices(links: list[str]) -> list[str]:
-    """Names of devices: the link's own where the kernel takes it."""
+    """Names of devices: the name of the link if the kernel accepts it, else `link` with its number."""
     taken = {"lo", BRIDGE, ".", "..", "all", "default"}
     found = []
     for index, link in enumerate(links):
@@ -221,7 +221,7 @@ def _devices(links: list[str]) -> list[str]:
 def _addresses(
     links: list[LinkPlan], kinds: Mapping[str, str]
 ) -> dict[tuple[int, str], ipaddress.IPv4Interface]:
-    """An address for every end of a link that is no bridge, by link and node."""
+    """An address for every end of a link that is at no switch, by link and node."""
     segment = list(range(len(links)))
 
     def find(link: int) -> int:
@@ -243,7 +243,7 @@ def _addresses(
     addresses = {}
     begin = int(POOL.network_address)
     for ends in members.values():
-        # The network's own address and that for all are no host's.
+        # No host has the network's own address or its broadcast address.
         bits = max(8, (len(ends) + 1).bit_length())
         size = 1 << bits
         begin = -(-begin // size) * size

@@ -1,4 +1,4 @@
-"""Variables that tell a program in a host where the others are."""
+"""Environment variables that give a program in a host the addresses of the other hosts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _BEGIN = "ENGPASS_ADDRESS_"
 
 
 def variable(host: str) -> str:
-    """The variable with the address of a host: upper case, `_` for all that is no letter and no digit."""
+    """The variable with the address of a host: upper case, with `_` for all but letters and digits."""
     return _BEGIN + "".join(c if c.isascii() and c.isalnum() else "_" for c in host).upper()
 
 
 def clashes(hosts: Iterable[str]) -> dict[str, list[str]]:
-    """Variables that several hosts would have, and those hosts: none of them has one."""
+    """Variables that several hosts would share, with those hosts; a shared variable is not set."""
     found: dict[str, list[str]] = {}
     for host in hosts:
         found.setdefault(variable(host), []).append(host)

@@ -1,7 +1,7 @@
-"""Which testbeds are up on this machine: a file for each, written before anything is made.
+"""The registry of the testbeds on this machine: a file for each, written before anything else is made.
 
-A testbed's id stands in the name of each of its namespaces, so that what a crash left behind is known as ours
-even without its file.
+The name of every namespace contains the id of its testbed. The remains of a crash are therefore recognized
+even without the file.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pathlib import Path
 from engpass.netlab.kernel import Kernel, LabError, into, privileged, start_time
 
 MARK = "engpass-"
-"""How the names of our namespaces begin; the id of their testbed follows."""
+"""Prefix of the names of our namespaces; the id of their testbed follows."""
 
 ENDED = ".ended"
-"""What the name of the file ends with, beside the socket, in which a driver leaves what it has written."""
+"""Suffix of the file, beside the socket, in which a driver leaves the reports on its files."""
 
 OURS = re.compile(MARK + r"([0-9a-f]{6})-.+")
 """The name of a namespace of ours."""
@@ -41,7 +41,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Lab:
-    """A testbed that is up, or was being made."""
+    """A testbed that is up or is being made."""
 
     id: str
     name: str
@@ -51,19 +51,19 @@ class Lab:
     state: str
     """`starting` or `up`."""
     owner: int | None
-    """The process it is being made by, or lives for; `None` for one that stays up."""
+    """The process that makes it or that it lives for; `None` for a testbed that stays up."""
     owner_since: int | None
     keeper: int | None = None
-    """The process that holds the user namespace, without root."""
+    """The process that holds the user namespace, if it was made without root."""
     keeper_since: int | None = None
     members: dict[str, Member] = field(default_factory=dict)
     ways: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By host and other host: the address at which the first one reaches the other."""
+    """By sender and receiver: the address at which the sender reaches the receiver."""
     driver: int | None = None
     """The process that carries the packets, where the network is emulated."""
     driver_since: int | None = None
     slow: int = 1
-    """How many times slower than the clock on the wall the emulated network runs."""
+    """Factor by which the emulated network runs slower than wall-clock time."""
     captures: tuple[str, ...] = ()
     """Files that its driver captures to."""
     log: str | None = None
@@ -73,27 +73,27 @@ class Lab:
 
     @property
     def kernel(self) -> Kernel:
-        """Where its namespaces are."""
+        """Runs commands where its namespaces are."""
         return Kernel() if self.keeper is None else into(self.keeper)
 
     @property
     def prefix(self) -> str:
-        """How the names of its namespaces begin."""
+        """Prefix of the names of its namespaces."""
         return f"{MARK}{self.id}-"
 
     @property
     def socket(self) -> Path:
-        """Where its driver is asked."""
+        """The socket for requests to its driver."""
         return directory() / f"{self.id}.sock"
 
     @property
     def said(self) -> Path:
-        """What its driver said on standard error."""
+        """The file with its driver's standard error."""
         return directory() / f"{self.id}.said"
 
     @property
     def ended(self) -> Path:
-        """What its driver has captured and logged, once it has ended."""
+        """The file with the reports on captures and log that its driver leaves when it ends."""
         return directory() / f"{self.id}{ENDED}"
 
     def has_driver(self) -> bool:
@@ -101,12 +101,12 @@ class Lab:
         return self.driver is not None and start_time(self.driver) == self.driver_since
 
     def may_write(self) -> bool:
-        """Whether its driver writes its files, or one that is yet to come will."""
+        """Whether its files may still be written: its owner lives, or its driver runs."""
         lives = self.owner is not None and start_time(self.owner) == self.owner_since
         return lives or self.has_driver()
 
     def is_lost(self) -> bool:
-        """Whether a crash left it behind: who made it or it lived for, its keeper or driver is gone."""
+        """Whether a crash left it behind: its owner or keeper is gone, or its driver if it has no owner."""
         if self.keeper is not None and start_time(self.keeper) != self.keeper_since:
             return True
         if self.driver is not None and not self.has_driver() and self.owner is None:
@@ -119,7 +119,10 @@ class Lab:
 
 
 def directory() -> Path:
-    """Where the files are: one place for root, whose namespaces are the machine's; else the user's own."""
+    """The directory of the registry, created if needed. Raises `LabError`.
+
+    Root has one place, because its namespaces are the machine's. Every other user has a private one.
+    """
     if privileged() and os.geteuid() == 0:
         path = Path("/run/engpass")
     else:
@@ -140,7 +143,7 @@ def directory() -> Path:
 
 @contextlib.contextmanager
 def locked() -> Iterator[Path]:
-    """The directory, while nobody else adds to it or takes from it."""
+    """Lock the directory against additions and removals, and yield its path."""
     path = directory()
     with (path / "lock").open("a", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -155,12 +158,12 @@ def fresh_id(taken: set[str]) -> str:
 
 
 def write(lab: Lab) -> None:
-    """Keep a testbed."""
+    """Write the file of a testbed."""
     put(directory() / f"{lab.id}.json", asdict(lab))
 
 
 def put(path: Path, data: Mapping[str, object]) -> None:
-    """Write a file of the directory: it is whole or not there. Raises `LabError`."""
+    """Write a file of the directory atomically. Raises `LabError`."""
     partial = path.with_suffix(".new")
     try:
         partial.write_text(json.dumps(data), encoding="utf-8")
@@ -171,12 +174,12 @@ def put(path: Path, data: Mapping[str, object]) -> None:
 
 
 def latest(lab: Lab) -> Lab:
-    """A testbed as it was written last; as given where nothing was."""
+    """The testbed as it was written last, or `lab` if it was never written."""
     return next((found for found in all_labs() if found.id == lab.id), lab)
 
 
 def forget(lab: Lab) -> None:
-    """Take a testbed out, with the files of its driver."""
+    """Remove the file of a testbed and those of its driver."""
     lab.socket.unlink(missing_ok=True)
     lab.said.unlink(missing_ok=True)
     lab.ended.unlink(missing_ok=True)
@@ -184,12 +187,12 @@ def forget(lab: Lab) -> None:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a file in the directory is one that a testbed or a run has."""
+    """Whether a file in the directory belongs to a testbed or a run, by its name."""
     return re.fullmatch(r"[0-9a-f]{6}\.(json|new|sock|said|ended|writes)", path.name) is not None
 
 
 def all_labs() -> list[Lab]:
-    """All testbeds that are kept, the oldest first."""
+    """All testbeds of the registry, oldest first."""
     labs = []
     for path in directory().glob("*.json"):
         try:
@@ -198,6 +201,6 @@ def all_labs() -> list[Lab]:
             captures = tuple(found.pop("captures", ()))
             labs.append(replace(Lab(**found), members=members, captures=captures))
         except (OSError, ValueError, TypeError, KeyError):
-            # Of another version, damaged, or just removed; `clean` looks at what it may have meant.
+            # Of another version, damaged, or just removed; `clean` removes such files.
             continue
     return sorted(labs, key=lambda lab: (lab.created, lab.id))

@@ -1,4 +1,4 @@
-"""Links as veth pairs, shaped by TBF: the carrier of `--engine measure`."""
+"""Carries packets between namespaces by veth pairs that TBF shapes, for `--engine measure`."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from engpass.say import duration
 from engpass.types.plan import LinkPlan, PointPlan
 
 OWN_DELAY_NS = 100_000
-"""A delay up to this is not told from what namespaces and the scheduler add by themselves."""
+"""Delays up to this are left out: namespaces and the scheduler add as much by themselves."""
 
 WHOLE_FRAMES_BIT_PER_S = 1_000_000_000
-"""Up to this rate a link carries single frames, as on a wire; above it super-packets, whose framing counts
+"""Up to this rate a link carries single frames, as on a wire; above it GSO packets, which count the framing
 once."""
 
 UNSHAPED_BIT_PER_S = 100_000_000_000
-"""From this rate on a link is left as fast as the kernel is."""
+"""From this rate on a link is not shaped: it is as fast as the kernel."""
 
-_HOST_QUEUE_BYTES = 32 << 20  # the sockets hold senders back before this is full
-_BURST_NS = 250_000  # what the timer may be late without costing throughput
+_HOST_QUEUE_BYTES = 32 << 20  # socket buffers hold senders back before this is full
+_BURST_NS = 250_000  # a timer may be late by this much without loss of throughput
 _SUPER_PACKET_BYTES = 66_000
 
 
 def cannot(numbers: PointPlan) -> list[str]:
-    """Why veth does not carry a testbed: a reason for each link or node, or nothing."""
+    """Reasons why veth pairs cannot carry a testbed; empty if they can."""
     reasons = []
     for name, between in numbers.between.items():
         if between.kind == "atm switch":
@@ -93,7 +93,7 @@ def _link_cannot(link: LinkPlan) -> list[str]:
 
 
 def notes(numbers: PointPlan) -> list[str]:
-    """What is carried a little differently from what the file says."""
+    """Small differences between the testbed and its file: a sentence for each."""
     found = []
     routers = [f"`{name}`" for name, between in numbers.between.items() if between.ecmp is not None]
     if routers:
@@ -110,9 +110,9 @@ def notes(numbers: PointPlan) -> list[str]:
 
 
 def build(kernel: Kernel, layout: Layout, names: Mapping[str, str]) -> None:
-    """Make all of a layout; `names` are the namespaces of its nodes.
+    """Make the namespaces, links and routes of a layout; `names` are the namespaces of its nodes.
 
-    Raises `LabError`, and leaves what there is then.
+    Raises `LabError`, and does not remove what was made before.
     """
     kernel.batch("ip", None, [f"netns add {names[node]}" for node in layout.nodes])
     kernel.batch(
@@ -129,7 +129,7 @@ def build(kernel: Kernel, layout: Layout, names: Mapping[str, str]) -> None:
         kernel.batch("tc", names[node.name], [line for port in node.ports for line in _shaped(node, port)])
         if node.kind != "ethernet switch":
             kernel.sets(names[node.name], _settings(node))
-    # A gateway is known only when its network is up.
+    # Routes come last: the kernel accepts a gateway only if its network is up.
     for node in layout.nodes.values():
         kernel.batch("ip", names[node.name], [_route(route) for route in node.routes])
 
@@ -167,9 +167,9 @@ def _devices(node: Node) -> list[str]:
 
 
 def _no_own_addresses(mtu: int) -> str:
-    """No addresses of a device's own accord: their discovery would be traffic that nobody declared.
+    """The option of `ip link` against automatic addresses, whose discovery would be undeclared traffic.
 
-    Below the least MTU of IPv6 a device has none of it, and the kernel refuses to be told.
+    A device below the least MTU of IPv6 has no such addresses, and the kernel refuses the option.
     """
     return " addrgenmode none" if mtu >= LEAST_IPV6_BYTES else ""
 
@@ -180,11 +180,11 @@ def _settings(node: Node) -> dict[str, str]:
     values |= {f"net/ipv4/conf/{port.device}/rp_filter": "0" for port in node.ports}
     if node.kind == "router":
         values["net/ipv4/ip_forward"] = "1"
-        # A kernel may lack it.
+        # Set only where it matters, because a kernel may lack it.
         if any(len(route.hops) > 1 for route in node.routes):
             values["net/ipv4/fib_multipath_hash_policy"] = "1" if node.hashes_ports else "0"
-        # With two links to one switch, each has its own address: frames come over the link whose address was
-        # asked for.
+        # A router may have two links to one switch, each with its own address. Only the link with the
+        # requested address answers ARP, so that frames arrive there.
         values["net/ipv4/conf/all/arp_ignore"] = "1"
     return values
 
@@ -215,7 +215,7 @@ def _limit(node: Node, shape: Shape) -> int:
 
 
 def _counted(shape: Shape, mtu: int) -> str:
-    """The size table: what a frame takes of the line."""
+    """The size table as `tc` takes it (`stab`): bytes that a frame takes on the line."""
     if shape.minimum_bytes == 0 and shape.overhead_bytes == 0:
         return ""
     if shape.minimum_bytes == 0:

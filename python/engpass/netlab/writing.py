@@ -1,7 +1,7 @@
-"""Files that testbeds and runs write: no two write the same one at the same time.
+"""Keeps testbeds and runs from writing the same file at the same time.
 
-The registry says of a testbed what its driver writes. A run that captures or logs says so itself, from its
-beginning to its end, in a file `ID.writes` of the same directory.
+The registry lists the files of a testbed's driver. A run that captures or logs lists its files itself, from
+its beginning to its end, in a claim file `ID.writes` of the same directory.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from engpass.netlab import registry
 from engpass.netlab.kernel import LabError, start_time
 
 CLAIM = ".writes"
-"""What the name of the file ends with in which a run says what it writes."""
+"""Suffix of claim files."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """What is written."""
+    """Files that a testbed or a run writes."""
 
     captures: tuple[str, ...] = ()
     log: str | None = None
@@ -32,17 +32,17 @@ class Files:
     """A directory in which every point of a run has a log."""
 
     def named(self) -> list[str]:
-        """Those whose names are known."""
+        """The files whose names are known: the captures and the log."""
         return [*self.captures, *([self.log] if self.log is not None else [])]
 
     def absolute(self) -> Files:
-        """The same, for who is elsewhere."""
+        """These files with absolute paths, for processes in other directories."""
         captures = tuple(str(Path(path).absolute()) for path in self.captures)
         log, logs = (None if path is None else str(Path(path).absolute()) for path in (self.log, self.logs))
         return Files(captures, log, logs)
 
     def shared(self, others: Files) -> str | None:
-        """A path that others write, too, or nothing."""
+        """A path that both write, or `None`."""
         for one, other in product(self.named(), others.named()):
             if paths.keeps(one) and paths.are_same(one, other):
                 return one
@@ -59,7 +59,7 @@ class Files:
 
 @dataclass(frozen=True)
 class _Claim:
-    """What a run says of itself."""
+    """The claim of a run: its testbed file, its process and the files that it writes."""
 
     file: str
     owner: int
@@ -68,7 +68,7 @@ class _Claim:
 
 
 def check(files: Files) -> None:
-    """Raise `LabError`, which names the writer, for a file that a testbed or another run is writing."""
+    """Raise `LabError` with the writer's name if a testbed or another run is writing one of the files."""
     for who, cure, theirs in (*_runs(), *_testbeds()):
         if path := files.shared(theirs):
             raise LabError(f"`{path}` is being written by {who}", f"name another one, or {cure}")
@@ -76,7 +76,7 @@ def check(files: Files) -> None:
 
 @contextlib.contextmanager
 def claimed(file: str, files: Files) -> Iterator[None]:
-    """While a run of a testbed file writes files nobody else begins to; raises `LabError` as `check` does."""
+    """Claim files for a run of `file`, for the time of this context. Raises `LabError` as `check` does."""
     path = _claim(file, files)
     try:
         yield
@@ -86,7 +86,10 @@ def claimed(file: str, files: Files) -> Iterator[None]:
 
 
 def _claim(file: str, files: Files) -> Path | None:
-    """`None` where nobody can say what is written: a run that needs no namespaces goes on."""
+    """Write a claim file and return its path.
+
+    Returns `None` if the registry cannot be used: a run that needs no namespaces goes on without a claim.
+    """
     try:
         registry.directory()
     except LabError:
@@ -104,7 +107,7 @@ def _claim(file: str, files: Files) -> Path | None:
 
 
 def claims() -> set[str]:
-    """Names of the files in which runs that go on have said what they write."""
+    """Names of the claim files whose runs still go on."""
     return {path.name for path, _ in _claims()}
 
 
@@ -122,7 +125,7 @@ def _testbeds() -> Iterator[tuple[str, str, Files]]:
 
 def _runs() -> Iterator[tuple[str, str, Files]]:
     for _, claim in _claims():
-        # What this process has said is what its own testbeds are about to write.
+        # The claim of this process is for the files of its own testbeds.
         if claim.owner != os.getpid():
             who = f"a run of `{claim.file}` (process {claim.owner})"
             yield who, "wait until that has ended", claim.files

@@ -1,4 +1,4 @@
-//! Captures as files: read by a reader of the tests' own, and by tshark where it is there.
+//! Tests of capture files, read by the tests' own reader, and by tshark if it is installed.
 
 #[path = "../../../engpass-network/tests/common/mod.rs"]
 mod common;
@@ -17,7 +17,7 @@ use common::point;
 use reader::{Block, read};
 use testbeds::{ETHERNET, KYOTO, PARTED, WAN};
 
-/// Capture at a point, in a form or the link's own: the outcome, what the file says of itself, and the file.
+/// Captures at a point, in `form` or the link's default. Returns the outcome, the result of the capture, and the file.
 fn capture(
     text: &str,
     overrides: &[(&str, &str)],
@@ -42,7 +42,7 @@ fn capture(
     (outcome, told, bytes)
 }
 
-/// Cells or frames that both directions of a link sent.
+/// Returns the number of cells or frames that both directions of a link sent.
 fn sent(outcome: &SimOutcome, link: &str) -> u64 {
     let (_, used) = outcome.links.iter().find(|(name, _)| name == link).expect("a link of the testbed");
     used.directions.iter().map(|direction| direction.carried.sent()).sum()
@@ -68,7 +68,7 @@ fn a_file_has_interfaces_with_names_and_times_in_nanoseconds() {
     assert_eq!((packets.len() as u64, told.packets), (sent(&outcome, "left"), told.packets));
     assert_eq!(told.packets, packets.len() as u64);
     assert!(packets.is_sorted_by_key(|(_, at, _)| *at));
-    // 100 Mbit/s, and the first frame is there when its last bit has left: preamble and frame, without the gap.
+    // 100 Mbit/s. The instant is the end of the first frame: preamble and frame, without the gap.
     let (interface, at, first) = packets[0];
     assert_eq!((interface, at), (0, (first.len() as u64 + 4 + 8) * 80));
 }
@@ -82,16 +82,16 @@ fn one_direction_is_one_interface() {
     assert_eq!(told.packets, used.directions[1].carried.sent());
 }
 
-/// Where a frame is from, and where it goes.
+/// Source and destination of a frame.
 type Macs = ([u8; 6], [u8; 6]);
 
-/// Addresses of a frame.
+/// Returns the addresses of a frame.
 fn macs(frame: &[u8]) -> Macs {
     let mac = |from: usize| frame[from..from + 6].try_into().expect("six bytes");
     (mac(6), mac(0))
 }
 
-/// A frame on a line has the addresses of the host or router that has sent it there, and of the one that gets it, whichever line it has taken to a switch.
+/// A frame on a line has the addresses of the host or router that sent it and of the one that receives it, over any line to a switch.
 #[test]
 fn frames_have_the_addresses_of_their_way() {
     let frames = |at: &str| {
@@ -108,7 +108,7 @@ fn frames_have_the_addresses_of_their_way() {
     let [one, two, behind] = ["link.one.near", "link.two.near", "link.behind.s"].map(frames);
     let (first, second) = (both(&one), both(&two));
     assert_eq!((first.len(), second.len(), first.intersection(&second).count()), (1, 1, 0));
-    // All that comes to the switch goes on with the address that it came with.
+    // The switch forwards all frames with unchanged addresses.
     let wanted: BTreeSet<_> = first.union(&second).copied().collect();
     assert_eq!(both(&behind), wanted);
     assert!(behind.len() > 100);
@@ -116,7 +116,7 @@ fn frames_have_the_addresses_of_their_way() {
     let ns = |ms: u64| ms * 1_000_000;
     assert!(!two.iter().any(|(at, _)| (ns(31)..ns(60)).contains(at)));
     assert!(two.iter().any(|(at, _)| *at > ns(61)));
-    // What comes back takes the switch's first line, or the router's.
+    // Packets back take the switch's first line, or the router's.
     for at in ["link.one", "link.other", "link.last", "link.in", "link.out"] {
         assert_eq!(both(&frames(at)).len(), 2, "{at}");
     }
@@ -162,7 +162,7 @@ fn points_and_forms_that_are_not_there_are_told() {
     assert!(Form::parse("pcap").unwrap_err().contains("`raw-cells`"));
 }
 
-/// A disk that is full after so many bytes.
+/// A disk that is full after this number of bytes.
 struct Full(usize);
 
 impl io::Write for Full {

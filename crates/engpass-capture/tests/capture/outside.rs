@@ -1,4 +1,4 @@
-//! Packets from outside, whose bytes are real: they are captured as they pass.
+//! Tests captures of injected packets, whose bytes are real.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -13,7 +13,7 @@ use crate::common::point;
 use crate::reader::{Block, read};
 use crate::testbeds::{CIRCUIT, ETHERNET, PARTED};
 
-/// Packets by token.
+/// Bytes of packets by token.
 struct Real(BTreeMap<u64, Vec<u8>>);
 
 impl Packets for Real {
@@ -23,7 +23,7 @@ impl Packets for Real {
     }
 }
 
-/// A datagram that names its token in its payload.
+/// Returns a datagram with its token in the payload.
 fn real(token: u64, bytes: usize) -> Vec<u8> {
     let ends =
         Ends { addresses: (Ipv4Addr::new(10, 64, 0, 1), Ipv4Addr::new(10, 64, 0, 2)), ports: (4000, 4001) };
@@ -45,7 +45,8 @@ fn real(token: u64, bytes: usize) -> Vec<u8> {
     packet
 }
 
-/// Put so many packets of so many bytes of payload in, two in 10 ms, and capture at a point: the file, and how many were delivered.
+/// Injects `count` packets with `bytes` of payload, two every 10 ms, and captures at a point. Returns the file and the number of delivered
+/// packets.
 fn sent(text: &str, at: &str, count: u64, bytes: usize) -> (Vec<u8>, usize) {
     let run = point(text, "base", &[]);
     let mut network = InjectedNetwork::new(&run.testbed, &run.topology, 1).expect("it is carried");
@@ -58,7 +59,7 @@ fn sent(text: &str, at: &str, count: u64, bytes: usize) -> (Vec<u8>, usize) {
     network.capture(&files.ports());
     let way = network.ways().iter().position(|way| (way.from, way.to) == (0, 1)).expect("a way from a to b");
     let mut delivered = 0;
-    // In twos, which come at one instant.
+    // In pairs, injected at one instant.
     for (token, packet) in all.iter().step_by(2) {
         let input = Input {
             bytes: packet.len() as u32,
@@ -91,7 +92,7 @@ fn packets_from_outside_are_captured_with_their_own_bytes() {
     for (token, (_, _, packet)) in packets.iter().enumerate() {
         let whole = real(token as u64, 500);
         assert_eq!((packet.len(), &packet[20..]), (whole.len(), &whole[20..]));
-        // Two routers.
+        // Two routers have decremented the TTL.
         assert_eq!((packet[8], whole[8]), (38, 40));
         assert_eq!(checksum(&packet[..20]), 0, "the header has the right checksum");
     }
@@ -128,7 +129,7 @@ fn pdus_from_outside_are_whole() {
     }
 }
 
-/// Packets that are longer than the first line's MTU are cut, and their fragments part.
+/// Packets longer than the first line's MTU are fragmented, and their fragments take different paths.
 #[test]
 fn fragments_on_two_lines_are_captured_with_their_own_bytes() {
     let frames = |at: &str| {
@@ -149,7 +150,8 @@ fn fragments_on_two_lines_are_captured_with_their_own_bytes() {
     }
 }
 
-/// The model cuts 1482 bytes behind 20 of a header; of a header of 24 there are 1478 behind it, which the first fragment takes.
+/// The model fragments 1482 bytes behind a header of 20. This header has 24 bytes, so 1478 bytes follow it, and the first fragment takes
+/// them all.
 #[test]
 fn a_header_with_options_is_on_every_fragment() {
     let plain = real(7, 1470);

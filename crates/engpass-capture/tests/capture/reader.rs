@@ -11,7 +11,7 @@ pub(crate) enum Block {
         name: String,
         resolution: u8,
     },
-    /// At so many nanoseconds.
+    /// Its instant `at` is in nanoseconds.
     Packet {
         interface: u32,
         at: u64,
@@ -20,7 +20,7 @@ pub(crate) enum Block {
 }
 
 impl Block {
-    /// Interface, instant and bytes, if it is a packet.
+    /// Returns interface, instant and bytes, if it is a packet.
     pub(crate) fn packet(&self) -> Option<(u32, u64, &[u8])> {
         match self {
             Self::Packet { interface, at, bytes } => Some((*interface, *at, bytes)),
@@ -37,7 +37,7 @@ fn half(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
 }
 
-/// All options, up to the end that must be there.
+/// Returns all options, up to the mandatory end.
 fn options(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
     let mut found = Vec::new();
     loop {
@@ -51,7 +51,7 @@ fn options(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
     }
 }
 
-/// All blocks of a file.
+/// Returns all blocks of a file.
 pub(crate) fn read(mut file: &[u8]) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut interfaces = 0;

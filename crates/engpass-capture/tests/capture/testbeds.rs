@@ -1,9 +1,9 @@
-//! What is captured.
+//! Testbeds to capture.
 
-/// ATM: datagrams of frames of 190 cells beside a generator, which share a port.
+/// ATM: datagrams in PDUs of 190 cells share a port with a generator.
 pub(crate) const KYOTO: &str = include_str!("../../../../gallery/kyoto-1997/testbed.toml");
 
-/// A switch, a tagged trunk with priorities, a router that cuts datagrams for a smaller MTU.
+/// A switch, a tagged trunk with priorities, and a router that fragments datagrams for a smaller MTU.
 pub(crate) const ETHERNET: &str = r#"
     name = "Ethernet"
     [host.a]
@@ -53,7 +53,7 @@ pub(crate) const ETHERNET: &str = r#"
     duration = "100 ms"
 "#;
 
-/// TCP over a thin line: losses, selective acknowledgments, retransmissions.
+/// TCP over a slow line: losses, selective acknowledgments, retransmissions.
 pub(crate) const WAN: &str = r#"
     name = "a thin line"
     [host.a]
@@ -123,8 +123,8 @@ pub(crate) const CIRCUIT: &str = r#"
     duration = "50 ms"
 "#;
 
-/// Three equally short ways, one link after the other: two of them by a switch, which two lines lead to, and one by a router. Datagrams of three
-/// packets take all of them, and a line fails and returns.
+/// Three paths of equal length: two over a switch with two lines to it, and one over a router. Datagrams of three packets take all of them,
+/// and a line fails and returns.
 pub(crate) const PARTED: &str = r#"
     name = "three ways"
     [host.a]
@@ -237,7 +237,7 @@ pub(crate) const TUNNELS: &str = r#"
     duration = "100 ms"
 "#;
 
-/// A host with a bond at a switch that has none, and another with a backup that comes in: two clients behind a router.
+/// A host with a bond at a switch without one, another host with a backup line that becomes active, and two clients behind a router.
 pub(crate) const BONDS: &str = r#"
     name = "bonds"
     [host.a]

@@ -1,4 +1,4 @@
-//! What tshark says of captures: nothing malformed, no bad checksum, as many packets as the books have, at the instants of the run.
+//! Checks captures with tshark: nothing is malformed, no checksum is bad, and number and instants of packets match the run.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::{capture, sent};
 const PREFERENCES: [&str; 3] =
     ["ip.check_checksum:TRUE", "udp.check_checksum:TRUE", "tcp.check_checksum:TRUE"];
 
-/// What every packet is asked for. Of a checksum 0 is bad; an expert's severity is an error from here on.
+/// Fields to print of every packet. A checksum status of 0 is bad. Expert severities from [`ERROR`] on are errors.
 const FIELDS: [&str; 10] = [
     "frame.time_epoch",
     "_ws.malformed",
@@ -47,7 +47,7 @@ impl Written {
         Self(path)
     }
 
-    /// What tshark prints of it with these arguments.
+    /// Returns tshark's output for the file with these arguments.
     fn tshark(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("tshark");
         command.arg("-n").arg("-r").arg(&self.0);
@@ -66,7 +66,7 @@ impl Written {
         self.tshark(&arguments).lines().map(str::to_owned).collect()
     }
 
-    /// Packets that a display filter lets pass.
+    /// Returns the number of packets that pass a display filter.
     fn count(&self, filter: &str) -> usize {
         self.tshark(&["-Y", filter, "-T", "fields", "-e", "frame.number"]).lines().count()
     }
@@ -74,19 +74,19 @@ impl Written {
 
 impl Drop for Written {
     fn drop(&mut self) {
-        // What cannot be removed is left to the next run, which writes it anew.
+        // If this fails, the next run overwrites the file.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// A file with which nothing is wrong, and what tshark says of every packet.
+/// A file without faults, and the fields of every packet.
 struct Fine {
     file: Written,
     rows: Vec<Vec<String>>,
 }
 
 impl Fine {
-    /// Packets that have this value in a field, or, of `frame.protocols`, this protocol.
+    /// Returns the number of packets with this value in a field, or with this protocol in `frame.protocols`.
     fn with(&self, field: &str, value: &str) -> usize {
         let column = FIELDS.iter().position(|known| *known == field).expect("it was asked for");
         self.rows.iter().filter(|row| row[column].split([':', ',']).any(|known| known == value)).count()
@@ -100,7 +100,7 @@ impl std::ops::Deref for Fine {
     }
 }
 
-/// Nothing is wrong with it, and tshark sees the packets of the file at their instants.
+/// Checks that a file has no faults and that tshark sees its packets at their instants.
 #[track_caller]
 fn fine(name: &str, bytes: &[u8]) -> Fine {
     let file = Written::new(name, bytes);
@@ -143,7 +143,7 @@ fn ethernet_is_read() {
             assert_eq!(file.count("vlan.priority == 5"), file.count("ip.dsfield.dscp == 40"));
             assert!(file.count("vlan.priority == 5") > 10);
         }
-        // Routers take one off, switches none.
+        // Routers decrement the TTL, switches do not.
         let ttl = if link == "right" { 63 } else { 64 };
         assert_eq!(file.count(&format!("ip.src == 10.64.0.1 && ip.ttl != {ttl}")), 0);
     }
@@ -156,7 +156,7 @@ fn fragments_cut_on_the_way_are_put_together() {
     }
     let (_, told, bytes) = capture(ETHERNET, &[], ("link.right.r", None), Limit::default());
     let file = fine("cut", &bytes);
-    // 4000 bytes and the header in pieces of 976: of three packets of 1480, 1480 and 1048 bytes come six.
+    // 4000 bytes and the header, in fragments of 976 bytes: three packets of 1480, 1480 and 1048 bytes become six.
     assert_eq!(file.count("frame.len > 1014"), 0);
     let datagrams = file.with("udp.length", "4008");
     let fragments = file.count("ip.flags.mf == 1 || ip.frag_offset > 0");
@@ -181,10 +181,10 @@ fn ways_that_part_and_lines_that_fail_are_read() {
         assert!(seen > 5, "{link}: {seen} fragments");
         fragments += if ["one", "two", "other"].contains(&link) { seen } else { 0 };
         if link == "out" {
-            // What has come by way of the router has passed one more.
+            // Packets over the router have passed one more router.
             assert!(file.count("ip.src == 10.64.0.1 && ip.ttl == 62") > 5);
             assert!(file.count("ip.src == 10.64.0.1 && ip.ttl == 61") > 5);
-            // Whatever way its fragments took, a datagram is put together.
+            // tshark reassembles datagrams whose fragments took different paths.
             assert!(file.with("udp.length", "4008") > 5);
         }
     }
@@ -193,7 +193,7 @@ fn ways_that_part_and_lines_that_fail_are_read() {
     assert!((fragments..fragments + 5).contains(&sent), "{sent} fragments are sent, {fragments} pass");
 }
 
-/// tshark puts the fragments of outer packets together, checks the GRE checksum of what it gets, and finds the packets of the hosts.
+/// tshark reassembles fragments of outer packets, checks their GRE checksums, and finds the packets of the hosts.
 #[test]
 fn packets_in_tunnels_are_read() {
     if !is_there() {
@@ -216,13 +216,13 @@ fn packets_in_tunnels_are_read() {
             assert_eq!((gre, fragments), (0, 0), "{link}");
             continue;
         }
-        // Each datagram comes in three packets of the host.
+        // The host sends each datagram in three packets.
         assert!(gre >= 3 * datagrams && fragments > 2 * datagrams, "{link}: {gre} and {fragments}");
         let text = file.tshark(&["-V", "-O", "gre"]);
         assert!(text.matches("Checksum: 0x").count() >= gre && text.contains("[correct]"), "{link}");
         assert!(!text.contains("incorrect"), "{link}");
         assert_eq!(file.count("gre.key != 5"), 0);
-        // The routers at the ends have addresses behind those of the hosts; each router takes one of a time to live.
+        // The routers at the ends have addresses behind those of the hosts. Each router decrements the TTL.
         assert_eq!(file.count("gre && !(ip.addr == 10.64.0.3 && ip.addr == 10.64.0.5)"), 0);
         let ttl =
             if link == "cells" { "ip.proto == 47 && ip.ttl == 63" } else { "ip.proto == 47 && ip.ttl == 64" };
@@ -230,7 +230,7 @@ fn packets_in_tunnels_are_read() {
     }
 }
 
-/// Whatever member carries them, the frames of a host have one address, and its packets are found on one of its members.
+/// On every member of a bond, the frames of a host have one address. Each of its packets is found on one member.
 #[test]
 fn members_of_bonds_are_read() {
     if !is_there() {
@@ -253,10 +253,10 @@ fn members_of_bonds_are_read() {
         assert!(counts[0] > 5 && counts[1] > 5, "{filter}: {counts:?}");
         assert!(counts[2].abs_diff(counts[0] + counts[1]) < 5, "{filter}: {counts:?}");
     }
-    // Packets of `a` take turns, fragments among them, beside its acknowledgments.
+    // Packets of `a`, fragments and acknowledgments included, alternate between the members.
     let turns = [&one, &two].map(|file| file.count("ip.src == 10.64.0.1"));
     assert!(turns[0].abs_diff(turns[1]) <= 1, "{turns:?}");
-    // A connection keeps its member on the way to `a`, and some take either.
+    // A connection to `a` keeps its member, and both members are used.
     let streams = |file: &Fine| -> BTreeSet<String> {
         let lines = file.tshark(&["-Y", "ip.dst == 10.64.0.1 && tcp", "-T", "fields", "-e", "tcp.srcport"]);
         lines.lines().map(str::to_owned).collect()
@@ -273,14 +273,14 @@ fn point_to_point_links_are_read() {
     }
     let (outcome, told, bytes) = capture(WAN, &[], ("link.thin", None), Limit::default());
     let file = fine("thin", &bytes);
-    // The outcome counts from the end of the warm-up on.
+    // The outcome counts only after the warm-up.
     let begin = "frame.time_epoch > 0.1";
     assert_eq!(file.count(begin) as u64, sent(&outcome, "thin"));
     assert!(told.packets > sent(&outcome, "thin"));
     let tcp = outcome.flows[0].1.tcp.expect("it is TCP");
     let (_, _, fast) = capture(WAN, &[], ("link.fast.a", None), Limit::default());
     let sender = fine("fast", &fast);
-    // What begins below the end of what was sent before is sent again.
+    // A segment that begins below the end of earlier ones is a retransmission.
     let (mut again, mut end) = (0, 0);
     for line in sender.fields(&["frame.time_epoch", "tcp.seq", "tcp.len"]) {
         let fields: Vec<&str> = line.split('\t').collect();
@@ -292,7 +292,7 @@ fn point_to_point_links_are_read() {
     assert_eq!(again, tcp.retransmitted_segments);
     assert!(again > 10);
     assert!(file.count("tcp.options.sack_le") > 0);
-    // Windows are scaled: the receiver of the default profile announces more than 64 KiB.
+    // Windows are scaled. The receiver of the default profile announces more than 64 KiB.
     assert!(file.count("tcp.window_size > 65535") > 0);
 }
 
@@ -307,13 +307,13 @@ fn pdus_and_their_crcs_are_read() {
     let text = file.tshark(&["-V", "-O", "atm"]);
     assert_eq!(text.matches("AAL5 CRC: ").count() as u64, told.packets);
     assert_eq!(text.matches(" (correct)").count() as u64, told.packets);
-    // Every cell is in a PDU; those of the last one may not all have left.
+    // Every cell is in a PDU. Some cells of the last one may not have left.
     let cells: u64 =
         file.fields(&["atm.cells"]).iter().map(|cells| cells.parse::<u64>().expect("a number")).sum();
     let all = outcome.links[0].1.directions[0].carried.sent();
     assert!(cells <= all && cells + 192 > all, "{cells} cells of {all}");
     assert!(file.with("frame.protocols", "tcp") >= 5 && file.with("udp.length", "20008") >= 5);
-    // Behind the switch some lack cells.
+    // Behind the switch some PDUs lack cells.
     let (_, behind, bytes) = capture(CIRCUIT, &[], ("link.second.s", None), Limit::default());
     assert!(behind.bad_pdus > 0);
     fine("pdus-behind", &bytes);
@@ -347,7 +347,7 @@ fn every_encapsulation_is_read() {
             );
             if form.is_none() {
                 assert!(file.with("frame.protocols", protocol) > 10, "{encapsulation}");
-                // Cells of the generator: UDP to the port that discards, or a frame of a type for experiments.
+                // Cells of the generator: UDP to the discard port, or frames with an experimental EtherType.
                 let generated = file.with("udp.dstport", "9") + file.with("eth.type", "0x88b5");
                 assert!(generated > 100, "{encapsulation}: {generated}");
             }
@@ -371,7 +371,7 @@ fn cells_are_read() {
     }
 }
 
-/// tshark checks the header error control of a whole cell where it is told that one is there; it takes the payload for OAM then.
+/// tshark can check the header error control of a raw cell. It then takes the payload for OAM.
 #[test]
 fn raw_cells_have_the_right_header_error_control() {
     if !is_there() {

@@ -1,4 +1,4 @@
-//! The same in the simplest program that can carry packets between two devices: what this machine allows at best.
+//! The same measurements with a minimal program that carries packets between two devices: an upper bound for this machine.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -13,19 +13,19 @@ fn program() -> Option<OsString> {
     std::env::var_os("ENGPASS_FLOOR")
 }
 
-/// Whether the program is there.
+/// Returns whether the program is configured.
 pub(crate) fn is_there() -> bool {
     program().is_some()
 }
 
-/// The program between a pair, until it is dropped.
+/// The program running between a pair of hosts, until it is dropped.
 struct Floor(Child);
 
 impl Floor {
     fn between(pair: &Pair, packets: &str) -> Self {
         let program = program().expect("`ENGPASS_FLOOR` names the program");
         let [a, b] = &pair.names;
-        // As heavy as the driver makes itself.
+        // The same scheduling weight as the driver requests.
         let [setsid, words @ ..] = session(-20);
         let mut command = Command::new(setsid);
         command.args(words).arg(program).args(["forward", a, b, "lan", packets]);
@@ -40,7 +40,7 @@ impl Floor {
 
 impl Drop for Floor {
     fn drop(&mut self) {
-        // It ends when its input does.
+        // The program ends when its input does.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }

@@ -8,10 +8,11 @@ use crate::time::{MILLISECOND, SECOND};
 
 /// Pressure stall information: the time in which some thread waited for a core (Linux 4.20 and later; not enabled on every kernel).
 const PRESSURE: &str = "/proc/pressure/cpu";
-/// Time between two reads while no thread waits, in ns; below: time for which contention, once seen, is assumed.
+/// Time between two reads while no thread waits, in ns.
 const LOOK: u64 = 250 * MILLISECOND;
+/// Time between two reads once contention was seen, in ns; until then it is assumed to last.
 const BELIEVE: u64 = 2 * SECOND;
-/// A waiting time below one part in this many is ignored.
+/// Waiting for at most one part in this many of the time is ignored.
 const SELDOM: u64 = 20;
 /// With this many cores one is assumed to be free, if the kernel has no pressure information.
 const MANY: usize = 4;
@@ -19,8 +20,9 @@ const MANY: usize = 4;
 /// State of the detection.
 pub(super) struct Contention {
     pressure: Option<File>,
-    /// Total waiting time since boot in ns; below: when it was read.
+    /// Total waiting time since boot in ns.
     waited: u64,
+    /// When it was read, in ns.
     read: u64,
     /// When to read again.
     look: u64,

@@ -21,9 +21,9 @@ use super::world::HostIo;
 use crate::problem::{Code, ProtocolError};
 use crate::time::{MICROSECOND, MILLISECOND};
 
-/// Most packets (GSO packets count once) read from one device per turn, so that other devices and due packets do not wait long. Below: most time for it, in
-/// ns.
+/// Most packets read from one device per turn, so that other devices and due packets do not wait long. A GSO packet counts once.
 const BATCH: usize = 64;
+/// Longest time for reading one device in a turn, in ns.
 const READING: u64 = 50 * MICROSECOND;
 /// Time for which the first segments of a GSO packet wait for the rest, in ps of virtual time: one write costs as much as several packets.
 const HOLD: u64 = 8_000_000;

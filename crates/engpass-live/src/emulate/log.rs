@@ -57,8 +57,9 @@ const EVENTS: u8 = 6;
 const MESSAGE: u8 = 7;
 const MESSAGE_LOST: u8 = 8;
 
-/// Flags of an input record: routers may not fragment the packet; below: which ICMP messages routers may send about it.
+/// Flag of an input record: routers must not fragment the packet.
 const WHOLE: u8 = 1;
+/// Flags of an input record: routers may send ICMP or ICMPv6 errors about the packet.
 const TOLD_V4: u8 = 2;
 const TOLD_V6: u8 = 4;
 

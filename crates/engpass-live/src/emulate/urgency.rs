@@ -9,8 +9,9 @@ use crate::time::MILLISECOND;
 
 /// Time between two checks of the driver's CPU use, in ns.
 const TERM: u64 = 10 * MILLISECOND;
-/// CPU use, in per cent of a core, from which on the driver gives up real-time scheduling. Below: it asks again when its use is under this.
+/// CPU use, in per cent of a core, from which on the driver gives up real-time scheduling.
 const MOST: u64 = 70;
+/// CPU use, in per cent of a core, below which it asks for real-time scheduling again.
 const AGAIN: u64 = 50;
 
 /// Real-time scheduling of the calling thread. Dropping it restores normal scheduling.
@@ -18,8 +19,9 @@ pub(super) struct RealTimeGuard {
     /// Whether the kernel allows real-time scheduling.
     granted: bool,
     real_time: bool,
-    /// When the CPU use was checked last, and the thread's CPU time then, in ns.
+    /// When the CPU use was checked last, in ns.
     looked: u64,
+    /// The thread's CPU time then, in ns.
     ran: u64,
 }
 

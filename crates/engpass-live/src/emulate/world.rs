@@ -1,4 +1,4 @@
-//! What the driver asks of the world: a clock, devices, and waiting. [`SystemIo`] is the one of this host; tests have another.
+//! The interface between the driver and its host: a clock, devices, and waiting. [`SystemIo`] is the real one; tests use another.
 
 use std::io::{self, IoSlice, Write};
 use std::os::fd::AsRawFd;
@@ -43,8 +43,9 @@ pub(super) struct SystemIo {
     devices: Vec<Tun>,
     waits: Waits,
     bell: Arc<Bell>,
-    /// When a packet came or went last that the driver stays awake after, and whether one has since.
+    /// Time of the last packet after which the driver stays awake, in ns.
     last: u64,
+    /// Whether a packet was read or written since the last check.
     stirred: bool,
     contention: Contention,
     urgency: RealTimeGuard,

@@ -1,4 +1,4 @@
-//! The connecting side of the token handshake. It sends nothing but heads until the peer has proved that it knows the token.
+//! The connecting side of the token handshake. It sends only handshake messages until the peer has proved that it knows the token.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -14,9 +14,9 @@ use crate::sys::thread;
 
 /// Time-out for a TCP connection.
 const CONNECTING: Duration = Duration::from_secs(4);
-/// Time-out for the next head from a TCP peer.
+/// Time-out for the next handshake message from a TCP peer.
 const ANSWERING: Duration = Duration::from_secs(2);
-/// Wait after each copy of a head over UDP, because paths lose packets. A silent address therefore receives only these copies of one hello.
+/// Wait after each copy of a handshake message over UDP, because paths lose packets. A silent address therefore receives only these copies of one hello.
 const TRIES: [Duration; 5] = [
     Duration::from_millis(100),
     Duration::from_millis(200),
@@ -68,11 +68,11 @@ struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// Sends a head and waits for the matching reply.
+    /// Sends a handshake message and waits for the matching reply.
     fn ask(&self, kind: Kind, nonce: [u8; 16], echo: [u8; 16], expected: Kind) -> Result<HandshakeMessage> {
         let (token, flow) = (&self.spec.token, self.spec.asked.flow.as_str());
         let head = HandshakeMessage::new(token, flow, kind, self.stream, nonce, echo).to_bytes();
-        // GSO does not affect heads: a head is shorter than a segment, or it goes out alone.
+        // GSO does not affect the handshake: a message is shorter than a segment, or it goes out alone.
         let tries: &[Duration] = if self.spec.udp { &TRIES } else { &[ANSWERING] };
         let mut stranger = false;
         for patience in tries {

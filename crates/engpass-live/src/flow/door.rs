@@ -258,7 +258,7 @@ impl ListenerThread {
             return;
         }
         if taken.is_none() {
-            // A multicast receiver's data arrives at another socket, and this port goes on answering heads.
+            // A multicast receiver's data arrives at another socket, and this port goes on answering handshakes.
             let own = if self.spec.asked.group.is_some() {
                 self.listener.try_clone().doing("share the door")
             } else {

@@ -127,7 +127,7 @@ impl Flow {
                     spec: Arc::clone(&spec),
                     control: Arc::clone(&control),
                     meter: Arc::new(Meter::default()),
-                    // A multicast receiver reads from the group's socket; the data port serves heads only.
+                    // A multicast receiver reads from the group's socket; the data port serves handshakes only.
                     socket: membership
                         .as_ref()
                         .map_or_else(|| Arc::new(socket), |member| Arc::clone(&member.socket)),

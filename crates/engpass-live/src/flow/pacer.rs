@@ -118,9 +118,11 @@ impl Timer {
 struct Budget {
     /// Upper bound of the margin, in ns: the calibrated one.
     most: u64,
-    /// Waits since the last check of the clocks; below: wall clock and CPU time of the thread at that check, in ns.
+    /// Number of waits since the last check of the clocks.
     waits: u64,
+    /// Monotonic clock at that check, in ns.
     at: u64,
+    /// CPU time of the thread at that check, in ns.
     ran: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Punctual sending: the scheduling class and idle states that a sender requests, how it catches up after a delay, and the causes of its stalls.
+//! Sending on a schedule: the scheduling class and idle states that a sender requests, how it catches up after a delay, and the causes of its stalls.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ impl CatchUp {
     }
 }
 
-/// State of a punctual sender, owned by its thread.
+/// State of a sender on a schedule, owned by its thread.
 #[derive(Debug)]
 pub(super) struct PacedSender {
     catch_up: CatchUp,

@@ -31,7 +31,7 @@ fn put(fields: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-/// Builds the result from the tallies of all streams.
+/// Builds the flow's result from the results of its streams.
 pub(super) fn of(
     spec: &Spec,
     joined: Vec<thread::Result<StreamResult>>,

@@ -130,7 +130,7 @@ fn for_datagrams(socket: &Socket, spec: &Spec) -> Result<()> {
     Ok(())
 }
 
-/// Enables UDP GSO with the flow's message size. Called after the handshake, because heads can be longer than a message.
+/// Enables UDP GSO with the flow's message size. Called after the handshake, whose messages can be longer than the flow's.
 pub(crate) fn segment(socket: &Socket, spec: &Spec) -> Result<()> {
     let size = spec.asked.message_bytes as i32;
     option::set(socket, libc::SOL_UDP, option::UDP_SEGMENT, size).doing("ask for UDP_SEGMENT")

@@ -56,7 +56,7 @@ pub(crate) struct StreamResult {
     pub(crate) delay: Option<Distribution>,
     pub(crate) copied: Option<(u64, u64)>,
     pub(crate) pacing: Option<(super::pacer::Pacing, String)>,
-    /// Granted class and idle-state request of a punctual sender, and its stalls.
+    /// Granted class and idle-state request of a paced sender, and its stalls.
     pub(crate) punctual: Option<Value>,
     pub(crate) unfit: RejectedInput,
     /// Packets dropped by the socket, mostly because its buffer was full.
@@ -64,7 +64,7 @@ pub(crate) struct StreamResult {
 }
 
 impl StreamResult {
-    /// Builds the tally of a stream from its reason to end, its window and its meter.
+    /// Builds the result of a stream from its reason to end, its window and its meter.
     pub(crate) fn new(ended: Ended, window: &Window, meter: &Meter) -> Self {
         let total = meter.read();
         let mut tally = Self {

@@ -15,14 +15,15 @@ use crate::sys::urgent::CpuLatencyHold;
 use crate::sys::{clock, option, send};
 use crate::time::MILLISECOND;
 
-/// Most datagrams in one `recvmmsg`; below: bytes of memory for them.
+/// Most datagrams in one `recvmmsg`.
 const BATCH: usize = 64;
+/// Bytes of memory for the datagrams of one call.
 const ARENA: usize = 1 << 20;
 /// From this many datagrams per call on, the stream counts as fast.
 const MANY: usize = 8;
-/// Nap (ns) of a receiver whose datagrams the kernel time-stamps; below: the socket buffer that it needs, in bytes as the kernel reports it. That buffer
-/// holds more 64-byte datagrams than any network stack delivers in one millisecond.
+/// Nap of a receiver whose datagrams the kernel time-stamps, in ns.
 const STAMPED_NAP: u64 = MILLISECOND;
+/// Least socket buffer for such a nap, in bytes as the kernel reports it. It holds more 64-byte datagrams than any network stack delivers in a millisecond.
 const STAMPED_ROOM: i32 = 4 << 20;
 /// Largest packet that GRO returns, in bytes.
 const JOINED: usize = 65_535;
@@ -84,7 +85,7 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
                     break Ended::LimitTime;
                 }
             }
-            // ICMP port unreachable for a head that we sent. Data can still arrive.
+            // ICMP port unreachable for a handshake message that we sent. Data can still arrive.
             Err(error) if error.raw_os_error() == Some(libc::ECONNREFUSED) => {}
             Err(error) => {
                 failure = Some(ProtocolError::system("receive", &error));
@@ -123,8 +124,9 @@ struct Receiver<'a> {
     bytes: u64,
     datagrams: u64,
     measured_bytes: u64,
-    /// First and last arrival of measured datagrams; below: CPU time used before the first.
+    /// First and last arrival of measured datagrams, in ns.
     span: Option<(u64, u64)>,
+    /// What the thread had used at the first of them.
     cpu: Cpu,
 }
 
@@ -195,7 +197,7 @@ impl<'a> Receiver<'a> {
 
     #[cold]
     fn unfit(&mut self, bytes: &[u8]) {
-        // A head that the peer repeated because it did not receive our `ready`.
+        // A `confirm` that the peer repeated because it did not receive our `ready`.
         if let (Some(greeting), Some(peer), HEAD) = (&self.worker.greeting, self.peer, bytes.len())
             && self.repeat(greeting, peer, bytes)
         {

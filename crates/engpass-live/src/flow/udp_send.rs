@@ -19,9 +19,11 @@ use crate::sys::{clock, option, send};
 const BATCH: usize = 32;
 /// Most bytes of memory for the datagrams of one call.
 const ARENA: usize = 256 << 10;
-/// Most bytes in one GSO call: the largest UDP payload. Below: `UDP_MAX_SEGMENTS` of `linux/udp.h`, now and in older kernels.
+/// Most bytes in one GSO call: the largest UDP payload.
 const SEGMENTED: usize = 65_507;
+/// Most segments in one GSO call (`UDP_MAX_SEGMENTS` of `linux/udp.h`).
 const SEGMENTS: usize = 128;
+/// Most segments in one GSO call of older kernels.
 const SEGMENTS_BEFORE: usize = 64;
 
 /// Grouping of datagrams into instants and calls.

@@ -37,7 +37,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Returns the tally of a stream that failed.
+    /// Returns the result of a stream that failed.
     pub(crate) fn failed(&self, problem: ProtocolError) -> StreamResult {
         let mut tally = StreamResult::new(Ended::Failed, &Window::new(u64::MAX, None), &self.meter);
         tally.error = Some(problem);

@@ -147,8 +147,9 @@ fn stream(sending: Sending, receiving: Receiving, each: Duration) -> io::Result<
 }
 
 struct Sent {
-    /// Wall-clock time in nanoseconds; below: CPU time.
+    /// Wall-clock time in nanoseconds.
     time: u64,
+    /// CPU time of the thread in nanoseconds.
     cpu: u64,
     copied: Option<f64>,
 }

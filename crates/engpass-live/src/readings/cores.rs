@@ -1,18 +1,18 @@
-//! What the cores of the host were busy with (`/proc/stat`).
+//! Use of the host's cores (`/proc/stat`).
 
 use serde_json::{Map, Value, json};
 
-/// The columns of a core's line, in ticks (`proc_stat(5)`); `guest` is part of `user`.
+/// Columns of a core's line, in ticks (`proc_stat(5)`); `guest` is part of `user`.
 const NAMES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
-/// Those in which a core works for this host.
+/// Indices of the columns in which a core works for this host.
 const BUSY: [usize; 5] = [0, 1, 2, 5, 6];
 
-/// A reading of all cores.
+/// A reading of all cores: core number and ticks by column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cores(Vec<(u64, [u64; 8])>);
 
 impl Cores {
-    /// Now.
+    /// Reads the cores now.
     pub(crate) fn read() -> Self {
         Self::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
@@ -31,7 +31,7 @@ impl Cores {
         Self(text.lines().filter_map(core).collect())
     }
 
-    /// As in readings: ticks since boot.
+    /// Returns the ticks since boot, as in `before` and `after`.
     pub(crate) fn to_json(&self) -> Value {
         let core = |(core, ticks): &(u64, [u64; 8])| {
             let mut all: Map<String, Value> =
@@ -43,7 +43,7 @@ impl Cores {
     }
 }
 
-/// Shares of the time between two readings, in millionths of each core; `null` where no tick passed.
+/// Returns each core's fractions of the time between two readings, in millionths; `null` if no tick passed.
 pub(crate) fn shares(before: &Cores, after: &Cores) -> Value {
     let core = |(core, now): &(u64, [u64; 8])| {
         let (_, earlier) = before.0.iter().find(|(same, _)| same == core)?;

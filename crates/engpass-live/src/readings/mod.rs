@@ -1,4 +1,4 @@
-//! What the kernel has counted: read before traffic starts, and again when it has stopped.
+//! Counters of the kernel, read before traffic starts and after it has stopped.
 
 mod cores;
 mod parse;
@@ -13,11 +13,11 @@ pub(crate) use cores::{Cores, shares};
 
 use crate::sys::{clock, device, thread};
 
-/// All counters of this host as this process sees it: those of its network namespace.
+/// Reads all counters that this process can see: those of its network namespace.
 pub(crate) fn read() -> Value {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let mut snmp = parse::headed(&text("/proc/net/snmp"));
-    // TcpExt of `netstat` and IPv6's own table, for what they have beside.
+    // TcpExt of `netstat`, and the tables of IPv6, add counters that `snmp` lacks.
     for (group, counters) in parse::headed(&text("/proc/net/netstat")) {
         snmp.entry(group).or_insert(counters);
     }
@@ -35,7 +35,7 @@ pub(crate) fn read() -> Value {
     })
 }
 
-/// Counters of each interface, with those of its queue disciplines where `tc` is there to tell.
+/// Returns the counters of each interface, with its queue disciplines if `tc` is installed.
 fn interfaces(table: &str) -> Value {
     let mut all = parse::interfaces(table);
     for discipline in disciplines() {
@@ -49,7 +49,7 @@ fn interfaces(table: &str) -> Value {
     Value::Object(all)
 }
 
-/// What `tc` says about the queue disciplines of this namespace; nothing where there is no `tc`.
+/// Returns the queue disciplines of this namespace according to `tc`; empty without `tc`.
 fn disciplines() -> Vec<Value> {
     let mut tc = Command::new("tc");
     tc.args(["-s", "-j", "qdisc", "show"]).stdin(Stdio::null()).stderr(Stdio::null());
@@ -58,18 +58,18 @@ fn disciplines() -> Vec<Value> {
     parsed.unwrap_or_default()
 }
 
-/// The root queue discipline of an interface.
+/// Returns the root queue discipline of an interface.
 pub(crate) fn discipline_of(interface: &str) -> Option<String> {
     let found = disciplines().into_iter().find(|one| one["dev"] == interface && one["root"] == true);
     found.and_then(|one| one["kind"].as_str().map(str::to_owned))
 }
 
-/// The interface that has this address.
+/// Returns the interface that has this address.
 pub(crate) fn interface_of(address: IpAddr) -> Option<String> {
     device::addresses().into_iter().find(|own| own.address == address).map(|own| own.interface)
 }
 
-/// A value of `/proc/sys`, as a number where it is one.
+/// Returns a value of `/proc/sys`, as a number if it is one.
 fn setting(path: &str) -> Value {
     let text = fs::read_to_string(format!("/proc/sys/{path}")).unwrap_or_default();
     let text = text.trim().replace('\t', " ");
@@ -80,7 +80,7 @@ fn setting(path: &str) -> Value {
     }
 }
 
-/// Settings of this host that decide what traffic can do.
+/// Returns the settings of this host that affect traffic.
 pub(crate) fn settings() -> Value {
     const PATHS: [&str; 14] = [
         "net/core/rmem_max",

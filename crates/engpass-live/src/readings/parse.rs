@@ -1,8 +1,8 @@
-//! Tables of `/proc/net`. Pure; what does not look as expected is left out.
+//! Parses tables of `/proc/net`. Pure; malformed parts are left out.
 
 use serde_json::{Map, Value, json};
 
-/// Pairs of lines, names and values, as in `snmp` and `netstat`.
+/// Parses pairs of lines, names and values, as in `snmp` and `netstat`.
 pub(super) fn headed(text: &str) -> Map<String, Value> {
     let lines: Vec<&str> = text.lines().collect();
     let pair = |pair: &[&str]| {
@@ -16,7 +16,7 @@ pub(super) fn headed(text: &str) -> Map<String, Value> {
     lines.chunks_exact(2).filter_map(pair).collect()
 }
 
-/// Lines of name and value whose names begin with `prefix`, without it, as in `snmp6`.
+/// Parses lines of name and value, as in `snmp6`. Keeps names that start with `prefix` and removes it.
 pub(super) fn prefixed(text: &str, prefix: &str) -> Value {
     let counter = |line: &str| {
         let (name, value) = line.split_once(char::is_whitespace)?;
@@ -25,13 +25,13 @@ pub(super) fn prefixed(text: &str, prefix: &str) -> Value {
     Value::Object(text.lines().filter_map(counter).collect())
 }
 
-/// `softnet_stat`: a line of hexadecimal numbers for each core that is there.
+/// Parses `softnet_stat`: a line of hexadecimal numbers per online core.
 pub(super) fn softnet(text: &str) -> Value {
     let line = |(row, line): (usize, &str)| {
         let numbers: Option<Vec<u64>> =
             line.split_whitespace().map(|word| u64::from_str_radix(word, 16).ok()).collect();
         let numbers = numbers.filter(|numbers| numbers.len() >= 3)?;
-        // The number of the core is the 13th since Linux 5.10; before, cores stand in order.
+        // The 13th number is the core since Linux 5.10; before, lines are in order of the cores.
         let core = numbers.get(12).copied().unwrap_or(row as u64);
         Some(json!({
             "core": core,
@@ -45,7 +45,7 @@ pub(super) fn softnet(text: &str) -> Value {
     Value::Array(text.lines().enumerate().filter_map(line).collect())
 }
 
-/// `/proc/net/dev`: two lines of names, then a line for each interface.
+/// Parses `/proc/net/dev`: two header lines, then a line per interface.
 pub(super) fn interfaces(text: &str) -> Map<String, Value> {
     const NAMES: [&str; 16] = [
         "rx_bytes",

@@ -1,12 +1,12 @@
-//! A distribution of times, kept as exact sums and a histogram of three digits.
+//! A distribution of times: exact sums, and a histogram with three significant digits.
 
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
-/// The longest time that is told from longer ones: 100 s.
+/// Longest time that is recorded exactly, in ns: 100 s. Longer times count as this.
 const LONGEST: u64 = 100_000_000_000;
 
-/// A distribution of nanoseconds.
+/// A distribution of values in ns.
 #[derive(Clone, Debug)]
 pub(crate) struct Distribution {
     count: u64,
@@ -23,13 +23,13 @@ impl Distribution {
         Self { count: 0, sum: 0, squares: 0, min: u64::MAX, max: 0, histogram }
     }
 
-    /// Count one value.
+    /// Records one value.
     #[inline]
     pub(crate) fn record(&mut self, value: u64) {
         self.record_n(value, 1);
     }
 
-    /// Count a value so many times.
+    /// Records a value `times` times.
     #[inline]
     pub(crate) fn record_n(&mut self, value: u64, times: u64) {
         if times == 0 {
@@ -44,7 +44,7 @@ impl Distribution {
         self.histogram.saturating_record_n(value, times);
     }
 
-    /// Count what another one has counted.
+    /// Adds the values of another distribution.
     pub(crate) fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.sum += other.sum;
@@ -58,20 +58,20 @@ impl Distribution {
         self.count
     }
 
-    /// Mean and standard deviation in ns; 0 of nothing.
+    /// Returns mean and standard deviation in ns; zeros if there are no values.
     pub(crate) fn moments(&self) -> (u64, u64) {
         let Some(count) = Some(u128::from(self.count)).filter(|count| *count > 0) else { return (0, 0) };
-        // n * sum(x^2) - (sum x)^2 could overflow; dividing first loses less than 1 ns^2.
+        // n * sum(x^2) - (sum x)^2 can overflow. Dividing first loses less than 1 ns^2.
         let variance = self.squares.saturating_sub(self.sum * self.sum / count) / count;
         ((self.sum / count) as u64, variance.isqrt() as u64)
     }
 
-    /// The value that this share, in millionths, does not exceed.
+    /// Returns the quantile at this fraction, in millionths.
     pub(crate) fn quantile(&self, millionths: u32) -> u64 {
         self.histogram.value_at_quantile(f64::from(millionths) / 1e6).min(self.max)
     }
 
-    /// The median distance from the median, to the width of a bucket: a deviation that a few stalls do not move.
+    /// Returns the median absolute deviation from the median, to the width of a bucket. Unlike the standard deviation, it ignores a few stalls.
     pub(crate) fn median_deviation(&self) -> u64 {
         let median = self.quantile(500_000);
         let mut distances: Vec<(u64, u64)> = self
@@ -91,7 +91,7 @@ impl Distribution {
         found.map_or(0, |(distance, _)| distance)
     }
 
-    /// As in results; `null` of nothing.
+    /// Returns the distribution as in results; `null` without values.
     pub(crate) fn to_json(&self) -> Value {
         if self.count == 0 {
             return Value::Null;

@@ -1,4 +1,4 @@
-//! How evenly datagrams leave or arrive.
+//! Measures how evenly datagrams leave or arrive.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Distribution;
 use crate::time::MILLISECOND;
 
-/// The most groups of datagrams that the search for the worst millisecond remembers.
+/// Most groups of datagrams remembered for the worst millisecond.
 const REMEMBERED: usize = 1 << 17;
 
 /// Gaps between datagrams, bursts, and the fullest millisecond.
@@ -15,7 +15,7 @@ const REMEMBERED: usize = 1 << 17;
 pub(crate) struct Gaps {
     gaps: Distribution,
     last: Option<u64>,
-    /// A gap shorter than this belongs to a burst; 0: bursts are not looked for.
+    /// A gap shorter than this (ns) belongs to a burst; 0 disables the detection of bursts.
     close: u64,
     burst: u64,
     longest_burst: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
-    /// Datagrams that follow in less than a quarter of `ideal` ns make a burst.
+    /// Starts without datagrams. Those that follow in less than a quarter of `ideal` ns will count as a burst.
     pub(crate) fn new(ideal: Option<u64>) -> Self {
         Self {
             gaps: Distribution::new(),
@@ -39,7 +39,7 @@ impl Gaps {
         }
     }
 
-    /// `count` datagrams at one instant, not earlier than the ones before; a clock that is set back begins anew.
+    /// Records `count` datagrams at one instant. If the clock went back, counting of gaps and bursts starts anew.
     #[inline]
     pub(crate) fn record(&mut self, stamp: u64, count: u64) {
         match self.last.and_then(|last| stamp.checked_sub(last)) {
@@ -68,7 +68,7 @@ impl Gaps {
         self.worst = self.worst.max(self.in_recent);
     }
 
-    /// As in results; `null` where there was no gap.
+    /// Returns the result as in results; `null` without gaps.
     pub(crate) fn to_json(&self) -> Value {
         let mut value = self.gaps.to_json();
         if let Value::Object(fields) = &mut value {
@@ -94,7 +94,7 @@ mod tests {
             (&value["count"], &value["mean_ns"], &value["sd_ns"]),
             (&json!(999), &json!(100_000), &json!(0))
         );
-        // Ten fit into a millisecond: at 0, 100, ... 900 us; the eleventh begins the next one.
+        // Ten fit into a millisecond, at 0, 100, ... 900 us; the eleventh belongs to the next.
         assert_eq!((&value["worst_ms"], &value["longest_burst"]), (&json!(10), &json!(1)));
     }
 
@@ -106,7 +106,7 @@ mod tests {
         }
         let value = gaps.to_json();
         assert_eq!((&value["worst_ms"], &value["longest_burst"]), (&json!(16), &json!(8)));
-        // Joined by the kernel they have one stamp.
+        // Datagrams joined by GRO have one time stamp.
         let mut joined = Gaps::new(Some(100_000));
         (0..10).for_each(|train| joined.record(train * 800_000, 8));
         assert_eq!(joined.to_json()["longest_burst"], 8);

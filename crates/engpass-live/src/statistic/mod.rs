@@ -1,4 +1,4 @@
-//! What is counted while traffic runs. Pure: whoever counts says when.
+//! Statistics gathered while traffic runs. Pure: callers pass all times.
 
 mod distribution;
 mod gaps;

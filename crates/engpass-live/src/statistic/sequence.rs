@@ -1,11 +1,11 @@
-//! Which datagrams of a stream have arrived: once, twice, out of order, or too late to tell.
+//! Tracks the arrival of a stream's datagrams: new, duplicate, reordered, or too late to distinguish.
 
 use serde_json::{Value, json};
 
-/// How far behind the highest number a datagram may be and still be told from a duplicate.
+/// How far behind the highest sequence number a duplicate can still be recognised.
 const WINDOW: u64 = 1 << 16;
 
-/// Counts the sequence numbers of one stream. What it counts are the measured ones.
+/// Counts the sequence numbers of one stream. Only measured datagrams enter the counters.
 #[derive(Clone, Debug)]
 pub(crate) struct Sequence {
     /// One above the highest number seen (`NextExp` of RFC 4737 section 3.3).
@@ -36,13 +36,13 @@ impl Sequence {
         ((number % WINDOW / 64) as usize, 1 << (number % 64))
     }
 
-    /// A datagram with this number has arrived; whether it is a new one.
+    /// Records the arrival of a sequence number. Returns whether it is new.
     #[inline]
     pub(crate) fn take(&mut self, number: u64, measured: bool) -> bool {
         let counted = u64::from(measured);
         let (word, bit) = Self::bit(number);
         if number == self.next {
-            // By far the most: the bit may be left from a number one window ago.
+            // The most frequent case. The bit may still be set from one window ago.
             self.seen[word] |= bit;
             self.next += 1;
         } else if number > self.next {
@@ -67,7 +67,7 @@ impl Sequence {
         true
     }
 
-    /// Forget what stood where the numbers up to before `number` now stand.
+    /// Clears the bits of the numbers before `number`, which are left from one window ago.
     #[cold]
     fn skip_to(&mut self, number: u64) {
         if number - self.next >= WINDOW {
@@ -80,17 +80,17 @@ impl Sequence {
         }
     }
 
-    /// Measured ones that arrived, each once.
+    /// Returns the number of distinct measured datagrams that arrived.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
 
-    /// Measured ones between the first and the last that arrived which did not.
+    /// Returns the number of measured datagrams missing between the first and the last that arrived.
     pub(crate) fn missing(&self) -> u64 {
         self.range.map_or(0, |(first, last)| (last - first + 1).saturating_sub(self.received + self.late))
     }
 
-    /// As in results.
+    /// Returns the counters as in results.
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "received": self.received,
@@ -122,7 +122,7 @@ mod tests {
         for number in [0, 1, 3, 2, 2, 6] {
             sequence.take(number, true);
         }
-        // 0, 1, 3, 2, 6 once; 2 twice; 2 came after 3; 4 and 5 are missing.
+        // 0, 1, 3, 2, 6 arrive; 2 arrives twice and after 3; 4 and 5 are missing.
         assert_eq!(counts(&sequence), [5, 1, 1, 0, 2]);
         sequence.take(6 + WINDOW, true);
         assert!(!sequence.take(5, true));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a set that remembers everything, on numbers that stay within a window.
+        /// Compares with a set that remembers everything, for numbers within one window.
         #[test]
         fn counts_are_those_of_a_set(steps in prop::collection::vec((-40_i64..60, any::<bool>()), 1..400)) {
             let mut sequence = Sequence::new();

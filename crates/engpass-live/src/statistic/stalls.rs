@@ -1,10 +1,10 @@
-//! Why a sender that keeps to instants fell behind.
+//! Finds out why a sender on a schedule fell behind.
 
 use serde_json::{Value, json};
 
 use crate::time::MICROSECOND;
 
-/// A message that fell behind by more than this since the one before is a stall.
+/// A message is a stall if its lateness grew by more than this (ns) since the previous one.
 const LEAST: u64 = 10 * MICROSECOND;
 
 /// The clocks of a thread at one instant, in ns.
@@ -12,16 +12,16 @@ const LEAST: u64 = 10 * MICROSECOND;
 pub(crate) struct Mark {
     /// The host's monotonic clock.
     pub(crate) at: u64,
-    /// How long the thread had a core.
+    /// CPU time of the thread.
     pub(crate) ran: u64,
-    /// How long it could have run while another thread had the core.
+    /// Time in which the thread was runnable while another thread had the core.
     pub(crate) waited: u64,
 }
 
-/// By cause: others had the core; nobody of this host did; the kernel worked on the thread's time.
+/// Values by cause: another thread had the core; no thread of this host had it (hypervisor, late timer); the kernel worked on the thread's CPU time.
 type Causes<T> = [T; 3];
 
-/// Stalls of one thread, and what they were spent with.
+/// Stalls of one thread, and their causes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stalls {
     before: Option<(Mark, u64)>,
@@ -29,12 +29,12 @@ pub(crate) struct Stalls {
     total: u64,
     longest: u64,
     times: Causes<u64>,
-    /// Each stall's square, divided like its time: what a deviation is made of.
+    /// Square of each stall, divided among the causes in proportion to time. The standard deviation follows from it.
     squares: Causes<u128>,
 }
 
 impl Stalls {
-    /// A message that was due at `due` has left; before it the thread meant to sleep for `slept`.
+    /// Records that the message due at `due` has left. Before it, the thread meant to sleep for `slept` ns.
     #[inline]
     pub(crate) fn record(&mut self, mark: Mark, due: u64, slept: u64) {
         let late = mark.at.saturating_sub(due);
@@ -62,7 +62,7 @@ impl Stalls {
         }
     }
 
-    /// As in results.
+    /// Returns the stalls as in results.
     pub(crate) fn to_json(&self) -> Value {
         let all: u128 = self.squares.iter().sum();
         let share = |cause: usize| self.squares[cause] * 1_000_000 / all.max(1);
@@ -98,13 +98,13 @@ mod tests {
 
     #[test]
     fn a_stall_is_divided_among_its_causes() {
-        // 1000 us late: 600 of them another thread ran.
+        // 1000 us late, 600 of them because another thread ran.
         assert_eq!(causes([(mark(100, 100, 0), 100), (mark(1200, 500, 600), 200)], 0), [600, 100, 300]);
-        // Neither ran nor waited: the hypervisor had the core.
+        // It neither ran nor was runnable: the hypervisor had the core.
         assert_eq!(causes([(mark(100, 100, 0), 100), (mark(1200, 200, 0), 200)], 0), [0, 1000, 0]);
-        // It meant to sleep for 60 us of the gap; that it slept longer is nobody's of this host.
+        // It meant to sleep for 60 us of the gap; the rest of the sleep was the hypervisor's or a late timer's.
         assert_eq!(causes([(mark(100, 100, 0), 100), (mark(1200, 140, 0), 200)], 60), [0, 1000, 0]);
-        // All on the thread's own time: interrupts, or its own call.
+        // All within the thread's CPU time: interrupts, or its own call.
         assert_eq!(causes([(mark(100, 100, 0), 100), (mark(1200, 1200, 0), 200)], 0), [0, 0, 1000]);
     }
 

@@ -17,8 +17,9 @@ pub(crate) const MPTCP_SUBFLOW_ADDRS: libc::c_int = 3;
 /// `IPPROTO_MPTCP`.
 pub(crate) const MPTCP: i32 = 262;
 
-/// `SO_MEMINFO` of `asm-generic/socket.h`. Below: index of the drop counter (`SK_MEMINFO_DROPS` of `linux/sock_diag.h`).
+/// `SO_MEMINFO` of `asm-generic/socket.h`.
 const MEMINFO: libc::c_int = 55;
+/// Index of the drop counter in it (`SK_MEMINFO_DROPS` of `linux/sock_diag.h`).
 const MEMINFO_DROPS: usize = 8;
 
 /// Returns the number of packets that this socket dropped, mostly because its buffer was full; `None` if the kernel does not report it.

@@ -4,8 +4,9 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// `SO_EE_ORIGIN_ZEROCOPY`. Below: code for data that was copied after all.
+/// `SO_EE_ORIGIN_ZEROCOPY`.
 const ORIGIN_ZEROCOPY: u8 = 5;
+/// `SO_EE_CODE_ZEROCOPY_COPIED`: the kernel copied the data after all.
 const CODE_COPIED: u8 = 1;
 
 /// Creates a file in memory with these contents.

@@ -1,4 +1,4 @@
-//! UDP streams: counted to the datagram, paced, segmented, to several at once.
+//! Tests UDP streams: exact counts, pacing, segmentation, several streams and multicast.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ fn paced_datagrams_are_counted_one_by_one() {
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 8_000_000 });
     let times =
         json!({ "message_bytes": 500, "warmup_ns": 50 * MS, "duration_ns": 200 * MS, "schedule": schedule });
-    // The mean of 399 gaps is checked: a fifth of 200 ms.
+    // The test checks the mean of 399 gaps to a fifth, so the lateness of first and last must be below a fifth of 200 ms.
     let Some(results) = measure_in_time(&Plan::of("udp-stream", times), 35 * MS) else { return };
-    // One every 500 us: 100 in the warm-up, 400 that are measured.
+    // One every 500 us: 100 in the warm-up and 400 measured.
     assert_eq!(
         (number(&results.connect["total_messages"]), number(&results.connect["messages"])),
         (500, 400)
@@ -28,7 +28,7 @@ fn paced_datagrams_are_counted_one_by_one() {
     assert_eq!((number(&sequence["duplicate"]), number(&sequence["reordered"])), (0, 0));
     for end in [&results.connect, &results.listen] {
         assert_eq!(number(&end["gaps"]["count"]), 399, "{end}");
-        // The schedule is absolute: whatever single gaps do, 399 of them take 199.5 ms, but for the lateness of first and last.
+        // The schedule is absolute. Whatever single gaps do, 399 of them take 199.5 ms, apart from the lateness of the first and the last.
         let mean = number(&end["gaps"]["mean_ns"]);
         assert!((400_000..600_000).contains(&mean), "{mean}");
         assert!(number(&end["gaps"]["worst_ms"]) >= 2);
@@ -93,7 +93,7 @@ fn kernel_pacing_without_fq_is_refused() {
     );
     let plan = plan.connect(json!({ "pacing": "kernel" }));
     let results = crate::pair::run_pair(&mut listen, &mut connect, &plan);
-    // Loopback has no queue discipline that could.
+    // Loopback has no queue discipline that paces.
     assert_eq!(
         (&results.connect["ended"], &results.connect["error"]["code"]),
         (&json!("failed"), &json!("not-supported"))
@@ -101,7 +101,7 @@ fn kernel_pacing_without_fq_is_refused() {
     assert_eq!(number(&results.listen["total_messages"]), 0);
 }
 
-/// Requests for one sender and two receivers of a group on loopback.
+/// Returns the requests for one sender and two receivers of a group on loopback.
 fn group(fields: &Value) -> (Plan, Value) {
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 8_000_000 });
     let both = json!({ "message_bytes": 1000, "duration_ns": 600 * MS, "schedule": schedule });
@@ -116,7 +116,7 @@ fn a_group_is_heard_by_its_members() {
     let (plan, listening) = group(&json!({}));
     let prepared = first.ok("prepare", listening.clone());
     let address = prepared["group"].as_str().expect("a group").to_owned();
-    // The second one listens at the same port, and joins when it is told to.
+    // The second receiver uses the same port and joins on request.
     let late = with(&listening, &json!({ "group": address, "joined": false }));
     let other = second.ok("prepare", late);
     let to = [&prepared, &other].map(|end| format!("127.0.0.1:{}", end["port"]));

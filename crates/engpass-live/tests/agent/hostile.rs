@@ -1,4 +1,4 @@
-//! Garbage on the control channel and on data ports: dropped, counted, and the run goes on.
+//! Tests garbage on the control channel and on data ports: it is dropped and counted, and the run goes on.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -23,12 +23,12 @@ fn garbage_on_the_control_channel_is_answered_with_errors() {
     agent.write(b"\n");
     assert_eq!(agent.line()["error"]["code"], "bad-line");
     agent.ok("ping", json!({}));
-    // A last line without its end is no request.
+    // A last line without line end is not a request.
     agent.write(b"{\"id\":1,\"do\":\"ping\"}");
     assert_eq!(agent.close(), Ended::Input);
 }
 
-/// Prepare a flow, have `strangers` at its port, then run it; the listening end's result.
+/// Prepares a flow, lets `strangers` use its port, then runs it. Returns the result of the listening end.
 fn beside(kind: &str, peers: &Value, strangers: impl Fn(u16)) -> Option<Value> {
     let (mut listen, mut connect) = (Agent::new(), Agent::new());
     let plan = Plan::of(kind, json!({ "message_bytes": 100 }));
@@ -52,15 +52,15 @@ fn beside(kind: &str, peers: &Value, strangers: impl Fn(u16)) -> Option<Value> {
 #[test]
 fn strangers_at_a_tcp_port_do_not_keep_the_peer_out() {
     let flow = beside("tcp-stream", &json!(["127.0.0.1"]), |port| {
-        // One says nothing and stays, one sends garbage, one is cut off, one sends more than a head.
+        // One sends nothing and stays, one sends garbage, one is cut off, one sends more than a handshake message.
         let silent = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
         std::mem::forget(silent);
         for garbage in [&[0x55; 64][..], b"GET / HTTP/1.0\r\n\r\n", &[0; 5000]] {
             let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
             stranger.write_all(garbage).expect("room");
-            // It may have been thrown out already.
+            // The agent may have closed the connection already.
             let _ = stranger.shutdown(std::net::Shutdown::Write);
-            // Nothing comes back but the end.
+            // The connection ends without an answer.
             let mut answer = Vec::new();
             let _ = stranger.read_to_end(&mut answer);
             assert!(answer.is_empty());

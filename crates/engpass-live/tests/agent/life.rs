@@ -1,4 +1,4 @@
-//! How an agent begins and ends, what it allows, what it refuses.
+//! Tests how an agent begins and ends, which limits it enforces and what it refuses.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ fn an_agent_ends_in_the_middle_of_traffic_with_its_channel() {
     start_pair(&mut listen, &mut connect, &plan);
     let begin = Instant::now();
     assert_eq!(connect.close(), Ended::Input);
-    // Its peer sees the end of the stream and is free for another run.
+    // The peer sees the end of the stream and is free for another run.
     assert_eq!(listen.event("done")["flow"], "f");
     listen.ok("collect", json!({ "run": RUN }));
     assert!(begin.elapsed() < Duration::from_secs(10));
@@ -56,7 +56,7 @@ fn requests_have_an_order() {
     let other = with(&plan.listening(), &json!({ "run": "ff112233445566778899aabbccddeeff" }));
     assert_eq!(agent.refused("prepare", other), "busy");
     assert_eq!(agent.refused("collect", run.clone()), "wrong-order");
-    // Nobody has connected.
+    // No peer has connected.
     assert_eq!(agent.refused("start", run.clone()), "wrong-order");
     assert_eq!(agent.refused("stop", json!({ "run": RUN, "flow": "g" })), "unknown-flow");
     agent.ok("drop", run.clone());
@@ -74,7 +74,7 @@ fn peers_that_are_not_there_are_told_apart() {
     assert_eq!(agent.refused("prepare", plan.connecting(&port)), "refused");
     let datagrams = Plan::of("udp-stream", json!({ "message_bytes": 1000, "duration_ns": MS }));
     assert_eq!(agent.refused("prepare", datagrams.connecting(&port)), "refused");
-    // Another run's agent.
+    // An agent of another run.
     let mut other = Agent::new();
     let theirs = with(&plan.listening(), &json!({ "run": "ff112233445566778899aabbccddeeff" }));
     let prepared = other.ok("prepare", theirs);
@@ -105,7 +105,7 @@ fn a_silent_peer_gets_one_probe_of_all_streams_and_flows() {
     assert_eq!(heads[0].len(), 64);
     assert!(heads.iter().all(|head| *head == heads[0]), "all are copies of one hello");
 
-    // A server that accepts connections and says nothing.
+    // A server that accepts connections and sends nothing.
     let mut agent = Agent::new();
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
     let port = json!(silent.local_addr().expect("bound").port());
@@ -130,7 +130,7 @@ fn a_new_run_asks_a_silent_peer_again() {
 
 #[test]
 fn a_receiver_holds_its_sender_to_the_limits() {
-    // Bytes: the receiver alone knows of the limit.
+    // A limit in bytes that only the receiver knows.
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 10_000 }));
     let limits = json!({ "limits": { "bytes": 1_000_000 } });
     let results = measure(&plan.listen(limits).connect(json!({ "duration_ns": 20_000 * MS })));
@@ -139,7 +139,7 @@ fn a_receiver_holds_its_sender_to_the_limits() {
         (&json!("limit-bytes"), &json!("peer"))
     );
     assert!(number(&results.listen["total_bytes"]) < 2_000_000);
-    // Rate, set by the owner of the host.
+    // A limit of the rate, set by the owner of the host.
     let owner = Limits { rate_bit_per_s: Some(8_000_000), ..Limits::default() };
     let (mut listen, mut connect) = (Agent::with(owner, Duration::from_secs(60)), Agent::new());
     let schedule = json!({ "kind": "cbr", "rate_bit_per_s": 80_000_000 });
@@ -147,7 +147,7 @@ fn a_receiver_holds_its_sender_to_the_limits() {
     let plan = plan.connect(json!({ "schedule": schedule, "duration_ns": 1500 * MS }));
     let results = run_pair(&mut listen, &mut connect, &plan);
     assert_eq!(results.listen["ended"], "limit-rate");
-    // Nothing that a request says raises it.
+    // A request cannot raise it.
     let fast = json!({ "schedule": schedule, "limits": { "rate_bit_per_s": 100_000_000 }, "role": "send", "duration_ns": MS });
     let request = with(&plan.listening(), &fast);
     assert_eq!(listen.refused("prepare", request), "limit");
@@ -160,7 +160,7 @@ fn a_sender_keeps_to_an_allowed_rate() {
         let (mut listen, mut connect) = (Agent::new(), Agent::with(owner.clone(), Duration::from_secs(60)));
         let plan = Plan::of(kind, json!({ "message_bytes": 1000, "duration_ns": 500 * MS }));
         let results = run_pair(&mut listen, &mut connect, &plan);
-        // 2.5 MB, and what a socket holds before TCP's pacing sees it.
+        // 2.5 MB, plus what a socket holds before TCP's pacing takes effect.
         let bytes = number(&results.listen["total_bytes"]);
         assert!((500_000..8_000_000).contains(&bytes), "{kind}: {bytes}");
     }

@@ -1,4 +1,4 @@
-//! Two agents in one process, over loopback: short runs, ephemeral ports, no privileges.
+//! Tests with two agents in one process, over loopback: short runs, ephemeral ports, no privileges.
 
 mod alive;
 mod datagrams;

@@ -1,4 +1,4 @@
-//! An agent behind a socket pair, and runs of two of them.
+//! An agent behind a socket pair, and runs with two of them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use engpass_live::{Ended, Limits, run};
 use serde_json::{Value, json};
 
-/// A run's token; the tests of one process run beside each other on different agents.
+/// The token of a run. All tests may use it, because each has its own agents.
 pub(crate) const RUN: &str = "00112233445566778899aabbccddeeff";
 /// A millisecond in ns.
 pub(crate) const MS: u64 = 1_000_000;
@@ -20,14 +20,14 @@ pub(crate) struct Agent {
     from: BufReader<UnixStream>,
     thread: JoinHandle<Ended>,
     next: u64,
-    /// What it said first.
+    /// Its `hello`.
     pub(crate) hello: Value,
-    /// Events since.
+    /// Events received since.
     pub(crate) events: Vec<Value>,
 }
 
 impl Agent {
-    /// Start one with the limits of an owner.
+    /// Starts an agent with the limits of its host's owner.
     pub(crate) fn with(limits: Limits, silence: Duration) -> Self {
         let (to, input) = UnixStream::pair().expect("a socket pair");
         let output = input.try_clone().expect("a descriptor");
@@ -40,24 +40,24 @@ impl Agent {
         agent
     }
 
-    /// Start one without limits.
+    /// Starts an agent without limits.
     pub(crate) fn new() -> Self {
         Self::with(Limits::default(), Duration::from_secs(60))
     }
 
-    /// The next line that it writes.
+    /// Reads the next line of the agent.
     pub(crate) fn line(&mut self) -> Value {
         let mut line = String::new();
         self.from.read_line(&mut line).expect("a line within a minute");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Write anything.
+    /// Writes raw bytes to the agent.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.to.write_all(bytes).expect("the agent reads");
     }
 
-    /// Ask, and take the answer as it is.
+    /// Sends a request and returns the whole answer.
     pub(crate) fn ask(&mut self, what: &str, fields: Value) -> Value {
         self.next += 1;
         let mut request = json!({ "id": self.next, "do": what });
@@ -69,7 +69,7 @@ impl Agent {
         answer
     }
 
-    /// The next answer, to whatever it is; events before it are kept.
+    /// Returns the next answer and keeps the events before it.
     pub(crate) fn answer(&mut self) -> Value {
         loop {
             let line = self.line();
@@ -80,14 +80,14 @@ impl Agent {
         }
     }
 
-    /// Ask for something that must work.
+    /// Sends a request that must succeed. Returns the content of `ok`.
     pub(crate) fn ok(&mut self, what: &str, fields: Value) -> Value {
         let mut answer = self.ask(what, fields);
         assert!(answer.get("ok").is_some(), "{what}: {answer}");
         answer["ok"].take()
     }
 
-    /// Ask for something that must not; the error's code.
+    /// Sends a request that must fail. Returns the error code.
     pub(crate) fn refused(&mut self, what: &str, fields: Value) -> String {
         let answer = self.ask(what, fields);
         let error = &answer["error"];
@@ -96,7 +96,7 @@ impl Agent {
         error["code"].as_str().expect("a code").to_owned()
     }
 
-    /// Wait for an event of this kind.
+    /// Waits for an event of this kind.
     pub(crate) fn event(&mut self, kind: &str) -> Value {
         loop {
             if let Some(at) = self.events.iter().position(|event| event["event"] == kind) {
@@ -107,25 +107,25 @@ impl Agent {
         }
     }
 
-    /// Close its input; how it ended.
+    /// Closes the agent's input. Returns how the agent ended.
     pub(crate) fn close(self) -> Ended {
         self.to.shutdown(Shutdown::Write).expect("open");
         self.thread.join().expect("the agent does not panic")
     }
 
-    /// Wait until it ends by itself.
+    /// Waits until the agent ends by itself.
     pub(crate) fn wait(self) -> Ended {
         self.thread.join().expect("the agent does not panic")
     }
 
-    /// Close its output, which it notices when it writes.
+    /// Closes the agent's output too, which it notices when it writes.
     pub(crate) fn deafen(self) -> Ended {
         self.to.shutdown(Shutdown::Both).expect("open");
         self.thread.join().expect("the agent does not panic")
     }
 }
 
-/// `fields` over `base`.
+/// Returns `base` with `fields` added or replaced.
 pub(crate) fn with(base: &Value, fields: &Value) -> Value {
     let mut all = base.clone();
     let more = fields.as_object().expect("fields").clone();
@@ -133,7 +133,7 @@ pub(crate) fn with(base: &Value, fields: &Value) -> Value {
     all
 }
 
-/// What both ends of a flow are told, and what each alone.
+/// Fields of the `prepare` requests: for both ends, and for each end alone.
 pub(crate) struct Plan {
     pub(crate) both: Value,
     pub(crate) listen: Value,
@@ -156,13 +156,13 @@ impl Plan {
         self
     }
 
-    /// The request that prepares the listening end.
+    /// Returns the request that prepares the listening end.
     pub(crate) fn listening(&self) -> Value {
         let ends = json!({ "side": "listen", "address": "127.0.0.1", "peers": ["127.0.0.1"] });
         with(&with(&self.both, &ends), &self.listen)
     }
 
-    /// The request that prepares the connecting end.
+    /// Returns the request that prepares the connecting end.
     pub(crate) fn connecting(&self, port: &Value) -> Value {
         let ends = json!({ "side": "connect", "to": [format!("127.0.0.1:{port}")] });
         with(&with(&self.both, &ends), &self.connect)
@@ -177,7 +177,7 @@ pub(crate) struct Results {
     pub(crate) connect: Value,
 }
 
-/// Start one flow between two agents.
+/// Starts one flow between two agents.
 pub(crate) fn start_pair(listen: &mut Agent, connect: &mut Agent, plan: &Plan) {
     let prepared = listen.ok("prepare", plan.listening());
     connect.ok("prepare", plan.connecting(&prepared["port"]));
@@ -185,7 +185,7 @@ pub(crate) fn start_pair(listen: &mut Agent, connect: &mut Agent, plan: &Plan) {
     connect.ok("start", json!({ "run": RUN }));
 }
 
-/// Run one flow between two agents.
+/// Runs one flow between two agents.
 pub(crate) fn run_pair(listen: &mut Agent, connect: &mut Agent, plan: &Plan) -> Results {
     start_pair(listen, connect, plan);
     let run = json!({ "run": RUN });
@@ -202,7 +202,7 @@ pub(crate) fn run_pair(listen: &mut Agent, connect: &mut Agent, plan: &Plan) -> 
     Results { listen, connect }
 }
 
-/// Run one flow between two fresh agents.
+/// Runs one flow between two new agents.
 pub(crate) fn measure(plan: &Plan) -> Results {
     let (mut listen, mut connect) = (Agent::new(), Agent::new());
     let results = run_pair(&mut listen, &mut connect, plan);
@@ -210,8 +210,8 @@ pub(crate) fn measure(plan: &Plan) -> Results {
     results
 }
 
-/// Run one flow with a schedule between two fresh agents, again while its sender was late by `late` ns or more; nothing, and a word, if it
-/// always was. Who is late by 100 ms leaves messages out, and a busy machine stops for longer.
+/// Runs one flow with a schedule between two new agents. Repeats while the sender is late by `late` ns or more, at most five times; then prints a note and
+/// returns `None`. A sender that is late by 100 ms leaves messages out, and a busy machine can stall for longer.
 pub(crate) fn measure_in_time(plan: &Plan, late: u64) -> Option<Results> {
     for _ in 0..5 {
         let results = measure(plan);
@@ -223,7 +223,7 @@ pub(crate) fn measure_in_time(plan: &Plan, late: u64) -> Option<Results> {
     None
 }
 
-/// A count in a result.
+/// Returns a count in a result.
 pub(crate) fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
 }

@@ -1,4 +1,4 @@
-//! Requests and responses.
+//! Tests of requests and responses.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn one_after_the_other_over_tcp() {
     assert!(asked > 10, "{asked}");
     assert!(number(&latency["count"]).abs_diff(asked) <= 2, "{latency}");
     assert!(number(&latency["min_ns"]) > 0 && latency["p50_ns"].as_u64() <= latency["p99_ns"].as_u64());
-    // One after the other: all of them together are not longer than the time there was.
+    // Requests do not overlap, so the sum of their latencies does not exceed the time that passed.
     let whole = number(&results.connect["elapsed_ns"]);
     assert!(
         number(&latency["mean_ns"]) * number(&latency["count"]) <= whole + 2 * number(&latency["max_ns"])
@@ -29,7 +29,7 @@ fn a_probe_asks_on_its_schedule() {
         // 40 bytes every 5 ms.
         let both = json!({ "message_bytes": 40, "transport": transport, "duration_ns": 200 * MS });
         let plan = Plan::of("request-response", both).connect(json!({ "schedule": schedule }));
-        // The last ones may come too late to be asked, or to be answered, before the end; of a busy machine one of some runs has most.
+        // The last requests may be too late to be sent or answered before the end. On a busy machine, one run of several is nearly complete.
         let asked = |results: &Results| number(&results.connect["late"]["count"]);
         let answered = |results: &Results| number(&results.connect["latency"]["count"]);
         let unanswered = |results: &Results| number(&results.connect["unanswered"]);

@@ -1,4 +1,4 @@
-//! TCP streams.
+//! Tests of TCP streams.
 
 use serde_json::json;
 
@@ -14,9 +14,9 @@ fn all_bytes_of_a_transfer_arrive() {
         assert_eq!(end["streams"].as_array().map(Vec::len), Some(1));
     }
     assert_eq!((&results.connect["ended"], &results.listen["ended"]), (&json!("bytes"), &json!("peer")));
-    // 314 whole messages and what is left.
+    // 314 full messages and a rest.
     assert_eq!(number(&results.connect["messages"]), 315);
-    // The writes end before the wire does; the last reading has it all.
+    // The writes end before all bytes are sent; the last reading includes them all.
     let tcp = &results.connect["streams"][0]["tcp"]["end"];
     assert!(number(&tcp["bytes_sent"]) >= 3_141_592, "{tcp}");
     assert!(number(&results.listen["elapsed_ns"]) > 0);
@@ -26,7 +26,7 @@ fn all_bytes_of_a_transfer_arrive() {
 fn the_window_leaves_out_the_warm_up() {
     let times = json!({ "message_bytes": 65_536, "warmup_ns": 100 * MS, "duration_ns": 200 * MS, "interval_ns": 50 * MS });
     let plan = Plan::of("tcp-stream", times);
-    // It may open and close late on a busy machine, never early: one of some runs is nearly whole.
+    // On a busy machine the window may open and close late, never early. One run of several has a nearly full window.
     let whole = |results: &Results| {
         [&results.connect, &results.listen].iter().all(|end| number(&end["elapsed_ns"]) >= 150 * MS)
     };
@@ -54,9 +54,9 @@ fn options_are_granted_as_the_kernel_says() {
         (&granted["congestion"], &granted["dscp"], &granted["nodelay"]),
         (&json!("cubic"), &json!(10), &json!(true))
     );
-    // Timestamps take 12 of the 1000.
+    // Timestamps take 12 of the 1000 bytes.
     assert!((900..=1000).contains(&number(&granted["mss_bytes"])), "{granted}");
-    // The kernel doubles it.
+    // The kernel doubles the size.
     assert_eq!(number(&granted["receive_buffer_bytes"]), 200_000);
     assert_eq!(granted["protocol"], "tcp");
 }
@@ -75,7 +75,7 @@ fn every_method_brings_the_same_bytes() {
         assert_eq!(number(&results.listen["total_bytes"]), 20_000_000, "{method}: {}", results.connect);
         let copied = &results.connect["copied"];
         if method.ends_with("zerocopy") {
-            // On loopback the kernel copies after all, and says so.
+            // On loopback the kernel copies after all, and reports it.
             assert!(number(&copied["completions"]) > 0, "{method}: {copied}");
             assert_eq!(copied["completions"], copied["copied"], "{method}");
         } else {
@@ -102,7 +102,7 @@ fn parallel_streams_and_a_sender_that_listens() {
 #[test]
 fn as_many_streams_as_a_flow_may_have() {
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "streams": 128 }));
-    // Little each: the loopback's one backlog is that of the tests beside this one, too.
+    // Little data each, because loopback has one backlog, which other tests use at the same time.
     let results = measure(&plan.connect(json!({ "bytes": 2000 })));
     assert_eq!(number(&results.listen["total_bytes"]), 128 * 2000, "{}", results.connect["error"]);
     let streams = results.listen["streams"].as_array().expect("streams");
@@ -116,7 +116,7 @@ fn a_schedule_holds_writes_back() {
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000, "duration_ns": 200 * MS }));
     let plan = plan.connect(json!({ "schedule": schedule }));
     let Some(results) = measure_in_time(&plan, 100 * MS) else { return };
-    // One per millisecond from 0 on, below 200 ms.
+    // One per millisecond, from 0 on and before 200 ms.
     assert_eq!(number(&results.connect["total_messages"]), 200);
     assert_eq!(number(&results.listen["total_bytes"]), 200_000);
     assert_eq!(number(&results.connect["late"]["count"]), 200);
@@ -135,7 +135,7 @@ fn mptcp_says_what_was_granted() {
     assert_eq!(number(&results.listen["total_bytes"]), 50_000);
     let granted = &results.connect["streams"][0]["granted"];
     assert_eq!((&granted["protocol"], &granted["mptcp_subflows"]), (&json!("mptcp"), &json!(1)), "{granted}");
-    // Against a plain listener it falls back.
+    // With a plain TCP listener, MPTCP falls back to TCP.
     let plan = Plan::of("tcp-stream", json!({ "message_bytes": 1000 }))
         .connect(json!({ "bytes": 50_000, "mptcp": true }));
     let results = run_pair(&mut listen, &mut connect, &plan);

@@ -1,4 +1,4 @@
-//! The driver between real namespaces. It needs privileges: without them each test says that it was skipped, and why.
+//! Tests the driver with real network namespaces. They need privileges; without them, each test prints that it was skipped and why.
 
 mod pair;
 
@@ -13,7 +13,7 @@ use engpass_live::{emulate, replay};
 use pair::{ADDRESSES, ADDRESSES_6, ATM, Carried, Pair, config, said};
 use serde_json::{Value, json};
 
-/// Hosts behind two routers, with a line that loses.
+/// Hosts behind two routers, with a line that loses packets.
 const FRAMES: &str = r#"
 name = "frames"
 [host.a]
@@ -93,7 +93,7 @@ fn run(words: &[&str]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What keeps this process from making namespaces and devices.
+/// Returns why this process cannot create namespaces and devices, if so.
 fn missing() -> Option<String> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap_or("0");
@@ -108,7 +108,7 @@ fn missing() -> Option<String> {
     (!works).then(|| "`ip netns` does not work here".to_owned())
 }
 
-/// Namespaces, devices and files of ours.
+/// Returns the namespaces, devices and files that these tests have created.
 fn around() -> [BTreeSet<String>; 3] {
     let ours = format!("engpass-test-{}", std::process::id());
     ["/run/netns".into(), "/sys/class/net".into(), std::env::temp_dir()].map(|directory| {
@@ -118,7 +118,7 @@ fn around() -> [BTreeSet<String>; 3] {
     })
 }
 
-// What runs in the namespaces.
+// Programs that run in the namespaces.
 
 const PORT: u16 = 5201;
 
@@ -131,7 +131,7 @@ fn pong(address: &str) {
     }
 }
 
-/// Says how many answers there were, and the shortest and the middle round trip in microseconds.
+/// Prints the number of answers, and the shortest and the median round trip in microseconds.
 fn ping(address: &str, times: usize) {
     let any = if address.contains(':') { "[::]:0" } else { "0.0.0.0:0" };
     let socket = UdpSocket::bind(any).expect("a socket");
@@ -148,7 +148,7 @@ fn ping(address: &str, times: usize) {
     println!("{} {} {}", took.len(), took.first().unwrap_or(&0), took.get(took.len() / 2).unwrap_or(&0));
 }
 
-/// Says how many datagrams of some volleys came back as they were, and in order.
+/// Prints the number of datagrams that came back unchanged and in order.
 fn volley(address: &str) {
     let any = if address.contains(':') { "[::]:0" } else { "0.0.0.0:0" };
     let socket = UdpSocket::bind(any).expect("a socket");
@@ -156,7 +156,7 @@ fn volley(address: &str) {
     socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a time");
     let mut good = 0;
     for volley in 0..10_usize {
-        // Alike, but for one that is shorter.
+        // Equal sizes, except for one datagram that is shorter.
         let datagram = |number: usize| -> Vec<u8> {
             let size = if number == 20 + volley { 50 } else { 90 };
             (0..size).map(|at| (at * 7 + number * 13 + volley) as u8).collect()
@@ -182,7 +182,7 @@ fn echo(address: &str) {
     back.shutdown(std::net::Shutdown::Write).expect("it is open");
 }
 
-/// Says 1 if all that was sent came back.
+/// Prints 1 if all bytes came back.
 fn send(address: &str, bytes: usize) {
     let mut stream = TcpStream::connect((address, PORT)).expect("it listens");
     let mut back = stream.try_clone().expect("another descriptor");
@@ -198,7 +198,7 @@ fn send(address: &str, bytes: usize) {
     println!("{}", u8::from(came == data));
 }
 
-/// A program in a namespace that is ready, and ends when it is dropped.
+/// A program in a namespace that is ready, and is killed on drop.
 struct Listening(Child);
 
 impl Listening {
@@ -217,7 +217,7 @@ impl Drop for Listening {
     }
 }
 
-/// Send so much there and back; whether all came back as it was.
+/// Sends `bytes` bytes there and back. Returns whether all came back unchanged.
 fn there_and_back(pair: &Pair, address: &str, bytes: usize) -> bool {
     let _listening = Listening::new(pair, &["in-namespace", "echo", address]);
     said(pair.start(0, &["in-namespace", "send", address, &bytes.to_string()])) == [1.0]
@@ -242,8 +242,8 @@ fn packets_take_as_long_as_the_network_says() {
             else {
                 panic!("three numbers")
             };
-            // LLC/SNAP and the trailer of AAL5 (RFC 2684), in cells of 424 bits; 2 ms each way. The switch sends a cell on when all
-            // of it has come, so the second line adds one cell.
+            // LLC/SNAP and the AAL5 trailer (RFC 2684), in cells of 424 bits; 2 ms each way. The switch forwards a cell once it has received all of it, so
+            // the second line adds one cell.
             let cells = f64::from((200 + header + 8 + 8 + 47) / 48);
             let least = slow * (4000.0 + 2.0 * (cells + 1.0) * 424.0 / 149.76);
             assert_eq!(answers, 20.0);
@@ -278,7 +278,7 @@ fn what_is_sent_arrives_unchanged() {
     }
 }
 
-/// Whether some were written together or not.
+/// Datagrams stay separate, whether the driver wrote them together or not.
 fn datagrams_arrive_one_by_one() {
     for more in [json!({}), json!({ "wire_true": true })] {
         let pair = Pair::new();
@@ -338,7 +338,7 @@ fn signals_end_it() {
         let carried = Carried::new(config(&pair, ATM, &json!({})));
         kill(signal);
         if signal == "INT" && ignores_interrupts() {
-            // A shell starts what runs in the background so, and it stays so: an interrupt is meant for the foreground.
+            // A shell starts background programs with SIGINT ignored, and it must stay so: an interrupt is meant for the foreground.
             assert!(carried.ask("status")["ok"].is_object(), "it goes on");
             kill("TERM");
         }
@@ -346,14 +346,14 @@ fn signals_end_it() {
     }
 }
 
-/// Send a signal to this process.
+/// Sends a signal to this process.
 fn kill(signal: &str) {
     let own = std::process::id().to_string();
     let done = Command::new("kill").args([&format!("-{signal}"), &own]).status();
     assert!(done.is_ok_and(|status| status.success()), "`kill` is there");
 }
 
-/// Whether this process was started with SIGINT ignored.
+/// Returns whether this process was started with SIGINT ignored.
 fn ignores_interrupts() -> bool {
     let status = fs::read_to_string("/proc/self/status").expect("Linux has it");
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("signals are told");

@@ -1,4 +1,4 @@
-//! Two hosts on this machine, and a driver between them. Shared with the example that measures speed.
+//! Two hosts on this machine with a driver between them. The example that measures speed uses it too.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -11,18 +11,18 @@ use std::thread::JoinHandle;
 use engpass_live::emulate;
 use serde_json::{Value, json};
 
-/// Addresses of the two.
+/// IPv4 addresses of the two hosts.
 pub(crate) const ADDRESSES: [&str; 2] = ["10.9.0.1", "10.9.0.2"];
-/// Their others.
+/// IPv6 addresses of the two hosts.
 pub(crate) const ADDRESSES_6: [&str; 2] = ["fd09::1", "fd09::2"];
 
-/// What puts a program into a session of its own of this weight, from -20 on, the most: the scheduler weighs sessions.
+/// Returns a command prefix that starts a program in a new session with this nice value (-20 is the highest weight). The scheduler weighs sessions.
 pub(crate) fn session(weight: i32) -> [String; 5] {
     let weigh = format!("echo {weight} 2>/dev/null >/proc/self/autogroup; exec \"$@\"");
     ["setsid", "sh", "-c", &weigh, "-"].map(str::to_owned)
 }
 
-/// Hosts on an OC-3c through a switch, 2 ms away from each other.
+/// Two hosts on an OC-3c link through a switch, with 2 ms of delay.
 pub(crate) const ATM: &str = r#"
 name = "atm"
 [host.a]
@@ -53,14 +53,14 @@ duration = "1 s"
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Two namespaces that go when it is dropped.
+/// Two namespaces, deleted on drop.
 pub(crate) struct Pair {
     /// Names of the namespaces.
     pub(crate) names: [String; 2],
 }
 
 impl Pair {
-    /// Fresh ones.
+    /// Creates two namespaces.
     pub(crate) fn new() -> Self {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = |end: &str| format!("engpass-test-{}-{number}-{end}", std::process::id());
@@ -72,7 +72,7 @@ impl Pair {
         pair
     }
 
-    /// Give the device `lan` of both addresses and a route to the other.
+    /// Configures the device `lan` of both: addresses, and routes to each other.
     pub(crate) fn address(&self, mtu: u32, gateway: bool) {
         let mtu = mtu.to_string();
         for (end, name) in self.names.iter().enumerate() {
@@ -89,8 +89,8 @@ impl Pair {
         }
     }
 
-    /// Run this program in a namespace with these words. Its session is lighter than the driver's, as users' programs are, and heavier than
-    /// all else on a machine that is not quiet.
+    /// Runs this program in a namespace with these arguments. Its session has less weight than the driver's, like users' programs, and more than other
+    /// programs on a busy machine.
     pub(crate) fn start(&self, end: usize, words: &[&str]) -> Child {
         let own = std::env::current_exe().expect("this program has a path");
         let mut command = Command::new("ip");
@@ -107,28 +107,28 @@ impl Drop for Pair {
     }
 }
 
-/// Run `ip`.
+/// Runs `ip`, which must succeed.
 pub(crate) fn ip(words: &[&str]) {
     let done = Command::new("ip").args(words).output().expect("`ip` is installed");
     assert!(done.status.success(), "ip {words:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// The numbers that a program has said.
+/// Waits for a program to end. Returns the numbers that it printed.
 pub(crate) fn said(child: Child) -> Vec<f64> {
     let output = child.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// A driver that carries a testbed between a pair.
+/// A driver that runs a testbed between a pair.
 pub(crate) struct Carried {
     socket: PathBuf,
     running: Option<JoinHandle<Value>>,
-    /// What it said when all was up.
+    /// Its ready line.
     pub(crate) ready: Value,
 }
 
-/// A configuration for a pair.
+/// Returns the driver's configuration for a pair.
 pub(crate) fn config(pair: &Pair, testbed: &str, more: &Value) -> Value {
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let socket = std::env::temp_dir().join(format!("engpass-test-{}-{number}", std::process::id()));
@@ -145,7 +145,7 @@ pub(crate) fn config(pair: &Pair, testbed: &str, more: &Value) -> Value {
 }
 
 impl Carried {
-    /// Bring it up.
+    /// Starts the driver and waits until it is ready.
     pub(crate) fn new(config: Value) -> Self {
         let socket = PathBuf::from(config["socket"].as_str().expect("a path"));
         let (sender, receiver) = channel();
@@ -158,7 +158,7 @@ impl Carried {
         Self { socket, running: Some(running), ready }
     }
 
-    /// The answer to a request.
+    /// Sends a request and returns the answer.
     pub(crate) fn ask(&self, what: &str) -> Value {
         let mut stream = UnixStream::connect(&self.socket).expect("it listens");
         stream.write_all(format!("{{\"do\":\"{what}\"}}\n").as_bytes()).expect("it listens");
@@ -167,12 +167,12 @@ impl Carried {
         serde_json::from_str(&line).expect("JSON")
     }
 
-    /// Wait until it has ended by itself; its last status.
+    /// Waits until the driver ends by itself. Returns its last status.
     pub(crate) fn wait(mut self) -> Value {
         self.running.take().map(|running| running.join().expect("it ends")).expect("it ran")
     }
 
-    /// End it; its last status.
+    /// Stops the driver. Returns its last status.
     pub(crate) fn end(self) -> Value {
         self.ask("stop");
         self.wait()

@@ -88,7 +88,7 @@ fn up() -> bool {
 pub const MOST_MEMBERS: usize = 64;
 
 impl Bond {
-    /// Adds complaints about values that are invalid regardless of other components.
+    /// Adds errors for values that are invalid regardless of other components.
     pub fn check(&self, complaints: &mut RangeErrors) {
         if !(2..=MOST_MEMBERS).contains(&self.links.len()) {
             let cause = "a bond joins several links";

@@ -27,7 +27,7 @@ impl Default for Monitoring {
 }
 
 impl Monitoring {
-    /// Adds a complaint for every invalid value.
+    /// Adds an error for every invalid value.
     pub fn check(&self, complaints: &mut RangeErrors) {
         complaints.at_most(&["interval"], Some(self.interval), LONGEST);
         for (key, delay) in [("down_delay", self.down_delay), ("up_delay", self.up_delay)] {

@@ -85,7 +85,7 @@ pub trait DiscardConfig {
     /// Creates the policy of one queue with a capacity of `capacity` cells. Random policies draw from `random`.
     fn policy(&self, capacity: u64, random: Stream) -> Box<dyn DiscardPolicy>;
 
-    /// Adds a complaint for every invalid value, for queues with a capacity of `capacity` cells.
+    /// Adds an error for every invalid value, for queues with a capacity of `capacity` cells.
     fn check(&self, _capacity: u64, _complaints: &mut RangeErrors) {}
 }
 
@@ -112,7 +112,7 @@ pub trait DiscardPolicy: Send {
 }
 
 impl Discard {
-    /// Adds a complaint for every invalid value, for queues with a capacity of `capacity` cells. Paths begin with `discard`.
+    /// Adds an error for every invalid value, for queues with a capacity of `capacity` cells. Paths begin with `discard`.
     pub fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
         let mut own = RangeErrors::default();
         self.config().check(capacity, &mut own);
@@ -127,7 +127,7 @@ fn default_threshold() -> FillLevel {
     FillLevel::Share(Share(Share::WHOLE / 10 * 9))
 }
 
-/// Complains about a threshold that the queue can never exceed.
+/// Adds an error for a threshold that the queue can never exceed.
 fn check_threshold(threshold: FillLevel, capacity: u64, complaints: &mut RangeErrors) {
     complaints.below_capacity(&["threshold"], threshold, capacity);
 }

@@ -36,7 +36,7 @@ pub(super) fn default_z() -> Share {
 /// Maximum of `z`: no circuit has a million times its equal share of a queue.
 const MOST_Z: Share = Share(Share::WHOLE * 1_000_000);
 
-/// Complains about a `z` of zero or above [`MOST_Z`].
+/// Adds an error for a `z` of zero or above [`MOST_Z`].
 pub(super) fn check_z(z: Share, complaints: &mut RangeErrors) {
     if z.0 == 0 {
         complaints.add(&["z"], "every circuit has more than that", "give more than `0 %`, such as `80 %`");

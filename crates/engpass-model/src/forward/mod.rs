@@ -139,7 +139,7 @@ pub trait Forward: Send {
 
 /// The settings of an ECMP policy.
 pub trait EcmpConfig {
-    /// Adds a complaint for every invalid value. Paths begin in the kind's own table.
+    /// Adds an error for every invalid value. Paths begin in the kind's own table.
     fn check(&self, _complaints: &mut RangeErrors) {}
 
     /// Whether the policy may use more than one path of a group.
@@ -157,7 +157,7 @@ pub trait EcmpConfig {
 }
 
 impl Ecmp {
-    /// Adds a complaint for every invalid value. Paths begin with the key `ecmp` of the enclosing table.
+    /// Adds an error for every invalid value. Paths begin with the key `ecmp` of the enclosing table.
     pub fn check_below(&self, complaints: &mut RangeErrors) {
         let mut inner = RangeErrors::default();
         self.config().check(&mut inner);
@@ -179,7 +179,7 @@ impl Default for Ecmp {
 /// Maximum weight of a path: Linux stores the weight of a next hop in 16 bits.
 const MAX_WEIGHT: u32 = 65_535;
 
-/// Complains about weights that are out of range.
+/// Adds an error for weights that are out of range.
 fn check_weights(weights: &IndexMap<String, u32>, complaints: &mut RangeErrors) {
     for (link, weight) in weights {
         if *weight == 0 || *weight > MAX_WEIGHT {

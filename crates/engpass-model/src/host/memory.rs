@@ -69,7 +69,7 @@ const RATES: (u64, u64) = (1_000, 100_000_000_000_000);
 /// Minimum and maximum size of a cache or working set in bytes.
 const SIZES: (u64, u64) = (1, 1 << 50);
 
-/// Complains about a rate of a `thing` outside [`RATES`]. `without` completes the help text: how to omit the value.
+/// Adds an error for a rate of a `thing` outside [`RATES`]. `without` completes the help text: how to omit the value.
 fn complain(
     complaints: &mut RangeErrors,
     path: &[&'static str],

@@ -194,7 +194,7 @@ impl Host {
         CpuCost { cost: cost.clone(), byte }
     }
 
-    /// Adds a complaint for every invalid value.
+    /// Adds an error for every invalid value.
     pub fn check(&self, complaints: &mut RangeErrors) {
         for (key, cost) in [("cost", &self.cost), ("receive_cost", &self.receive_cost)] {
             complaints.at_most(&[key, "per_datagram"], cost.per_datagram, MAX_COST);
@@ -239,7 +239,7 @@ impl Host {
         }
     }
 
-    /// Checks a data path at one side of this host; `key` names it in complaints.
+    /// Checks a data path at one side of this host; `key` names it in errors.
     pub fn check_path(
         &self,
         side: Side,

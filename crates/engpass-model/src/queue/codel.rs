@@ -37,7 +37,7 @@ pub(super) const TARGET: Duration = Duration(5_000_000_000);
 /// 100 ms, RFC 8289 section 4.
 pub(super) const INTERVAL: Duration = Duration(100_000_000_000);
 
-/// Complains about `target` and `interval` if the control law cannot work with them.
+/// Adds an error for `target` and `interval` if the control law cannot work with them.
 pub(super) fn check_times(target: Duration, interval: Duration, complaints: &mut RangeErrors) {
     complaints.positive(&["target"], target, LONGEST);
     complaints.positive(&["interval"], interval, LONGEST);

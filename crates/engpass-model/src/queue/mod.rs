@@ -44,7 +44,7 @@ family! {
 
 /// The settings of a queue discipline.
 pub trait QueueConfig {
-    /// Adds a complaint for every invalid value. Paths begin in the kind's own table.
+    /// Adds an error for every invalid value. Paths begin in the kind's own table.
     fn check(&self, complaints: &mut RangeErrors);
 
     /// Maximum queue length of a port with this discipline.
@@ -56,14 +56,14 @@ pub trait QueueConfig {
 }
 
 impl Queue {
-    /// Adds a complaint for every invalid value. Paths begin with the kind.
+    /// Adds an error for every invalid value. Paths begin with the kind.
     pub fn check(&self, complaints: &mut RangeErrors) {
         let mut inner = RangeErrors::default();
         self.config().check(&mut inner);
         complaints.under(&[self.kind()], inner);
     }
 
-    /// Adds a complaint for every invalid value. Paths begin with the key `queue` of the enclosing table.
+    /// Adds an error for every invalid value. Paths begin with the key `queue` of the enclosing table.
     pub fn check_below(&self, complaints: &mut RangeErrors) {
         let mut own = RangeErrors::default();
         self.check(&mut own);
@@ -249,7 +249,7 @@ const MAX_BYTES: u64 = 1 << 30;
 /// Maximum of a queue limit in packets.
 const MAX_PACKETS: u64 = 10_000_000;
 
-/// Complains about a limit of zero, or one that is larger than any port.
+/// Adds an error for a limit of zero, or one that is larger than any port.
 fn check_limit(key: &'static str, limit: QueueLimit, complaints: &mut RangeErrors) {
     if limit.packets == 0 || limit.bytes == 0 {
         complaints.add(&[key], "nothing fits in it", "give at least `1 packet`");

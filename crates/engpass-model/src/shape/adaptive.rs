@@ -51,7 +51,7 @@ const PARTS: u64 = 10_000;
 const STEP: u64 = Share::WHOLE / PARTS;
 
 impl Adaptive {
-    /// Adds a complaint for every invalid value.
+    /// Adds an error for every invalid value.
     pub fn check(&self, complaints: &mut RangeErrors) {
         let start = self.start.map(|start| ("start", start));
         let steps = [("min", self.min), ("max", self.max), ("increase", self.increase)];

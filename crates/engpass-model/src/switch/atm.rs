@@ -45,7 +45,7 @@ fn default_schedule() -> Schedule {
 const MOST_CELLS: u64 = 10_000_000;
 
 impl AtmSwitch {
-    /// Adds a complaint for every invalid value.
+    /// Adds an error for every invalid value.
     pub fn check(&self, complaints: &mut RangeErrors) {
         if self.output_buffer.0 == 0 {
             complaints.add(

@@ -25,7 +25,7 @@ fn none() -> Duration {
 }
 
 impl EthernetSwitch {
-    /// Adds a complaint for every invalid value.
+    /// Adds an error for every invalid value.
     pub fn check(&self, complaints: &mut RangeErrors) {
         complaints.at_most(&["latency"], Some(self.latency), LONGEST);
         self.queue.check_below(complaints);

@@ -18,7 +18,7 @@ family! {
 }
 
 impl Switch {
-    /// Adds a complaint for every invalid value.
+    /// Adds an error for every invalid value.
     pub fn check(&self, complaints: &mut RangeErrors) {
         match self {
             Self::Atm(config) => config.check(complaints),

@@ -1,4 +1,4 @@
-//! TCP as a testbed file describes it.
+//! TCP settings of a testbed file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,29 +11,29 @@ use super::profile::Profile;
 use crate::complaint::{LONGEST, RangeErrors};
 use crate::unit::{Duration, Size};
 
-/// A host's TCP: the profile of a real stack, and what differs from it.
+/// TCP settings of a host or of a traffic: the profile of a real stack, and the values that differ from it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpConfig {
-    /// The stack whose parameters hold where no other key is given; `linux-6` if not given.
+    /// The stack that gives the values of all keys not given; `linux-6` by default.
     pub profile: Option<Profile>,
-    /// Maximum segment size, TCP options included: at most the MTU less 40 bytes, which it is if not given (RFC 9293 section 3.7.1).
+    /// Maximum segment size, TCP options included. The maximum and the default are the MTU less 40 bytes (RFC 9293 section 3.7.1).
     pub mss: Option<Size>,
-    /// Where the connection learns the largest packet that the path carries; `known` if not given.
+    /// How the connection learns the largest packet that the path carries; `known` by default.
     pub path_mtu: Option<PathMtu>,
-    /// Send buffer, or its high-water mark.
+    /// Size of the send buffer, or its high-water mark.
     pub send_buffer: Option<Size>,
     /// Low-water mark of the send buffer, for the rule `high-water`.
     pub send_low_water: Option<Size>,
-    /// What the send buffer counts.
+    /// How much the application may write before it blocks.
     pub send_buffer_rule: Option<SendBufferRule>,
-    /// Whether segments end where writes end, unless Nagle's rule would hold the rest of the write back.
+    /// Whether segments end where writes end, unless Nagle's rule would hold back the last part of the write.
     pub write_boundaries: Option<bool>,
-    /// Receive buffer.
+    /// Size of the receive buffer.
     pub receive_buffer: Option<Size>,
-    /// The receive buffer holds at least that many segments.
+    /// Minimum size of the receive buffer, in segments.
     pub receive_minimum_segments: Option<u64>,
-    /// When reading announces a larger window unasked.
+    /// When a read announces a larger window at once.
     pub window_update: Option<WindowUpdate>,
     /// Offer window scaling (RFC 7323).
     pub window_scaling: Option<bool>,
@@ -41,23 +41,23 @@ pub struct TcpConfig {
     pub timestamps: Option<bool>,
     /// Nagle's rule.
     pub nagle: Option<Nagle>,
-    /// Limit of Nagle's rule in its Solaris form.
+    /// Limit of Nagle's rule in its Solaris form, `naglim`: only segments shorter than this are held back.
     pub naglim: Option<Size>,
-    /// Segments that make an acknowledgment due; 1 acknowledges every one.
+    /// Number of segments that makes an acknowledgment due; 1 acknowledges every segment.
     pub ack_every: Option<u32>,
     /// What counts towards `ack_every`.
     pub ack_counting: Option<AckCounting>,
     /// Time after which an acknowledgment is due.
     pub ack_delay: Option<Duration>,
-    /// Whether acknowledgments wait for a heartbeat with the period `ack_delay`.
+    /// Whether acknowledgments wait for a heartbeat with the period `ack_delay`, instead of for a timer that a segment starts.
     pub ack_heartbeat: Option<bool>,
-    /// Segments of data at the start that are acknowledged at once.
+    /// Number of data segments at the start that are acknowledged at once.
     pub quick_acks: Option<u32>,
     /// Retransmission timeout before a round trip is measured.
     pub rto_initial: Option<Duration>,
     /// Smallest retransmission timeout.
     pub rto_minimum: Option<Duration>,
-    /// What the smallest timeout bounds.
+    /// The value that `rto_minimum` limits.
     pub rto_floor: Option<RtoFloor>,
     /// Largest retransmission timeout.
     pub rto_maximum: Option<Duration>,
@@ -67,34 +67,34 @@ pub struct TcpConfig {
     pub rto_heartbeat: Option<bool>,
     /// Congestion window at the start, in segments.
     pub initial_window: Option<u64>,
-    /// 0 counts acknowledgments; a number of segments counts bytes and bounds what one acknowledgment adds in slow
-    /// start (RFC 3465).
+    /// 0: every acknowledgment counts as one segment. `n`: acknowledged bytes count, in slow start at most `n` segments for one acknowledgment (RFC
+    /// 3465).
     pub byte_counting: Option<u64>,
-    /// Whether congestion control counts whole segments, as stacks do: the threshold to which a loss reduces the window is cut to them, and CUBIC
-    /// grows as in Linux. The RFCs have bytes.
+    /// Whether congestion control counts whole segments, as stacks do; the RFCs count bytes. If true, a loss reduces the threshold to a whole number
+    /// of segments, and CUBIC grows as in Linux.
     pub whole_segments: Option<bool>,
-    /// Whether an idle time longer than the timeout makes the window start again.
+    /// Whether the congestion window falls back to the initial one after an idle time longer than the retransmission timeout.
     pub restart_after_idle: Option<bool>,
-    /// Loss detection and recovery.
+    /// How lost segments are detected and retransmitted.
     pub recovery: Option<RecoveryKind>,
-    /// Duplicate acknowledgments that mean a loss.
+    /// Number of duplicate acknowledgments that indicates a loss.
     pub duplicate_threshold: Option<u32>,
-    /// Whether the first duplicate acknowledgments let new segments out (RFC 3042).
+    /// Whether the first duplicate acknowledgments each allow a new segment (RFC 3042).
     pub limited_transmit: Option<bool>,
-    /// Offer ECN (RFC 3168); `dctcp` does so by itself.
+    /// Offer ECN (RFC 3168). The default is that of the profile, or `true` with `dctcp`.
     pub ecn: Option<bool>,
     /// Congestion control.
     pub congestion: Option<Congestion>,
 }
 
-/// Every key: what the first config gives, and else what the second does.
+/// Creates a config with each key of the first one, or else of the second.
 macro_rules! either {
     ($one:ident, $other:ident: $($key:ident),+) => {
         TcpConfig { $($key: $one.$key.clone().or_else(|| $other.$key.clone())),+ }
     };
 }
 
-/// Copy what is given over the profile's value.
+/// Copies the given keys over the profile's values.
 macro_rules! overlay {
     ($config:ident, $p:ident: $($key:ident),+ ; sizes $($size:ident),+ ; times $($time:ident),+) => {
         $(if let Some(value) = &$config.$key { $p.$key = value.clone(); })+
@@ -104,12 +104,12 @@ macro_rules! overlay {
 }
 
 impl TcpConfig {
-    /// A whole profile.
+    /// Returns the config of an unchanged profile.
     pub fn profile(profile: Profile) -> Self {
         Self { profile: Some(profile), ..Self::default() }
     }
 
-    /// This config, with what `base` gives where this one is silent.
+    /// Returns this config, completed with the keys of `base` that it does not give.
     pub fn over(&self, base: &Self) -> Self {
         either!(self, base:
             profile, mss, path_mtu, send_buffer, send_low_water, send_buffer_rule, write_boundaries, receive_buffer,
@@ -120,13 +120,13 @@ impl TcpConfig {
         )
     }
 
-    /// Whether segments fit the first link only, may not be fragmented, and the connection must hear of smaller MTUs
-    /// ([`Connection::on_too_big`](super::Connection::on_too_big)).
+    /// Returns whether the connection discovers the path MTU: segments fit the first link only and may not be fragmented, and the connection needs
+    /// the signals of smaller MTUs ([`Connection::on_too_big`](super::Connection::on_too_big)).
     pub fn discovers_path_mtu(&self) -> bool {
         self.path_mtu == Some(PathMtu::Discovered)
     }
 
-    /// Every parameter, over IP with this MTU in bytes: that of the path, or of the first link where the path MTU is
+    /// Returns every parameter, for an MTU in bytes: that of the path, or of the first link if the path MTU is
     /// [discovered](Self::discovers_path_mtu).
     pub fn resolve(&self, mtu: u64) -> TcpParameters {
         let mut p = self.profile.unwrap_or_default().parameters(mtu);
@@ -138,12 +138,12 @@ impl TcpConfig {
             times ack_delay, rto_initial, rto_minimum, rto_maximum, rto_tick
         );
         p.mss = p.mss.min(mtu.saturating_sub(40).max(1));
-        // A control that counts marks is nothing without them.
+        // A congestion control that counts marks needs ECN.
         p.ecn |= self.ecn.is_none() && p.congestion.config().wants_exact_marks();
         p
     }
 
-    /// What is wrong with the values.
+    /// Adds a complaint for each wrong value.
     pub fn check(&self, complaints: &mut RangeErrors) {
         const MAX_BUFFER: u64 = 1 << 30;
         for (key, size) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
@@ -251,7 +251,7 @@ mod tests {
         }
         let [known, discovered] = ["known", "discovered"]
             .map(|path_mtu| read(serde_json::json!({ "path_mtu": path_mtu })).expect("it is right"));
-        // A flow comes before its host.
+        // The value of a flow takes precedence over that of its host.
         assert!(
             discovered.over(&known).discovers_path_mtu() && !known.over(&discovered).discovers_path_mtu()
         );

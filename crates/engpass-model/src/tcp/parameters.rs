@@ -1,4 +1,4 @@
-//! The parameters of one TCP endpoint, resolved: every value is there.
+//! The parameters of one TCP endpoint, with a value for each.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::time::Time;
 pub enum Role {
     /// Sends the first SYN.
     Active,
-    /// Waits for it.
+    /// Waits for the peer's SYN.
     Passive,
 }
 
@@ -33,7 +33,7 @@ pub enum Nagle {
     Naglim,
 }
 
-/// How lost segments are found and sent again.
+/// How lost segments are detected and retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecoveryKind {
@@ -41,41 +41,41 @@ pub enum RecoveryKind {
     Plain,
     /// Fast retransmit and fast recovery of one segment (RFC 5681 section 3.2).
     Reno,
-    /// Fast recovery of all losses of a window, one in each round trip (RFC 6582).
+    /// Fast recovery of all losses in a window, one in each round trip (RFC 6582).
     NewReno,
-    /// With selective acknowledgments (RFC 6675); NewReno where the other side does not send them.
+    /// With selective acknowledgments (RFC 6675); as `new-reno` if the peer does not support them.
     Sack,
-    /// Loss detection by time, and tail loss probes (RFC 8985); NewReno where the other side sends no SACK.
+    /// Loss detection by time, and tail loss probes (RFC 8985); as `new-reno` if the peer does not support SACK.
     RackTlp,
 }
 
-/// How much the application may hand over before it blocks.
+/// How much the application may write before it blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SendBufferRule {
-    /// The buffer holds what is not acknowledged and takes any part of a write that fits (BSD, Linux).
+    /// The buffer holds all data that is not acknowledged, and takes any part of a write that fits (BSD, Linux).
     Bytes,
-    /// Only unsent bytes count: a whole write is taken while they are below the high-water mark; from there on none
-    /// is taken until they fall to the low-water mark (STREAMS, Solaris).
+    /// Only unsent bytes count. While they are below the high-water mark, each write is taken whole; after that, none is taken until they fall to the
+    /// low-water mark (STREAMS, Solaris).
     HighWater,
-    /// A write is taken whole when it fits, or when everything before it is acknowledged: a write larger than the
-    /// buffer therefore blocks the next one until its last byte is acknowledged (Winsock).
+    /// A write is taken whole if it fits, or if everything before it is acknowledged. Therefore a write larger than the buffer blocks the next one
+    /// until its last byte is acknowledged (Winsock).
     WholeWrites,
 }
 
-/// Where a connection learns the largest packet that the path carries.
+/// How a connection learns the largest packet that the path carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PathMtu {
     /// Segments fit the smallest MTU of the path from the start.
     #[default]
     Known,
-    /// Path MTU discovery (RFC 1191): segments fit the first link, routers may not fragment them (DF), and the connection takes the smaller MTU
-    /// that a router signals.
+    /// Path MTU discovery (RFC 1191): segments fit the first link, routers may not fragment them (DF), and the connection adopts the smaller MTU that
+    /// a router signals.
     Discovered,
 }
 
-/// What is counted towards an acknowledgment that is due.
+/// What counts towards the number of segments that makes an acknowledgment due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AckCounting {
@@ -83,37 +83,37 @@ pub enum AckCounting {
     Segments,
     /// Bytes, in units of the maximum segment size (RFC 5681 section 4.2: `2*RMSS` bytes).
     FullSegments,
-    /// Bytes as in `full-segments`; and a shorter segment is acknowledged at once if the bytes that it finds
-    /// unacknowledged are no multiple of the maximum segment size: the second tail of two writes (Solaris).
+    /// Bytes as in `full-segments`. In addition, a shorter segment is acknowledged at once if the unacknowledged bytes before it are no multiple of
+    /// the maximum segment size: the second tail of two writes (Solaris).
     FullSegmentsOrTails,
 }
 
-/// When reading makes the receiver announce a larger window unasked.
+/// When a read makes the receiver announce a larger window at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowUpdate {
-    /// When it can grow by two segments or half of the buffer (BSD `tcp_output`).
+    /// When the window can grow by two segments or half of the buffer (BSD `tcp_output`).
     TwoSegments,
-    /// When less than a segment was announced (Solaris `tcp_rwnd_reopen`).
+    /// When less than a segment was announced, and the window can grow by a segment or half of the buffer (Solaris `tcp_rwnd_reopen`).
     BelowSegment,
-    /// When it can at least double and was at most half of the buffer (Linux `tcp_cleanup_rbuf`).
+    /// When the window was at most half of the buffer and can at least double (Linux `tcp_cleanup_rbuf`).
     Doubled,
 }
 
-/// What the minimum of the retransmission timeout bounds.
+/// The value that the minimum retransmission timeout limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RtoFloor {
     /// The timeout (RFC 6298 section 2.4).
     Timeout,
-    /// The part of it that stands for the variance, so that the timeout is always `srtt` plus the minimum (Linux).
+    /// The part of the timeout that stands for the variance. The timeout is then at least `srtt` plus the minimum (Linux).
     Variance,
 }
 
 /// The parameters of one endpoint. Times are model times, sizes are bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpParameters {
-    /// Maximum segment size that it announces and sends: MTU less 40 bytes of headers without options.
+    /// Maximum segment size that it announces and sends: the MTU less 40 bytes of headers without options.
     pub mss: u64,
     /// How it learns the path MTU.
     pub path_mtu: PathMtu,
@@ -127,9 +127,9 @@ pub struct TcpParameters {
     pub write_boundaries: bool,
     /// Receive buffer.
     pub receive_buffer: u64,
-    /// The receive buffer holds at least that many segments of the negotiated size; 0 to leave it as it is.
+    /// Minimum size of the receive buffer, in segments of the negotiated size; 0 for none.
     pub receive_minimum_segments: u64,
-    /// When reading announces a larger window.
+    /// When a read announces a larger window at once.
     pub window_update: WindowUpdate,
     /// Whether it offers window scaling (RFC 7323 section 2).
     pub window_scaling: bool,
@@ -141,58 +141,55 @@ pub struct TcpParameters {
     pub nagle: Nagle,
     /// The limit of [`Nagle::Naglim`]; the smaller of this and the segment size counts.
     pub naglim: u64,
-    /// An acknowledgment is due at that many segments; 1 acknowledges every one.
+    /// Number of segments that makes an acknowledgment due; 1 acknowledges every segment.
     pub ack_every: u32,
-    /// What is counted for `ack_every`.
+    /// What counts towards `ack_every`.
     pub ack_counting: AckCounting,
-    /// An acknowledgment is due after that time.
+    /// Time after which an acknowledgment is due.
     pub ack_delay: Time,
-    /// Whether the acknowledgment timer is a heartbeat that ticks every `ack_delay` (BSD's fast timer), not a
-    /// timer of its own for each segment.
+    /// Whether the acknowledgment timer is a heartbeat that ticks every `ack_delay` (BSD's fast timer), instead of a timer that a segment starts.
     pub ack_heartbeat: bool,
-    /// The first so many segments of data are acknowledged at once.
+    /// Number of data segments at the start that are acknowledged at once.
     pub quick_acks: u32,
     /// Retransmission timeout before a round trip is measured.
     pub rto_initial: Time,
     /// Smallest retransmission timeout.
     pub rto_minimum: Time,
-    /// What the minimum bounds.
+    /// The value that `rto_minimum` limits.
     pub rto_floor: RtoFloor,
     /// Largest retransmission timeout.
     pub rto_maximum: Time,
     /// Granularity of the retransmission clock: G of RFC 6298.
     pub rto_tick: Time,
-    /// Whether the retransmission timer only expires at multiples of `rto_tick` and round trips are measured by
-    /// counting those (BSD's slow timer).
+    /// Whether the retransmission timer expires only at ticks of a heartbeat with the period `rto_tick`, and round trips are measured in its ticks
+    /// (BSD's slow timer).
     pub rto_heartbeat: bool,
-    /// When the host's heartbeats tick: they do so at this instant, and whole periods before and after it.
+    /// An instant at which the host's heartbeats tick. They also tick whole periods before and after it.
     pub heartbeat_phase: Time,
-    /// Whether every acknowledgment gives a sample of the round trip, or one segment of a window at a time.
+    /// Whether every acknowledgment gives a sample of the round trip; otherwise one segment at a time is timed.
     pub rtt_every_ack: bool,
     /// Smallest interval between probes of a closed window.
     pub persist_minimum: Time,
     /// Largest interval between probes of a closed window.
     pub persist_maximum: Time,
-    /// How long the side that closes first waits at the end (twice the maximum segment lifetime).
+    /// Time that the side that closes first spends in TIME-WAIT (twice the maximum segment lifetime).
     pub time_wait: Time,
     /// Congestion window at the start, in segments (RFC 6928: 10; before 1998: 1).
     pub initial_window: u64,
-    /// 0: every acknowledgment counts as one segment (before RFC 3465). `n`: acknowledged bytes count, in slow start
-    /// at most `n` segments of them for one acknowledgment.
+    /// 0: every acknowledgment counts as one segment (before RFC 3465). `n`: acknowledged bytes count, in slow start at most `n` segments for one
+    /// acknowledgment.
     pub byte_counting: u64,
-    /// Whether congestion control counts whole segments: the threshold to which a loss reduces the window is cut to them, and CUBIC grows as in
-    /// Linux.
+    /// Whether congestion control counts whole segments: a loss reduces the threshold to a whole number of them, and CUBIC grows as in Linux.
     pub whole_segments: bool,
-    /// Whether the window only grows while it is what limits the sender (RFC 7661, RFC 9438 section 5.8).
+    /// Whether the window grows only while it limits the sender (RFC 7661, RFC 9438 section 5.8).
     pub window_validation: bool,
-    /// Whether the window falls back to the initial one after an idle time longer than the timeout (RFC 5681
-    /// section 4.1).
+    /// Whether the window falls back to the initial one after an idle time longer than the timeout (RFC 5681 section 4.1).
     pub restart_after_idle: bool,
     /// Loss detection and recovery.
     pub recovery: RecoveryKind,
-    /// Duplicate acknowledgments that mean a loss.
+    /// Number of duplicate acknowledgments that indicates a loss.
     pub duplicate_threshold: u32,
-    /// Whether the first duplicate acknowledgments let new segments out (RFC 3042).
+    /// Whether the first duplicate acknowledgments each allow a new segment (RFC 3042).
     pub limited_transmit: bool,
     /// Whether duplicates are reported with SACK (RFC 2883).
     pub dsack: bool,
@@ -205,19 +202,19 @@ pub struct TcpParameters {
 }
 
 impl TcpParameters {
-    /// The first tick of a heartbeat with this period at or after `at`.
+    /// Returns the first tick of a heartbeat with this period at or after `at`.
     pub(super) fn next_tick(&self, at: Time, period: Time) -> Time {
         let phase = self.heartbeat_phase.ps() % period.ps();
         Time((at.ps() + period.ps() - phase).next_multiple_of(period.ps()) + phase - period.ps())
     }
 
-    /// Ticks of a heartbeat with this period up to and including `at`, but for a constant.
+    /// Returns how many ticks of a heartbeat with this period occur up to and including `at`, plus a constant. Use only differences.
     pub(super) fn ticks(&self, at: Time, period: Time) -> u64 {
         (at.ps() + period.ps() - self.heartbeat_phase.ps() % period.ps()) / period.ps()
     }
 }
 
-/// Parameters that connections share, with what follows from them for every segment.
+/// Parameters that connections share, with values derived from them.
 #[derive(Clone, Debug)]
 pub struct Shared(Arc<Prepared>);
 
@@ -227,25 +224,25 @@ struct Prepared {
     derived: Derived,
 }
 
-/// What follows from the parameters.
+/// Values derived from the parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Derived {
-    /// Tick of the timestamp clock, and how many of it are in 2^64 picoseconds.
+    /// Tick of the timestamp clock in picoseconds, and the number of whole ticks in 2^64 - 1 ps.
     tick: u64,
     inverse: u64,
-    /// This kind of recovery uses SACK.
+    /// The recovery uses SACK.
     pub(super) sack: bool,
-    /// It is RACK-TLP.
+    /// The recovery is RACK-TLP.
     pub(super) rack: bool,
-    /// The congestion control asks for samples of the delivery rate.
+    /// The congestion control needs samples of the delivery rate.
     pub(super) rates: bool,
-    /// It asks the other side to echo every mark.
+    /// The congestion control needs an exact echo of every mark.
     pub(super) exact_marks: bool,
-    /// It sets the window in recovery too.
+    /// The congestion control also sets the window during recovery.
     pub(super) rules_recovery: bool,
-    /// Its losses are found by RFC 6675's rules, and its congestion control waits for what is acknowledged.
+    /// Losses are detected by RFC 6675's rules, and the congestion control needs neither rates nor exact marks.
     pub(super) plain_sack: bool,
-    /// New segments are neither timed one by one nor paced.
+    /// New segments are neither timed one by one nor paced, so that segment bursts are possible.
     pub(super) plain_flights: bool,
 }
 
@@ -255,7 +252,7 @@ impl Shared {
         &self.0.derived
     }
 
-    /// `now` on the timestamp clock: cut to its tick, without a division.
+    /// Rounds `now` down to a tick of the timestamp clock, without a division.
     #[inline]
     pub(super) fn timestamp(&self, now: Time) -> Time {
         let Derived { tick, inverse, .. } = self.0.derived;

@@ -15,7 +15,7 @@ pub enum Profile {
     /// Solaris 2.5 (1995).
     #[serde(rename = "solaris-2.5")]
     Solaris25,
-    /// 4.3BSD-Reno and what came from it until about 1995: 4.4BSD, Net/3.
+    /// 4.3BSD-Reno and its descendants until about 1995: 4.4BSD, Net/3.
     #[serde(rename = "bsd-reno")]
     BsdReno,
     /// Windows 95 with Winsock 1.1.
@@ -32,10 +32,10 @@ const fn ms(milliseconds: u64) -> Time {
 }
 
 impl Profile {
-    /// All of them.
+    /// All profiles.
     pub const ALL: [Self; 4] = [Self::Solaris25, Self::BsdReno, Self::Windows95, Self::Linux6];
 
-    /// Its name in a testbed file.
+    /// Returns its name in a testbed file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Solaris25 => "solaris-2.5",
@@ -45,7 +45,7 @@ impl Profile {
         }
     }
 
-    /// Its parameters over IP with this MTU.
+    /// Returns its parameters over IP with this MTU, in bytes.
     ///
     /// The segment size is the MTU less 40 bytes (RFC 6691) in all four.
     pub fn parameters(self, mtu: u64) -> TcpParameters {
@@ -94,7 +94,7 @@ fn solaris_25(mss: u64) -> TcpParameters {
         // `tcp_deferred_ack_interval` 50 ms for hosts on the same net (Sun's manual, Solaris 9): estimate.
         ack_delay: ms(50),
         ack_heartbeat: false,
-        // illumos begins with every segment: the limit grows to its maximum by one with each acknowledgment. Estimate.
+        // illumos starts with an acknowledgment of every segment; each acknowledgment raises the limit by one, up to its maximum. Estimate.
         quick_acks: 2,
         // `tcp_rexmit_interval_initial` 500 ms and `_min` 200 ms in 2.5: estimate; that it was too eager was Sun's bug
         // 1233827 (Solaris FAQ).
@@ -208,7 +208,7 @@ fn windows_95(mss: u64) -> TcpParameters {
         // Winsock's buffer for sends 8192 (Q214397).
         send_buffer: 8192,
         send_low_water: 0,
-        // A send larger than the buffer is done when it is acknowledged: estimate after Q214397.
+        // A send that is larger than the buffer completes when it is acknowledged: estimate after Q214397.
         send_buffer_rule: SendBufferRule::WholeWrites,
         write_boundaries: false,
         // `DefaultRcvWindow` 8192 (Q158474).
@@ -318,9 +318,9 @@ fn linux_6(mss: u64) -> TcpParameters {
         duplicate_threshold: 3,
         limited_transmit: true,
         dsack: true,
-        // `tcp_try_undo_recovery` and its kin.
+        // `tcp_try_undo_recovery` and related functions.
         undo: true,
-        // `tcp_ecn` 2: only when asked for; nobody asks.
+        // `tcp_ecn` 2: Linux accepts ECN but does not request it.
         ecn: false,
         congestion: Congestion::Cubic(Cubic::default()),
     }

@@ -1,28 +1,28 @@
-//! What a connection counts.
+//! Counters and visible state of a connection.
 
 use super::receive::Receiver;
 use crate::time::Time;
 
-/// Counters of one endpoint since its start. Nothing here decides anything.
+/// Counters of one endpoint since its start. No behaviour depends on them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Segments sent, all kinds.
     pub segments_sent: u64,
-    /// Of these, pure acknowledgments.
+    /// Pure acknowledgments sent.
     pub acks_sent: u64,
     /// Bytes of payload sent, retransmissions included.
     pub bytes_sent: u64,
-    /// Segments with data or a FIN that were sent again.
+    /// Segments with data or a FIN that were retransmitted.
     pub retransmissions: u64,
-    /// Bytes of payload sent again.
+    /// Bytes of payload retransmitted.
     pub bytes_retransmitted: u64,
-    /// Bytes of payload that the other side has acknowledged.
+    /// Bytes of payload that the peer has acknowledged.
     pub bytes_acked: u64,
     /// Segments received, all kinds.
     pub segments_received: u64,
     /// Bytes of payload received in order.
     pub bytes_received: u64,
-    /// Bytes of payload received that were there already, or beyond the window.
+    /// Bytes of payload received and discarded: duplicates, or bytes beyond the window.
     pub bytes_refused: u64,
     /// Duplicate acknowledgments received.
     pub duplicate_acks: u64,
@@ -30,7 +30,7 @@ pub struct Stats {
     pub timeouts: u64,
     /// Entries into fast recovery.
     pub fast_recoveries: u64,
-    /// Recoveries or timeouts that turned out to have been unnecessary (RFC 3522).
+    /// Recoveries and timeouts that proved spurious (RFC 3522).
     pub spurious: u64,
     /// Tail loss probes (RFC 8985 section 7).
     pub tail_probes: u64,
@@ -42,12 +42,12 @@ pub struct Stats {
     pub ecn_reductions: u64,
     /// Segments received with the CE mark.
     pub ce_received: u64,
-    /// Signals of a smaller path MTU that were taken (RFC 1191).
+    /// Accepted signals of a smaller path MTU (RFC 1191).
     pub path_mtu_signals: u64,
 }
 
 impl Stats {
-    /// Those of an end that has sent no data, with what rare events have counted.
+    /// Returns the counters of an endpoint that has sent no data. `rare` are the counters of rare events.
     pub(super) fn of(counts: &Counts, rx: &Receiver, rare: Option<Self>) -> Self {
         Self {
             segments_sent: counts.segments_sent,
@@ -60,7 +60,7 @@ impl Stats {
     }
 }
 
-/// What a connection counts itself; the rest of [`Stats`] follows from its sequence numbers.
+/// The counters of frequent events. The others in [`Stats`] follow from sequence numbers, or are allocated at the first rare event.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(super) struct Counts {
@@ -78,11 +78,11 @@ pub struct Snapshot {
     pub slow_start_threshold: u64,
     /// Segment size in bytes, options subtracted.
     pub segment_size: u64,
-    /// Bytes the sender holds to be in the network.
+    /// Bytes that the sender counts as in the network.
     pub in_flight: u64,
     /// Bytes sent and not acknowledged.
     pub unacknowledged: u64,
-    /// Receive window that the other side last announced, in bytes.
+    /// Receive window that the peer last announced, in bytes.
     pub send_window: u64,
     /// Smoothed round-trip time, once measured.
     pub smoothed_rtt: Option<Time>,

@@ -5,7 +5,7 @@ use crate::time::{SECOND, Time};
 /// Time that Linux adds to the waits of RACK and of tail loss probes (`TCP_TIMEOUT_MIN_US`).
 pub(super) const TIMER_SLACK: Time = Time(SECOND / 500);
 
-/// What a timer is for.
+/// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     /// Probe of a closed window (RFC 9293 section 3.8.6.1).

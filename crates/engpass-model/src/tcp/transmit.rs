@@ -137,8 +137,8 @@ impl Connection {
         Ok(Next::New(piece))
     }
 
-    /// RFC 3042: returns how many bytes may be sent beyond the window, one segment for each of the first duplicate acknowledgments. It is 0 with
-    /// SACK, where the SACKed data leaves the window by itself.
+    /// RFC 3042: returns how many bytes may be sent beyond the window, one segment for each of the first duplicate acknowledgments. With SACK it is
+    /// 0, because SACKed data no longer counts as in flight.
     #[inline]
     pub(super) fn limited_transmit(&self) -> u64 {
         if self.recovery.duplicates == 0 {

@@ -118,7 +118,7 @@ fn up() -> bool {
 }
 
 impl Tunnel {
-    /// Adds complaints about values that are invalid regardless of other components.
+    /// Adds errors for values that are invalid regardless of other components.
     pub fn check(&self, complaints: &mut RangeErrors) {
         let added = self.header.added_bytes();
         if let Some(mtu) = self.mtu {

@@ -1,4 +1,4 @@
-//! Who gets how much: deficit round robin and FlowQueue-CoDel.
+//! Fairness of deficit round robin and FlowQueue-CoDel.
 
 use engpass_model::queue::{Discipline, Ecn, Packet, Queue, Scheduler};
 use engpass_model::random::Stream;
@@ -19,7 +19,7 @@ fn packet(id: u32, flow: u32, bytes: u32) -> Packet {
     Packet { id, bytes, flow, priority: 0, ecn: Ecn::NotCapable }
 }
 
-/// Bytes that each of the flows has been sent after each dequeue, while all of them have packets waiting.
+/// Cumulative bytes sent per flow after each dequeue, while all flows have packets waiting.
 fn shares(queue: &Queue, flows: &[Vec<u32>]) -> Vec<Vec<u64>> {
     let mut scheduler = scheduler(queue);
     let mut lost = Vec::new();
@@ -46,8 +46,8 @@ const MAX: u64 = 1518;
 proptest! {
     #![proptest_config(engpass_cases::cases(64))]
 
-    /// Shreedhar and Varghese, lemma 2 and theorem 2: flows that always have packets differ by at most a quantum and a largest
-    /// packet from the start on, and over any interval by a quantum and two of them.
+    /// Shreedhar and Varghese, lemma 2 and theorem 2. Flows that always have packets differ, from the start, by at most a quantum and a
+    /// largest packet. Over any interval they differ by at most a quantum and two largest packets.
     #[test]
     fn drr_is_fair(
         flows in prop::collection::vec(prop::collection::vec(64u32..=1518, 20..60), 2..6), quantum in 100u64..4000,
@@ -64,7 +64,7 @@ proptest! {
         }
     }
 
-    /// The same turns, with credits that may be overdrawn (RFC 8290 section 4.2): the same bound over any interval.
+    /// The bound over any interval also holds for FQ-CoDel, whose credits may become negative (RFC 8290 section 4.2).
     #[test]
     fn fq_codel_is_fair(
         flows in prop::collection::vec(prop::collection::vec(64u32..=1518, 20..60), 2..6), quantum in 100u64..4000,
@@ -81,8 +81,8 @@ proptest! {
     }
 }
 
-/// Eight flows fill a line of 100 Mbit/s; a ninth sends 100 B every 5 ms. Under FQ-CoDel it waits for the packet being sent and
-/// for nothing else (RFC 8290: a sparse flow); under drop tail it waits for all.
+/// Eight flows fill a line of 100 Mbit/s; a ninth sends 100 B every 5 ms. Under FQ-CoDel its packet waits only for the one in transmission
+/// (RFC 8290: a sparse flow); under drop tail it waits for the whole queue.
 #[test]
 fn a_sparse_flow_waits_for_one_packet() {
     const LINE: u64 = 100_000_000;
@@ -113,13 +113,13 @@ fn a_sparse_flow_waits_for_one_packet() {
     assert!(longest > 400 * one);
 }
 
-/// CoDel, from one drop to the next: `interval / sqrt(count)`, to the spacing of the dequeues, over 500 drops.
+/// Over 500 drops, the intervals between CoDel's drops are `interval / sqrt(count)`, to within the spacing of the dequeues.
 #[test]
 fn codel_drops_at_the_square_root() {
     const US: u64 = 1_000_000;
     let mut scheduler = scheduler(&queue(json!({ "codel": { "limit": "1000000 packets" } })));
     let mut lost = Vec::new();
-    // 100 packets wait from the start, so that each waits for at least 100 x 100 us. One comes, one goes.
+    // 100 packets are queued from the start, so each waits at least 100 x 100 us. Then one arrives for each that leaves.
     for id in 0..100 {
         scheduler.enqueue(Time::ZERO, packet(id, 0, 1000), &mut lost);
     }

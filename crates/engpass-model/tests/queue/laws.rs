@@ -1,4 +1,4 @@
-//! What holds for every discipline, on random arrivals.
+//! Properties of every queue discipline, checked with random arrivals.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::port::{on_the_line, queue, run};
 
-/// 1000 ps a byte.
+/// 1000 ps per byte.
 const LINE: u64 = 8_000_000_000;
 
-/// Small queues of every kind, one at least; how many packets and bytes each can hold at most.
+/// Small queues, at least one of every kind, with the maximum number of packets and bytes that each can hold.
 fn queues() -> Vec<(Value, (u64, u64))> {
     const ANY: u64 = u64::MAX;
     let chosen = vec![
@@ -54,14 +54,14 @@ fn codel(kind: &str, mut keys: Value, ecn: bool) -> Value {
 }
 
 prop_compose! {
-    /// Packets whose mean rate is about the line's.
+    /// Packets whose mean rate is about the line rate.
     fn arrivals()(
         packets in prop::collection::vec((0u64..1_600_000, 64u32..1518, 0u32..6, 0u8..8, 0u8..3), 1..100),
         together in 1u64..20,
     ) -> Vec<(Time, Packet)> {
         let mut now = 0;
         packets.into_iter().enumerate().map(|(id, (gap, bytes, flow, priority, ecn))| {
-            // Bunches: every few packets one gap for all of them.
+            // Bursts: the gaps of `together` packets are merged into one.
             now += if (id as u64).is_multiple_of(together) { gap * together } else { 0 };
             let ecn = [Ecn::NotCapable, Ecn::Capable, Ecn::Marked][usize::from(ecn)];
             (Time(now), Packet { id: id as u32, bytes, flow, priority, ecn })
@@ -69,7 +69,7 @@ prop_compose! {
     }
 }
 
-/// Causes that a kind may give.
+/// Drop causes that a queue discipline may report.
 fn causes(queue: &Queue) -> &'static [Cause] {
     match queue {
         Queue::Red(_) => &[Cause::Full, Cause::Early],
@@ -82,8 +82,8 @@ fn causes(queue: &Queue) -> &'static [Cause] {
 proptest! {
     #![proptest_config(engpass_cases::cases(100))]
 
-    /// Every packet is sent or lost, once; flows keep their order; limits hold; marks are only given to what takes them; and
-    /// the same arrivals give the same result. (`port` checks the books and the promises of the trait at every step.)
+    /// Every packet is sent or dropped exactly once; flows keep their order; limits hold; only ECN-capable packets are marked; the same
+    /// arrivals give the same result. (`port` checks the backlog and the contract of the trait at every step.)
     #[test]
     fn every_discipline(arrivals in arrivals()) {
         for (text, (packets, bytes)) in queues() {
@@ -112,7 +112,8 @@ proptest! {
                 prop_assert!(last.insert(key, sent.id).is_none_or(|before| before < sent.id), "in order");
             }
 
-            // What is in the port is what came and has not left, been lost, or (with a scheduler) begun to be sent.
+            // The port holds the packets that have arrived and have not been sent or dropped. In a scheduler, a packet counts as sent from
+            // the begin of its transmission.
             let holds_the_sent = matches!(queue, Queue::DropTail(_) | Queue::Red(_));
             for (now, _) in &arrivals {
                 let gone = |packet: &Packet| {
@@ -131,7 +132,7 @@ proptest! {
         }
     }
 
-    /// The line is never idle while a packet waits, but for a token bucket.
+    /// The line is never idle while a packet waits, except with a token bucket.
     #[test]
     fn work_is_conserved(arrivals in arrivals()) {
         for (text, _) in queues() {
@@ -141,7 +142,7 @@ proptest! {
             }
             let mut free = Time::ZERO;
             for (start, packet) in run(&queue, LINE, &arrivals).sent {
-                // It began when the line became free, or at an arrival to an empty port.
+                // The transmission starts when the line becomes free, or at an arrival at an empty port.
                 prop_assert!(start == free || (start > free && arrivals.iter().any(|(at, _)| *at == start)));
                 prop_assert!(start >= arrivals[packet.id as usize].0);
                 if start > free {
@@ -158,14 +159,14 @@ proptest! {
         let record = run(&queue(json!({ "priority": { "limit": "1000 packets" } })), LINE, &arrivals);
         for (start, sent) in &record.sent {
             for (came, other) in arrivals.iter().filter(|(_, other)| other.priority > sent.priority) {
-                // A line that becomes free at an arrival takes its packet before.
+                // If the line becomes free at the time of an arrival, it takes the next packet before the arrival.
                 prop_assert!(came >= start || record.start(other.id).is_some_and(|other| other < *start));
             }
         }
     }
 }
 
-/// The random arrivals above do meet full queues, chance, waits that are too long, and marks.
+/// The random arrivals above cause full queues, random drops, CoDel drops and marks.
 #[test]
 fn the_arrivals_meet_everything() {
     use proptest::strategy::ValueTree;

@@ -1,4 +1,4 @@
-//! Queue disciplines on a bench: a port on a line, packets that arrive, virtual time.
+//! Queue disciplines on a test bench: an output port with a line, arriving packets, virtual time.
 
 mod fairness;
 mod laws;

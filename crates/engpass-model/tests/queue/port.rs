@@ -1,4 +1,4 @@
-//! A port on a line, driven by a list of arrivals; it holds the discipline to the promises of its trait.
+//! An output port with a line, driven by a list of arrivals. It checks the contract of the discipline's trait.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,38 +6,38 @@ use engpass_model::queue::{Backlog, Cause, Discipline, Ecn, Packet, PortView, Qu
 use engpass_model::random::Stream;
 use engpass_model::time::{Pace, Time};
 
-/// What became of the packets.
+/// Record of a run: what happened to each packet.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Record {
-    /// Packets, and when their transmission began.
+    /// Sent packets with the begin of their transmission.
     pub(crate) sent: Vec<(Time, Packet)>,
-    /// Packets, when and why they were lost.
+    /// Dropped packets with time and cause.
     pub(crate) lost: Vec<(Time, Packet, Cause)>,
 }
 
 impl Record {
-    /// When the transmission of the packet began.
+    /// Begin of the packet's transmission.
     pub(crate) fn start(&self, id: u32) -> Option<Time> {
         self.sent.iter().find(|(_, packet)| packet.id == id).map(|(at, _)| *at)
     }
 }
 
-/// The packet's time on the line.
+/// Transmission time of the packet.
 pub(crate) fn on_the_line(line_rate: u64, packet: &Packet) -> Time {
     Time(Pace::of_bits(8, line_rate).after(packet.bytes.into()))
 }
 
-/// The queue that this text describes.
+/// The queue that this JSON describes.
 pub(crate) fn queue(text: serde_json::Value) -> Queue {
     serde_json::from_value(text).expect("the test's own text is right")
 }
 
-/// Let the packets arrive, in this order, and send until nothing is left.
+/// Runs the port with these arrivals, in this order, until it is empty.
 pub(crate) fn run(queue: &Queue, line_rate: u64, arrivals: &[(Time, Packet)]) -> Record {
     match queue.build(Stream::new(1, "queue"), line_rate) {
         Discipline::Arrival(mut admission) => {
             let mut record = Record::default();
-            // Packets on their way out: when the last bit leaves, and bytes.
+            // Packets that have not left completely: time at which the last bit leaves, and bytes.
             let mut leaving: VecDeque<(Time, u32)> = VecDeque::new();
             let mut free = Time::ZERO;
             for (now, packet) in arrivals {
@@ -64,11 +64,11 @@ pub(crate) fn run(queue: &Queue, line_rate: u64, arrivals: &[(Time, Packet)]) ->
     }
 }
 
-/// The port of a scheduler.
+/// An output port with a scheduler.
 struct Line {
     scheduler: Box<dyn Scheduler>,
     line_rate: u64,
-    /// Bytes of every packet that should be in the scheduler.
+    /// Length in bytes, by id, of the packets that the scheduler should hold.
     held: BTreeMap<u32, u32>,
     lost: Vec<(Packet, Cause)>,
     free: Time,
@@ -86,7 +86,7 @@ impl Line {
         loop {
             let ready = self.scheduler.next_ready(self.free);
             assert_eq!(ready.is_some(), !self.held.is_empty(), "it is ready some time if it holds something");
-            // A line that becomes free takes its next packet before one arrives.
+            // If the line becomes free at the time of an arrival, it takes the next packet before the arrival.
             match (ready, arrivals.peek()) {
                 (Some(ready), next) if next.is_none_or(|(at, _)| ready <= *at) => self.send(ready),
                 (_, Some(_)) => {
@@ -104,7 +104,7 @@ impl Line {
 
     fn send(&mut self, now: Time) {
         if now > self.free {
-            // Not a picosecond before.
+            // The packet was not ready a picosecond earlier.
             assert_eq!(self.scheduler.dequeue(Time(now.0 - 1), &mut self.lost), None);
         }
         let packet = self.scheduler.dequeue(now, &mut self.lost).expect("it said that it was ready");

@@ -1,4 +1,4 @@
-//! The token bucket against its definition, in exact arithmetic of another kind.
+//! The token bucket compared with its definition, computed differently in exact arithmetic.
 
 use engpass_model::queue::{Ecn, Packet};
 use engpass_model::time::{SECOND, Time};
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::port::{on_the_line, queue, run};
 
-/// Faster than every bucket here.
+/// Faster than every bucket in the tests.
 const LINE: u64 = 1_000_000_000_000;
 
-/// When each packet may leave: tokens in 1/(8 * 10^12) of a byte, which come at `rate` a picosecond.
+/// Earliest departure time of each packet. Tokens are counted in 1/(8 * 10^12) of a byte, so `rate` of them arrive per picosecond.
 fn by_definition(rate: u64, burst: u64, arrivals: &[(Time, Packet)]) -> Vec<Time> {
     let unit = 8 * u128::from(SECOND);
     let full = u128::from(burst) * unit;
@@ -40,7 +40,7 @@ proptest! {
     ) {
         let mut now = 0;
         let arrivals: Vec<(Time, Packet)> = (0..).zip(&packets).map(|(id, (gap, bytes))| {
-            // Gaps that are on the scale of the bytes at the rate, so that the bucket is now full, now empty.
+            // Gaps of the order of a packet's time at the token rate, so that the bucket is sometimes full and sometimes empty.
             now += (u128::from(*gap) * u128::from(SECOND) / u128::from(rate)) as u64;
             (Time(now), Packet { id, bytes: *bytes, flow: 0, priority: 0, ecn: Ecn::NotCapable })
         }).collect();
@@ -49,7 +49,7 @@ proptest! {
         let starts: Vec<Time> = record.sent.iter().map(|(start, _)| *start).collect();
         prop_assert_eq!(starts, by_definition(rate, burst, &arrivals));
 
-        // And no window holds more than its burst and its rate.
+        // In every interval, at most the burst plus the tokens of the interval are sent.
         for (i, (from, _)) in record.sent.iter().enumerate() {
             let mut sent = 0u128;
             for (to, packet) in &record.sent[i..] {

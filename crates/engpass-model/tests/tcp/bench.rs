@@ -1,4 +1,4 @@
-//! Two connections over two pipes with rate, delay, queue and loss.
+//! Two TCP connections over two pipes with rate, delay, queue and loss.
 
 use std::collections::VecDeque;
 
@@ -15,51 +15,51 @@ pub(crate) const fn us(microseconds: u64) -> Time {
     Time(microseconds * (SECOND / 1_000_000))
 }
 
-/// Which packets a pipe loses.
+/// Loss pattern of a pipe.
 #[derive(Clone, Debug)]
 pub(crate) enum Loss {
     None,
-    /// These, counted from 0 among segments with data or FIN.
+    /// The listed segments, counted from 0 among segments with data or FIN.
     Listed(Vec<u64>),
-    /// The `first` of them, counted from 0, and then every n-th.
+    /// Segment number `first`, counted from 0, and then every n-th.
     EveryFrom {
         n: u64,
         first: u64,
     },
-    /// Every n-th of the segments with data.
+    /// Every n-th segment with data.
     Every(u64),
-    /// Each with this probability in millionths.
+    /// Each segment with this probability in millionths.
     Random {
         millionths: u64,
         stream: Stream,
     },
 }
 
-/// The MTU of a pipe, and how its router signals that it has dropped a longer packet.
+/// The MTU of a pipe, and how its router signals that it dropped a longer packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Mtu {
-    /// From these instants on, packets may have so many bytes.
+    /// MTU in bytes from each of these times on.
     pub(crate) changes: Vec<(Time, u64)>,
-    /// A signal arrives after that time, and up to so much later.
+    /// A signal arrives after `delay` plus a random time of up to `late`.
     pub(crate) delay: Time,
     pub(crate) late: Time,
-    /// Signals in a thousand that are lost, arrive twice, or name an older sequence number.
+    /// Signals per thousand that are lost, are duplicated, or quote an older sequence number.
     pub(crate) lost: u64,
     pub(crate) twice: u64,
     pub(crate) older: u64,
     pub(crate) stream: Stream,
-    /// When a signal arrives, the sequence number, the MTU.
+    /// Signals on their way: arrival time, sequence number, MTU.
     pub(crate) signals: Vec<(Time, u64, u64)>,
 }
 
 impl Mtu {
-    /// One that signals everything after `delay`.
+    /// A router that signals every drop, after `delay`.
     pub(crate) fn new(changes: Vec<(Time, u64)>, delay: Time) -> Self {
         let stream = Stream::new(1, "signals");
         Self { changes, delay, late: Time(1), lost: 0, twice: 0, older: 0, stream, signals: vec![] }
     }
 
-    /// Whether the packet is dropped for its length.
+    /// Whether the packet is dropped because it is too long.
     fn drops(&mut self, now: Time, seq: u64, bytes: u64) -> bool {
         let mtu =
             self.changes.iter().rev().find(|(from, _)| *from <= now).map_or(u64::MAX, |change| change.1);
@@ -94,19 +94,19 @@ pub(crate) struct Pipe {
     /// Line rate in bit/s; `None` for no serialization.
     pub(crate) rate: Option<u64>,
     pub(crate) delay: Time,
-    /// Bytes that may wait at the line, the one being sent included.
+    /// Capacity of the queue in bytes, the segment in transmission included.
     pub(crate) queue: u64,
-    /// Mark instead of queueing unmarked above so many bytes.
+    /// Segments that find more than this number of bytes are marked.
     pub(crate) mark_above: Option<u64>,
     pub(crate) loss: Loss,
-    /// A share of the segments, in millionths, comes later by up to `late`.
+    /// Share of the segments, in millionths, that arrive up to `late` later, as (share, late, random stream).
     pub(crate) late: Option<(u64, Time, Stream)>,
-    /// All segments echo a mark.
+    /// Sets ECN-Echo on all segments.
     pub(crate) echoes: bool,
-    /// It drops longer packets and signals them, and sees each change of it.
+    /// Drops and signals packets that are too long. The MTU may change over time.
     pub(crate) mtu: Option<Mtu>,
     busy_until: Time,
-    /// On their way, by time of arrival.
+    /// Segments on their way, by arrival time.
     way: VecDeque<(Time, u64, Segment)>,
     pub(crate) seen: u64,
     pub(crate) seen_data: u64,
@@ -136,7 +136,7 @@ impl Pipe {
         }
     }
 
-    /// Bytes waiting at the line.
+    /// Bytes that wait for the line.
     fn backlog(&self, now: Time) -> u64 {
         match self.rate {
             None => 0,
@@ -214,7 +214,7 @@ impl Pipe {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reading {
     AsItComes,
-    /// So many bytes at each multiple of an interval.
+    /// This number of bytes at every multiple of an interval.
     Slowly(u64, Time),
 }
 
@@ -231,18 +231,19 @@ pub(crate) struct Bench {
     pub(crate) reading: Reading,
     next_read: Option<Time>,
     pub(crate) written: u64,
-    /// Rest of the write that the socket has not taken.
+    /// Remaining bytes of the current write that the socket has not accepted.
     pending: u64,
     pub(crate) out_a: Effects,
     pub(crate) out_b: Effects,
     pub(crate) read: u64,
     pub(crate) steps: u64,
     same_instant: u64,
-    /// Called for every segment that `a` sends.
+    /// Segments that `a` sent, if recorded.
     pub(crate) log: Option<Vec<(Time, Segment)>>,
-    /// Segments are pulled in flights.
+    /// Whether segments are taken in bursts.
     pub(crate) in_flights: bool,
-    /// Bytes that were outstanding when a signal of a smaller MTU was taken, or a timer or a recovery made them go out again.
+    /// Bytes that may be retransmitted: those outstanding when a signal of a smaller MTU was accepted, or when a timer or recovery caused a
+    /// retransmission.
     pub(crate) may_repeat: u64,
 }
 
@@ -309,7 +310,7 @@ impl Bench {
         }
     }
 
-    /// The application has so many bytes more to write.
+    /// Adds `bytes` to the bytes that the application writes.
     pub(crate) fn write_more(&mut self, bytes: u64) {
         self.total += bytes;
         self.application();
@@ -352,7 +353,7 @@ impl Bench {
         }
     }
 
-    /// One instant: arrivals, timers, applications, transmissions. False when nothing is left to happen.
+    /// Processes one instant: arrivals, timers, applications, transmissions. Returns false if no event is left.
     pub(crate) fn step(&mut self, until: Time) -> bool {
         let signal = self.forward.mtu.as_ref().and_then(Mtu::next);
         let wakes = [
@@ -422,12 +423,12 @@ impl Bench {
         true
     }
 
-    /// Run until `until`, or until nothing happens any more.
+    /// Runs until `until`, or until no event is left.
     pub(crate) fn run(&mut self, until: Time) {
         while self.step(until) {}
     }
 
-    /// Run until everything written has arrived; the instant when it had.
+    /// Runs until all written bytes have arrived, and returns that time.
     pub(crate) fn run_to_end(&mut self, until: Time) -> Time {
         while self.out_b.delivered < self.total {
             assert!(

@@ -1,4 +1,4 @@
-//! Whatever is lost, late, or short of room: every byte arrives once and in order, and the books balance.
+//! Under any loss, delay and lack of buffer space, every byte is delivered once and in order, and the statistics are consistent.
 
 use engpass_model::random::Stream;
 use engpass_model::tcp::congestion::Congestion;
@@ -17,7 +17,7 @@ pub(crate) const RECOVERIES: [RecoveryKind; 5] = [
     RecoveryKind::RackTlp,
 ];
 
-/// No bytes travel: what a receiver hands over must be what the sender wrote, counted.
+/// The bench counts bytes without content: the receiver must deliver as many as the sender wrote.
 pub(crate) fn assert_delivered(bench: &Bench) {
     let (a, b) = (bench.a.stats(), bench.b.stats());
     assert_eq!(bench.out_b.delivered, bench.total, "every byte arrives once");
@@ -95,12 +95,12 @@ proptest! {
         if let Some((bytes, every)) = reading {
             bench = bench.reading(bytes, ms(every));
         }
-        // Hours: at 20 % loss in both directions the timeout backs off to a minute and more.
+        // Hours of virtual time: with 20 % loss in both directions the timeout backs off to a minute and more.
         bench.run_to_end(Time::from_secs(100_000));
         bench.run(Time::from_secs(300_000));
         assert_delivered(&bench);
         prop_assert_eq!(bench.a.state(), State::Closed);
-        // The last acknowledgment of the close may be lost for good once the other side is gone.
+        // The last acknowledgment of the close may be lost after the other end is gone.
         prop_assert!(matches!(bench.b.state(), State::Closed | State::LastAck), "{:?}", bench.b.state());
     }
 }
@@ -128,7 +128,7 @@ proptest! {
         prop_assert_eq!(alone, in_flights);
     }
 
-    /// Who has not agreed on ECN does not look at an echo, but it makes a segment one that is not expected.
+    /// Without negotiated ECN, an endpoint ignores ECN-Echo, but such a segment takes the slow path.
     #[test]
     fn what_is_expected_is_taken_as_anything_is(
         a in any_parameters(),
@@ -176,7 +176,7 @@ fn a_clean_line_needs_no_retransmission() {
 
 #[test]
 fn an_idle_connection_is_small() {
-    // Two ends and what the network keeps for them are to stay below 1 KiB.
+    // The two endpoints and their network state together must stay below 1 KiB.
     let bytes = size_of::<engpass_model::tcp::Connection>();
     assert!(bytes <= 344, "{bytes}");
 }

@@ -1,6 +1,6 @@
-//! A table of goodputs over loss, buffer and kind of recovery: a change of TCP is a change of numbers in review.
+//! A table of goodputs by loss, buffer and kind of recovery. It shows the effect of every change of TCP in review.
 //!
-//! `UPDATE=1 cargo test -p engpass-model --test tcp golden` writes it anew.
+//! `UPDATE=1 cargo test -p engpass-model --test tcp golden` updates it.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -57,7 +57,7 @@ fn table() -> String {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods)] // Asks whether to write the file, not how to run.
+#[allow(clippy::disallowed_methods)] // The variable decides whether to write the file, not how to run.
 fn golden_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tcp/golden.txt");
     let table = table();

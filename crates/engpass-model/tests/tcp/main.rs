@@ -1,4 +1,4 @@
-//! TCP on a bench: two endpoints, a pipe in each direction, virtual time.
+//! TCP on a test bench: two endpoints, a pipe in each direction, virtual time.
 
 mod bench;
 mod delivery;

@@ -1,4 +1,4 @@
-//! Path MTU discovery: packet scripts for sentences of RFC 1191 and RFC 5927, and random paths whose MTU falls.
+//! Path MTU discovery: packet scripts for statements of RFC 1191 and RFC 5927, and random paths whose MTU decreases.
 
 use engpass_model::random::Stream;
 use engpass_model::tcp::parameters::{AckCounting, Nagle, PathMtu, RecoveryKind, Role};
@@ -14,17 +14,17 @@ fn discovers(recovery: RecoveryKind) -> TcpParameters {
     TcpParameters { path_mtu: PathMtu::Discovered, recovery, ..plain() }
 }
 
-/// Segments of `size` bytes that the endpoint must send at `at`.
+/// Script lines for segments of `size` bytes that the endpoint must send at `at`.
 fn sent(at: u64, from: u64, to: u64, size: u64) -> String {
     let starts = (from..to).step_by(size as usize);
     starts.map(|start| format!("{at} > . {start}:{}\n", (start + size).min(to))).collect()
 }
 
-/// RFC 1191 section 6.4: a segment that was dropped because it is too big should go out again, in smaller pieces. "A retransmission caused by a
-/// Datagram Too Big message should not change the congestion window." Linux and FreeBSD do not follow its sequel, that only one segment goes out
-/// until acknowledgments come.
+/// RFC 1191 section 6.4: a segment that was dropped because it is too big should be retransmitted in smaller segments. "A retransmission
+/// caused by a Datagram Too Big message should not change the congestion window." The RFC also allows only one segment until
+/// acknowledgments arrive; Linux and FreeBSD do not follow that.
 ///
-/// A window of old packets causes many signals, and only the first reduces the MTU: the others are to be ignored.
+/// A window of packets in flight causes many signals. Only the first reduces the MTU; the others must be ignored.
 #[test]
 fn segments_that_are_too_long_go_out_again_once() {
     for recovery in RECOVERIES {
@@ -43,14 +43,14 @@ fn segments_that_are_too_long_go_out_again_once() {
         assert_eq!((stats.path_mtu_signals, snapshot.segment_size), (1, 500), "{recovery:?}");
         assert_eq!((stats.retransmissions, stats.bytes_retransmitted), (6, 3000), "{recovery:?}");
         assert_eq!((stats.timeouts, stats.fast_recoveries), (0, 0), "{recovery:?}");
-        // The acknowledgment takes one segment more in slow start.
+        // The acknowledgment adds one segment to the window in slow start.
         let windows = (snapshot.congestion_window, snapshot.slow_start_threshold);
         assert_eq!(windows, (10_500, u64::MAX), "{recovery:?}: bytes stay");
         script.run("300 write 1500\n300 > . 3501:4001\n300 > . 4001:4501\n300 > . 4501:5001");
     }
 }
 
-/// Linux' `tcp_simple_retransmit`: "units changed and effective cwnd/ssthresh really reduced". The window keeps its segments.
+/// Linux' `tcp_simple_retransmit`: "units changed and effective cwnd/ssthresh really reduced". The window keeps its number of segments.
 #[test]
 fn a_window_of_segments_keeps_their_number() {
     for kind in ["reno", "cubic", "dctcp"] {
@@ -75,13 +75,13 @@ fn a_window_of_segments_keeps_their_number() {
     }
 }
 
-/// `tcp_current_ssthresh`: three quarters of the window where the threshold was below them.
+/// `tcp_current_ssthresh`: the threshold rises to three quarters of the window if it was below.
 #[test]
 fn the_threshold_is_three_quarters_of_the_window_at_least() {
     let p =
         TcpParameters { whole_segments: true, restart_after_idle: false, ..discovers(RecoveryKind::NewReno) };
     let mut script = Script::established(&p, 65535);
-    // A timeout: the threshold is two segments, and the window grows to six.
+    // After a timeout the threshold is two segments, and the window grows to six.
     script.run("100 write 1000\n100 > . 1:1001\n1100 > . 1:1001\n1200 < . 1:1 ack 1001");
     assert_eq!(script.end.snapshot().slow_start_threshold, 2000);
     let mut next = 1001;
@@ -127,7 +127,7 @@ fn signals_that_say_nothing_new_are_ignored() {
     let mut known = Script::established(&plain(), 65535);
     known.run("100 write 1000\n100 > . 1:1001\n100 too-big 1 500 ignored");
 
-    // A SYN and its answer fit the smallest MTU.
+    // A SYN and its SYN-ACK fit into the smallest MTU.
     let mut opens = Script::new(&discovers(RecoveryKind::NewReno), Role::Active);
     opens.run("0 > S 0:0\n10 too-big 0 68 ignored\n100 < S. 0:0 ack 1 win 65535 mss 1000\n100 > . 1:1 ack 1");
     assert_eq!(opens.end.segment_size(), 1000);
@@ -144,7 +144,7 @@ fn the_smallest_mtu_is_68() {
     }
 }
 
-/// The timer neither starts again nor backs off.
+/// A signal neither restarts nor backs off the timer.
 #[test]
 fn the_timer_stays() {
     let mut script = Script::established(&discovers(RecoveryKind::NewReno), 65535);
@@ -160,7 +160,7 @@ fn the_timer_stays() {
     assert_eq!(script.end.stats().timeouts, 2);
 }
 
-/// Duplicates that short segments, or what was sent twice, bring about mean no loss.
+/// Duplicate acknowledgments that short or repeated segments cause do not indicate a loss.
 #[test]
 fn duplicates_start_no_recovery() {
     for recovery in RECOVERIES {
@@ -185,7 +185,8 @@ fn duplicates_start_no_recovery() {
     }
 }
 
-/// What is lost among the pieces is repaired without another response: RACK finds it, RFC 6675 leaves what was sent again to the timer.
+/// Losses among the smaller segments are repaired without another congestion response. RACK detects them; RFC 6675 leaves retransmitted
+/// segments to the timer.
 #[test]
 fn losses_among_the_pieces_start_no_recovery() {
     for recovery in [RecoveryKind::Sack, RecoveryKind::RackTlp] {
@@ -208,8 +209,8 @@ fn losses_among_the_pieces_start_no_recovery() {
     }
 }
 
-/// Proportional rate reduction had let out little, as most of a window was lost. The signal lets out no more, and slow start goes on to the
-/// threshold.
+/// Most of a window was lost, so proportional rate reduction has sent little. The signal allows no additional segment, and slow start
+/// continues up to the threshold.
 #[test]
 fn a_reduction_is_not_skipped() {
     let mut script = Script::established(&discovers(RecoveryKind::RackTlp), 65535);
@@ -231,7 +232,7 @@ fn a_reduction_is_not_skipped() {
     assert_eq!(script.end.snapshot().slow_start_threshold, 5000);
 }
 
-/// Segments that are SACKed or short enough are not cut, and not sent again.
+/// Segments that are SACKed or short enough are neither split nor retransmitted.
 #[test]
 fn what_has_arrived_stays() {
     for recovery in [RecoveryKind::Sack, RecoveryKind::RackTlp] {
@@ -263,7 +264,7 @@ fn what_has_arrived_stays() {
     }
 }
 
-/// A fast recovery that goes on has reduced the window. The signal neither undoes nor repeats that.
+/// An ongoing fast recovery has reduced the window. The signal neither undoes nor repeats the reduction.
 #[test]
 fn fast_recovery_gives_way() {
     for recovery in [RecoveryKind::Reno, RecoveryKind::NewReno, RecoveryKind::Sack, RecoveryKind::RackTlp] {
@@ -276,13 +277,13 @@ fn fast_recovery_gives_way() {
             })
             .collect();
         script.run(&format!("100 write 10000\n{}", sent(100, 1, 10001, 1000)));
-        // RACK finds the loss at the third report, the others too.
+        // RACK detects the loss at the third SACK; the others detect it at the third duplicate.
         script.run(&format!("{duplicates}200 > . 1:1001"));
         assert_eq!(script.end.stats().fast_recoveries, 1, "{recovery:?}");
         let threshold = script.end.snapshot().slow_start_threshold;
         assert_eq!(script.end.snapshot().congestion_window.min(threshold), threshold);
         let first = if with_sack { 4001 } else { 1001 };
-        // Pieces go out as the window of ssthresh allows.
+        // The smaller segments are sent as the window of ssthresh allows.
         let window = threshold;
         let again = sent(210, 1, 1001, 500) + &sent(210, first, first + window - 1000, 500);
         script.run(&format!("210 too-big 1 540\n{again}"));
@@ -294,7 +295,7 @@ fn fast_recovery_gives_way() {
     }
 }
 
-/// The FIN stays with the last piece.
+/// The FIN stays with the last of the smaller segments.
 #[test]
 fn a_fin_may_be_outstanding() {
     for recovery in RECOVERIES {
@@ -333,7 +334,7 @@ fn a_fin_may_be_outstanding() {
         assert_eq!(script.end.state(), State::TimeWait, "{recovery:?}");
         script.run("210 too-big 801 200 ignored");
     }
-    // Data and FIN in one segment, which fits but for the FIN's sequence number.
+    // Data and FIN in one segment. The data fit into the new size; the FIN's sequence number would exceed it.
     let p = TcpParameters { nagle: Nagle::Rfc896, ..discovers(RecoveryKind::NewReno) };
     let mut script = Script::established(&p, 65535);
     script.run(
@@ -353,7 +354,7 @@ fn a_fin_may_be_outstanding() {
     );
 }
 
-/// After a timeout the window is a segment. RFC 3522 would take the timeout back: what was cut must not wait for an answer then.
+/// After a timeout the window is one segment. RFC 3522 would undo the timeout; the split segments must not wait for that.
 #[test]
 fn a_timeout_is_not_undone_after_a_signal() {
     for recovery in RECOVERIES {
@@ -369,7 +370,7 @@ fn a_timeout_is_not_undone_after_a_signal() {
                  100 > . 1001:2001",
             );
             if recovery == RecoveryKind::RackTlp {
-                // A tail loss probe, which starts the timer anew.
+                // A tail loss probe, which restarts the timer.
                 script.run("302 > . 1001:2001\n1302 > . 1:1001");
             } else {
                 script.run("1100 > . 1:1001");
@@ -386,7 +387,7 @@ fn a_timeout_is_not_undone_after_a_signal() {
     }
 }
 
-/// RFC 2018 section 8: a receiver may drop what it has SACKed. What goes out again then is not longer than the path carries either.
+/// RFC 2018 section 8: a receiver may discard SACKed data. The retransmissions must respect the path MTU, too.
 #[test]
 fn reneging_brings_back_nothing_too_long() {
     for recovery in [RecoveryKind::Sack, RecoveryKind::RackTlp] {
@@ -426,13 +427,13 @@ fn no_probe_follows_a_signal() {
         ));
         let stats = script.end.stats();
         assert_eq!((stats.tail_probes, stats.timeouts), (u64::from(at == 500), 1));
-        // The acknowledgment ends it without another response.
+        // The acknowledgment ends the retransmission without another congestion response.
         script.run("1600 < . 1:1 ack 1001\n1600 write 500\n1600 > . 1001:1501\n1700 < . 1:1 ack 1501");
         assert_eq!(script.end.stats().fast_recoveries, 0);
     }
 }
 
-/// A tail loss probe was answered by a signal. What is acknowledged beyond its end says nothing of congestion (RFC 8985 section 7.4.2).
+/// A tail loss probe was answered by a signal. Acknowledgments beyond the probe's end do not indicate congestion (RFC 8985 section 7.4.2).
 #[test]
 fn a_probe_that_was_too_long_is_no_loss() {
     let mut script = Script::established(&discovers(RecoveryKind::RackTlp), 65535);
@@ -451,7 +452,7 @@ fn a_probe_that_was_too_long_is_no_loss() {
     assert_eq!((snapshot.congestion_window, snapshot.slow_start_threshold), (10_500, u64::MAX));
 }
 
-/// A probe of a shut window is a byte: the signal changes what follows.
+/// A window probe is one byte, so it always fits. The signal changes the size of later segments.
 #[test]
 fn a_window_may_be_shut() {
     for recovery in RECOVERIES {
@@ -475,7 +476,7 @@ fn a_window_may_be_shut() {
     }
 }
 
-/// The receiving half goes on with the agreed segment size, because the path MTU of one direction does not apply to the other.
+/// The receiving half keeps the agreed segment size, because the path MTU of one direction does not apply to the other.
 #[test]
 fn the_receiving_half_acknowledges_as_before() {
     let p = TcpParameters {
@@ -502,7 +503,7 @@ fn the_receiving_half_acknowledges_as_before() {
     );
 }
 
-/// A path whose MTU changes: it may fall, fall again, or rise.
+/// A path whose MTU changes: it may decrease, decrease again, or increase.
 fn any_changes() -> impl Strategy<Value = Vec<(Time, u64)>> {
     prop::collection::vec((0u64..2000, prop_oneof![100u64..600, 500u64..1600, 1000u64..9300]), 1..5).prop_map(
         |changes| {
@@ -514,8 +515,8 @@ fn any_changes() -> impl Strategy<Value = Vec<(Time, u64)>> {
 }
 
 proptest! {
-    /// Signals come late, twice, for old sequence numbers, or not at all, and packets are lost, late and marked besides. (The bench checks of each
-    /// segment that it is not longer than the connection's size.)
+    /// Signals are late, duplicated, for old sequence numbers, or lost. In addition, packets are lost, late and marked. (The bench checks
+    /// that no segment is longer than the connection's segment size.)
     #[test]
     fn every_byte_arrives_over_a_path_that_shrinks(
         a in any_parameters(),
@@ -556,9 +557,10 @@ proptest! {
         prop_assert!(matches!(bench.b.state(), State::Closed | State::LastAck), "{:?}", bench.b.state());
     }
 
-    /// RFC 1191 section 6.4: signals for one window of packets must not make anything go out more than once. Nothing is lost but what is too long;
-    /// signals are faster than acknowledgments, which would show the loss before them; and the MTU does not rise again: else long segments arrive
-    /// after short ones went out for them, and RACK cannot always tell which of them is acknowledged (RFC 8985 section 6.2 step 2).
+    /// RFC 1191 section 6.4: signals for one window of packets must not cause more than one retransmission of anything. Only packets that
+    /// are too long are lost. Signals are faster than acknowledgments, which would otherwise reveal the loss first. The MTU does not
+    /// increase again; otherwise long segments could arrive after their shorter retransmissions, and RACK cannot always tell which of them
+    /// is acknowledged (RFC 8985 section 6.2 step 2).
     #[test]
     fn a_signal_repeats_nothing_twice(
         a in any_parameters(),
@@ -572,7 +574,7 @@ proptest! {
     ) {
         let a = TcpParameters { path_mtu: PathMtu::Discovered, persist_minimum: ms(200), ..a };
         let mut forward = Pipe::new(Some(20_000_000), us(delay));
-        // In hundredths of the round trip.
+        // In hundredths of the round-trip time.
         let (after, spread, twice) = (us(2 * delay * signals.0 / 100), us(1 + 2 * delay * signals.1 / 100), signals.2);
         let stream = Stream::new(seed, "signals");
         let falls = changes.len() as u64;
@@ -590,7 +592,7 @@ proptest! {
         prop_assert!(stats.bytes_retransmitted <= bench.may_repeat + probes, "{} {stats:?}", bench.may_repeat);
     }
 
-    /// A connection that discovers the path MTU is as any other while no signal comes.
+    /// Without signals, a connection with path MTU discovery behaves like one without.
     #[test]
     fn without_signals_nothing_changes(
         a in any_parameters(),
@@ -612,7 +614,7 @@ proptest! {
     }
 }
 
-/// A black hole: the router drops what is too long and says nothing (RFC 2923 section 2.1).
+/// A black hole: the router drops packets that are too long without a signal (RFC 2923 section 2.1).
 #[test]
 fn without_signals_a_connection_stalls() {
     for profile in Profile::ALL {
@@ -638,7 +640,7 @@ fn without_signals_a_connection_stalls() {
     }
 }
 
-/// Once the signal comes the transfer goes on at once, with the window that it had.
+/// After the signal, the transfer continues immediately with its old window.
 #[test]
 fn a_shorter_path_costs_a_round_trip() {
     for recovery in RECOVERIES {

@@ -1,4 +1,4 @@
-//! What idle connections give back was needed by nothing.
+//! Idle connections give back only memory that they do not need.
 
 use engpass_model::random::Stream;
 use engpass_model::tcp::{Profile, Segment, TcpParameters};
@@ -7,12 +7,13 @@ use engpass_model::time::Time;
 use crate::bench::{Bench, Loss, Pipe, ms};
 use crate::delivery::{RECOVERIES, congestion};
 
-/// Bursts with pauses between them, over a line that loses and reorders: all that goes on, with rests in the pauses or without.
+/// Bursts separated by pauses, over a line with loss and reordering. Returns all segments sent; with `rests`, idle memory is given back in
+/// the pauses.
 fn bursts(p: &TcpParameters, seed: u64, rests: bool) -> Vec<(Time, Segment)> {
     let mut random = Stream::new(seed, "bursts");
     let mut forward = Pipe::new(Some(10_000_000), ms(5));
     forward.queue = 60_000;
-    // Some seeds lose nothing, or reorder nothing.
+    // Some seeds have no loss or no reordering.
     let loss = Loss::Random { millionths: 10_000 * (seed % 3), stream: Stream::new(seed, "loss") };
     forward.late = Some((20_000 * (seed % 2), ms(20), Stream::new(seed, "late")));
     forward.loss = loss.clone();

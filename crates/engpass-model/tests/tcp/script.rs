@@ -1,9 +1,9 @@
-//! Packet scripts: one endpoint, the other side written down.
+//! Packet scripts for one TCP endpoint; the script plays the other end.
 //!
-//! A line is a time in milliseconds and an event. `>` is a segment that the endpoint must send at that time, `<` one
-//! that it receives; both read `FLAGS SEQ:END [ack N] [win N] [sack A-B,…|nosack] [ts VALUE-ECHO] [ECE] [CWR] [CE]`, with flags as in
-//! tcpdump (`S`, `F`, `P`, `R`, `.` for ACK). What an expectation does not name is not compared. `write N`, `read N`,
-//! `close` are the application, `too-big SEQ MTU [ignored]` is a router's signal. Everything that is sent must be in the script.
+//! A line is a time in milliseconds and an event. `>` is a segment that the endpoint must send at that time; `<` is one that it receives.
+//! Both have the form `FLAGS SEQ:END [ack N] [win N] [sack A-B,…|nosack] [ts VALUE-ECHO] [ECE] [CWR] [CE]`, with flags as in tcpdump (`S`,
+//! `F`, `P`, `R`, `.` for ACK). Fields that an expectation does not name are not compared. `write N`, `read N` and `close` are calls of the
+//! application; `too-big SEQ MTU [ignored]` is a signal of a router. The script must contain every segment that the endpoint sends.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use engpass_model::tcp::{
 };
 use engpass_model::time::{SECOND, Time};
 
-/// A plain endpoint with segments of 1000 bytes and no options, for scripts to change.
+/// A simple endpoint with segments of 1000 bytes and no options, as a base for scripts.
 pub(crate) fn plain() -> TcpParameters {
     TcpParameters {
         window_scaling: false,
@@ -55,7 +55,7 @@ impl Script {
         }
     }
 
-    /// An endpoint that has been opened at 0 with a round trip of 100 ms, and a window of `window` bytes.
+    /// An endpoint whose connection was opened at 0 with a round-trip time of 100 ms and a window of `window` bytes.
     pub(crate) fn established(p: &TcpParameters, window: u64) -> Self {
         let mut script = Self::new(p, Role::Active);
         let sack = if p.recovery == RecoveryKind::Sack || p.recovery == RecoveryKind::RackTlp {

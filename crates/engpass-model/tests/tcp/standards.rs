@@ -1,4 +1,4 @@
-//! Packet scripts, each for a sentence of a standard.
+//! Packet scripts, each for a statement of a standard.
 
 use engpass_model::tcp::parameters::{AckCounting, Nagle, RecoveryKind, Role, WindowUpdate};
 use engpass_model::tcp::{LimitedBy, State, TcpParameters};
@@ -44,7 +44,7 @@ fn opens_and_closes() {
     assert_eq!(script.end.state(), State::Closed);
 }
 
-/// RFC 9293 section 3.5, figure 7: both sides open at once.
+/// RFC 9293 section 3.5, figure 7: simultaneous open.
 #[test]
 fn opens_at_once_from_both_sides() {
     let mut script = Script::new(&plain(), Role::Active);
@@ -103,7 +103,7 @@ fn karn() {
     let mut script = Script::established(&p, 65535);
     script.run("100 write 1000\n100 > P. 1:1001\n400 > P. 1:1001\n900 < . 1:1 ack 1001");
     assert_eq!(script.end.snapshot().smoothed_rtt, Some(ms(100)));
-    // The back-off stays until there is a sample.
+    // The back-off stays until there is an RTT sample.
     script.run("900 write 1000\n900 > P. 1001:2001\n1500 > P. 1001:2001");
 }
 
@@ -126,11 +126,11 @@ fn slow_start() {
     assert_eq!(script.end.limited_by(ms(200)), LimitedBy::CongestionWindow);
 }
 
-/// RFC 5681 section 3.2: "The TCP sender SHOULD use the 'fast retransmit' algorithm to detect and repair loss, based on
-/// incoming duplicate ACKs": the third, with cwnd = ssthresh + 3 and one segment more for each further duplicate.
+/// RFC 5681 section 3.2: "The TCP sender SHOULD use the 'fast retransmit' algorithm to detect and repair loss, based on incoming duplicate
+/// ACKs". At the third, cwnd becomes ssthresh + 3 segments, and each further duplicate adds one segment.
 #[test]
 fn fast_retransmit() {
-    // What is let out at the end: RFC 5681 sets cwnd to ssthresh, RFC 6582 to a segment more than FlightSize.
+    // Segments sent when recovery ends: RFC 5681 sets cwnd to ssthresh, RFC 6582 to one segment more than FlightSize.
     let reno = "300 > . 11001:12001\n300 > . 12001:13001\n300 > . 13001:14001\n300 > . 14001:15001";
     let new_reno = "300 > . 11001:12001";
     for (recovery, burst) in [(RecoveryKind::Reno, reno), (RecoveryKind::NewReno, new_reno)] {
@@ -223,7 +223,7 @@ fn limited_transmit() {
     assert_eq!(script.end.snapshot().slow_start_threshold, 2000, "what it let out is not in FlightSize");
 }
 
-/// Two duplicates are not enough, and nothing more comes: only the timer goes on, and the endpoint says so.
+/// Two duplicates are not enough, and no more arrive: only the timer remains, and the endpoint reports that as the reason for waiting.
 #[test]
 fn too_few_duplicates_wait_for_the_timer() {
     let mut script = Script::established(&plain(), 65535);
@@ -235,8 +235,8 @@ fn too_few_duplicates_wait_for_the_timer() {
     assert!(script.out.timed_out, "since 200 ms the wait was for the timer");
 }
 
-/// RFC 9293 section 3.8.6.3: "an ACK SHOULD be generated for at least every second full-sized segment" and "within
-/// 500 ms"; here the timer is 200 ms. RFC 5681 section 4.2: out of order and gap filling segments at once.
+/// RFC 9293 section 3.8.6.3: "an ACK SHOULD be generated for at least every second full-sized segment" and "within 500 ms"; here the timer
+/// is 200 ms. RFC 5681 section 4.2: segments that are out of order or fill a gap are acknowledged immediately.
 #[test]
 fn delayed_acknowledgments() {
     let p = TcpParameters {
@@ -267,7 +267,8 @@ fn delayed_acknowledgments() {
     assert_eq!(script.end.stats().delayed_acks, 2);
 }
 
-/// Solaris: bytes in units of the segment size, and the second tail at once; the first two segments begin the count.
+/// Solaris counts bytes in units of the segment size and acknowledges the second short segment immediately. The first two segments start
+/// the count.
 #[test]
 fn solaris_acknowledges_a_second_tail() {
     let p = TcpParameters {
@@ -293,7 +294,7 @@ fn solaris_acknowledges_a_second_tail() {
     );
 }
 
-/// BSD's fast timer (TCP/IP Illustrated 2, section 25.4) ticks every 200 ms of the host's clock, not of the segment.
+/// BSD's fast timer (TCP/IP Illustrated 2, section 25.4) ticks every 200 ms of the host's clock, not relative to the segment.
 #[test]
 fn acknowledgments_on_a_heartbeat() {
     let p = TcpParameters { ack_every: 2, ack_delay: ms(200), ack_heartbeat: true, ..plain() };
@@ -311,7 +312,7 @@ fn nagle() {
     script.run("200 < . 1:1 ack 1001\n200 > P. 1001:1501");
 }
 
-/// Minshall: only a small segment in the network holds the next small one back.
+/// Minshall's variant: only an unacknowledged small segment delays the next small one.
 #[test]
 fn minshall() {
     let p = TcpParameters { nagle: Nagle::Minshall, ..plain() };
@@ -328,7 +329,7 @@ fn minshall() {
     );
 }
 
-/// Solaris: the tail of a write leaves at once behind a segment of at least `naglim`; two short ones do not.
+/// Solaris: the tail of a write is sent immediately after a segment of at least `naglim` bytes; two short tails are not.
 #[test]
 fn naglim() {
     let p = TcpParameters { nagle: Nagle::Naglim, naglim: 600, write_boundaries: true, ..plain() };
@@ -349,7 +350,7 @@ fn naglim() {
     );
 }
 
-/// A reason of its own: nothing is in flight, and still the window has room for a part of a segment only.
+/// Silly window avoidance is a separate reason: nothing is in flight, but the window has room for less than a segment.
 #[test]
 fn a_silly_window_is_told_from_a_full_one() {
     let mut script = Script::established(&plain(), 2500);
@@ -362,8 +363,8 @@ fn a_silly_window_is_told_from_a_full_one() {
     assert_eq!(script.end.limited_by(ms(200)), LimitedBy::SillyWindow);
 }
 
-/// RFC 9293 section 3.8.6.2.1: of a window with room for a part of a segment the sender makes no use, unless it is half
-/// of the largest ever; section 3.8.6.1: a closed window is probed, at doubling intervals.
+/// RFC 9293 section 3.8.6.2.1: the sender does not use a window of less than a segment, unless it is half of the largest window so far.
+/// Section 3.8.6.1: a closed window is probed at doubling intervals.
 #[test]
 fn a_closed_window_is_probed() {
     let mut script = Script::established(&plain(), 2500);
@@ -390,7 +391,7 @@ fn a_closed_window_is_probed() {
     assert_eq!(script.end.stats().timeouts, 0, "a probe is no loss");
 }
 
-/// RFC 9293 section 3.8.6.2.2: the receiver keeps the right edge until it can move by a segment or half of the buffer.
+/// RFC 9293 section 3.8.6.2.2: the receiver keeps the right edge until it can advance by a segment or half of the buffer.
 #[test]
 fn the_receiver_offers_no_silly_window() {
     let p = TcpParameters {
@@ -436,7 +437,7 @@ fn sack_blocks() {
     );
 }
 
-/// RFC 6691: a packet with options is no longer than the segment size has room for; blocks that do not fit are left out.
+/// RFC 6691: a packet with options does not exceed the segment size; SACK blocks that do not fit are omitted.
 #[test]
 fn sack_blocks_fit_the_packet() {
     let out_of_order = "200 < . 21:41 ack 1
@@ -455,8 +456,8 @@ fn sack_blocks_fit_the_packet() {
     Script::established(&p, 65535).run(none);
 }
 
-/// RFC 3168 section 6.1.3: the receiver "sets the ECN-Echo flag" in every acknowledgment "until it receives a CWR";
-/// section 6.1.2: the sender halves once, and says CWR.
+/// RFC 3168 section 6.1.3: the receiver "sets the ECN-Echo flag" in every acknowledgment "until it receives a CWR". Section 6.1.2: the
+/// sender halves its window once and sets CWR.
 #[test]
 fn explicit_congestion_notification() {
     let p = TcpParameters { ecn: true, ..plain() };
@@ -482,7 +483,7 @@ fn explicit_congestion_notification() {
     assert_eq!(script.end.stats().ecn_reductions, 1, "once for a window of data");
 }
 
-/// RFC 8257 section 3.2: when the mark changes, what came before is acknowledged at once, with the old state.
+/// RFC 8257 section 3.2: when the mark changes, earlier segments are acknowledged immediately, with the old state.
 #[test]
 fn dctcp_echoes_marks_exactly() {
     let congestion = crate::delivery::congestion("dctcp");
@@ -501,7 +502,7 @@ fn dctcp_echoes_marks_exactly() {
     );
 }
 
-/// RFC 8985 section 7.2: "PTO = 2 * SRTT", the probe brings the SACK that fast recovery needs: no timeout.
+/// RFC 8985 section 7.2: "PTO = 2 * SRTT". The probe triggers the SACK that fast recovery needs, so no timeout occurs.
 #[test]
 fn a_tail_loss_probe() {
     let mut script = Script::established(&with(RecoveryKind::RackTlp), 65535);
@@ -522,7 +523,7 @@ fn a_tail_loss_probe() {
     assert_eq!((script.end.stats().timeouts, script.end.stats().tail_probes), (0, 1));
 }
 
-/// RFC 8985 section 6.2 step 4: one segment out of order is not lost before a quarter of the smallest round trip.
+/// RFC 8985 section 6.2 step 4: a segment that is out of order counts as lost only after a quarter of the minimum round-trip time.
 #[test]
 fn rack_waits_for_reordering() {
     let mut script = Script::established(&with(RecoveryKind::RackTlp), 65535);
@@ -551,8 +552,8 @@ fn rack_waits_for_reordering() {
     assert_eq!(script.end.stats().retransmissions, 1);
 }
 
-/// `tcp_rack_advance`: blocks are taken before what is acknowledged, and RACK.rtt is that of what was taken last. (RFC 8985 section 6.2 step 2
-/// takes segments in the order of their sending: B would be lost at 315.)
+/// `tcp_rack_advance`: SACK blocks are processed before the cumulative acknowledgment, and RACK.rtt comes from the segment processed last.
+/// (RFC 8985 section 6.2 step 2 processes segments in the order of their transmission: B would be lost at 315.)
 #[test]
 fn rack_counts_from_what_is_taken_last() {
     let mut script = Script::established(&with(RecoveryKind::RackTlp), 65535);
@@ -571,8 +572,8 @@ fn rack_counts_from_what_is_taken_last() {
     assert_eq!(script.end.stats().retransmissions, 1);
 }
 
-/// RFC 9937 section 6.2: "sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out" while more than the threshold is in flight, so that segments
-/// leave all along the recovery; then as many as have left.
+/// RFC 9937 section 6.2: "sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out" while more than the threshold is in flight, so
+/// segments are sent throughout the recovery. Below the threshold, one segment is sent for each that left the network.
 #[test]
 fn a_window_shrinks_with_what_arrives() {
     let p = TcpParameters { initial_window: 10, ..with(RecoveryKind::RackTlp) };
@@ -612,7 +613,7 @@ fn windows_are_scaled() {
     );
 }
 
-/// RFC 5681 section 4.1: after more than a timeout without sending the window is the initial one again.
+/// RFC 5681 section 4.1: after an idle time of more than one timeout, the window is the initial window again.
 #[test]
 fn an_idle_connection_starts_again() {
     let p = TcpParameters { initial_window: 2, ..plain() };
@@ -625,7 +626,7 @@ fn an_idle_connection_starts_again() {
     assert_eq!(script.end.snapshot().congestion_window, 2000);
 }
 
-/// A reset ends the connection at once (RFC 9293 section 3.10.7.4).
+/// A reset ends the connection immediately (RFC 9293 section 3.10.7.4).
 #[test]
 fn a_reset_ends_it() {
     let mut script = Script::established(&plain(), 65535);

@@ -1,4 +1,4 @@
-//! Against closed forms, each within its validity.
+//! TCP compared with closed forms, each within its range of validity.
 
 use engpass_model::random::Stream;
 use engpass_model::tcp::parameters::{AckCounting, Nagle, RecoveryKind};
@@ -9,7 +9,7 @@ use crate::bench::{Bench, Loss, Pipe, ms};
 use crate::delivery::congestion;
 use crate::script::plain;
 
-/// A bulk sender: windows that limit nothing, no delayed acknowledgments, a timeout that is not in the way.
+/// Parameters of a bulk sender: windows are no limit, acknowledgments are not delayed, and the minimum timeout does not matter.
 fn bulk(kind: &str) -> TcpParameters {
     TcpParameters {
         window_scaling: true,
@@ -22,7 +22,7 @@ fn bulk(kind: &str) -> TcpParameters {
     }
 }
 
-/// A sender over a line without a rate limit, so that only loss limits it: payload in bit/s after a start of `skip`.
+/// A sender over a line without a rate limit, so that only loss limits it. Returns the payload rate in bit/s after a start of `skip`.
 fn lossy(p: &TcpParameters, loss: Loss, rtt: Time, skip: u64, seconds: u64) -> (f64, Bench) {
     let mut forward = Pipe::new(None, Time(rtt.ps() / 2));
     forward.loss = loss;
@@ -41,8 +41,8 @@ fn assert_near(got: f64, expected: f64, tolerance: f64, what: &str) {
     assert!((ratio - 1.0).abs() <= tolerance, "{what}: {got:.4e}, expected {expected:.4e}, ratio {ratio:.3}");
 }
 
-/// Mathis et al. 1997: MSS/RTT * C/sqrt(p), with C = 1.22 for periodic loss and an acknowledgment for each segment,
-/// C = 0.87 with one for every second segment, when acknowledgments are counted.
+/// Mathis et al. 1997: MSS/RTT * C/sqrt(p). C = 1.22 for periodic loss and one acknowledgment per segment; C = 0.87 with one for every
+/// second segment, if the window grows per acknowledgment.
 #[test]
 fn mathis_with_periodic_loss() {
     for (every, counting, constant) in [(1, 1, 1.22), (2, 0, 0.87)] {
@@ -79,7 +79,7 @@ fn mathis_with_random_loss() {
     }
 }
 
-/// PFTK (Padhye et al. 1998), the full model with timeouts; the model itself is held to be good within some 25 %.
+/// PFTK (Padhye et al. 1998), the full model with timeouts. The model itself is considered accurate to about 25 %.
 #[test]
 fn pftk_with_timeouts() {
     let (rtt, b) = (0.1, 2.0);
@@ -103,7 +103,7 @@ fn pftk_with_timeouts() {
     }
 }
 
-/// Reno under deterministic loss of one in `n`: the window saws between W/2 and W with 3/8 W^2 = n.
+/// Reno with one deterministic loss in `n` segments: the window oscillates between W/2 and W with 3/8 W^2 = n.
 #[test]
 fn renos_sawtooth() {
     let n = 2400;
@@ -131,7 +131,7 @@ fn cubics_curve() {
         assert!(bench.step(Time::from_secs(1000)));
     }
     let reduced = bench.a.snapshot().congestion_window as f64 / 1000.0;
-    // The reduction is of FlightSize, which slow start has made the window.
+    // The reduction starts from FlightSize, which equals the window after slow start.
     let maximum = reduced / 0.7;
     while bench.a.snapshot().in_flight + 1000 < bench.a.snapshot().congestion_window
         || bench.a.snapshot().unacknowledged > bench.a.snapshot().in_flight + 1000
@@ -143,26 +143,26 @@ fn cubics_curve() {
     for second in [5, 10, 15, 20, 25, 30] {
         bench.run(start + Time::from_secs(second));
         let t = second as f64;
-        // The window aims at where the curve is a round trip later (section 4.4).
+        // The window aims at the value of the curve one round trip later (section 4.4).
         let expected = 0.4 * (t - k).powi(3) + maximum;
         let window = bench.a.snapshot().congestion_window as f64 / 1000.0;
         assert_near(window, expected, 0.03, &format!("{second} s, K = {k:.1} s, W_max = {maximum:.0}"));
     }
 }
 
-/// RFC 9438 section 5.1: AVG_W = (C (3 + beta) / (4 (1 - beta)))^(1/4) * RTT^(3/4) / p^(3/4) under deterministic loss,
-/// where that is above Reno's window.
+/// RFC 9438 section 5.1: AVG_W = (C (3 + beta) / (4 (1 - beta)))^(1/4) * RTT^(3/4) / p^(3/4) under deterministic loss, provided that it
+/// exceeds Reno's window.
 #[test]
 fn cubics_average_window() {
-    // The formula knows no fast convergence.
+    // The formula does not model fast convergence.
     let table = serde_json::json!({ "cubic": { "fast_convergence": false } });
     let congestion = serde_json::from_value(table).expect("CUBIC's config");
     let p = TcpParameters { congestion, ..bulk("cubic") };
     for (n, rtt) in [(10_000, ms(100)), (10_000, ms(200)), (5_000, ms(200))] {
         let seconds = rtt.as_secs_f64();
         let window = 1.054 * (seconds * n as f64).sqrt() * (seconds * n as f64).sqrt().sqrt();
-        // Around the plateau any W_max is nearly in balance: start at the one of the formula, W_max = AVG_W / 0.925, by a
-        // loss in slow start that is found when the window is there.
+        // Near the plateau, almost any W_max is close to equilibrium. Start at that of the formula, W_max = AVG_W / 0.925, through a loss
+        // in slow start that is detected when the window has this size.
         let half = (window / 0.925 / 2.0) as u64;
         let p = TcpParameters { initial_window: half, ..p.clone() };
         let (goodput, _) = lossy(&p, Loss::EveryFrom { n, first: half }, rtt, 60, 240);
@@ -170,7 +170,7 @@ fn cubics_average_window() {
     }
 }
 
-/// RFC 9438 section 4.3: where CUBIC's curve is below, the window is about Reno's.
+/// RFC 9438 section 4.3: if CUBIC's curve is below Reno's, the window is about Reno's.
 #[test]
 fn cubic_is_friendly_to_reno() {
     let n = 500;
@@ -179,8 +179,8 @@ fn cubic_is_friendly_to_reno() {
     assert_near(cubic, reno, 0.15, "CUBIC against Reno");
 }
 
-/// RFC 6349 section 3.3.1: the bandwidth-delay products of its table, and a window of that size fills the line, half of
-/// it fills half.
+/// RFC 6349 section 3.3.1: the bandwidth-delay products of its table. A window of that size fills the line; half of it fills half of the
+/// line.
 #[test]
 fn rfc_6349_windows() {
     for (rate, rtt_us, product) in [
@@ -195,7 +195,7 @@ fn rfc_6349_windows() {
         (10_000_000_000, 300, 375_000),
     ] {
         assert_near((rate * rtt_us) as f64 / 8e6, product as f64, 0.0005, "product");
-        // A window of n segments gives n segments each round trip and serialization, if that is below the line rate.
+        // A window of n segments sends n segments per round trip and serialization time, as long as that is below the line rate.
         for window in [product / 2 / 1000 * 1000, product / 4 / 500 * 500] {
             let mss = if window >= 4000 { 1000 } else { 100 };
             let window = window / mss * mss;
@@ -222,14 +222,14 @@ fn rfc_6349_windows() {
     }
 }
 
-/// A message larger than Winsock's buffer is one round of acknowledgments, and an odd number of segments leaves the last
-/// to the 200 ms timer: 65 536 bytes in 45 segments of 1460 give 65 536 * 8 / (0.2 s + the transfer itself).
+/// A message larger than Winsock's buffer takes one round of acknowledgments. With an odd number of segments, the last acknowledgment waits
+/// for the 200 ms timer: 65 536 bytes in 45 segments of 1460 give 65 536 * 8 / (0.2 s + the transfer itself).
 #[test]
 fn an_odd_number_of_segments_waits_for_the_timer() {
     let p = Profile::Windows95.parameters(1500);
     let mut results = Vec::new();
     for message in [65_536, 64_240] {
-        // 45 and 44 segments; the receiver has room for all of them, so nothing else makes it acknowledge.
+        // 45 and 44 segments. The receiver has room for all of them, so only the delayed acknowledgments matter.
         let p = TcpParameters {
             receive_buffer: 65_535,
             window_update: engpass_model::tcp::parameters::WindowUpdate::BelowSegment,
@@ -243,7 +243,7 @@ fn an_odd_number_of_segments_waits_for_the_timer() {
     assert!(results[1] > 8.0 * results[0], "even: {results:?}");
 }
 
-/// Nagle and the delayed acknowledgment: writes of a segment and a half take turns with the timer (write, write, read).
+/// Nagle and delayed acknowledgments: writes of one and a half segments wait for the timer each time (write, write, read).
 #[test]
 fn nagle_meets_the_delayed_acknowledgment() {
     let p = TcpParameters { ack_every: 2, ack_delay: ms(200), nagle: Nagle::Rfc896, ..plain() };
@@ -255,22 +255,22 @@ fn nagle_meets_the_delayed_acknowledgment() {
         bench.close_at_end = false;
         rates.push(bench.run_to_end(Time::from_secs(10)));
     }
-    // Handshake 2 ms and a way of 1 ms: at once without Nagle and with Minshall; else after the timer of the first
-    // segment (200 ms from its arrival) and two more ways.
+    // Handshake 2 ms, one-way delay 1 ms. Without Nagle and with Minshall, all data are sent immediately. Otherwise the rest waits for the
+    // delayed acknowledgment of the first segment (200 ms after its arrival), plus two one-way delays.
     assert_eq!(rates[1], ms(3));
     assert_eq!(rates[2], ms(3));
     assert_eq!(rates[0], ms(3 + 200 + 2));
 }
 
-/// Solaris' form lets the tail of a write out behind a full segment: the number of segments of a write is
-/// ceil(write / MSS), which is the sawtooth over the message size.
+/// Solaris' variant sends the tail of a write immediately after a full segment: a write takes ceil(write / MSS) segments, which gives the
+/// sawtooth over the message size.
 #[test]
 fn solaris_cuts_writes() {
     for (message, segments) in
         [(9_000u64, 1u64), (9_140, 1), (10_000, 2), (18_280, 2), (19_000, 3), (28_000, 4)]
     {
         let p = Profile::Solaris25.parameters(9180);
-        // The line is faster than the window needs, so that every write is cut on its own.
+        // The line is faster than the window needs, so every write is segmented separately.
         let mut bench = Bench::new(&p, &p, Pipe::new(None, Time(1)), Pipe::new(None, Time(1)))
             .transfer(message * 100, message);
         bench.run_to_end(Time::from_secs(1000));
@@ -279,8 +279,8 @@ fn solaris_cuts_writes() {
     }
 }
 
-/// A window of four segments that loses two has fewer than three duplicates to send: it waits for the timer, at least
-/// 200 ms with Solaris' minimum, and the endpoint names the time of that wait.
+/// A window of four segments that loses two causes fewer than three duplicate acknowledgments. It waits for the timer, at least 200 ms with
+/// Solaris' minimum, and the endpoint reports this waiting time.
 #[test]
 fn a_small_window_waits_for_the_timer() {
     let p = Profile::Solaris25.parameters(9180);
@@ -302,12 +302,12 @@ fn a_small_window_waits_for_the_timer() {
     assert_eq!(bench.out_b.delivered, 2_000_000);
 }
 
-/// RFC 8257: DCTCP keeps the queue near the marking threshold and the line full.
+/// RFC 8257: DCTCP keeps the queue near the marking threshold and the line fully used.
 #[test]
 fn dctcp_keeps_the_queue_short() {
     let p = TcpParameters { ecn: true, ..bulk("dctcp") };
     let mut forward = Pipe::new(Some(100_000_000), ms(1));
-    // RFC 8257 needs K > RTT * C / 7; this is a third of the product.
+    // RFC 8257 requires K > RTT * C / 7; this is a third of the product.
     forward.mark_above = Some(10_000);
     forward.queue = 500_000;
     let mut bench = Bench::new(&p, &p, forward, Pipe::new(None, ms(1))).transfer(u64::MAX / 4, 1 << 20);
@@ -318,8 +318,8 @@ fn dctcp_keeps_the_queue_short() {
     assert_eq!(bench.a.stats().retransmissions, 0);
 }
 
-/// BBR version 1: the model finds the line's rate and the path's round trip, keeps the queue short between its probes, and
-/// does not take a random loss for a full line.
+/// BBR version 1: the model finds the line rate and the round-trip time of the path, keeps the queue short between its probes, and does not
+/// mistake random loss for a full line.
 #[test]
 fn bbr_finds_the_path() {
     for loss in [0.0, 0.01] {
@@ -329,17 +329,17 @@ fn bbr_finds_the_path() {
         forward.loss = random(loss, 9);
         let mut bench = Bench::new(&p, &p, forward, Pipe::new(None, ms(20))).transfer(u64::MAX / 4, 1 << 20);
         let goodput = bench.goodput(Time::from_secs(5), Time::from_secs(55));
-        // Every ten seconds 200 ms go to measuring the round trip, and the loss itself is lost.
+        // Every ten seconds, 200 ms are spent on measuring the round-trip time. The lost share is subtracted as well.
         assert_near(goodput, 1e7 * 1000.0 / 1040.0 * (1.0 - loss), 0.06, &format!("loss {loss}"));
         let snapshot = bench.a.snapshot();
         let rtt = snapshot.smoothed_rtt.expect("it is measured").as_secs_f64();
         assert!(rtt < 0.075, "the queue holds less than a product: {rtt}");
-        // Twice the product of 10 Mbit/s and 40.9 ms, with three segments to spare; gain 1 while it probes.
+        // Twice the product of 10 Mbit/s and 40.9 ms, plus three segments; the gain is 1 while it probes.
         assert!(snapshot.congestion_window <= 110_000, "{snapshot:?}");
     }
 }
 
-/// With the same loss the kinds of recovery stand in the order of what they know.
+/// Under the same loss, goodput grows with the information that the kind of recovery uses.
 #[test]
 fn recoveries_in_their_order() {
     let mut goodputs = Vec::new();
@@ -351,8 +351,9 @@ fn recoveries_in_their_order() {
     assert!(goodputs[0] * 1.5 < goodputs[3], "{goodputs:?}");
 }
 
-/// A retransmission that is lost, too, is found by what arrives after it: the timer starts anew with the first segment, as in Linux
-/// (`tcp_xmit_retransmit_queue`), and not only where the acknowledgment advances. None of 1605 here; 34 timeouts without it.
+/// A lost retransmission is detected by later arrivals. The timer restarts with the first retransmitted segment, as in Linux
+/// (`tcp_xmit_retransmit_queue`), not only when the acknowledgment advances. Here none of 1605 retransmissions waits for the timer; without
+/// the restart there are 34 timeouts.
 #[test]
 fn lost_retransmissions_seldom_wait_for_the_timer() {
     let p = TcpParameters { receive_buffer: 1 << 26, ..Profile::Linux6.parameters(1500) };
@@ -362,8 +363,8 @@ fn lost_retransmissions_seldom_wait_for_the_timer() {
     assert!(stats.timeouts * 100 < stats.retransmissions, "{stats:?}");
 }
 
-/// On a path that keeps the order nothing comes late: whatever is lost, no retransmission was spurious, also where a recovery begins while what
-/// the one before has sent again is under way.
+/// On a path without reordering no segment is late, so no retransmission is spurious. This also holds if a recovery begins while
+/// retransmissions of the previous one are in flight.
 #[test]
 fn nothing_is_spurious_where_nothing_is_late() {
     for recovery in [RecoveryKind::NewReno, RecoveryKind::Sack, RecoveryKind::RackTlp] {

@@ -1,4 +1,4 @@
-//! A run over time: windows, queues, losses and retransmissions, sampled while it runs.
+//! Timelines: TCP windows, queues, losses and retransmissions, sampled during a run.
 
 use engpass_model::queue::Queue as Discipline;
 use engpass_model::source::{Sends, Traffic};
@@ -12,7 +12,7 @@ use super::frames::FramePort;
 use super::tap::TapBuffers;
 use super::{Network, RunControl, SimError, SimOutcome};
 
-/// Most entries of a list of events; a longer one is cut, and says so.
+/// Maximum length of a list of events. A longer list is truncated, and marked so.
 pub const MOST_EVENTS: usize = 10_000;
 
 /// Instants of events, in picoseconds.
@@ -37,28 +37,28 @@ impl Instants {
     }
 }
 
-/// What is written down while a run is watched.
+/// Recording of a run for a timeline or a capture.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
-    /// By port.
+    /// Drops by port.
     drops: Vec<Instants>,
-    /// By flow.
+    /// Retransmissions by flow.
     retransmissions: Vec<Instants>,
     timeouts: Vec<Instants>,
-    /// Changes of links: when, which, and whether it went down.
+    /// Changes of links: time, link, and true if it went down.
     changes: Vec<(u64, usize, bool)>,
-    /// When queues are looked at: what happens then may still be open, so a picosecond before.
+    /// Sampling instants of cell queues: one picosecond early, because events at the instant itself may still follow.
     looks: Vec<u64>,
-    /// When queues of frames are looked at.
+    /// Sampling instants of frame queues.
     instants: Vec<u64>,
-    /// By port, what was seen so far.
+    /// Queue lengths by port, as sampled so far.
     lengths: Vec<Vec<u64>>,
-    /// Where somebody captures.
+    /// Present if packets are captured.
     pub(super) taps: Option<Box<TapBuffers>>,
 }
 
 impl Trace {
-    /// Of so many ports and flows, with queues looked at at these instants.
+    /// Creates a recording for so many ports and flows, with queues sampled at these instants.
     pub(super) fn new(ports: usize, flows: usize, instants: &[u64]) -> Self {
         Self {
             drops: vec![Instants::default(); ports],
@@ -67,23 +67,23 @@ impl Trace {
             changes: Vec::new(),
             looks: instants.iter().map(|at| at.saturating_sub(1)).collect(),
             instants: instants.to_vec(),
-            // At the beginning they are empty.
+            // All queues are empty at the begin.
             lengths: vec![vec![0]; ports],
             taps: None,
         }
     }
 
-    /// When the queue of `port`, if it is one of cells, is looked at next.
+    /// Returns the next sampling instant of the cell queue of `port`.
     pub(super) fn next_look(&self, port: usize) -> Option<u64> {
         self.looks.get(self.lengths[port].len()).copied()
     }
 
-    /// The queue of `port` was looked at.
+    /// Adds a sample of the queue of `port`.
     pub(super) fn looked(&mut self, port: usize, length: u64) {
         self.lengths[port].push(length);
     }
 
-    /// Look at the queue of a port of frames at all instants before `at`, when something comes to it.
+    /// Samples the queue of a frame port at all instants before `at`; call it before a packet arrives at `at`.
     pub(super) fn look_before(&mut self, port: usize, at: u64, line: &FramePort) {
         while let Some(&instant) = self.instants.get(self.lengths[port].len())
             && instant < at
@@ -92,33 +92,32 @@ impl Trace {
         }
     }
 
-    /// The queue of `port` has lost something.
+    /// Records a drop at `port`.
     pub(super) fn dropped(&mut self, port: usize, at: u64) {
         self.drops[port].push(at);
     }
 
-    /// A link goes down or comes up.
+    /// Records that a link goes down or comes up.
     pub(super) fn changed(&mut self, at: u64, link: usize, down: bool) {
-        // A capture, which may last long, asks for none.
+        // A capture needs no changes, and may last long.
         if self.taps.is_none() {
             self.changes.push((at, link, down));
         }
     }
 
-    /// A connection of `flow` has sent something again.
+    /// Records a retransmission of a connection of `flow`.
     pub(super) fn on_retransmit(&mut self, flow: usize, at: u64) {
         self.retransmissions[flow].push(at);
     }
 
-    /// The retransmission timer of a connection of `flow` has expired.
+    /// Records an expiry of the retransmission timer of a connection of `flow`.
     pub(super) fn record_timeout(&mut self, flow: usize, at: u64) {
         self.timeouts[flow].push(at);
     }
 }
 
-/// Simulate one run and look at it at `samples` instants, evenly from the beginning to the end.
-///
-/// What happens in the run is what [`simulate`](super::simulate) says of it.
+/// Simulates one run and samples it at `samples` instants, evenly spaced from begin to end.
+/// The run itself is that of [`simulate`](super::simulate).
 ///
 /// # Errors
 /// Those of [`simulate`](super::simulate).
@@ -132,7 +131,7 @@ pub fn timeline(
     watched(testbed, topology, seed, samples, watch).map(|(timeline, _)| timeline)
 }
 
-/// The timeline, and the outcome of the run that was watched.
+/// Returns the timeline, and the outcome of the same run.
 #[doc(hidden)]
 pub fn watched(
     testbed: &Testbed,
@@ -144,11 +143,11 @@ pub fn watched(
     Network::new(testbed, topology, seed)?.watched(testbed, topology, samples, watch)
 }
 
-/// The ports of the queues, the flows, and the timeline of both while it is filled.
+/// Ports of the queues, flow numbers, and the timeline that is being filled.
 type Watched = (Vec<usize>, Vec<usize>, Timeline);
 
 impl Network {
-    /// Run to the end, and look at it at `samples` instants.
+    /// Runs to the end and samples the run at `samples` instants.
     #[doc(hidden)]
     pub fn watched(
         mut self,
@@ -178,7 +177,7 @@ impl Network {
         Ok((timeline.2, outcome))
     }
 
-    /// Begin to write down what happens.
+    /// Starts recording.
     fn watch(&mut self, testbed: &Testbed, topology: &Topology, instants: &[u64]) -> Watched {
         let (ports, flows) = (self.nics.len(), testbed.traffic.len());
         self.fabric.trace = Some(Box::new(Trace::new(ports, flows, instants)));
@@ -219,11 +218,11 @@ impl Network {
         (ports, numbers, Timeline { duration_s: seconds(self.end), flows, queues, outages: IndexMap::new() })
     }
 
-    /// Write down how things stand at `at`, up to which everything has happened.
+    /// Takes the samples at `at`, up to which everything has happened.
     fn sample(&mut self, (ports, flows, timeline): &mut Watched, at: u64) {
         for (&port, queue) in ports.iter().zip(timeline.queues.values_mut()) {
             queue.time_s.push(seconds(at));
-            // Ports are not all as far: they write down what they see when they come here.
+            // Cell ports take samples when they are advanced to the instant.
             if let (Some(line), Some(trace)) = (self.frames.port(port), &mut self.fabric.trace) {
                 trace.look_before(port, at + 1, line);
             }
@@ -269,7 +268,7 @@ impl Network {
 }
 
 impl Network {
-    /// When links were down, in the order in which they first went down.
+    /// Returns the outages of links, in the order in which they first went down.
     fn outages(&self, topology: &Topology) -> IndexMap<String, Vec<[f64; 2]>> {
         let mut outages: IndexMap<String, Vec<[f64; 2]>> = IndexMap::new();
         let mut is_down = vec![false; topology.links.len()];
@@ -289,7 +288,7 @@ impl Network {
     }
 }
 
-/// What the queue of a port counts, and how much of it fits in.
+/// Returns the unit of a port's queue and its capacity.
 fn capacity(testbed: &Testbed, topology: &Topology, port: usize) -> (&'static str, Option<u64>) {
     let link = &topology.links[port / 2];
     if let NodeKind::Switch(switch) = topology.kind(link.ends[port % 2])

@@ -133,8 +133,9 @@ impl HostIo for Fake {
 /// A minimal network with one line per sending host: fixed transmission time, delay and NIC buffer, and periodic losses and marks.
 pub(super) struct Line {
     ways: Vec<Way>,
-    /// Transmission time of a packet in ps; below: delay in ps.
+    /// Transmission time of a packet in ps.
     pace: u64,
+    /// Propagation delay in ps.
     delay: u64,
     room: usize,
     every: u64,

@@ -1,8 +1,8 @@
 //! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00), in integers.
 //!
-//! The sender paces at what it measures the path to carry, and keeps about twice the path's product in flight. Loss and
-//! marks move the window only as far as packet conservation in recovery does. Differences from the draft: the phase at
-//! which `ProbeBW` begins comes from the instant instead of from a random number, and a quantum of sending is one segment.
+//! The sender paces at the measured rate of the path and keeps about twice the bandwidth-delay product in flight. Loss and marks move the window only
+//! as far as packet conservation in recovery does. Differences from the draft: the phase in which `ProbeBW` begins depends on the present instant
+//! instead of on a random number, and the send quantum is one segment.
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ impl CongestionConfig for Bbr {
     }
 }
 
-/// Where BBR is in its life (section 4.3).
+/// The state of BBR (section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Startup,
@@ -41,7 +41,7 @@ enum Mode {
     ProbeRoundTrip,
 }
 
-/// Gains are fractions of this.
+/// A gain of 1.
 const ONE: u64 = 1000;
 /// BBRHighGain, 2/ln(2).
 const HIGH_GAIN: u64 = 2885;
@@ -63,11 +63,11 @@ const LEAST_SEGMENTS: u64 = 4;
 pub struct Control {
     mode: Mode,
     initial_window: u64,
-    /// Largest delivery rates of the last rounds in bytes/s, falling, with their rounds.
+    /// Largest delivery rates of the last rounds in bytes/s, in falling order, with their rounds.
     rates: VecDeque<(u64, u64)>,
     /// RTprop and when it was measured.
     round_trip: Option<(Time, Time)>,
-    /// Rounds, and the delivered count that ends the current one.
+    /// Number of rounds, and the delivered count that ends the current one.
     round: u64,
     round_end: u64,
     round_start: bool,
@@ -77,18 +77,18 @@ pub struct Control {
     filled: bool,
     pacing_gain: u64,
     window_gain: u64,
-    /// Place in the cycle and when it began.
+    /// Index of the phase in the cycle, and when it began.
     phase: usize,
     phase_start: Time,
-    /// In `ProbeRTT`, once the pipe is as empty as wanted: when it may end; and whether a round is over.
+    /// In `ProbeRTT`, once the pipe is drained: the earliest end, and the round that must be over by then.
     probe_end: Option<Time>,
     probe_round: u64,
-    /// The window to return to.
+    /// The window to restore, in bytes.
     prior_window: u64,
-    /// Packet conservation until that round is over (section 4.2.3.4).
+    /// Packet conservation lasts until this round begins (section 4.2.3.4).
     conserve_until: Option<u64>,
     in_recovery: bool,
-    /// Pace in bit/s; `None` before the first round trip.
+    /// Pacing rate in bit/s; `None` before the first acknowledgment.
     pace: Option<u64>,
 }
 
@@ -118,12 +118,12 @@ impl Control {
         }
     }
 
-    /// BtlBw in bytes/s.
+    /// Returns BtlBw in bytes/s.
     fn bandwidth(&self) -> u64 {
         self.rates.front().map_or(0, |first| first.0)
     }
 
-    /// BBRInflight(gain): `gain` times the product of rate and round trip, and room for three quanta.
+    /// Returns BBRInflight(gain) in bytes: `gain` times the bandwidth-delay product, and room for three quanta.
     fn in_flight(&self, window: &Window, gain: u64) -> u64 {
         let Some((round_trip, _)) = self.round_trip else { return self.initial_window * window.mss() };
         let product = u128::from(self.bandwidth()) * u128::from(round_trip.ps()) / u128::from(SECOND);
@@ -154,7 +154,7 @@ impl Control {
     }
 
     fn sample(&self, rate: &RateSample) -> Option<u64> {
-        // A sample over less than a round trip is an artefact of compressed acknowledgments.
+        // A sample over less than a round trip comes from compressed acknowledgments.
         let least = self.round_trip.map_or(Time(1), |(round_trip, _)| round_trip.max(Time(1)));
         let valid = rate.interval >= least;
         valid.then(|| {
@@ -163,7 +163,7 @@ impl Control {
         })
     }
 
-    /// Section 4.3.2.2: the pipe is full after three rounds without a quarter more.
+    /// Section 4.3.2.2: the pipe is full after three rounds in which the rate has not grown by a quarter.
     fn check_full(&mut self, ack: &Ack) {
         let limited = ack.rate.is_some_and(|rate| rate.application_limited);
         if self.filled || !self.round_start || limited {
@@ -188,7 +188,7 @@ impl Control {
         };
     }
 
-    /// `ProbeBW` begins in any phase but the one that drains.
+    /// Enters `ProbeBW` in any phase but the one that drains.
     fn begin_cycle(&mut self, now: Time) {
         let place = (now.ps() / 1000 % 7) as usize;
         self.phase = if place == 0 { 0 } else { place + 1 };

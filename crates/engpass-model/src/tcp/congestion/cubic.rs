@@ -1,8 +1,8 @@
 //! CUBIC (RFC 9438) in integers.
 //!
-//! Time is in microseconds, the window in bytes; `t^3` is kept in 128 bits, the cube root is found bit by bit. Where the stack counts whole
-//! segments, the window grows as in Linux (`tcp_cubic.c`): what the curve is below its origin is cut, so that a window of a few segments comes
-//! back to it much sooner than the curve.
+//! Time is in microseconds, the window in bytes. `t^3` has 128 bits, and the cube root is computed bit by bit. If the stack counts whole segments,
+//! the window grows as in Linux (`tcp_cubic.c`): the distance of the curve below its origin is rounded down to whole segments, so that a window of a
+//! few segments returns to the origin much sooner than the curve.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::time::{SECOND, Time};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cubic {
-    /// Whether a window that has to shrink before it reached its last maximum leaves more room to others.
+    /// Whether a window that shrinks before it reached its last maximum leaves more room to other flows.
     pub fast_convergence: bool,
     /// Whether the window grows at least as fast as Reno's.
     pub reno_friendly: bool,
@@ -32,7 +32,7 @@ impl CongestionConfig for Cubic {
         Some(Box::new(Control::new(self, p)))
     }
 
-    /// It is in slow start until then, as Reno's.
+    /// Until then it is in slow start, as Reno is.
     fn is_reno_until_loss(&self) -> bool {
         true
     }
@@ -44,7 +44,7 @@ pub struct Control {
     config: Cubic,
     /// W_max in bytes.
     maximum: u64,
-    /// Start of the current congestion avoidance, while there is one.
+    /// Start of the current congestion avoidance, if it has begun.
     epoch: Option<Time>,
     /// K in microseconds.
     k: u64,
@@ -52,9 +52,9 @@ pub struct Control {
     origin: u64,
     /// W_est in bytes.
     estimate: u64,
-    /// Rest of the division that W_est grows by.
+    /// Remainder of the division by which W_est grows.
     estimate_rest: u64,
-    /// Rest of the division that the window grows by.
+    /// Remainder of the division by which the window grows.
     rest: u64,
     /// The window before the last reduction, in bytes (cwnd_prior).
     prior: u64,
@@ -62,26 +62,26 @@ pub struct Control {
     fresh: bool,
     /// W_max before the last reduction, for undo.
     maximum_before: u64,
-    /// How the window grows in whole segments.
+    /// State of the growth in whole segments.
     whole: Whole,
 }
 
-/// How a window of whole segments grows.
+/// State of a window that grows in whole segments.
 #[derive(Clone, Copy, Debug)]
 struct Whole {
-    /// It grows by a segment for so many acknowledged.
+    /// Number of acknowledged segments for which it grows by one.
     every: u32,
-    /// The window, in segments, for which this was found, and when.
+    /// The window in segments for which `every` was computed, and when that was.
     segments: u32,
     found: Time,
-    /// The least smoothed round trip; [`Time::MAX`] before there is one.
+    /// The smallest smoothed round trip; [`Time::MAX`] before there is one.
     fastest: Time,
 }
 
-/// Nothing is found yet.
+/// Nothing is computed yet.
 const UNKNOWN: Whole = Whole { every: 2, segments: 0, found: Time::ZERO, fastest: Time::MAX };
 
-/// The largest `r` with `r^3 <= x`.
+/// Returns the largest `r` with `r^3 <= x`.
 fn cube_root(x: u128) -> u64 {
     let mut root: u128 = 0;
     for bit in (0..42).rev() {
@@ -93,7 +93,7 @@ fn cube_root(x: u128) -> u64 {
     root as u64
 }
 
-/// Microseconds cubed in a second cubed.
+/// Cubic microseconds in a cubic second.
 const SECOND3: u128 = 1_000_000_000_000_000_000;
 
 impl Control {
@@ -114,7 +114,8 @@ impl Control {
         }
     }
 
-    /// Linux forgets everything when a connection enters the state Loss (`bictcp_reset`): after a timeout, and where segments become shorter.
+    /// Forgets W_max and the growth, as Linux does when a connection enters the state Loss (`bictcp_reset`): after a timeout, and when segments
+    /// become shorter.
     fn forget(&mut self) {
         (self.maximum, self.fresh, self.whole) = (0, true, UNKNOWN);
     }
@@ -134,12 +135,12 @@ impl Control {
         }
     }
 
-    /// W_cubic(t) in bytes, `t` in microseconds since the epoch (RFC 9438 figure 1).
+    /// Returns W_cubic(t) in bytes, `t` in microseconds since the epoch (RFC 9438 figure 1).
     fn curve(&self, t: u64, window: &Window) -> u64 {
         let mss = window.mss();
         let offset = t.abs_diff(self.k).min(1 << 40);
         let height = if offset < 1 << 21 {
-            // Two seconds: the cube has 63 bits.
+            // Below two seconds, the cube has at most 63 bits.
             offset * offset * offset / (SECOND3 / 1_000_000) as u64 * 4 * mss / 10_000_000
         } else {
             let offset = u128::from(offset);
@@ -150,7 +151,7 @@ impl Control {
         if t < self.k { self.origin.saturating_sub(height) } else { self.origin + height }
     }
 
-    /// W_est grows by `alpha * segments_acked / cwnd` segments (RFC 9438 figure 4).
+    /// Grows W_est by `alpha * segments_acked / cwnd` segments (RFC 9438 figure 4).
     fn grow_estimate(&mut self, window: &Window, acked: u64) {
         // alpha = 3 * (1 - beta) / (1 + beta) = 9/17 until W_est has reached the window before the loss, then 1.
         let (num, den) = if self.estimate < self.prior { (9, 17) } else { (1, 1) };
@@ -184,7 +185,7 @@ impl Control {
         window.size += sum / window.size;
     }
 
-    /// Grow as Linux does (`bictcp_cong_avoid`, `tcp_cong_avoid_ai`).
+    /// Grows the window as Linux does (`bictcp_cong_avoid`, `tcp_cong_avoid_ai`).
     fn avoid_whole(&mut self, window: &mut Window, ack: &Ack) {
         self.whole.fastest = self.whole.fastest.min(ack.smoothed_rtt.unwrap_or(Time::ZERO));
         let begins = self.epoch.is_none();
@@ -192,7 +193,7 @@ impl Control {
             self.begin(window, ack.now);
         }
         self.estimate_rest += ack.acked;
-        // Found anew for another window, else after a thirty-second of a second.
+        // Computed again for another window, or after 1/32 s.
         let segments = (window.size / window.mss()) as u32;
         if begins || self.whole.segments != segments || ack.now.saturating_sub(self.whole.found) > SECOND32 {
             self.whole.every = self.segments_for_one(window, ack.now) as u32;
@@ -200,7 +201,7 @@ impl Control {
         }
         let step = u64::from(self.whole.every) * window.mss();
         if self.rest >= step {
-            // What was saved while the window grew more slowly counts once.
+            // Credit saved while the window grew more slowly counts only once.
             self.rest = 0;
             window.size += window.mss();
         }
@@ -209,7 +210,7 @@ impl Control {
         self.rest %= step;
     }
 
-    /// Segments to be acknowledged for one more in the window (`bictcp_update`).
+    /// Returns how many segments must be acknowledged for the window to grow by one (`bictcp_update`).
     fn segments_for_one(&mut self, window: &Window, now: Time) -> u64 {
         let size = window.cut(window.size).max(window.mss());
         let epoch = self.epoch.expect("the epoch has begun");
@@ -217,11 +218,12 @@ impl Control {
         let target = self.curve(t.ps() / 1_000_000, window);
         let mut every = size.checked_div(target.saturating_sub(size)).unwrap_or(100 * (size / window.mss()));
         if self.maximum == 0 {
-            // Nothing is known of what there is: 5 % more in a round trip.
+            // Without a known maximum, the window grows by at least 5 % in a round trip.
             every = every.min(20);
         }
         if self.config.reno_friendly {
-            // 8/15 of a segment more for each window, also beyond the one before the loss: 15 is what `beta_scale` is in integers.
+            // W_est grows by 8/15 of a segment for each window acknowledged, also beyond the window before the loss. 15 is Linux' `beta_scale` in
+            // integers.
             let round = size / window.mss() * 15 / 8 * window.mss();
             let rounds = self.estimate_rest.saturating_sub(1) / round;
             self.estimate += rounds * window.mss();
@@ -274,7 +276,7 @@ impl CongestionControl for Control {
         window.size = match signal {
             Signal::Loss | Signal::Mark => window.threshold,
             Signal::Timeout { .. } => {
-                // Section 4.8: after a timeout the first congestion avoidance starts with K = 0 where it is.
+                // Section 4.8: after a timeout the first congestion avoidance starts with K = 0 at the present window.
                 self.fresh = true;
                 if window.counts_segments() {
                     self.forget();
@@ -285,14 +287,14 @@ impl CongestionControl for Control {
     }
 
     fn on_idle(&mut self, idle: Time) {
-        // RFC 9438 section 5.8: time in which nothing limited the sender does not count.
+        // RFC 9438 section 5.8: an idle time does not count.
         if let Some(epoch) = &mut self.epoch {
             *epoch += idle;
         }
     }
 
     fn on_shorter_segments(&mut self, window: &Window, _before: u64) {
-        // K is a time that depends on the segment size: the next epoch finds it anew.
+        // K is a time that depends on the segment size; the next epoch computes it again.
         self.epoch = None;
         if window.counts_segments() {
             self.forget();
@@ -322,7 +324,8 @@ mod tests {
         }
     }
 
-    /// Segments in the window, cut, after so many acknowledgments of one segment, 25 ms apart, that follow the loss of one in a window of four.
+    /// Returns the window in whole segments after this number of acknowledgments of one segment, 25 ms apart, that follow the loss of one in a window
+    /// of four.
     fn after_a_loss(whole: bool, acknowledgments: u64) -> u64 {
         let p = TcpParameters { whole_segments: whole, ..Profile::Linux6.parameters(1040) };
         let mut control = Control::new(&Cubic { reno_friendly: false, ..Cubic::default() }, &p);
@@ -351,8 +354,8 @@ mod tests {
         window.size / 1000
     }
 
-    /// Once segments have 500 bytes instead of 1000, the window grows from where it is: nothing of the old curve, whose K was found with the old size,
-    /// makes it jump. Linux forgets W_max besides.
+    /// After the segment size falls from 1000 to 500 bytes, the window grows from its present size. The old curve, whose K depends on the old size,
+    /// must not make it jump. Linux also forgets W_max.
     #[test]
     fn shorter_segments_begin_a_new_epoch() {
         for (whole, maximum) in [(true, 0), (false, 100_000)] {
@@ -369,8 +372,8 @@ mod tests {
         }
     }
 
-    /// From two segments, with W_max = 4, K = 1.71 s: the curve is two segments below W_max, less a little, and that cut is one; it is less than one
-    /// from 0.353 s on.
+    /// From two segments, with W_max = 4, K = 1.71 s. The curve is a little less than two segments below W_max, which is one when rounded down. It is
+    /// less than one segment below from 0.353 s on.
     #[test]
     fn whole_segments_come_back_soon() {
         let found: Vec<u64> = [1, 2, 14, 15, 100].map(|n| after_a_loss(true, n)).to_vec();

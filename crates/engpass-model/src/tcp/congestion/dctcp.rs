@@ -1,4 +1,4 @@
-//! DCTCP: reduce by the share of marked bytes (RFC 8257).
+//! DCTCP: reduces the window by the share of marked bytes (RFC 8257).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,8 +7,8 @@ use super::{Ack, CongestionConfig, CongestionControl, Signal, Window, reno};
 use crate::tcp::parameters::TcpParameters;
 use crate::time::Time;
 
-/// Reno that reduces its window by the share of marked packets instead of by half (RFC 8257); it needs ECN and a queue
-/// that marks above a low threshold.
+/// Reno that reduces its window by the share of marked bytes instead of by half (RFC 8257). It needs ECN and a queue that marks above a low
+/// threshold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dctcp {}
@@ -23,13 +23,13 @@ impl CongestionConfig for Dctcp {
     }
 }
 
-/// Alpha is a fraction of this.
+/// An alpha of 1.
 const ONE: u64 = 1 << 20;
 
 /// The state of DCTCP.
 #[derive(Clone, Debug)]
 pub struct Control {
-    /// Grows the window between marks, and answers to loss.
+    /// Grows the window between marks, and reacts to losses.
     reno: reno::Control,
     /// DCTCP.Alpha, in 2^-20: the estimated share of marked bytes.
     alpha: u64,
@@ -66,13 +66,13 @@ impl CongestionControl for Control {
 
     fn on_signal(&mut self, window: &mut Window, signal: Signal, in_flight: u64, now: Time) {
         if signal != Signal::Mark {
-            // Section 3.5: loss is answered as in any TCP.
+            // Section 3.5: the reaction to loss is that of any TCP.
             self.reno.on_signal(window, signal, in_flight, now);
             return;
         }
         // "cwnd = cwnd * (1 - DCTCP.Alpha / 2)".
         let less = (u128::from(window.size) * u128::from(self.alpha) / u128::from(2 * ONE)) as u64;
-        // In whole segments, the reduction is cut (`dctcp_ssthresh`): less than one is none.
+        // In whole segments, the reduction is rounded down (`dctcp_ssthresh`): less than one segment is none.
         window.size = window.least_two(window.size - window.cut(less));
         window.threshold = window.size;
     }

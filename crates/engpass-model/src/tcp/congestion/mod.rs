@@ -1,7 +1,6 @@
-//! Congestion control: how much may be in the network.
+//! Congestion control: how much data may be in the network.
 //!
-//! The connection finds losses and marks, an algorithm decides what they mean for the window. Windows are bytes;
-//! nothing is a float.
+//! The connection detects losses and marks; an algorithm decides how they change the window. Windows are bytes, and no value is a float.
 
 pub mod bbr;
 pub mod cubic;
@@ -27,7 +26,7 @@ family! {
     }
 }
 
-/// The window that a congestion control sets.
+/// The congestion window of a connection, with its units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Congestion window in bytes.
@@ -36,14 +35,14 @@ pub struct Window {
     pub threshold: u64,
     mss: u32,
     byte_counting: u16,
-    /// Whether windows are whole segments.
+    /// Whether congestion control counts whole segments.
     whole: bool,
     /// Whether the segment size has fallen since the connection opened.
     shrunk: bool,
 }
 
 impl Window {
-    /// The window of a connection with these parameters before any loss.
+    /// Creates the window of a new connection with these parameters.
     pub fn new(p: &TcpParameters) -> Self {
         let mut window = Self {
             size: p.initial_window * p.mss,
@@ -58,13 +57,12 @@ impl Window {
         window
     }
 
-    /// The segment size is known, in bytes.
+    /// Sets the segment size, in bytes.
     pub(super) fn set_mss(&mut self, mss: u64) {
         self.mss = u32::try_from(mss).expect("a segment is at most 64 KiB long");
     }
 
-    /// The path carries shorter segments than before. A stack that counts segments keeps their number, so that its window and threshold shrink in
-    /// bytes.
+    /// Sets a smaller segment size, in bytes. A stack that counts segments keeps their number, so that its window and threshold shrink in bytes.
     pub(super) fn shrink_segments(&mut self, mss: u64) {
         let before = self.mss();
         self.set_mss(mss);
@@ -75,44 +73,44 @@ impl Window {
         }
     }
 
-    /// Converts `bytes` that were counted in segments of `before` bytes: the number of segments stays where the stack counts segments, else the
-    /// number of bytes.
+    /// Converts `bytes` that were counted in segments of `before` bytes. A stack that counts segments keeps their number, any other keeps the number
+    /// of bytes.
     pub fn rescale(&self, bytes: u64, before: u64) -> u64 {
         let rescaled = u128::from(bytes) * u128::from(self.mss) / u128::from(before);
         if self.whole { u64::try_from(rescaled).unwrap_or(u64::MAX) } else { bytes }
     }
 
-    /// Whether the segment size has fallen since the connection opened.
+    /// Returns whether the segment size has fallen since the connection opened.
     #[inline]
     pub(super) fn has_shrunk(&self) -> bool {
         self.shrunk
     }
 
-    /// Segment size in bytes (SMSS).
+    /// Returns the segment size in bytes (SMSS).
     #[inline]
     pub fn mss(&self) -> u64 {
         u64::from(self.mss)
     }
 
-    /// Whether acknowledgments are counted instead of bytes.
+    /// Returns whether acknowledgments are counted instead of bytes.
     #[inline]
     pub fn counts_acknowledgments(&self) -> bool {
         self.byte_counting == 0
     }
 
-    /// Whether what congestion control finds is cut to whole segments.
+    /// Returns whether congestion control counts whole segments.
     #[inline]
     pub fn counts_segments(&self) -> bool {
         self.whole
     }
 
-    /// Slow start below the threshold (RFC 5681 section 3.1: "cwnd < ssthresh").
+    /// Returns whether the window is in slow start (RFC 5681 section 3.1: "cwnd < ssthresh").
     #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.size < self.threshold
     }
 
-    /// Grow by slow start; returns the acknowledged bytes that are left once the threshold is reached.
+    /// Grows the window by slow start. Returns the acknowledged bytes that are left once the threshold is reached.
     ///
     /// RFC 5681 (2): "cwnd += min (N, SMSS)", with RFC 3465's limit in the place of SMSS.
     #[inline]
@@ -126,45 +124,45 @@ impl Window {
         step.saturating_sub(room)
     }
 
-    /// RFC 5681 (4): "ssthresh = max (FlightSize / 2, 2*SMSS)".
+    /// Returns half of the bytes in flight as a threshold. RFC 5681 (4): "ssthresh = max (FlightSize / 2, 2*SMSS)".
     pub fn half_of(&self, in_flight: u64) -> u64 {
         self.least_two(in_flight / 2)
     }
 
-    /// `bytes` as a threshold: two segments at least.
+    /// Returns `bytes` as a threshold: at least two segments.
     pub fn least_two(&self, bytes: u64) -> u64 {
         self.cut(bytes).max(2 * self.mss())
     }
 
-    /// `bytes` as the stack counts them: in whole segments, or as they are.
+    /// Returns `bytes` as the stack counts them: rounded down to whole segments, or unchanged.
     pub fn cut(&self, bytes: u64) -> u64 {
         if self.whole { bytes / self.mss() * self.mss() } else { bytes }
     }
 }
 
-/// An estimate of the delivery rate (draft-ietf-ccwg-bbr, section 4.1).
+/// A sample of the delivery rate (draft-ietf-ccwg-bbr, section 4.1).
 #[derive(Clone, Copy, Debug)]
 pub struct RateSample {
     /// Bytes delivered in the interval.
     pub delivered: u64,
     /// Length of the interval.
     pub interval: Time,
-    /// Bytes delivered in all when the newest segment was sent.
+    /// Bytes delivered in total when the newest delivered segment was sent.
     pub prior_delivered: u64,
-    /// Whether the application set the pace.
+    /// Whether the application limited the rate.
     pub application_limited: bool,
 }
 
-/// What an acknowledgment means for the window.
+/// An acknowledgment of new data, as congestion control sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
-    /// When it came.
+    /// When it arrived.
     pub now: Time,
     /// Bytes that it acknowledges cumulatively.
     pub acked: u64,
     /// Bytes that it reports for the first time, in order or not.
     pub delivered: u64,
-    /// Bytes delivered since the connection began, these included.
+    /// Bytes delivered since the connection began, including these.
     pub total_delivered: u64,
     /// Bytes in flight before it.
     pub in_flight_before: u64,
@@ -174,30 +172,30 @@ pub struct Ack {
     pub next: u64,
     /// Oldest unacknowledged sequence number.
     pub unacknowledged: u64,
-    /// Sample of the round trip of the newest segment that it reports.
+    /// Round trip of the newest segment that it reports, unless that was retransmitted.
     pub rtt: Option<Time>,
     /// Smoothed round trip.
     pub smoothed_rtt: Option<Time>,
-    /// Whether the congestion window is what limited the sender.
+    /// Whether the congestion window limits the sender.
     pub window_limited: bool,
-    /// The other side echoes a mark (ECE).
+    /// The peer echoes a mark (ECE).
     pub marked: bool,
-    /// Whether a recovery is going on.
+    /// Whether a fast recovery is in progress.
     pub recovering: bool,
-    /// Bytes newly held to be lost.
+    /// Bytes newly marked lost.
     pub lost: u64,
-    /// Delivery rate.
+    /// Sample of the delivery rate.
     pub rate: Option<RateSample>,
 }
 
-/// Why the window must shrink.
+/// The reason for a reduction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// A segment is lost and recovery begins.
     Loss,
     /// The retransmission timer expired.
     Timeout {
-        /// It had expired before for the same segment.
+        /// Whether it had expired before, without progress since.
         again: bool,
     },
     /// The network marked a packet.
@@ -206,72 +204,73 @@ pub enum Signal {
 
 /// The settings of a congestion control.
 pub trait CongestionConfig {
-    /// The control of a new connection with these parameters; `None` for Reno's, which every connection has in place.
+    /// Returns the control of a new connection with these parameters; `None` for Reno, which is part of every connection.
     fn control(&self, p: &TcpParameters) -> Option<Box<dyn CongestionControl>>;
 
-    /// Whether Reno's control stands for it until something is lost or marked. Its own begins only then.
+    /// Returns whether Reno controls the connection until the first loss or mark. Its own control begins only then.
     fn is_reno_until_loss(&self) -> bool {
         false
     }
 
-    /// Whether it sets the window in recovery too, in the place of the rules of RFC 5681 and RFC 6675.
+    /// Returns whether it also sets the window during recovery, in place of the rules of RFC 5681 and RFC 6675.
     fn rules_recovery(&self) -> bool {
         false
     }
 
-    /// Whether it looks at [`Ack::rate`], [`Ack::rtt`] and [`Ack::total_delivered`]; where not, they are not measured.
+    /// Returns whether it uses [`Ack::rate`], [`Ack::rtt`] and [`Ack::total_delivered`]. Otherwise they are not measured.
     fn wants_rates(&self) -> bool {
         false
     }
 
-    /// Whether the receiver must echo every mark exactly (RFC 8257 section 3.2). It then uses ECN unless the file says otherwise.
+    /// Returns whether the receiver must echo every mark exactly (RFC 8257 section 3.2). The connection then uses ECN unless the file says otherwise.
     fn wants_exact_marks(&self) -> bool {
         false
     }
 }
 
-/// Decides on the congestion window.
+/// Sets the congestion window of one connection.
 pub trait CongestionControl: std::fmt::Debug + Send {
-    /// An acknowledgment reported new data.
+    /// Handles an acknowledgment of new data.
     fn on_ack(&mut self, window: &mut Window, ack: &Ack);
 
-    /// Reduce for `signal`, with `in_flight` bytes outstanding.
+    /// Reduces the window for `signal`, with `in_flight` bytes outstanding.
     fn on_signal(&mut self, window: &mut Window, signal: Signal, in_flight: u64, now: Time);
 
-    /// Recovery is over.
+    /// Handles the end of a recovery.
     fn on_recovered(&mut self, _window: &mut Window, _now: Time) {}
 
-    /// The sender was idle for `idle`.
+    /// Handles an idle time of the sender, longer than the retransmission timeout.
     fn on_idle(&mut self, _idle: Time) {}
 
-    /// The segment size fell from `before` bytes to that of `window`, which is rescaled already.
+    /// Handles a fall of the segment size from `before` bytes to that of `window`, which is rescaled already.
     fn on_shorter_segments(&mut self, _window: &Window, _before: u64) {}
 
-    /// The last reduction was unnecessary: `window` is what it was before.
+    /// Handles a spurious reduction. `window` is restored already.
     fn on_undo(&mut self, _window: &Window) {}
 
-    /// Pace of sending in bit/s; `None` sends whenever the window allows. Asked only of one whose config [wants rates](CongestionConfig::wants_rates).
+    /// Returns the pacing rate in bit/s; `None` sends whenever the window allows. Called only if the config [wants
+    /// rates](CongestionConfig::wants_rates).
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
 }
 
-/// The control of one connection. Reno's few bytes are in place, and its most frequent step is called without a table; the others are
-/// allocated when they have something to control.
+/// The control of one connection. Reno's few bytes are stored in place, and its most frequent step needs no dynamic dispatch. Other controls are
+/// allocated when they begin.
 #[derive(Debug)]
 pub(super) enum Control {
-    /// Reno's; or that of another kind has not begun.
+    /// Reno, or a control of another kind that has not begun.
     Reno(reno::Control),
     Other(Box<dyn CongestionControl>),
 }
 
 impl Control {
-    /// The control of a new connection.
+    /// Creates the control of a new connection.
     pub(super) fn new() -> Self {
         Self::Reno(reno::Control::default())
     }
 
-    /// The control of a connection with these parameters begins with the first data, if it has not and does not begin later.
+    /// Begins the control with the first data, unless it begins at the first loss or mark.
     #[inline]
     pub(super) fn begin(&mut self, p: &TcpParameters) {
         if !p.congestion.config().is_reno_until_loss() {
@@ -279,7 +278,7 @@ impl Control {
         }
     }
 
-    /// The control of a connection with these parameters: it begins, if it has not.
+    /// Returns the control for these parameters, and begins it if it has not begun.
     #[inline]
     pub(super) fn get_mut(&mut self, p: &TcpParameters) -> &mut dyn CongestionControl {
         if let Self::Reno(_) = self
@@ -290,7 +289,7 @@ impl Control {
         self.begun_mut()
     }
 
-    /// What controls until something is lost or marked, and from then on.
+    /// Returns the control in charge: Reno until another one has begun.
     #[inline]
     pub(super) fn begun_mut(&mut self) -> &mut dyn CongestionControl {
         match self {
@@ -305,7 +304,7 @@ mod tests {
     use super::*;
     use crate::tcp::Profile;
 
-    /// The threshold, in hundredths of a segment, of a sender with `hundredths` of one in its window when `signal` comes.
+    /// Returns the threshold after `signal`, in hundredths of a segment, of a sender with `hundredths` of a segment in its window.
     fn threshold(kind: &str, whole: bool, hundredths: u64, signal: Signal) -> u64 {
         let p = TcpParameters {
             congestion: serde_json::from_value(kind.into()).expect("it is a kind"),
@@ -318,7 +317,7 @@ mod tests {
         window.threshold / 10
     }
 
-    /// Window and threshold once segments have 300 bytes instead of 1000: in a stack that counts segments, and in one that counts bytes.
+    /// Window and threshold after the segment size falls from 1000 to 300 bytes, in a stack that counts segments and in one that counts bytes.
     #[test]
     fn shorter_segments_leave_the_unit_that_is_counted() {
         for (whole, expected) in [

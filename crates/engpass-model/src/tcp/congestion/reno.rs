@@ -7,7 +7,7 @@ use super::{Ack, CongestionConfig, CongestionControl, Signal, Window};
 use crate::tcp::parameters::TcpParameters;
 use crate::time::Time;
 
-/// One segment more in each round trip, half as much after a loss (RFC 5681).
+/// Adds one segment in each round trip and halves the window after a loss (RFC 5681).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reno {}
@@ -30,7 +30,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// So many bytes are acknowledged; `grows` outside of recovery, and where the window is what limits the sender.
+    /// Grows the window for `acked` bytes. `grows` is false during recovery, and while the window does not limit the sender.
     #[inline]
     pub(crate) fn grow(&mut self, window: &mut Window, acked: u64, grows: bool) {
         if !grows || acked == 0 {
@@ -73,7 +73,7 @@ impl CongestionControl for Control {
                 window.size = window.threshold;
             }
             Signal::Timeout { again } => {
-                // RFC 5681 section 3.1: ssthresh "is held constant" when the segment was sent by the timer before.
+                // RFC 5681 section 3.1: ssthresh "is held constant" if the timer has sent this segment before.
                 if !again {
                     window.threshold = window.half_of(in_flight);
                 }

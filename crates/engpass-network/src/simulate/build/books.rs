@@ -1,5 +1,5 @@
-//! What the books must know of the network: a lane for each flow, then two for each connection, for each router that tells senders, for each line
-//! that may carry ARP packets, and for each branch of a tree.
+//! Inputs of the ledger: a flow direction for each flow, then two for each connection, for each router that sends ICMP messages, for each line that may carry
+//! ARP packets, and for each branch of a multicast tree.
 
 use std::iter::successors;
 
@@ -15,21 +15,21 @@ use crate::simulate::host::UdpApplication;
 use crate::simulate::outside::Sender;
 use crate::simulate::tcp::Endpoint;
 
-/// Where the packets of a lane go, and who sends them.
+/// Path and sender of the packets of a flow direction.
 struct LaneInputs<'a> {
     flow: usize,
     against: bool,
     traffic: Option<&'a Traffic>,
     sender: Option<usize>,
     rare: bool,
-    /// The route of its packets, where they are carried in frames; and of a branch those of the branches before it.
+    /// Route of its packets if frames carry them. For a branch, `before` holds the routes of the branches before it.
     route: u32,
     before: Vec<u32>,
     mtu: u64,
 }
 
 impl<'a> Builder<'a> {
-    /// The books of the network before anything is written in them.
+    /// Returns the empty ledger of the network.
     pub(super) fn books(
         &self,
         frames: &Frames,
@@ -37,7 +37,7 @@ impl<'a> Builder<'a> {
         endpoints: &[Endpoint],
         outside: &[Sender],
     ) -> Ledger {
-        // Connections have lanes of their own.
+        // Connections have separate flow directions.
         let has_own = |traffic: &Traffic| !matches!(traffic, Traffic::TcpStream(_));
         let traffics = || self.testbed.traffic.values().enumerate();
         let flows = self.testbed.traffic.values().rposition(has_own).map_or(0, |last| last + 1);
@@ -61,13 +61,13 @@ impl<'a> Builder<'a> {
         });
         let messages = frames.icmp.ways.iter().flat_map(|way| {
             let sent = self.sent(way.flow as usize, None, None, way.route);
-            // Any router may send a message to a host outside, and few do.
+            // Any router may send messages about injected packets, and few do.
             let sent = LaneInputs { against: true, rare: self.outside, mtu: icmp::LONGEST, ..sent };
             [Some(self.lane(frames, sent)), None]
         });
         let resolution = frames.arp.open_lanes(self.topology);
         let branches = self.branches(frames).flat_map(|(flow, path, place, routes)| {
-            // The first branch has the books of its flow.
+            // The first branch uses the flow direction of its flow.
             let lane = path.branches[place].of.map(|of| {
                 let mut before: Vec<u32> = successors(Some(of), |place| path.branches[*place].of)
                     .map(|place| routes[place])
@@ -101,7 +101,7 @@ impl<'a> Builder<'a> {
         Ledger::open(opening, own.chain(connections).chain(messages).chain(resolution).chain(branches))
     }
 
-    /// All branches of trees: the flow and its path, the place in the tree, and the routes of that.
+    /// Iterates over all branches of trees: flow, its path, index in the tree, and the routes of that tree.
     fn branches<'f>(
         &'f self,
         frames: &'f Frames,
@@ -114,7 +114,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// What goes in the direction of a flow's data, cut for the MTU of its first leg.
+    /// Returns the inputs for packets in the direction of a flow's data, fragmented for the MTU of the first leg.
     fn sent(
         &self,
         flow: usize,
@@ -126,7 +126,7 @@ impl<'a> Builder<'a> {
         LaneInputs { flow, against: false, traffic, sender, rare: false, route, before: Vec::new(), mtu }
     }
 
-    /// A lane with its lines.
+    /// Returns a flow direction with its lines.
     fn lane(&self, frames: &Frames, sent: LaneInputs<'a>) -> FlowDirection<'a> {
         let LaneInputs { flow, against, traffic, sender, rare, route, before, mtu } = sent;
         let path = &self.topology.flows[flow];
@@ -160,13 +160,13 @@ impl<'a> Builder<'a> {
         LaneLine { number, wire, changes, held_back }
     }
 
-    /// Whether a circuit is shaped below the line of this port.
+    /// Returns true if a circuit is shaped below the rate of this port's line.
     fn is_shaped(&self, vc: &Vc, port: usize) -> bool {
         let slower = |port: usize| {
             let ((num, den), (slot, per_ps)) = (vc.shaper.pace().ratio(), self.slots[port].ratio());
             u128::from(num) * u128::from(per_ps) > u128::from(slot) * u128::from(den)
         };
-        // A NIC that sends at the pace of its own line has no shaper, however fast the next lines are.
+        // A circuit that sends at the rate of the NIC's own line has no shaper, however fast later lines are.
         let shapes = vc.hops.first().is_some_and(|&first| slower(first));
         vc.adapting.is_some() || (shapes && slower(port))
     }

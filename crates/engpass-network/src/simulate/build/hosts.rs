@@ -1,4 +1,4 @@
-//! The ends of flows: processes, sockets, endpoints.
+//! Builds the ends of flows: processes, sockets and endpoints.
 
 use engpass_model::host::{Side, ps};
 use engpass_model::random::{Label, Stream};
@@ -15,7 +15,7 @@ use crate::simulate::tally::FlowCounters;
 use crate::simulate::tcp::{Endpoint, NOTHING, SegmentCost};
 
 impl Builder<'_> {
-    /// The process that sends the datagrams of a flow, unless it sends none.
+    /// Returns the process that sends the datagrams of a flow; `None` if it sends none.
     pub(super) fn process(&self, flow: usize, traffic: &Traffic) -> Option<UdpApplication> {
         let (message, rate) = traffic.datagrams()?;
         let (start, stop) = traffic.window();
@@ -51,7 +51,7 @@ impl Builder<'_> {
         })
     }
 
-    /// One end of a connection of a flow: the one that writes, with its number, or the one that reads.
+    /// Returns one end of a connection: the writing endpoint if `writes` is given, otherwise the receive-only one. `stream` is the number of the connection.
     pub(super) fn endpoint(&mut self, flow: usize, stream: u32, writes: Option<&TcpStream>) -> Endpoint {
         let path = &self.topology.flows[flow];
         let (nic, way) = self.way_of(flow, stream, writes.is_none());
@@ -102,7 +102,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The place of what an endpoint costs its host, which has it from others like it.
+    /// Returns the index of an endpoint's CPU costs, shared with equal ones.
     fn place_of(&mut self, cost: SegmentCost) -> u32 {
         if cost.is_zero_cost() {
             return NOTHING;
@@ -116,17 +116,17 @@ impl Builder<'_> {
         place as u32
     }
 
-    /// The parameters of a host's TCP for a flow, shared by all that have the same.
+    /// Returns the parameters of a host's TCP for a flow, shared with equal ones.
     fn tcp_of(&mut self, host: usize, flow: usize, mtu: u64) -> Shared {
         let tcp = &self.testbed.hosts[host].tcp;
         let own = self.testbed.traffic[flow].tcp().map(|own| own.over(tcp));
         let mut p = own.as_ref().unwrap_or(tcp).resolve(mtu);
         if p.ack_heartbeat || p.rto_heartbeat {
-            // Heartbeats of different hosts are not in step.
+            // Heartbeats of different hosts are not synchronized.
             let label = Label::Heartbeat(&self.topology.nodes[host]);
             p.heartbeat_phase = Time(Stream::new(self.seed, label).below(SECOND));
         }
-        // Flows of one kind stand together in a file.
+        // Similar flows are usually adjacent in a file.
         if let Some(shared) = self.tcp.iter().rev().take(16).find(|shared| ***shared == p) {
             return shared.clone();
         }
@@ -135,7 +135,7 @@ impl Builder<'_> {
         shared
     }
 
-    /// The socket of a flow at a host that receives it.
+    /// Returns the socket of a flow at a receiving host.
     pub(super) fn socket(&self, flow: usize, to: usize) -> Socket {
         let host = &self.testbed.hosts[to];
         let cost = host.occupation(Side::Receive, self.testbed.traffic[flow].data_path(Side::Receive));
@@ -143,7 +143,7 @@ impl Builder<'_> {
         Socket { host: to, is_free: cost.datagram(1, 1) == 0, cost, capacity: buffer.bytes(), used: 0 }
     }
 
-    /// What flows have come to before anything has happened, and behind them the receivers of groups, whose sockets are put behind the others.
+    /// Returns the initial counters of all flows, followed by those of multicast receivers. Appends the sockets of these receivers to `sockets`.
     pub(super) fn tallies(&self, sockets: &mut Vec<Option<Box<Socket>>>) -> Vec<FlowCounters> {
         let mut all: Vec<FlowCounters> =
             self.testbed.traffic.values().map(|traffic| self.tally(traffic)).collect();
@@ -159,12 +159,12 @@ impl Builder<'_> {
         all
     }
 
-    /// What a flow has come to before anything has happened.
+    /// Returns the initial counters of a flow.
     fn tally(&self, traffic: &Traffic) -> FlowCounters {
-        // The books know the datagrams of a `udp-stream` alone as such that are all alike.
+        // The ledger takes datagrams as identical only if they are those of a `udp-stream`.
         let varied = matches!(traffic, Traffic::Multicast(_)) || traffic.arrivals(self.seed, "").is_some();
         let mut tally = FlowCounters::new(varied);
-        // No event touches a link that carries the cells of generators.
+        // Events never affect links that carry the cells of generators.
         if !self.topology.events.is_empty() && !self.outside && traffic.cells().is_none() {
             let start = traffic.window().0.map_or(0, |start| start.0);
             tally.note_gaps(self.window.from.unwrap_or(0).max(start));

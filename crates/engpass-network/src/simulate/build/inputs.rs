@@ -1,4 +1,4 @@
-//! What reaches the ports: shapers and generators at NICs, lines at switches; and what of it is known in advance.
+//! Inputs of cell ports: shapers and generators at NICs, lines at switches, and which of them are known in advance.
 
 use engpass_cells::{Channel, Generator, VcId};
 use engpass_model::host::ps;
@@ -12,7 +12,7 @@ use crate::simulate::fabric::{MIXED, NextHop};
 use crate::simulate::pull::find_rings;
 
 impl Builder<'_> {
-    /// The flows whose cells pass a direction of a circuit; a TCP flow has them both ways.
+    /// Returns the flows whose cells use a circuit direction; a TCP flow uses both.
     pub(super) fn flows_on(&self, vc: VcId) -> impl Iterator<Item = (usize, &Traffic)> {
         self.testbed
             .traffic
@@ -21,7 +21,7 @@ impl Builder<'_> {
             .filter(move |(flow, _)| self.vcs_of(*flow).any(|own| own == vc))
     }
 
-    /// What reaches the lines of NICs: for each circuit direction the shaper, then the generators.
+    /// Adds the inputs of NIC lines: for each circuit direction the shaper, then the generators.
     pub(super) fn add_line_inputs(&mut self) {
         for vc in 0..self.vcs.len() as VcId {
             let port = self.vcs[vc as usize].hops[0];
@@ -65,7 +65,7 @@ impl Builder<'_> {
         Some(Source { flow, generator, fills: (0, 0), passed: None, before: 0 })
     }
 
-    /// What reaches the ports of switches, from the lines before them in the order of the links.
+    /// Adds the inputs of switch ports: the lines before them, in the order of the links.
     pub(super) fn add_switch_inputs(&mut self) {
         for vc in 0..self.vcs.len() as VcId {
             if self.flows_on(vc).next().is_none() {
@@ -116,13 +116,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Cells to one queue go one way. Where frames of several circuits share the line, all go the same.
+    /// Numbers the paths behind a port: cells to one queue share a number. If PDUs of several circuits share the line, all cells have the same number.
     fn number_ways(&mut self, port: usize) {
         let frames =
             |onward: &&NextHop| self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_none());
-        // At a NIC that leads to a host, shaper and generators of one circuit may come between each other.
+        // At a NIC that leads directly to a host, cells of a shaper and of generators on one circuit may interleave.
         let mixed = self.onward[port].iter().filter(frames).nth(1).is_some();
-        // A generator's cell ends the PDU of a frame when it comes: there the frame is lost.
+        // A generator's cell ends the PDU of a frame when it arrives, and the frame is lost.
         let cut = |onward: &NextHop| {
             frames(&onward) && self.flows_on(onward.vc).any(|(_, traffic)| traffic.cells().is_some())
         };
@@ -147,9 +147,9 @@ impl Builder<'_> {
         }
     }
 
-    /// A generator alone on its line, with room between its cells: the line only makes them later, so the switch may
-    /// draw from the generator itself. Bursts may meet each other, and are given as they leave the line; its books are
-    /// kept while they are, where no warm-up cuts them.
+    /// Bypasses a line that one generator uses alone, with room between its cells. The line only delays such cells, so the switch may read the generator
+    /// directly. Bursts may meet each other, so their generator yields them as they leave the line, and keeps the line's ledger; therefore bursts need a run
+    /// without warm-up.
     fn try_bypass_line(&mut self, line: usize, next: usize) -> Option<Channel> {
         let [channel] = self.channels[line].as_slice() else { return None };
         let slot = self.slots[line].after(1);
@@ -179,7 +179,7 @@ impl Builder<'_> {
         Some(channel)
     }
 
-    /// Find out which ports can be asked for instants that lie ahead.
+    /// Finds the ports whose future arrivals can be computed at any time.
     pub(super) fn find_foreseeable_ports(&mut self) {
         let mut changed = true;
         while std::mem::take(&mut changed) {
@@ -204,7 +204,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Find the ports that wait for each other in a circle.
+    /// Finds the ports that wait for each other in a cycle.
     pub(super) fn find_rings(&mut self) {
         let upstream: Vec<&[usize]> = self.ports.iter().map(|port| port.upstream.as_slice()).collect();
         self.rings = find_rings(&upstream);
@@ -213,7 +213,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Channels of a port whose cells are not known in advance.
+    /// Returns the channels of a port whose cells are not known in advance.
     fn open_channels(&self, port: usize) -> impl Iterator<Item = usize> {
         self.channels[port].iter().enumerate().filter_map(move |(index, channel)| {
             let known = channel.is_generated()
@@ -222,7 +222,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The generator's channel that alone has priority at a port, spaced so that none of its cells is ever lost.
+    /// Returns the channel of the generator that alone has priority at a port, if it is so spaced that none of its cells is ever lost.
     fn overtaking(&self, port: usize) -> Option<usize> {
         let first_class: Vec<_> = self.onward[port]
             .iter()
@@ -242,7 +242,7 @@ impl Builder<'_> {
                 && channel.head() != u64::MAX
                 && channel.front().vc == only.vc
         })?;
-        // Cells that are drawn and never queued are not shown to a policy or a threshold: they must not matter to them.
+        // Cells that are drawn but never queued bypass policies and thresholds, so these must not depend on them.
         let unseen = self.gate(port, switch, 0).can_skip_admission(&self.channels[port][place].front());
         (unseen && self.flows_on(only.vc).count() == 1).then_some(place)
     }

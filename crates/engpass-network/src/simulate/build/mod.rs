@@ -1,4 +1,4 @@
-//! From a testbed to a network at rest: ports and circuits here, what reaches the ports in [`inputs`], the ends in [`hosts`].
+//! Builds a network from a testbed: ports and circuits here, the inputs of ports in [`inputs`], hosts in [`hosts`].
 
 mod books;
 mod hosts;
@@ -43,34 +43,34 @@ use crate::simulate::tcp::{Endpoint, SegmentCost};
 use crate::simulate::trees::Trees;
 use crate::simulate::{Network, QUESTIONS, SWEEP, SimError};
 
-/// The network while it is put together.
+/// A network under construction.
 struct Builder<'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
     seed: u64,
     window: Window,
-    /// Datagrams come from outside: their flows have a sender there instead of a process.
+    /// With packet injection: flows of datagrams have an injected sender instead of a process.
     outside: bool,
     slots: Vec<Pace>,
     ports: Vec<Port>,
     rings: Vec<Ring>,
     vcs: Vec<Vc>,
     channels: Vec<Vec<Channel>>,
-    /// Where each channel comes from: a port, or a generator or shaper.
+    /// Source of each channel: a port, or `None` for a generator or shaper.
     origins: Vec<Vec<Option<usize>>>,
     onward: Vec<Vec<NextHop>>,
     only_ends_count: Vec<bool>,
     frames: Frames,
     sources: Vec<Source>,
     adapting: Vec<AdaptiveShaper>,
-    /// Parameters of TCP that occur.
+    /// Distinct sets of TCP parameters.
     tcp: Vec<Shared>,
-    /// What hosts pay for segments.
+    /// Distinct CPU costs of segments.
     costs: Vec<SegmentCost>,
 }
 
 impl Network {
-    /// The network of this testbed at time zero, for one seed.
+    /// Builds the network of this testbed at time zero, for one seed.
     pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
         if let Some(why) = crate::unmodelled(testbed)
             .or_else(|| crate::refused_group(testbed, topology, crate::Engine::Simulate))
@@ -80,7 +80,7 @@ impl Network {
         Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Unknown, None))
     }
 
-    /// The network of this testbed in which a rule of lookahead is not obeyed, for a test that it is needed.
+    /// Builds the network with one lookahead rule disabled, for a test that the rule is needed.
     #[doc(hidden)]
     pub fn disobeying(
         testbed: &Testbed,
@@ -91,25 +91,25 @@ impl Network {
         Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Unknown, Some(rule)))
     }
 
-    /// The same where packets of flows with fans are asked for their way at every router, for a test that it changes nothing.
+    /// Builds the network so that every router decides for each packet of flows with choices, for a test that this changes nothing.
     #[doc(hidden)]
     pub fn asking(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
         Self::build(testbed, topology, seed, window_of(testbed), (false, Asking::Routers, None))
     }
 
-    /// Messages of routers so far, for tests that ask whether any were made.
+    /// Returns the number of ICMP messages so far, for tests.
     #[doc(hidden)]
     pub fn messages(&self) -> u32 {
         self.frames.icmp.made()
     }
 
-    /// Decisions of routers so far, for tests that ask whether any were made.
+    /// Returns the number of decisions of routers so far, for tests.
     #[doc(hidden)]
     pub fn decisions(&self) -> u64 {
         self.frames.choices.decided
     }
 
-    /// The network at time zero; the datagrams of its streams come from `outside`, or from processes of their own.
+    /// Builds the network at time zero; its datagrams are injected (`outside`) or come from processes.
     pub(super) fn build(
         testbed: &Testbed,
         topology: &Topology,
@@ -147,7 +147,7 @@ impl Network {
     }
 }
 
-/// The places of processes, then of endpoints, in the order of the file.
+/// Returns the order of processes and endpoints by flow: the rank of each.
 fn turns(processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<u32> {
     let flows = processes.iter().map(|process| process.flow);
     let flows: Vec<usize> = flows.chain(endpoints.iter().map(|endpoint| endpoint.flow as usize)).collect();
@@ -158,13 +158,13 @@ fn turns(processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<u32> {
     turns
 }
 
-/// The counted time of a run.
+/// Returns the measurement window of a run.
 fn window_of(testbed: &Testbed) -> Window {
     let from = testbed.run.warmup.map(|warmup| warmup.0).filter(|warmup| *warmup > 0);
     Window { from, end: testbed.run.duration.0 }
 }
 
-/// The time of a cell on the line of every port; unused where the line carries frames.
+/// Returns the cell time of every port's line; unused if the line carries frames.
 fn slots(topology: &Topology) -> Vec<Pace> {
     let slot = |line: &Line| match line.framing {
         Framing::Cells { slot } => slot,
@@ -174,7 +174,7 @@ fn slots(topology: &Topology) -> Vec<Pace> {
 }
 
 impl Builder<'_> {
-    /// Whether a port is a switch's, and not where packets become cells.
+    /// Returns true if a switch sends by this port.
     fn is_switch(&self, port: usize) -> bool {
         matches!(self.topology.kind(self.node_of(port)), NodeKind::Switch(_))
     }
@@ -187,7 +187,7 @@ impl Builder<'_> {
         self.topology.links[port / 2].delay.ps()
     }
 
-    /// Ports for cells, if there are any; those for frames are in [`Frames`].
+    /// Adds the cell ports, if there are any; frame ports are in [`Frames`].
     fn add_ports(&mut self) {
         let links = &self.topology.links;
         let carry_cells = links.iter().any(|link| link.medium.is_atm());
@@ -219,7 +219,7 @@ impl Builder<'_> {
         let Some(switch) = self.node_of(port).checked_sub(self.topology.hosts) else {
             return Queue::Fifo(Fifo::unbounded(slot));
         };
-        // The other kinds join no ATM links.
+        // Other kinds of nodes have no ATM links.
         let Some((_, Switch::Atm(switch))) = self.testbed.switches.get_index(switch) else {
             return Queue::Fifo(Fifo::unbounded(slot));
         };
@@ -232,7 +232,7 @@ impl Builder<'_> {
         }
     }
 
-    /// What stands before the queue of a class at a port of this switch.
+    /// Returns the admission in front of a class queue at a port of this switch.
     fn gate(&self, port: usize, switch: &AtmSwitch, class: usize) -> CellAdmission {
         let (link, node) = (&self.topology.links[port / 2].name, &self.topology.nodes[self.node_of(port)]);
         CellAdmission::of_port(switch, Stream::new(self.seed, Label::Discard(link, node, class)))
@@ -244,7 +244,7 @@ impl Builder<'_> {
                 let mut hops: Vec<usize> =
                     circuit.route.iter().map(|hop| self.topology.port_of(hop)).collect();
                 if !forward {
-                    // The other end of every link, the other way round.
+                    // The opposite directions of the links, in reverse order.
                     hops = hops.iter().rev().map(|port| port ^ 1).collect();
                 }
                 let vc = self.vcs.len() as VcId;
@@ -270,7 +270,7 @@ impl Builder<'_> {
                 }
                 let config = self.testbed.circuits.get_index(index).filter(|_| forward);
                 let adapting = config.and_then(|(_, config)| config.adaptive.as_ref()).map(|adaptive| {
-                    // Answers come back against the direction of the cells: on the other port of each link.
+                    // Feedback returns against the direction of the cells: over the opposite port of each link.
                     let slots = hops.iter().map(|port| self.slots[port ^ 1].after(1));
                     self.adapting.push(AdaptiveShaper {
                         vc,
@@ -301,13 +301,13 @@ impl Builder<'_> {
         }
     }
 
-    /// The circuit direction that a flow takes, if it takes one.
+    /// Returns the circuit direction of a flow that goes from host to host on one circuit.
     fn vc_of(&self, flow: usize) -> Option<VcId> {
         let path = &self.topology.flows[flow];
         path.circuit.map(|circuit| (circuit * 2 + usize::from(!path.forward)) as VcId)
     }
 
-    /// The directions of circuits that data of a flow may take; and of a TCP flow those of its acknowledgments, and of messages of routers.
+    /// Returns the circuit directions that data of a flow may use, and those of acknowledgments (TCP) and ICMP messages.
     fn vcs_of(&self, flow: usize) -> impl Iterator<Item = VcId> {
         let path = &self.topology.flows[flow];
         let tcp = matches!(self.testbed.traffic[flow].sends(), Sends::Writes(_));
@@ -327,7 +327,7 @@ impl Builder<'_> {
         })
     }
 
-    /// How packets of a flow leave their host, or how those the other way leave theirs: the NIC, and the way.
+    /// Returns the NIC and path by which packets of a flow, or of its reverse direction, leave their host.
     fn way_of(&self, flow: usize, stream: u32, back: bool) -> (usize, EgressPath) {
         let path = &self.topology.flows[flow];
         if let Some(vc) = self.vc_of(flow) {
@@ -338,7 +338,7 @@ impl Builder<'_> {
         let hop = if back { path.route[path.route.len() - 1].back() } else { path.route[0] };
         let route = self.frames.route_of(flow, stream, back);
         if self.frames.begins_with_bond(route) {
-            // Any member stands for the one that is chosen later.
+            // Any member will do: the actual one is chosen per packet.
             return (self.topology.port_of(&hop), EgressPath::Bond { route });
         }
         match self.frames.begins_with(route) {
@@ -350,7 +350,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The headers of what processes and endpoints send.
+    /// Returns the headers of packets by sender: processes, endpoints, and routers' messages.
     fn heads(&self, frames: &Frames, processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<Heads> {
         let own = |flow: usize, stream: usize| heads(self.testbed, self.topology, flow, stream);
         let mut all: Vec<Heads> = processes.iter().map(|process| own(process.flow, 0)).collect();
@@ -364,21 +364,20 @@ impl Builder<'_> {
         all
     }
 
-    /// Headers of the messages of routers.
+    /// Returns the headers of routers' messages.
     fn message_heads(&self, frames: &Frames) -> impl Iterator<Item = Heads> {
         let to = |flow: u32| self.topology.flows[flow as usize].from;
         frames.icmp.ways.iter().map(move |way| icmp_heads(self.topology, way.router, to(way.flow)))
     }
 
-    /// The sender outside that a flow comes from.
+    /// Returns the injected sender of a flow.
     fn sender(&self, flow: usize) -> Sender {
         let path = &self.topology.flows[flow];
         let (nic, way) = self.way_of(flow, 0, false);
         Sender { flow, host: path.from, nic, way, mtu: path.mtu, queued: 0 }
     }
 
-    /// Let lines tell hosts what comes, where one endpoint is all that they have, or where all that comes is datagrams, and costs them
-    /// nothing.
+    /// Enables lookahead to hosts: if all that a host has is one endpoint, or if it only counts datagrams, at no cost.
     fn enable_lookahead_to_hosts(
         &self,
         frames: &mut Frames,
@@ -401,20 +400,20 @@ impl Builder<'_> {
         for (index, endpoint) in endpoints.iter_mut().enumerate() {
             let host = self.node_of(endpoint.nic as usize);
             endpoint.at_rest = free[host] == users[host];
-            // What an endpoint sends ahead of the clock must not come to a line of which an event decides, nor to a bond of which one does.
+            // Packets that an endpoint sends ahead of virtual time must not reach a line, or a bond, that an event may change.
             let own = frames.first_ports(endpoint.way(), endpoint.nic as usize);
             let stays = own.into_iter().all(|port| {
                 let line = frames.port(port);
                 line.is_some_and(|line| frames.obeys(LookaheadRule::OwnLine, !line.may_change()))
             });
-            // Messages of routers come to the end that writes.
+            // Messages of routers go to the writing endpoint.
             let silent = index % 2 == 1 || self.topology.flows[endpoint.flow as usize].icmp.is_empty();
             let alone = frames.obeys(LookaheadRule::OneConnection, users[host] == 1)
                 && frames.obeys(LookaheadRule::NoMessages, silent);
             let asked =
                 frames.obeys(LookaheadRule::NoRequests, !frames.arp.hosts().any(|asked| asked == host));
             if endpoint.at_rest && stays && alone && asked {
-                // What comes to it is what the other end sends.
+                // Its arrivals are the packets of the other endpoint.
                 frames.enable_lookahead_to_host(routes[index ^ 1]);
             }
         }

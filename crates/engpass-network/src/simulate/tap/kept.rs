@@ -1,4 +1,4 @@
-//! What passes a transmitter is kept, with what must be known to say what it is.
+//! Buffers of a capture: records, and the state needed to describe packets.
 
 mod passing;
 
@@ -16,44 +16,44 @@ use crate::simulate::outside::DeliveryReports;
 use crate::simulate::sending::ReadyPacket;
 use crate::simulate::timeline::Trace;
 
-/// What is kept of what passes, and what must be known to say what it is.
+/// Records of a capture, and the state needed to describe packets.
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct TapBuffers {
-    /// By port; `None` where nobody captures.
+    /// Records by port; `None` for a port that is not captured.
     pub(super) ports: Vec<Option<Vec<Record>>>,
-    /// Lines that generators alone feed, and which the next port passes over: what they make, and what is left of their last train.
+    /// Captured lines that are bypassed: port, generator, and the rest of its last train.
     pub(super) passed: Vec<(usize, Generator, Option<CellTrain>)>,
-    /// Where a packet stands in its datagram, by frame of cells and by packet.
+    /// Header of packets, by PDU and by packet number.
     pub(super) frames: Vec<Head>,
     pub(super) packets: Vec<Head>,
-    /// What the headers of tunnels hide of these, the header of the packet that entered first in front.
+    /// Headers of these packets that outer headers hide.
     pub(super) hidden_of_frames: BTreeMap<PduId, Hidden>,
     pub(super) hidden: BTreeMap<u32, Hidden>,
-    /// By packet, the transmitter of the host or router that it has left last; and the transmitters of switches.
+    /// By packet, the last transmitter of a host or router that it left; and by transmitter, whether it is a switch's.
     pub(super) framed_at: Vec<usize>,
     pub(super) of_switches: Vec<bool>,
-    /// Identification by datagram, and by host the next one.
+    /// Identification by datagram, and the next one by host.
     pub(super) ids: Vec<u16>,
     pub(super) next_id: Vec<u16>,
-    /// By router the identification of its next message; and by datagram of a message the router and the segment that it quotes.
+    /// Next identification by router; and by message datagram the router and the segment that it quotes.
     pub(super) next_of_routers: Vec<u16>,
     pub(super) quoted: BTreeMap<u32, (usize, Quoted)>,
-    /// By traffic table, and behind these by receiver of a group.
+    /// By traffic table, followed by multicast receivers.
     pub(super) flows: Vec<FlowInfo>,
-    /// The destinations of ARP packets begin behind those of endpoints and messages of routers, and those of copies to receivers behind them.
+    /// First destination numbers of ARP packets (behind endpoints and messages of routers) and of multicast copies (behind those).
     pub(super) first_arp: u32,
     pub(super) first_copy: u32,
-    /// What ARP packets say, by datagram.
+    /// Content of ARP packets, by datagram.
     pub(super) arp: BTreeMap<u32, Arp>,
-    /// By TCP endpoint: what it announced in its SYN, and its clock.
+    /// By TCP endpoint: the window scale in its SYN, and the tick of its timestamp clock.
     pub(super) scales: Vec<Option<u8>>,
     pub(super) ticks: Vec<Time>,
 }
 
-/// What is known of a flow.
+/// Properties of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FlowInfo {
-    /// Its traffic table.
+    /// Index of its traffic table.
     pub(super) table: usize,
     pub(super) ends: [usize; 2],
     /// Number of its first source or connection, and of its first endpoint.
@@ -63,14 +63,14 @@ pub(super) struct FlowInfo {
     pub(super) priority: u8,
 }
 
-/// What a packet's header says when it enters its NIC: of congestion, and, if it comes from outside, its own time to live and priority.
+/// Header fields of a packet that enters its NIC: ECN, and for an injected packet `own` TTL and priority.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
     pub(super) ecn: Ecn,
     pub(super) own: Option<(u8, u8)>,
 }
 
-/// Something that has passed.
+/// A packet, ARP packet or cell train that has left a transmitter; with the instant for packets.
 #[derive(Debug)]
 pub(super) enum Record {
     Packet(u64, Packet),
@@ -79,12 +79,12 @@ pub(super) enum Record {
     Cells(CellTrain, Option<Packet>),
 }
 
-/// The packet that a message of a router is about.
+/// The packet that an ICMP message is about.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::simulate) struct Quoted {
     pub(in crate::simulate) mtu: u32,
     pub(in crate::simulate) head: Head,
-    /// Its sender.
+    /// Its sending endpoint.
     pub(in crate::simulate) endpoint: u32,
 }
 
@@ -93,26 +93,26 @@ impl TapBuffers {
         self.ports[port].is_some()
     }
 
-    /// A packet with this header has come into being, in no tunnel.
+    /// Sets the header of a new packet that is in no tunnel.
     fn begins(&mut self, packet: u32, head: Head) {
         put(&mut self.packets, packet, head);
         self.hidden.remove(&packet);
     }
 
-    /// A packet has left this port.
+    /// Records that a packet has left this port.
     fn leaves(&mut self, packet: u32, port: usize) {
         if !self.of_switches[port] {
             put(&mut self.framed_at, packet, port);
         }
     }
 
-    /// What a datagram says, if it is an ARP packet.
+    /// Returns the content of a datagram, if it is an ARP packet.
     pub(super) fn arp_in(&self, id: u32, datagram: &Datagram) -> Option<Arp> {
         let is_arp = datagram.to.get().is_some_and(|to| (self.first_arp..self.first_copy).contains(&to));
         is_arp.then(|| self.arp[&id])
     }
 
-    /// The window scale of an endpoint, if both ends of its connection have offered one.
+    /// Returns the window scale of an endpoint; 0 unless both ends of its connection have offered one.
     fn scale_of(&self, endpoint: usize) -> u8 {
         self.scales[endpoint].filter(|_| self.scales[endpoint ^ 1].is_some()).unwrap_or(0)
     }
@@ -165,13 +165,13 @@ impl TapBuffers {
 }
 
 impl Trace {
-    /// Whether somebody captures at a port.
+    /// Returns true if a port is captured.
     #[inline]
     pub(in crate::simulate) fn taps(&self, port: usize) -> bool {
         self.taps.as_ref().is_some_and(|taps| taps.wants(port))
     }
 
-    /// A packet enters its NIC: the first of its datagram, or a fragment of it that begins at `offset`.
+    /// Records a packet that enters its NIC: the first of its datagram, or a fragment that begins at byte `offset`.
     pub(super) fn emitted(
         &mut self,
         carrier: Carrier,
@@ -202,7 +202,7 @@ impl Trace {
         }
     }
 
-    /// An endpoint has formed a segment.
+    /// Records the window scale of a SYN that an endpoint has formed.
     pub(in crate::simulate) fn formed(&mut self, endpoint: usize, segment: &Segment) {
         if let Some(taps) = &mut self.taps
             && segment.flags.has(Flags::SYN)
@@ -211,7 +211,7 @@ impl Trace {
         }
     }
 
-    /// A frame of cells carries a packet whose time to live is this now.
+    /// Records that a PDU carries a packet, with its present TTL.
     pub(in crate::simulate) fn carries(&mut self, frame: PduId, packet: u32, ttl: u8) {
         if let Some(taps) = &mut self.taps {
             let head = taps.packets[packet as usize];
@@ -223,12 +223,12 @@ impl Trace {
         }
     }
 
-    /// What the header of a packet says, if somebody captures.
+    /// Returns the header of a packet, during a capture.
     pub(in crate::simulate) fn head_of(&self, packet: u32) -> Option<Head> {
         self.taps.as_ref().map(|taps| taps.packets[packet as usize])
     }
 
-    /// A copy of a packet has come into being.
+    /// Records a copy of a packet.
     pub(in crate::simulate) fn copied(&mut self, packet: u32, copy: u32) {
         let Some(taps) = &mut self.taps else { return };
         let head = taps.packets[packet as usize];
@@ -238,7 +238,7 @@ impl Trace {
         }
     }
 
-    /// A router has made a message, in this packet; of one to an endpoint the segment that it quotes is kept.
+    /// Records the packet of an ICMP message, and the segment that it quotes.
     pub(in crate::simulate) fn made(
         &mut self,
         message: u32,
@@ -256,14 +256,14 @@ impl Trace {
         }
     }
 
-    /// An ARP packet has come into being, as this datagram.
+    /// Records the content of a new ARP packet.
     pub(in crate::simulate) fn asks(&mut self, datagram: u32, arp: Arp) {
         if let Some(taps) = &mut self.taps {
             taps.arp.insert(datagram, arp);
         }
     }
 
-    /// A router has cut a packet with this header: the fragment `part` has these bytes, from this place of it on.
+    /// Records a fragment `part` of a packet with header `head`: its length, and its offset in that packet in bytes.
     pub(in crate::simulate) fn cut(
         &mut self,
         head: Head,
@@ -283,7 +283,7 @@ fn put<T: Clone + Default>(all: &mut Vec<T>, place: u32, this: T) {
     all[place] = this;
 }
 
-/// What carries a packet: a frame of cells, or a packet of a line of frames.
+/// The carrier of a packet: a PDU, or a packet number on frame links.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::simulate) enum Carrier {
     Frame(PduId),

@@ -1,7 +1,7 @@
-//! What passes a transmitter, for whoever captures there: packets and cells, each with its instant.
+//! Captures: packets and cells that leave a transmitter, each with its instant.
 //!
-//! Part of the [`Trace`], and like it there only where somebody asked. Ports are ahead of the clock, each by
-//! its own, so what passes is kept until nothing earlier can come, and handed on in order of time.
+//! Part of the [`Trace`], and only present during a capture. Ports work ahead of virtual time, each by a different amount. Therefore records are kept until no
+//! earlier one can follow, and handed on in order of time.
 
 mod kept;
 mod seen;
@@ -21,12 +21,11 @@ use kept::{FlowInfo, Marks, Record};
 pub use seen::{Arp, CaptureRecord, CaptureSink, Cell, Content, Head, Outer, Packet, Pdu, Unit};
 pub(super) use tunnels::Hidden;
 
-/// Simulate one run, and capture what passes these transmitters (`2 * link + end`).
-///
-/// What happens in the run is what [`simulate`](super::simulate) says of it.
+/// Simulates one run, and captures what leaves these transmitters (`2 * link + end`).
+/// The run itself is that of [`simulate`](super::simulate).
 ///
 /// # Errors
-/// Those of [`simulate`](super::simulate); a capture that breaks off is an interruption.
+/// Those of [`simulate`](super::simulate); a capture that stops the run counts as an interruption.
 pub fn captured(
     testbed: &Testbed,
     topology: &Topology,
@@ -42,7 +41,7 @@ pub fn captured(
 }
 
 impl Network {
-    /// The sender's packet enters its NIC, and somebody may capture.
+    /// Records the header of a sender's packet that enters its NIC, during a capture.
     #[cold]
     pub(super) fn tap_emitted(&mut self, carrier: Carrier, sender: usize, sending: &ReadyPacket) {
         let Some(trace) = &mut self.fabric.trace else { return };
@@ -65,7 +64,7 @@ impl Network {
         trace.emitted(carrier, sending, datagram, cut, marks);
     }
 
-    /// Begin to keep what passes these transmitters. Nothing has happened yet.
+    /// Starts a capture at these transmitters, before anything has happened.
     pub(super) fn tap(&mut self, testbed: &Testbed, topology: &Topology, ports: &[usize]) {
         let (mut source, mut endpoint) = (0, 0);
         let flows = topology.flows.iter().zip(testbed.traffic.values()).enumerate();
@@ -80,7 +79,7 @@ impl Network {
         });
         let mut flows: Vec<FlowInfo> = flows.collect();
         for flow in 0..flows.len() {
-            // A copy shows what its datagram showed.
+            // A multicast copy shows the same headers as the original.
             flows.extend(topology.flows[flow].leaves().map(|_| flows[flow]).collect::<Vec<_>>());
         }
         let cells = |port: &usize| self.frames.port(*port).is_none();
@@ -121,14 +120,14 @@ impl Network {
         let mut warmup = self.fabric.window.from;
         let mut at = 0;
         while at < self.end {
-            // When nobody wants more, the rest goes as it always does.
+            // When the sink wants no more, the run continues without pauses.
             at = if capture.wants_more() { (at + SWEEP).min(self.end) } else { self.end };
             if let Some(from) = warmup.take_if(|from| *from <= at) {
                 self.run_until(from, watch)?;
                 self.begin_window(from);
             }
             self.run_until(at, watch)?;
-            // Where cells are, ports were advanced to the last sweep.
+            // With cells, ports were advanced to the last sweep only.
             let told =
                 if self.fabric.vcs.is_empty() { Some(at) } else { self.next_sweep.checked_sub(SWEEP + 1) };
             if let Some(told) = told.filter(|told| *told < self.end) {
@@ -139,7 +138,7 @@ impl Network {
         self.hand_on(self.end, capture)
     }
 
-    /// Hand on what has passed at or before `until`; nothing more of that is to come.
+    /// Hands on the records at or before `until`; no further ones can appear there.
     pub(super) fn hand_on(&mut self, until: u64, capture: &mut dyn CaptureSink) -> Result<(), SimError> {
         let Some(trace) = &mut self.fabric.trace else { return Ok(()) };
         let Some(taps) = &mut trace.taps else { return Ok(()) };
@@ -198,7 +197,7 @@ impl Network {
     }
 }
 
-/// What a generator has made by `until`, and the first train behind it.
+/// Records the trains that a generator has made by `until`; `left` keeps the first one after that.
 fn generated_until(
     generator: &mut Generator,
     left: &mut Option<CellTrain>,
@@ -211,12 +210,12 @@ fn generated_until(
             *left = Some(cells);
             return;
         }
-        // What of it is later stays among the records.
+        // Cells of it after `until` remain among the records.
         records.push(Record::Cells(cells, None));
     }
 }
 
-/// Tell `each` of the cells that stand at or before `until`, with their places in their PDU; returns the others.
+/// Calls `each` for the cells at or before `until`, with their index in the PDU. Returns the remaining cells.
 fn take_until(mut cells: CellTrain, until: u64, mut each: impl FnMut(u64, u32)) -> Option<CellTrain> {
     while cells.count > 0 {
         let at = cells.nth(0);

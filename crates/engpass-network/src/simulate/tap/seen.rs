@@ -1,4 +1,4 @@
-//! What somebody who captures is told.
+//! Records that a capture delivers.
 
 use std::ops::ControlFlow;
 
@@ -9,18 +9,18 @@ use engpass_model::wire::arp::Operation;
 use engpass_model::wire::icmp::Said;
 use engpass_testbed::topology::NodeId;
 
-/// What passed a link point: the last bit of it left its transmitter.
+/// A capture record: a packet or cell whose last bit has left its transmitter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaptureRecord {
-    /// When, in picoseconds.
+    /// Departure of the last bit, in picoseconds.
     pub at: u64,
     /// The transmitter: `2 * link + end`.
     pub port: usize,
-    /// What.
+    /// The packet or cell.
     pub unit: Unit,
 }
 
-/// What moves on a line.
+/// Content of a capture record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unit {
     /// A packet in its frame.
@@ -34,69 +34,69 @@ pub enum Unit {
 /// An ARP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arp {
-    /// It asks, or answers.
+    /// Request or reply.
     pub operation: Operation,
-    /// The router that asks, and its transmitter.
+    /// The router that resolves the address, and its transmitter.
     pub router: (NodeId, usize),
-    /// The station that is asked, and its transmitter.
+    /// The station whose address is requested, and its transmitter.
     pub station: (NodeId, usize),
 }
 
 /// An IP packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packet {
-    /// Its traffic table, in the order of the file.
+    /// Index of its traffic table, in the order of the file.
     pub flow: usize,
-    /// It goes from the flow's receiver to its sender.
+    /// It travels from the flow's receiver to its sender.
     pub back: bool,
-    /// Number of its source, or of its connection, among all of them in the order of the file.
+    /// Number of its source or connection, among all of them in the order of the file.
     pub source: u32,
-    /// What stands in its header.
+    /// Its IP header.
     pub head: Head,
-    /// What stands in the headers of the tunnels that it is in, the last one it entered behind the others.
+    /// Outer headers of the tunnels that it is in, in the order of entry.
     pub outer: Vec<Outer>,
-    /// The transmitter of the host or router that its frame is from, switches apart; zero where cells carry it.
+    /// The transmitter of the host or router that sent its frame, switches disregarded; zero if cells carry it.
     pub framed_at: usize,
-    /// Of what it is the whole, or a fragment.
+    /// The datagram that it carries, completely or as a fragment.
     pub content: Content,
 }
 
-/// The header of a tunnel around a packet, or around a part of it that is a fragment.
+/// An outer header around a packet, or around a part of it if the outer packet was fragmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
-    /// The tunnel, in the order of the file.
+    /// Index of the tunnel, in the order of the file.
     pub tunnel: usize,
-    /// Whether it goes from the first end of the tunnel to the second.
+    /// The direction is from the first end of the tunnel to the second.
     pub forward: bool,
-    /// What stands in the outer IP header.
+    /// The outer IP header.
     pub head: Head,
 }
 
-/// What the network knows of a packet's IP header.
+/// Fields of an IP header that the network knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Identification: hosts count the datagrams that they send.
+    /// Identification: a counter of the sending host.
     pub id: u16,
-    /// Bytes of the packet, header included.
+    /// Length of the packet in bytes, header included.
     pub bytes: u32,
-    /// Bytes of its datagram before it.
+    /// Fragment offset, in bytes.
     pub offset: u32,
-    /// Fragments follow.
+    /// More fragments follow.
     pub more: bool,
     /// Time to live.
     pub ttl: u8,
     /// Priority code point.
     pub priority: u8,
-    /// What is said of congestion.
+    /// ECN field.
     pub ecn: Ecn,
 }
 
-/// What a datagram carries.
+/// Content of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Content {
-    /// A UDP datagram: its number in its flow, and its payload in bytes.
+    /// A UDP datagram.
     Datagram {
-        /// Number, from 0.
+        /// Index in its flow, from 0.
         index: u64,
         /// Payload in bytes.
         bytes: u64,
@@ -105,31 +105,31 @@ pub enum Content {
     Segment {
         /// The segment.
         segment: Segment,
-        /// The sender's window scale, 0 where the ends have not agreed on one.
+        /// The sender's window scale; 0 if the ends have not agreed on one.
         scale: u8,
-        /// The sender's timestamp clock.
+        /// Tick of the sender's timestamp clock.
         tick: Time,
     },
-    /// A message of a router: it has dropped a packet that may not be cut and is longer than the MTU of the way out.
+    /// An ICMP message: a router has dropped a packet with the DF bit that exceeds the MTU of the next hop.
     TooBig {
-        /// The router, by its place among the routers of the file.
+        /// Index of the router, in the order of the file.
         router: usize,
         /// That MTU, in bytes.
         mtu: u32,
-        /// What the header of the packet said when it came to the router.
+        /// Header of the dropped packet when it arrived at the router.
         head: Head,
-        /// The segment in it.
+        /// The segment in the dropped packet.
         segment: Segment,
-        /// Its sender's window scale.
+        /// Window scale of its sender.
         scale: u8,
-        /// Its sender's timestamp clock.
+        /// Tick of its sender's timestamp clock.
         tick: Time,
     },
-    /// A packet from outside, or a message of a router about one: whoever has put it in has its bytes.
+    /// An injected packet, or an ICMP message about one: whoever injected it has its bytes.
     Outside {
-        /// The number that the packet was given.
+        /// The token of the packet.
         token: u64,
-        /// What the message says.
+        /// Content of the message, if it is one.
         said: Option<Said>,
     },
 }
@@ -137,36 +137,36 @@ pub enum Content {
 /// A cell of a PDU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// The circuit, in the order of the topology.
+    /// Index of the circuit, in the order of the topology.
     pub circuit: usize,
-    /// Whether it goes from the circuit's `from` to its `to`.
+    /// The direction is from the circuit's `from` to its `to`.
     pub forward: bool,
-    /// Low priority.
+    /// CLP bit: low priority.
     pub clp: bool,
-    /// It met a long queue.
+    /// EFCI mark: it met a long queue.
     pub efci: bool,
-    /// Its place in its PDU.
+    /// Index in its PDU.
     pub place: u32,
-    /// Cells of the PDU.
+    /// Number of cells of the PDU.
     pub of: u32,
-    /// What the PDU is.
+    /// The PDU.
     pub pdu: Pdu,
 }
 
-/// What a PDU carries.
+/// Content of a PDU.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pdu {
     /// An IP packet.
     Packet(Packet),
-    /// What this traffic table generates, one cell each.
+    /// A cell of the generator with this traffic index.
     Generated(usize),
 }
 
-/// Who captures.
+/// A receiver of capture records.
 pub trait CaptureSink {
-    /// This has passed: in order of time, and of one instant in the order of the ports. `Break` ends the run as an interruption does.
+    /// Takes a record. Records come in order of time, and at one instant in the order of the ports. `Break` ends the run like an interruption.
     fn passed(&mut self, passing: &CaptureRecord) -> ControlFlow<()>;
 
-    /// Whether more is wanted. When nothing is, the run goes on alone.
+    /// Returns false when no more records are wanted; the run then continues without capture.
     fn wants_more(&self) -> bool;
 }

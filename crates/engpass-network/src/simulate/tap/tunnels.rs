@@ -1,4 +1,4 @@
-//! Headers of tunnels, for whoever captures.
+//! Outer headers of tunnels, in captures.
 
 use engpass_model::queue::Ecn;
 
@@ -6,13 +6,12 @@ use super::{Head, Outer};
 use crate::simulate::frames::tunnel_of;
 use crate::simulate::timeline::Trace;
 
-/// What the headers of tunnels hide of a packet: for each tunnel that it is in, what stood in its IP header when it entered. The tunnel that it
-/// entered first comes first.
+/// Headers that are hidden by outer headers: for each tunnel that a packet is in, the IP header that it had on entry. The first tunnel entered comes first.
 #[derive(Clone, Debug, Default)]
 pub(in crate::simulate) struct Hidden(Vec<(u32, Head)>);
 
 impl Hidden {
-    /// The innermost header, and the outer ones, where `outermost` is the one that is seen.
+    /// Returns the innermost header and the outer ones, given the outermost, visible header.
     pub(super) fn around(&self, outermost: Head) -> (Head, Vec<Outer>) {
         let Some(((_, innermost), _)) = self.0.split_first() else { return (outermost, Vec::new()) };
         let heads = self.0[1..].iter().map(|(_, head)| *head).chain([outermost]);
@@ -25,7 +24,7 @@ impl Hidden {
 }
 
 impl Trace {
-    /// A packet has entered this direction of a tunnel at this router: it has so many bytes with its headers, and the outer one says `outer`.
+    /// Records that a packet has entered a tunnel direction at a router; it now has `bytes`, outer header included, and the TTL `outer_ttl`.
     pub(in crate::simulate) fn enters(
         &mut self,
         packet: u32,
@@ -43,7 +42,7 @@ impl Trace {
             Head { id, bytes, offset: 0, more: false, ttl: outer_ttl, ecn, ..head };
     }
 
-    /// A packet has left the tunnel that it had entered last.
+    /// Records that a packet has left the tunnel that it entered last.
     pub(in crate::simulate) fn leaves_tunnel(&mut self, packet: u32) {
         let Some(taps) = &mut self.taps else { return };
         let Some(hidden) = taps.hidden.get_mut(&packet) else { return };
@@ -54,12 +53,12 @@ impl Trace {
         taps.packets[packet as usize] = head;
     }
 
-    /// What the headers of tunnels hide of a packet.
+    /// Returns the hidden headers of a packet.
     pub(in crate::simulate) fn hidden_of(&self, packet: u32) -> Option<Hidden> {
         self.taps.as_ref()?.hidden.get(&packet).cloned()
     }
 
-    /// A packet has come into being of which the headers of tunnels hide this.
+    /// Sets the hidden headers of a new packet.
     pub(in crate::simulate) fn hides(&mut self, packet: u32, hidden: Option<Hidden>) {
         let Some(taps) = &mut self.taps else { return };
         match hidden {

@@ -1,4 +1,4 @@
-//! What passes a transmitter at which somebody captures.
+//! Recording of packets and cells at captured ports.
 
 use engpass_cells::{CellTrain, TrainPiece, one_by_one};
 use engpass_model::queue::Ecn;
@@ -7,7 +7,7 @@ use super::{Head, Record};
 use crate::simulate::fabric::SharedState;
 
 impl SharedState {
-    /// A packet has left, or will have left, a port.
+    /// Records a packet that leaves a port now or at a later instant.
     #[cold]
     pub(in crate::simulate) fn tap_packet(
         &mut self,
@@ -34,7 +34,7 @@ impl SharedState {
         }
     }
 
-    /// Cells have left, or will have left, a port.
+    /// Records cells that leave a port now or at later instants.
     #[cold]
     pub(in crate::simulate) fn tap_cells(&mut self, port: usize, cells: &CellTrain) {
         let Some(taps) = self.trace.as_mut().and_then(|trace| trace.taps.as_mut()) else { return };
@@ -52,7 +52,7 @@ impl SharedState {
         }
     }
 
-    /// Trains have left a port in pieces.
+    /// Records interleaved trains that leave a port.
     #[cold]
     pub(in crate::simulate) fn tap_pieces(
         &mut self,
