@@ -83,7 +83,7 @@ impl Channel {
 
     /// Draws all remaining cells of the generator, only to count them. No more cells will be taken.
     pub fn drain_generator(&mut self) {
-        self.generator.iter_mut().for_each(Generator::give_all);
+        self.generator.iter_mut().for_each(Generator::drain);
     }
 
     /// Returns whether a generator with evenly spaced cells fills the channel.
@@ -194,7 +194,7 @@ impl Channel {
 
     /// Returns whether the train of the next cell may have cells after `instant`.
     #[inline]
-    pub(super) fn reaches_behind(&self, instant: u64) -> bool {
+    pub(super) fn may_reach_beyond(&self, instant: u64) -> bool {
         self.current.last > instant
     }
 

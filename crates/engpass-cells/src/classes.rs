@@ -180,7 +180,7 @@ impl StrictPriority {
             while self.waiting > 0 && self.decide_at < at {
                 self.send_one(out);
             }
-            if rule.lets_pass(&mut cell, at) {
+            if rule.police(&mut cell, at) {
                 self.join(class, cell, at, out);
             } else {
                 out.policed(&cell, at);
@@ -233,7 +233,7 @@ impl StrictPriority {
             class.queue.pop_front();
         }
         self.waiting -= 1;
-        self.hand_on(
+        self.emit_sent(
             CellTrain { base: self.base, n: self.n, pace: self.slot, last: self.last_end, ..cell },
             out,
         );
@@ -275,7 +275,7 @@ impl StrictPriority {
 
     /// Hands on a sent cell, joined with the cells before if it continues them.
     #[inline]
-    pub(super) fn hand_on(&mut self, cell: CellTrain, out: &mut impl CellSink) {
+    pub(super) fn emit_sent(&mut self, cell: CellTrain, out: &mut impl CellSink) {
         if self.sent.count > 0 && self.sent.continues_with(&cell) {
             self.sent.extend(&cell);
         } else {

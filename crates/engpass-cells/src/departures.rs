@@ -82,7 +82,7 @@ impl DepartureBuffer {
     }
 
     /// Lets lost cells end a train from now on.
-    pub(super) fn tell_cells(&mut self) {
+    pub(super) fn emit_exact_trains(&mut self) {
         self.exact = true;
     }
 
@@ -92,7 +92,7 @@ impl DepartureBuffer {
     }
 
     /// Returns whether the buffer has cells of PDUs.
-    pub(super) fn hold_frames(&self) -> bool {
+    pub(super) fn has_pdu_cells(&self) -> bool {
         self.frames
     }
 

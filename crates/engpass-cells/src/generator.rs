@@ -106,13 +106,13 @@ impl Generator {
     pub fn all_made(&self, end: u64) -> Option<u64> {
         (self.last <= end).then(|| {
             let mut rest = self.clone();
-            rest.give_all();
+            rest.drain();
             rest.made
         })
     }
 
     /// Draws all remaining trains, only to count them.
-    pub fn give_all(&mut self) {
+    pub fn drain(&mut self) {
         while self.next_cells().is_some() {}
     }
 

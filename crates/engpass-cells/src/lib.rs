@@ -135,7 +135,7 @@ pub struct VcTreatment {
 impl VcTreatment {
     /// Returns whether `cell`, which arrives at `at`, passes the policer. The policer may tag it.
     #[inline]
-    fn lets_pass(&mut self, cell: &mut CellTrain, at: u64) -> bool {
+    fn police(&mut self, cell: &mut CellTrain, at: u64) -> bool {
         if self.policer.as_mut().is_none_or(|policer| policer.conforms(Time(at))) {
             return true;
         }

@@ -106,7 +106,7 @@ impl Ledger {
     /// Posts that the last cell of a PDU with data, emitted with the snapshot `stamp`, leaves a shared line. The sender's states since its
     /// last PDU left here divide the idle time of the line that is not assigned yet. `own` grains of the sender have left since then.
     pub(super) fn attribute_on_pdu(&mut self, port: usize, place: u32, stamp: &StateTimes, own: u64) {
-        self.book_outage(port);
+        self.assign_outage(port);
         let (line, book) = (&mut self.lines[port], &self.books[place as usize]);
         line.user_left(book, place, (stamp, own), &self.packet_stamps);
         self.packet_stamps.take(book.stamp, stamp);
@@ -134,7 +134,7 @@ impl Ledger {
         if line.idle > line.booked {
             line.user_left_by(book, place, (packet, bytes), stamps);
         }
-        line.left_by(book, place, packet, stamps);
+        line.has_line_been_idle(book, place, packet, stamps);
     }
 
     fn first_sender(&self, line: &Line) -> Option<u32> {
@@ -166,7 +166,7 @@ impl LineUsage {
 impl Line {
     /// Notes that a packet with data of this usage record has left. If the line was not idle before, nothing else is to be done.
     #[inline(always)]
-    pub(super) fn left_by(
+    pub(super) fn has_line_been_idle(
         &mut self,
         book: &mut LineUsage,
         place: u32,
@@ -247,7 +247,7 @@ impl Line {
     }
 
     /// Assigns the idle time between `since` and `until` to "line down", as far as it lies in the window. Both are values of the idle time.
-    pub(super) fn was_down(&mut self, since: u64, until: u64) {
+    pub(super) fn assign_to_line_down(&mut self, since: u64, until: u64) {
         let ps = until.saturating_sub(since.max(self.edges[0].idle));
         self.reasons.get_or_insert_default()[DOWN] += ps;
         self.booked += ps;

@@ -10,7 +10,7 @@ use super::{Ledger, Line, LineSenders, Teller, Whose, put};
 
 impl Ledger {
     /// Returns whether the line of `port` must report every transmission: it is shared, or postings are deferred.
-    pub fn is_watched(&self, port: usize) -> bool {
+    pub fn needs_every_transmission(&self, port: usize) -> bool {
         self.on && (self.lines[port].user == LineSenders::Shared || self.later.is_some())
     }
 
@@ -33,10 +33,10 @@ impl Ledger {
         if sent.held > 0 {
             line.held(sent.held.min(sent.idle));
         }
-        self.book_outage(from.number());
+        self.assign_outage(from.number());
         // Packets that leave after the end show nothing.
         if whose.counted && sent.end <= self.window.end {
-            let book = self.book_of(whose, slot);
+            let book = self.usage_of(whose, slot);
             self.attribute_on_packet(from.number(), book, packet, sent.bytes);
         }
     }
@@ -51,7 +51,7 @@ impl Ledger {
         ip: u32,
         from: &impl Teller,
     ) {
-        let place = self.book_of(whose, slot);
+        let place = self.usage_of(whose, slot);
         let line = &mut self.lines[from.number()];
         line.idle = from.told().idle;
         if !whose.counted {
@@ -61,12 +61,12 @@ impl Ledger {
         if line.idle > line.booked {
             line.user_left_by(book, place, (packet, from.line_bytes(ip)), stamps);
         }
-        line.left_by(book, place, packet, stamps);
+        line.has_line_been_idle(book, place, packet, stamps);
     }
 
     /// Returns the usage record with index `slot` in the datagram's flow direction.
     #[inline]
-    pub(super) fn book_of(&self, whose: Whose, slot: u16) -> u32 {
+    pub(super) fn usage_of(&self, whose: Whose, slot: u16) -> u32 {
         self.first[self.lane(whose.flow, whose.to)] + u32::from(slot)
     }
 
@@ -126,7 +126,7 @@ impl Ledger {
     }
 
     /// Begins the window on a frame line at `at`. A transmission across the edge is reported separately.
-    pub fn opens_frames(&mut self, from: &impl Teller, at: u64) {
+    pub fn open_frame_line(&mut self, from: &impl Teller, at: u64) {
         let line = &mut self.lines[from.number()];
         line.learn(from.told());
         let begun = line.edges[0].begun;
@@ -134,7 +134,7 @@ impl Ledger {
     }
 
     /// Ends the window on a frame line at `at`.
-    pub fn closes_frames(&mut self, from: &impl Teller, at: u64) {
+    pub fn close_frame_line(&mut self, from: &impl Teller, at: u64) {
         let port = from.number();
         let line = &mut self.lines[port];
         line.learn(from.told());
@@ -152,16 +152,16 @@ impl Ledger {
         if down {
             self.down.entry(port).or_insert(idle);
         } else if let Some(since) = self.down.remove(&port) {
-            self.lines[port].was_down(since, idle);
+            self.lines[port].assign_to_line_down(since, idle);
         }
     }
 
     /// If the line is down, assigns the idle time before its current transmission to that reason only.
     #[inline]
-    pub(super) fn book_outage(&mut self, port: usize) {
+    pub(super) fn assign_outage(&mut self, port: usize) {
         if let Some(since) = self.down.get_mut(&port) {
             let line = &mut self.lines[port];
-            line.was_down(*since, line.idle);
+            line.assign_to_line_down(*since, line.idle);
             *since = line.idle.max(*since);
         }
     }
@@ -217,7 +217,7 @@ impl Ledger {
     }
 
     /// Returns the snapshot of a packet, for fragments and copies made of it.
-    pub fn stamp_of(&self, packet: u32) -> Option<StateTimes> {
+    pub fn snapshot_of(&self, packet: u32) -> Option<StateTimes> {
         self.packet_stamps.known(packet)
     }
 

@@ -130,7 +130,7 @@ impl DeferredPostings {
     }
 
     /// Returns how many frames of the datagram on a line are not posted yet.
-    pub(super) fn waiting_on(&self, port: usize, datagram: u32) -> u32 {
+    pub(super) fn unposted_frames(&self, port: usize, datagram: u32) -> u32 {
         if !self.holds(datagram) {
             return 0;
         }
@@ -178,7 +178,7 @@ impl Ledger {
         let port = from.number();
         let shows = self
             .is_attributed(port, whose)
-            .then(|| (self.book_of(whose, slot), self.packet_stamps.of_packet(packet)));
+            .then(|| (self.usage_of(whose, slot), self.packet_stamps.of_packet(packet)));
         self.put_later(id, (slot, 1), sent, (sent.end, from), shows.is_some());
         if let (Some(later), Some(shows)) = (&mut self.later, shows) {
             later.lines[port].shown.push_back(shows);
@@ -233,7 +233,7 @@ impl Ledger {
     ) {
         let attributed = datagram.filter(|(_, whose)| self.is_attributed(port, *whose));
         let stamp = || cells.ends_frame().then(|| self.stamps[cells.frame as usize]);
-        let shows = attributed.map(|(_, whose)| (self.book_of(whose, hop), stamp()));
+        let shows = attributed.map(|(_, whose)| (self.usage_of(whose, hop), stamp()));
         let datagram = datagram.map(|(id, _)| id);
         let Some(later) = &mut self.later else { return };
         datagram.into_iter().for_each(|datagram| later.hold(datagram, 1));
@@ -247,7 +247,7 @@ impl Ledger {
 
     /// Posts a frame that has ended, or a train that lies completely in the window or before it.
     #[inline]
-    fn book_frame(&mut self, port: usize, frame: &SentFrame) {
+    fn post_frame(&mut self, port: usize, frame: &SentFrame) {
         let SentFrame { sent, count, end, datagram, slot, idle, rounding, shows, .. } = *frame;
         let window = self.window;
         let line = &mut self.lines[port];
@@ -341,7 +341,7 @@ impl Ledger {
         self.end_warmup(from);
         self.carried.fill(0);
         self.runs.iter_mut().chain(&mut self.earlier).for_each(|run| *run = Run { count: 0, ..*run });
-        self.clear_listed_runs();
+        self.clear_trail_runs();
         self.books.iter_mut().for_each(LineUsage::clear);
         for port in 0..self.lines.len() {
             let line = &mut self.lines[port];
@@ -358,7 +358,7 @@ impl Ledger {
     }
 
     /// Ends the window at `end` on a frame line. Everything up to `end` is posted.
-    pub fn closes_later(&mut self, port: usize, end: u64) {
+    pub fn close_deferred_line(&mut self, port: usize, end: u64) {
         let next = self.later.as_ref().and_then(|later| later.lines[port].frames.front().copied());
         let doing = self.line_at(port, end);
         if let Some(next) = next.filter(|next| next.sent.begin.0 <= end) {

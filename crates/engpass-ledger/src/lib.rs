@@ -1,7 +1,7 @@
 //! The ledger of every line: an account of each bit-time. `docs/ledger.md` is its specification.
 //!
 //! A `Line` is one direction of a link and measures its idle time. A `LineUsage` counts what one flow direction has carried over one line. Cells
-//! and bytes are posted when the delivery status of their datagram is known ([`Ledger::settle`]). Idle time is posted when a packet leaves
+//! and bytes are posted when the delivery status of their datagram is known ([`Ledger::post_datagram`]). Idle time is posted when a packet leaves
 //! and shows which sender could have used it (`attribute.rs`). [`Ledger::close`] sums up the accounts of a line and fails if they do not
 //! balance.
 
@@ -339,7 +339,7 @@ impl Ledger {
             let inside = cells.last <= self.window.end;
             let left = if inside { cells.count } else { self.window.with_warmup().count(cells, 0) };
             let stamp = (inside && cells.ends_frame()).then(|| self.stamps[cells.frame as usize]);
-            self.cells_left(port, self.book_of(whose, hop), left, stamp.as_ref());
+            self.cells_left(port, self.usage_of(whose, hop), left, stamp.as_ref());
         }
     }
 
@@ -379,7 +379,7 @@ impl Ledger {
     /// Posts a datagram whose delivery status is known. The receiver refused `refused` bytes of its payload: it already had them or did not
     /// want them.
     #[inline(never)]
-    pub fn settle(
+    pub fn post_datagram(
         &mut self,
         (flow, to): (u32, Option<u32>),
         fate: DeliveryStatus,
@@ -394,14 +394,14 @@ impl Ledger {
         match carried {
             Carried::Whole(trail) if trail.lines().is_none() => {
                 if fate == DeliveryStatus::Delivered && refused == 0 {
-                    self.settle_listed(lane, trail, load);
+                    self.try_extend_trail_run(lane, trail, load);
                 } else {
-                    self.book_listed(lane, trail, 1, fate, load, refused);
+                    self.post_along_trail(lane, trail, 1, fate, load, refused);
                 }
                 return;
             }
             Carried::Written(datagram) if self.has_pieces(datagram) => {
-                self.book_pieces(lane, fate, load, datagram, refused);
+                self.post_pieces(lane, fate, load, datagram, refused);
                 return;
             }
             _ => {}
@@ -471,7 +471,7 @@ impl Ledger {
         let alike = written.then(|| &self.alike[lane * self.stride..][..self.stride]);
         let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
         let how = (&self.lines[..], &self.entries[..]);
-        book_all(books, how, alike, count.into(), DeliveryStatus::Delivered, load, 0);
+        post_identical(books, how, alike, count.into(), DeliveryStatus::Delivered, load, 0);
         self.runs[lane].count = 0;
     }
 
@@ -485,7 +485,7 @@ impl Ledger {
                 self.end_run(lane);
             }
         }
-        self.end_listed_runs();
+        self.post_trail_runs();
     }
 
     /// Posts a lost datagram of one packet that the lines of `trail` have carried.
@@ -496,7 +496,7 @@ impl Ledger {
         }
         let lane = self.lane(flow, to);
         let Some(lines) = trail.lines() else {
-            self.book_listed(lane, trail, 1, DeliveryStatus::Lost, load, 0);
+            self.post_along_trail(lane, trail, 1, DeliveryStatus::Lost, load, 0);
             return;
         };
         let first = self.first[lane] as usize;
@@ -515,11 +515,11 @@ impl Ledger {
             Carried::Whole(trail) => {
                 let lines = if fate == DeliveryStatus::Delivered { None } else { trail.lines() };
                 let lines = lines.unwrap_or(books.len());
-                book_all(&mut books[..lines], how, None, 1, fate, load, refused);
+                post_identical(&mut books[..lines], how, None, 1, fate, load, refused);
             }
             Carried::Written(datagram) => {
                 let carried = &self.carried[datagram as usize * self.stride..][..self.stride];
-                book_all(books, how, Some(carried), 1, fate, load, refused);
+                post_identical(books, how, Some(carried), 1, fate, load, refused);
             }
         }
     }
@@ -555,7 +555,7 @@ impl Run {
 
 impl LineUsage {
     /// Posts `count` datagrams, with `units` carried of each.
-    fn settle(
+    fn post_datagram(
         &mut self,
         (units, count): (u64, u64),
         (unit, entry): (u64, &Entry),
@@ -610,7 +610,7 @@ impl LineUsage {
 }
 
 /// Posts `count` identical datagrams to `books`: per hop the units in `written`, or all of each datagram if that is `None`.
-fn book_all(
+fn post_identical(
     books: &mut [LineUsage],
     (lines, entries): (&[Line], &[Entry]),
     written: Option<&[u32]>,
@@ -641,7 +641,7 @@ fn book_all(
         let all = || booked(&entry.layers(load.header.into(), load.bytes.into()));
         debug_assert!(written.is_some() || units * unit == all(), "units are what layers come to");
         if units > 0 {
-            book.settle((units, count), (unit, entry), fate, load, refused.into());
+            book.post_datagram((units, count), (unit, entry), fate, load, refused.into());
         }
     }
 }

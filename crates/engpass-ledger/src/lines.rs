@@ -35,7 +35,7 @@ impl Ledger {
         let line = &mut self.lines[port];
         line.edges[1] = line.edge(doing);
         if let Some(since) = self.down.get_mut(&port) {
-            line.was_down(*since, line.edges[1].idle);
+            line.assign_to_line_down(*since, line.edges[1].idle);
             // Another window may follow.
             *since = line.edges[1].idle.max(*since);
         }

@@ -124,7 +124,7 @@ impl Ledger {
                 if lane.rare {
                     rare.insert(ledger.books.len() as u32);
                 }
-                ledger.add_book(lane, line);
+                ledger.add_usage(lane, line);
             }
         }
         let lanes = ledger.first.len();
@@ -143,7 +143,7 @@ impl Ledger {
     }
 
     /// Adds the usage record of a flow direction on one line.
-    fn add_book(&mut self, lane: &FlowDirection<'_>, on: &LaneLine) {
+    fn add_usage(&mut self, lane: &FlowDirection<'_>, on: &LaneLine) {
         let LaneLine { number: port, wire, ref changes, held_back } = *on;
         let before = changes;
         let changes = || [Change::Cut(lane.mtu)].into_iter().chain(before.iter().copied());
@@ -208,23 +208,23 @@ impl Ledger {
             (0..self.first.len() - 1).filter(|lane| !trees.iter().flatten().any(|of_tree| of_tree == lane));
         let alone: Vec<usize> = alone.collect();
         for lane in alone {
-            self.find_stamps(&self.books_of(lane).collect::<Vec<_>>(), true);
+            self.prepare_snapshots(&self.usage_indices_of(lane).collect::<Vec<_>>(), true);
         }
         for lanes in trees {
             // Copies keep the snapshot of the packet.
-            let own: Vec<usize> = lanes.into_iter().flat_map(|lane| self.books_of(lane)).collect();
-            self.find_stamps(&own, false);
+            let own: Vec<usize> = lanes.into_iter().flat_map(|lane| self.usage_indices_of(lane)).collect();
+            self.prepare_snapshots(&own, false);
         }
     }
 
     /// Returns the indices of the usage records of a flow direction.
-    fn books_of(&self, lane: usize) -> std::ops::Range<usize> {
+    fn usage_indices_of(&self, lane: usize) -> std::ops::Range<usize> {
         self.first[lane] as usize..self.first[lane + 1] as usize
     }
 
     /// Prepares the snapshots for the usage records `own` of one sender, if any of their lines is shared. If `takes` is set, the usage record of the last
     /// shared line on the path takes over the snapshot of the packet.
-    fn find_stamps(&mut self, own: &[usize], takes: bool) {
+    fn prepare_snapshots(&mut self, own: &[usize], takes: bool) {
         let shared = |book: &usize| self.lines[self.books[*book].line as usize].user == LineSenders::Shared;
         if !own.iter().any(shared) {
             return;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{DatagramClass, DeliveryStatus, Ledger, Load, Run, book_all};
+use super::{DatagramClass, DeliveryStatus, Ledger, Load, Run, post_identical};
 
 /// The lines that have carried a packet, as slots: indices of their usage records in the flow direction.
 ///
@@ -71,7 +71,7 @@ impl Ledger {
     }
 
     /// Posts `count` identical datagrams that the lines of a listed trail have carried completely.
-    pub(super) fn book_listed(
+    pub(super) fn post_along_trail(
         &mut self,
         lane: usize,
         trail: Trail,
@@ -83,44 +83,44 @@ impl Ledger {
         let books = &mut self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
         for slot in &self.parted.trails[trail.place()] {
             let book = &mut books[usize::from(*slot)..][..1];
-            book_all(book, (&self.lines, &self.entries), None, count, fate, load, refused);
+            post_identical(book, (&self.lines, &self.entries), None, count, fate, load, refused);
         }
     }
 
     /// Posts a delivered datagram that the lines of a listed trail have carried completely, together with identical ones.
-    pub(super) fn settle_listed(&mut self, lane: usize, trail: Trail, load: Load) {
+    pub(super) fn try_extend_trail_run(&mut self, lane: usize, trail: Trail, load: Load) {
         let (whose, run) = &mut self.parted.runs[trail.place()];
         if *whose == lane as u32 && run.load() == load && run.goes_on() {
             run.count += 1;
             return;
         }
-        self.end_listed_run(trail);
+        self.post_trail_run(trail);
         if load.header > u16::MAX.into() {
-            self.book_listed(lane, trail, 1, DeliveryStatus::Delivered, load, 0);
+            self.post_along_trail(lane, trail, 1, DeliveryStatus::Delivered, load, 0);
         } else {
             self.parted.runs[trail.place()] = (lane as u32, Run { count: 1, ..Run::of(load) });
         }
     }
 
     /// Posts the run of a trail.
-    fn end_listed_run(&mut self, trail: Trail) {
+    fn post_trail_run(&mut self, trail: Trail) {
         let (lane, run) = &mut self.parted.runs[trail.place()];
         let (lane, count) = (*lane as usize, std::mem::take(&mut run.count));
         if count > 0 {
             let load = run.load();
-            self.book_listed(lane, trail, count.into(), DeliveryStatus::Delivered, load, 0);
+            self.post_along_trail(lane, trail, count.into(), DeliveryStatus::Delivered, load, 0);
         }
     }
 
     /// Posts the runs of all trails.
-    pub(super) fn end_listed_runs(&mut self) {
+    pub(super) fn post_trail_runs(&mut self) {
         for place in 0..self.parted.runs.len() {
-            self.end_listed_run(Trail::listed(place as u32));
+            self.post_trail_run(Trail::listed(place as u32));
         }
     }
 
     /// Drops all runs that are not posted.
-    pub(super) fn clear_listed_runs(&mut self) {
+    pub(super) fn clear_trail_runs(&mut self) {
         self.parted.runs.iter_mut().for_each(|(_, run)| run.count = 0);
     }
 
@@ -152,7 +152,7 @@ impl Ledger {
 
     /// Posts each packet of a datagram on each line that carried it, when its delivery status is known or a window ends. If a window edge
     /// cuts some of it on a line, all that this line carried of the datagram is in flight.
-    pub(super) fn book_pieces(
+    pub(super) fn post_pieces(
         &mut self,
         lane: usize,
         fate: DeliveryStatus,

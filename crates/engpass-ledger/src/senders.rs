@@ -37,15 +37,15 @@ impl Ledger {
 
     /// Sets the state of the sender from `now` on.
     #[inline(always)]
-    pub fn waits(&mut self, sender: usize, now: u64, wait: SenderState) {
+    pub fn set_sender_state(&mut self, sender: usize, now: u64, wait: SenderState) {
         if let Some(sender) = self.sender(sender) {
             sender.set(now, wait);
         }
     }
 
-    /// As [`Self::waits`], for the states at this index.
+    /// As [`Self::set_sender_state`], for the states at this index.
     #[inline(always)]
-    pub fn waits_at(&mut self, states: Option<usize>, now: u64, wait: SenderState) {
+    pub fn set_state_at(&mut self, states: Option<usize>, now: u64, wait: SenderState) {
         if let Some(place) = states {
             self.senders[place].set(now, wait);
         }
@@ -61,7 +61,7 @@ impl Ledger {
 
     /// As [`Self::note_activity`], for an endpoint that writes data.
     #[inline(always)]
-    pub fn writer_stirs(&mut self, endpoint: usize, now: u64) {
+    pub fn note_writer_activity(&mut self, endpoint: usize, now: u64) {
         if let Some(place) = self.states_of_writer(endpoint) {
             self.senders[place].note_activity(now);
         }
@@ -84,7 +84,7 @@ impl Ledger {
     }
 
     /// A PDU of the sender waits in the NIC for its turn, at least until `until`.
-    pub fn held_back(&mut self, sender: usize, now: u64, until: u64) {
+    pub fn note_shaper_wait(&mut self, sender: usize, now: u64, until: u64) {
         if let Some(sender) = self.sender(sender) {
             sender.emit(now, until);
         }

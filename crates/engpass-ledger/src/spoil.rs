@@ -30,8 +30,8 @@ impl Ledger {
     #[doc(hidden)]
     pub fn spoil(&mut self, fault: Fault) {
         match fault {
-            Fault::Dead => self.first_freight().dead += 1,
-            Fault::Whole => self.first_freight().stream.as_mut().expect("it is a stream's").whole += 1,
+            Fault::Dead => self.first_data_usage().dead += 1,
+            Fault::Whole => self.first_data_usage().stream.as_mut().expect("it is a stream's").whole += 1,
             Fault::Plain => self.books.iter_mut().for_each(|book| book.plain += 1),
             Fault::Idle { at_end } => self.lines[0].edges[usize::from(at_end)].idle += 1,
             Fault::Rounding => self.lines[0].edges[1].rounding += 1,
@@ -47,7 +47,7 @@ impl Ledger {
         }
     }
 
-    fn first_freight(&mut self) -> &mut DataUsage {
+    fn first_data_usage(&mut self) -> &mut DataUsage {
         self.books[0].freight.as_mut().expect("something is carried over it")
     }
 }

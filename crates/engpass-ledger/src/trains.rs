@@ -1,6 +1,6 @@
 //! Postings of packet trains: identical datagrams of one packet each that share one per-hop record.
 
-use super::{DeliveryStatus, Ledger, LineSenders, LineUsage, Load, book_all, booked};
+use super::{DeliveryStatus, Ledger, LineSenders, LineUsage, Load, booked, post_identical};
 
 impl Ledger {
     /// Returns whether several senders use the line of a port.
@@ -25,7 +25,8 @@ impl Ledger {
             let entry = &self.entries[entry as usize];
             let whole = booked(&entry.layers(load.header.into(), load.bytes.into()));
             let each = (whole / self.lines[line as usize].unit) as u32;
-            let waiting = self.later.as_ref().map_or(0, |later| later.waiting_on(line as usize, datagram));
+            let waiting =
+                self.later.as_ref().map_or(0, |later| later.unposted_frames(line as usize, datagram));
             let left = packets - waiting;
             // The packets before these left before the window began.
             let counted = sum / each;
@@ -34,7 +35,15 @@ impl Ledger {
                 [(delivered, DeliveryStatus::Delivered), (counted - delivered, DeliveryStatus::InFlight)]
             {
                 let books = &mut self.books[book..=book];
-                book_all(books, (&self.lines, &self.entries), Some(&[each]), count.into(), fate, load, 0);
+                post_identical(
+                    books,
+                    (&self.lines, &self.entries),
+                    Some(&[each]),
+                    count.into(),
+                    fate,
+                    load,
+                    0,
+                );
             }
         }
     }

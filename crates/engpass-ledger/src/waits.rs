@@ -145,7 +145,7 @@ impl SenderStates {
 
     /// As `pass`, without noting the growth.
     #[inline(always)]
-    fn pass_unasked(&mut self, now: u64) {
+    fn pass_without_growth(&mut self, now: u64) {
         if now > self.until {
             self.sum(self.state, now - self.until);
             self.until = now;
@@ -154,7 +154,7 @@ impl SenderStates {
 
     /// Counts the sender as sending up to `until`, without noting the growth.
     #[inline(always)]
-    fn send_unasked(&mut self, until: u64) {
+    fn send_without_growth(&mut self, until: u64) {
         if until > self.until {
             self.sum(SenderState::Sending, until - self.until);
             self.until = until;
@@ -245,7 +245,7 @@ impl SenderStates {
     #[inline]
     pub(super) fn note_activity(&mut self, now: u64) {
         // The growth is cleared below, therefore it need not be noted.
-        self.pass_unasked(now);
+        self.pass_without_growth(now);
         self.reset_growth();
     }
 
@@ -253,8 +253,8 @@ impl SenderStates {
     #[inline(always)]
     pub(super) fn emit_then_idle(&mut self, now: u64, until: u64) {
         debug_assert_eq!(self.grown_count, UNASKED, "a process has no timer");
-        self.pass_unasked(now);
-        self.send_unasked(until);
+        self.pass_without_growth(now);
+        self.send_without_growth(until);
         self.state = SenderState::Application;
     }
 
@@ -262,7 +262,7 @@ impl SenderStates {
     #[inline(always)]
     pub(super) fn emit_and_note_activity(&mut self, now: u64, until: u64) {
         self.note_activity(now);
-        self.send_unasked(until);
+        self.send_without_growth(until);
     }
 
     /// The retransmission timer expires: all time since the last activity becomes a wait for it, except the time of sending.

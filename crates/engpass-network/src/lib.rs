@@ -1,4 +1,4 @@
-//! A network as a value, and the engine `simulate` that asks it. Pure: no clock, no socket, no file.
+//! The engine `simulate`: a network in virtual time. Pure: no clock, no socket, no file.
 
 mod memory;
 mod refusal;

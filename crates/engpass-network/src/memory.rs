@@ -1,8 +1,8 @@
-//! The memory that a run takes, estimated before it begins.
+//! Estimate of the memory that a run needs.
 //!
-//! A run takes memory for the parts of its testbed, and for the packets in flight. How many these are at most
-//! follows from rates, delays, windows of TCP and queues. The constants are what the heap counted for networks of thousands of
-//! equal parts (`benches/parts/need.py` and `tests/counts/estimate.rs` hold estimates against runs).
+//! A run needs memory for the parts of its testbed and for the packets in flight. The maximum number of packets follows from rates, delays, TCP windows and
+//! queues. The constants come from heap measurements of networks of thousands of equal parts (`benches/parts/need.py` and `tests/counts/estimate.rs` compare
+//! estimates with runs).
 
 mod spread;
 
@@ -23,24 +23,24 @@ use spread::{Choosers, Part, Ways};
 /// The memory of one run, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// The point of the testbed, as read for this run.
+    /// The point of the testbed, as parsed for this run.
     pub point: u64,
-    /// The most at a time for the network and its outcome.
+    /// Peak of the network and its outcome.
     pub run: u64,
     /// The outcome as text.
     pub outcome: u64,
-    /// The bytes of the packets under way, which only real packets have.
+    /// Payload of the packets in flight; only needed for real packets.
     pub payload: u64,
-    /// The agents of this machine, which make the traffic of real hosts.
+    /// Agents on this machine, which make the traffic of real hosts.
     pub agents: u64,
-    /// The capture of one link, in addition.
+    /// Capture of one link, in addition.
     pub capture: u64,
-    /// A timeline of a thousand samples, as Python has it.
+    /// Timeline of a thousand samples, as Python objects.
     pub timeline: u64,
 }
 
 impl Memory {
-    /// The larger of each.
+    /// Returns the maximum of each field.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self {
@@ -55,43 +55,43 @@ impl Memory {
     }
 }
 
-/// Bytes of the parts of a network that stands: events, ports, accounts.
+/// Bytes of the parts of an idle network: events, ports, accounts.
 mod network {
     pub(super) const BASE: u64 = 30_000;
     pub(super) const HOST: u64 = 450;
     pub(super) const NODE: u64 = 1_000;
     pub(super) const LINK: u64 = 1_200;
     pub(super) const CIRCUIT: u64 = 2_000;
-    /// Both ends of a connection, and the sender's own records.
+    /// Both ends of a connection, and the sender's ledger records.
     pub(super) const CONNECTION: u64 = 1_400 + 1_800;
-    /// Records of a line for the first packets of connections, both ways.
+    /// Records of a line for the first packets of connections, both directions.
     pub(super) const CONNECTED: f64 = 1_400.0;
     pub(super) const DATAGRAMS: u64 = 1_100 + 1_300;
-    /// A step of ways on which routers are asked, with what it knows of those before it, and the first book of its line.
+    /// A step of a route with decision steps, with its trail and the first ledger record of its line.
     pub(super) const STEP: f64 = 130.0;
-    /// A way of its own that a connection has in one direction, and another book that it may have.
+    /// A separate route of a connection in one direction, and a further ledger record.
     pub(super) const OWN: f64 = 200.0;
     pub(super) const BOOK: f64 = 200.0;
-    /// A generator of bursts of cells, for each port that it fills: trains of some milliseconds.
+    /// A generator of cell bursts, for each port that it fills: trains of some milliseconds.
     pub(super) const BURSTS: u64 = 60_000;
 }
 
-/// Bytes of a packet under way: its record, its places in the rings of ports, and for TCP the sender's and receiver's records and
-/// acknowledgments. Rings and pools double when they grow.
+/// Bytes of a packet in flight: its record, its entries in the rings of ports, and for TCP the sender's and receiver's records and acknowledgments. Rings and
+/// pools double when they grow.
 mod packet {
     pub(super) const DATAGRAM: f64 = 230.0;
     pub(super) const SEGMENT: f64 = 450.0;
-    /// What more a packet takes on ways that part: it meets others behind each of them, and is there until it arrives.
+    /// Additional bytes of a packet on paths that part: it is an event behind each branching, until it arrives.
     pub(super) const PARTED: f64 = 430.0;
-    /// A packet that is a PDU of cells, and a cell in a full queue, where trains meet.
+    /// A PDU, and a cell in a full queue where trains meet.
     pub(super) const PDU: f64 = 600.0;
     pub(super) const CELL: f64 = 50.0;
     pub(super) const CAPTURED: f64 = 600.0;
-    /// A segment that BBR has sent and that is not acknowledged: it measures the delivery rate by a record for each.
+    /// An unacknowledged segment of BBR, which records each segment to measure the delivery rate.
     pub(super) const RATED: f64 = 100.0;
 }
 
-/// Bytes of parts of a testbed's point.
+/// Bytes of the parts of a testbed's point.
 mod point {
     pub(super) const BASE: u64 = 7_000;
     pub(super) const HOST: u64 = 1_000;
@@ -99,7 +99,7 @@ mod point {
     pub(super) const FLOW: u64 = 1_400;
 }
 
-/// Bytes of parts of an outcome: as the engine gives it, as it is stored, as text.
+/// Bytes of the parts of an outcome: as the engine returns it, as it is stored, and as text.
 mod outcome {
     pub(super) const FLOW: [u64; 3] = [400, 1_000, 320];
     pub(super) const LINK: [u64; 3] = [2_200, 1_600, 550];
@@ -107,21 +107,21 @@ mod outcome {
     pub(super) const STEP: [u64; 3] = [105, 130, 70];
 }
 
-/// Bytes of lines of a timeline: as numbers, as text, and as lists of Python.
+/// Bytes of the series of a timeline: as numbers, as text, and as Python lists.
 mod timeline {
     pub(super) const CONNECTIONS: u64 = 210_000;
     pub(super) const DATAGRAMS: u64 = 90_000;
     pub(super) const QUEUE: u64 = 55_000;
 }
 
-/// Bytes of an agent, and of the buffers of its threads that receive.
+/// Bytes of an agent, and of the buffers of its receiving threads.
 mod agent {
     pub(super) const PROGRAM: u64 = 14_000_000;
     pub(super) const TCP_RECEIVER: u64 = 128 << 10;
     pub(super) const UDP_RECEIVER: u64 = 1 << 20;
 }
 
-/// Estimate the memory of one run of an engine that carries this testbed, within a factor of two where that is more than some megabytes.
+/// Estimates the memory of one run of an engine that supports this testbed: within a factor of two above some megabytes.
 pub fn memory(testbed: &Testbed, topology: &Topology, engine: Engine) -> Memory {
     let (flows, links) = (topology.flows.len() as u64, topology.links.len() as u64);
     let hosts = topology.hosts as u64;
@@ -131,14 +131,14 @@ pub fn memory(testbed: &Testbed, topology: &Topology, engine: Engine) -> Memory 
     };
     let [given, stored, text] = match engine {
         Engine::Simulate => parts([outcome::FLOW, outcome::LINK]),
-        // It has a table for each flow, and none for links.
+        // The limit has a table for each flow, and none for links.
         Engine::Limit => parts([[2_700, 3_900, 2_500], [100, 0, 0]]),
     };
     let (under_way, network) = match engine {
         Engine::Simulate => (UnderWay::of(testbed, topology), standing(testbed, topology)),
         Engine::Limit => (UnderWay::default(), network::BASE + flows * 1_000 + links * 500),
     };
-    // The network is gone when its outcome is text. The text is there twice while it goes to Python.
+    // The network is freed before its outcome becomes text. The text exists twice while it is passed to Python.
     let run = (network + under_way.records + given).max(given + stored).max(stored + 2 * text);
     Memory {
         point: point::BASE + hosts * point::HOST + links * point::LINK + flows * point::FLOW,
@@ -151,7 +151,7 @@ pub fn memory(testbed: &Testbed, topology: &Topology, engine: Engine) -> Memory 
     }
 }
 
-/// A timeline has a line for each flow, and one for each queue of a switch or router.
+/// Returns the memory of a timeline: a series for each flow, and one for each queue of a switch or router.
 fn timeline(testbed: &Testbed, topology: &Topology) -> u64 {
     let flows = testbed.traffic.values().map(|traffic| match traffic {
         Traffic::TcpStream(_) => timeline::CONNECTIONS,
@@ -162,12 +162,12 @@ fn timeline(testbed: &Testbed, topology: &Topology) -> u64 {
     flows.sum::<u64>() + queues * timeline::QUEUE
 }
 
-/// The memory of an idle network.
+/// Returns the memory of an idle network.
 fn standing(testbed: &Testbed, topology: &Topology) -> u64 {
     let (links, circuits) = (topology.links.len() as u64, topology.circuits.len() as u64);
     let nodes = (topology.nodes.len() - topology.hosts) as u64;
     let cells = topology.links.iter().any(|link| link.medium.is_atm());
-    // Each port has a rule for each circuit, both ways.
+    // Each port has a rule for each circuit direction.
     let rules = if cells { 2 * links * 2 * circuits * size_of::<VcTreatment>() as u64 } else { 0 };
     let flows = testbed.traffic.values().zip(&topology.flows).map(|(traffic, path)| match traffic {
         Traffic::TcpStream(config) => u64::from(config.streams) * network::CONNECTION,
@@ -188,7 +188,7 @@ fn standing(testbed: &Testbed, topology: &Topology) -> u64 {
         + flows.sum::<u64>()
 }
 
-/// The agents of this machine with their buffers.
+/// Returns the memory of the agents on this machine, with their buffers.
 fn agents(testbed: &Testbed) -> u64 {
     let ends = testbed.traffic.values().filter(|traffic| traffic.live().is_some());
     let hosts: BTreeSet<&str> = ends.flat_map(|traffic| <[&str; 2]>::from(traffic.ends())).collect();
@@ -197,7 +197,7 @@ fn agents(testbed: &Testbed) -> u64 {
     here.count() as u64 * agent::PROGRAM + buffers.sum::<u64>()
 }
 
-/// The buffers that agents of this machine allocate for a traffic.
+/// Returns the buffers that agents on this machine allocate for a traffic.
 fn buffers(testbed: &Testbed, traffic: &Traffic) -> u64 {
     let (from, to) = traffic.ends();
     let here = |host: &str| match testbed.hosts[host].reach {
@@ -222,7 +222,7 @@ fn buffers(testbed: &Testbed, traffic: &Traffic) -> u64 {
     u64::from(traffic.streams()) * (here(from) * sends + here(to) * receives)
 }
 
-/// The most that is under way at a time, in bytes.
+/// Peak of the packets in flight, in bytes.
 #[derive(Default)]
 struct UnderWay {
     /// Records of the packets.
@@ -242,16 +242,16 @@ struct Load {
     cells: f64,
     connections: f64,
     flows: f64,
-    /// Length of the longest packets, in bits; a cell's where there are none.
+    /// Length of the longest packets, in bits; of a cell if there are no packets.
     bits: f64,
-    /// Packets that the windows of TCP have beyond those on the lines.
+    /// Packets in TCP windows beyond those on the lines.
     surplus: f64,
-    /// Of both, those of flows whose ways part: datagrams in bit/s, and packets.
+    /// Part of `datagrams` (bit/s) and of `surplus` (packets) that belongs to flows whose paths part.
     parted: f64,
     parted_surplus: f64,
 }
 
-/// Transmitters that a flow's data may pass: how much of it on average and at most, and how many legs are before.
+/// A transmitter that a flow's data may use: `share` and `most` are its average and maximum share of the data, `depth` the number of legs before.
 struct Passed {
     port: usize,
     share: f64,
@@ -260,22 +260,22 @@ struct Passed {
 }
 
 impl Load {
-    /// Datagrams and cells, in bit/s.
+    /// Returns datagrams and cells, in bit/s.
     fn all(self) -> f64 {
         self.datagrams + self.cells
     }
 }
 
-/// Packets under way at a time.
+/// Packets in flight.
 #[derive(Clone, Copy, Default)]
 struct Packets {
     datagrams: f64,
     segments: f64,
     pdus: f64,
     cells: f64,
-    /// Segments of BBR that are not acknowledged.
+    /// Unacknowledged segments of BBR.
     rated: f64,
-    /// Of datagrams and segments, those of flows whose ways part.
+    /// Datagrams and segments of flows whose paths part.
     parted: f64,
 }
 
@@ -300,7 +300,7 @@ impl UnderWay {
             + packets.parted * packet::PARTED
             + connected * network::CONNECTED;
         let bytes = (packets.datagrams + packets.segments + packets.pdus) * longest as f64;
-        // Captured packets are kept for 10 ms, those of both directions.
+        // Captured packets of both directions are kept for 10 ms.
         let captured = |port: usize| 0.01 * estimate.rate(port) / estimate.loads[port].bits;
         let loaded = (0..estimate.loads.len()).filter(|port| estimate.loads[*port].bits > 0.0);
         let capture = loaded.map(captured).fold(0.0, f64::max) * packet::CAPTURED;
@@ -315,7 +315,7 @@ struct Estimate<'a> {
     /// By link and end.
     loads: Vec<Load>,
     packets: Packets,
-    /// Segments that the windows of all connections have beyond those on the lines.
+    /// Segments in the windows of all connections beyond those on the lines.
     surplus: f64,
     choosers: Choosers,
 }
@@ -337,14 +337,14 @@ impl Estimate<'_> {
             let queue = self.queue(port);
             let excess = (load.all() - self.rate(port)).max(0.0);
             let waiting = queue.min(excess * seconds(self.testbed.run.duration.0) / load.bits);
-            // Where ways part each of several queues may have them.
+            // If paths part, any of several queues may hold them.
             let of_tcp = load.surplus.min(queue).min(self.surplus);
             self.surplus -= of_tcp;
             self.add(port, waiting * load.datagrams / load.all().max(1.0), of_tcp);
             let parted = of_tcp * load.parted_surplus / load.surplus.max(1.0);
             self.packets.parted += parted + waiting * load.parted / load.all().max(1.0);
             let node = self.topology.links[port / 2].ends[port % 2];
-            // Trains of cells are whole where one flow waits and nothing is lost.
+            // Cell trains stay whole if one flow waits and nothing is lost.
             let meets = load.flows > 1.0 || waiting + of_tcp >= queue;
             if meets && self.is_atm(port) && node >= self.topology.hosts {
                 self.packets.cells += (waiting + of_tcp) * load.bits / CELL_BITS as f64;
@@ -353,7 +353,7 @@ impl Estimate<'_> {
         self.packets
     }
 
-    /// Count packets at a transmitter.
+    /// Counts packets at a transmitter.
     fn add(&mut self, port: usize, datagrams: f64, segments: f64) {
         if self.is_atm(port) {
             self.packets.pdus += datagrams + segments;
@@ -376,7 +376,7 @@ impl Estimate<'_> {
         seconds(link.delay.ps() + link.jitter.ps())
     }
 
-    /// Packets that the queue of a transmitter holds.
+    /// Returns the number of packets that the queue of a transmitter holds.
     fn queue(&self, port: usize) -> f64 {
         let bytes = (self.loads[port].bits / 8.0).max(1.0);
         let link = &self.topology.links[port / 2];
@@ -402,7 +402,7 @@ impl Estimate<'_> {
         self.topology.links[port / 2].medium.is_atm()
     }
 
-    /// Load the lines of a flow, and count the datagrams on them.
+    /// Adds the load of a flow to its lines, and counts the datagrams on them.
     fn load(&mut self, flow: usize) {
         let topology = self.topology;
         let path = &topology.flows[flow];
@@ -429,7 +429,7 @@ impl Estimate<'_> {
         let held = if cost.datagram(1, 1) == 0 {
             0.0
         } else {
-            // A receiver that is too slow fills its socket.
+            // A receiver that is too slow fills its socket buffer.
             let buffer = traffic.receive_buffer().unwrap_or(receiver.receive_buffer);
             buffer.bytes() as f64 / payload.max(1) as f64
         };
@@ -437,7 +437,7 @@ impl Estimate<'_> {
         for Part { leg, from, to, most, .. } in spread::parts(self.testbed, topology, path, &self.choosers) {
             let (mut per_second, mtu) = coming.get(&from).copied().unwrap_or((0.0, path.mtu));
             per_second *= most;
-            // Routers cut packets that are too long for the next leg, and only the receiver reassembles them.
+            // Routers fragment packets that are too long for the next leg, and only the receiver reassembles them.
             let mtu = mtu.min(topology.mtu(leg));
             let fragments = Fragments::cut(&[UDP_HEADER_BYTES + payload], mtu);
             let whole: u64 = fragments.iter().map(|fragment| (IP_HEADER_BYTES + fragment) * 8).sum();
@@ -447,12 +447,12 @@ impl Estimate<'_> {
                 let line = self.rate(port);
                 let load = &mut self.loads[port];
                 load.bits = load.bits.max(bits);
-                // A source without a rate keeps its first line full.
+                // A source without a rate saturates its first line.
                 let bit_per_s = if per_second.is_finite() { per_second * whole } else { 1.01 * line };
                 load.datagrams += bit_per_s;
                 load.parted += if path.fans.is_some() { bit_per_s } else { 0.0 };
                 per_second = per_second.min(line / whole);
-                // Cells are settled every 10 ms.
+                // Cells are released every 10 ms.
                 let settled = if self.is_atm(port) { 0.01 } else { 0.0 };
                 let on_line = per_second * fragments.len() as f64 * (self.delay(port) + settled);
                 self.add(port, on_line, 0.0);
@@ -465,7 +465,7 @@ impl Estimate<'_> {
         self.packets.datagrams += held.min(received * seconds(self.testbed.run.duration.0));
     }
 
-    /// The transmitters that a flow's data may pass.
+    /// Returns the transmitters that a flow's data may use.
     fn passed(&self, flow: usize) -> Vec<Passed> {
         let (path, topology) = (&self.topology.flows[flow], self.topology);
         let mut coming: BTreeMap<NodeId, (f64, f64)> = BTreeMap::from([(path.from, (1.0, 1.0))]);
@@ -483,7 +483,7 @@ impl Estimate<'_> {
         all
     }
 
-    /// Count the segments of a flow on its lines. The rest of its window goes to the queue of its slowest line.
+    /// Counts the segments of a flow on its lines. The rest of its window waits at its slowest line.
     fn segments(&mut self, flow: usize) {
         let Traffic::TcpStream(config) = &self.testbed.traffic[flow] else { return };
         let path = &self.topology.flows[flow];
@@ -517,7 +517,7 @@ impl Estimate<'_> {
         if asked.is_infinite() {
             self.surplus += window - on_lines;
         }
-        // Others that are as many legs away have what does not go over the slowest one.
+        // Traffic that avoids the slowest line uses others at the same depth.
         for Passed { port, most, .. } in passed.iter().filter(|passed| passed.depth == depth) {
             let load = &mut self.loads[*port];
             load.bits = load.bits.max(bits);

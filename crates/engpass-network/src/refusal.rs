@@ -1,5 +1,5 @@
-//! What of a testbed only real hosts can do: refused where an answer would be wrong without it, and named where it is
-//! merely left out.
+//! Parts of a testbed that only real hosts support. An engine rejects a testbed if the answer would be wrong without them, and otherwise leaves them out and
+//! names them.
 
 use std::borrow::Cow;
 
@@ -11,33 +11,33 @@ use engpass_testbed::topology::PathSegment;
 use engpass_testbed::{Testbed, Topology};
 use indexmap::IndexMap;
 
-/// Who asks.
+/// An engine of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Closed forms: what they leave out makes the most that others get no smaller, and it stays the most.
+    /// The closed forms. Traffic that they leave out could only make the limit of others smaller, so it remains an upper bound.
     Limit,
-    /// What is left out would have taken its share: only a probe that nobody feels is.
+    /// The simulation. Traffic left out would have taken its share, so only a probe with negligible load may be.
     Simulate,
 }
 
-/// What `simulate` takes for a probe that nobody feels: this share of the slowest line on its way, both directions together.
+/// Load of a negligible probe: this share of the slowest line on its path, both directions together.
 const UNFELT: u64 = Share::WHOLE / 100;
 
-/// A testbed as far as the engines of the model carry it.
+/// A testbed without the traffic that an engine does not support.
 #[derive(Clone, Debug)]
 pub struct SupportedTestbed<'a> {
-    /// The testbed without the traffic that is left out.
+    /// The testbed without the unsupported traffic.
     pub testbed: Cow<'a, Testbed>,
-    /// Its graph, without that traffic.
+    /// Its topology without that traffic.
     pub topology: Cow<'a, Topology>,
-    /// Traffic that is left out, by name, and why.
+    /// Unsupported traffic by name, with the reason.
     pub without: IndexMap<String, &'static str>,
 }
 
-/// What an engine makes of a testbed; traffic that it does not carry is left out where the answer for the rest stays right.
+/// Returns the part of a testbed that an engine supports. Other traffic is left out if the results of the rest stay right.
 ///
 /// # Errors
-/// Why there is no answer, in a sentence with its cure.
+/// A sentence with the reason and a help text, if the engine cannot run the testbed.
 pub fn modelled<'a>(
     testbed: &'a Testbed,
     topology: &'a Topology,
@@ -46,7 +46,7 @@ pub fn modelled<'a>(
     let mut without = IndexMap::new();
     for (flow, (name, traffic)) in testbed.traffic.iter().enumerate() {
         let Some(cause) = traffic.unmodelled() else { continue };
-        if engine == Engine::Simulate && !is_unfelt(traffic, topology, flow) {
+        if engine == Engine::Simulate && !is_negligible_load(traffic, topology, flow) {
             return Err(refused(name, traffic, cause));
         }
         without.insert(name.clone(), cause);
@@ -76,7 +76,7 @@ fn refused(name: &str, traffic: &Traffic, cause: &str) -> String {
     )
 }
 
-/// Why packets to a group cannot be simulated, in a sentence with its cure; `None` where they can.
+/// Returns why a multicast traffic cannot be simulated, with a help text; `None` if it can.
 pub(crate) fn refused_group(testbed: &Testbed, topology: &Topology, engine: Engine) -> Option<String> {
     let groups = topology.flows.iter().filter(|path| testbed.traffic.contains_key(&path.name));
     groups.filter(|path| path.group.is_some()).find_map(|path| {
@@ -113,27 +113,27 @@ pub(crate) fn refused_group(testbed: &Testbed, topology: &Topology, engine: Engi
     })
 }
 
-/// Whether a traffic asks on a schedule, and takes next to nothing of the slowest line on its way.
-fn is_unfelt(traffic: &Traffic, topology: &Topology, flow: usize) -> bool {
+/// Returns true for scheduled requests whose load is negligible on the slowest line of their path.
+fn is_negligible_load(traffic: &Traffic, topology: &Topology, flow: usize) -> bool {
     let Traffic::RequestResponse(config) = traffic else { return false };
     let Some(every) = config.every.filter(|every| every.0 > 0) else { return false };
     let lines =
         topology.flows[flow].route.iter().map(|hop| topology.links[hop.link].line_from(hop.from).rate);
     let Some(slowest) = lines.min() else { return false };
-    // With the longer of the two transports' headers for each message.
+    // Counts the longer of the two transport headers for each message.
     let bytes = config.request.bytes() + config.response.bytes() + 2 * (IP_HEADER_BYTES + TCP_HEADER_BYTES);
     let bits = u128::from(bytes) * 8 * u128::from(config.streams);
     let rate = bits * u128::from(SECOND) / u128::from(every.0);
     rate * u128::from(Share::WHOLE) <= u128::from(slowest) * u128::from(UNFELT)
 }
 
-/// Why the engines of this crate cannot run a testbed as it is, in a sentence; `None` where they can. [`modelled`] leaves out what it may.
+/// Returns why the engines of the model cannot run a testbed as it is, in a sentence; `None` if they can. [`modelled`] leaves out what it may.
 pub fn unmodelled(testbed: &Testbed) -> Option<String> {
     let mut traffic = testbed.traffic.iter();
     traffic.find_map(|(name, traffic)| Some(refused(name, traffic, traffic.unmodelled()?)))
 }
 
-/// What these engines leave out, each with its path and why.
+/// Returns what these engines leave out, each with its path and the reason.
 pub fn left_out(testbed: &Testbed) -> Vec<String> {
     let live =
         testbed.traffic.iter().filter(|(_, traffic)| traffic.live().is_some_and(|live| !live.is_default()));

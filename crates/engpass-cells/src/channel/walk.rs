@@ -18,13 +18,13 @@ impl Channel {
         self.leaps.at_least_one(&self.walk);
         let (head, rounding, den) = (base + self.walk.after(), self.walk.rounding(), self.walk.den());
         let mut walk = CellCursor { head, base, rounding, den, bits: 0, n, behind: 0, held: 0 };
-        walk.knows_run(n, count);
+        walk.set_window(n, count);
         walk
     }
 
     /// Moves a cursor behind its window to the next cell of the same train. Behind the last cell of the train its head is `u64::MAX`.
     #[inline(never)]
-    pub(crate) fn walk_on(&mut self, walk: &mut CellCursor) {
+    pub(crate) fn move_to_next_cell(&mut self, walk: &mut CellCursor) {
         let (place, pace) = (walk.n, self.current.pace);
         if walk.bits != 0 {
             // The next cell in the window is further away than any stride.
@@ -35,7 +35,7 @@ impl Channel {
             walk.head = u64::MAX;
             return;
         }
-        if !self.tell_rest(walk) {
+        if !self.load_window(walk) {
             return;
         }
         match self.leaps.over(walk.n - place, pace) {
@@ -45,11 +45,11 @@ impl Channel {
     }
 
     /// Loads the next cells of the train into the window, without computing the instant of the first one. Returns whether there are any.
-    fn tell_rest(&mut self, walk: &mut CellCursor) -> bool {
+    fn load_window(&mut self, walk: &mut CellCursor) -> bool {
         self.is_rest_without(std::mem::take(&mut walk.held));
         if walk.behind > 0 {
             self.skip_generated(self.current.count - walk.behind);
-            walk.knows_run(self.current.n, walk.behind);
+            walk.set_window(self.current.n, walk.behind);
         } else if self.next_is_of_train() {
             self.skip_generated(self.current.count);
             let (pattern, count) = if self.pattern.any() {
@@ -67,7 +67,7 @@ impl Channel {
                 self.leaps.all(self.current.pace);
             } else {
                 (self.current.n, self.current.count) = (pattern.n, count);
-                walk.knows_run(pattern.n, count);
+                walk.set_window(pattern.n, count);
                 self.is_rest_without(count);
             }
         } else {
@@ -87,7 +87,7 @@ impl Channel {
     }
 
     /// Returns whether the next train, if any, is of the same generator and has the same marks.
-    pub(crate) fn goes_on(&self) -> bool {
+    pub(crate) fn continues_train(&self) -> bool {
         let next =
             self.pieces.front().map(|next| &self.trains[next.train().wrapping_sub(self.first) as usize]);
         self.current.are_generated()
@@ -96,8 +96,8 @@ impl Channel {
 
     /// Moves a cursor at the end of its train to the next train, if that is of the same generator. Returns whether there is one.
     #[inline(never)]
-    pub(crate) fn walk_next(&mut self, walk: &mut CellCursor) -> bool {
-        if !self.goes_on() {
+    pub(crate) fn move_to_next_train(&mut self, walk: &mut CellCursor) -> bool {
+        if !self.continues_train() {
             return false;
         }
         let pace = self.current.pace;
@@ -106,7 +106,7 @@ impl Channel {
             if any && self.current.pace == pace {
                 let CellTrain { base, n, count, .. } = self.current;
                 (walk.base, walk.head, walk.rounding) = (base, base, 0);
-                walk.knows_run(n, count);
+                walk.set_window(n, count);
                 if n > 0 {
                     walk.stand(pace);
                 }
@@ -203,7 +203,7 @@ pub(crate) struct CellCursor {
     base: u64,
     pub(crate) rounding: u64,
     pub(crate) den: u64,
-    /// Bit mask of the cells from the next one on, which has the lowest bit; 0 when [`Channel::walk_on`] is needed.
+    /// Bit mask of the cells from the next one on, which has the lowest bit; 0 when [`Channel::move_to_next_cell`] is needed.
     pub(crate) bits: u64,
     /// Position of the next cell, or of the last one if there is no next cell.
     pub(crate) n: u64,
@@ -221,7 +221,7 @@ impl CellCursor {
 
     /// Sets the window to `count` consecutive cells from position `n` on.
     #[inline]
-    fn knows_run(&mut self, n: u64, count: u64) {
+    fn set_window(&mut self, n: u64, count: u64) {
         let window = count.min(64);
         (self.n, self.bits, self.behind) = (n, u64::MAX >> (64 - window), count - window);
     }
@@ -269,7 +269,7 @@ impl CellCursor {
             self.head = u64::MAX;
             return false;
         }
-        channel.walk_on(self);
+        channel.move_to_next_cell(self);
         self.head != u64::MAX
     }
 }

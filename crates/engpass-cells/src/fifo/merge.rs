@@ -174,7 +174,7 @@ impl Fifo {
             self.departures.joined(side.open, side.joined, side.places(), ends && last_joined);
         }
         if side.lost > 0 {
-            side.tell_lost(walk, out);
+            side.report_lost(walk, out);
         }
         side.channel.walked(walk);
     }
@@ -313,7 +313,7 @@ fn next_train(
         Some(other) if others => (&mut *other.channel, other_walk),
         _ => (&mut *one.channel, one_walk),
     };
-    channel.walk_next(walk)
+    channel.move_to_next_train(walk)
 }
 
 /// Reports the cells lost so far, if another train follows the one that has ended.
@@ -326,14 +326,14 @@ fn date_losses(
     out: &mut impl CellSink,
 ) {
     let side = if others { other.as_deref().expect(WHOSE) } else { &*one };
-    if !side.channel.goes_on() {
+    if !side.channel.continues_train() {
         return;
     }
     if one.lost > 0 {
-        one.tell_lost(one_walk, out);
+        one.report_lost(one_walk, out);
     }
     if let Some(other) = other.filter(|other| other.lost > 0) {
-        other.tell_lost(other_walk, out);
+        other.report_lost(other_walk, out);
     }
 }
 
@@ -368,7 +368,7 @@ impl Side<'_> {
     }
 
     /// Reports the cells lost up to the cursor.
-    fn tell_lost(&mut self, walk: &CellCursor, out: &mut impl CellSink) {
+    fn report_lost(&mut self, walk: &CellCursor, out: &mut impl CellSink) {
         let front = *self.channel.train();
         let (of, lost) = (u64::from(front.of), std::mem::take(&mut self.lost));
         let cell = match front.are_generated() {

@@ -81,9 +81,9 @@ impl Fifo {
     }
 
     /// Reports departures in trains that are exact about the positions of cells in their PDU: a lost cell ends a train.
-    pub fn tell_cells(&mut self) {
+    pub fn emit_exact_trains(&mut self) {
         self.plain = None;
-        self.departures.tell_cells();
+        self.departures.emit_exact_trains();
     }
 
     /// Takes all cells that arrive at or before `until`.
@@ -101,7 +101,7 @@ impl Fifo {
             if channel.head() > until {
                 break;
             }
-            if limit < until && self.plain.is_some() && channel.reaches_behind(limit) {
+            if limit < until && self.plain.is_some() && channel.may_reach_beyond(limit) {
                 let taken = inputs.earliest_two().is_some_and(|two| self.merge_two(two, until, rules, out));
                 if taken {
                     continue;
@@ -125,7 +125,7 @@ impl Fifo {
 
     /// Reports idle time before the next departure.
     fn idle(&mut self, ps: u64, rounding: u64, out: &mut impl CellSink) {
-        if self.departures.hold_frames() {
+        if self.departures.has_pdu_cells() {
             // The sink assigns idle time by the PDUs that have left before it; therefore they go first.
             self.departures.flush(out);
         }
@@ -274,7 +274,7 @@ impl Fifo {
         channel.take_until(limit, |at| {
             let mut cell = CellTrain { count: 1, cell: index, ..front };
             index += step;
-            if !rule.lets_pass(&mut cell, at) {
+            if !rule.police(&mut cell, at) {
                 batch.flush(&mut self.departures, out);
                 out.policed(&cell, at);
                 return;

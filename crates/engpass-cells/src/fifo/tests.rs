@@ -131,7 +131,7 @@ fn queue(capacity: u64, exact: bool) -> Fifo {
     let bounds = CellThresholds { capacity, clp: None, efci: None };
     let mut queue = Fifo::new(slot(), CellAdmission::new(bounds, Box::new(Tail::default())));
     if exact {
-        queue.tell_cells();
+        queue.emit_exact_trains();
     }
     queue
 }

@@ -127,8 +127,8 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
             }
         }
         self.serve_all(until.saturating_add(1));
-        self.hand_on_low();
-        self.hand_on_high();
+        self.emit_low();
+        self.emit_high();
         self.queue.flush(self.out);
         inputs.channel(place).set_even(self.high);
     }
@@ -141,7 +141,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
             let mut cell = CellTrain { count: 1, cell: index, ..front };
             index += step;
             self.serve_all(at);
-            if rule.lets_pass(&mut cell, at) {
+            if rule.police(&mut cell, at) {
                 self.queue.join(1, cell, at, self.out);
             } else {
                 self.out.policed(&cell, at);
@@ -180,11 +180,11 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         let record = queue.pop_front().expect("what was sent was in the queue");
         hot.front_until = queue.front().map_or(u64::MAX, Waiting::until);
         if self.gather {
-            self.hand_on(&record, hot.taken);
+            self.emit_sent(&record, hot.taken);
         }
     }
 
-    fn hand_on(&mut self, record: &Waiting, taken: u64) {
+    fn emit_sent(&mut self, record: &Waiting, taken: u64) {
         let first = record.cell(self.handed);
         let count = taken - self.handed;
         self.handed = taken;
@@ -193,12 +193,12 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
     }
 
     /// Hands on the sent cells of the front record.
-    fn hand_on_low(&mut self) {
+    fn emit_low(&mut self) {
         let taken = self.queue.classes[1].taken;
         if self.gather && taken > self.handed {
             let record =
                 self.queue.classes[1].queue.pop_front().expect("a record stays until it is sent wholly");
-            self.hand_on(&record, taken);
+            self.emit_sent(&record, taken);
             self.queue.classes[1].queue.push_front(record);
         }
     }
@@ -235,7 +235,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         if self.gather {
             self.choose(hot, before, until);
         } else {
-            self.choose_one_by_one(hot, before, until);
+            self.choose_slot_by_slot(hot, before, until);
         }
         if hot.taken == hot.front_until {
             self.pop(hot);
@@ -243,7 +243,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
     }
 
     /// Chooses slot by slot, because the next queue needs every instant.
-    fn choose_one_by_one(&mut self, hot: &mut LoopState, before: u64, until: u64) {
+    fn choose_slot_by_slot(&mut self, hot: &mut LoopState, before: u64, until: u64) {
         let queue = &mut *self.queue;
         while queue.decide_at < before && hot.taken < until {
             queue.serving = usize::from(self.high.head > queue.decide_at);
@@ -262,12 +262,12 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
             };
             let sent =
                 CellTrain { base: queue.base, n: queue.n, pace: queue.slot, last: queue.last_end, ..cell };
-            queue.hand_on(sent, self.out);
+            queue.emit_sent(sent, self.out);
         }
     }
 
     /// Hands on the sent cells of the generator.
-    fn hand_on_high(&mut self) {
+    fn emit_high(&mut self) {
         if let Some(last) = self.last_high.take() {
             self.sent_high.last = last.left(self.queue.slot);
         }
@@ -317,7 +317,7 @@ impl<'a, O: CellSink> PeriodicPriority<'a, O> {
         if self.gather {
             self.gather_high(sent);
         } else {
-            queue.hand_on(sent, self.out);
+            queue.emit_sent(sent, self.out);
         }
     }
 }

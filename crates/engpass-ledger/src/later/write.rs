@@ -38,7 +38,7 @@ impl Ledger {
     }
 
     /// Sets the number of deferred frames for the next look, after all ended frames are posted.
-    pub fn look_again(&mut self) {
+    pub fn schedule_next_look(&mut self) {
         if let Some(later) = &mut self.later {
             // The remaining frames have not ended yet.
             later.look = 2 * later.frames + FEW;
@@ -68,7 +68,7 @@ impl Ledger {
         (this.end, this.end_rounding) = (frame.end, frame.end_rounding);
         this.totals.sent += u64::from(frame.count);
         this.totals.bits += u64::from(frame.count) * frame.sent.bytes * 8;
-        self.book_frame(port, &frame);
+        self.post_frame(port, &frame);
         Some((frame.datagram, frame.count))
     }
 

@@ -261,11 +261,11 @@ impl Connection {
 
     /// Frees memory that only data in the network needs, if nothing was sent for longer than the retransmission timeout (RFC 5681 section 4.1). The
     /// behaviour of the connection does not change.
-    pub fn rest(&mut self, now: Time) {
+    pub fn release_unused_memory(&mut self, now: Time) {
         if self.board.is_empty() && now.saturating_sub(self.sent_at) > self.timeout() {
-            self.board.rest();
-            self.timers.rest();
-            self.recovery.rest();
+            self.board.release_unused_memory();
+            self.timers.release_unused_memory();
+            self.recovery.release_unused_memory();
         }
     }
 

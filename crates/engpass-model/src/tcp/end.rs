@@ -70,14 +70,14 @@ impl CompactConnection {
         }
     }
 
-    /// Frees memory that is not needed now; see [`Connection::rest`]. `only_reads` is true if the application never writes and never closes. The
+    /// Frees memory that is not needed now; see [`Connection::release_unused_memory`]. `only_reads` is true if the application never writes and never closes. The
     /// endpoint then keeps only its receiving half, if it can, and loses the peer's window and the round-trip estimate.
-    pub fn rest(&mut self, now: Time, only_reads: bool) {
+    pub fn release_unused_memory(&mut self, now: Time, only_reads: bool) {
         let Kind::Whole(connection) = &mut self.0 else { return };
         if only_reads && let Some(reader) = connection.try_into_receiver() {
             self.0 = Kind::Reader(Box::new(reader));
         } else {
-            connection.rest(now);
+            connection.release_unused_memory(now);
         }
     }
 
@@ -394,7 +394,7 @@ mod tests {
             twins.wait(random.below(SECOND / 10));
             if random.below(50) == 0 {
                 twins.send();
-                twins.end.rest(twins.now, true);
+                twins.end.release_unused_memory(twins.now, true);
             }
             readers += usize::from(matches!(twins.end.0, Kind::Reader(_)));
         }
@@ -424,7 +424,7 @@ mod tests {
             twins.take(&twins.segment(1 + 1000 * segment, 1000, Flags::default()));
             twins.send();
             twins.wait(SECOND);
-            twins.end.rest(twins.now, true);
+            twins.end.release_unused_memory(twins.now, true);
             for seq in [0, 1, 2] {
                 assert!(!twins.end.on_too_big(twins.now, seq, 100));
                 assert!(!twins.connection.on_too_big(twins.now, seq, 100));

@@ -172,7 +172,7 @@ impl Scoreboard {
     }
 
     /// Frees the ring of records, which must be empty.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_unused_memory(&mut self) {
         debug_assert!(self.is_empty(), "only an empty ring rests");
         self.sent = Ring::default();
     }

@@ -84,7 +84,7 @@ impl Timers {
     }
 
     /// Frees the table of the other timers if none of them runs.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_unused_memory(&mut self) {
         self.others.take_if(|others| **others == [Time::MAX; OTHERS]);
     }
 

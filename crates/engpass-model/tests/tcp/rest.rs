@@ -26,8 +26,8 @@ fn bursts(p: &TcpParameters, seed: u64, rests: bool) -> Vec<(Time, Segment)> {
         until += ms(10 + random.below(5000));
         bench.run(until);
         if rests {
-            bench.a.rest(until);
-            bench.b.rest(until);
+            bench.a.release_unused_memory(until);
+            bench.b.release_unused_memory(until);
         }
         bench.write_more(random.below(100_000));
     }

@@ -1,4 +1,4 @@
-//! How packets spread over equally short ways, as far as an estimate of memory asks.
+//! Distribution of packets over equal-cost paths, as far as the memory estimate needs it.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,34 @@ use engpass_testbed::{Testbed, Topology};
 
 use crate::simulate::choices_are_known;
 
-/// Connections and sources by the router that chooses for them.
+/// Number of connections and sources, by the router that chooses for them.
 pub(super) type Choosers = BTreeMap<NodeId, f64>;
 
-/// What of a flow's packets goes over a leg.
+/// The part of a flow's packets that uses a leg.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) leg: PathSegment,
-    /// Where it begins and ends, and how many legs are before it.
+    /// Begin and end of the leg, and the number of legs before it.
     pub(super) from: NodeId,
     pub(super) to: NodeId,
     pub(super) depth: usize,
-    /// The part of what comes to `from`: on average, and what it hardly ever exceeds, since a policy spreads flows and not packets.
+    /// Share of the packets at `from`: the average, and a value that it hardly ever exceeds, because a policy distributes flows, not packets.
     pub(super) share: f64,
     pub(super) most: f64,
 }
 
-/// What the ways of a flow need beyond those of one without choices.
+/// What the routes of a flow need beyond those of a flow without choices.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ways {
-    /// Steps of the ways of all its connections, in both directions, where routers are asked.
+    /// Steps of the routes with decision steps of all its connections, in both directions.
     pub(super) steps: f64,
-    /// Connections that have ways of their own, in both directions.
+    /// Number of connections with separate routes, in both directions.
     pub(super) own: f64,
-    /// Books of lines that are on no single way.
+    /// Ledger records of lines beyond those of a single path.
     pub(super) books: f64,
 }
 
-/// How many connections and sources each router chooses for.
+/// Returns how many connections and sources each router chooses for.
 pub(super) fn choosers(testbed: &Testbed, topology: &Topology) -> Choosers {
     let mut choosers = Choosers::new();
     for (path, traffic) in topology.flows.iter().zip(testbed.traffic.values()) {
@@ -47,7 +47,7 @@ pub(super) fn choosers(testbed: &Testbed, topology: &Topology) -> Choosers {
     choosers
 }
 
-/// The legs of a flow's data, each behind all that lead to it.
+/// Returns the legs of a flow's data, each after all legs that lead to it.
 pub(super) fn parts(
     testbed: &Testbed,
     topology: &Topology,
@@ -92,7 +92,7 @@ pub(super) fn parts(
     parts
 }
 
-/// The nodes of a fan, each behind all from which packets come to it.
+/// Returns the nodes of a fan, each after all nodes from which packets reach it.
 fn in_order(topology: &Topology, fan: &Fan, from: NodeId) -> Vec<NodeId> {
     let to = |leg: &PathSegment| topology.hops(*leg).last().expect("a leg has links").to;
     let mut before: BTreeMap<NodeId, usize> = BTreeMap::new();
@@ -113,7 +113,7 @@ fn in_order(topology: &Topology, fan: &Fan, from: NodeId) -> Vec<NodeId> {
     order
 }
 
-/// What the ways of a flow need, in both directions.
+/// Returns what the routes of a flow need, in both directions.
 pub(super) fn ways(testbed: &Testbed, topology: &Topology, path: &FlowPath, traffic: &Traffic) -> Ways {
     let Some(fans) = &path.fans else { return Ways::default() };
     let streams = f64::from(traffic.streams());
@@ -134,14 +134,14 @@ pub(super) fn ways(testbed: &Testbed, topology: &Topology, path: &FlowPath, traf
                 steps.get(&to).copied().unwrap_or(1.0)
             });
             let here = if fan.legs_at(node).len() > 1 && !known(node) {
-                // A question, and for each answer a mark and a line.
+                // A decision step, and a mark and a line for each result.
                 1.0 + behind.map(|behind| 2.0 + behind).sum::<f64>()
             } else {
                 1.0 + behind.fold(0.0, f64::max)
             };
             steps.insert(node, here);
         }
-        // Connections share ways, unless some of their choices are known.
+        // Connections share routes, unless some of their choices are known.
         let trees = if own { streams } else { 1.0 };
         all.own += streams;
         all.steps += trees * steps.get(&from).copied().unwrap_or(1.0);

@@ -29,7 +29,7 @@ impl Network {
         let next = self.fabric.vcs[vc as usize].shaper.next();
         this.waiting.push_back((sender, frame));
         if this.waiting.len() > 1 {
-            self.fabric.ledger.held_back(sender, self.now, next);
+            self.fabric.ledger.note_shaper_wait(sender, self.now, next);
         } else if self.now >= next {
             self.start_next_pdu(shaper as u32);
         } else {
@@ -45,7 +45,7 @@ impl Network {
         }
         let next = self.fabric.vcs[this.vc as usize].shaper.next();
         for &(sender, _) in &this.waiting {
-            self.fabric.ledger.held_back(sender, self.now, next);
+            self.fabric.ledger.note_shaper_wait(sender, self.now, next);
         }
         self.events.push(next, this.vc as usize, Event::Begin(shaper as u32));
     }

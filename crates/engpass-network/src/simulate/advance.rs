@@ -106,7 +106,7 @@ impl Network {
                         this.advance(look, port, &mut self.fabric);
                     }
                     let length = this.length(look);
-                    self.fabric.trace.iter_mut().for_each(|trace| trace.looked(port, length));
+                    self.fabric.trace.iter_mut().for_each(|trace| trace.record_queue_sample(port, length));
                 }
                 _ => break,
             }
@@ -128,7 +128,7 @@ impl Network {
             self.fabric.ledger.closes(port, self.ports[port].line_status(self.end));
         }
         for line in &self.frames.ports {
-            self.fabric.ledger.closes_frames(line, self.end);
+            self.fabric.ledger.close_frame_line(line, self.end);
         }
         self.post_bypassed_lines();
     }
@@ -139,7 +139,7 @@ impl Network {
         for line in &mut self.frames.ports {
             // Lines that lookahead has taken beyond this instant have begun already.
             if line.open() == Some(from) {
-                self.fabric.ledger.opens_frames(line, from);
+                self.fabric.ledger.open_frame_line(line, from);
             }
         }
     }
@@ -195,7 +195,7 @@ impl Network {
         let this = &self.fabric.frames[frame];
         let arrived = usize::from(this.hop) == self.fabric.vcs[vc].hops.len();
         if this.is_over(adapts) {
-            self.fabric.settle(frame, 1);
+            self.fabric.release_cells(frame, 1);
         } else if arrived && this.eta <= self.now {
             self.frame_arrived(frame);
         } else {
@@ -239,7 +239,7 @@ impl Network {
                 }
                 if self.fabric.frames[frame].packet != Aal5Pdu::NO_PACKET {
                     self.leave_circuit(frame);
-                    self.fabric.settle(frame, 1);
+                    self.fabric.release_cells(frame, 1);
                     return;
                 }
                 this.arrived += 1;
@@ -248,6 +248,6 @@ impl Network {
                 }
             }
         }
-        self.fabric.settle(frame, 1);
+        self.fabric.release_cells(frame, 1);
     }
 }

@@ -50,7 +50,7 @@ impl Delays {
 impl TcpApplication {
     /// Returns true during a pause, or if its next write is not due yet.
     #[inline]
-    pub(super) fn waits(&self) -> bool {
+    pub(super) fn is_paused(&self) -> bool {
         self.delays.as_ref().is_some_and(|delays| delays.resume != NEVER)
     }
 

@@ -54,7 +54,7 @@ impl<T> Slab<T> {
     }
 
     /// Releases the memory if the slab was large and is empty. Returns whether it did.
-    pub(super) fn rest(&mut self) -> bool {
+    pub(super) fn release_unused_memory(&mut self) -> bool {
         let rests = self.items.len() >= CROWD && self.free.len() == self.items.len();
         if rests {
             *self = Self::default();

@@ -24,7 +24,7 @@ impl SharedState {
         for port in 0..self.ledger.lines() {
             self.write_frames(port, until);
         }
-        self.ledger.look_again();
+        self.ledger.schedule_next_look();
     }
 
     /// Posts the frames of a line that have ended at or before `until`.
@@ -51,7 +51,7 @@ impl SharedState {
         while let Some(Arrivals { cells, flow, bad, cut }) = self.ledger.next_arrivals(port, until) {
             if let Some((frame, count)) = cut {
                 self.lose_frame(frame, DropLocation::Reassembly(None), cells.nth(0));
-                self.settle(frame, count);
+                self.release_cells(frame, count);
             }
             self.receive_generated(flow, cells, 0, bad);
         }

@@ -217,9 +217,9 @@ impl PacketStore {
         self.0.forget_free(|kept| (kept.packet, kept.datagram.holds) = (Packet::NONE, 0));
     }
 
-    /// See [`Slab::rest`].
-    pub(super) fn rest(&mut self) -> bool {
-        self.0.rest()
+    /// See [`Slab::release_unused_memory`].
+    pub(super) fn release_unused_memory(&mut self) -> bool {
+        self.0.release_unused_memory()
     }
 }
 

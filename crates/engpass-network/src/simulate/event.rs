@@ -210,7 +210,7 @@ impl EventQueue {
             }
         }
         let place = self.free;
-        let Some(free) = self.nodes.get_mut(place as usize) else { return self.enter_anew(key) };
+        let Some(free) = self.nodes.get_mut(place as usize) else { return self.push_with_new_node(key) };
         self.free = free.next;
         *free = Node { key, next };
         match self.nodes.get_mut(before as usize) {
@@ -229,7 +229,7 @@ impl EventQueue {
     #[inline]
     fn write(&mut self, day: u64, key: u128) {
         let place = self.free;
-        let Some(free) = self.nodes.get_mut(place as usize) else { return self.enter_anew(key) };
+        let Some(free) = self.nodes.get_mut(place as usize) else { return self.push_with_new_node(key) };
         let page = (day & MASK) as usize;
         let next = std::mem::replace(&mut self.pages[page], place);
         self.free = free.next;
@@ -241,7 +241,7 @@ impl EventQueue {
     /// Enters an event when no node is free.
     #[cold]
     #[inline(never)]
-    fn enter_anew(&mut self, key: u128) {
+    fn push_with_new_node(&mut self, key: u128) {
         self.free = self.nodes.len() as u32;
         self.nodes.push(Node { key, next: NONE });
         self.enter(key);
@@ -257,7 +257,7 @@ impl EventQueue {
     #[inline]
     pub(super) fn next(&mut self) -> Option<u64> {
         if self.is_over() {
-            self.turn();
+            self.advance_day();
         }
         (!self.is_over()).then_some((self.first >> 64) as u64)
     }
@@ -274,9 +274,9 @@ impl EventQueue {
         self.log.push(NEVER);
         self.first = NEVER;
         if self.soon.is_empty() {
-            self.take_today();
+            self.load_todays_first();
         } else {
-            self.take_soonest();
+            self.load_earliest();
         }
         self.taken += 1;
         if self.taken == TERM {
@@ -312,7 +312,7 @@ impl EventQueue {
 
     /// Makes the head of today's list the first event, if there is one.
     #[inline(always)]
-    fn take_today(&mut self) {
+    fn load_todays_first(&mut self) {
         if let Some(next) = self.nodes.get_mut(self.today as usize) {
             self.first = next.key;
             let behind = std::mem::replace(&mut next.next, self.free);
@@ -320,12 +320,12 @@ impl EventQueue {
         }
     }
 
-    /// [`Self::take_today`], unless an event in `soon` is earlier.
+    /// [`Self::load_todays_first`], unless an event in `soon` is earlier.
     #[inline(never)]
-    fn take_soonest(&mut self) {
+    fn load_earliest(&mut self) {
         let soonest = self.soon.peek().map_or(NEVER, |Reverse(key)| *key);
         if self.nodes.get(self.today as usize).is_some_and(|next| next.key < soonest) {
-            self.take_today();
+            self.load_todays_first();
         } else {
             self.first = soonest;
             self.soon.pop();
@@ -336,13 +336,13 @@ impl EventQueue {
     #[inline]
     pub(super) fn would_be_next(&mut self, at: u64, position: usize, event: Event) -> bool {
         if self.is_over() {
-            self.turn();
+            self.advance_day();
         }
         Self::key(at, position, event) < self.first
     }
 
     /// Releases the memory of many events if there are none.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_unused_memory(&mut self) {
         let lists = self.nodes.capacity() + self.crowd.capacity();
         let crowd = lists + self.later.capacity() + self.soon.capacity() > CROWD;
         if crowd && self.is_over() && self.later.is_empty() && self.marked == 0 {
@@ -356,13 +356,13 @@ impl EventQueue {
 
     /// Advances to the next day that has events.
     #[inline(never)]
-    fn turn(&mut self) {
+    fn advance_day(&mut self) {
         let first = (self.day & MASK) as usize;
         let rest = self.marks[first / 64] >> (first % 64);
         let marked =
-            if rest == 0 { self.marked_behind() } else { self.day + u64::from(rest.trailing_zeros()) };
+            if rest == 0 { self.next_marked_day() } else { self.day + u64::from(rest.trailing_zeros()) };
         if self.later_day <= marked {
-            self.turn_to_later(marked);
+            self.advance_day_from_heap(marked);
         } else {
             self.open(marked);
         }
@@ -414,7 +414,7 @@ impl EventQueue {
     /// Advances to the first day of the heap `later`, if it has events. No page before the day `marked` has any.
     #[cold]
     #[inline(never)]
-    fn turn_to_later(&mut self, marked: u64) {
+    fn advance_day_from_heap(&mut self, marked: u64) {
         let day = self.later_day;
         if day == u64::MAX {
             return;
@@ -437,7 +437,7 @@ impl EventQueue {
     }
 
     /// Returns the first day with events beyond the bitmap word of the current day, or before it in that word.
-    fn marked_behind(&self) -> u64 {
+    fn next_marked_day(&self) -> u64 {
         if self.marked == 0 {
             return u64::MAX;
         }

@@ -246,7 +246,7 @@ impl SharedState {
         };
         let load = self.load_of(this);
         let carried = if this.written { Carried::Written(datagram) } else { Carried::Whole(this.trail) };
-        self.ledger.settle((this.flow, this.to.get()), fate, load, carried, this.refused);
+        self.ledger.post_datagram((this.flow, this.to.get()), fate, load, carried, this.refused);
     }
 
     /// [`Self::post_finished_datagram`] for each datagram of a train.
@@ -265,7 +265,7 @@ impl SharedState {
     }
 
     /// Releases `count` cells of a PDU that were delivered or lost.
-    pub(super) fn settle(&mut self, frame: PduId, count: u32) {
+    pub(super) fn release_cells(&mut self, frame: PduId, count: u32) {
         let this = &mut self.frames[frame];
         this.live -= count;
         if this.live == 0 {
@@ -318,7 +318,7 @@ impl SharedState {
                     self.lose_frame(frame, DropLocation::Reassembly(None), at);
                 }
                 if cut.is_none() {
-                    self.settle(frame, count);
+                    self.release_cells(frame, count);
                 }
             }
             Some((_, count)) => own += count,
@@ -335,7 +335,7 @@ impl SharedState {
         } else if let Some(pdu) = pdu {
             let frame = &mut self.frames[cells.frame];
             (frame.pdu, frame.efci) = (Some(pdu), cells.efci);
-            self.settle(cells.frame, own);
+            self.release_cells(cells.frame, own);
         }
     }
 
@@ -367,7 +367,7 @@ impl SharedState {
         let tally = &mut self.flows[flow];
         tally.received += count;
         if ever > 0 {
-            tally.received_last(delay + cells.nth(ever - 1));
+            tally.note_last_reception(delay + cells.nth(ever - 1));
         }
         let rare = tally.rare();
         rare.marked += if cells.efci { count } else { 0 };
@@ -405,7 +405,7 @@ impl CellSink for PortOutput<'_> {
     }
 
     fn sent_along(&mut self, way: usize, trains: &mut [CellTrain], pieces: &[TrainPiece]) {
-        let inside = |train: &CellTrain| self.lies_inside(train);
+        let inside = |train: &CellTrain| self.is_within_window(train);
         if way == MIXED || !trains.iter().all(inside) {
             // One by one: the order of PDUs matters, or a window edge lies within the trains.
             one_by_one(trains, pieces).for_each(|cells| self.sent(cells));
@@ -497,7 +497,7 @@ impl PortOutput<'_> {
     }
 
     /// Returns true if the whole of `train` leaves the line and arrives behind it within the measurement window, and is not the first in it.
-    fn lies_inside(&self, train: &CellTrain) -> bool {
+    fn is_within_window(&self, train: &CellTrain) -> bool {
         let Window { from, end } = self.fabric.window;
         let begins = |from| self.fabric.ledger.has_started(self.port) && train.first() > from;
         let delay = self.fabric.onward[self.port].first().map_or(0, |onward| onward.delay);
@@ -517,7 +517,7 @@ impl PortOutput<'_> {
                 (datagram, fabric.datagrams[datagram].whose())
             });
             fabric.ledger.defer_cells(self.port, (onward.counter, slot), *cells, datagram);
-            self.hand_on(cells, onward.delay);
+            self.on_last_cell_sent(cells, onward.delay);
             return onward;
         }
         let counted = fabric.count_sent(self.port, onward.counter, cells);
@@ -542,13 +542,13 @@ impl PortOutput<'_> {
                 counter.last_sent = counter.last_sent.max(Some(cells.nth(ever - 1)));
             }
         }
-        self.hand_on(cells, onward.delay);
+        self.on_last_cell_sent(cells, onward.delay);
         onward
     }
 
     /// Notes that the last cell of a PDU is on the line.
     #[inline]
-    fn hand_on(&mut self, cells: &CellTrain, delay: u64) {
+    fn on_last_cell_sent(&mut self, cells: &CellTrain, delay: u64) {
         let fabric = &mut *self.fabric;
         if !cells.are_generated() && cells.ends_frame() {
             let frame = &mut fabric.frames[cells.frame];
@@ -579,7 +579,7 @@ impl PortOutput<'_> {
                     let flow = self.fabric.datagrams[datagram].flow as usize;
                     self.fabric.flows[flow].losses(place).cells += cells.count;
                 }
-                self.fabric.settle(cells.frame, cells.count as u32);
+                self.fabric.release_cells(cells.frame, cells.count as u32);
             }
         }
     }

@@ -149,7 +149,7 @@ impl Network {
             {
                 let length = this.random.exponential(pauses.mean.0);
                 this.pausing = true;
-                self.fabric.ledger.waits(index, self.now, SenderState::Application);
+                self.fabric.ledger.set_sender_state(index, self.now, SenderState::Application);
                 self.events.push(self.now.saturating_add(length), this.flow, Event::Ready(process));
                 return;
             }
@@ -193,7 +193,7 @@ impl Network {
             self.hand_over(process);
             return;
         }
-        self.fabric.ledger.waits(index, self.now, SenderState::Cpu);
+        self.fabric.ledger.set_sender_state(index, self.now, SenderState::Cpu);
         self.ask_cpu(host, CpuTask::Send(index));
     }
 
@@ -287,7 +287,7 @@ impl Network {
                 self.fabric.release_datagram(datagram);
             }
             CpuTask::Write(endpoint) => self.copied(endpoint),
-            CpuTask::Output(endpoint) => self.segment_formed(endpoint),
+            CpuTask::Output(endpoint) => self.enqueue_segment_at_nic(endpoint),
             CpuTask::Input(datagram) => {
                 self.input_done(datagram);
                 self.take_segment(datagram);
@@ -297,17 +297,17 @@ impl Network {
     }
 
     /// Continues with the next fragment or message after the NIC has taken a fragment.
-    pub(super) fn fragment_handed(&mut self, process: usize) {
+    pub(super) fn on_fragment_sent(&mut self, process: usize) {
         let this = &mut self.processes[process];
         this.fragment += 1;
         if this.fragment < this.fragments.count {
-            self.fabric.ledger.waits(process, self.now, SenderState::Cpu);
+            self.fabric.ledger.set_sender_state(process, self.now, SenderState::Cpu);
             self.ask_cpu(self.processes[process].host, CpuTask::Send(process));
             return;
         }
         let id = this.datagram.take().expect("a process with a fragment has a datagram");
         this.messages += 1;
-        self.fabric.ledger.waits(process, self.now, SenderState::Application);
+        self.fabric.ledger.set_sender_state(process, self.now, SenderState::Application);
         let due = this.next_message();
         self.events.push(due.max(self.now), this.flow, Event::Ready(process as u32));
         self.datagram_sent(id);

@@ -69,14 +69,14 @@ impl SharedState {
 
     /// Counts, at the end of the run, the losses of datagrams that are still in the network.
     pub(super) fn count_open_losses(&mut self) {
-        self.lose_open_copies();
+        self.settle_open_copies();
         for index in 0..self.datagrams.len() {
             if self.datagrams[index].holds > 0
                 || self.ledger.later.as_ref().is_some_and(|later| later.holds(index))
             {
                 if self.parts(index) {
                     // Its receivers count their losses.
-                    let fate = self.open_fate(index);
+                    let fate = self.status_of_open_copies(index);
                     self.datagrams[index].lost = fate == DeliveryStatus::Lost;
                     self.post_finished_datagram(index, fate == DeliveryStatus::InFlight);
                     continue;
@@ -98,7 +98,7 @@ impl SharedState {
     fn count_lost(&mut self, datagram: u32) {
         let Some((at, place)) = self.loss_of(datagram) else { return };
         let this = &self.datagrams[datagram];
-        if self.fates.as_mut().is_some_and(|fates| fates.was_counted(datagram)) {
+        if self.fates.as_mut().is_some_and(|fates| fates.mark_loss_counted(datagram)) {
             return;
         }
         let tally = &mut self.flows[this.flow as usize];

@@ -205,7 +205,7 @@ impl Network {
                     continue;
                 }
                 self.next_question = self.handled + QUESTIONS;
-                self.rest(self.now);
+                self.release_unused_memory(self.now);
             } else if limit < until {
                 self.sweep();
             } else {
@@ -218,7 +218,7 @@ impl Network {
                 return Err(SimError::Interrupted);
             }
         }
-        self.rest(until);
+        self.release_unused_memory(until);
         Ok(())
     }
 
@@ -242,18 +242,18 @@ impl Network {
             Event::Lose(packet) => self.on_deferred_drop(packet),
             Event::Feed(entry) => self.feed_circuit(entry),
             Event::Change(event) => self.change_line(event),
-            Event::Look(bond) => self.look_at_bond(bond),
+            Event::Look(bond) => self.on_bond_monitor(bond),
         }
     }
 
     /// Releases memory: of events and packets once none is pending or in flight, and of connections that send nothing.
-    fn rest(&mut self, now: u64) {
-        self.events.rest();
+    fn release_unused_memory(&mut self, now: u64) {
+        self.events.release_unused_memory();
         if now >= self.next_rest {
             self.next_rest = now.saturating_add(REST);
-            self.endpoints.iter_mut().for_each(|endpoint| endpoint.rest(Time(now)));
+            self.endpoints.iter_mut().for_each(|endpoint| endpoint.release_unused_memory(Time(now)));
         }
-        if self.fabric.datagrams.rest() {
+        if self.fabric.datagrams.release_unused_memory() {
             self.fabric.losses = Vec::new();
             self.fabric.ledger.forget_packets();
         }

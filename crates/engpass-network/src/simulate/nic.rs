@@ -62,7 +62,7 @@ impl Network {
         let mut all = std::mem::take(&mut self.fabric.left_nic);
         for left in all.drain(..) {
             if !self.fabric.from_hosts[left.nic] {
-                self.left_router(left);
+                self.on_last_cell_left_router(left);
                 continue;
             }
             let nic = &mut self.nics[left.nic];
@@ -91,7 +91,7 @@ impl Network {
     pub(super) fn hand_over(&mut self, process: u32) {
         let process = process as usize;
         if self.enter_nic_or_wait_with(process, self.processes[process].sending()) {
-            self.fragment_handed(process);
+            self.on_fragment_sent(process);
         }
     }
 
@@ -102,10 +102,10 @@ impl Network {
         let nic = sending.nic;
         if !self.nics[nic].has_waiters() && self.nic_has_room(&sending) {
             self.emit(sender, &sending);
-            self.entered_member(sender);
+            self.clear_bond_member(sender);
             return true;
         }
-        self.fabric.ledger.waits(sender, self.now, SenderState::Nic);
+        self.fabric.ledger.set_sender_state(sender, self.now, SenderState::Nic);
         self.nics[nic].waiting.push_back(sender);
         if self.nics[nic].waiting.len() == 1 {
             self.expect_room(nic);
@@ -117,7 +117,7 @@ impl Network {
     #[inline(always)]
     fn by_bond(&mut self, sender: usize, sending: ReadyPacket) -> ReadyPacket {
         match sending.way {
-            EgressPath::Bond { route } => self.on_member(sender, sending, route),
+            EgressPath::Bond { route } => self.choose_bond_member(sender, sending, route),
             _ => sending,
         }
     }
@@ -134,11 +134,11 @@ impl Network {
         self.nics[nic].waiting.pop_front();
         let others = self.nics[nic].has_waiters();
         self.emit(sender, &sending);
-        self.entered_member(sender);
+        self.clear_bond_member(sender);
         match sender.checked_sub(self.processes.len()) {
-            None => self.fragment_handed(sender),
-            Some(endpoint) if endpoint < self.endpoints.len() => self.segment_handed(endpoint),
-            Some(_) => self.packet_handed(nic),
+            None => self.on_fragment_sent(sender),
+            Some(endpoint) if endpoint < self.endpoints.len() => self.on_segment_sent(endpoint),
+            Some(_) => self.on_packet_sent(nic),
         }
         // An endpoint that finds the queue empty schedules its own turn.
         if others {
@@ -206,7 +206,7 @@ impl Network {
                 match vc.checked_sub(ONWARD) {
                     None => self.emit_cells(sender, *sending, vc, bytes),
                     Some(route) => {
-                        let frame = self.frame_onward(sender, sending, route);
+                        let frame = self.create_first_pdu(sender, sending, route);
                         self.hand_to_shaper(sender, frame);
                     }
                 }

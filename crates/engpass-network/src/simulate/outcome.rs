@@ -252,7 +252,7 @@ impl Network {
             tallies.extend(path.leaves().map(|leaf| path.branches[leaf].to).zip(receivers.iter().copied()));
             let mut lost: Vec<(Losses, NodeId)> = Vec::new();
             for (host, tally) in &tallies {
-                for losses in self.fabric.flows[*tally].seen_rarely().places {
+                for losses in self.fabric.flows[*tally].cold_counters().places {
                     // Before the paths part, all receivers lose at one place.
                     match lost.iter_mut().find(|(known, at)| {
                         known.place == losses.place && (*at == *host || !losses.place.is_at_receiver())
@@ -314,7 +314,7 @@ impl Network {
         let window = self.fabric.window;
         let seconds = (window.end - window.from.unwrap_or(0)) as f64 / 1e12;
         let (tally, traffic) = (&self.fabric.flows[counted], &testbed.traffic[index]);
-        let ColdCounters { lost, marked, lost_ever, received_ever, places, .. } = tally.seen_rarely();
+        let ColdCounters { lost, marked, lost_ever, received_ever, places, .. } = tally.cold_counters();
         let generated = traffic.cells().is_some();
         let (sent, ever) = if generated { self.generated(index, window) } else { (tally.sent, 0) };
         let bits = |bytes: u64, cells: u64| {

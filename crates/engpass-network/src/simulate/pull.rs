@@ -62,7 +62,7 @@ impl Network {
             return self.take(port, until);
         }
         self.worklist.pulls += 1;
-        self.want(port, until, until);
+        self.add_to_worklist(port, until, until);
         while let Some(step) = self.worklist.steps.last_mut() {
             let Step { target, until: needed, next } = *step;
             step.next += 1;
@@ -75,21 +75,21 @@ impl Network {
                 if let Some(earlier) = needed.checked_sub(this.lookahead)
                     && draw(this)
                 {
-                    self.want(before, earlier, until);
+                    self.add_to_worklist(before, earlier, until);
                 }
                 continue;
             }
             self.worklist.steps.pop();
             match target {
                 Target::Port(port) => self.take(port, needed),
-                Target::Ring(ring) => self.take_around(ring, needed),
+                Target::Ring(ring) => self.take_arrivals_in_ring(ring, needed),
             }
         }
     }
 
     /// Put `port` on the worklist, unless it has taken all arrivals up to `needed`. The pull goes up to `until`.
     #[inline]
-    fn want(&mut self, port: usize, needed: u64, until: u64) {
+    fn add_to_worklist(&mut self, port: usize, needed: u64, until: u64) {
         let this = &mut self.ports[port];
         if this.is_advanced_to(needed) {
             return;
@@ -116,7 +116,7 @@ impl Network {
     }
 
     /// Take all arrivals at all ports of a ring up to and including `until`. Arrivals from outside the ring are announced.
-    fn take_around(&mut self, ring: usize, until: u64) {
+    fn take_arrivals_in_ring(&mut self, ring: usize, until: u64) {
         // `take` does not look at rings.
         let ports = std::mem::take(&mut self.rings[ring].ports);
         let least = ports.iter().map(|&port| self.ports[port].lookahead).min().expect("a ring has ports");

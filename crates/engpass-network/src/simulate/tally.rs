@@ -175,7 +175,7 @@ impl FlowCounters {
     }
 
     /// Returns the cold counters, or zeros.
-    pub(super) fn seen_rarely(&self) -> ColdCounters {
+    pub(super) fn cold_counters(&self) -> ColdCounters {
         self.rare.as_deref().cloned().unwrap_or_default()
     }
 
@@ -186,7 +186,7 @@ impl FlowCounters {
     /// Counts a datagram received at `at`.
     #[inline]
     pub(super) fn receive(&mut self, index: u64, at: u64) {
-        self.received_last(at);
+        self.note_last_reception(at);
         if let Some(ColdCounters { gaps: Some(gaps), .. }) = self.rare.as_deref_mut() {
             gaps.receive(at);
         }
@@ -196,7 +196,7 @@ impl FlowCounters {
 
     /// Notes the time of the last reception.
     #[inline]
-    pub(super) fn received_last(&mut self, at: u64) {
+    pub(super) fn note_last_reception(&mut self, at: u64) {
         self.last = at + 1;
     }
 

@@ -143,8 +143,8 @@ impl Endpoint {
     }
 
     /// Releases memory that it does not need while idle, and for good what a receive-only endpoint never needs.
-    pub(super) fn rest(&mut self, now: Time) {
-        self.connection.rest(now, self.application.is_none());
+    pub(super) fn release_unused_memory(&mut self, now: Time) {
+        self.connection.release_unused_memory(now, self.application.is_none());
     }
 
     /// Returns true if it may send: its application has started, or it is receive-only.
@@ -169,7 +169,7 @@ impl Endpoint {
     /// Returns until when only arrivals from the network affect it; zero if that is unknown.
     #[inline]
     pub(super) fn lookahead_until(&self) -> u64 {
-        let waits = self.application.as_ref().is_some_and(|this| !this.open || this.waits());
+        let waits = self.application.as_ref().is_some_and(|this| !this.open || this.is_paused());
         if self.busy || waits {
             return 0;
         }
@@ -226,7 +226,7 @@ impl Endpoint {
                     fabric.flows[this.flow as usize].round_trips.add(round_trip.ps());
                 }
                 application.connected |= out.established;
-                fabric.ledger.writer_stirs(endpoint, now);
+                fabric.ledger.note_writer_activity(endpoint, now);
             }
         }
         if this.counted {
@@ -291,7 +291,7 @@ impl Network {
                 self.fabric.ledger.reassign_to_timer(self.processes.len() + index, now);
             }
         }
-        self.go_on(index);
+        self.send_and_schedule_wake(index);
     }
 
     /// Begins the application's next write if it is due, or schedules a wake for when it is due or a pause ends.
@@ -299,7 +299,7 @@ impl Network {
     pub(super) fn next_write(&mut self, endpoint: usize) {
         let (now, end, flow) = (self.now, self.end, self.endpoints[endpoint].flow);
         let Some(application) = &mut self.endpoints[endpoint].application else { return };
-        if !application.connected || application.waits() || now >= application.stop || now >= end {
+        if !application.connected || application.is_paused() || now >= application.stop || now >= end {
             return;
         }
         if let Some(delays) = application.delays.as_deref_mut() {
@@ -352,12 +352,12 @@ impl Network {
     /// Continues after the CPU has copied a piece of a write to the send buffer.
     pub(super) fn copied(&mut self, endpoint: usize) {
         self.put(endpoint);
-        self.go_on(endpoint);
+        self.send_and_schedule_wake(endpoint);
     }
 
     /// Sends what can be sent, lets the application write, and schedules the next wake.
     #[inline(always)]
-    pub(super) fn go_on(&mut self, endpoint: usize) {
+    pub(super) fn send_and_schedule_wake(&mut self, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         if !this.busy && !this.is_quiescent() {
             self.send_and_write(endpoint);
@@ -394,13 +394,13 @@ impl Network {
         let this = &mut self.endpoints[endpoint];
         let host = self.nics[this.nic as usize].host as usize;
         if !this.is_open() {
-            self.fabric.ledger.waits(sender, now, SenderState::Application);
+            self.fabric.ledger.set_sender_state(sender, now, SenderState::Application);
             return;
         }
         let limited = this.connection.limited_by(Time(now));
         if limited == LimitedBy::Nothing {
             this.busy = true;
-            self.fabric.ledger.waits(sender, now, SenderState::Cpu);
+            self.fabric.ledger.set_sender_state(sender, now, SenderState::Cpu);
             self.ask_cpu(host, CpuTask::Output(endpoint));
             return;
         }
@@ -408,7 +408,7 @@ impl Network {
         // An incoming segment that the CPU has not processed may remove the obstacle.
         let asked = self.inputs.get(endpoint).is_some_and(|inputs| *inputs > 0);
         let wait = if asked { SenderState::Cpu } else { self.wait_of(endpoint, limited) };
-        self.fabric.ledger.waits(sender, now, wait);
+        self.fabric.ledger.set_sender_state(sender, now, wait);
         if copies {
             self.ask_cpu(host, CpuTask::Write(endpoint));
         }
@@ -422,7 +422,7 @@ impl Network {
         loop {
             let this = &mut self.endpoints[endpoint];
             if !this.is_open() {
-                self.fabric.ledger.waits(sender, now.ps(), SenderState::Application);
+                self.fabric.ledger.set_sender_state(sender, now.ps(), SenderState::Application);
                 return;
             }
             // If a window holds back data, further writes cannot send any.
@@ -448,7 +448,7 @@ impl Network {
             self.put(endpoint);
         }
         let wait = limited.map_or(SenderState::Cpu, |limited| self.wait_of(endpoint, limited));
-        self.fabric.ledger.waits(sender, now.ps(), wait);
+        self.fabric.ledger.set_sender_state(sender, now.ps(), wait);
     }
 
     /// Returns the sender state of an endpoint whose connection sends nothing for this reason.
@@ -511,24 +511,24 @@ impl Network {
     }
 
     /// Passes a formed segment to the NIC.
-    pub(super) fn segment_formed(&mut self, endpoint: usize) {
+    pub(super) fn enqueue_segment_at_nic(&mut self, endpoint: usize) {
         if self.endpoints[endpoint].formed == NOTHING {
             // There was nothing to send any more.
             self.endpoints[endpoint].busy = false;
-            self.go_on(endpoint);
+            self.send_and_schedule_wake(endpoint);
             return;
         }
         let sending = self.endpoints[endpoint].sending(&self.fabric.datagrams);
         if self.enter_nic_or_wait_with(self.processes.len() + endpoint, sending) {
-            self.segment_handed(endpoint);
+            self.on_segment_sent(endpoint);
         }
     }
 
     /// Continues after the NIC has taken the segment of a CPU item, or one that waited.
-    pub(super) fn segment_handed(&mut self, endpoint: usize) {
+    pub(super) fn on_segment_sent(&mut self, endpoint: usize) {
         self.endpoints[endpoint].busy = false;
         self.entered(endpoint);
-        self.go_on(endpoint);
+        self.send_and_schedule_wake(endpoint);
     }
 
     /// Notes that the formed segment has entered the NIC.
@@ -554,7 +554,7 @@ impl Network {
         }
         self.inputs[endpoint] += 1;
         if !self.endpoints[endpoint].busy {
-            self.fabric.ledger.waits(self.processes.len() + endpoint, self.now, SenderState::Cpu);
+            self.fabric.ledger.set_sender_state(self.processes.len() + endpoint, self.now, SenderState::Cpu);
         }
         let host = self.nics[self.endpoints[endpoint].nic as usize].host;
         self.ask_cpu(host as usize, CpuTask::Input(datagram));
@@ -562,12 +562,12 @@ impl Network {
 
     /// Fast path: receives a segment that costs nothing and whose datagram nothing else refers to, and posts it.
     #[inline(never)]
-    pub(super) fn take_whole(&mut self, datagram: u32, endpoint: usize) {
+    pub(super) fn receive_and_post(&mut self, datagram: u32, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let load = this.on_segment(self.now, endpoint, datagram, &mut self.fabric);
         let lane = (this.flow, Some(endpoint as u32));
         self.finish_datagram_fast_path(datagram, lane, load);
-        self.go_on(endpoint);
+        self.send_and_schedule_wake(endpoint);
     }
 
     /// Returns the CPU time of receiving a segment, in picoseconds.
@@ -589,6 +589,6 @@ impl Network {
         let to = self.fabric.datagrams[datagram].to.get();
         let endpoint = to.expect("a segment goes to an endpoint") as usize;
         self.endpoints[endpoint].on_segment(self.now, endpoint, datagram, &mut self.fabric);
-        self.go_on(endpoint);
+        self.send_and_schedule_wake(endpoint);
     }
 }

@@ -79,12 +79,12 @@ impl Trace {
     }
 
     /// Adds a sample of the queue of `port`.
-    pub(super) fn looked(&mut self, port: usize, length: u64) {
+    pub(super) fn record_queue_sample(&mut self, port: usize, length: u64) {
         self.lengths[port].push(length);
     }
 
     /// Samples the queue of a frame port at all instants before `at`; call it before a packet arrives at `at`.
-    pub(super) fn look_before(&mut self, port: usize, at: u64, line: &FramePort) {
+    pub(super) fn sample_queue_before(&mut self, port: usize, at: u64, line: &FramePort) {
         while let Some(&instant) = self.instants.get(self.lengths[port].len())
             && instant < at
         {
@@ -224,7 +224,7 @@ impl Network {
             queue.time_s.push(seconds(at));
             // Cell ports take samples when they are advanced to the instant.
             if let (Some(line), Some(trace)) = (self.frames.port(port), &mut self.fabric.trace) {
-                trace.look_before(port, at + 1, line);
+                trace.sample_queue_before(port, at + 1, line);
             }
         }
         for (&flow, line) in flows.iter().zip(timeline.flows.values_mut()) {

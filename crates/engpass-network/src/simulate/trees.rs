@@ -252,7 +252,7 @@ impl SharedState {
     }
 
     /// Passes, at the end of the run, the losses of datagrams in flight to their copies.
-    pub(super) fn lose_open_copies(&mut self) {
+    pub(super) fn settle_open_copies(&mut self) {
         if self.trees.is_none() {
             return;
         }
@@ -282,12 +282,15 @@ impl SharedState {
     }
 
     /// Returns the delivery status of a copied datagram whose copies are in flight at the end of the run.
-    pub(super) fn open_fate(&self, datagram: u32) -> DeliveryStatus {
+    pub(super) fn status_of_open_copies(&self, datagram: u32) -> DeliveryStatus {
         let copied = self.trees.as_ref().and_then(|trees| trees.copied.get(&datagram));
         match copied {
             Some(copied) if copied.was_received => DeliveryStatus::Delivered,
             Some(copied)
-                if copied.copies.iter().all(|copy| self.open_fate(*copy) == DeliveryStatus::Lost) =>
+                if copied
+                    .copies
+                    .iter()
+                    .all(|copy| self.status_of_open_copies(*copy) == DeliveryStatus::Lost) =>
             {
                 DeliveryStatus::Lost
             }

@@ -72,7 +72,7 @@ pub(super) struct RackView<'a> {
 pub(super) struct Recovery {
     more: Option<Box<RecoveryCold>>,
     rack: Option<Box<Rack>>,
-    /// RACK.rtt when [`rest`](Self::rest) last dropped RACK's state.
+    /// RACK.rtt when [`release_unused_memory`](Self::rest) last dropped RACK's state.
     rack_rtt: Time,
     pub(super) phase: Phase,
     /// One lost segment may be sent even if the congestion window is full.
@@ -190,7 +190,7 @@ impl Recovery {
     }
 
     /// Drops RACK's state except the round trip, if it affects nothing later. Call it only when everything is acknowledged.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn release_unused_memory(&mut self) {
         if self.phase == Phase::Open
             && let Some(rack) = self.rack.take_if(|rack| rack.can_rest())
         {

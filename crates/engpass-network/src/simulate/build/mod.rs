@@ -341,7 +341,7 @@ impl Builder<'_> {
             // Any member will do: the actual one is chosen per packet.
             return (self.topology.port_of(&hop), EgressPath::Bond { route });
         }
-        match self.frames.begins_with(route) {
+        match self.frames.first_circuit_entry(route) {
             Some(entry) => {
                 let way = EgressPath::Circuit { vc: ONWARD + route, encapsulation: entry.encapsulation };
                 (self.topology.port_of(&hop), way)

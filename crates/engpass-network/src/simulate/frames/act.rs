@@ -139,7 +139,7 @@ impl Network {
                 }
                 Some(limited) => self.wait_of(endpoint, limited),
             };
-            self.fabric.ledger.waits_at(states, self.now, wait);
+            self.fabric.ledger.set_state_at(states, self.now, wait);
         }
     }
 

@@ -233,7 +233,7 @@ impl Frames {
 impl Network {
     /// Handles a packet at the mark in front of a line: it goes on, or is held until the router knows the neighbour's address.
     #[cold]
-    pub(super) fn meets_hold(&mut self, id: u32, place: u32) {
+    pub(super) fn resolve_or_hold(&mut self, id: u32, place: u32) {
         let step = self.frames.steps[place as usize];
         self.fabric.datagrams.packet_mut(id).place = place;
         if !self.passes_router(id, step, self.now) {
@@ -247,11 +247,11 @@ impl Network {
         let line = &self.frames.ports[self.frames.places[interface.port()] as usize];
         if interface.is_down && line.is_down() && !neighbour.is_known(self.now) {
             // The line drops it.
-            self.leaves_hold(id);
+            self.leave_hold(id);
             return;
         }
         match neighbour.meets(config, self.now, id) {
-            Met::GoesOn => self.leaves_hold(id),
+            Met::GoesOn => self.leave_hold(id),
             Met::Held { lost, asks } => {
                 if asks {
                     self.ask_address(number);
@@ -264,7 +264,7 @@ impl Network {
     }
 
     /// Moves a packet on to the line behind the mark.
-    fn leaves_hold(&mut self, id: u32) {
+    fn leave_hold(&mut self, id: u32) {
         let packet = self.fabric.datagrams.packet_mut(id);
         packet.place += 1;
         let place = packet.place;
@@ -305,7 +305,7 @@ impl Network {
     }
 
     /// Makes a router that notices that a link is down forget the neighbours there; the held packets are lost.
-    pub(super) fn arp_sees(&mut self, router: NodeId, link: usize, down: bool) {
+    pub(super) fn forget_neighbours_behind(&mut self, router: NodeId, link: usize, down: bool) {
         let Resolution { interfaces, neighbours, .. } = &mut self.frames.arp;
         let own = |interface: &Interface| (interface.router, interface.link) == (router, link);
         let Some(number) = interfaces.iter().position(own) else { return };
@@ -348,7 +348,7 @@ impl Network {
             None => (self.processes.len() + self.endpoints.len() + messages) as u32,
             Some(fates) => {
                 let number = self.outsiders.number_of_control(messages);
-                fates.arp_begins(datagram, number);
+                fates.register_arp_packet(datagram, number);
                 number
             }
         };
@@ -390,14 +390,14 @@ impl Network {
         }
         let sender = if is_reply { about.station } else { interface.router };
         let is_addressed = is_reply || line.to == about.station;
-        self.hears(line, sender, is_addressed);
+        self.learn_sender(line, sender, is_addressed);
         if is_addressed && !is_reply {
             self.begin_arp(Said { operation: Operation::Reply, about, line: line.back() });
         }
     }
 
     /// Makes a node learn the address of a station behind a line. If it is a router that resolves addresses, the packets that it held go on.
-    fn hears(&mut self, line: TreeLine, station: NodeId, is_addressed: bool) {
+    fn learn_sender(&mut self, line: TreeLine, station: NodeId, is_addressed: bool) {
         let arp = &mut self.frames.arp;
         let Some(interface) = arp.interfaces.iter().position(|own| own.tree[0].port == line.port ^ 1) else {
             return;
@@ -405,7 +405,7 @@ impl Network {
         let Some(place) = arp.place_of(Key { interface, station }) else { return };
         let config = &arp.interfaces[interface].config;
         for packet in arp.neighbours[place].1.learns(config, self.now, is_addressed) {
-            self.leaves_hold(packet);
+            self.leave_hold(packet);
         }
     }
 }

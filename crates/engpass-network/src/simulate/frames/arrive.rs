@@ -46,7 +46,7 @@ impl Network {
                 self.drop_by_outage(port, landed.packet, self.now);
                 return;
             }
-            if self.frames.bonds.ignores(line.port) {
+            if self.frames.bonds.drops_on_inactive_member(line.port) {
                 self.drop_on_arrival(port, landed.packet, DropLocation::Inactive);
                 return;
             }
@@ -89,13 +89,13 @@ impl Network {
         let place = self.fabric.datagrams.packet(packet).place;
         let step = self.frames.steps[place as usize];
         if step.port == END {
-            self.packet_arrived(packet);
+            self.on_packet_at_host(packet);
         } else if !step.takes_time {
             self.hop(packet, place, self.now, true);
         } else if !step.is_line()
             && self.frames.routers.get(step.router as usize).is_none_or(|engine| engine.per_packet == 0)
         {
-            self.goes_on_from_engine(packet, place);
+            self.leave_engine(packet, place);
         } else if let Some(at) = self.process(step, packet) {
             self.forward(packet, place, at, true);
         }
@@ -106,7 +106,7 @@ impl Network {
     pub(super) fn copy(&mut self, id: u32) -> Vec<u32> {
         let whole = *self.fabric.datagrams.packet(id);
         let hop = self.frames.lines_before(whole.place);
-        let stamp = self.fabric.ledger.stamp_of(id);
+        let stamp = self.fabric.ledger.snapshot_of(id);
         let mut copies = Vec::new();
         for (datagram, route) in self.copies_at(whole.datagram, hop.into()) {
             let place = self.frames.first_place(route, hop);
@@ -123,7 +123,7 @@ impl Network {
     }
 
     #[inline]
-    fn packet_arrived(&mut self, packet: u32) {
+    fn on_packet_at_host(&mut self, packet: u32) {
         let Packet { datagram, ecn, .. } = *self.fabric.datagrams.packet(packet);
         if !self.receive_fast_path(packet, datagram, ecn) {
             self.receive_slow_path(packet);
@@ -134,7 +134,7 @@ impl Network {
     pub(super) fn receive_slow_path(&mut self, packet: u32) {
         let Packet { datagram, ecn, place, ttl, .. } = *self.fabric.datagrams.packet(packet);
         if self.fabric.parts(datagram) {
-            self.comes_to_branches(packet);
+            self.on_branch_point(packet);
             return;
         }
         let this = &mut self.fabric.datagrams[datagram];
@@ -155,7 +155,10 @@ impl Network {
         if written {
             self.record_hops_carried(packet);
         } else {
-            debug_assert!(self.comes_in_order(packet), "order is kept, or what is carried is written down");
+            debug_assert!(
+                self.has_expected_length(packet),
+                "order is kept, or what is carried is written down"
+            );
         }
         self.fabric.datagrams.release_packet(packet);
         if complete && !lost {
@@ -170,7 +173,7 @@ impl Network {
     }
 
     /// Returns true if a packet that has arrived is as long as the one that the sender sent at its position.
-    fn comes_in_order(&self, packet: u32) -> bool {
+    fn has_expected_length(&self, packet: u32) -> bool {
         let Packet { datagram, ip, .. } = *self.fabric.datagrams.packet(packet);
         let this = &self.fabric.datagrams[datagram];
         let (lane, bytes) = ((this.flow, this.to.get()), this.header + this.bytes);
@@ -213,7 +216,7 @@ impl Network {
             self.events.push(at, engine.node, Event::Forward(router));
         }
         let place = self.fabric.datagrams.packet(packet).place;
-        self.goes_on_from_engine(packet, place);
+        self.leave_engine(packet, place);
     }
 
     /// Delivers a packet to its host ahead of virtual time, for the instant `at`.
@@ -223,7 +226,7 @@ impl Network {
         if let Some(to) = self.fabric.datagrams[datagram].to.get() {
             self.endpoints[to as usize].ahead = at;
         }
-        self.packet_arrived(id);
+        self.on_packet_at_host(id);
         self.now = now;
     }
 }

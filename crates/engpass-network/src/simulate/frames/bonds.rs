@@ -57,7 +57,7 @@ impl Bonds {
     }
 
     /// Returns true if the host behind this transmitter drops what arrives there, because another member of its bond is the active one.
-    pub(super) fn ignores(&self, transmitter: u32) -> bool {
+    pub(super) fn drops_on_inactive_member(&self, transmitter: u32) -> bool {
         self.all.iter().any(|bond| {
             let member = bond.heard.iter().position(|heard| *heard == transmitter);
             member.is_some_and(|member| bond.monitor.active() != Some(member))
@@ -101,7 +101,7 @@ impl Frames {
     pub(in crate::simulate) fn first_ports(&self, way: EgressPath, nic: usize) -> Vec<usize> {
         let EgressPath::Bond { route } = way else { return vec![nic] };
         let question = self.steps[self.routes[route as usize].first as usize].mtu;
-        let members = 0..self.choices.answers_to(question).len() as u32;
+        let members = 0..self.choices.first_steps_of_decision(question).len() as u32;
         members.map(|member| self.first_port(route + 1 + member)).collect()
     }
 
@@ -112,7 +112,7 @@ impl Frames {
         }
         let whole = self.routes[route as usize];
         let question = self.steps[whole.first as usize].mtu;
-        for first in self.choices.answers_to(question).to_vec() {
+        for first in self.choices.first_steps_of_decision(question).to_vec() {
             self.routes.push(super::Route { first, ..whole });
         }
     }
@@ -120,7 +120,7 @@ impl Frames {
 
 impl Choices {
     /// Passes the state of a bond's members to all policies that choose for it.
-    pub(super) fn tell_bond(&mut self, bond: usize, bonds: &Bonds) {
+    pub(super) fn update_bond_policies(&mut self, bond: usize, bonds: &Bonds) {
         let Bonded { carriers, monitor, .. } = &bonds.all[bond];
         for group in self.groups.iter_mut().filter(|group| group.bond == Some(bond)) {
             for (place, member) in group.members.iter_mut().enumerate() {
@@ -134,19 +134,19 @@ impl Choices {
 
 impl Network {
     /// Lets the monitor of a bond look at the carriers of its members.
-    pub(in crate::simulate) fn look_at_bond(&mut self, bond: u32) {
+    pub(in crate::simulate) fn on_bond_monitor(&mut self, bond: u32) {
         let Frames { bonds, choices, .. } = &mut self.frames;
         let this = &mut bonds.all[bond as usize];
         this.looks = this.monitor.look(&this.carriers);
         if this.looks {
             self.events.push(this.config.look_again(self.now), 0, Event::Look(bond));
         }
-        choices.tell_bond(bond as usize, bonds);
+        choices.update_bond_policies(bond as usize, bonds);
     }
 
     /// Returns what a process or endpoint has ready, with the route of the bond member that carries it. The choice is kept until the packet is in the NIC.
     #[inline(never)]
-    pub(in crate::simulate) fn on_member(
+    pub(in crate::simulate) fn choose_bond_member(
         &mut self,
         sender: usize,
         sending: ReadyPacket,
@@ -171,7 +171,7 @@ impl Network {
 
     /// Drops the choice of a member: the packet of the sender has entered its NIC.
     #[inline(always)]
-    pub(in crate::simulate) fn entered_member(&mut self, sender: usize) {
+    pub(in crate::simulate) fn clear_bond_member(&mut self, sender: usize) {
         if !self.frames.bonds.all.is_empty() {
             self.frames.bonds.chosen.remove(&sender);
         }

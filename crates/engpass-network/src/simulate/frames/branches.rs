@@ -38,7 +38,7 @@ fn behind(router: usize) -> Step {
 impl Network {
     /// Handles a packet at the node where its branch ends: the copies are made at once, or after the router's processing time.
     #[cold]
-    pub(super) fn comes_to_branches(&mut self, packet: u32) {
+    pub(super) fn on_branch_point(&mut self, packet: u32) {
         let datagram = self.fabric.datagrams.packet(packet).datagram;
         match self.fabric.copying_router(datagram) {
             Some(router) if self.frames.routers[router].per_packet > 0 => {
@@ -58,7 +58,7 @@ impl Network {
             self.stop(id, behind(router), self.now);
             return;
         }
-        let stamp = self.fabric.ledger.stamp_of(id);
+        let stamp = self.fabric.ledger.snapshot_of(id);
         let mut copies = Vec::new();
         for (datagram, route) in self.fabric.copies_of(whole.datagram) {
             let place = self.frames.routes[route as usize].first;

@@ -77,7 +77,7 @@ impl Choices {
     }
 
     /// Returns the first steps of all results of a decision step.
-    pub(super) fn answers_to(&self, ask: u32) -> &[u32] {
+    pub(super) fn first_steps_of_decision(&self, ask: u32) -> &[u32] {
         let Ask { group, first, .. } = self.asks[ask as usize];
         &self.answers[first as usize..][..self.groups[group as usize].legs.len()]
     }
@@ -118,7 +118,7 @@ impl Frames {
     }
 
     /// Returns the ports of a route's first path up to its end or its first circuit, and whether each is a line (true) or the entry of a tunnel (false).
-    pub(in crate::simulate) fn first_way(&self, route: u32) -> Vec<(u32, bool)> {
+    pub(in crate::simulate) fn first_path_ports(&self, route: u32) -> Vec<(u32, bool)> {
         let steps = self.first_places(route).map(|place| self.steps[place as usize]);
         let carries = steps.filter(|step| step.is_line() || step.is_wrap());
         carries.map(|step| (step.port, step.is_line())).collect()

@@ -125,7 +125,7 @@ impl Frames {
     }
 
     /// Returns the entry with which a route begins, if the host sends on a circuit.
-    pub(in crate::simulate) fn begins_with(&self, route: u32) -> Option<&Entry> {
+    pub(in crate::simulate) fn first_circuit_entry(&self, route: u32) -> Option<&Entry> {
         self.entry(self.steps[self.routes[route as usize].first as usize])
     }
 }
@@ -145,7 +145,7 @@ impl Network {
         let position = entry.ports[0];
         // The packet being sent may have left the queue by now.
         if entry.queue().frame.is_some_and(|frame| self.fabric.frames[frame].eta < at) {
-            self.see_what_left(position);
+            self.catch_up_departures(position);
         }
         let entry = &mut self.frames.entries[number as usize];
         let packet = self.fabric.datagrams.packet(id);
@@ -155,7 +155,7 @@ impl Network {
         if let Some(due) = entry.queue().join(at, view, &mut self.frames.lost) {
             self.events.push(due, position, Event::Feed(number));
         }
-        self.lose_at_entry(position);
+        self.drop_discarded_at_circuit(position);
     }
 
     /// Sends the next packet on a circuit that begins at a router, if the line is ready for it.
@@ -167,9 +167,9 @@ impl Network {
             return;
         }
         if entry.queue().frame.is_some() {
-            self.see_what_left(position);
+            self.catch_up_departures(position);
         }
-        if self.waits_for_line(number) {
+        if self.is_line_busy(number) {
             return;
         }
         let entry = &mut self.frames.entries[number as usize];
@@ -184,23 +184,23 @@ impl Network {
                 let queue = self.frames.entries[number as usize].queue();
                 (queue.sends, queue.frame) = ((u64::MAX, chosen.bytes), Some(frame));
                 self.emit_cells_of(frame);
-                self.waits_for_line(number);
+                self.is_line_busy(number);
             }
             Err(Some(ready)) => self.events.push(ready, position, Event::Feed(number)),
             Err(None) => {}
         }
-        self.lose_at_entry(position);
+        self.drop_discarded_at_circuit(position);
     }
 
     /// Advances the port to find out when cells leave that arrived before now.
-    fn see_what_left(&mut self, position: usize) {
+    fn catch_up_departures(&mut self, position: usize) {
         // A cell emitted now may still meet others at this instant. Cells that have left by now were emitted before.
         self.advance(position, self.now - 1);
         self.collect_nic_departures();
     }
 
     /// Returns true if the line has not taken the whole packet that is being sent. Schedules the next request for when it has, or when that may be known.
-    fn waits_for_line(&mut self, number: u32) -> bool {
+    fn is_line_busy(&mut self, number: u32) -> bool {
         let entry = &mut self.frames.entries[number as usize];
         let position = entry.ports[0];
         let queue = entry.queue();
@@ -222,7 +222,7 @@ impl Network {
 
     /// Notes when the last cell of a PDU leaves the line on which its circuit begins at a router. The next packet is chosen when the line begins that cell, so
     /// that a shaper keeps its pace, but at least a picosecond after the cell's emission, when this can be known.
-    pub(in crate::simulate) fn left_router(&mut self, left: NicDeparture) {
+    pub(in crate::simulate) fn on_last_cell_left_router(&mut self, left: NicDeparture) {
         let begins = (left.at - self.ports[left.nic].slot_at_least).max(left.emitted + 1);
         for entry in &mut self.frames.entries {
             let Some(queue) = entry.queue.as_mut().filter(|queue| queue.frame == Some(left.frame)) else {
@@ -236,7 +236,7 @@ impl Network {
     }
 
     /// Drops the packets that the discipline in front of a circuit has dropped in this call.
-    fn lose_at_entry(&mut self, port: usize) {
+    fn drop_discarded_at_circuit(&mut self, port: usize) {
         while let Some((packet, cause)) = self.frames.lost.pop() {
             if let Some(later) = &mut self.fabric.ledger.later {
                 later.lost(port, 1);
@@ -283,7 +283,7 @@ impl Network {
     }
 
     /// Creates the PDU of a host's packet that enters a circuit at the begin of a longer route.
-    pub(in crate::simulate) fn frame_onward(
+    pub(in crate::simulate) fn create_first_pdu(
         &mut self,
         sender: usize,
         sending: &ReadyPacket,
@@ -307,7 +307,7 @@ impl Network {
 
     /// Moves on a packet that a router's engine has finished, or that needs none, to a step without lookahead.
     #[inline(never)]
-    pub(super) fn goes_on_from_engine(&mut self, packet: u32, place: u32) {
+    pub(super) fn leave_engine(&mut self, packet: u32, place: u32) {
         let step = self.frames.steps[place as usize];
         if step.port == super::choices::ASK {
             self.ask_way(packet, step);

@@ -27,9 +27,9 @@ impl Network {
         let in_tunnel = !self.frames.tunnels.at(place).is_empty();
         let node = self.frames.routers[step.router as usize].node;
         if ttl == 0 {
-            self.lose_at_router(id, step, DropLocation::Ttl(node), at);
-        } else if !in_tunnel && self.keeps_whole(datagram) || self.frames.refuses(step) {
-            self.lose_at_router(id, step, DropLocation::TooBig(node), at);
+            self.drop_at_router(id, step, DropLocation::Ttl(node), at);
+        } else if !in_tunnel && self.has_df_bit(datagram) || self.frames.refuses(step) {
+            self.drop_at_router(id, step, DropLocation::TooBig(node), at);
         } else if in_tunnel {
             // The headers of a tunnel let routers fragment them.
             self.cut_outer(id, step, at);
@@ -39,7 +39,7 @@ impl Network {
     }
 
     /// Drops a packet at a router in front of `step`, and sends an ICMP message about it if the router does so.
-    pub(super) fn lose_at_router(&mut self, id: u32, step: Step, place: DropLocation, at: u64) {
+    pub(super) fn drop_at_router(&mut self, id: u32, step: Step, place: DropLocation, at: u64) {
         if self.try_defer_drop(id, place, at) {
             return;
         }
@@ -57,7 +57,7 @@ impl Network {
         // The first fragment may reuse its index.
         let head = self.fabric.trace.as_ref().and_then(|trace| trace.head_of(id));
         // The first fragment may arrive, and its sender snapshot be used, before the second one is created.
-        let stamp = self.fabric.ledger.stamp_of(id);
+        let stamp = self.fabric.ledger.snapshot_of(id);
         self.fabric.track_per_hop(whole.datagram);
         self.record_hops_carried(id);
         self.fabric.datagrams.release_packet(id);

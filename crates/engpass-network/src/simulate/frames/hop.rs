@@ -24,7 +24,7 @@ impl Network {
         } else if step.is_wrap() {
             self.enter_tunnel(id, place);
         } else if step.is_hold() {
-            self.meets_hold(id, place);
+            self.resolve_or_hold(id, place);
         } else {
             self.enter_circuit(id, place, at);
         }
@@ -105,7 +105,7 @@ impl Network {
                         this.ahead = then;
                         let plain = whole == id && datagram.is_whole(ecn) && this.is_free();
                         if plain {
-                            self.take_whole(id, to);
+                            self.receive_and_post(id, to);
                         }
                         plain
                     }
@@ -142,10 +142,10 @@ impl Network {
                 if mark {
                     fabric.datagrams.packet_mut(id).ecn = Ecn::Marked;
                 }
-                self.departs((id, view.bytes), place, &sent, last)
+                self.transmit((id, view.bytes), place, &sent, last)
             }
             other => {
-                self.stays(step.port, id, other, at);
+                self.on_not_sent(step.port, id, other, at);
                 None
             }
         }
@@ -154,7 +154,7 @@ impl Network {
     /// Puts a packet with a known departure on the line of step `place`; it takes `bytes` of the queue until then. Returns when it reaches the next step if it is
     /// handed ahead, which is possible up to `last`.
     #[inline(always)]
-    fn departs(&mut self, (id, bytes): (u32, u32), place: u32, sent: &Departure, last: u64) -> Option<u64> {
+    fn transmit(&mut self, (id, bytes): (u32, u32), place: u32, sent: &Departure, last: u64) -> Option<u64> {
         let Self { frames: Frames { ports, steps, tunnels, .. }, fabric, events, .. } = self;
         let Step { port, slot, .. } = steps[place as usize];
         let line = &mut ports[port as usize];
@@ -252,14 +252,14 @@ impl Network {
         if let Some((sender, elastic)) = sender {
             fabric.ledger.emitted_packet(sender, (elastic, id), self.now, sent.transmission.end);
         }
-        if let Some(at) = self.departs((id, ip), place, &sent, self.delivers_ahead_until(place)) {
+        if let Some(at) = self.transmit((id, ip), place, &sent, self.delivers_ahead_until(place)) {
             self.forward(id, place + 1, at, false);
         }
     }
 
     /// Handles a packet that arrived at a port and does not leave it now.
     #[inline(never)]
-    fn stays(&mut self, port: u32, id: u32, admitted: AdmitResult, at: u64) {
+    fn on_not_sent(&mut self, port: u32, id: u32, admitted: AdmitResult, at: u64) {
         match admitted {
             AdmitResult::Departs(..) => unreachable!("it goes on"),
             AdmitResult::Queued(due) => {
@@ -289,7 +289,7 @@ impl Network {
             packet.ecn = chosen.ecn;
             let place = packet.place;
             let last = self.delivers_ahead_until(place);
-            if let Some(at) = self.departs((chosen.id, chosen.bytes), place, &sent, last) {
+            if let Some(at) = self.transmit((chosen.id, chosen.bytes), place, &sent, last) {
                 self.forward(chosen.id, place + 1, at, true);
             }
         }

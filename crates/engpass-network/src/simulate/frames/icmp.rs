@@ -97,7 +97,7 @@ impl Frames {
 
 impl Network {
     /// Returns true if the packets of a datagram carry the DF bit, so routers must not fragment them.
-    pub(super) fn keeps_whole(&self, datagram: u32) -> bool {
+    pub(super) fn has_df_bit(&self, datagram: u32) -> bool {
         let this = &self.fabric.datagrams[datagram];
         if let Some(fates) = &self.fabric.fates {
             return fates.head(datagram).whole;
@@ -115,7 +115,7 @@ impl Network {
         let (flow, to, was_lost, more) = (this.flow, this.to.get(), this.lost, this.fragments > 1);
         let in_tunnel = !self.frames.tunnels.at(came_to).is_empty();
         let is_too_big = matches!(place, DropLocation::TooBig(_));
-        if in_tunnel || is_too_big && !self.keeps_whole(datagram) {
+        if in_tunnel || is_too_big && !self.has_df_bit(datagram) {
             return None;
         }
         let ForwardingEngine { node, .. } = self.frames.routers[step.router as usize];
@@ -184,7 +184,7 @@ impl Network {
             About::Outside(lost, said) => {
                 let flow = self.outsiders.number_of_control(number);
                 let fates = self.fabric.fates.as_mut().expect("the packet is from outside");
-                fates.message_enters(datagram, lost, said, flow);
+                fates.register_message(datagram, lost, said, flow);
                 (flow, None)
             }
         };
@@ -217,16 +217,16 @@ impl Network {
     pub(super) fn take_control(&mut self, datagram: u32, lane: u32) {
         let is_message = (lane as usize) < self.endpoints.len() + 2 * self.frames.icmp.ways.len();
         if is_message {
-            self.take_message(datagram);
+            self.deliver_icmp_message(datagram);
         } else {
             self.take_arp(datagram);
         }
     }
 
     /// Delivers a message to the sender of the packet that it is about.
-    fn take_message(&mut self, datagram: u32) {
+    fn deliver_icmp_message(&mut self, datagram: u32) {
         if let Some(fates) = &mut self.fabric.fates {
-            fates.message_arrives(datagram, self.now);
+            fates.on_message_delivered(datagram, self.now);
             return;
         }
         let message = self.frames.icmp.messages.remove(&datagram);
@@ -235,6 +235,6 @@ impl Network {
         let connection = &mut self.endpoints[endpoint].connection;
         connection.on_too_big(Time(self.now), seq, mtu.into());
         self.fabric.ledger.note_activity(self.processes.len() + endpoint, self.now);
-        self.go_on(endpoint);
+        self.send_and_schedule_wake(endpoint);
     }
 }

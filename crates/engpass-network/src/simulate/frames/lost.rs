@@ -32,7 +32,7 @@ impl Network {
     pub(super) fn try_defer_drop(&mut self, packet: u32, place: DropLocation, at: u64) -> bool {
         let Some(fates) = self.fabric.fates.as_mut().filter(|_| at > self.now) else { return false };
         // Losses at one instant keep the order in which they are found. The packet number would not do: it depends on when earlier packets were examined.
-        let order = fates.lost_later(packet, place);
+        let order = fates.defer_loss(packet, place);
         self.events.push(at, order, Event::Lose(packet));
         true
     }
@@ -46,7 +46,7 @@ impl Network {
             }
             place => {
                 let step = self.frames.steps[self.fabric.datagrams.packet(packet).place as usize];
-                self.lose_at_router(packet, step, place, self.now);
+                self.drop_at_router(packet, step, place, self.now);
             }
         }
     }

@@ -196,7 +196,9 @@ impl Step {
 impl Frames {
     /// Makes the lines that the ledger watches report every transmission to it.
     pub(super) fn watch(&mut self, ledger: &Ledger) {
-        self.ports.iter_mut().for_each(|line| line.watched = ledger.is_watched(line.port as usize));
+        self.ports
+            .iter_mut()
+            .for_each(|line| line.watched = ledger.needs_every_transmission(line.port as usize));
     }
 
     /// The transmitter with this number, if it sends frames.
@@ -270,10 +272,10 @@ impl SharedState {
         if line.is_to_open(at)
             && let Some(from) = line.open()
         {
-            self.ledger.opens_frames(line, from);
+            self.ledger.open_frame_line(line, from);
         }
         if let Some(trace) = &mut self.trace {
-            trace.look_before(line.port as usize, at, line);
+            trace.sample_queue_before(line.port as usize, at, line);
         }
     }
 }

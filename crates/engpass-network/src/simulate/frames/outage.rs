@@ -129,7 +129,7 @@ impl Served {
     }
 
     /// Restarts the discipline after an outage has emptied the queue. Returns its new scheduler.
-    pub(super) fn begin_anew(&mut self, now: u64) -> Box<dyn Scheduler> {
+    pub(super) fn restart_after_outage(&mut self, now: u64) -> Box<dyn Scheduler> {
         self.count += 1;
         let (admission, scheduler) = apart((self.anew)(self.count));
         (self.admission, self.emptied) = (admission, now);
@@ -218,12 +218,12 @@ impl Network {
                 let node = ends[link][end];
                 choices.see(node, link, !down);
                 if let Some((bond, looks)) = bonds.see(node, link, !down, self.now) {
-                    choices.tell_bond(bond, bonds);
+                    choices.update_bond_policies(bond, bonds);
                     if let Some(at) = looks {
                         self.events.push(at, 0, Event::Look(bond as u32));
                     }
                 }
-                self.arp_sees(node, link, down);
+                self.forget_neighbours_behind(node, link, down);
             }
         }
     }

@@ -33,7 +33,7 @@ impl Network {
         let plain =
             self.is_whole(packet, datagram, ecn) && self.endpoints.get(to).is_some_and(Endpoint::is_free);
         if plain {
-            self.take_whole(datagram, to);
+            self.receive_and_post(datagram, to);
         }
         plain
     }
@@ -62,7 +62,13 @@ impl Network {
         let trail = self.frames.trail(self.fabric.datagrams.packet(datagram).place);
         let this = &self.fabric.datagrams[datagram];
         let (lane, load) = ((this.flow, this.to.get()), self.fabric.load_of(this));
-        self.fabric.ledger.settle(lane, DeliveryStatus::Delivered, load, Carried::Whole(trail), this.refused);
+        self.fabric.ledger.post_datagram(
+            lane,
+            DeliveryStatus::Delivered,
+            load,
+            Carried::Whole(trail),
+            this.refused,
+        );
         self.fabric.datagrams.release(datagram);
     }
 

@@ -250,7 +250,7 @@ impl FramePort {
     }
 
     /// Returns true if it accepts every packet and delivers all of them in order.
-    pub(super) fn takes_all(&self) -> bool {
+    pub(super) fn is_unlimited_in_order(&self) -> bool {
         matches!(self.waiting, PortQueue::Unlimited) && self.is_in_order()
     }
 
@@ -365,7 +365,7 @@ impl FramePort {
         if last > 0
             && let Some(end) = self.clock.end_if_idle_at(now)
             && bytes <= self.largest
-            && self.lies_inside(now, end.0, window)
+            && self.is_within_window(now, end.0, window)
         {
             let left = self.clock.last_bit_at(end);
             let at = left + self.delay;
@@ -402,7 +402,7 @@ impl FramePort {
 
     /// Returns true if a transmission from `begin` to `end` lies in the measurement window, once measurement has started on this line.
     #[inline(always)]
-    fn lies_inside(&self, begin: u64, end: u64, window: &Window) -> bool {
+    fn is_within_window(&self, begin: u64, end: u64, window: &Window) -> bool {
         // After measurement has started, every arrival is later than the begin of the window.
         let inside = end <= window.end;
         debug_assert!(!inside || window.holds_all(begin, end), "books are opened when the window begins");
@@ -422,7 +422,7 @@ impl FramePort {
         let taken = bytes + self.clock.physical;
         let before = self.clock.end;
         let end = self.clock.end_if_sent_at(now);
-        if !self.lies_inside(now, end.0, window) {
+        if !self.is_within_window(now, end.0, window) {
             return FastPathResult::NeedsSlowPath;
         }
         if now > before {

@@ -31,7 +31,7 @@ impl Network {
         if hops == 0
             || self.fabric.trace.is_some()
             || step.is_routed()
-            || !line.takes_all()
+            || !line.is_unlimited_in_order()
             || self.fabric.ledger.is_shared(port)
         {
             return 0;

@@ -235,7 +235,7 @@ impl Network {
         // The next step decrements it, although the router does not forward the outer packet.
         packet.ttl = ttl + 1;
         packet.place = place + 1;
-        self.goes_on_from_engine(id, place + 1);
+        self.leave_engine(id, place + 1);
     }
 
     /// Decapsulates a packet at the end of a tunnel; a fragment is reassembled first.
@@ -263,7 +263,7 @@ impl Network {
         }
         let parts = !self.groups.is_idle() && self.frames.tunnels.at(place + 1).is_empty();
         let copies = if parts { self.copy(id) } else { Vec::new() };
-        self.goes_on_from_engine(id, place + 1);
+        self.leave_engine(id, place + 1);
         copies.into_iter().for_each(|copy| self.receive_or_forward(copy));
     }
 
@@ -271,7 +271,7 @@ impl Network {
     pub(super) fn cut_outer(&mut self, id: u32, step: Step, at: u64) {
         let whole = *self.fabric.datagrams.packet(id);
         let cut = Fragments::of(u64::from(whole.ip) - IP_HEADER_BYTES, step.mtu.into());
-        let stamp = self.fabric.ledger.stamp_of(id);
+        let stamp = self.fabric.ledger.snapshot_of(id);
         // The first fragment may reuse its index.
         let head =
             self.fabric.trace.as_ref().and_then(|trace| Some((trace.head_of(id)?, trace.hidden_of(id))));

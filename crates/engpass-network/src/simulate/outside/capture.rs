@@ -1,4 +1,4 @@
-//! Captures of a network whose packets come from outside.
+//! Captures with packet injection.
 
 use engpass_testbed::Topology;
 
@@ -6,23 +6,23 @@ use super::InjectedNetwork;
 use crate::simulate::{CaptureSink, SWEEP, SimError};
 
 impl InjectedNetwork {
-    /// Keep what passes these transmitters (`2 * link + end`) for [`Self::hand_on`]. Nothing was put in yet.
+    /// Starts a capture at these transmitters (`2 * link + end`), for [`Self::hand_on`]. Call it before any injection.
     pub fn capture(&mut self, ports: &[usize]) {
         self.network.tap(&self.testbed, &self.topology, ports);
     }
 
-    /// The graph, with the flows that packets of captures are of: the generators, and behind them one for every way.
+    /// Returns the topology with the flows that captured packets refer to: the generators, followed by one for every path.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// Hand on what has passed, up to where nothing earlier can come; returns that instant, in picoseconds, if there is one.
+    /// Hands on the records up to an instant before which no further ones can appear. Returns that instant, in picoseconds, if there is one.
     ///
     /// # Errors
-    /// [`SimError::Interrupted`] when the capture breaks off.
+    /// [`SimError::Interrupted`] if the capture stops.
     pub fn hand_on(&mut self, capture: &mut dyn CaptureSink) -> Result<Option<u64>, SimError> {
         let swept = self.network.next_sweep;
-        // Where cells are, ports were advanced to the last sweep; without any, everything up to now has passed.
+        // With cells, ports were advanced to the last sweep only; without, all records up to now exist.
         let told = if swept == u64::MAX { Some(self.reached) } else { swept.checked_sub(SWEEP + 1) };
         if let Some(told) = told {
             self.network.hand_on(told, capture)?;
@@ -30,10 +30,10 @@ impl InjectedNetwork {
         Ok(told)
     }
 
-    /// Hand on all that has passed: the last call.
+    /// Hands on all remaining records: the last call.
     ///
     /// # Errors
-    /// [`SimError::Interrupted`] when the capture breaks off.
+    /// [`SimError::Interrupted`] if the capture stops.
     pub fn end_capture(&mut self, capture: &mut dyn CaptureSink) -> Result<(), SimError> {
         self.network.advance_all(self.reached);
         self.network.hand_on(self.reached, capture)

@@ -1,4 +1,4 @@
-//! The fates of packets from outside: each packet is delivered or lost, and its fate is told once.
+//! Delivery reports of injected packets: each packet is reported once, as delivered or lost.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use crate::simulate::Network;
 use crate::simulate::datagrams::Datagram;
 use crate::simulate::tally::DropLocation;
 
-/// Fates that are to be told, and the headers of packets.
+/// Delivery reports not yet fetched, and the headers of packets.
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct DeliveryReports {
     /// Headers by datagram.
     heads: Vec<Head>,
-    /// Places of losses that are known before their time, by packet.
+    /// Locations of losses found ahead of time, by packet.
     later: BTreeMap<u32, DropLocation>,
-    /// Losses of cells, by instant and number of the datagram. They wait until all ports have looked at the cells before them.
+    /// Losses of cells, by instant and packet number. They are reported when all ports have processed the cells before them.
     lost: BTreeMap<(u64, u64), CellDropCause>,
-    /// Fates that nobody has fetched yet, in order of time.
+    /// Reports not yet fetched, in order of time.
     told: Vec<Output>,
     /// Number of packets and messages in the network.
     inside: u64,
-    /// Number of losses that were known before their time.
+    /// Number of losses found ahead of time.
     known: usize,
     /// Some circuits carry packets. A loss of their cells may be found later than it happens.
     pub(super) has_cells: bool,
@@ -37,20 +37,20 @@ pub(in crate::simulate) struct Head {
     pub(in crate::simulate) ecn: Ecn,
     pub(in crate::simulate) priority: u8,
     pub(in crate::simulate) ttl: u8,
-    /// The number by which disciplines know its flow.
+    /// Its flow number for queue disciplines.
     pub(in crate::simulate) flow: u32,
     pub(in crate::simulate) transport: Transport,
-    /// Routers send it on the first of equally short ways, whatever their policy is.
+    /// Routers choose the first of equal-cost paths for it, whatever their policy.
     takes_first: bool,
     /// Number of routers that the packet, or its last fragment to arrive, has passed.
     routers: u8,
-    /// The packet, or a fragment of it, has arrived with the mark of congestion.
+    /// The packet, or a fragment of it, has arrived with a congestion mark.
     marked: bool,
     /// The loss was counted when a window ended.
     counted: bool,
-    /// The loss was told. A cell may turn out to have been lost before.
+    /// The loss has been reported, although an earlier one may be found later.
     told: bool,
-    /// Routers may not cut the packet.
+    /// Routers must not fragment the packet.
     pub(in crate::simulate) whole: bool,
     /// The error messages that routers send about the packet.
     errors: Errors,
@@ -58,16 +58,16 @@ pub(in crate::simulate) struct Head {
     message: Message,
 }
 
-/// The relation of a datagram to messages of routers.
+/// Relation of a datagram to routers' messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Message {
     #[default]
     None,
-    /// The datagram is a message, which says this about the packet with its token.
+    /// The datagram is a message with this content, about the packet with its token.
     Itself(Said),
     /// A router sends a message about the datagram.
     About,
-    /// The datagram is an ARP packet, of which nobody outside is told.
+    /// The datagram is an ARP packet, which gets no report.
     Arp,
 }
 
@@ -80,7 +80,7 @@ struct CellDropCause {
 }
 
 impl DeliveryReports {
-    /// A packet enters the network as this datagram.
+    /// Registers a packet that enters the network as this datagram.
     pub(super) fn enters(&mut self, datagram: u32, way: u32, packet: &Packet, flow: u32) {
         let Packet { token, ecn, priority, ttl, transport, whole, errors, .. } = *packet;
         let head = Head { way, token, ecn, priority, ttl, flow, transport, whole, errors, ..Head::default() };
@@ -95,18 +95,20 @@ impl DeliveryReports {
         self.heads[index] = head;
     }
 
-    /// Length of the message that a router sends about the first packet of a datagram, which has `ip` bytes; `None` if it sends none. All lengths are in bytes.
+    /// Returns the length of the message that a router sends about the first packet of a datagram, which has `ip` bytes; `None` if it sends none. Both in
+    /// bytes.
     pub(in crate::simulate) fn message_bytes(&self, datagram: u32, ip: u32) -> Option<u64> {
         self.heads[datagram as usize].errors.bytes(ip.into())
     }
 
-    /// A router is about to drop a packet of the datagram, and will send a message about it.
+    /// Notes that a router is about to drop a packet of the datagram and will send a message about it.
     pub(in crate::simulate) fn awaits_message(&mut self, datagram: u32) {
         self.heads[datagram as usize].message = Message::About;
     }
 
-    /// A router's message enters the network as this datagram. `lost` is the way and the token of the dropped packet, `flow` the number of the message's flow.
-    pub(in crate::simulate) fn message_enters(
+    /// Registers a router's message that enters the network as this datagram. `lost` is the path and token of the dropped packet, `flow` the flow number of the
+    /// message.
+    pub(in crate::simulate) fn register_message(
         &mut self,
         datagram: u32,
         lost: (u32, u64),
@@ -119,13 +121,13 @@ impl DeliveryReports {
         self.inside += 1;
     }
 
-    /// An ARP packet begins as this datagram, in the flow with this number.
-    pub(in crate::simulate) fn arp_begins(&mut self, datagram: u32, flow: u32) {
+    /// Registers an ARP packet as this datagram, in the flow with this number.
+    pub(in crate::simulate) fn register_arp_packet(&mut self, datagram: u32, flow: u32) {
         self.put(datagram, Head { flow, ttl: u8::MAX, message: Message::Arp, ..Head::default() });
     }
 
-    /// A router's message has arrived at the sender of the packet that it is about.
-    pub(in crate::simulate) fn message_arrives(&mut self, datagram: u32, at: u64) {
+    /// Reports a message that has arrived at the sender of the packet that it is about.
+    pub(in crate::simulate) fn on_message_delivered(&mut self, datagram: u32, at: u64) {
         let Head { way, token, routers, message: Message::Itself(said), .. } = *self.head(datagram) else {
             unreachable!("a message says something")
         };
@@ -133,7 +135,7 @@ impl DeliveryReports {
         self.inside -= 1;
     }
 
-    /// The text of a router's message, if the datagram is one.
+    /// Returns the content of a router's message, if the datagram is one.
     pub(in crate::simulate) fn said(&self, datagram: u32) -> Option<Said> {
         match self.head(datagram).message {
             Message::Itself(said) => Some(said),
@@ -141,28 +143,28 @@ impl DeliveryReports {
         }
     }
 
-    /// The way and the token of a datagram.
+    /// Returns the path and the token of a datagram.
     pub(in crate::simulate) fn packet(&self, datagram: u32) -> (u32, u64) {
         let Head { way, token, .. } = *self.head(datagram);
         (way, token)
     }
 
-    /// Routers send the datagram on the first of equally short ways, whatever their policy is.
+    /// Makes routers choose the first of equal-cost paths for the datagram, whatever their policy.
     pub(super) fn take_first(&mut self, datagram: u32) {
         self.heads[datagram as usize].takes_first = true;
     }
 
-    /// Whether routers send the datagram on the first of equally short ways.
+    /// Returns true if routers choose the first of equal-cost paths for the datagram.
     pub(in crate::simulate) fn takes_first(&self, datagram: u32) -> bool {
         self.heads[datagram as usize].takes_first
     }
 
-    /// Packets have entered the network.
+    /// Counts packets that enter the network.
     pub(super) fn count_in(&mut self, packets: u32) {
         self.inside += u64::from(packets);
     }
 
-    /// The datagram of a train now stands for the next packet of it.
+    /// Advances the token of a train to its next packet.
     #[inline]
     pub(in crate::simulate) fn next_token(&mut self, datagram: u32) {
         self.heads[datagram as usize].token += 1;
@@ -177,7 +179,7 @@ impl DeliveryReports {
         &self.heads[datagram as usize]
     }
 
-    /// A packet of the datagram has arrived, with this time to live.
+    /// Notes that a packet of the datagram has arrived with this TTL, and whether it is marked.
     #[inline]
     pub(in crate::simulate) fn arrives(&mut self, datagram: u32, ttl: u8, marked: bool) {
         let head = &mut self.heads[datagram as usize];
@@ -185,19 +187,19 @@ impl DeliveryReports {
         head.marked |= marked;
     }
 
-    /// The loss of the datagram is counted. Returns whether it was counted before.
-    pub(in crate::simulate) fn was_counted(&mut self, datagram: u32) -> bool {
+    /// Marks the loss of the datagram as counted. Returns whether it was counted before.
+    pub(in crate::simulate) fn mark_loss_counted(&mut self, datagram: u32) -> bool {
         std::mem::replace(&mut self.heads[datagram as usize].counted, true)
     }
 
-    /// The packet will be lost at this place, at the instant of an event. Returns the number of such losses before it.
-    pub(in crate::simulate) fn lost_later(&mut self, packet: u32, place: DropLocation) -> usize {
+    /// Registers a loss found ahead of time, which an event will carry out. Returns the number of such losses before it.
+    pub(in crate::simulate) fn defer_loss(&mut self, packet: u32, place: DropLocation) -> usize {
         self.later.insert(packet, place);
         self.known += 1;
         self.known - 1
     }
 
-    /// The place of a loss that was known before its time, which has come.
+    /// Removes and returns the location of a loss whose time has come.
     pub(in crate::simulate) fn place_of(&mut self, packet: u32) -> DropLocation {
         self.later.remove(&packet).expect("a loss that was put off has a place")
     }
@@ -208,7 +210,7 @@ impl DeliveryReports {
         self.inside -= 1;
     }
 
-    /// A datagram has lost a packet or cell, earlier than all known losses of it; `before` is the earliest of those.
+    /// Takes a loss of a datagram, earlier than all losses known so far; `before` is the earliest of those.
     pub(in crate::simulate) fn loses(
         &mut self,
         datagram: u32,
@@ -219,12 +221,12 @@ impl DeliveryReports {
         let Head { way, token, told, message, .. } = *self.head(datagram);
         match place {
             _ if told || message == Message::Arp => {}
-            // The fate of the message comes behind that of the packet.
+            // The report of the message follows that of the packet.
             _ if message == Message::About => {
                 self.heads[datagram as usize].told = true;
                 self.report_loss(at, at, CellDropCause { way, token, place, message });
             }
-            // Ports look at cells in no common order: an earlier loss may be found later.
+            // Ports process cells in no common order: an earlier loss may be found later.
             _ if is_of_cells(place) || (self.has_cells && this.fragments > 1) => {
                 if let Some((later, _)) = before {
                     self.lost.remove(&(later, this.index));
@@ -240,7 +242,7 @@ impl DeliveryReports {
         }
     }
 
-    /// All ports have looked at all cells before `at`: losses before it are certain.
+    /// Reports the losses before `at`. All ports must have processed all cells before `at`.
     pub(super) fn confirm_losses_before(&mut self, at: u64) {
         while let Some(first) = self.lost.first_entry().filter(|first| first.key().0 < at) {
             let ((lost_at, _), loss) = first.remove_entry();
@@ -264,19 +266,19 @@ impl DeliveryReports {
         self.inside -= 1;
     }
 
-    /// Hand out all fates.
+    /// Passes all reports to `each`.
     pub(super) fn drain_reports(&mut self, each: &mut impl FnMut(Output)) {
         self.told.drain(..).for_each(each);
     }
 }
 
-/// Whether cells are lost at this place.
+/// Returns true if cells are lost at this location.
 fn is_of_cells(place: DropLocation) -> bool {
     matches!(place, DropLocation::Port(..) | DropLocation::Policer(_) | DropLocation::Reassembly(_))
 }
 
 impl Network {
-    /// A packet from outside has arrived whole at its host.
+    /// Counts and reports an injected packet that has arrived completely at its host.
     pub(in crate::simulate) fn delivered(&mut self, datagram: u32) {
         if self.fabric.datagrams[datagram].counted {
             self.received(datagram);

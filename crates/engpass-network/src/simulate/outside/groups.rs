@@ -1,8 +1,8 @@
-//! One packet to several hosts: it takes each line once, and is copied where ways part.
+//! Groups: one injected packet for several hosts crosses each line once, and is copied where paths part.
 //!
-//! Every member of a group has a datagram of its own, on its own way. That of one of them, the *root*, is sent; those of the others are
-//! *due*: each takes a copy of another one's packet when that comes to the node where their ways part, and is lost with it before. The way
-//! of a member is the first of those that are equally short, whatever routers choose for packets to it alone.
+//! Every member of a group has a datagram on its own path. That of one member, the *root*, is sent. The others are *pending*: each is a copy of another
+//! member's packet, made when that reaches the node where their paths part; if it is lost before, so is the copy. The path of a member is the first of the
+//! equal-cost paths, whatever routers choose for packets to it alone.
 
 use std::collections::BTreeMap;
 
@@ -12,73 +12,73 @@ use crate::simulate::datagrams::Datagram;
 use crate::simulate::frames::Frames;
 use crate::simulate::sending::EgressPath;
 
-/// A member whose way begins with that of another.
+/// A member whose path begins with that of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TreeBranch {
-    /// Place of the member in its group.
+    /// Index of the member in its group.
     member: usize,
-    /// That of the one whose packet is copied.
+    /// Index of the member whose packet is copied.
     from: usize,
-    /// Hops that both share.
+    /// Number of hops that both share.
     hop: u32,
 }
 
-/// A group of hosts that one host sends to.
+/// A group of hosts to which one host sends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
-    /// The ways to its members.
+    /// Paths to its members.
     pub(super) ways: Vec<u32>,
-    /// The members that are sent to, and the copies that are made on the way, each behind that of which it is made.
+    /// The roots, each with the copies made on the path; every copy follows the member that it is copied from.
     roots: Vec<(usize, Vec<TreeBranch>)>,
 }
 
-/// What is copied from the packet that a host sends to a root.
+/// The copies to be made from the packet to a root.
 #[derive(Clone, Debug)]
 struct PacketCopies {
     group: u32,
     root: usize,
-    /// By member of the group.
+    /// Tokens by member of the group.
     tokens: std::rc::Rc<[u64]>,
 }
 
-/// A copy that is to come.
+/// A copy that has not been made yet.
 #[derive(Clone, Copy, Debug)]
 struct PendingCopy {
     datagram: u32,
-    /// When the packet of which it is made has so many hops behind it.
+    /// Number of hops after which the packet is copied.
     hop: u32,
     route: u32,
 }
 
-/// All groups, and the copies that are to come.
+/// All groups, and the copies that have not been made yet.
 #[derive(Debug, Default)]
 pub(in crate::simulate) struct Groups {
     all: Vec<Group>,
-    /// What packets bring along that were put in, by a number that they have; the last such number.
+    /// Copies of injected packets, by their number; and the last such number.
     brought: BTreeMap<u64, PacketCopies>,
     last: u64,
-    /// By datagram of which copies are made.
+    /// Pending copies by the datagram that they are made from.
     due: BTreeMap<u32, Vec<PendingCopy>>,
-    /// Copies by the datagram of the root, until its host has handed it over.
+    /// Copies by the datagram of the root, until its host has handed that over.
     unsent: BTreeMap<u32, Vec<u32>>,
 }
 
 impl Group {
-    /// The tree of these ways.
+    /// Builds the tree of these paths.
     pub(super) fn new(ways: Vec<u32>, way_of: impl Fn(u32) -> EgressPath, frames: &Frames) -> Self {
         let ports = |way: &u32| match way_of(*way) {
             EgressPath::Circuit { .. } => Vec::new(),
-            EgressPath::Frames { route } | EgressPath::Bond { route } => frames.first_way(route),
+            EgressPath::Frames { route } | EgressPath::Bond { route } => frames.first_path_ports(route),
         };
         let ports: Vec<Vec<(u32, bool)>> = ways.iter().map(ports).collect();
-        // Lines that both cross: a way parts from another one where it enters a tunnel that the other does not.
+        // Number of lines that both cross. A path parts from another where it enters a tunnel that the other does not.
         let shared = |a: usize, b: usize| {
             let alike = ports[a].iter().zip(&ports[b]).take_while(|(a, b)| a == b);
             alike.filter(|((_, is_line), _)| *is_line).count() as u32
         };
         let mut roots: Vec<(usize, Vec<TreeBranch>)> = Vec::new();
         for member in 0..ways.len() {
-            // Of those that share as much the first: then it has come into being before the ways part.
+            // The first of those that share most, because it exists before the paths part.
             let nearest = (0..member).rev().max_by_key(|&other| shared(member, other));
             match nearest.map(|from| (from, shared(member, from))) {
                 Some((from, hop)) if hop > 0 => {
@@ -94,7 +94,7 @@ impl Group {
         Self { ways, roots }
     }
 
-    /// Whether anything is copied on the way.
+    /// Returns true if any packet is copied on its path.
     pub(super) fn parts(&self) -> bool {
         self.roots.iter().any(|(_, branches)| !branches.is_empty())
     }
@@ -110,7 +110,7 @@ impl Groups {
         &self.all[group as usize]
     }
 
-    /// What a host sends to reach a group: for each root its way, its token, and a number for what is copied.
+    /// Returns what a host sends to reach a group: for each root its path, its token, and the number of its copies.
     pub(super) fn send(&mut self, group: u32, tokens: &[u64]) -> Vec<(u32, u64, u64)> {
         let this = &self.all[group as usize];
         let tokens: std::rc::Rc<[u64]> = tokens.into();
@@ -123,7 +123,7 @@ impl Groups {
         sent
     }
 
-    /// Whether nothing is to be copied.
+    /// Returns true if no copy is pending.
     #[inline]
     pub(in crate::simulate) fn is_idle(&self) -> bool {
         self.due.is_empty()
@@ -131,7 +131,7 @@ impl Groups {
 }
 
 impl Network {
-    /// Copies that a packet which comes from outside brings along are inside, too.
+    /// Counts the copies of an injected packet as being in the network.
     pub(super) fn count_copies_in(&mut self, number: u64) {
         let Some(PacketCopies { group, root, .. }) = self.groups.brought.get(&number) else { return };
         let copies = self.groups.all[*group as usize].roots[*root].1.len();
@@ -140,8 +140,8 @@ impl Network {
         }
     }
 
-    /// The packet of a root is at hand as `datagram`: the datagrams of the other members begin with it. If a bond has chosen for it, their routes are
-    /// those of the same member, so many behind the ones with the question.
+    /// Creates the datagrams of the other members when the packet of a root becomes `datagram`. If a bond has chosen a member, their routes are those of the
+    /// same bond member: `member` behind the routes with the decision step.
     pub(super) fn begin_copies(&mut self, number: u64, datagram: u32, packet: &Packet, member: u32) {
         let Some(PacketCopies { group, root, tokens }) = self.groups.brought.remove(&number) else { return };
         let Group { ways, roots } = self.groups.all[group as usize].clone();
@@ -159,7 +159,7 @@ impl Network {
                 EgressPath::Bond { route } => route + member,
                 _ => unreachable!("only ways of frames are shared"),
             };
-            // Held until it is handed over, and until it has come into being.
+            // Two references: until it is handed over, and until the copy is made.
             let copy = Datagram { flow: sender.flow as u32, holds: 2, lost: false, ..whole.clone() };
             let copy = self.fabric.begin_datagram(copy.written, copy);
             let flow = self.outsiders.number_of(way, packet.transport);
@@ -175,14 +175,14 @@ impl Network {
         }
     }
 
-    /// The datagram of a root was handed over, and those of its copies with it.
+    /// Counts the copies as sent when the datagram of their root has been handed over.
     pub(super) fn copies_sent(&mut self, datagram: u32) {
         for copy in self.groups.unsent.remove(&datagram).unwrap_or_default() {
             self.datagram_sent(copy);
         }
     }
 
-    /// A packet has come to a node: the copies that are made of it there, with their routes.
+    /// Returns the copies that are made of a packet at a node, with their routes.
     pub(in crate::simulate) fn copies_at(&mut self, datagram: u32, hop: u32) -> Vec<(u32, u32)> {
         let Some(due) = self.groups.due.get_mut(&datagram) else { return Vec::new() };
         let here = due.extract_if(.., |due| due.hop == hop).map(|due| (due.datagram, due.route)).collect();
@@ -192,7 +192,7 @@ impl Network {
         here
     }
 
-    /// A packet is lost, and with it what would have been copied from it.
+    /// Loses the pending copies of a packet that is lost.
     #[cold]
     pub(in crate::simulate) fn lose_copies(
         &mut self,

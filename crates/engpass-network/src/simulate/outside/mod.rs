@@ -1,9 +1,8 @@
-//! A network whose packets come from outside: real hosts stand where a simulation has modelled ones. `docs/model.md`, "Packets from
-//! outside", is its contract.
+//! Packet injection: a network whose packets come from real hosts instead of modelled ones. Contract: `docs/model.md`, "Packets from outside".
 //!
-//! An [`InjectedNetwork`] has a [`Sender`] for every way from one host to another, and generators of cells; no processes, no TCP. Packets are
-//! put in at instants, and come out delivered or lost at those that the model computes. Nothing here knows a clock: who waits for
-//! [`InjectedNetwork::next_wake`] emulates, who jumps to it simulates.
+//! An [`InjectedNetwork`] has a [`Sender`] for every path from one host to another, and cell generators, but no processes and no TCP. Packets are injected at
+//! given instants, and are reported as delivered or lost at the instants that the model computes. Nothing here reads a clock: a caller that waits for
+//! [`InjectedNetwork::next_wake`] emulates, a caller that jumps to it simulates.
 
 mod capture;
 mod fates;
@@ -33,32 +32,32 @@ use super::frames::Asking;
 use super::tally::DropLocation;
 use super::{Network, SWEEP, SimError};
 
-/// A packet that comes from outside. Its contents stay there.
+/// A packet to be injected. Its contents stay with the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Length of the IP packet in bytes, header included.
     pub bytes: u32,
-    /// Bytes of it behind 20 bytes of IP header that are no payload: the transport's header, IP options, the rest of an IPv6 header.
-    /// The books take a packet without payload for control.
+    /// Bytes behind the first 20 bytes of IP header that are no payload: transport header, IP options, the rest of an IPv6 header. For the ledger, a packet
+    /// without payload is control traffic.
     pub header: u32,
-    /// What its IP header says about congestion (RFC 3168 section 5).
+    /// ECN field of its IP header (RFC 3168 section 5).
     pub ecn: Ecn,
-    /// Its priority, 7 before 0, for disciplines that know priorities; the class selector of its DSCP (RFC 2474 section 4.2.2).
+    /// Its priority, 7 highest, for disciplines with priorities: the class selector of its DSCP (RFC 2474 section 4.2.2).
     pub priority: u8,
-    /// Its time to live: it passes one router fewer than this.
+    /// Time to live: it passes one router fewer than this.
     pub ttl: u8,
-    /// What its headers show of its transport. It tells the flows of one way apart, for disciplines that serve flows.
+    /// Visible part of its transport header. Disciplines with a queue per flow use it to distinguish the flows of one path.
     pub transport: Transport,
-    /// Routers may not cut it ("don't fragment", and all of IPv6).
+    /// Routers must not fragment it ("don't fragment", and all of IPv6).
     pub whole: bool,
-    /// The error messages that routers send about it.
+    /// ICMP error messages that routers send about it.
     pub errors: Errors,
-    /// Comes back with its fate.
+    /// Returned in its delivery report.
     pub token: u64,
 }
 
 impl Default for Packet {
-    /// A packet of an IP header alone, with the time to live that hosts use.
+    /// A bare IP header with a TTL of 64, as hosts use.
     fn default() -> Self {
         Self {
             bytes: 20,
@@ -74,55 +73,55 @@ impl Default for Packet {
     }
 }
 
-/// What became of a packet, or of a router's message about one.
+/// Delivery report of a packet, or of a router's ICMP message about one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// All of it has arrived at its host.
+    /// The packet has arrived completely at its host.
     Delivered {
-        /// When, in picoseconds.
+        /// Instant of arrival, in picoseconds.
         at: u64,
-        /// Index of its way.
+        /// Index of its path.
         way: u32,
         /// Its token.
         token: u64,
-        /// It arrives with the mark of congestion.
+        /// It arrives with a congestion mark (CE).
         ce: bool,
-        /// Routers that it has passed; of a packet that was cut, the fragment that arrived last.
+        /// Number of routers passed; of a fragmented packet, by the fragment that arrived last.
         routers: u8,
     },
-    /// Something of it was lost.
+    /// A part of the packet was lost.
     Lost {
-        /// When that is certain, in picoseconds: at once where frames are carried, within 10 ms where cells are.
+        /// Instant of the report, in picoseconds: the loss itself for frames, at most 10 ms later for cells.
         at: u64,
-        /// When it lost its first cell or frame, in picoseconds.
+        /// Instant of the first loss of a cell or frame, in picoseconds.
         lost_at: u64,
-        /// Index of its way.
+        /// Index of its path.
         way: u32,
         /// Its token.
         token: u64,
-        /// Where: see [`InjectedNetwork::place`].
+        /// Place and cause of the loss: see [`InjectedNetwork::place`].
         place: ReportedDrop,
-        /// A router sends a message about it, whose fate is told, too.
+        /// A router sends a message about it, which gets a report as well.
         message: bool,
     },
-    /// A router's message about a lost packet has arrived at the sender of that.
+    /// A router's message about a lost packet has arrived at the sender of that packet.
     Message {
-        /// When, in picoseconds.
+        /// Instant of arrival, in picoseconds.
         at: u64,
-        /// Index of the packet's way.
+        /// Index of the packet's path.
         way: u32,
         /// The packet's token.
         token: u64,
-        /// What it says.
+        /// Content of the message.
         said: Said,
-        /// Routers that it has passed.
+        /// Number of routers that the message has passed.
         routers: u8,
     },
     /// A router's message about a lost packet was lost.
     MessageLost {
-        /// When that is certain, in picoseconds.
+        /// Instant of the report, in picoseconds.
         at: u64,
-        /// Index of the packet's way.
+        /// Index of the packet's path.
         way: u32,
         /// The packet's token.
         token: u64,
@@ -130,7 +129,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// When it is told, in picoseconds.
+    /// Returns the instant of the report, in picoseconds.
     pub fn at(&self) -> u64 {
         match *self {
             Self::Delivered { at, .. }
@@ -140,7 +139,7 @@ impl Output {
         }
     }
 
-    /// The token of its packet.
+    /// Returns the token of its packet.
     pub fn token(&self) -> u64 {
         match *self {
             Self::Delivered { token, .. }
@@ -151,14 +150,14 @@ impl Output {
     }
 }
 
-/// Where a packet was lost, and why. [`InjectedNetwork::place`] has the words.
+/// Place and cause of a loss. [`InjectedNetwork::place`] returns them in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportedDrop {
     place: DropLocation,
     way: u32,
 }
 
-/// A way that packets can take.
+/// A path from one host to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathInfo {
     /// Index of the sending host in the testbed.
@@ -167,49 +166,49 @@ pub struct PathInfo {
     pub to: usize,
     /// `FROM to TO`.
     pub name: String,
-    /// The largest IP packet that goes all the way whole, in bytes.
+    /// Path MTU: the largest IP packet that reaches the receiver unfragmented, in bytes.
     pub mtu: u64,
-    /// The largest that leaves the sending host whole, in bytes.
+    /// The largest IP packet that leaves the sending host unfragmented, in bytes.
     pub first_mtu: u64,
 }
 
-/// Packets alike that were put in and whose time has not come.
+/// Identical packets that were injected for an instant that has not come.
 #[derive(Clone, Copy, Debug)]
 struct Input {
     at: u64,
     way: u32,
     packet: Packet,
     count: u32,
-    /// What is copied from it: a number that [`Groups`] knows.
+    /// Number of its copies in [`Groups`]; 0 for none.
     copies: u64,
 }
 
-/// A network in virtual time whose packets come from outside.
+/// A network in virtual time with packet injection.
 pub struct InjectedNetwork {
     network: Network,
-    /// What it is built of: generators, and behind them a flow for every way.
+    /// The testbed that it is built from: generators, followed by a flow for every path.
     testbed: Testbed,
     topology: Topology,
     ways: Vec<PathInfo>,
     inputs: VecDeque<Input>,
-    /// Packets that have come.
+    /// Number of packets that have entered.
     came: u64,
     /// Everything up to this instant has happened.
     reached: u64,
-    /// Nothing may come before this.
+    /// Earliest instant for an injection.
     earliest: u64,
-    /// Events handled before the window.
+    /// Number of events handled before the measurement window.
     handled: u64,
-    /// The events of the file have begun.
+    /// The events of the file have been started.
     has_events: bool,
 }
 
 impl InjectedNetwork {
-    /// The network of this testbed at time zero, for one seed. Its generators begin at once, its events when [`Self::begin_events`] says so; its
-    /// other traffic is made outside.
+    /// Builds the network of this testbed at time zero, for one seed. Its generators start at once, its events with [`Self::begin_events`]. Its other traffic
+    /// is to be injected.
     ///
     /// # Errors
-    /// [`SimError::Unsupported`] when ways part and meet too often.
+    /// [`SimError::Unsupported`] if paths part and meet too often.
     pub fn new(testbed: &Testbed, topology: &Topology, seed: u64) -> Result<Self, SimError> {
         let mut all = Testbed { traffic: Default::default(), ..testbed.clone() };
         let mut flows = Vec::new();
@@ -231,7 +230,7 @@ impl InjectedNetwork {
         }
         let declared = topology;
         let topology = Topology { flows, ..declared.clone() };
-        // Nothing is counted before somebody says so.
+        // Nothing is counted before the first measurement window.
         let mut network =
             Network::build(&all, &topology, seed, windows::CLOSED, (true, Asking::Choices, None))?;
         network.fabric.ledger.enable_deferral();
@@ -240,7 +239,7 @@ impl InjectedNetwork {
             fates.has_cells = has_cells;
         }
         network.frames.watch(&network.fabric.ledger);
-        // Disciplines number flows in the order of the tables, and what comes besides behind them.
+        // Disciplines number flows in the order of the traffic tables; other flows follow.
         for (place, (flow, traffic)) in declared.flows.iter().zip(testbed.traffic.values()).enumerate() {
             if traffic.cells().is_none()
                 && let Some(way) = ways.iter().position(|way| (way.from, way.to) == (flow.from, flow.to))
@@ -264,8 +263,8 @@ impl InjectedNetwork {
         })
     }
 
-    /// Let the events of the file begin at `at`, in picoseconds, or as soon as everything up to then has happened, if they have not begun: what
-    /// they change and when counts from there, for as long as the network goes on. Returns that instant.
+    /// Starts the events of the file at `at`, in picoseconds, unless they have been started. If the network has run beyond `at`, they start as soon as
+    /// possible. Their times count from there, for as long as the network runs. Returns the instant.
     pub fn begin_events(&mut self, at: u64) -> u64 {
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
         if !std::mem::replace(&mut self.has_events, true) {
@@ -274,25 +273,25 @@ impl InjectedNetwork {
         at
     }
 
-    /// The ways from host to host, by sender, then by receiver.
+    /// Returns the paths between hosts, by sender, then by receiver.
     pub fn ways(&self) -> &[PathInfo] {
         &self.ways
     }
 
-    /// Put a packet in, which its host hands to its NIC at `at`, in picoseconds, or as soon as everything up to then has happened.
-    /// Packets of one instant go in the order in which they are put in. Returns that instant.
+    /// Injects a packet: its host hands it to the NIC at `at`, in picoseconds, or as soon as possible if the network has run beyond that.
+    /// Packets of one instant keep the order of injection. Returns the instant.
     ///
     /// # Panics
-    /// When there is no such way.
+    /// If there is no such path.
     pub fn inject(&mut self, at: u64, way: u32, packet: Packet) -> u64 {
         self.inject_identical(at, way, packet, 1)
     }
 
-    /// As [`Self::inject`] for so many packets alike, one behind the other, each with the token behind that of the one before. What becomes of them is the
-    /// same; where nothing shares their line it takes less work.
+    /// Injects `count` identical packets one after the other, with consecutive tokens. Their reports equal those of single injections, but if nothing shares
+    /// their line the work is less.
     ///
     /// # Panics
-    /// When there is no such way.
+    /// If there is no such path.
     pub fn inject_identical(&mut self, at: u64, way: u32, packet: Packet, count: u32) -> u64 {
         assert!((way as usize) < self.ways.len(), "a packet takes a way that there is");
         let at = at.max(self.reached).max(self.earliest).min(FOREVER);
@@ -309,31 +308,31 @@ impl InjectedNetwork {
         }
     }
 
-    /// Hosts that one host sends to at once, as to a multicast group or to all on its segment: those of `members` to which a way leads from
-    /// `from`. Nothing was put in yet. [`Self::members`] has the ways.
+    /// Defines a group of hosts, like a multicast or broadcast group: those of `members` to which there is a path from `from`. Call it before any injection.
+    /// [`Self::members`] returns the paths. Returns the number of the group.
     pub fn group(&mut self, from: usize, members: &[usize]) -> u32 {
         let way = |to: &usize| self.ways.iter().position(|way| (way.from, way.to) == (from, *to));
         let ways = members.iter().filter_map(way).map(|way| way as u32).collect();
         let network = &mut self.network;
         let group = Group::new(ways, |way| network.outsiders.sender(way).way, &network.frames);
         if group.parts() {
-            // A port to which a copy comes knows of it when it comes.
+            // Copies arrive at a port only when they are made, so lookahead is disabled.
             network.disable_lookahead();
         }
         network.groups.add(group)
     }
 
-    /// The ways to the members of a group.
+    /// Returns the paths to the members of a group.
     pub fn members(&self, group: u32) -> &[u32] {
         &self.network.groups.get(group).ways
     }
 
-    /// Put one packet in for all members of a group, as [`Self::inject`] does: lines that lead to several of them carry it once, and it is
-    /// copied where ways part. Each circuit has one of its own. `tokens` are those of the members, in the order of [`Self::members`]; that
-    /// of the packet is of no use. For every member a fate is told.
+    /// Injects one packet for all members of a group, like [`Self::inject`]. A line that leads to several members carries it once, and it is copied where paths
+    /// part; every circuit carries a packet of its own. `tokens` are those of the members, in the order of [`Self::members`]; that of `packet` is not used.
+    /// Each member gets a report.
     ///
     /// # Panics
-    /// When there is no such group, it has another number of members, or the packet is longer than the MTU of a way to one of them.
+    /// If there is no such group, if the number of tokens is wrong, or if the packet exceeds the MTU of a path to a member.
     pub fn inject_group(&mut self, at: u64, group: u32, packet: Packet, tokens: &[u64]) -> u64 {
         let members = self.members(group);
         assert_eq!(members.len(), tokens.len(), "every member has a token");
@@ -346,19 +345,19 @@ impl InjectedNetwork {
         at
     }
 
-    /// Packets that were put in, and messages of routers, of which nothing was told.
+    /// Returns the number of injected packets and routers' messages that have not been reported.
     pub fn inside(&self) -> u64 {
         let fates = self.network.fabric.fates.as_ref();
         let waiting: u64 = self.inputs.iter().map(|input| u64::from(input.count)).sum();
         waiting + fates.map_or(0, |fates| fates.inside())
     }
 
-    /// Packets of a host that have come and wait for the memory of its NICs. While there are any, real hosts would be held back.
+    /// Returns the number of packets of a host that wait for room in its NICs. While there are any, a real host would be held back.
     pub fn backlog(&self, host: usize) -> usize {
         self.network.outsiders.backlog(host)
     }
 
-    /// Let everything happen up to and including `at`, in picoseconds, and tell what becomes of packets, in order of time.
+    /// Runs up to and including `at`, in picoseconds, and passes delivery reports to `each`, in order of time.
     pub fn run_until(&mut self, at: u64, each: &mut impl FnMut(Output)) {
         let at = at.min(FOREVER);
         while let Some(&input) = self.inputs.front().filter(|input| input.at <= at) {
@@ -370,7 +369,7 @@ impl InjectedNetwork {
         self.reached = self.reached.max(at);
     }
 
-    /// The time of packets has come.
+    /// Injects packets whose instant has come.
     fn enter(&mut self, Input { at, way, mut packet, mut count, copies }: Input) {
         while count > 0 {
             self.network.reach(at);
@@ -392,9 +391,9 @@ impl InjectedNetwork {
         }
     }
 
-    /// When something happens next, in picoseconds, if nothing is put in before; `None`: never.
+    /// Returns the instant of the next activity if nothing is injected before, in picoseconds; `None` if there is none.
     pub fn next_wake(&mut self) -> Option<u64> {
-        // Who asks has time, and what has come out is on its way.
+        // The caller has time now, and the reports so far are on their way.
         self.network.fabric.post_batch_until(self.reached);
         let input = self.inputs.front().map(|input| input.at);
         let sweep = Some(self.network.next_sweep).filter(|at| *at <= FOREVER);
@@ -402,7 +401,7 @@ impl InjectedNetwork {
         wakes.into_iter().flatten().min()
     }
 
-    /// Where a packet was lost: the transmitter (`switch -> host`) or the node, and why.
+    /// Returns the place of a loss, a transmitter (`switch -> host`) or a node, and its cause.
     pub fn place(&self, lost: ReportedDrop) -> (engpass_outcome::Place, &'static str) {
         let flow = self.topology.flows.len() - self.ways.len() + lost.way as usize;
         let (place, cause, _) =
@@ -411,7 +410,7 @@ impl InjectedNetwork {
     }
 }
 
-/// Stands in the traffic table for what a way carries: datagrams of any length. No process is made of it.
+/// Returns a traffic that represents a path in the testbed: datagrams of any length. No process is built from it.
 fn stand_in(flow: &FlowPath, topology: &Topology) -> Traffic {
     Traffic::Poisson(Poisson {
         from: topology.nodes[flow.from].clone(),
@@ -432,7 +431,7 @@ fn stand_in(flow: &FlowPath, topology: &Topology) -> Traffic {
 }
 
 impl Network {
-    /// Handle everything that happens at or before `until`, where packets come from outside.
+    /// Handles everything that happens at or before `until`, with packet injection.
     fn reach(&mut self, until: u64) {
         self.until = until;
         loop {
@@ -450,7 +449,7 @@ impl Network {
         self.now = self.now.max(until);
     }
 
-    /// Look at all cells before the next multiple of [`SWEEP`], and go on with that as long as there are any.
+    /// Advances all cell ports to the next multiple of [`SWEEP`], and ends the sweeps when nothing is left in the network.
     fn sweep_and_report(&mut self) {
         let at = self.next_sweep;
         self.now = at;
@@ -463,7 +462,7 @@ impl Network {
         }
     }
 
-    /// There may be cells from now on.
+    /// Resumes the sweeps, because there may be cells from now on.
     fn sweep_from_now(&mut self) {
         if self.next_sweep == u64::MAX {
             self.next_sweep = (self.now / SWEEP + 1) * SWEEP;

@@ -1,4 +1,4 @@
-//! Senders outside: their packets wait here for the memory of their host's NIC, in the order in which they came.
+//! Injected senders: their packets wait for room in the host's NIC, in the order of arrival.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,53 +10,53 @@ use crate::simulate::Network;
 use crate::simulate::datagrams::{Datagram, Destination};
 use crate::simulate::sending::{EgressPath, ReadyPacket};
 
-/// Most flows that disciplines are told apart; further ones share their numbers.
+/// Maximum number of flows that disciplines distinguish; further ones share numbers.
 const MOST_FLOWS: u32 = 4096;
 
-/// All packets of one host to another.
+/// The sender of all packets from one host to another.
 #[derive(Clone, Debug)]
 pub(in crate::simulate) struct Sender {
     pub(in crate::simulate) flow: usize,
     pub(in crate::simulate) host: usize,
     pub(in crate::simulate) nic: usize,
     pub(in crate::simulate) way: EgressPath,
-    /// The host cuts packets that are longer.
+    /// The host fragments packets that are longer.
     pub(in crate::simulate) mtu: u64,
-    /// Packets that wait, the one at hand included.
+    /// Number of packets that wait, including the one that is being handed over.
     pub(in crate::simulate) queued: u32,
 }
 
-/// The senders outside. They are numbered behind processes and endpoints.
+/// The injected senders. Their numbers follow those of processes and endpoints.
 #[derive(Debug)]
 pub(in crate::simulate) struct InjectedSenders {
     senders: Vec<Sender>,
-    /// What waits for each NIC.
+    /// Queue in front of each NIC.
     gates: Vec<NicQueue>,
-    /// By host: packets that wait.
+    /// Number of waiting packets by host.
     backlogs: Vec<usize>,
-    /// Numbers of flows by sender and transport; and the last one that was looked up.
+    /// Flow numbers by sender and transport; and the last one looked up.
     flows: BTreeMap<(u32, Transport), u32>,
     last: Option<((u32, Transport), u32)>,
 }
 
-/// What waits for a NIC: the first packet is at hand.
+/// Packets that wait for a NIC; the first is being handed over.
 #[derive(Clone, Debug, Default)]
 struct NicQueue {
     waiting: VecDeque<QueuedPacket>,
-    /// The packet at hand, cut for its way, the fragment that comes next, and its datagram.
+    /// The first packet: its fragments, the number of the next one, and its datagram.
     at_hand: Option<(Fragments, u64, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct QueuedPacket {
     sender: usize,
-    /// Of a bond, that of the member that was chosen for it.
+    /// Egress path; of a bond, that of the member chosen for the packet.
     way: EgressPath,
     packet: Packet,
-    /// When it came, and how many had come before it.
+    /// When it arrived, and the number of packets before it.
     since: u64,
     number: u64,
-    /// What is copied from it: a number that groups know.
+    /// Number of its copies in `Groups`; 0 for none.
     copies: u64,
 }
 
@@ -73,7 +73,7 @@ impl InjectedSenders {
         }
     }
 
-    /// The fragment that is at hand for a NIC.
+    /// Returns the fragment that is being handed over to a NIC.
     pub(in crate::simulate) fn sending(&self, nic: usize) -> ReadyPacket {
         let gate = &self.gates[nic];
         let (cut, fragment, datagram) = gate.at_hand.expect("what is handed over is at hand");
@@ -88,23 +88,23 @@ impl InjectedSenders {
         }
     }
 
-    /// Where the fragment that a NIC has at hand begins in its packet, and whether others follow it.
+    /// Returns the byte offset of the fragment that is being handed over to a NIC, and whether more follow.
     pub(in crate::simulate) fn cut(&self, nic: usize) -> (u64, bool) {
         let at_hand = self.gates.get(nic).and_then(|gate| gate.at_hand);
         at_hand.map_or((0, false), |(cut, fragment, _)| (fragment * cut.full, fragment + 1 < cut.count))
     }
 
-    /// All packets of one way.
+    /// Returns the sender of a path.
     pub(super) fn sender(&self, way: u32) -> Sender {
         self.senders[way as usize].clone()
     }
 
-    /// Packets of a host that wait for its NICs.
+    /// Returns the number of packets of a host that wait for its NICs.
     pub(super) fn backlog(&self, host: usize) -> usize {
         self.backlogs.get(host).copied().unwrap_or(0)
     }
 
-    /// The number that disciplines know a flow by.
+    /// Returns the flow number for queue disciplines.
     #[inline]
     pub(super) fn number_of(&mut self, sender: u32, transport: Transport) -> u32 {
         match self.last {
@@ -117,7 +117,7 @@ impl InjectedSenders {
         }
     }
 
-    /// The number by which disciplines know the messages of a router about a way, or ARP packets. Routers stand behind the senders, and ARP behind all routers.
+    /// Returns the flow number of a router's messages about a path, or of ARP packets. Routers are numbered behind the senders, ARP behind all routers.
     pub(in crate::simulate) fn number_of_control(&mut self, number: usize) -> u32 {
         self.find_number((self.senders.len() + number) as u32, Transport::default())
     }
@@ -136,7 +136,7 @@ impl InjectedSenders {
 }
 
 impl Network {
-    /// The packet number `number` comes from outside, now.
+    /// Takes an injected packet, number `number`, whose instant is now.
     pub(super) fn on_packet_injected(&mut self, sender: usize, packet: Packet, number: u64, copies: u64) {
         if let Some(fates) = &mut self.fabric.fates {
             fates.count_in(1);
@@ -157,11 +157,11 @@ impl Network {
             self.drain_nic_queue(nic);
         } else {
             let place = self.processes.len() + self.endpoints.len() + sender;
-            self.fabric.ledger.waits(place, self.now, SenderState::Nic);
+            self.fabric.ledger.set_sender_state(place, self.now, SenderState::Nic);
         }
     }
 
-    /// The NIC of a packet, and its way: of a bond, those of the member that carries it.
+    /// Returns the NIC and egress path of a packet; of a bond, those of the member that carries it.
     #[inline(always)]
     fn way_of_packet(&mut self, sender: usize, packet: &Packet) -> (usize, EgressPath) {
         let Sender { nic, way, mtu, .. } = self.outsiders.senders[sender];
@@ -171,7 +171,7 @@ impl Network {
         (self.frames.first_port(route), EgressPath::Frames { route })
     }
 
-    /// Hand over a packet that need not be cut, if nothing waits for its NIC and there is room. What waits comes to the same, by way of the gate.
+    /// Shortcut: hands over an unfragmented packet if nothing waits for its NIC and there is room. The queue would give the same result.
     fn try_enter_nic_directly(&mut self, first: &QueuedPacket, nic: usize) -> bool {
         let QueuedPacket { sender, way, packet, .. } = *first;
         let Sender { flow, mtu, .. } = self.outsiders.senders[sender];
@@ -183,15 +183,15 @@ impl Network {
         if self.nics[nic].has_waiters() || !self.nic_has_room(&sending) {
             return false;
         }
-        sending.datagram = self.begin_outside(first, 1, false);
+        sending.datagram = self.create_datagram(first, 1, false);
         let place = self.processes.len() + self.endpoints.len() + sender;
         self.emit(place, &sending);
-        self.fabric.ledger.waits(place, self.now, SenderState::Application);
+        self.fabric.ledger.set_sender_state(place, self.now, SenderState::Application);
         self.datagram_sent(sending.datagram);
         true
     }
 
-    /// Hand over what waits for a NIC, until something of it finds no room.
+    /// Hands over waiting packets until the NIC has no room.
     fn drain_nic_queue(&mut self, nic: usize) {
         while let Some(&first) = self.outsiders.gates[nic].waiting.front() {
             if self.outsiders.gates[nic].at_hand.is_none() {
@@ -205,11 +205,11 @@ impl Network {
         }
     }
 
-    /// The first packet that waits for a NIC is at hand.
+    /// Starts to hand over the first packet that waits for a NIC.
     fn begin_head_packet(&mut self, nic: usize, first: &QueuedPacket) {
         let payload = u64::from(first.packet.bytes).saturating_sub(IP_HEADER_BYTES);
         let cut = Fragments::of(payload, self.outsiders.senders[first.sender].mtu);
-        let datagram = self.begin_outside(first, cut.count as u16, false);
+        let datagram = self.create_datagram(first, cut.count as u16, false);
         if first.copies > 0 {
             let member = match (self.outsiders.senders[first.sender].way, first.way) {
                 (EgressPath::Bond { route }, EgressPath::Frames { route: chosen }) => chosen - route,
@@ -220,8 +220,8 @@ impl Network {
         self.outsiders.gates[nic].at_hand = Some((cut, 0, datagram));
     }
 
-    /// The datagram of a packet, or of a train of them.
-    fn begin_outside(&mut self, first: &QueuedPacket, fragments: u16, train: bool) -> u32 {
+    /// Creates the datagram of a packet or of a packet train.
+    fn create_datagram(&mut self, first: &QueuedPacket, fragments: u16, train: bool) -> u32 {
         let QueuedPacket { sender, packet, since, number, .. } = *first;
         let this = &self.outsiders.senders[sender];
         let payload = u64::from(packet.bytes).saturating_sub(IP_HEADER_BYTES);
@@ -252,7 +252,7 @@ impl Network {
         datagram
     }
 
-    /// `count` packets alike come from outside, now, the first of them with this number: as many of them as go as one train. How many these are.
+    /// Takes `count` identical packets whose instant is now, the first with this number, as far as they form a train. Returns the number of packets taken.
     pub(super) fn try_inject_train(&mut self, sender: usize, packet: Packet, count: u32, number: u64) -> u32 {
         let Sender { nic, mtu, way: EgressPath::Frames { route }, .. } = self.outsiders.senders[sender]
         else {
@@ -270,7 +270,7 @@ impl Network {
         if let Some(fates) = &mut self.fabric.fates {
             fates.count_in(count);
         }
-        let datagram = self.begin_outside(
+        let datagram = self.create_datagram(
             &QueuedPacket {
                 sender,
                 way: EgressPath::Frames { route },
@@ -284,12 +284,12 @@ impl Network {
         );
         let place = self.processes.len() + self.endpoints.len() + sender;
         self.emit_train(place, datagram, route, ip as u32);
-        self.fabric.ledger.waits(place, self.now, SenderState::Application);
+        self.fabric.ledger.set_sender_state(place, self.now, SenderState::Application);
         self.datagram_sent(datagram);
         count
     }
 
-    /// A NIC has taken what was at hand for it.
+    /// Continues in the queue after a NIC has taken a fragment.
     fn finish_head_fragment(&mut self, nic: usize) {
         let gate = &mut self.outsiders.gates[nic];
         let (cut, fragment, datagram) = gate.at_hand.expect("what was handed over was at hand");
@@ -305,13 +305,13 @@ impl Network {
         self.outsiders.backlogs[this.host] -= 1;
         let wait = if this.queued == 0 { SenderState::Application } else { SenderState::Nic };
         let place = self.processes.len() + self.endpoints.len() + sender;
-        self.fabric.ledger.waits(place, self.now, wait);
+        self.fabric.ledger.set_sender_state(place, self.now, wait);
         self.datagram_sent(datagram);
         self.copies_sent(datagram);
     }
 
-    /// A NIC has taken what was at hand for it, after a wait: on to what is next.
-    pub(in crate::simulate) fn packet_handed(&mut self, nic: usize) {
+    /// Continues after a NIC has taken a fragment that had to wait.
+    pub(in crate::simulate) fn on_packet_sent(&mut self, nic: usize) {
         self.finish_head_fragment(nic);
         self.drain_nic_queue(nic);
     }

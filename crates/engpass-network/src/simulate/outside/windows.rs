@@ -1,4 +1,4 @@
-//! Windows of counting over a network that goes on: their outcomes, and what it looks like meanwhile.
+//! Measurement windows of a network that runs on: their outcomes, and snapshots of lines.
 
 use serde::Serialize;
 
@@ -9,13 +9,13 @@ use crate::simulate::frames::FramePort;
 use crate::simulate::tally::{FlowCounters, VcCounters};
 use crate::simulate::{Flow, Network, SimError, SimOutcome};
 
-/// The kind of the flows that come from outside, in an outcome.
+/// Traffic kind of injected flows in an outcome.
 const KIND: &str = "outside";
 
-/// Nothing is counted.
+/// No measurement window.
 pub(super) const CLOSED: Window = Window { from: Some(FOREVER), end: FOREVER };
 
-/// One direction of a link, while the network goes on.
+/// Counters of one direction of a link while the network runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LineStats {
     /// Name of the link.
@@ -24,46 +24,46 @@ pub struct LineStats {
     pub from: String,
     /// Node at the other end.
     pub to: String,
-    /// Bits that it has carried since the beginning: of frames with all that is around them, of cells 424 each.
+    /// Bits carried since the beginning: of frames with all framing, of cells 424 each.
     pub bits: u64,
-    /// Cells or frames that it has carried since the beginning.
+    /// Cells or frames carried since the beginning.
     pub sent: u64,
-    /// Cells or frames lost since the beginning, in its queue, in the policer before it, damaged on it, or because it was down.
+    /// Cells or frames lost since the beginning: in its queue, in the policer before it, corrupted on it, or by outages.
     pub lost: u64,
-    /// An event has taken it down.
+    /// An event has taken the line down.
     pub down: bool,
-    /// What is in its queue, in `unit`.
+    /// Length of its queue, in `unit`.
     pub queue: u64,
-    /// What `queue` counts: `cells`, the one being sent included, or `bytes` that wait, and in a first in, first out queue those being sent.
+    /// Unit of `queue`: `cells`, including the one being sent, or `bytes` that wait, in a FIFO including those being sent.
     pub unit: &'static str,
 }
 
 impl InjectedNetwork {
-    /// Since when a window is open, in picoseconds, if one is.
+    /// Returns the begin of the open measurement window, in picoseconds, if there is one.
     pub fn window(&self) -> Option<u64> {
         self.network.fabric.window.from.filter(|from| *from < FOREVER)
     }
 
-    /// Let everything happen up to and including `at`, in picoseconds, and count from then on. One that is open is given up.
+    /// Runs up to and including `at`, in picoseconds, and begins a measurement window there. A window that is open is discarded.
     pub fn begin_window(&mut self, at: u64, each: &mut impl FnMut(Output)) {
         self.run_until(at, each);
         self.network.open_window(self.reached);
         self.handled = self.network.handled;
     }
 
-    /// Let everything happen up to and including `at`, in picoseconds, and say what has happened since the window began. It is at least a
-    /// picosecond long, and what is put in from now on comes after it. Ways on which nothing has happened are left out.
+    /// Runs up to and including `at`, in picoseconds, ends the measurement window and returns its outcome. A window lasts at least a picosecond, and later
+    /// injections come after it. Paths without any traffic are left out.
     ///
     /// # Errors
-    /// [`SimError::Ledger`] when the books of a link do not balance.
+    /// [`SimError::Ledger`] if the ledger of a link does not balance.
     ///
     /// # Panics
-    /// When no window is open.
+    /// If no window is open.
     pub fn end_window(&mut self, at: u64, each: &mut impl FnMut(Output)) -> Result<SimOutcome, SimError> {
         let from = self.window().expect("a window that ends has begun");
         self.run_until(at.max(from + 1), each);
         self.network.close_window(self.reached);
-        // All that comes at this instant was looked at.
+        // Everything at this instant has been processed.
         self.earliest = self.reached + 1;
         let outcome = self.network.outcome(&self.testbed, &self.topology);
         self.network.set_window(CLOSED);
@@ -81,13 +81,13 @@ impl InjectedNetwork {
         Ok(outcome)
     }
 
-    /// What the lines have carried up to now. What is put in from now on comes after it.
+    /// Returns the counters of all lines up to now. Later injections come after that.
     pub fn seen(&mut self) -> Vec<LineStats> {
         if self.inputs.front().is_none_or(|input| input.at > self.reached) {
             self.network.advance_all(self.reached);
             self.earliest = self.earliest.max(self.reached + 1);
         } else if let Some(before) = self.reached.checked_sub(1) {
-            // What was put in for this instant has not come yet.
+            // Packets injected for this instant have not entered yet.
             self.network.advance_all(before);
         }
         self.network.fabric.post_until(self.reached);
@@ -119,7 +119,7 @@ impl InjectedNetwork {
     }
 }
 
-/// Whether there is anything to say of a flow.
+/// Returns true if a flow had any traffic.
 fn has_happened(flow: &Flow) -> bool {
     let counts =
         [flow.sent_datagrams, flow.received_datagrams, flow.lost_datagrams, flow.in_flight_datagrams];
@@ -132,13 +132,13 @@ impl Network {
         self.fabric.ledger.set_window(window);
     }
 
-    /// Count from `from` on, up to which everything has happened.
+    /// Begins a measurement window at `from`, up to which everything has happened.
     fn open_window(&mut self, from: u64) {
         self.fabric.post_until(from);
         self.set_window(Window { from: Some(from), end: FOREVER });
         self.fabric.ledger.begin_window(from);
         for (port, line) in self.ports.iter().enumerate() {
-            // The others open their books on their way.
+            // Other ports begin when they are advanced to `from`.
             if line.is_advanced_to(from) {
                 self.fabric.ledger.opens(port, line.line_status(from));
             }
@@ -151,7 +151,7 @@ impl Network {
         self.sources.iter_mut().for_each(|source| source.forget_before(from));
     }
 
-    /// The window ends at `end`, up to which everything has happened.
+    /// Ends the measurement window at `end`, up to which everything has happened.
     fn close_window(&mut self, end: u64) {
         self.advance_all(end);
         self.fabric.post_until(end);
@@ -161,7 +161,7 @@ impl Network {
         for port in 0..self.nics.len() {
             match self.frames.port_mut(port) {
                 Some(line) => {
-                    ledger.closes_later(port, end);
+                    ledger.close_deferred_line(port, end);
                     line.set_sent(ledger.later.as_ref().map_or((0, 0), |later| later.left(port)));
                 }
                 None => ledger.closes(port, self.ports[port].line_status(end)),

@@ -86,7 +86,7 @@ impl Network {
         if ports.iter().any(cells) {
             for port in &mut self.ports {
                 if let Queue::Fifo(queue) = &mut port.queue {
-                    queue.tell_cells();
+                    queue.emit_exact_trains();
                 }
             }
         }
@@ -162,7 +162,7 @@ impl Network {
                             let vc = &vcs[cells.vc as usize];
                             (vc.circuit, vc.forward)
                         };
-                        let left = take_until(cells, until, |at, place| {
+                        let left = emit_cells_until(cells, until, |at, place| {
                             let (circuit, forward) = circuit(&cells);
                             let pdu = match (&packet, generator_of(cells.frame)) {
                                 (Some(packet), _) => Pdu::Packet(packet.clone()),
@@ -216,7 +216,7 @@ fn generated_until(
 }
 
 /// Calls `each` for the cells at or before `until`, with their index in the PDU. Returns the remaining cells.
-fn take_until(mut cells: CellTrain, until: u64, mut each: impl FnMut(u64, u32)) -> Option<CellTrain> {
+fn emit_cells_until(mut cells: CellTrain, until: u64, mut each: impl FnMut(u64, u32)) -> Option<CellTrain> {
     while cells.count > 0 {
         let at = cells.nth(0);
         if at > until {

@@ -114,7 +114,7 @@ impl FramePort {
         if !served.change(down) {
             return Vec::new();
         }
-        let scheduler = std::mem::replace(&mut service.scheduler, served.begin_anew(now));
+        let scheduler = std::mem::replace(&mut service.scheduler, served.restart_after_outage(now));
         (service.asked, service.held_since) = (u64::MAX, None);
         drain(scheduler, Time(now))
     }
