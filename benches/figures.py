@@ -1,4 +1,4 @@
-"""What a benchmark run came to: rows of several kinds, as tables for a terminal and as Markdown."""
+"""Results of a benchmark run: rows of several kinds, rendered as terminal tables and as Markdown."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ SCALES = {
     "/s": ((1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")),
     "bit/s": ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")),
 }
-"""Units that have smaller ones, the greatest first."""
+"""Units with their smaller ones, the largest first."""
 
 
 class Row(Protocol):
-    """A row of some table; rows of one kind that follow each other in one group are one table."""
+    """A row of a table. Consecutive rows of one kind in one group form a table."""
 
     @property
     def group(self) -> str:
-        """Where it stands."""
+        """Title of the section."""
 
     @property
     def head(self) -> Sequence[str]:
@@ -33,25 +33,25 @@ class Row(Protocol):
 
     @property
     def holds(self) -> bool | None:
-        """Whether its target is reached, if it has one."""
+        """True if its target is met; `None` without a target."""
 
     def cells(self) -> Sequence[str]:
-        """What stands in the columns."""
+        """Texts of the columns."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a figure is to reach."""
+    """The target of a figure."""
 
     value: float
     at_least: bool = False
     pace: float | None = None
-    """Of a target that is a time, how many times as long this machine takes as the one it was named for."""
+    """For a time: how many times longer this machine takes than the machine of the target."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Something measured in this run, once or several times."""
+    """A quantity measured in this run, once or several times."""
 
     group: str
     what: str
@@ -66,23 +66,23 @@ class Figure:
 
     @property
     def median(self) -> float:
-        """Half of the samples are below it."""
+        """Median of the samples."""
         return statistics.median(self.samples)
 
     @property
     def ratio(self) -> float | None:
-        """To the target; at most 1 is good, for something that is to be large at least 1."""
+        """Ratio to the target: good if at most 1, or at least 1 for an `at_least` target."""
         return self.median / self.target.value if self.target else None
 
     @property
     def holds(self) -> bool | None:
-        """Whether the target is reached."""
+        """True if the target is met; `None` without a target."""
         if self.target is None:
             return None
         return self.median >= self.target.value if self.target.at_least else self.median <= self.target.value
 
     def cells(self) -> Sequence[str]:
-        """Name, median, least to greatest, how many, target, ratio to it, the same at this machine's pace."""
+        """Name, median, range, count, target, ratio to it, and the ratio at this machine's pace."""
         name = f"{self.what} ({self.note})" if self.note else self.what
         target = ratio = paced = ""
         if self.target is not None and self.ratio is not None:
@@ -97,20 +97,20 @@ class Figure:
 
 @dataclass(frozen=True)
 class Work:
-    """Runs of one workload: what there was to do, what that took."""
+    """Runs of one workload: amount of work, time and memory."""
 
     group: str
     what: str
     samples: Sequence[float]
-    """Seconds of the processor."""
+    """Processor time in seconds."""
     hops: int
-    """Packets, or cells, over links."""
+    """Number of packets or cells over links."""
     events: int | None
-    """Of the engine; `None` where it counts none."""
+    """Events of the engine; `None` if it does not count them."""
     peak_bytes: float
-    """Most memory of the process."""
+    """Peak memory of the process."""
     heap_bytes: float | None = None
-    """Most memory of the run in it."""
+    """Peak heap use of the run."""
     flows: int = 0
     holds: ClassVar[None] = None
     head: ClassVar[Sequence[str]] = (
@@ -120,11 +120,11 @@ class Work:
 
     @property
     def each(self) -> float:
-        """Seconds for a packet, or cell, over a link."""
+        """Seconds per packet or cell over a link."""
         return statistics.median(self.samples) / self.hops
 
     def cells(self) -> Sequence[str]:
-        """As in the head: times are medians, `a flow` is its share of the run's memory."""
+        """Columns as in `head`: times are medians, `a flow` is the memory per flow."""
         time = statistics.median(self.samples)
         events = per_hop = each = ""
         if self.events is not None:
@@ -140,7 +140,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Beside:
-    """The same in two programs, which ought to be nearly equal."""
+    """A quantity of two programs, which should be nearly equal."""
 
     group: str
     what: str
@@ -156,14 +156,14 @@ class Beside:
         return "what", "Engpass", self.other, "ratio"
 
     def cells(self) -> Sequence[str]:
-        """Name, both, and ours to theirs."""
+        """Name, both values, and their ratio."""
         ratio = f"{self.ours / self.theirs:.3f}" if self.theirs else ""
         return self.what, quantity(self.ours, self.unit), quantity(self.theirs, self.unit), ratio
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """Something that could not be measured here, and why."""
+    """A measurement that was not possible here, and the reason."""
 
     group: str
     what: str
@@ -172,12 +172,12 @@ class Skipped:
     head: ClassVar[Sequence[str]] = ("skipped", "why")
 
     def cells(self) -> Sequence[str]:
-        """What, and why."""
+        """Name and reason."""
         return self.what, self.why
 
 
 def quantity(value: float, unit: str, like: float | None = None) -> str:
-    """A value with its unit, three digits; in the unit that suits `like`."""
+    """Format a value with its unit and three digits, scaled as `like` if given."""
     for scale, name in SCALES.get(unit, ()):
         if abs(value if like is None else like) >= scale:
             return f"{_digits(value / scale)} {name}"
@@ -198,13 +198,13 @@ def _digits(value: float) -> str:
 
 
 def _sections(rows: Iterable[Row]) -> Iterator[tuple[str, list[list[Row]]]]:
-    """Groups in the order in which they come, each with its tables."""
+    """Yield the groups in order, each with its tables."""
     for group, section in groupby(rows, key=lambda row: row.group):
         yield group, [list(table) for _, table in groupby(section, key=lambda row: row.head)]
 
 
 def tables(rows: Iterable[Row]) -> Iterator[Table]:
-    """All rows for a terminal."""
+    """Render all rows as tables for a terminal."""
     for group, parts in _sections(rows):
         for part in parts:
             drawn = Table(
@@ -218,7 +218,7 @@ def tables(rows: Iterable[Row]) -> Iterator[Table]:
 
 
 def markdown(rows: Iterable[Row], facts: dict[str, str]) -> str:
-    """All rows for a reader, and where they are from."""
+    """Render all rows as a Markdown page, with the facts about the run."""
     lines = [
         "# Results of `make bench`",
         "",

@@ -25,17 +25,17 @@ class Sample:
     """One run of a stream."""
 
     bit_per_s: float
-    """Of payload, as received."""
+    """Received payload rate."""
     packets_per_s: float
-    """As received; 0 of a byte stream."""
+    """Received packet rate; 0 for a byte stream."""
     lost: float
-    """Share of the datagrams."""
+    """Share of lost datagrams."""
     cpu_s_per_gb: float
-    """Of both processes; 0 where it is not told."""
+    """CPU time of both processes per GB; 0 if unknown."""
 
 
 def why_not() -> str | None:
-    """Why namespaces cannot be had here, if they cannot."""
+    """Return why network namespaces are not available here; `None` if they are."""
     if os.geteuid() != 0:
         return "needs root, to make network namespaces"
     if not shutil.which("ip"):
@@ -44,7 +44,7 @@ def why_not() -> str | None:
 
 
 def peers() -> list[str]:
-    """Other people's tools that are here."""
+    """Return the other tools that are installed."""
     return [tool for tool in ("iperf3", "nuttcp") if shutil.which(tool)]
 
 
@@ -59,10 +59,10 @@ def _heavy(namespace: str, command: list[str]) -> list[str]:
 
 
 class Agent:
-    """An agent in a namespace, behind a pipe."""
+    """An agent in a namespace, controlled through pipes."""
 
     def __init__(self, namespace: str, program: Path) -> None:
-        """Start it and take its hello."""
+        """Start the agent and read its hello."""
         pipe = subprocess.PIPE
         command = _heavy(namespace, [str(program)])
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
@@ -80,7 +80,7 @@ class Agent:
         return found
 
     def ask(self, what: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 (JSON)
-        """The answer to a request; events are left out."""
+        """Send a request and return the answer; events are skipped."""
         self.count += 1
         self.into.write(json.dumps({"id": self.count, "do": what, **fields}) + "\n")
         self.into.flush()
@@ -92,7 +92,7 @@ class Agent:
         return answer
 
     def close(self) -> None:
-        """End it."""
+        """Stop the agent."""
         self.into.close()
         self.process.wait(10)
 
@@ -108,7 +108,7 @@ class Hosts:
     @classmethod
     @contextmanager
     def up(cls, program: Path) -> Iterator[Self]:
-        """Make them, and remove them whatever happens."""
+        """Create the hosts, and remove them in any case."""
         left, right = (f"engpass-bench-{side}-{os.getpid()}" for side in "lr")
         try:
             for name in (left, right):
@@ -129,7 +129,7 @@ class Hosts:
                 subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
     def run(self, seconds: float, **flow: Any) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ANN401 (JSON)
-        """One flow: what the sending and the receiving end say."""
+        """Run one flow and return the results of the sending and the receiving end."""
         base = {"run": secrets.token_hex(16), "flow": "bench", "interval_ns": 0, **flow}
         base |= {"warmup_ns": SECOND // 10, "duration_ns": int(seconds * SECOND)}
         run = base["run"]
@@ -138,7 +138,7 @@ class Hosts:
         self.sender.ask("prepare", side="connect", address=LEFT, to=to, **base)
         self.receiver.ask("start", run=run)
         self.sender.ask("start", run=run)
-        # `collect` waits for the end of a sender.
+        # `collect` waits until the sender has ended.
         sent = self.sender.ask("collect", run=run)["flows"][0]
         time.sleep(0.05)
         got = self.receiver.ask("collect", run=run)["flows"][0]
@@ -147,12 +147,12 @@ class Hosts:
         return sent, got
 
     def comparable(self, others: list[str]) -> list[str]:
-        """Those whose TCP is CUBIC's too: nuttcp has the host's default, and cannot be told another."""
+        """Return the tools that use CUBIC: nuttcp always uses the default of the host."""
         default = self.sender.hello["settings"].get("tcp_congestion_control")
         return [name for name in others if name != "nuttcp" or default == "cubic"]
 
     def engpass(self, kind: str, message: int, seconds: float, **more: Any) -> Sample:  # noqa: ANN401 (JSON)
-        """One stream by the agents."""
+        """Run one stream with the agents."""
         sent, got = self.run(seconds, kind=kind, message_bytes=message, **more)
         took = got["elapsed_ns"] / SECOND
         cpu = sum(end["cpu"]["user_ns"] + end["cpu"]["system_ns"] for end in (sent, got))
@@ -161,7 +161,7 @@ class Hosts:
         return Sample(got["bytes"] * 8 / took, received / took, lost, cpu / max(got["bytes"], 1))
 
     def iperf3(self, kind: str, message: int, seconds: float) -> Sample:
-        """The same by iperf3, a server for each run."""
+        """Run one stream with iperf3, with a new server for each run."""
         more = ["-u", "-b", "0"] if kind == "udp-stream" else ["-C", "cubic"]
         server = ["iperf3", "-s", "-1", "-p", "5777"]
         client = ["iperf3", "-c", RIGHT, "-p", "5777", "-J", "-t", str(max(1, round(seconds)))]
@@ -176,7 +176,7 @@ class Hosts:
         return Sample(whole["bits_per_second"], 0.0, 0.0, busy / (whole["bytes"] / 1e9))
 
     def nuttcp(self, kind: str, message: int, seconds: float) -> Sample:
-        """The same by nuttcp, a server for each run."""
+        """Run one stream with nuttcp, with a new server for each run."""
         more = ["-u", "-R", "0"] if kind == "udp-stream" else []
         server = ["nuttcp", "-S", "-1", "-P", "5778", "--nofork"]
         client = ["nuttcp", "-P", "5778", "-p", "5779", "-fparse", "-T", str(max(1, round(seconds)))]

@@ -1,4 +1,4 @@
-"""Programs that are measured, and where."""
+"""Build and run the measured programs, and describe the machine."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ HOT_LOOPS = (*LOOPS, "--features", "hot", "--bench", "hot")
 QUEUES = (*LOOPS, "--no-default-features", "--features", "queues", "--bench", "queues")
 
 HEAVY = ("setsid", "--wait", "sh", "-c", 'echo -20 2>/dev/null >/proc/self/autogroup; exec "$@"', "-")
-"""Before a program that others at work are not to hold up: the scheduler weighs sessions."""
+"""Command prefix that gives a program a session with high priority, so that other work delays it less."""
 
 
 class BenchError(Exception):
-    """Something could not be measured."""
+    """A measurement failed."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A program that came to its end."""
+    """A program that ended successfully."""
 
     output: str
     wall_s: float
@@ -43,7 +43,7 @@ class Ended:
 
 
 def run(command: Sequence[str | Path]) -> Ended:
-    """Run a program to its end, with a clock and the system's account of it."""
+    """Run a program and measure wall-clock time, CPU time and peak memory."""
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         began = time.perf_counter()
         process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=errors)
@@ -61,27 +61,27 @@ def run(command: Sequence[str | Path]) -> Ended:
 
 @dataclass(frozen=True)
 class Tools:
-    """What this run has built."""
+    """The programs built for this run."""
 
     measure: Path
     target: Path
 
     @classmethod
     def build(cls) -> Tools:
-        """Build the measuring program as the package is built, optimised."""
+        """Build `engpass-measure` with the release profile."""
         run(["cargo", "build", "--release", "--quiet", "-p", "engpass-bench", "--bin", "engpass-measure"])
         metadata = json.loads(run(["cargo", "metadata", "--format-version", "1", "--no-deps"]).output)
         target = Path(metadata["target_directory"])
         return cls(target / "release/engpass-measure", target)
 
     def workload(self, workload: str, engine: str, times: int, *more: str) -> dict[str, Any]:
-        """Run a workload so many times in one process."""
+        """Run a workload `times` times in one process."""
         result: dict[str, Any] = json.loads(run([self.measure, workload, engine, str(times), *more]).output)
         return result
 
 
 def work(group: str, what: str, runs: Sequence[dict[str, Any]]) -> Work:
-    """Runs of one workload, in one process or several, as a row. They are all equal, but for their times."""
+    """Return runs of one workload, in one or several processes, as a row. They differ only in their times."""
     first = runs[0]
     return Work(
         group,
@@ -96,12 +96,12 @@ def work(group: str, what: str, runs: Sequence[dict[str, Any]]) -> Work:
 
 
 def c_compiler() -> str | None:
-    """A compiler of C, if there is one."""
+    """Return a C compiler, if there is one."""
     return os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
 def floor(directory: str) -> Path | None:
-    """The simplest program, built in there; `None` without a compiler."""
+    """Build the baseline program `floor.c` in a directory; `None` without a compiler."""
     compiler = c_compiler()
     if compiler is None:
         return None
@@ -111,13 +111,13 @@ def floor(directory: str) -> Path | None:
 
 
 def git(*arguments: str) -> str:
-    """What git says, empty where there is no repository."""
+    """Return the output of git, empty without a repository."""
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip()
 
 
 def facts() -> dict[str, str]:
-    """Machine, programs and commit, for the head of the results."""
+    """Return machine, programs and commit, for the head of the results."""
     here = environment(jobs=1, executor="none")
     changed = [line for line in git("status", "--porcelain").splitlines() if "benches/RESULTS.md" not in line]
     commit = git("rev-parse", "--short=12", "HEAD") or "unknown"

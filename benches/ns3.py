@@ -1,6 +1,6 @@
-"""ns-3 from Debian's package in a place of its own, and our dumbbell built against it.
+"""Debian's ns-3 package, unpacked locally, and the dumbbell built with it.
 
-Nothing is installed: the packages that this system lacks are downloaded and unpacked into `.ns3/` in the
+Nothing is installed. Packages that the system lacks are downloaded and unpacked into `.ns3/` in the
 checkout.
 """
 
@@ -22,12 +22,12 @@ PACKAGE = "libns3-dev"
 MODULES = ("applications", "internet", "traffic-control", "point-to-point", "network", "core")
 
 REFERENCE_S = {2: 2.74, 10: 3.11, 100: 7.75}
-"""What ns-3.37 of the distribution took for 10 s of so many flows on the machine that the targets were named
-for: medians of five runs, seconds."""
+"""Processor time in seconds of ns-3.37 for 10 s of this many flows on the reference machine of the targets:
+medians of five runs."""
 
 
 class NotThereError(Exception):
-    """ns-3 cannot be had on this machine."""
+    """ns-3 is not available on this machine."""
 
 
 def _said(*command: str | Path, where: Path = ROOT) -> str:
@@ -43,14 +43,14 @@ def _said(*command: str | Path, where: Path = ROOT) -> str:
 
 @dataclass(frozen=True)
 class Ns3:
-    """A dumbbell that runs."""
+    """The built dumbbell program."""
 
     program: Path
     version: str
 
     @classmethod
     def ready(cls) -> Ns3:
-        """Fetch and build what is not there yet; `NotThereError` says why it cannot be had."""
+        """Fetch and build what is missing; raise `NotThereError` with the reason if that fails."""
         for tool in ("g++", "apt-get", "dpkg"):
             if shutil.which(tool) is None:
                 raise NotThereError(f"there is no `{tool}`")
@@ -64,14 +64,14 @@ class Ns3:
         return cls(program, version_file.read_text(encoding="utf-8"))
 
     def run(self, flows: int, seconds: float, *, count: bool = False) -> dict[str, Any]:
-        """One run; hops and drops are only there when they are counted, which takes time."""
+        """Run it once. Hops and drops are only counted with `count`, which takes time."""
         words = (self.program, f"--n={flows}", f"--sim={seconds:g}", f"--hops={int(count)}")
         result: dict[str, Any] = json.loads(_said(*words))
         return result
 
 
 def pace() -> float | None:
-    """How many times as long ns-3 takes here and now as on the reference machine; `None` without ns-3."""
+    """Return how many times longer ns-3 takes now than on the reference machine; `None` without ns-3."""
     try:
         taken: float = Ns3.ready().run(10, 10)["cpu_s"]
     except NotThereError:
@@ -80,7 +80,7 @@ def pace() -> float | None:
 
 
 def _fetch() -> str:
-    """Unpack the package, and those that it needs and the system does not have; its version."""
+    """Unpack the package and its missing dependencies; return its version."""
     ask = ("apt-get", "install", "--print-uris", "-qq", "-y", "--no-install-recommends", PACKAGE)
     names = [line.split()[1].split("_")[0] for line in _said(*ask).splitlines() if line.startswith("'")]
     if names:
@@ -88,7 +88,7 @@ def _fetch() -> str:
     for package in sorted(PLACE.glob("*.deb")):
         _said("dpkg", "-x", package, PLACE / "root")
         package.unlink()
-    # What the system has already is used from there.
+    # Packages that the system has already are used from there.
     shown = _said("apt-cache", "policy", PACKAGE)
     version = next((line.split()[1] for line in shown.splitlines() if "Candidate:" in line), "")
     if not version:
@@ -103,7 +103,7 @@ def _build(program: Path) -> None:
     _said(
         *("g++", "-std=c++17", "-O3", "-DNDEBUG", "-w", SOURCE, "-o", program),
         *(f"-I{root / 'include'}", f"-L{libraries}"),
-        # Libraries of libraries are found there, too.
+        # Libraries that these libraries need are found there, too.
         f"-Wl,--disable-new-dtags,-rpath,{libraries},-rpath-link,{libraries}",
         *(f"-lns3-{module}" for module in MODULES),
     )

@@ -1,8 +1,7 @@
-"""`make bench`: speed and memory, measured in one run and set against the targets.
+"""`make bench`: measure speed and memory in one run and compare them with the targets.
 
-Prints tables and writes `benches/RESULTS.md`. Nothing here is a constant of some machine: where something is
-compared, both sides are measured in this run, in turns. `--quick` takes a minute or two; its figures are
-rough.
+Prints tables and writes `benches/RESULTS.md`. Comparisons measure both sides in this run, in turns, so that
+they do not depend on the machine. `--quick` takes a minute or two; its figures are rough.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from rich.console import Console
 
 
 def main() -> int:
-    """Measure, print, write; 1 if something could not be measured."""
+    """Measure, print and write the results; return 1 if a measurement failed."""
     parser = argparse.ArgumentParser(description="Speed and memory, as ratios measured in one run.")
     parser.add_argument("--quick", action="store_true", help="rough figures; writes no results")
     parser.add_argument(
         "--only", choices=PARTS, action="append", help="this part; may be given again; writes no results"
     )
     chosen = parser.parse_args()
-    # What is no terminal has room for the whole table.
+    # Output that is not a terminal gets the full width of the tables.
     console = Console(width=None if sys.stdout.isatty() else 200)
     rows: list[Row] = []
     try:

@@ -2,7 +2,7 @@
 
 Tests, generated files, comments and blank lines do not count.
 
-A good reason for an exception is a line in docs/why/, and the file's name below.
+An exception needs a line in docs/why/ with a good reason, and the file's name below.
 """
 
 import subprocess
@@ -19,7 +19,7 @@ def lines_of_code(path: Path) -> int:
     lines = path.read_text().splitlines()
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         text = line.strip()
-        # `mod tests;` stands among the other modules, and code comes behind it.
+        # `mod tests;` is among the other modules, with code after it.
         if text.startswith("#[cfg(test)]") and following.strip().endswith("{"):
             break
         if text and not text.startswith(("//", "#")):

@@ -1,10 +1,10 @@
 """Write the tables in the pages of the gallery: `make pages`.
 
-A page has the places `<!-- claims -->` (the table of claims) and `<!-- curves: 1 kB, 2 kB -->` (goodput
-per variant at these swept values), each up to `<!-- end -->`. Where several paths are swept,
-`<!-- curves where PATH = VALUE: 50 MB/s, 100 MB/s -->` says where; rates are in MB/s where the swept values
-are. The figures come from a full reproduction, kept in the store of the working directory; what it does not
-have yet is run.
+A page has the markers `<!-- claims -->` (the table of claims) and `<!-- curves: 1 kB, 2 kB -->` (goodput
+per variant at these swept values). The content of each ends at `<!-- end -->`. If several paths are swept,
+`<!-- curves where PATH = VALUE: 50 MB/s, 100 MB/s -->` fixes the other one. Goodput is in MB/s if the swept
+values are. The figures come from a full reproduction in the store of the working directory. Missing runs are
+made first.
 """
 
 import re
@@ -21,7 +21,7 @@ from engpass.store import Store
 
 
 def claims_table(judged: Sequence[Judged], notes: Sequence[str]) -> str:
-    """The claims as Markdown: a table for each kind, the verdicts in short, the notes of the study."""
+    """Return the claims as Markdown: a table per kind, a summary of the verdicts, the notes of the study."""
     has_text = any(one.claim.printed for one in judged)
     parts = []
     for kind, meaning in KINDS.items():
@@ -43,7 +43,7 @@ def claims_table(judged: Sequence[Judged], notes: Sequence[str]) -> str:
 
 
 def cells(one: Judged, expected: str) -> dict[str, str]:
-    """The row of a claim, by column; `expected` heads the stated or expected value."""
+    """Return the row of a claim by column; `expected` is the heading of the stated or expected value."""
     claim, measure = one.claim, one.claim.measure
     statement = claim.statement
     if claim.reason:
@@ -64,7 +64,7 @@ def cells(one: Judged, expected: str) -> dict[str, str]:
 def curves_table(
     campaign: Campaign, plan: Plan, flow: str, wanted: Sequence[str], where: Mapping[str, str]
 ) -> str:
-    """Goodput over the named swept values, one column per variant: simulated, or the limit if that is all."""
+    """Return goodput at the named swept values by variant, from `simulate` or the plan's first engine."""
     engine = "simulate" if "simulate" in plan.engines else plan.engines[0]
     curves = [campaign.curve(engine, name, flow, "goodput", where) for name in plan.variants]
     in_bytes = curves[0].x_unit == "B/s"
@@ -82,7 +82,7 @@ def curves_table(
 
 
 def fill(page: str, claims: str, curves: Callable[[Sequence[str], Mapping[str, str]], str]) -> str:
-    """The page with its places filled anew."""
+    """Return the page with new content at its markers."""
 
     def place(found: re.Match[str]) -> str:
         begin, what, path, value, names = found.groups()
@@ -95,7 +95,7 @@ def fill(page: str, claims: str, curves: Callable[[Sequence[str], Mapping[str, s
 
 
 def write(study: Study) -> bool:
-    """Reproduce a study in full and write its page; whether all claims are as its file expects."""
+    """Reproduce a study in full and write its page; return whether all claims are as its file expects."""
     made = prepare(study)
     with Store.open("engpass.db") as store, bar(sys.stderr) as shown:
         ran = made.run(store, watch=shown)
@@ -115,7 +115,7 @@ def write(study: Study) -> bool:
 
 
 def main() -> int:
-    """Write the pages of the named studies, or of all."""
+    """Write the pages of the named studies, or of all; return 1 if a claim is not as expected."""
     wanted = sys.argv[1:]
     held = [write(study) for study in studies() if not wanted or study.name in wanted]
     return int(not all(held))

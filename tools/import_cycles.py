@@ -56,7 +56,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def end_of_item(tokens: list[str], place: int) -> int:
-    """Return the place behind the item, field or statement that begins at `place`."""
+    """Return the position after the item, field or statement that begins at `place`."""
     while tokens[place] == "#":
         place = end_of_brackets(tokens, place + 1)
     if tokens[place] == "pub":
@@ -72,7 +72,7 @@ def end_of_item(tokens: list[str], place: int) -> int:
 
 
 def end_of_brackets(tokens: list[str], place: int) -> int:
-    """Return the place behind the brackets that open at `place`."""
+    """Return the position after the brackets that open at `place`."""
     depth = 0
     for end in range(place, len(tokens)):
         depth += (tokens[end] in OPEN) - (tokens[end] in CLOSE)
@@ -88,7 +88,7 @@ class Module:
     file: str
     path: Names
     children: set[str] = field(default_factory=set)
-    """The modules that it declares and that have files of their own."""
+    """The modules that it declares in separate files."""
     names: dict[str, Names] = field(default_factory=dict)
     """The paths of its imports, by the names that they have in it."""
     paths: set[Names] = field(default_factory=set)
@@ -123,7 +123,7 @@ def read_module(source: Path, file: Path, path: Names) -> Module:
 
 
 def paths_at(tokens: list[str], place: int) -> tuple[int, list[tuple[str, Names]]]:
-    """Return the place behind the paths that begin at `place`, and the paths with the names that they get."""
+    """Return the position after the paths that begin at `place`, and the paths with their new names."""
     end = place + 1
     if tokens[place] == "use" and tokens[end] != "<":
         end = tokens.index(";", place)
@@ -154,7 +154,7 @@ def leaves(tokens: list[str]) -> Iterator[tuple[str, Names]]:
 
 
 def outside(path: Names, inline: int) -> Names:
-    """Rewrite a path that stands in so many inline modules as the file itself would write it."""
+    """Rewrite a path from inside `inline` inline modules relative to the module of the file."""
     while inline and path[0] == "super":
         path, inline = path[1:], inline - 1
     return path
@@ -179,7 +179,7 @@ class Crate:
     def resolve(self, module: Module, path: Names, seen: Iterable[tuple[Names, str]] = ()) -> Module | None:
         """Return the module that defines what a path names; `None` if it is in another crate.
 
-        `seen` has the imports that were followed to come here.
+        `seen` holds the imports that were followed so far.
         """
         if path[:1] == ("crate",):
             module, path = self.modules[()], path[1:]
@@ -192,7 +192,7 @@ class Crate:
                 module = self.modules[*module.path, name]
             elif name in module.names and (module.path, name) not in seen:
                 target = module.names[name] + path[place + 1 :]
-                # An item of another crate is named here.
+                # The import names an item of another crate.
                 return self.resolve(module, target, {*seen, (module.path, name)}) or module
             elif name != "self":
                 break
@@ -221,7 +221,7 @@ def cycles(graph: Graph) -> list[list[str]]:
 
 
 def reach(graph: Graph, node: str) -> set[str]:
-    """Return the nodes to which a way of at least one edge leads."""
+    """Return the nodes that a path of at least one edge reaches."""
     found: set[str] = set()
     ahead = list(graph[node])
     while ahead:
@@ -233,7 +233,7 @@ def reach(graph: Graph, node: str) -> set[str]:
 
 
 def dependencies(folder: Path) -> Graph:
-    """Return the crates in the folder that each of them depends on, also for its tests and its build."""
+    """Return the crates in the folder on which each of them depends, for tests and builds as well."""
     manifests = [tomllib.loads(file.read_text()) for file in sorted(folder.glob("*/Cargo.toml"))]
     names = {manifest["package"]["name"] for manifest in manifests}
     graph: Graph = {name: set() for name in names}
@@ -258,7 +258,7 @@ def show(crate: str, graph: Graph, nodes: list[str], edges: bool) -> None:
 
 
 def main(words: list[str]) -> int:
-    """Print cycles; 1 if there are too many files in large ones."""
+    """Print cycles; return 1 if crates form one, or too many files."""
     edges = "--edges" in words
     checkout = next((Path(word) for word in words if not word.startswith("--")), Path(__file__).parent.parent)
     folder = checkout / "crates"

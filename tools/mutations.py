@@ -1,9 +1,9 @@
 """Check that tests notice deliberate faults: `python tools/mutations.py [NAME ...]`.
 
-Each `tests/mutations/NAME.patch` makes one fault. Its head describes the fault in a sentence and names the
-tests that must notice it, a `cargo test` or a `pytest` command, after `Tests:`. The script works on a copy of
-the checkout. It first runs the named tests without a fault: they must pass. Then it applies one patch at a
-time and expects a failure.
+Each `tests/mutations/NAME.patch` introduces one fault. Its head describes the fault in a sentence and names
+the tests that must notice it, a `cargo test` or a `pytest` command, after `Tests:`. The script works on a
+copy of the checkout. It first runs the named tests without a fault: they must pass. Then it applies one patch
+at a time and expects a failure.
 
 Exit code 1 if a patch does not apply or does not compile, or if its tests pass.
 """
@@ -42,7 +42,7 @@ class FaultError(Exception):
 
 @dataclass(frozen=True)
 class Mutation:
-    """A patch, the fault that it makes, and the command that must notice it."""
+    """A patch, the fault that it introduces, and the command that must notice it."""
 
     path: Path
     fault: str
@@ -68,7 +68,7 @@ class Mutation:
 
 
 def main() -> int:
-    """Try the named mutations, or all."""
+    """Try the named mutations, or all; return 1 if there are problems."""
     wanted = sys.argv[1:]
     paths = [PATCHES / f"{name}.patch" for name in wanted] or sorted(PATCHES.glob("*.patch"))
     copy_checkout()
@@ -81,7 +81,7 @@ def main() -> int:
             mutations.append(mutation)
         except (FaultError, OSError) as error:
             problems.append(f"{path.stem}: {error}")
-    # One crate after the other: each change of a crate builds all that use it.
+    # Sort by crate, because a change of a crate rebuilds all that use it.
     mutations.sort(key=lambda mutation: mutation.tests)
     for command in dict.fromkeys(mutation.tests for mutation in mutations):
         try:
@@ -99,7 +99,7 @@ def main() -> int:
 
 
 def attempt(mutation: Mutation) -> str | None:
-    """Apply one mutation, run its tests and take it back; the problem, or `None` if a test failed."""
+    """Apply one mutation, run its tests and undo it. Return the problem, or `None` if a test failed."""
     begin = time.monotonic()
     changed = changed_files(mutation)
     originals = {path: path.read_bytes() for path in changed}
@@ -110,7 +110,7 @@ def attempt(mutation: Mutation) -> str | None:
         print(f"  WRONG {mutation.name}: {error}", flush=True)
         return f"{mutation.name}: {error} ({mutation.fault})"
     finally:
-        # Written now, so that cargo builds it again.
+        # The new file time makes cargo build it again.
         for path, content in originals.items():
             path.write_bytes(content)
     print(f"  caught {mutation.name} by {noticed} ({time.monotonic() - begin:.0f} s)", flush=True)
@@ -118,7 +118,7 @@ def attempt(mutation: Mutation) -> str | None:
 
 
 def notice(mutation: Mutation) -> str:
-    """Run the tests of an applied mutation: the first test that failed; raises `FaultError` if none did."""
+    """Run the tests of an applied mutation. Return the first failed test; raise `FaultError` if none did."""
     command = mutation.tests
     if command[0] == "cargo":
         options = command[2 : command.index("--")] if "--" in command else command[2:]
@@ -156,13 +156,13 @@ def apply(mutation: Mutation, *options: str) -> None:
 
 
 def changed_files(mutation: Mutation) -> list[Path]:
-    """The files of the copy that a patch changes."""
+    """Return the files of the copy that a patch changes."""
     lines = git("apply", "--numstat", str(mutation.path)).stdout.splitlines()
     return [COPY / line.split("\t")[2] for line in lines]
 
 
 def git(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run git in the copy, as if that were no part of a checkout."""
+    """Run git in the copy as if it were not inside a checkout."""
     environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(COPY.parent)}
     return subprocess.run(
         ("git", *arguments), cwd=COPY, env=environment, capture_output=True, text=True, check=False
@@ -172,7 +172,7 @@ def git(*arguments: str) -> subprocess.CompletedProcess[str]:
 def copy_checkout() -> None:
     """Copy tracked and new files and the built extension, with new times, so that cargo builds them again.
 
-    What it built last may have a fault.
+    The last build may contain a fault.
     """
     listed = subprocess.run(
         ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"),

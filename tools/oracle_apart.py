@@ -1,6 +1,6 @@
 """Fail when the oracle shares more with the engine than docs/why/README.md lists.
 
-The oracle is evidence only as far as it is written apart from the engine. This check compares the table
+The oracle is evidence only as far as it is independent of the engine. This check compares the table
 "shared with the oracle" with the paths that the oracle's source names, and with the functions of the shared
 crates that its object code calls. The object code is not optimized: inlining hides no method call.
 """
@@ -38,7 +38,7 @@ def expand(path: str) -> list[str]:
 
 
 def listed() -> set[str]:
-    """Read the items of the table: paths without `engpass_model::`; `a::*` stands for all of a module."""
+    """Read the items of the table: paths without `engpass_model::`; `a::*` means all of a module."""
     rows = LIST.read_text().split(HEADER)[1].split("\n\n")[0].splitlines()[2:]
     items = [item for row in rows for item in re.findall(r"`([^`]+)`", row.split("|")[2])]
     paths = [path for item in items for path in expand(item)]
@@ -79,18 +79,18 @@ def called() -> set[str]:
 
 
 def key(path: str) -> tuple[str, str]:
-    """The crate with its module, and the last two names: the list has no files of re-exported types."""
+    """Return crate and module, and the last two names: the list omits the files of re-exported types."""
     names = path.split("::")
     return "::".join(names[:2]), "::".join(names[-2:])
 
 
 def modules(items: set[str]) -> tuple[str, ...]:
-    """The modules that are shared as a whole."""
+    """Return the modules that are shared as a whole."""
     return tuple(item.removesuffix("*") for item in items if item.endswith("::*"))
 
 
 def is_listed(function: str, items: set[str]) -> bool:
-    """Whether a demangled function is derived for data, or listed by itself or with its module."""
+    """Return whether a demangled function is derived for data, or listed by itself or with its module."""
     if " as " in function:
         type_, trait = function.lstrip("<&").split(" as ", 1)
         if trait.startswith(DERIVED) or (trait.startswith("core::ops::") and type_.startswith(ARITHMETIC)):

@@ -1,8 +1,8 @@
 """Compare outcomes and speed of the working tree with those of a baseline commit: `make same`.
 
-`target/same/base/engine` holds the files of the baseline, `target/same/tree/engine` is a link to this
-checkout. The programs of `tools/same/` are built beside both engines. They run the testbed files of the
-baseline, and random files from the strategies of its property tests. The outcomes of the baseline are kept
+`target/same/base/engine` holds the files of the baseline; `target/same/tree/engine` is a link to this
+checkout. The programs of `tools/same/` are built with both engines. They run the testbed files of the
+baseline and random files from the strategies of its property tests. The outcomes of the baseline are kept
 for the next comparison.
 
 Exit code 1 if an outcome differs or a workload is slower than the limit, 2 if the two cannot be compared.
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tools/same"
 PLACE = ROOT / "target/same"
 EXCERPT = 160
-"""Characters of a line that are shown around its first difference."""
+"""Number of characters of a line shown around its first difference."""
 
 KYOTO = ("kyoto.toml", "traffic.stream.message=9 kB")
 TCP = ("traffic.stream.kind=tcp-stream", 'host.ss2.tcp={ profile = "solaris-2.5" }')
@@ -55,12 +55,12 @@ WORKLOADS: dict[str, tuple[int, tuple[str, ...]]] = {
 
 
 class SameError(Exception):
-    """The two cannot be compared: cause and cure."""
+    """The two cannot be compared; the text has cause and help."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program, the package that has it, and the profile that it is built with."""
+    """A program, its package, and its build profile."""
 
     name: str
     package: str
@@ -74,22 +74,22 @@ MEASURE = Program("engpass-measure", "engpass-bench", "release")
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two engines, with the programs that were built beside it."""
+    """One of the two engines, with the programs built for it."""
 
     name: str
 
     @property
     def folder(self) -> Path:
-        """The folder of everything that belongs to it."""
+        """The folder of this side."""
         return PLACE / self.name
 
     def build(self, *programs: Program) -> None:
-        """Build these programs."""
+        """Build the programs."""
         copy = self.folder / "program"
         for file in sources():
             target = copy / file.relative_to(PROGRAMS)
             target.parent.mkdir(parents=True, exist_ok=True)
-            # Cargo builds again what is newer.
+            # Keep unchanged files, because cargo rebuilds newer ones.
             if not target.exists() or target.read_bytes() != file.read_bytes():
                 shutil.copyfile(file, target)
         shutil.copyfile(self.folder / "engine/Cargo.lock", copy / "Cargo.lock")
@@ -98,7 +98,8 @@ class Side:
         for program in programs:
             command = ["cargo", "build", "--quiet", "--profile", program.profile]
             command += ["--package", program.package, "--bin", program.name]
-            # What belongs to the engine needs no program beside it: the baseline may be older than its types.
+            # A program of the engine is built in the engine itself: the baseline may be older than the types
+            # that `tools/same` needs.
             where = copy if program.package == "same" else self.folder / "engine"
             if subprocess.run(command, cwd=where, env=environment, check=False).returncode:
                 raise SameError(
@@ -108,7 +109,7 @@ class Side:
                 )
 
     def lay_out_limit(self) -> None:
-        """Give the engine `limit` one name: it was a module of the network before it was a crate."""
+        """Provide `limit` as a crate with one name for both sides: it was a module of the network before."""
         old = not (self.folder / "engine/crates/engpass-limit").exists()
         crate, path = ("engpass-network", "engpass_network::limit") if old else ("engpass-limit",) * 2
         manifest = '[package]\nname = "limit"\nversion = "0.0.0"\nedition = "2024"\n\n[dependencies]\n'
@@ -125,7 +126,7 @@ class Side:
     def run(
         self, program: Program, *arguments: str, given: str = "", out: int | IO[bytes] = subprocess.PIPE
     ) -> str:
-        """Run a program in the folder of the baseline, and return what it prints."""
+        """Run a program in the folder of the baseline and return its output."""
         command = [str(self.folder / "target" / program.profile / program.name), *arguments]
         ended = subprocess.run(command, cwd=BASE.folder, input=given.encode(), stdout=out, check=False)
         if ended.returncode:
@@ -133,7 +134,7 @@ class Side:
         return (ended.stdout or b"").decode()
 
     def write_outcomes(self, paths: list[str], seconds: int, target: Path) -> None:
-        """Run its engines on testbed files, and write what they say into a file."""
+        """Run the engines on testbed files and write the outcomes to a file."""
         part = target.with_suffix(".part")
         with part.open("wb") as out:
             self.run(OUTCOMES, str(seconds), given="".join(f"{path}\n" for path in paths), out=out)
@@ -150,7 +151,7 @@ def sources() -> list[Path]:
 
 
 def lay_out(wanted: str) -> str:
-    """Put the files of the baseline and a link to the tree in place; return the commit of the baseline."""
+    """Create the files of the baseline and a link to the tree; return the commit of the baseline."""
     name = ["git", "rev-parse", "--verify", "--quiet", f"{wanted}^{{commit}}"]
     commit = subprocess.run(name, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     if not commit:
@@ -165,7 +166,7 @@ def lay_out(wanted: str) -> str:
             shutil.rmtree(old, ignore_errors=True)
         engine.mkdir(parents=True)
         archive = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True).stdout
-        # The files are as new as this comparison, so that cargo sees them change.
+        # New file times make cargo notice the change.
         subprocess.run(["tar", "--extract", "--touch"], cwd=engine, input=archive, check=True)
         stamp.write_text(commit)
     TREE.folder.mkdir(parents=True, exist_ok=True)
@@ -176,25 +177,25 @@ def lay_out(wanted: str) -> str:
 
 
 def testbeds(count: int, seed: int, only: list[str]) -> list[str]:
-    """List testbed files, relative to the folder of the baseline: those of its tree, and random ones."""
+    """List testbed files relative to the folder of the baseline: those in its tree, and random ones."""
     engine, random = BASE.folder / "engine", BASE.folder / "random" / str(seed)
     found = [path for path in sorted(engine.rglob("*.toml")) if "[run]" in path.read_text(encoding="utf-8")]
     random.mkdir(parents=True, exist_ok=True)
     if len(list(random.iterdir())) < count:
         BASE.run(NETWORKS, str(random), str(count), str(seed))
-    # By number, so that each strategy has its share.
+    # Sort by number, so that each strategy gets its share.
     drawn = sorted(random.iterdir(), key=lambda path: path.stem.rpartition("-")[::-1])[:count]
     paths = [str(path.relative_to(BASE.folder)) for path in found + drawn]
     return [path for path in paths if chosen_by(only, path)]
 
 
 def chosen_by(only: list[str], name: str) -> bool:
-    """Whether a name has one of these words, or there are none."""
+    """Return true if a name contains one of these words, or if there are none."""
     return not only or any(word in name for word in only)
 
 
 def compare_outcomes(commit: str, paths: list[str], seconds: int) -> bool:
-    """Compare what both say of all files; print the first difference, and return whether there is none."""
+    """Compare the outcomes of all files; print the first difference, and return true if there is none."""
     programs = b"".join(path.read_bytes() for path in sources())
     key = hashlib.sha256(programs + "\n".join([commit, str(seconds), *paths]).encode()).hexdigest()[:16]
     kept, new = BASE.folder / "outcomes" / key, TREE.folder / "outcomes"
@@ -217,7 +218,7 @@ def compare_outcomes(commit: str, paths: list[str], seconds: int) -> bool:
 
 
 def blocks(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Read the lines of one testbed file after the other."""
+    """Yield each testbed file with its lines."""
     name, lines = "", list[str]()
     with path.open(encoding="utf-8") as file:
         for line in file:
@@ -231,7 +232,7 @@ def blocks(path: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def show(before: list[str], after: list[str]) -> None:
-    """Print the first three lines that differ around their first difference, with the name of the answer."""
+    """Print the first three differing lines around their first difference, with the name of the outcome."""
     part, shown = "", 0
     for one, other in zip_longest(before, after, fillvalue="(nothing)"):
         if one == other:
@@ -247,7 +248,7 @@ def show(before: list[str], after: list[str]) -> None:
 
 
 def compare_speed(names: list[str], turns: int, limit: float) -> bool:
-    """Run workloads in turns; print the median ratio of each, and return whether all are below the limit."""
+    """Run workloads in turns; print the median ratio of each, and return true if none exceeds the limit."""
     good = True
     for name in names:
         times, (workload, *rest) = WORKLOADS[name]
@@ -264,7 +265,7 @@ def compare_speed(names: list[str], turns: int, limit: float) -> bool:
                 raise SameError(
                     f"outcomes of workload `{name}` differ\nhelp: `make same SPEED=0` shows where"
                 )
-            # In its least time a run was disturbed least.
+            # The fastest run was disturbed least.
             ratios.append(min(tree["cpu_s"]) / min(base["cpu_s"]))
         median = statistics.median(ratios)
         good = good and median <= limit
@@ -274,7 +275,7 @@ def compare_speed(names: list[str], turns: int, limit: float) -> bool:
 
 
 def main() -> int:
-    """Build, compare, print."""
+    """Build and compare; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("base", help="commit of the baseline")
     parser.add_argument("--count", type=int, default=2000, help="random testbed files")

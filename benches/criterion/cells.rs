@@ -1,4 +1,4 @@
-//! What every cell may meet: the cell rate algorithm, and a discard policy.
+//! Work per cell: the generic cell rate algorithm, and discard policies.
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use engpass_model::discard::{CellView, Discard, QueueView};
@@ -10,12 +10,12 @@ use crate::processor::ProcessorTime;
 
 /// Cells in one measurement.
 const CELLS: usize = 20_000;
-/// Places of the queue.
+/// Capacity of the queue in cells.
 const CAPACITY: u64 = 512;
 
-/// Cells that come at random, as many as the contract allows in the mean: about half of them do not conform.
+/// Cells that arrive at random, at the contracted rate on average: about half of them do not conform.
 pub(crate) fn gcra(criterion: &mut Criterion<ProcessorTime>) {
-    // A cell of OC-3c's payload.
+    // Time of a cell at the payload rate of OC-3c.
     let increment = Pace::of_bits(424, 149_760_000);
     let mut random = Stream::new(1, "gcra");
     let mut now = 0;
@@ -36,7 +36,7 @@ pub(crate) fn gcra(criterion: &mut Criterion<ProcessorTime>) {
     group.finish();
 }
 
-/// Cells of 16 circuits, PDUs of 32 cells in the mean, at a queue that is nearly full.
+/// Cells of 16 circuits, in PDUs of 32 cells on average, at a nearly full queue.
 pub(crate) fn discard(criterion: &mut Criterion<ProcessorTime>) {
     let mut random = Stream::new(1, "discard");
     let met: Vec<(QueueView, CellView)> = (0..CELLS)

@@ -1,6 +1,6 @@
-//! The hot loops. `cargo bench -p engpass-bench --features hot` runs them; `make bench` does, and puts them beside the targets.
+//! The hot loops. `cargo bench -p engpass-bench --features hot` runs them; `make bench` also compares them with the targets.
 //!
-//! What a loop handles (a cell or packet over a link, a cell, an event) is its throughput: the figures are ns for one.
+//! The throughput of a loop counts its items (a cell or packet over a link, a cell, an event); the figures are ns per item.
 
 mod cells;
 mod processor;

@@ -1,4 +1,4 @@
-//! Processor time for criterion, which measures by the clock on the wall: neighbours on the machine are not measured.
+//! Processor time as a measurement for criterion, which uses wall-clock time by default. Other work on the machine hardly changes it.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use cpu_time::ThreadTime;
 use criterion::Criterion;
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 
-/// Time that the processor worked on this thread.
+/// Processor time of this thread.
 pub(crate) struct ProcessorTime;
 
 impl Measurement for ProcessorTime {
@@ -38,7 +38,7 @@ impl Measurement for ProcessorTime {
     }
 }
 
-/// How all loops are measured.
+/// Configuration of all loops.
 pub(crate) fn config() -> Criterion<ProcessorTime> {
     Criterion::default()
         .with_measurement(ProcessorTime)

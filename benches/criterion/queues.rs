@@ -1,8 +1,8 @@
-//! Queues of events beside each other: the engine's calendar, a binary and a 4-ary heap, a radix heap. All of them keep one order, of time and then of
-//! position, which is checked before anything is measured; of the calendar, which does not give positions back, by its times and payloads.
+//! Compares event queues: the engine's calendar queue, a binary and a 4-ary heap, and a radix heap. All of them order by time, then by position. This
+//! is checked before the measurements; for the calendar queue, which does not return positions, by times and payloads.
 //!
-//! They are held against what networks do with them: their events are written down as they are entered and taken, and each queue is
-//! given the same. Beside it stands the hold model, in which the earliest is taken and put back later.
+//! The workload comes from networks: their enqueued and dequeued events are logged, and each queue replays the log. In addition there is the hold
+//! model, in which the earliest event is taken and inserted again at a later time.
 
 mod processor;
 
@@ -20,7 +20,7 @@ use engpass_model::random::Stream;
 use engpass_network::simulate::Network;
 use radix_heap::RadixHeapMap;
 
-// The queue is no part of the public interface; this is its very file, which writes nothing down here.
+// The queue is not part of the public interface, so this includes its file. The log is disabled here.
 #[path = "../../crates/engpass-network/src/simulate/event.rs"]
 #[allow(dead_code, unused_imports, unexpected_cfgs, reason = "the engine and its tests use all of it")]
 mod event;
@@ -28,27 +28,27 @@ mod event;
 use event::{Event, EventQueue};
 use processor::ProcessorTime;
 
-/// Stands in a log where an event is taken.
+/// Marks a dequeued event in a log.
 const TAKEN: u128 = u128::MAX;
-/// Times that an event is taken and put back, in one measurement.
+/// Number of take-and-insert steps in one measurement.
 const HOLDS: usize = 20_000;
-/// Mean time until an event happens again, in picoseconds.
+/// Mean time until an event is due again, in picoseconds.
 const MEAN: u64 = 1_000_000_000;
 
-/// The bits of a key that say whose the event is by its position in the testbed, which the engine's queue does not give back.
+/// The bits of a key with the position in the testbed, which the engine's queue does not return.
 const POSITION: u128 = 0x1fff_ffff << 32;
 
-/// A queue of keys: the time in picoseconds in the upper half, and below it what decides between events of one instant.
+/// A queue of keys: the upper half is the time in picoseconds, the lower half orders events of one instant.
 trait Queue: Default {
-    /// What it gives back of a key.
+    /// The returned form of a key.
     type Taken;
     const NAME: &'static str;
-    /// The bits of a key that it gives back.
+    /// The bits of a key that it returns.
     const SEEN: u128 = u128::MAX;
     fn enter(&mut self, key: u128);
-    /// Take the earliest event.
+    /// Removes and returns the earliest event.
     fn take(&mut self) -> Option<Self::Taken>;
-    /// The key of what was taken.
+    /// Returns the key of a taken event.
     fn key(taken: Self::Taken) -> u128;
 }
 
@@ -70,7 +70,7 @@ impl Queue for EventQueue {
     }
 }
 
-/// A heap from which keys come back whole.
+/// Implements `Queue` for a heap that returns whole keys.
 macro_rules! heap {
     ($heap:ident, $name:literal) => {
         impl Queue for $heap<Reverse<u128>> {
@@ -95,8 +95,8 @@ macro_rules! heap {
 heap!(BinaryHeap, "binary heap");
 heap!(QuaternaryHeap, "4-ary heap");
 
-/// A radix heap, which is monotone and leaves open which of equal keys comes first: it is one of times, and what happens before the next time in it is
-/// in a heap, where events of an instant have their order.
+/// A radix heap, which is monotone and does not order equal keys. It therefore holds times only. Events before its next time are in a binary heap,
+/// which orders the events of one instant.
 #[derive(Default)]
 struct Radix {
     later: RadixHeapMap<Reverse<u64>, u64>,
@@ -104,7 +104,7 @@ struct Radix {
 }
 
 impl Radix {
-    /// The time that was found to be the next one: nothing earlier can be entered among what is later.
+    /// Returns the next time of `later`; nothing earlier can be inserted there.
     fn next(&self) -> Option<u64> {
         self.later.top().map(|Reverse(at)| at)
     }
@@ -139,7 +139,7 @@ impl Queue for Radix {
     }
 }
 
-/// What a network has done with its queue.
+/// Returns the log of a network's event queue.
 fn log(text: &str, duration: &str) -> Vec<u128> {
     let point = point(text, "base", &[("run.duration", duration)]);
     let mut network = Network::new(&point.testbed, &point.topology, 1).expect("the workload is carried");
@@ -147,7 +147,7 @@ fn log(text: &str, duration: &str) -> Vec<u128> {
     network.event_log().to_vec()
 }
 
-/// Do the same with another queue.
+/// Replays a log with another queue.
 fn replay<Q: Queue>(log: &[u128], mut taken: impl FnMut(Q::Taken)) {
     let mut queue = Q::default();
     for key in log {
@@ -159,14 +159,14 @@ fn replay<Q: Queue>(log: &[u128], mut taken: impl FnMut(Q::Taken)) {
     }
 }
 
-/// What a queue takes, in order, as far as `seen`.
+/// Returns the taken keys in order, masked by `seen`.
 fn order<Q: Queue>(log: &[u128], seen: u128) -> Vec<u128> {
     let mut order = Vec::new();
     replay::<Q>(log, |taken| order.push(Q::key(taken) & seen));
     order
 }
 
-/// All that it gives back must come in the order of a heap of whole keys.
+/// Checks that a queue returns keys in the order of a heap of whole keys.
 fn check<Q: Queue>(log: &[u128]) {
     assert!(
         order::<Q>(log, Q::SEEN) == order::<BinaryHeap<_>>(log, Q::SEEN),
@@ -181,7 +181,7 @@ fn compare<Q: Queue>(group: &mut BenchmarkGroup<'_, ProcessorTime>, log: &[u128]
         .bench_function(Q::NAME, |bencher| bencher.iter(|| replay::<Q>(log, |taken| drop(black_box(taken)))));
 }
 
-/// Events that come at few instants, in an order of positions that is not that of their payloads.
+/// Events at few instants, whose order of positions differs from that of their payloads.
 fn ties() -> Vec<u128> {
     let mut random = Stream::new(1, "ties");
     let mut log = Vec::new();

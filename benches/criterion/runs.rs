@@ -9,7 +9,7 @@ use engpass_testbed::Point;
 
 use crate::processor::ProcessorTime;
 
-/// Seed of every run: each does the same.
+/// Seed of every run, so that all do the same.
 const SEED: u64 = 1;
 
 fn add(criterion: &mut Criterion<ProcessorTime>, group: &str, name: &str, point: &Point, which: Which) {
@@ -21,7 +21,7 @@ fn add(criterion: &mut Criterion<ProcessorTime>, group: &str, name: &str, point:
     group.finish();
 }
 
-/// The contended line, and a piece of it in the oracle.
+/// The contended line, and a shorter run of it in the oracle.
 pub(crate) fn lines(criterion: &mut Criterion<ProcessorTime>) {
     let text = line(3);
     add(
@@ -40,7 +40,7 @@ pub(crate) fn lines(criterion: &mut Criterion<ProcessorTime>) {
     );
 }
 
-/// A point of the Kyoto study, 9 kB, in both disciplines of the port.
+/// A point of the Kyoto study, 9 kB, with both schedules of the port.
 pub(crate) fn kyoto(criterion: &mut Criterion<ProcessorTime>) {
     for (name, variant, schedule) in [
         ("free", "free", "priority"),
@@ -66,7 +66,7 @@ pub(crate) fn packets(criterion: &mut Criterion<ProcessorTime>) {
     add(criterion, "frames, 1 s", "TCP dumbbell of 10 flows", &tcp, Which::Simulate);
 }
 
-/// What the ledger books: the same with it and without.
+/// Cost of the ledger: runs with and without it.
 pub(crate) fn booking(criterion: &mut Criterion<ProcessorTime>) {
     let short = [("run.duration", "1 s")];
     let overrides =
@@ -81,7 +81,7 @@ pub(crate) fn booking(criterion: &mut Criterion<ProcessorTime>) {
     }
 }
 
-/// The merge of a port that two bursty streams share, by discipline.
+/// The merge of two bursty streams in one port, by schedule.
 pub(crate) fn ports(criterion: &mut Criterion<ProcessorTime>) {
     for schedule in ["fifo", "priority"] {
         let overrides = [("switch.switch.schedule", schedule), ("run.duration", "1 s")];
@@ -89,7 +89,7 @@ pub(crate) fn ports(criterion: &mut Criterion<ProcessorTime>) {
     }
 }
 
-/// A stream that nobody shares a link with.
+/// A stream on links that no other stream uses.
 pub(crate) fn generators(criterion: &mut Criterion<ProcessorTime>) {
     let point = point(GENERATOR, "base", &[]);
     add(criterion, "a generator alone", "5 links, 10 s", &point, Which::Simulate);

@@ -1,4 +1,4 @@
-//! A pair of TCP endpoints with nothing between them: what a segment costs at both ends, without any network.
+//! A pair of TCP endpoints without a network: the cost of a segment at both ends.
 
 use std::collections::VecDeque;
 
@@ -11,11 +11,11 @@ use crate::processor::ProcessorTime;
 
 /// Data segments of a run.
 const SEGMENTS: u64 = 10_000;
-/// Between the arrivals of two segments, and from end to end.
+/// Time between two segments, and delay from end to end.
 const PACE: Time = Time(SECOND / 12_000);
 const DELAY: Time = Time(SECOND / 200);
 
-/// A sender, a receiver, and what is on its way between them.
+/// A sender, a receiver, and the segments in flight between them.
 struct Pair {
     ends: [Connection; 2],
     ways: [VecDeque<(Time, Segment)>; 2],
@@ -35,7 +35,7 @@ impl Pair {
         }
     }
 
-    /// Everything that an end may send goes on its way, as a simulation asks for it: first why not.
+    /// Sends everything that an end may send. Like a simulation, it asks first whether the end wants to transmit.
     fn pull(&mut self, end: usize) {
         let this = &mut self.ends[end];
         while this.wants_to_transmit(self.now) {
@@ -64,7 +64,7 @@ impl Pair {
                 let woken = usize::from(wakes[1] <= next);
                 self.ends[woken].on_timer(next, &mut self.out);
             }
-            // The application writes as the send buffer takes it, a segment at a time.
+            // The application writes one segment at a time, as the send buffer allows.
             while end == 0 && self.out.established {
                 let bytes = self.ends[0].next_copy(1 << 16);
                 if bytes == 0 || self.ends[0].stats().bytes_sent > self.out.acked + (1 << 17) {
@@ -80,7 +80,7 @@ impl Pair {
     }
 }
 
-/// Endpoints as in the dumbbell that simulators are compared with, and as the default.
+/// Endpoints with the parameters of the dumbbell, and with the defaults.
 pub(crate) fn endpoints(c: &mut Criterion<ProcessorTime>) {
     let linux = Profile::Linux6.parameters(1500);
     let plain = TcpParameters {

@@ -1,4 +1,4 @@
-"""The parts of the benchmark, in the order of the report: each measures something and yields rows."""
+"""The parts of the benchmark, in the order of the report. Each one measures something and yields rows."""
 
 from __future__ import annotations
 

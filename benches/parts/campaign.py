@@ -1,4 +1,4 @@
-"""Campaigns through the command: a whole study, and points that simulate next to nothing."""
+"""Campaigns with the `engpass` command: a whole study, and points with very short runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ns3 import pace
 GALLERY = ROOT / "gallery/kyoto-1997/testbed.toml"
 VARIANTS, SIZES, REPEATS = 10, 64, 5
 LONGEST_S = 120.0
-"""A campaign that would take longer is measured in part; the figure says so."""
+"""A campaign that would take longer is measured in part. The figure says so."""
 
 
 def measure(_: Tools, quick: bool) -> Iterator[Row]:
-    """The whole Kyoto study, and what a second worker gives."""
+    """Measure the whole Kyoto study, and the speedup by a second worker."""
     total, part = VARIANTS * SIZES * REPEATS, VARIANTS * SIZES
     amount = f"{VARIANTS} variants, {SIZES} sizes, {REPEATS} repeats"
     group = f"Campaign: the Kyoto study, {amount}, 10 s = {total:,} runs"
@@ -53,7 +53,7 @@ def _campaign(jobs: int, repeats: int, more: list[str]) -> Ended:
 
 
 def sweep(_: Tools, quick: bool) -> Iterator[Row]:
-    """What a point costs that simulates next to nothing: plan, executor, store."""
+    """Measure the overhead per point (plan, executor, store) with very short runs."""
     group = "Scaling over sweep points: 1 ms each, 2 workers"
     text = Path(KYOTO).read_text(encoding="utf-8")
     for count in (100, 1000) if quick else (100, 1000, 4000):

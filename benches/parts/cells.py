@@ -12,7 +12,7 @@ MESSAGE = "traffic.stream.message=9 kB"
 
 
 def line(tools: Tools, quick: bool) -> Iterator[Row]:
-    """The contended line in both engines; they must lose the same cells, or there is no figure."""
+    """Measure the contended line in both engines, which must lose the same cells."""
     group = "Contended line: 3 hops of OC-3c, on-off cross traffic, 512-cell buffers"
     piece = "run.duration=" + ("200 ms" if quick else "1 s")
     oracle, trains, whole = [], [], []
@@ -33,7 +33,7 @@ def line(tools: Tools, quick: bool) -> Iterator[Row]:
 
 
 def kyoto(tools: Tools, quick: bool) -> Iterator[Row]:
-    """Single points of the Kyoto study."""
+    """Measure single points of the Kyoto study."""
     group = "One point of the Kyoto study: 9 kB, 10 s"
     cases: list[tuple[str, list[str]]] = [(variant, []) for variant in UDP_VARIANTS]
     cases.append(("congested", ["switch.atomis5.schedule=fifo"]))
@@ -41,7 +41,7 @@ def kyoto(tools: Tools, quick: bool) -> Iterator[Row]:
         name = f"{variant}, {'fifo' if more else 'priority'}"
         times = 1 if quick else 5
         yield work(group, name, [tools.workload(KYOTO, "simulate", times, variant, MESSAGE, *more)])
-    # Its TCP, with profiles of 1995, is in the testbed of the gallery.
+    # The study's TCP, with profiles of 1995, is in the testbed of the gallery.
     stack = ["traffic.stream.kind=tcp-stream", 'host.ss2.tcp={ profile = "solaris-2.5" }']
     for variant in ("free", "congested"):
         times = 1 if quick else 5

@@ -1,4 +1,4 @@
-"""What a router costs that chooses among equal links for each packet."""
+"""The cost of routers that choose among equal links for each packet."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ PARALLEL = (SECOND, "link.bottleneck.rate=77500 kbit/s")
 
 
 def measure(tools: Tools, quick: bool) -> Iterator[Row]:
-    """A hop by each policy, and runs with decisions for each packet beside runs without them, in turns."""
+    """Measure a hop by policy, and decisions for each packet against cached ones, in turns."""
     group = "Routers that choose: ten flows, two equal links to the next router"
     seconds = "run.duration=1 s" if quick else "run.duration=10 s"
 
     def hop(workload: str, engine: str, *settings: str) -> float:
-        """Seconds for a packet over a link, in the least time of four runs."""
+        """Return seconds per packet over a link, from the fastest of four runs."""
         run: dict[str, Any] = tools.workload(workload, engine, 4, *settings)
         return float(min(run["cpu_s"])) / int(run["sent"])
 
@@ -31,7 +31,7 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
     turns: list[list[float]] = []
     for _ in range(3 if quick else 9):
         by_policy = [hop(f"ways:{HOPS}:{policy}", "simulate", seconds) for policy in policies]
-        # Both give the same outcome: one asks for each packet, the other once.
+        # Both give the same outcome: `asking` decides for each packet, `simulate` once.
         engines = ("simulate", "asking")
         udp = [hop(f"ways:{HOPS}:hash", engine, seconds) for engine in engines]
         tcp = [hop("dumbbell:10:sack", engine, *PARALLEL, *hashed, seconds) for engine in engines]

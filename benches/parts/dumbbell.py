@@ -12,14 +12,14 @@ from machine import Tools, work
 from ns3 import REFERENCE_S, NotThereError, Ns3
 
 TARGETS_S = {10: 0.015, 100: 0.025}
-# Of 100 flows 25 ms is the target for all, which is 40 ns a hop: they have none of their own.
+# With 100 flows the target is 25 ms for the whole run, which is 40 ns a hop. There is no target per hop.
 A_HOP_S = {2: 25e-9, 10: 25e-9}
 FLOWS = (2, 10, 100)
 TCP = ("sack", "new-reno")
 
 
 def measure(tools: Tools, quick: bool) -> Iterator[Row]:
-    """Times of both, and whether they simulate the same."""
+    """Measure times of both, and compare what they simulate."""
     seconds = 1 if quick else 10
     group = f"TCP dumbbell, {seconds} s: 155 Mbit/s, round trip of 10 ms, queue of 200 packets"
     try:
@@ -31,7 +31,7 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
     figures: list[Row] = []
     beside: list[Row] = []
     runs: dict[tuple[int, str], list[dict[str, Any]]] = defaultdict(list)
-    # One workload after the other, and all of them again: a machine may be slower for a minute.
+    # All workloads in turns, several times: a machine may be slower for a minute.
     for _ in range(1 if quick else 5):
         for flows in FLOWS:
             for tcp in TCP:
@@ -58,7 +58,7 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
         a_hop = Target(A_HOP_S[flows], pace=pace) if flows in A_HOP_S else None
         figures.append(Figure(group, f"{flows} flows, SACK, a hop", "s", per_hop, a_hop))
         if ns3:
-            # Counting every hop takes time, so that run is not one of the timed ones. All of them are equal.
+            # Counting hops takes time, so this run is not timed. All runs are equal.
             counted = ns3.run(flows, seconds, count=True)
             theirs = Work(
                 group,
@@ -82,7 +82,7 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
 def _beside(
     group: str, flows: str, ours: dict[str, Any], theirs: dict[str, Any], other: str
 ) -> Iterator[Row]:
-    """Whether both simulate the same; drops and fairness hang on who loses which packet, and may differ."""
+    """Compare what both simulate. Drops and fairness may differ: they depend on which packets are lost."""
     for what, unit, our, their in (
         ("packets over links", "", "sent", "hops"),
         ("lost at the bottleneck", "", "lost", "drops"),

@@ -1,4 +1,4 @@
-"""Real programs across the emulated network: how fast its driver is, and how exact."""
+"""Real programs across the emulated network: speed and timing accuracy of the driver."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUP = "Emulation: a driver between two hosts of this machine"
 
 @dataclass(frozen=True)
 class Asked:
-    """A figure of a part of the program that measures."""
+    """A figure that one part of `emulate_speed` reports."""
 
     part: str
     key: str
@@ -29,7 +29,7 @@ class Asked:
     target: Target | None = None
 
 
-# 64 B in UDP in IP in AAL5 with LLC/SNAP are three cells; a line of 149.76 Mbit/s has room for so many.
+# 64 B in UDP, IP and AAL5 with LLC/SNAP take three cells; a line of 149.76 Mbit/s has room for 117,736/s.
 ATM = Target(0.98 * 117_736, at_least=True)
 ASKED = (
     Asked("tcp-1500", "bit_per_s", "TCP, super-packets, MTU 1500", "bit/s", 1, Target(20e9, at_least=True)),
@@ -49,24 +49,24 @@ ASKED = (
 )
 
 
-# What the simplest program has, too: its part, and the target as a share of what it got on the machine that
-# targets were named for. That was 43.3 Gbit/s of TCP and 250 k/s of packets between two TUN devices.
+# Figures that the baseline program also has: its part, and the target as a share of its result. That was
+# 43.3 Gbit/s of TCP and 250 k/s of packets between two TUN devices on the reference machine of the targets.
 BESIDE: dict[tuple[str, str], tuple[str, Target | None]] = {
     ("tcp-1500", "bit_per_s"): ("floor-tcp-1500", Target(20 / 43.3, at_least=True)),
     ("packets-wire-true", "packets_per_s"): ("floor-packets", Target(0.8, at_least=True)),
-    # The line bounds it, not the program: there is no share to reach.
+    # The line is the limit here, not the program, so there is no target.
     ("packets-atm", "packets_per_s"): ("floor-packets", None),
     ("round-trip-sleep", "added_p50_us"): ("floor-round-trip", None),
 }
 
-# How late 99 of 100 packets may be, waiting so, on a quiet machine: one on which a thread that only waits
-# is not later either. Where it is: what that thread had on the machine that targets were named for, at
-# instants in step with the kernel's tick, which made it look better than it is at any.
+# By kind of waiting: its name, the target of the 99th percentile of lateness on a quiet machine, and the same
+# percentile of a thread that only waits, on the reference machine of the targets. The latter was measured at
+# instants in step with the kernel's tick, and is therefore too optimistic.
 RELEASES = {"sleep": ("sleeping", 60e-6, 57e-6), "spin": ("spinning", 1e-6, 0.05e-6)}
 
 
 def measure(tools: Tools, quick: bool) -> Iterator[Row]:
-    """What gets through, what it costs, how late it is; the same of the simplest program, in turns."""
+    """Measure throughput, CPU cost and lateness of the driver and of the baseline program, in turns."""
     why = why_not()
     if why:
         yield Skipped(GROUP, "the driver", why)
@@ -101,7 +101,7 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
 
 
 def _round(program: Path, beside: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every part once."""
+    """Run every part once."""
     parts = [asked.part for asked in ASKED]
     environment: list[str | Path] = ["env"]
     if beside:
@@ -113,7 +113,7 @@ def _round(program: Path, beside: Path | None) -> Iterator[tuple[str, dict[str, 
 
 
 def _released(clock: str, program: Path, beside: Path | None, turns: int) -> Iterator[Row]:
-    """How late 99 of 100 packets are, and a thread that only waits, second by second in turns."""
+    """Measure the p99 lateness of packets and of a thread that only waits, in turns of one second."""
     name, wanted, best = RELEASES[clock]
     ours, alone = [], []
     for _ in range(turns):

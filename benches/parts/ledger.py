@@ -1,4 +1,4 @@
-"""What the ledger costs."""
+"""The cost of the ledger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from parts.cells import MESSAGE, UDP_VARIANTS
 
 
 def measure(tools: Tools, quick: bool) -> Iterator[Row]:
-    """Runs with it and without, in turns."""
+    """Measure runs with and without the ledger, in turns."""
     group = "Cost of the ledger: a run with it against one without, in turns"
     cases: list[tuple[str, list[str]]] = [
         (f"Kyoto, {variant}, {schedule}", [KYOTO, variant, MESSAGE, f"switch.atomis5.schedule={schedule}"])
@@ -39,7 +39,7 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
         ("TCP that writes 700 B at 25 Mbit/s, 5 s", [lengths, f"traffic.stream={writes}", "run.duration=5 s"])
     )
     for name, (workload, *rest) in cases:
-        # The two of a turn are near each other: a machine may be slower for seconds.
+        # Both runs of a turn are close in time, because a machine may be slower for seconds.
         ratios = []
         for _ in range(5 if quick else 25):
             booked, unbooked = (

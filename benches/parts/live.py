@@ -1,4 +1,4 @@
-"""Real traffic between two namespaces: the agents beside iperf3 and nuttcp, in turns."""
+"""Real traffic between two namespaces: the agents compared with iperf3 and nuttcp, in turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACED = {"schedule": {"kind": "cbr", "rate_bit_per_s": 100_000_000}}
 
 
 def measure(tools: Tools, quick: bool) -> Iterator[Row]:
-    """Throughput and processor time as ratios to the best of the others; pacing."""
+    """Measure throughput and CPU time against the best other tool, and pacing."""
     why = why_not()
     if why:
         yield Skipped(GROUP, "live traffic", why)
@@ -43,7 +43,7 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
 
 
 def _sweep() -> Row:
-    """What the control of a campaign costs: points of a second each, through the command."""
+    """Measure the control overhead of a campaign with points of one second."""
     with tempfile.TemporaryDirectory() as directory:
         store = ["--store", f"{directory}/engpass.db", "--engine", "measure", "--repeats", "1", "--json"]
         ended = run([ENGPASS, "run", ROOT / "benches/testbeds/live.toml", *store])
@@ -87,7 +87,7 @@ def _tcp(hosts: Hosts, others: list[str], message: int, times: int, seconds: flo
     rates = [sample.bit_per_s for sample in own]
     yield Figure(GROUP, f"{what}, target: {name}", "bit/s", rates, Target(best, at_least=True))
     name, best = _best(other, lambda sample: sample.cpu_s_per_gb, least=True)
-    # Below 8 KiB every write is a packet, whatever the tool.
+    # Below 8 KiB every write is a packet with every tool.
     target = Target(best) if message >= 8192 else None
     yield Figure(GROUP, f"{what}, CPU per GB, target: {name}", "s", [s.cpu_s_per_gb for s in own], target)
 
@@ -122,7 +122,7 @@ def _paced(
     for _ in range(times):
         runs.append(hosts.run(seconds, **flow))
         if beside:
-            # In turns with a thread that spins from instant to instant, and sends nothing.
+            # In turns with a thread that only spins from instant to instant.
             late: list[str | Path] = [*HEAVY, beside, "late", "spin", str(max(1, round(seconds))), "117760"]
             alone.append(float(run(late).output.split()[3]) / SECOND)
     deviations = [got["gaps"]["sd_ns"] / SECOND for _, got in runs]
@@ -132,7 +132,7 @@ def _paced(
         yield Figure(GROUP, f"{what}: deviation of the gaps of a thread that only spins", "s", alone)
         share = statistics.median(deviations) / statistics.median(alone)
         yield Figure(GROUP, f"{what}: deviation of the gap, to that one's", "", [share])
-    # What a few stalls do not move, and whose they were: docs/measure.md, pacing.
+    # Statistics that a few stalls do not change, and the causes of the stalls: docs/measure.md, pacing.
     for key, word in (("mad_ns", "median deviation of the gap"), ("p999_ns", "p99.9 of the gap")):
         yield Figure(GROUP, f"{what}: {word}", "s", [got["gaps"][key] / SECOND for _, got in runs])
     worst = [float(got["gaps"]["worst_ms"]) for _, got in runs]

@@ -11,14 +11,14 @@ from figures import Figure, Row
 from machine import HOT_LOOPS, QUEUES, BenchError, Tools, run
 
 QUEUE = "event queue, "
-"""How groups of that benchmark begin."""
+"""Prefix of the group names of the event queue benchmark."""
 
 
 def measure(tools: Tools, quick: bool) -> Iterator[Row]:
-    """Time for one hop, cell, segment or event, as criterion takes it."""
+    """Measure the time per hop, cell, segment or event with criterion."""
     began = time.time()
     for loops in (HOT_LOOPS, QUEUES):
-        # Its building is not measured with it.
+        # Build first, so that building is not measured.
         run([*loops, "--no-run"])
         run([*loops, "--", *(["--quick"] if quick else [])])
     results = [path for path in tools.target.glob("criterion/**/new") if _fresh(path, began)]
@@ -31,7 +31,7 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
             t / n / what["throughput"]["Elements"] * 1e-9
             for t, n in zip(times["times"], times["iters"], strict=True)
         ]
-        # What takes a parameter has its value, what has a name has it as function.
+        # A benchmark with a parameter has a value, one with a name has a function.
         name = f"{what['group_id']}: {what['value_str'] or what['function_id']}"
         queue = name.startswith(QUEUE)
         group = (

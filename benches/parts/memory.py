@@ -1,4 +1,4 @@
-"""The probe's loops over memory beside the same in C, in turns."""
+"""The probe's memory loops compared with the same loops in C, in turns."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ GROUP = "Memory: the probe beside a program in C, the best of one thread"
 SOURCE = ROOT / "benches/memory/stream.c"
 LOOPS = ("read", "write", "copy-vector", "copy-library")
 SIZES_KIB = (8, 256, 128 << 10)
-"""In the first cache, in the second or third, and in memory."""
+"""Sizes for the first-level cache, the second or third level, and memory."""
 SHARE = 0.95
 
 
 def measure(tools: Tools, quick: bool) -> Iterator[Row]:
-    """Bandwidth of both, and the probe's as a share of the program's."""
+    """Measure the bandwidth of the probe as a share of that of the C program."""
     compiler = c_compiler()
     if compiler is None:
         yield Skipped(GROUP, "a program in C", "there is no C compiler: none of `cc`, `gcc`, `clang`")
@@ -49,7 +49,7 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
 
 
 def _rates(program: Path, kib: int) -> Iterator[tuple[str, float]]:
-    """Name of a loop, and its best of some repeats in bytes per second."""
+    """Yield the name of each loop and its best rate of nine repeats, in bytes per second."""
     for line in run([program, str(kib), "9"]).output.splitlines():
         name, best, *_ = line.split()
         yield name, float(best)

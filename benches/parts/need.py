@@ -1,4 +1,4 @@
-"""The memory that runs need, estimated before they begin, beside the peak of the process."""
+"""The estimated memory of runs compared with the peak of their process."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ FAT = str(ROOT / "benches/testbeds/long-fat.toml")
 
 @dataclass(frozen=True)
 class Load:
-    """A workload of the other parts, as `engpass run` makes it."""
+    """A workload of the other parts, for `engpass run`."""
 
     what: str
     workload: str
-    """A file, or a name that `engpass-measure` knows."""
+    """A file, or a workload name of `engpass-measure`."""
     settings: Sequence[str] = ()
     variant: str | None = None
     repeats: int | None = 1
@@ -60,9 +60,10 @@ def _loads(quick: bool) -> Iterator[Load]:
 
 
 def measure(tools: Tools, quick: bool) -> Iterator[Row]:
-    """Each workload of the other parts once."""
+    """Run each workload of the other parts once."""
     with tempfile.TemporaryDirectory() as directory:
-        # A process counts the memory of the one that starts it: nothing large is loaded before the last.
+        # The peak of a child process includes the memory of its parent at the fork. Therefore all peaks are
+        # measured before anything large is loaded here.
         peaks = [(one, *_peak(tools, one, Path(directory, str(n)))) for n, one in enumerate(_loads(quick))]
         for one, file, peak in peaks:
             need = _need(one, file)
@@ -71,7 +72,7 @@ def measure(tools: Tools, quick: bool) -> Iterator[Row]:
 
 
 def _peak(tools: Tools, one: Load, directory: Path) -> tuple[Path, float]:
-    """The testbed of a workload, and the most memory of the process that runs it."""
+    """Return the testbed of a workload and the peak memory of the process that runs it."""
     directory.mkdir()
     file = Path(one.workload)
     if not file.is_file():

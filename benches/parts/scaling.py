@@ -1,4 +1,4 @@
-"""Whether a hop costs the same when there are more flows, more hops, more cells."""
+"""The cost of a hop with more flows, more hops and more cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNTS = ROOT / "crates/engpass-network/tests/counts/table.txt"
 
 
 def flows(tools: Tools, quick: bool) -> Iterator[Row]:
-    """More flows through a bottleneck that they fill, and through one that is wider."""
+    """Measure more flows through a bottleneck that they fill, and through a wider one."""
     group = "Scaling over flows: the dumbbell with SACK, each flow with hosts and links of its own"
     slow, fast = ((2, 100), (100, 1000)) if quick else ((2, 10, 100, 1000), (100, 1000, 10_000))
     seconds = 1 if quick else 10
@@ -42,7 +42,7 @@ def flows(tools: Tools, quick: bool) -> Iterator[Row]:
 
 
 def _memory(group: str) -> Iterator[Row]:
-    """Bytes of a flow, as the test counts them: exact, and the same on every machine."""
+    """Yield the bytes per flow that the count test recorded: exact, and equal on every machine."""
     text = COUNTS.read_text(encoding="utf-8").split("\nmemory: ")[1]
     for what, value in re.findall(r"^(flow .+?) +(\d+)$", text, re.MULTILINE):
         goal = Target(1024) if "idle" in what else None
@@ -50,7 +50,7 @@ def _memory(group: str) -> Iterator[Row]:
 
 
 def losses(tools: Tools, quick: bool) -> Iterator[Row]:
-    """Losses while much is in the network: what an acknowledgment costs then."""
+    """Measure losses with much data in flight, which makes acknowledgments expensive."""
     group = "Scaling over what is in the network: one flow, 10 Gbit/s, 50 ms, 2 s"
     file = str(ROOT / "benches/testbeds/long-fat.toml")
     kinds = {
@@ -64,7 +64,7 @@ def losses(tools: Tools, quick: bool) -> Iterator[Row]:
 
 
 def hops(tools: Tools, quick: bool) -> Iterator[Row]:
-    """Longer lines, of cells and of frames."""
+    """Measure longer chains of links, with cells and with frames."""
     group = "Scaling over hops: lines on which every hop is shared, 1 s"
     for kind, name in (("line", "cells"), ("frames", "packets")):
         for count in (1, 3, 10) if quick else (1, 2, 3, 5, 10):
@@ -74,14 +74,14 @@ def hops(tools: Tools, quick: bool) -> Iterator[Row]:
 
 
 def sources(tools: Tools, quick: bool) -> Iterator[Row]:
-    """Sources whose packets come at the same instants."""
+    """Measure sources whose packets arrive at the same instants."""
     group = "Scaling over sources in step: phones at a switch, 1 s"
     for count in (10, 1000) if quick else (10, 100, 1000, 5000):
         yield work(group, f"{count:,} phones", [tools.workload(f"phones:{count}", "simulate", 2)])
 
 
 def cells(tools: Tools, quick: bool) -> Iterator[Row]:
-    """More cells: longer runs, and a faster generator."""
+    """Measure more cells: longer runs, and faster generators."""
     group = "Scaling over cells: duration and rate"
     for seconds in (1, 10) if quick else (1, 3, 10, 30):
         times = 1 if quick else 3

@@ -1,4 +1,4 @@
-"""How long the command takes to answer."""
+"""Response time of the `engpass` command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from machine import ENGPASS, KYOTO, Tools, run
 
 
 def measure(_: Tools, quick: bool) -> Iterator[Row]:
-    """Help, version and check, in turns."""
+    """Measure help, version and check, in turns."""
     group = "Start of the command"
     commands = {
         "engpass --help": ["--help"],

@@ -1,21 +1,21 @@
-//! TCP flows through one bottleneck: the workload that packet simulators are compared with, `ns3/dumbbell.cc` in ns-3.
+//! TCP flows through one bottleneck: a common workload for comparisons of packet simulators, `ns3/dumbbell.cc` in ns-3.
 
 use std::fmt::Write;
 
-/// Plain Reno with NewReno's recovery, everything else as in Linux (its timeout is the smoothed round trip and 200 ms at least).
+/// Reno with NewReno's recovery; everything else is as in Linux (minimum RTO: smoothed round trip plus 200 ms).
 pub const NEW_RENO: &str = "{ congestion = \"reno\", recovery = \"new-reno\", whole_segments = false }";
 
-/// What `ns3/dumbbell.cc` has: Reno with SACK's recovery (RFC 6675), acknowledgments for every second segment or after 200 ms
-/// (RFC 5681), the timeout of RFC 6298 with its minimum of 1 s, buffers of 4 MiB.
+/// The parameters of `ns3/dumbbell.cc`: Reno with SACK recovery (RFC 6675), acknowledgments for every second segment or after 200 ms (RFC 5681), the
+/// timeout of RFC 6298 with its minimum of 1 s, buffers of 4 MiB.
 pub const SACK: &str = "{ congestion = \"reno\", recovery = \"sack\", whole_segments = false, byte_counting = 0, quick_acks = 0, ack_every = 2, ack_delay = \"200 ms\", rto_initial = \"1 s\", rto_minimum = \"1 s\", rto_floor = \"timeout\", send_buffer = \"4 MiB\", receive_buffer = \"4 MiB\" }";
 
-/// Bottleneck of the workload that others are compared on, in Mbit/s.
+/// Bottleneck of the workload for comparisons with other simulators, in Mbit/s.
 pub const OC3: u64 = 155;
 
-/// `flows` connections, each with hosts of its own, over access links of 1 Gbit/s and 1 ms and a bottleneck of `mbit` Mbit/s and
-/// 3 ms: 10 ms there and back. Its queue has 200 packets for every 155 Mbit/s. The flows begin within 10 ms, one after the other.
+/// `flows` connections, each with two hosts of its own, over access links of 1 Gbit/s and 1 ms and a bottleneck of `mbit` Mbit/s and 3 ms; the round
+/// trip is 10 ms. The queue holds 200 packets per 155 Mbit/s. The flows start within 10 ms, evenly spaced.
 ///
-/// Segments of 1448 bytes, 2 bytes of framing (PPP) around packets of 1500.
+/// Segments have 1448 bytes; packets of 1500 bytes have 2 bytes of framing (PPP).
 pub fn dumbbell(flows: usize, mbit: u64, tcp: &str) -> String {
     let queue = 200 * mbit / OC3;
     let mut text = format!(
@@ -76,7 +76,7 @@ start = "{start} ns"
     text
 }
 
-/// `flows` connections from one host to another over a line of 1 Gbit/s; they send until `stop` and are idle from then on.
+/// `flows` connections from one host to another over a line of 1 Gbit/s. They send until `stop` and are idle after that.
 pub fn idle(flows: usize, stop: &str) -> String {
     let mut text = String::from(
         r#"# Written by `engpass_bench::dumbbell::idle`.

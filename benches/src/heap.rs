@@ -1,10 +1,11 @@
-//! The system's heap, which counts what a thread asks of it. A program makes it its own by
-//! `#[global_allocator] static HEAP: heap::Counting = heap::Counting;`.
+//! A counting allocator on top of the system's heap, with counters per thread.
+//!
+//! Install it with `#[global_allocator] static HEAP: heap::Counting = heap::Counting;`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Hands everything on to the system, and counts.
+/// Allocates from the system and counts.
 pub struct Counting;
 
 thread_local! {
@@ -13,29 +14,29 @@ thread_local! {
     static MOST: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Times that this thread asked for a block, so far.
+/// Number of allocations of this thread so far.
 pub fn asked() -> u64 {
     ASKED.get()
 }
 
-/// Bytes that this thread asked for, less those that it gave back. A difference of two is meant: blocks that go from thread to
-/// thread may make it negative.
+/// Bytes allocated less bytes freed by this thread. Only differences of two values are meaningful, because blocks that move between threads may make
+/// it negative.
 pub fn live() -> i64 {
     LIVE.get()
 }
 
-/// The most that [`live`] was since [`begin`].
+/// Largest value of [`live`] since [`begin`].
 pub fn most() -> i64 {
     MOST.get()
 }
 
-/// From now on [`most`] is measured.
+/// Starts the measurement of [`most`].
 pub fn begin() {
     MOST.set(LIVE.get());
 }
 
 fn count(asked: u64, bytes: i64) {
-    // A thread that ends asks once more when its own counters are gone; nobody reads them then.
+    // A terminating thread may allocate after its counters are gone. Nothing reads them then.
     let _ = ASKED.try_with(|count| count.set(count.get() + asked));
     let _ = LIVE.try_with(|live| {
         live.set(live.get() + bytes);
@@ -48,7 +49,7 @@ fn bytes(size: usize) -> i64 {
 }
 
 #[allow(unsafe_code, reason = "a global allocator cannot be had otherwise; it only counts and hands on")]
-// SAFETY: every call is handed to the system's allocator as it came.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1, bytes(layout.size()));

@@ -1,4 +1,4 @@
-//! Workloads of the benchmarks: testbeds, and how their runs are read.
+//! Workloads of the benchmarks: testbeds, and functions that run and measure them.
 
 pub mod dumbbell;
 pub mod heap;

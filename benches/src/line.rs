@@ -1,9 +1,9 @@
-//! Lines of hops, each of which a stream shares with one of its own: of cells and of frames.
+//! Chains of links, each shared by the measured stream and a cross stream: with cells and with frames.
 
-/// A stream across `hops` links of OC-3c, each of which it shares with an on-off stream of its own; 512 cells of buffer.
+/// A stream across `hops` OC-3c links, each shared with a separate on-off stream; buffers of 512 cells.
 ///
-/// All streams come in bursts of twice the rate of the line, 32 cells in the mean, from OC-12c links. More is offered
-/// than the line carries: 114 % at the first hop, less at the others, which get only what the first has let through.
+/// All streams come from OC-12c links in bursts at twice the line rate, 32 cells on average. The load at the first hop is 114 % of the line, and less
+/// at later hops, which get only what the first one let through.
 pub fn line(hops: usize) -> String {
     let mut text = Line(
         "# Written by `engpass_bench::line::line`.\n\nname = \"A contended line of OC-3c links\"\n\n".into(),
@@ -22,8 +22,8 @@ pub fn line(hops: usize) -> String {
     text.0
 }
 
-/// The same of frames: routers with queues of 64 packets and lines of 155 Mbit/s. Datagrams of 1000 bytes in packets of 1028
-/// come at random (Poisson), the stream with 90 and every other with 60 Mbit/s: 99.7 % of the first line with their headers.
+/// The same with frames: routers with queues of 64 packets and lines of 155 Mbit/s. Datagrams of 1000 bytes in packets of 1028 arrive at random
+/// (Poisson), 90 Mbit/s of the stream and 60 Mbit/s of each cross stream. With headers this is 99.7 % of the first line.
 pub fn frames(hops: usize) -> String {
     let mut text =
         Line("# Written by `engpass_bench::line::frames`.\n\nname = \"A line of routers\"\n\n".into());
@@ -44,8 +44,8 @@ pub fn frames(hops: usize) -> String {
     text.0
 }
 
-/// Ten streams of datagrams from hosts of their own over the same `hops`, each of two links of 155 Mbit/s. Every router has the
-/// policy `ecmp`. Packets of 1028 bytes come at random (Poisson), 100 Mbit/s in all: one link of each hop could carry them.
+/// Ten streams of datagrams, each between two hosts of its own, over the same `hops`, each with two links of 155 Mbit/s. Every router has the policy
+/// `ecmp`. Packets of 1028 bytes arrive at random (Poisson), 100 Mbit/s in total; one link of each hop could carry them.
 pub fn ways(hops: usize, ecmp: &str) -> String {
     let mut text = Line(
         "# Written by `engpass_bench::line::ways`.\n\nname = \"A line of routers that choose\"\n\n".into(),
@@ -76,7 +76,7 @@ pub fn ways(hops: usize, ecmp: &str) -> String {
     text.0
 }
 
-/// The text of a line while it is written.
+/// The text of a testbed under construction.
 struct Line(String);
 
 impl Line {
@@ -103,7 +103,7 @@ schedule = "fifo"
         ));
     }
 
-    /// Lines between the nodes `s1`, `s2`, …, and edges between them and the hosts.
+    /// Adds the lines between the nodes `s1`, `s2`, …, and the edges between them and the hosts.
     fn links(&mut self, hops: usize, edge: &str, line: &str) {
         self.link("in", ["source", "s1"], edge);
         for hop in 1..=hops {

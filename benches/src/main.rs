@@ -1,10 +1,11 @@
-//! `engpass-measure WORKLOAD ENGINE TIMES [VARIANT] [PATH=VALUE]...`: run a workload, and print what it took as JSON.
+//! `engpass-measure WORKLOAD ENGINE TIMES [VARIANT] [PATH=VALUE]...` runs a workload and prints its measurements as JSON.
 //!
 //! `engpass-measure WORKLOAD` prints the testbed.
 //!
-//! WORKLOAD is `line:HOPS` (of cells), `frames:HOPS`, `ways:HOPS:ECMP`, `phones:COUNT`, `dumbbell:FLOWS`, `dumbbell:FLOWS:TCP` or `dumbbell:FLOWS:TCP:MBIT` (TCP is
-//! `new-reno`, the default, or `sack`), or a testbed file. ENGINE is `simulate`, `unbooked` (the same without its ledger),
-//! `asking` (routers are asked for each packet of flows with several ways, also where the answer is the same for all) or `oracle`. Every run has the same seed: what differs between them is the machine.
+//! WORKLOAD is `line:HOPS` (cells), `frames:HOPS`, `ways:HOPS:ECMP`, `phones:COUNT`, `dumbbell:FLOWS`, `dumbbell:FLOWS:TCP`,
+//! `dumbbell:FLOWS:TCP:MBIT` (TCP is `new-reno`, the default, or `sack`), or a testbed file. ENGINE is `simulate`, `unbooked` (without the ledger),
+//! `asking` (routers decide for every packet of flows with several paths, even if the answer is the same for all), or `oracle`. Every run has the
+//! same seed, so only the machine makes runs differ.
 
 use std::process::ExitCode;
 
@@ -86,7 +87,7 @@ fn run(text: &str, engine: &str, times: usize, rest: &[String]) -> Result<Value,
     if runs.iter().any(|run| run.seen != first.seen) {
         return Err("equal runs differ".into());
     }
-    // Only where engines are compared, that is, with few flows.
+    // Needed only to compare engines, which is done with few flows.
     let seen = (first.seen.flows.len() <= 100).then_some(&first.seen.flows);
     let goodput: f64 = first.goodput.iter().sum();
     let squares: f64 = first.goodput.iter().map(|goodput| goodput * goodput).sum();
@@ -113,7 +114,7 @@ fn number(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| format!("`{text}` is no number"))
 }
 
-/// The most memory that this process has had, in KiB, where the system says so.
+/// Peak memory of this process in KiB, if the system reports it.
 fn peak_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

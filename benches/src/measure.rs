@@ -1,4 +1,4 @@
-//! One run with a clock beside it, in the fast engine or in the oracle.
+//! Measures one run in the fast engine or in the oracle.
 
 use std::time::{Duration, Instant};
 
@@ -10,32 +10,32 @@ use engpass_testbed::{Point, Testbed, Topology};
 
 use crate::heap;
 
-/// Which engine runs.
+/// The engine to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The one that users run.
+    /// The fast engine, as users run it.
     Simulate,
-    /// The same without its ledger: what that costs.
+    /// The fast engine without its ledger, to measure the cost of the ledger.
     Unbooked,
-    /// The same as the first, but routers are asked for each packet of flows with several ways, even if the answer is the same for all.
+    /// The fast engine, in which routers decide for every packet of flows with several paths, even if the answer is the same for all.
     Asking,
-    /// The one in which every cell is an event.
+    /// The oracle, in which every cell is an event.
     Oracle,
 }
 
-/// What a run showed; equal for both engines, except the events.
+/// Results of a run, equal in both engines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Sent, received, lost, in flight, and the two sums over the times of receptions, of every flow.
+    /// For every flow: datagrams sent, received, lost and in flight, and the two sums over reception times.
     pub flows: Vec<[u64; 6]>,
-    /// Cells, or frames, that left a transmitter, of all links.
+    /// Cells or frames that left the transmitters of all links.
     pub sent: u64,
-    /// Those that were lost at a port or policer, or on a line.
+    /// Cells or frames dropped at a port or policer, or lost on a line.
     pub lost: u64,
 }
 
 impl Seen {
-    /// Cells that a transmitter sent or refused: what there was to do, in units of a cell over a link.
+    /// Cells or frames sent or dropped: the amount of work, in units of one cell over one link.
     pub fn hops(&self) -> u64 {
         self.sent + self.lost
     }
@@ -83,28 +83,27 @@ impl From<&Observed> for Seen {
     }
 }
 
-/// A run that was measured.
+/// Measurements of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// Time on the clock on the wall.
+    /// Wall-clock time.
     pub wall: Duration,
-    /// Time that the processor worked on it: what a busy machine does not change.
+    /// Processor time, which a busy machine hardly changes.
     pub cpu: Duration,
-    /// What it showed.
+    /// Results of the run.
     pub seen: Seen,
-    /// Events that the fast engine handled; the oracle does not count its own.
+    /// Number of events of the fast engine; `None` for the oracle, which does not count them.
     pub events: Option<u64>,
-    /// Payload that every flow received, in bit/s; the oracle does not say.
+    /// Goodput of every flow in bit/s; empty for the oracle.
     pub goodput: Vec<f64>,
-    /// The most that the run asked of the heap, in bytes: its network and its outcome, without the testbed. Zero in a program
-    /// whose heap does not count.
+    /// Peak heap use of the run in bytes: network and outcome, without the testbed. Zero in a program without the counting allocator.
     pub heap: u64,
 }
 
-/// Run `point` once with `seed`.
+/// Runs `point` once with `seed`.
 ///
 /// # Panics
-/// When the engine does not carry it.
+/// If the engine does not support the testbed.
 pub fn measure(point: &Point, which: Which, seed: u64) -> Measured {
     let (testbed, topology) = (&point.testbed, &point.topology);
     let fast = |build: fn(&Testbed, &Topology, u64) -> Result<Network, SimError>, books: bool| {
@@ -170,7 +169,7 @@ mod tests {
             let text = dumbbell(4, OC3, tcp);
             let measured = measure(&point(&text, "base", &[("run.duration", "2 s")]), Which::Simulate, 1);
             let goodput: f64 = measured.goodput.iter().sum();
-            // 1448 bytes of 1502 are payload, and a queue of 200 packets is more than half of what is on the way.
+            // 1448 of 1502 bytes are payload, and a queue of 200 packets is more than half of the bandwidth-delay product.
             assert!((0.85..1.0).contains(&(goodput / (155e6 * 1448.0 / 1502.0))), "{goodput}");
         }
     }
@@ -179,7 +178,7 @@ mod tests {
     fn routers_carry_what_is_offered() {
         let long = point(&frames(3), "base", &[("run.duration", "200 ms")]);
         let measured = measure(&long, Which::Simulate, 1);
-        // 90 Mbit/s over five links, and three times 60 over three: 1000 bytes each.
+        // 90 Mbit/s over five links, and three times 60 Mbit/s over three links, in datagrams of 1000 bytes.
         let offered = (90e6 * 5.0 + 3.0 * 60e6 * 3.0) * 0.2 / 8000.0;
         assert!((0.9..1.05).contains(&(measured.seen.hops() as f64 / offered)), "{:?}", measured.seen);
     }

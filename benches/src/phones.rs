@@ -1,8 +1,8 @@
-//! Sources in step: whatever they send comes at the same instants.
+//! Synchronized sources: all send at the same instants.
 
 use std::fmt::Write;
 
-/// `count` phones at a switch, which all speak to one host from the same instant on: a datagram of 160 bytes every 20 ms (RFC 3551 section 4.5.14, PCMU).
+/// `count` phones at a switch, all calling one host from the same instant on: a datagram of 160 bytes every 20 ms (RFC 3551 section 4.5.14, PCMU).
 pub fn phones(count: usize) -> String {
     let mut text = String::from(
         r#"# Written by `engpass_bench::phones::phones`.

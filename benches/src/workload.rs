@@ -1,23 +1,23 @@
-//! The testbeds that are measured.
+//! Testbeds of the benchmarks.
 
 use engpass_testbed::{Point, Source, load};
 
-/// The Kyoto study: a UDP stream and a CBR through one port.
+/// The Kyoto study: a UDP stream and a CBR source through one port.
 pub const KYOTO: &str = include_str!("../testbeds/kyoto.toml");
 
-/// The contended line of three hops, as [`line`](crate::line::line) writes it.
+/// The contended line of three hops, as written by [`line`](crate::line::line).
 pub const THREE_HOPS: &str = include_str!("../testbeds/three-hops.toml");
 
-/// Two bursty streams, one of them in the first class, through one port.
+/// Two bursty streams through one port, one of them in the higher priority class.
 pub const PORT: &str = include_str!("../testbeds/port.toml");
 
-/// A bursty stream alone on a line of five links.
+/// A single bursty stream on a chain of five links.
 pub const GENERATOR: &str = include_str!("../testbeds/generator.toml");
 
-/// The one point of a testbed that `overrides` leave of `variant`.
+/// Returns the only point of `variant` of a testbed with these overrides.
 ///
 /// # Panics
-/// When the testbed is wrong, or has more than one point.
+/// If the testbed has errors, or more than one point.
 pub fn point(text: &str, variant: &str, overrides: &[(&str, &str)]) -> Point {
     let source = Source { name: "workload.toml".into(), text: text.into() };
     let overrides: Vec<_> =
@@ -33,7 +33,7 @@ mod tests {
     use crate::line::{frames, line, ways};
     use crate::phones::phones;
 
-    /// The counts of engine tests are of the file; scaling is measured on what `line` writes.
+    /// Engine tests use the file, and scaling is measured with the output of `line`.
     #[test]
     fn the_file_of_three_hops_is_the_line_of_three_hops() {
         assert_eq!(line(3), THREE_HOPS);

@@ -1,4 +1,4 @@
-//! Any bytes as a line of the agent's control protocol: never a panic. `cargo +nightly fuzz run control`.
+//! Any bytes as a line of the agent's control protocol: it must not panic. `cargo +nightly fuzz run control`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes at a data port: never a panic, never an answer to what was not made with the token. `cargo +nightly fuzz run data`.
+//! Any bytes at a data port: it must not panic, and must not answer a handshake that was not made with the token. `cargo +nightly fuzz run data`.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
         let head = HandshakeMessage::parse(data).expect("only a head is answered");
         assert!(head.is_proven(&token, "flow"));
     }
-    // Nobody guesses a proof: so of a head that has one, too, and of what is left of it when some bits are changed.
+    // Random bytes never contain a valid proof. Therefore the input also makes valid handshake messages, and flips some of their bits.
     if let Some((seed, changes)) = data.split_first_chunk::<35>() {
         let kind = [Kind::Hello, Kind::Answer, Kind::Confirm, Kind::Ready][usize::from(seed[0] % 4)];
         let stream = u16::from(seed[1]) << 8 | u16::from(seed[2]);
@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
         let whole = HandshakeMessage::new(&token, "flow", kind, stream, part(3), part(19)).to_bytes();
         if let Reply::Answer(answer) = greeting.take(PEER, &whole) {
             assert_eq!(kind, Kind::Hello);
-            // Its answer has a number that only this peer can send back.
+            // The answer contains a nonce that only this peer can return.
             let echo = HandshakeMessage::parse(&answer).expect("an answer is a head").nonce;
             let confirm = HandshakeMessage::new(&token, "flow", Kind::Confirm, stream, part(3), echo).to_bytes();
             assert!(matches!(greeting.take(PEER, &confirm), Reply::Ready(ready, _) if ready == stream));
@@ -39,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(changed == whole || !is_answered(&greeting, &changed), "{changed:?}");
     }
     if let Some(stamp) = DatagramHeader::read(0x1234_5678, data) {
-        // What was read is written the same way, but for the rest of the datagram.
+        // Writing the header back gives the same bytes; the rest of the datagram does not matter.
         let mut copy = data.to_vec();
         stamp.write(0x1234_5678, &mut copy);
         assert_eq!(DatagramHeader::read(0x1234_5678, &copy), Some(stamp));

@@ -1,4 +1,4 @@
-//! Any bytes as a log: replayed with a difference or without, or refused with a sentence. `cargo +nightly fuzz run log`.
+//! Any bytes as a log: it must be replayed, with or without a difference, or rejected with an error message. `cargo +nightly fuzz run log`.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 
-/// Questions whether to go on until it is interrupted: an instant may be days ahead.
+/// Number of polls before the replay is interrupted, because an instant may be days ahead.
 const PATIENCE: u32 = 20;
 
 fuzz_target!(|log: &[u8]| {

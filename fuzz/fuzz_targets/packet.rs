@@ -1,4 +1,4 @@
-//! Any bytes as what a device gives: never a panic, what was cut is not cut again, and what routers say of it is a short packet.
+//! Any bytes as a read from a device: it must not panic, segmented packets must not be segmented again, and ICMP messages about them must be short.
 //! `cargo +nightly fuzz run packet`.
 
 #![no_main]
@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use libfuzzer_sys::fuzz_target;
 
-/// Of the virtio header.
+/// Length of the virtio header in bytes.
 const HEADER: usize = 12;
 
 fuzz_target!(|given: &[u8]| {

@@ -1,5 +1,5 @@
-//! Any bytes as a testbed file, and what follows a zero byte as a `--set`: never a panic, never an error without a
-//! finding. `cargo +nightly fuzz run testbed`, with `crates/engpass-testbed/tests/files` as a seed corpus.
+//! Any bytes as a testbed file, and the bytes after a zero byte as a `--set`: it must not panic, and every error needs a finding.
+//! Run it with `cargo +nightly fuzz run testbed`, with `crates/engpass-testbed/tests/files` as a seed corpus.
 
 #![no_main]
 

@@ -194,8 +194,8 @@ pub(super) fn wrapped(topology: &Topology, outer: &Outer, packet: &[u8]) -> Vec<
     whole
 }
 
-/// Appends a packet as it passes a link point, made from the bytes with which it entered the network: sets TTL and ECN mark, or takes the
-/// fragment that `head` describes.
+/// Appends a packet as it passes a link point, made from the bytes with which it entered the network: sets TTL and ECN mark, or takes the fragment that
+/// `head` describes.
 ///
 /// # Panics
 /// If the bytes are no IP packet, or fewer than `head` says.

@@ -1,8 +1,7 @@
 //! Captures: writes the packets or cells that pass a link point to a pcapng file.
 //!
-//! [`simulate::captured`](engpass_network::simulate::captured) reports what passes. This crate makes bytes of it ([`Packets`]) in the form
-//! that suits the link, and writes them as blocks to a file that the caller has opened. `docs/capture.md` describes such files for their
-//! readers.
+//! [`simulate::captured`](engpass_network::simulate::captured) reports what passes. This crate makes bytes of it ([`Packets`]) in the form that suits the
+//! link, and writes them as blocks to a file that the caller has opened. `docs/capture.md` describes such files for their readers.
 
 mod bytes;
 mod link;

@@ -38,8 +38,7 @@ pub(super) struct LinkBytes {
     ip: Vec<u8>,
 }
 
-/// Key of a frame's addresses: its output port, that of the host or router before it, the flow and its direction, and the tunnel with its
-/// direction.
+/// Key of a frame's addresses: its output port, that of the host or router before it, the flow and its direction, and the tunnel with its direction.
 type MacKey = (usize, usize, usize, bool, Option<(usize, bool)>);
 
 /// One circuit direction at a link point.
@@ -311,8 +310,8 @@ fn write_erf(kind: u8, passing: &CaptureRecord, (header, payload): (&[u8], &[u8]
     out.extend_from_slice(payload);
 }
 
-/// Returns SunATM's traffic type (LINKTYPE_SUNATM) for encapsulations that a reader cannot recognize from the PDU. Returns `None` for the
-/// others, which are written as complete PDUs.
+/// Returns SunATM's traffic type (LINKTYPE_SUNATM) for encapsulations that a reader cannot recognize from the PDU. Returns `None` for the others, which are
+/// written as complete PDUs.
 fn sun_kind(encapsulation: Encapsulation) -> Option<u8> {
     match encapsulation {
         Encapsulation::LlcSnap

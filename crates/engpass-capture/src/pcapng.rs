@@ -1,5 +1,5 @@
-//! The pcapng file format (draft-ietf-opsawg-pcapng), as far as captures need it: three kinds of blocks. Published crates that write it
-//! also bring a parser or derive macros, and write a block in pieces. Here a block is written completely or not at all.
+//! The pcapng file format (draft-ietf-opsawg-pcapng), as far as captures need it: three kinds of blocks. Published crates that write it also bring a parser
+//! or derive macros, and write a block in pieces. Here a block is written completely or not at all.
 
 use std::io::{self, Write};
 
@@ -18,8 +18,8 @@ pub(super) enum LinkType {
     User0 = 147,
 }
 
-/// Decimal exponent of the time unit, nanoseconds (section 4.2, `if_tsresol`). The format also has picoseconds, but tshark 4.0 multiplies
-/// the fraction of a second by 10^9 in 64 bits, which overflows for them.
+/// Decimal exponent of the time unit, nanoseconds (section 4.2, `if_tsresol`). The format also has picoseconds, but tshark 4.0 multiplies the fraction of a
+/// second by 10^9 in 64 bits, which overflows for them.
 const RESOLUTION: u8 = 9;
 /// Picoseconds per time unit.
 const UNIT: u64 = 1000;
@@ -87,8 +87,7 @@ impl<W: Write> Writer<W> {
         Ok(self.interfaces - 1)
     }
 
-    /// Writes a packet that passed an interface at `at` picoseconds (enhanced packet block, section 4.3). The file has the time rounded
-    /// down.
+    /// Writes a packet that passed an interface at `at` picoseconds (enhanced packet block, section 4.3). The file has the time rounded down.
     pub(super) fn packet(&mut self, interface: u32, at: u64, packet: &[u8]) -> io::Result<()> {
         let at = at / UNIT;
         self.open(ENHANCED_PACKET);

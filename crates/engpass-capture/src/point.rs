@@ -17,8 +17,8 @@ pub struct Point {
 }
 
 impl Point {
-    /// Finds `link.NAME`, or `link.NAME.NODE` for the direction that the node sends. The form is `wanted`, or else the link's default.
-    /// Names may be quoted, as in a dotted key of TOML.
+    /// Finds `link.NAME`, or `link.NAME.NODE` for the direction that the node sends. The form is `wanted`, or else the link's default. Names may be quoted,
+    /// as in a dotted key of TOML.
     ///
     /// # Errors
     /// Cause and remedy, if the testbed has no such point, or the link no such form.

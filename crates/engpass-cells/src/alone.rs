@@ -4,8 +4,8 @@ use engpass_model::time::{Pace, Stepper};
 
 use super::{CellTrain, LineStatus};
 
-/// A line whose only cells are bursts with more than a slot from cell to cell. Only the first cells of a burst may have to wait, for the
-/// last cells of the burst before.
+/// A line whose only cells are bursts with more than a slot from cell to cell. Only the first cells of a burst may have to wait, for the last cells of the
+/// burst before.
 #[derive(Clone, Debug)]
 pub struct DedicatedLine {
     slot: Pace,
@@ -22,8 +22,7 @@ pub struct DedicatedLine {
     behind: Option<CellTrain>,
     /// Number of cells so far.
     passed: u64,
-    /// Time by which the cells that waited took less than whole slots, each rounded up: picoseconds, and parts of a picosecond. May wrap
-    /// around.
+    /// Time by which the cells that waited took less than whole slots, each rounded up: picoseconds, and parts of a picosecond. May wrap around.
     less: (u64, u64),
     /// Cells that leave up to this instant are counted.
     end: u64,

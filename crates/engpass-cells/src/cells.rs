@@ -121,8 +121,8 @@ impl CellTrain {
     }
 }
 
-/// A piece of a train: consecutive cells, or a bit pattern of cells with gaps, into which cells of other trains may have come. A train may
-/// have any number of pieces.
+/// A piece of a train: consecutive cells, or a bit pattern of cells with gaps, into which cells of other trains may have come. A train may have any number
+/// of pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainPiece {
     /// Position of the first cell: see [`CellTrain::n`].

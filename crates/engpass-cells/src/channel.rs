@@ -18,8 +18,8 @@ const PIECES: usize = 256;
 /// Trains from one transmitter that arrive at one queue, in order of time.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    /// Trains with cells that were not taken. Each record has the next cell in `pieces`, and the number of its cells there. The record of
-    /// the current train may be out of date.
+    /// Trains with cells that were not taken. Each record has the next cell in `pieces`, and the number of its cells there. The record of the current train
+    /// may be out of date.
     trains: VecDeque<CellTrain>,
     /// Number of the first train in `trains`.
     first: u32,
@@ -258,8 +258,8 @@ impl Channel {
         if until < self.head { 0 } else { self.current.count_until(until) }
     }
 
-    /// Takes the cells of the current train that arrive at or before `until`, at least one, up to where another train comes between them.
-    /// Returns their number and the position of the last one.
+    /// Takes the cells of the current train that arrive at or before `until`, at least one, up to where another train comes between them. Returns their
+    /// number and the position of the last one.
     pub(super) fn take_train(&mut self, until: u64) -> (u64, u64) {
         let CellTrain { base, pace, last, .. } = self.current;
         let end = pace.units_within(until.min(last) - base);

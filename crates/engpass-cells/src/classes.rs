@@ -118,8 +118,8 @@ impl StrictPriority {
         }
     }
 
-    /// Declares that all cells of class 0 come from one generator in this channel, evenly spaced by `pace`, more than a slot, and without a
-    /// policer. At most one of them waits at any time. Therefore they are not queued but drawn when they are due.
+    /// Declares that all cells of class 0 come from one generator in this channel, evenly spaced by `pace`, more than a slot, and without a policer. At
+    /// most one of them waits at any time. Therefore they are not queued but drawn when they are due.
     pub fn set_periodic_class(&mut self, channel: usize, pace: Pace) {
         self.overtaking = Some(Box::new(LeftoverService::of(self.slot, channel, pace)));
     }
@@ -350,8 +350,8 @@ impl StrictPriority {
         true
     }
 
-    /// Returns the earliest instant at which cell number `sequence` of `class`, from 1, can have left, given the present knowledge. It is
-    /// exact if all later cells of higher classes are those of the generator in the channel `overtaking`.
+    /// Returns the earliest instant at which cell number `sequence` of `class`, from 1, can have left, given the present knowledge. It is exact if all
+    /// later cells of higher classes are those of the generator in the channel `overtaking`.
     pub fn departure_bound(&self, class: usize, sequence: u64, overtaking: Option<&Channel>) -> u64 {
         let ahead: u64 = self.classes[..class].iter().map(ClassQueue::waiting).sum();
         let own = sequence.saturating_sub(self.classes[class].taken);

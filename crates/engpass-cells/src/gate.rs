@@ -100,8 +100,7 @@ impl CellAdmission {
         if clp { self.clp_limit } else { self.capacity }
     }
 
-    /// Decides whether `cell`, which finds `queued` cells, joins. A cell that joins is marked and counted. Fails with the cause of the
-    /// loss.
+    /// Decides whether `cell`, which finds `queued` cells, joins. A cell that joins is marked and counted. Fails with the cause of the loss.
     #[inline]
     pub(super) fn admit(&mut self, queued: u64, cell: &mut CellTrain) -> Result<(), CellDropCause> {
         let (own, active) = self.census.as_ref().map_or((0, 0), |census| census.seen_by(cell.vc));
@@ -122,8 +121,8 @@ impl CellAdmission {
         Ok(())
     }
 
-    /// Returns the EFCI of the cells if all of a `train` join that find `least` to `most` cells; otherwise `None`. If they join, the policy
-    /// has taken note of them. They are not counted yet: see [`Self::joined`].
+    /// Returns the EFCI of the cells if all of a `train` join that find `least` to `most` cells; otherwise `None`. If they join, the policy has taken note
+    /// of them. They are not counted yet: see [`Self::joined`].
     pub(super) fn admit_train(&mut self, train: &CellTrain, (least, most): (u64, u64)) -> Option<bool> {
         let marked = least > self.efci;
         if most >= self.limit(train.clp) || marked != (most > self.efci) {

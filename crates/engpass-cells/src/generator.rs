@@ -39,8 +39,8 @@ impl Generator {
         Self::new((flow, vc), pace, last, Pattern::Constant { first: Some(first) })
     }
 
-    /// Returns source number `flow` with bursts: an on-time of mean length `on` begins at `first`, then follows an off-time of mean length
-    /// `off`, and so on.
+    /// Returns source number `flow` with bursts: an on-time of mean length `on` begins at `first`, then follows an off-time of mean length `off`, and so
+    /// on.
     pub fn bursts(
         (flow, vc): (usize, VcId),
         pace: Pace,
@@ -90,8 +90,8 @@ impl Generator {
         Self { clp, ..self }
     }
 
-    /// Passes the cells over a dedicated line, with a `slot` less than their pace: trains are returned as they leave the line. Cells that
-    /// leave up to `end` are counted.
+    /// Passes the cells over a dedicated line, with a `slot` less than their pace: trains are returned as they leave the line. Cells that leave up to `end`
+    /// are counted.
     pub fn through(mut self, slot: Pace, end: u64) -> Self {
         self.line = Some(Box::new(DedicatedLine::new(slot, end)));
         self

@@ -1,8 +1,8 @@
 //! Transport, queueing and reassembly of ATM cells.
 //!
-//! Cells are exact but never events. They move as *cell trains*: a [`CellTrain`] is a run of cells of one PDU at a constant pace. A
-//! [`Channel`] holds the trains on their way to a queue, in order of time. A queue ([`Fifo`], [`StrictPriority`]) merges its channels in
-//! one loop up to an instant, decides for every cell, and hands sent and lost cells to a [`CellSink`], train by train.
+//! Cells are exact but never events. They move as *cell trains*: a [`CellTrain`] is a run of cells of one PDU at a constant pace. A [`Channel`] holds the
+//! trains on their way to a queue, in order of time. A queue ([`Fifo`], [`StrictPriority`]) merges its channels in one loop up to an instant, decides for
+//! every cell, and hands sent and lost cells to a [`CellSink`], train by train.
 
 mod alone;
 mod cells;
@@ -67,15 +67,15 @@ pub trait CellSink {
     fn needs_loss_times(&self) -> bool {
         false
     }
-    /// The line was idle for `ps` picoseconds after all cells handed to [`Self::sent`] so far and before, or between, the next ones. The
-    /// transmissions that ended before this idle time ended `rounding` parts of a picosecond later than exactly.
+    /// The line was idle for `ps` picoseconds after all cells handed to [`Self::sent`] so far and before, or between, the next ones. The transmissions that
+    /// ended before this idle time ended `rounding` parts of a picosecond later than exactly.
     fn idle(&mut self, ps: u64, rounding: u64);
     /// The policer dropped a cell at `at`.
     fn policed(&mut self, cells: &CellTrain, at: u64);
     /// The last cell of a PDU was queued as number `sequence` of its class. Its departure is not known yet.
     fn waiting(&mut self, frame: PduId, class: usize, sequence: u64);
-    /// Returns the number of the path that cells of a circuit take behind the line. Cells with the same number come to the same queue. 0 is
-    /// the path to a host, which only counts cells.
+    /// Returns the number of the path that cells of a circuit take behind the line. Cells with the same number come to the same queue. 0 is the path to a
+    /// host, which only counts cells.
     fn way(&self, _vc: VcId) -> usize {
         1
     }
@@ -89,8 +89,8 @@ pub trait CellSink {
     fn count_only_until(&self) -> u64 {
         0
     }
-    /// Returns the instant up to which cells of one PDU, or of one generator, may be handed to [`Self::sent`] together, even if other cells
-    /// were sent between them. Only the last instant of such a record is exact.
+    /// Returns the instant up to which cells of one PDU, or of one generator, may be handed to [`Self::sent`] together, even if other cells were sent
+    /// between them. Only the last instant of such a record is exact.
     fn coalesce_until(&self) -> u64;
 }
 
@@ -101,8 +101,7 @@ pub struct LineStatus {
     pub idle: u64,
     /// Parts of a picosecond by which that end was rounded up, as in [`CellSink::idle`].
     pub rounding: u64,
-    /// Time that the transmission in progress has lasted, in parts of a picosecond. Their number per picosecond is the denominator of the
-    /// slot.
+    /// Time that the transmission in progress has lasted, in parts of a picosecond. Their number per picosecond is the denominator of the slot.
     pub begun: u128,
 }
 

@@ -32,8 +32,8 @@ impl Reassembly {
         (self.frame != NO_FRAME).then_some((self.frame, self.count as u32))
     }
 
-    /// Takes arriving cells in order. Returns the result of a PDU if its last cell is among them. Every cell of a generator is a PDU: the
-    /// result is that of the first cell, and all others are good.
+    /// Takes arriving cells in order. Returns the result of a PDU if its last cell is among them. Every cell of a generator is a PDU: the result is that of
+    /// the first cell, and all others are good.
     pub fn take(&mut self, cells: &CellTrain) -> Option<Pdu> {
         if cells.are_generated() {
             // Every cell is a PDU. Only the first one can follow a PDU that lost its end.

@@ -12,14 +12,13 @@ pub(super) const DUPLICATE: usize = DELIVERED + 1;
 pub(super) const DEAD: usize = DELIVERED + 2;
 pub(super) const IN_FLIGHT: usize = DELIVERED + 3;
 pub(super) const CONTROL: usize = DELIVERED + 4;
-/// Idle time of a line whose sender is an emulated path: its real host sent nothing. Only the host knows whether its application had
-/// nothing to send, or what held back its TCP.
+/// Idle time of a line whose sender is an emulated path: its real host sent nothing. Only the host knows whether its application had nothing to send, or
+/// what held back its TCP.
 pub(super) const HOST: usize = CONTROL + 1;
 /// The first account of idle time by reason.
 pub(super) const IDLE: usize = HOST + 1;
 
-/// Overheads from the outermost layer inwards, packets by delivery status, idle time by reason. Accounts of generators are shown before
-/// [`HOST`].
+/// Overheads from the outermost layer inwards, packets by delivery status, idle time by reason. Accounts of generators are shown before [`HOST`].
 const NAMES: [&str; IDLE + REASONS] = [
     "physical framing",
     "cell headers",

@@ -103,8 +103,8 @@ impl Ledger {
         reasons
     }
 
-    /// Posts that the last cell of a PDU with data, emitted with the snapshot `stamp`, leaves a shared line. The sender's states since its
-    /// last PDU left here divide the idle time of the line that is not assigned yet. `own` grains of the sender have left since then.
+    /// Posts that the last cell of a PDU with data, emitted with the snapshot `stamp`, leaves a shared line. The sender's states since its last PDU left
+    /// here divide the idle time of the line that is not assigned yet. `own` grains of the sender have left since then.
     pub(super) fn attribute_on_pdu(&mut self, port: usize, place: u32, stamp: &StateTimes, own: u64) {
         self.assign_outage(port);
         let (line, book) = (&mut self.lines[port], &self.books[place as usize]);
@@ -181,8 +181,8 @@ impl Line {
         }
     }
 
-    /// Divides the idle time before a PDU or packet with data of this usage record, which was emitted with the snapshot `stamp`. `own` grains of
-    /// its sender have left the line since the one before.
+    /// Divides the idle time before a PDU or packet with data of this usage record, which was emitted with the snapshot `stamp`. `own` grains of its sender
+    /// have left the line since the one before.
     #[inline(never)]
     fn user_left(
         &mut self,
@@ -298,8 +298,8 @@ fn long_part_of(idle: u128, sum: u128, total: u128) -> (u64, bool) {
     ((product / total) as u64, !product.is_multiple_of(total))
 }
 
-/// As [`apportion`], for a sender with two states only: application, and sending without its own transmissions. Takes one division, which
-/// leaves at most one picosecond over.
+/// As [`apportion`], for a sender with two states only: application, and sending without its own transmissions. Takes one division, which leaves at most
+/// one picosecond over.
 #[inline(always)]
 fn apportion_two_states(
     reasons: &mut Reasons,
@@ -319,8 +319,8 @@ fn apportion_two_states(
     reasons[held_back.reason()] += idle - part;
 }
 
-/// Divides `idle` exactly among the reasons in proportion to the state times `sums`, which belong to `accounts`. The last one is the time
-/// of sending. The sender's own transmissions, `own`, are taken off it; the rest is time in which the sender was held back.
+/// Divides `idle` exactly among the reasons in proportion to the state times `sums`, which belong to `accounts`. The last one is the time of sending. The
+/// sender's own transmissions, `own`, are taken off it; the rest is time in which the sender was held back.
 #[inline(always)]
 fn apportion<const N: usize>(
     reasons: &mut Reasons,

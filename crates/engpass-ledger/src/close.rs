@@ -19,7 +19,7 @@ pub struct LineLedger {
     pub accounts: Accounts,
     /// Parts of the line in the window.
     pub capacity: u128,
-    /// Parts that make a bit.
+    /// Parts per bit.
     pub parts_per_bit: u64,
     /// Picoseconds in which the line was idle.
     pub idle: u64,
@@ -71,8 +71,8 @@ impl Imbalance<'_> {
 }
 
 impl Ledger {
-    /// Closes the ledger of a port and returns its accounts. For a cell line, `cells` is the number of cells that left in the window. Fails
-    /// if the accounts do not balance.
+    /// Closes the ledger of a port and returns its accounts. For a cell line, `cells` is the number of cells that left in the window. Fails if the accounts
+    /// do not balance.
     pub fn close(
         &self,
         topology: &Topology,

@@ -107,8 +107,7 @@ impl Ledger {
         }
     }
 
-    /// Adds the first `arrived` fragments of a datagram, which its sender fragmented, to its new per-hop record. All lines have carried
-    /// them.
+    /// Adds the first `arrived` fragments of a datagram, which its sender fragmented, to its new per-hop record. All lines have carried them.
     pub fn write_arrived(&mut self, datagram: u32, (flow, to): (u32, Option<u32>), bytes: u64, arrived: u64) {
         if !self.on {
             return;
@@ -166,8 +165,7 @@ impl Ledger {
         }
     }
 
-    /// A packet enters the NIC of a frame line; it is `elastic` if it carries data of the sender. The NIC has sent it at `until`, gap
-    /// included.
+    /// A packet enters the NIC of a frame line; it is `elastic` if it carries data of the sender. The NIC has sent it at `until`, gap included.
     #[inline]
     pub fn emitted_packet(&mut self, sender: usize, (elastic, packet): (bool, u32), now: u64, until: u64) {
         if let Some(place) = self.emit(sender, elastic, now, until) {

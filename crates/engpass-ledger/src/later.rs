@@ -1,8 +1,8 @@
 //! Deferred postings: they wait until virtual time has reached them.
 //!
-//! With lookahead a line reports transmissions before virtual time reaches them. If the window is known from the start, they are posted at
-//! once. If windows may begin and end at any time, as with injected packets, each one waits here until everything up to its end has
-//! happened. Until then its datagram is kept.
+//! With lookahead a line reports transmissions before virtual time reaches them. If the window is known from the start, they are posted at once. If windows
+//! may begin and end at any time, as with injected packets, each one waits here until everything up to its end has happened. Until then its datagram is
+//! kept.
 
 mod write;
 
@@ -185,8 +185,8 @@ impl Ledger {
         }
     }
 
-    /// Defers a train of `count` identical frames that are sent back to back: packets of one datagram, or of datagrams that share one
-    /// record. `first` is the first frame, `end` the end of the last one. The line is not shared.
+    /// Defers a train of `count` identical frames that are sent back to back: packets of one datagram, or of datagrams that share one record. `first` is
+    /// the first frame, `end` the end of the last one. The line is not shared.
     pub fn defer_train(
         &mut self,
         datagram: u32,

@@ -1,9 +1,8 @@
 //! The ledger of every line: an account of each bit-time. `docs/ledger.md` is its specification.
 //!
-//! A `Line` is one direction of a link and measures its idle time. A `LineUsage` counts what one flow direction has carried over one line. Cells
-//! and bytes are posted when the delivery status of their datagram is known ([`Ledger::post_datagram`]). Idle time is posted when a packet leaves
-//! and shows which sender could have used it (`attribute.rs`). [`Ledger::close`] sums up the accounts of a line and fails if they do not
-//! balance.
+//! A `Line` is one direction of a link and measures its idle time. A `LineUsage` counts what one flow direction has carried over one line. Cells and bytes
+//! are posted when the delivery status of their datagram is known ([`Ledger::post_datagram`]). Idle time is posted when a packet leaves and shows which
+//! sender could have used it (`attribute.rs`). [`Ledger::close`] sums up the accounts of a line and fails if they do not balance.
 
 mod accounts;
 mod attribute;
@@ -62,8 +61,8 @@ pub struct Ledger {
     stride: usize,
     /// Units carried in the window, by hop, of the datagrams that are tracked per hop: `stride` entries for each.
     carried: Vec<u32>,
-    /// By flow direction: the current run of identical delivered datagrams, not yet posted. `alike` holds the per-hop records of these
-    /// runs, `stride` entries for each; it is empty until there are any.
+    /// By flow direction: the current run of identical delivered datagrams, not yet posted. `alike` holds the per-hop records of these runs, `stride`
+    /// entries for each; it is empty until there are any.
     runs: Vec<Run>,
     alike: Vec<u32>,
     /// By TCP connection: the previous run of its second direction. Acknowledgments alternate between lengths while losses are repaired.
@@ -109,7 +108,7 @@ struct Line {
     unit: u64,
     /// The physical framing also covers idle time (SDH, SONET, PDH).
     framed: bool,
-    /// Frames, and their bytes, that lie completely in the window. Departing cells are counted elsewhere.
+    /// Frames, and their bytes, that lie completely in the window. The ports count cells instead.
     frames: u64,
     bytes: u64,
     /// Reported idle time since the start of the run: picoseconds, and the ticks by which ends of busy periods were rounded up.
@@ -128,7 +127,7 @@ struct Line {
     booked: u64,
     /// The usage record whose packet left last.
     last: Option<u32>,
-    /// Books of this line.
+    /// Indices of its usage records.
     books: Vec<u32>,
 }
 
@@ -202,8 +201,7 @@ pub enum HeldBack {
 /// Datagrams with data that one flow direction has carried over one line.
 #[derive(Debug, Default)]
 struct DataUsage {
-    /// Delivered segments that the line carried completely in the window, and their payload, in parts, that the receiver already had or did
-    /// not want.
+    /// Delivered segments that the line carried completely in the window, and their payload, in parts, that the receiver already had or did not want.
     segments: Sum,
     duplicate: u64,
     /// Units of lost datagrams, and units of datagrams that were neither delivered nor lost or that lay partly outside of the window.
@@ -376,8 +374,7 @@ impl Ledger {
         (place % 2 == 1).then_some(place / 2)
     }
 
-    /// Posts a datagram whose delivery status is known. The receiver refused `refused` bytes of its payload: it already had them or did not
-    /// want them.
+    /// Posts a datagram whose delivery status is known. The receiver refused `refused` bytes of its payload: it already had them or did not want them.
     #[inline(never)]
     pub fn post_datagram(
         &mut self,

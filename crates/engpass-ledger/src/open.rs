@@ -72,8 +72,8 @@ pub struct LaneLine {
 }
 
 impl Ledger {
-    /// Creates a ledger with a usage record for every line of every flow direction. The directions of flows come first. Pairs follow: the two
-    /// directions of a TCP connection, or for other traffic one that is used and perhaps one that is not.
+    /// Creates a ledger with a usage record for every line of every flow direction. The directions of flows come first. Pairs follow: the two directions of
+    /// a TCP connection, or for other traffic one that is used and perhaps one that is not.
     pub fn open<'l>(
         opening: LedgerInputs<'_>,
         lanes: impl Iterator<Item = Option<FlowDirection<'l>>>,
@@ -181,7 +181,7 @@ impl Ledger {
         });
     }
 
-    /// Finds the users of each line. Books in `rare` are no users. The flow directions of a multicast tree belong to one sender.
+    /// Finds the users of each line. Usage records in `rare` are no users. The flow directions of a multicast tree belong to one sender.
     fn find_users(&mut self, topology: &Topology, trees: Vec<Vec<usize>>, rare: &BTreeSet<u32>) {
         for line in &mut self.lines {
             let common = line.books.iter().filter(|book| !rare.contains(book));
@@ -248,7 +248,7 @@ impl Ledger {
             }
         }
         if doubled {
-            // Books of one line share a snapshot; therefore none of them takes over that of a packet.
+            // Usage records on one line share a snapshot. Therefore none of them takes over that of a packet.
             own.iter().for_each(|book| self.books[*book].last_shared = false);
             if self.first_on_line.is_empty() {
                 self.first_on_line = (0..self.books.len() as u32).collect();

@@ -1,5 +1,4 @@
-//! Flows with several paths: trails that are no prefix of their flow direction, and datagrams of which a line has carried only some
-//! packets.
+//! Flows with several paths: trails that are no prefix of their flow direction, and datagrams of which a line has carried only some packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,8 +31,7 @@ pub(super) struct Parted {
     trails: Vec<Box<[u16]>>,
     /// By trail: the flow direction and the run of identical datagrams that its lines carried last, not yet posted.
     runs: Vec<(u32, Run)>,
-    /// By datagram and slot: the packets that the line has carried, inside or outside of the window, of datagrams that are tracked per
-    /// packet.
+    /// By datagram and slot: the packets that the line has carried, inside or outside of the window, of datagrams that are tracked per packet.
     pieces: BTreeMap<(u32, u16), Vec<Piece>>,
 }
 
@@ -150,8 +148,8 @@ impl Ledger {
         }
     }
 
-    /// Posts each packet of a datagram on each line that carried it, when its delivery status is known or a window ends. If a window edge
-    /// cuts some of it on a line, all that this line carried of the datagram is in flight.
+    /// Posts each packet of a datagram on each line that carried it, when its delivery status is known or a window ends. If a window edge cuts some of it
+    /// on a line, all that this line carried of the datagram is in flight.
     pub(super) fn post_pieces(
         &mut self,
         lane: usize,

@@ -1,5 +1,4 @@
-//! Sender snapshots: the state times of senders when packets were emitted, by packet, and by usage record for the last packet that left a shared
-//! line.
+//! Sender snapshots: the state times of senders when packets were emitted, by packet, and by usage record for the last packet that left a shared line.
 
 use super::waits::{ColdTimes, CommonTimes, StateTimes, parts_of, sums_of};
 

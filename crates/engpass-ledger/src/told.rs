@@ -10,8 +10,7 @@ pub trait Teller {
     fn number(&self) -> usize;
     /// Returns its totals so far.
     fn told(&self) -> LineCounters;
-    /// Returns what the line does at `at`, once everything that began before has been reported. A transmission in progress is reported
-    /// separately.
+    /// Returns what the line does at `at`, once everything that began before has been reported. A transmission in progress is reported separately.
     fn line_status(&self, at: u64) -> LineStatus;
     /// Returns the bytes that a packet of `ip` bytes takes on the line.
     fn line_bytes(&self, ip: u32) -> u64;

@@ -8,8 +8,8 @@ impl Ledger {
         self.lines[port].user == LineSenders::Shared
     }
 
-    /// Posts a train of `packets` datagrams whose delivery status is known: the first `arrived` of them have arrived. The packets that have
-    /// left a line are the first ones of the train, and those that it carried in the window are the last ones of these.
+    /// Posts a train of `packets` datagrams whose delivery status is known: the first `arrived` of them have arrived. The packets that have left a line are
+    /// the first ones of the train, and those that it carried in the window are the last ones of these.
     pub fn post_train(&mut self, flow: u32, load: Load, datagram: u32, packets: u32, arrived: u32) {
         if !self.on {
             return;

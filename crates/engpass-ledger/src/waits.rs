@@ -86,8 +86,8 @@ pub(super) struct SenderStates {
     sums: CommonTimes,
     /// Time up to which `sums` are complete. It lies in the future while the NIC sends.
     until: u64,
-    /// Growth of the state times since the connection last sent or received: the time and the state of the first few entries. A count above
-    /// `FEW` means that further states have grown, which are in [`Rare`].
+    /// Growth of the state times since the connection last sent or received: the time and the state of the first few entries. A count above `FEW` means
+    /// that further states have grown, which are in [`Rare`].
     grown: [u64; FEW],
     grown_states: [u8; FEW],
     grown_count: u8,
@@ -258,7 +258,7 @@ impl SenderStates {
         self.state = SenderState::Application;
     }
 
-    /// As [`emit`](Self::emit) and [`note_activity`](Self::stir), but the growth is not noted for `note_activity` to clear it.
+    /// As [`emit`](Self::emit) and [`note_activity`](Self::note_activity), without noting growth that `note_activity` would clear.
     #[inline(always)]
     pub(super) fn emit_and_note_activity(&mut self, now: u64, until: u64) {
         self.note_activity(now);

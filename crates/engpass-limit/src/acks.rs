@@ -1,8 +1,8 @@
 //! Acknowledgements that certainly arrive.
 //!
-//! One per window keeps a sender going: acknowledgements are cumulative, and a full queue or a busy receiver may drop or merge the others. A flow
-//! alone on its path gets all of them if no acknowledgement can catch up with the one before it. Its sender and routers then spend time on each,
-//! which lowers the bound.
+//! One acknowledgement per window keeps a sender going: acknowledgements are cumulative, and a full queue or a busy receiver may drop or merge the others.
+//! A flow alone on its path gets all of them if none can catch up with the one before it. Its sender and routers then spend time on each one, which lowers
+//! the bound.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,8 +25,7 @@ use super::demand::Builder;
 use super::need::Demand;
 use super::piece::{Piece, pieces};
 
-/// What is shared: how many flows may use every link, either way, and every host and router, and how many every group of ways that a router
-/// chooses from.
+/// Number of flows that may use every link in either direction, every host and router, and every group of path segments from which a router chooses.
 pub(super) struct Sharing {
     links: Vec<u32>,
     nodes: Vec<u32>,
@@ -48,7 +47,7 @@ impl Sharing {
             let routers = hops.iter().map(|hop| hop.to).filter(is_router);
             let nodes: BTreeSet<NodeId> = [path.from, path.to].into_iter().chain(routers).collect();
             nodes.into_iter().for_each(|node| sharing.nodes[node] += 1);
-            // Only TCP has packets that come back.
+            // Only TCP has packets on the way back.
             let ways = if traffic.tcp().is_some() { 2 } else { 1 };
             for (node, legs) in path.fans.iter().flat_map(|fans| &fans[..ways]).flat_map(|fan| &fan.at) {
                 *sharing.groups.entry((*node, legs.clone())).or_default() += 1;
@@ -57,7 +56,7 @@ impl Sharing {
         sharing
     }
 
-    /// Whether no other flow uses a link, host or router of this one. It has one way.
+    /// Returns whether no other flow uses a link, host or router of this flow, which has a single path.
     fn is_alone(&self, topology: &Topology, path: &FlowPath) -> bool {
         let is_router = |node: &NodeId| matches!(topology.kind(*node), NodeKind::Router(_));
         let routers = path.route.iter().map(|hop| hop.to).filter(is_router);
@@ -65,14 +64,13 @@ impl Sharing {
             && [path.from, path.to].into_iter().chain(routers).all(|node| self.nodes[node] == 1)
     }
 
-    /// Whether packets of one flow alone, in one direction, choose from these ways at a router.
+    /// Returns whether only the packets of one flow, in one direction, choose from these path segments at a router.
     pub(super) fn is_own_group(&self, node: NodeId, legs: &[PathSegment]) -> bool {
         self.groups.get(&(node, legs.to_vec())) == Some(&1)
     }
 }
 
-/// All links that packets of a flow may cross, in the direction in which it sends; where routers choose also those of the packets that come
-/// back.
+/// Returns all links that packets of a flow may cross, in the direction of its data; if routers choose, also those of the packets back.
 pub(super) fn possible_hops(topology: &Topology, path: &FlowPath) -> Vec<Hop> {
     let fans = path.fans.iter().flat_map(|fans| fans.iter()).flat_map(|fan| fan.legs());
     let legs = path.legs.iter().copied().chain(fans).flat_map(|leg| topology.legs_within(leg));
@@ -80,7 +78,7 @@ pub(super) fn possible_hops(topology: &Topology, path: &FlowPath) -> Vec<Hop> {
 }
 
 impl Builder<'_> {
-    /// Acknowledgements that certainly arrive per bit of payload; 0 if that is not known.
+    /// Returns the acknowledgements that certainly arrive per bit of payload; 0 if none are certain.
     pub(super) fn certain_acks(&self, demand: &Demand<'_>, config: &TcpStream, tcp: &Connection) -> f64 {
         let path = demand.path;
         let nothing_happens = path.route.iter().all(|hop| {
@@ -91,7 +89,7 @@ impl Builder<'_> {
         if !nothing_happens
             || !tcp.full_segments
             || path.fans.is_some()
-            // What is in a tunnel may be fragmented.
+            // Packets in a tunnel may be fragmented.
             || path.legs.iter().any(|leg| matches!(leg, PathSegment::Tunnel { .. }))
             || !self.sharing.is_alone(self.topology, path)
         {
@@ -139,13 +137,13 @@ impl Builder<'_> {
         (1.0 - short).max(0.0) / (8.0 * tcp.segments_per_ack * tcp.segment as f64)
     }
 
-    /// Pace of the shaper in front of a line, if there is one.
+    /// Returns the pace of the shaper in front of a line, if there is one.
     fn shaping(&self, piece: &Piece) -> Option<Pace> {
         let (circuit, forward) = piece.circuit()?;
         self.topology.circuits[circuit].shaping.filter(|_| forward && piece.position == 0)
     }
 
-    /// True if `count` acknowledgements certainly fit into the queue of a line, and only a full queue drops one.
+    /// Returns whether `count` acknowledgements certainly fit into the queue of a line, and only a full queue drops one.
     fn have_room(&self, piece: &Piece, ack: &Layers, packet_bytes: u64, count: u64) -> bool {
         let link = &self.topology.links[piece.hop.link];
         if let Some((circuit, true)) = piece.circuit()

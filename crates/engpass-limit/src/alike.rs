@@ -1,5 +1,4 @@
-//! Equivalence classes of flows: flows that differ only in their names and in resources of their own get equal limits, which are computed
-//! once.
+//! Equivalence classes of flows: flows that differ only in their names and in resources of their own get equal limits, which are computed once.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,8 +7,8 @@ use super::need::{Demand, Resources};
 
 /// Returns the equivalence classes of flows, each in the order of the file. `lanes` has the lanes of each flow.
 ///
-/// Two flows with one lane each are equivalent if they need equal amounts of the same resources, or of resources of equal capacity that no
-/// other flow needs. Exchanging both leaves the network unchanged.
+/// Two flows with one lane each are equivalent if they need equal amounts of the same resources, or of resources of equal capacity that no other flow
+/// needs. Exchanging both leaves the network unchanged.
 pub(super) fn groups(
     resources: &Resources,
     demands: &[Demand<'_>],

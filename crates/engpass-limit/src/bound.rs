@@ -1,7 +1,7 @@
-//! The time that counts for a bound, and the most that an application offers in it.
+//! The time that counts for a bound, and the largest offer of an application in it.
 //!
-//! A bound counts the units between two instants, therefore it holds for runs of any length. The bound of a random source fails with a probability
-//! of at most [`UNLIKELY`].
+//! A bound counts the units between two instants. Therefore it holds for runs of any length. The bound of a random source fails with a probability of at
+//! most [`UNLIKELY`].
 
 use engpass_model::event::Event;
 use engpass_model::source::{Traffic, on_off, poisson};
@@ -11,18 +11,18 @@ use engpass_testbed::{Run, Testbed, Topology};
 /// Probability that a random source offers more than its bound.
 const UNLIKELY: f64 = 1e-9;
 
-/// The counted time of a run, as far as one flow can use it.
+/// The part of the measurement window that one flow can use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
-    /// The instant from which it counts, in picoseconds: the end of the warm-up, or its own start if that is later.
+    /// Begin in picoseconds: the end of the warm-up, or the start of the flow if that is later.
     pub(super) from: u64,
     /// The end of the run, in picoseconds.
     pub(super) until: u64,
-    /// The instant at which its application stops, in picoseconds.
+    /// Instant at which its application stops, in picoseconds.
     stop: u64,
-    /// The flow may have sent before the counted time.
+    /// The flow may have sent before the measurement window.
     pub(super) warm: bool,
-    /// The counted time, in picoseconds.
+    /// Length of the measurement window, in picoseconds.
     counted: u64,
 }
 
@@ -36,39 +36,39 @@ impl Span {
         Self { from, until, stop, warm: start < warmup, counted: until - warmup }
     }
 
-    /// Seconds in which it can be served.
+    /// Returns the seconds in which the flow can be served.
     pub(super) fn seconds(&self) -> f64 {
         (self.until - self.from) as f64 / SECOND as f64
     }
 
-    /// Share of the counted time before its start.
+    /// Returns the share of the measurement window before its start.
     pub(super) fn late(&self) -> f64 {
         1.0 - (self.until - self.from) as f64 / self.counted as f64
     }
 
-    /// `bits` over the counted time, in bit/s.
+    /// Returns `bits` over the measurement window, in bit/s.
     pub(super) fn rate(&self, bits: f64) -> f64 {
         bits * SECOND as f64 / self.counted as f64
     }
 
-    /// Picoseconds in which its application offers something.
+    /// Returns the picoseconds in which its application offers data.
     fn offering(&self) -> u64 {
         self.stop.saturating_sub(self.from)
     }
 
-    /// Most units of this pace, the first at any instant.
+    /// Returns the largest number of units at this pace, the first at any instant.
     pub(super) fn even(&self, pace: Pace) -> f64 {
         (pace.units_within(self.offering()) + 1) as f64
     }
 
-    /// Most messages or cells of bursts with these means of on- and off-times in picoseconds, and a `pace` within a burst.
+    /// Returns the largest number of messages or cells in bursts, with mean on-time and off-time in picoseconds, and a `pace` within a burst.
     pub(super) fn bursts(&self, pace: Pace, [on, off]: [u64; 2], lengths: on_off::Lengths) -> f64 {
         let time = self.offering();
         match lengths {
             on_off::Lengths::Fixed => {
                 let begun = time / (on + off) + 1;
                 let whole = begun as f64 * lengths.units_in(on, pace);
-                // Parts of one burst more, at the two ends.
+                // Parts of bursts at the two ends together count as one more.
                 whole.min((pace.units_within(time) + begun + 1) as f64)
             }
             on_off::Lengths::Exponential => {
@@ -84,7 +84,7 @@ impl Span {
         }
     }
 
-    /// Most bits of a Poisson process of datagrams, with the mean of their lengths in bytes and of their gaps in picoseconds.
+    /// Returns the largest number of bits of a Poisson process of datagrams, with the mean of their lengths in bytes and of their gaps in picoseconds.
     pub(super) fn poisson(&self, message: u64, gap: u64, sizes: poisson::Sizes) -> f64 {
         let time = self.offering() as f64;
         let count = unlikely(time, |rate| 1.0 / (1.0 + rate * gap as f64));
@@ -102,13 +102,13 @@ impl Span {
     }
 }
 
-/// Most times that a link goes down in the time in which a flow is served.
+/// Returns how often a link can go down in the time in which a flow is served.
 pub(super) fn restarts(testbed: &Testbed, topology: &Topology, link: usize, span: &Span) -> f64 {
     let events = testbed.events.values().zip(&topology.events);
     events.filter(|(_, path)| path.link == link).map(|(event, _)| falls(event, span)).sum()
 }
 
-/// Most times that an event takes its link down.
+/// Returns how often an event can take its link down.
 fn falls(event: &Event, span: &Span) -> f64 {
     let at = event.at.map_or(0, |at| at.0);
     if !event.takes_down() || at > span.until {
@@ -119,7 +119,7 @@ fn falls(event: &Event, span: &Span) -> f64 {
         let exponential = |mean: u64, rate: f64| 1.0 / (1.0 + rate * mean as f64);
         return unlikely(time, |rate| exponential(up.0, rate) * exponential(down.0, rate));
     }
-    // Up to an instant, that included.
+    // Number of times up to and including an instant.
     let up_to = |end: u64| match event.every {
         Some(every) => end.checked_sub(at).map_or(0, |time| time / every.0 + 1),
         None => u64::from(at <= end),
@@ -127,7 +127,7 @@ fn falls(event: &Event, span: &Span) -> f64 {
     (up_to(span.until) - span.from.checked_sub(1).map_or(0, up_to)) as f64
 }
 
-/// The number of events that a renewal process exceeds within `time` picoseconds with a probability of at most [`UNLIKELY`]; `transform` is the
+/// Returns the number of events that a renewal process exceeds within `time` picoseconds with a probability of at most [`UNLIKELY`]. `transform` is the
 /// Laplace transform of a gap, the mean of exp(-rate · gap).
 ///
 /// Chernoff's bound: the probability that `n` times add up to less than `time` is at most exp(rate · time) · transform(rate)^n, for every rate.
@@ -137,18 +137,18 @@ fn unlikely(time: f64, transform: impl Fn(f64) -> f64) -> f64 {
     }
     let count = |exponent: f64| {
         let rate = libm::exp(exponent);
-        // Drawn times are cut to whole picoseconds, two of them at most.
+        // Random times are truncated to whole picoseconds, at most two of them per event.
         let each = -libm::log(transform(rate)) - 2.0 * rate;
         if each > 0.0 { (rate * time - libm::log(UNLIKELY)) / each } else { f64::INFINITY }
     };
-    // The best rate, by golden section of its logarithm: from one in a hundred times the time to one in a picosecond.
+    // Finds the best rate by golden-section search over its logarithm, from 1 / (100 · time) to one per picosecond.
     let golden = (5f64.sqrt() - 1.0) / 2.0;
     let (mut low, mut high) = (-libm::log(100.0 * time), 0.0);
     for _ in 0..100 {
         let width = golden * (high - low);
         if count(high - width) <= count(low + width) { high = low + width } else { low = high - width }
     }
-    // The first comes at any instant.
+    // The first event may come at any instant.
     count((low + high) / 2.0) + 1.0
 }
 
@@ -156,7 +156,7 @@ fn unlikely(time: f64, transform: impl Fn(f64) -> f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// 1000 expected datagrams: Poisson's own tail has 1200 with a chance of 5e-10.
+    /// 1000 expected datagrams. A Poisson variable exceeds 1200 with a probability of 5e-10.
     #[test]
     fn a_poisson_bound_is_near_the_tail_of_the_distribution() {
         let most = unlikely(1e12, |rate| 1.0 / (1.0 + rate * 1e9));

@@ -30,12 +30,12 @@ pub(super) struct Taken {
     /// Start and end of the generator, in picoseconds.
     begins: u64,
     stops: u64,
-    /// Picoseconds from when the generator sends a cell until the cell has left the line: at least and at most.
+    /// Least and largest time from sending a cell until it has left the line, in picoseconds.
     lag: [u64; 2],
 }
 
 impl Taken {
-    /// Cells that leave the line in the time in which another flow is served.
+    /// Returns the cells that leave the line in the time in which another flow is served.
     pub(super) fn cells(&self, span: &Span) -> u64 {
         let first = self.begins.max(span.from.saturating_sub(self.lag[0]));
         let last = self.stops.min(span.until.saturating_sub(self.lag[1]));
@@ -50,11 +50,11 @@ type Line = (usize, NodeId);
 #[derive(Default)]
 pub(super) struct Certain(BTreeMap<Line, Vec<Taken>>);
 
-/// A generator on its way to where it meets others.
+/// A generator up to the first line that it shares.
 struct Course {
     flow: usize,
     pace: Pace,
-    /// Place in its route of the first line that others use, too.
+    /// Index in its route of the first line that others use, too.
     meets: usize,
 }
 
@@ -66,7 +66,7 @@ impl Certain {
             return Self::default();
         }
         for (flow, (traffic, path)) in testbed.traffic.values().zip(&topology.flows).enumerate() {
-            // Wherever a choice or an event may bring it.
+            // All lines to which a choice or an event may bring it.
             for hop in possible_hops(topology, path) {
                 note(&mut users, (hop.link, hop.from), flow);
                 if matches!(traffic, Traffic::TcpStream(_)) {
@@ -88,13 +88,13 @@ impl Certain {
         certain
     }
 
-    /// Cells that generators certainly take of a line, those of `flow` apart.
+    /// Returns the cells that generators other than `flow` certainly take of a line.
     pub(super) fn on(&self, hop: Hop, flow: usize) -> impl Iterator<Item = &Taken> {
         let all = self.0.get(&(hop.link, hop.from)).into_iter().flatten();
         all.filter(move |taken| taken.flow != flow)
     }
 
-    /// Notes the cells of a generator on the lines that it has alone, and on the first one that it shares.
+    /// Records the cells of a generator on the lines that it has alone, and on the first one that it shares.
     fn follow<'u>(
         &mut self,
         testbed: &Testbed,
@@ -137,7 +137,7 @@ impl Certain {
                 pace: course.pace,
                 begins: start.map_or(0, |start| start.0),
                 stops: stop.map_or(u64::MAX, |stop| stop.0),
-                // Instants are rounded up, on every line anew.
+                // Every line rounds instants up again.
                 lag: [least, least.saturating_add(waits).saturating_add(place as u64 + 1)],
             };
             self.0.entry((hop.link, hop.from)).or_default().push(taken);
@@ -149,7 +149,7 @@ impl Certain {
     }
 }
 
-/// Notes that a flow may use a line. Flows come in their order.
+/// Records that a flow may use a line. Flows come in ascending order.
 fn note(users: &mut BTreeMap<Line, Vec<usize>>, line: Line, flow: usize) {
     let users = users.entry(line).or_default();
     if users.last() != Some(&flow) {
@@ -157,7 +157,7 @@ fn note(users: &mut BTreeMap<Line, Vec<usize>>, line: Line, flow: usize) {
     }
 }
 
-/// Whether some circuit on a way of a flow is served before those of the other category.
+/// Returns whether some circuit on a path of a flow is of the category that is served first.
 fn goes_first(topology: &Topology, flow: usize) -> bool {
     let path = &topology.flows[flow];
     let fans = path.fans.iter().flat_map(|fans| fans.iter()).flat_map(|fan| fan.legs());
@@ -168,7 +168,7 @@ fn goes_first(topology: &Topology, flow: usize) -> bool {
     })
 }
 
-/// Longest wait of a cell behind the frames of others in the memory of the same NIC, in picoseconds; `None` if generators alone fill the line.
+/// Returns the longest wait of a cell behind PDUs of others in the same NIC, in picoseconds; `None` if generators alone fill the line.
 fn behind_nic(
     testbed: &Testbed,
     topology: &Topology,
@@ -178,7 +178,7 @@ fn behind_nic(
     courses: &[Course],
 ) -> Option<u64> {
     let host = &testbed.hosts[&topology.nodes[hop.from]];
-    // The shortest datagram has a cell for its headers. One frame enters an empty memory, however long it is.
+    // The shortest datagram takes one cell. One PDU of any length enters an empty NIC buffer.
     let shortest = IP_HEADER_BYTES + UDP_HEADER_BYTES;
     let mut waiting = (host.nic_buffer.bytes() / shortest + cells(MAX_SDU_BYTES)) as f64;
     let own = courses.iter().filter(|course| topology.flows[course.flow].route[0] == *hop);
@@ -195,7 +195,7 @@ fn behind_nic(
     (load < 1.0 && slots < 1e9).then(|| slot.after(slots as u64 + 1))
 }
 
-/// Longest wait of a cell behind others of its class at a port that serves this class first, in picoseconds; `None` if it may be lost there.
+/// Returns the longest wait of a cell behind others of its class at a port that serves this class first, in picoseconds; `None` if cells may be lost there.
 fn behind_classmates(
     testbed: &Testbed,
     topology: &Topology,
@@ -211,7 +211,7 @@ fn behind_classmates(
     let mut load = 0.0;
     for flow in &classmates {
         let course = courses.iter().find(|course| course.flow == *flow)?;
-        // A generator that met others before arrives in clumps.
+        // A generator that shared an earlier line arrives in clumps.
         if topology.flows[*flow].route.get(course.meets) != Some(hop) {
             return None;
         }
@@ -222,7 +222,7 @@ fn behind_classmates(
     (load <= 1.0 && switch.output_buffer.0 >= most).then(|| slot.after(most))
 }
 
-/// True if the first class of a switch drops cells only when its buffer is full.
+/// Returns whether the first class of a switch drops cells only when its buffer is full.
 fn loses_only_when_full(switch: &AtmSwitch) -> bool {
     matches!(switch.schedule, Schedule::Priority(_))
         && matches!(switch.discard, Discard::Tail(_) | Discard::Ppd(_))

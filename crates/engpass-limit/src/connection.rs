@@ -1,4 +1,4 @@
-//! The terms of a TCP connection, and the rate that its window allows.
+//! Parameters of a TCP connection, and the rate that its window allows.
 
 use engpass_model::host::Side;
 use engpass_model::source::TcpStream;
@@ -13,14 +13,14 @@ use super::idle::{Packet, Pick, Travel};
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
 const TIMESTAMPS_BYTES: u64 = 12;
 
-/// A connection that is open.
+/// Parameters of an open connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Connection {
     /// Payload of a full segment, in bytes.
     pub(super) segment: u64,
     /// Header of every segment, options included, in bytes.
     pub(super) header: u64,
-    /// Full segments that one acknowledgement acknowledges.
+    /// Full segments per acknowledgement.
     pub(super) segments_per_ack: f64,
     /// Least number of acknowledgements per bit of payload.
     pub(super) least_acks: f64,
@@ -31,30 +31,30 @@ pub(super) struct Connection {
     pub(super) window: Window,
 }
 
-/// The payload that may be in flight, and its round trip.
+/// The payload that may be in flight, and the round-trip time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     /// Most payload bytes that are sent and not acknowledged.
     pub(super) bytes: u64,
     pub(super) set_by: SetBy,
-    /// Picoseconds from sending a full segment to handling its acknowledgement on an idle path: by the longest way there, because data is
-    /// delivered in order, and by the shortest way back, because acknowledgements are cumulative.
+    /// Picoseconds from sending a full segment to handling its acknowledgement on an idle path: over the slowest path there, because data is delivered in
+    /// order, and over the fastest path back, because acknowledgements are cumulative.
     pub(super) round_trip: f64,
-    /// The same by the shortest way there, of all that may be taken.
+    /// As `round_trip`, but over the fastest of all possible paths there.
     shortest: f64,
     /// Most payload bytes in flight in short segments, and the round trip of the shortest segment in picoseconds.
     pub(super) shorter: (u64, f64),
 }
 
 impl Window {
-    /// Most payload bytes that successive windows let through in `time` picoseconds.
+    /// Returns the largest number of payload bytes that successive windows let through in `time` picoseconds.
     pub(super) fn bytes_within(&self, time: f64) -> f64 {
         let (shorter, trip) = self.shorter;
         (self.bytes - shorter) as f64 * time / self.shortest + shorter as f64 * time / trip
     }
 }
 
-/// The connections of a lane of a `tcp-stream`.
+/// Returns the parameters of the connections of a `tcp-stream` lane.
 pub(super) fn connection(
     testbed: &Testbed,
     topology: &Topology,
@@ -72,8 +72,8 @@ pub(super) fn connection(
     let agreed = sender.mss.min(receiver.mss) - options;
     // Every path drops longer segments, and the sender learns the path MTU (RFC 1191).
     let segment = agreed.min(widest(topology, path, lane) - IP_HEADER_BYTES - TCP_HEADER_BYTES - options);
-    // A receiver that counts bytes waits for `ack_every` segments of the size that the two ends have agreed on. If segments end with writes, the last of
-    // them may bring nearly one segment more.
+    // A receiver that counts bytes waits for `ack_every` segments of the negotiated size. If segments end with writes, the last segment may add nearly one
+    // more segment.
     let tails = sender.write_boundaries
         && !message.is_multiple_of(segment)
         && receiver.ack_counting != AckCounting::Segments;
@@ -98,7 +98,7 @@ pub(super) fn connection(
     };
     // Nagle's rule lets one short segment be in flight (RFC 896, and Minshall's modification).
     let nagles = matches!(sender.nagle, Nagle::Rfc896 | Nagle::Minshall) && !sender.write_boundaries;
-    // Of segments that were too long the last piece is short.
+    // If too long segments are split, the last part is short.
     let full_segments = nagles && message >= segment && bytes >= 2 * segment && !path.discovers_mtu;
     let shorter = if full_segments { segment } else { bytes };
     let full = segment.min(message).min(bytes);
@@ -120,7 +120,8 @@ pub(super) fn connection(
     }
 }
 
-/// The largest packet with data that some way of a lane takes whole, in bytes; that all ways take, where the sender knows the path MTU.
+/// Returns the largest packet with data, in bytes, that some path of a lane takes unfragmented; or that all paths take, if the sender does not discover the
+/// path MTU.
 fn widest(topology: &Topology, path: &FlowPath, lane: &Lane) -> u64 {
     if !path.discovers_mtu {
         return path.path_mtu;
@@ -128,10 +129,10 @@ fn widest(topology: &Topology, path: &FlowPath, lane: &Lane) -> u64 {
     let stops = &lane.there.stops;
     let mut widest = vec![0; stops.len()];
     widest[0] = u64::MAX;
-    // Every leg leads to a later stop.
+    // Every move leads to a later stop.
     for (place, stop) in stops.iter().enumerate() {
         for onward in &stop.onward {
-            // Routers may fragment what is in a tunnel.
+            // Routers may fragment packets in a tunnel.
             let leg = onward.by.leg().filter(|_| stop.tunnels.is_empty());
             let mtu = leg.map_or(u64::MAX, |leg| topology.mtu(leg)).min(widest[place]);
             widest[onward.to] = mtu.max(widest[onward.to]);
@@ -140,11 +141,11 @@ fn widest(topology: &Topology, path: &FlowPath, lane: &Lane) -> u64 {
     widest[stops.len() - 1]
 }
 
-/// Most payload bytes that are sent and not acknowledged, and the reason.
+/// Returns the largest number of payload bytes that are sent and not acknowledged, and the reason.
 fn in_flight(sender: &TcpParameters, receiver: &TcpParameters, segment: u64, message: u64) -> (u64, SetBy) {
     let scales = sender.window_scaling && receiver.window_scaling;
     let field = 65_535;
-    // The least scale that announces the buffer (RFC 7323 section 2.2), and windows in its units, rounded up.
+    // The smallest scale that can announce the buffer (RFC 7323 section 2.2). Windows are rounded up to its unit.
     let scale = (0..14).find(|scale| receiver.receive_buffer >> scale <= field).unwrap_or(14);
     let scale = if scales { scale } else { 0 };
     let buffer = receiver.receive_buffer.max(receiver.receive_minimum_segments * segment);

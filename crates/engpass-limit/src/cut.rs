@@ -1,7 +1,7 @@
 //! Bounds of flows with several paths: all parallel lines together.
 //!
-//! All paths have the same number of links, so every packet crosses one link of each *level*. A flow gets no more than the lines of a level
-//! let through together. Each line gets no more than the traffic that can come to it.
+//! All paths have the same number of links, so every packet crosses one link of each *level*. A flow gets no more than the lines of a level let through
+//! together. Each line gets no more than the traffic that can come to it.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ struct Joint {
 }
 
 impl Joint {
-    /// A place without a limit.
+    /// A place to which no lane is added yet.
     const OPEN: Self = Self { most: f64::NEG_INFINITY, ahead: 0.0, comes: 0.0 };
 
     /// Adds lanes of which `comes` arrives here and whose own bound here is `own`. Returns the payload of these that passes.

@@ -1,7 +1,7 @@
-//! What a unit of every lane needs of the lines, shapers, policers, CPUs and of its own application.
+//! Computes the needs of one unit of every lane: lines, shapers, policers, CPUs and its application.
 //!
-//! The unit is a UDP message with all its fragments, a full TCP segment, or a generator's cell. A lane is made of the connections of a flow
-//! whose packets take the same ways; most flows have one lane.
+//! The unit is a UDP message with all its fragments, a full TCP segment, or a generator's cell. A lane is made of the connections of a flow whose packets
+//! take the same paths; most flows have one lane.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,7 @@ use super::need::{Demand, Resource, Resources, application, unnamed};
 use super::receivers::SeparateReceivers;
 use super::way::Unit;
 
-/// The needs of every lane, in the order of the flows in the file.
-/// If groups are taken `apart`, this is what they are then.
+/// Returns the resources, and the needs of every lane in the order of the flows in the file. `apart` has the separate receivers, if the testbed has any.
 pub(super) fn demands<'a>(
     testbed: &'a Testbed,
     topology: &'a Topology,
@@ -50,8 +49,8 @@ pub(super) fn demands<'a>(
     (builder.resources, demands)
 }
 
-/// Generators before streams, because they do not yield; where all switches on the way serve by priority, all that is of
-/// the `cbr` category before all that is not.
+/// Returns the class of a flow. Generators come before streams, because they do not yield. If all switches on the path serve by priority, everything of the
+/// `cbr` category comes before everything else.
 fn class(testbed: &Testbed, topology: &Topology, path: &FlowPath, generator: bool) -> u8 {
     let first = path.circuit.is_some_and(|circuit| topology.circuits[circuit].category == Category::Cbr);
     let (_, between) = path.route.split_last().expect("a route has a hop");
@@ -72,7 +71,7 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// A lane without needs.
+    /// Returns a lane without needs.
     fn new_demand(&self, index: usize, flow: usize, lane: Lane) -> Demand<'a> {
         let (name, traffic) = self.testbed.traffic.get_index(flow).expect("every flow is a traffic's");
         let path = &self.topology.flows[flow];
@@ -102,7 +101,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// All that it needs.
+    /// Adds all needs of a lane.
     fn fill(&mut self, demand: &mut Demand<'a>) {
         let (traffic, path) = (demand.traffic, demand.path);
         match traffic {
@@ -123,7 +122,7 @@ impl<'a> Builder<'a> {
 
     fn datagrams(&mut self, demand: &mut Demand<'a>) {
         let path = demand.path;
-        // The fair share takes every drawn datagram as one of the mean length.
+        // For the fair share every datagram of random length has the mean length.
         let (message, rate) = demand.traffic.datagrams().expect("it sends datagrams");
         let drawn =
             matches!(demand.traffic, Traffic::Poisson(Poisson { sizes: poisson::Sizes::Exponential, .. }));
@@ -134,7 +133,7 @@ impl<'a> Builder<'a> {
         if !drawn {
             demand.turns = self.turns(demand, &there);
         }
-        // The receiver handles the fragments of routers, too: at least those of the sender.
+        // The receiver also handles the fragments made by routers: at least as many as the sender made.
         let sent = Fragments::of(message + UDP_HEADER_BYTES, path.mtu).count as f64;
         let (received, widest) = there.received();
         let least_received = if demand.is_one_way() { received } else { sent };
@@ -221,7 +220,7 @@ impl<'a> Builder<'a> {
         let capacity = windows * SECOND as f64 / round_trip;
         let resource = self.resources.get(Resource::Window(demand.index), || capacity);
         let time = demand.span.seconds() * SECOND as f64;
-        // An acknowledgement at the end of the warm-up lets a whole window out at once.
+        // An acknowledgement at the end of the warm-up releases a whole window at once.
         let ahead = if demand.span.warm { windows } else { 0.0 };
         let most = demand.span.rate(8.0 * tcp.window.bytes_within(time) * demand.streams() + ahead);
         let needs = [(resource, demand.payload_bits)];
@@ -230,10 +229,10 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the limiter of an application that writes `bit_per_s` of payload, and at most `most` bits in the counted time.
+    /// Adds the limiter of an application that writes `bit_per_s` of payload, and at most `most` bits in the measurement window.
     fn offers(&mut self, demand: &mut Demand<'_>, bit_per_s: f64, most: f64) {
         let offered = self.resources.get(Resource::Application(demand.index), || bit_per_s);
-        // The payload of a message: an empty one has no rate of payload.
+        // The need is the payload of a unit. An empty message needs nothing; therefore it has no limiter.
         let (payload, at_most) = (demand.payload_bits, demand.span.rate(most));
         let name = application(demand.table);
         if let Some(limiter) = demand.add(name, &[(offered, payload)]) {

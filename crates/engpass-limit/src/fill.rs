@@ -1,16 +1,16 @@
-//! Who gets how much of what is shared: classes one after the other, max-min fair within a class.
+//! Allocates shared resources: class after class, max-min fair within a class.
 //!
-//! Progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2): the rates of all flows of a class rise together until
-//! something they share is used up; the flows that need it stay where they are, the others go on. The rate that is made
-//! equal is that of the bits of cells or frames, so flows on one link get equal parts of the line.
+//! Progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2): the rates of all flows of a class rise together until a resource is used up.
+//! The flows that need it stop there, the others go on. The rate that is kept equal is that of the bits of cells or frames. Therefore flows on one link get
+//! equal parts of the line.
 //!
-//! Rates are floats: they go into reports only, and sums, products and quotients of them are the same on every machine.
+//! Rates are floats, because they only go into reports. Sums, products and quotients of them are equal on every machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::need::Demand;
 
-/// Relative differences below this come from rounding.
+/// Smaller relative differences come from rounding.
 const ROUNDING: f64 = 1e-12;
 
 /// Use of a resource by one unit (message, segment, cell) of a flow.
@@ -18,29 +18,29 @@ const ROUNDING: f64 = 1e-12;
 pub(super) struct ResourceUse {
     /// Index of the resource.
     pub(super) resource: usize,
-    /// How much, in the resource's unit; positive.
+    /// Amount in the resource's unit; positive.
     pub(super) amount: f64,
-    /// Of a receiver of a group, for which copy of the packets: receivers behind the same copy need it once.
+    /// For a receiver of a group: the number of the copy. Receivers behind the same copy share the need.
     pub(super) copy: usize,
 }
 
-/// Who gets what. A competitor is a lane.
+/// Rates of all lanes, and their use of resources.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Allocation {
     /// Units per second of each lane.
     pub(super) rates: Vec<f64>,
-    /// What each lane takes of the resources it uses, in their units per second.
+    /// Use of each resource by each lane, in the resource's unit per second.
     pub(super) taken: Vec<Vec<ResourceUse>>,
 }
 
 impl Allocation {
-    /// What `lane` takes of `resource` in one second.
+    /// Returns the use of `resource` by `lane`, per second.
     pub(super) fn of(&self, lane: usize, resource: usize) -> f64 {
         self.taken[lane].iter().filter(|taken| taken.resource == resource).map(|taken| taken.amount).sum()
     }
 }
 
-/// Resources to `demands`; the lanes in `only` need nothing but the resources named beside them.
+/// Allocates the resources to `demands`. Each lane in `only` needs only the resources listed for it.
 pub(super) fn allocate(
     capacities: &[f64],
     demands: &[Demand<'_>],
@@ -81,14 +81,14 @@ pub(super) fn allocate(
             };
             taken[*lane] = needs[*lane].iter().enumerate().map(take).collect();
         }
-        // A class is of generators or of streams, see `class`.
+        // A class has either only generators or only streams, see `class`.
         if members.first().is_some_and(|lane| demands[*lane].generator) {
             for resource in 0..capacities.len() {
                 let reaching = up_to(resource, &competitors);
                 if reaching.iter().zip(&competitors).all(|(one, all)| one.needs.len() == all.needs.len()) {
                     continue;
                 }
-                // Generators send to no group.
+                // Generators do not send to groups.
                 let reached = fill(&left, &reaching, &Shared(Vec::new()));
                 for (place, lane) in members.iter().enumerate() {
                     for (take, need) in taken[*lane].iter_mut().zip(needs[*lane]) {
@@ -102,7 +102,7 @@ pub(super) fn allocate(
         for lane in members {
             for taken in &taken[lane] {
                 let rest = left[taken.resource] - taken.amount;
-                // What rounding leaves of something used up is nothing.
+                // A rest within rounding is no capacity.
                 left[taken.resource] = if rest > ROUNDING * capacities[taken.resource] { rest } else { 0.0 };
             }
         }
@@ -110,7 +110,7 @@ pub(super) fn allocate(
     Allocation { rates, taken }
 }
 
-/// What reaches `resource`. A generator does not slow down for what it loses behind it, so there its needs end.
+/// Returns the competitors with their needs up to `resource`. A generator does not slow down for losses behind it; therefore later needs do not count.
 fn up_to<'a>(resource: usize, competitors: &[Competitor<'a>]) -> Vec<Competitor<'a>> {
     competitors
         .iter()
@@ -125,12 +125,12 @@ fn up_to<'a>(resource: usize, competitors: &[Competitor<'a>]) -> Vec<Competitor<
 struct Competitor<'a> {
     /// Bits of cells or frames in a unit.
     weight: f64,
-    /// The group of which it is a receiver.
+    /// The multicast group, if it is a receiver of one.
     group: Option<usize>,
     needs: &'a [ResourceUse],
 }
 
-/// Needs of several receivers of a group for the same copy: each list has a competitor and the place among its needs.
+/// Needs of several receivers of a group for the same copy. Each list has pairs of a competitor and the index of the need.
 struct Shared(Vec<Vec<(usize, usize)>>);
 
 impl Shared {
@@ -145,8 +145,8 @@ impl Shared {
         Self(lists.into_values().filter(|list| list.len() > 1).collect())
     }
 
-    /// The needs that another receiver takes care of: a copy carries as much as the receiver behind it that gets most, so that one takes what all
-    /// of them need, the first of equals. A rate is `None` for a receiver that does not count.
+    /// Returns the needs that another receiver covers. A copy carries as much as the fastest receiver behind it needs. That receiver, the first of equals,
+    /// accounts for the need of all. `rate` is `None` for receivers that do not count.
     fn met_by_others(&self, rate: impl Fn(usize) -> Option<f64>) -> BTreeSet<(usize, usize)> {
         let mut met = BTreeSet::new();
         for list in &self.0 {
@@ -161,7 +161,7 @@ impl Shared {
     }
 }
 
-/// Units per second of each competitor.
+/// Returns the units per second of each competitor.
 fn fill(capacities: &[f64], competitors: &[Competitor<'_>], shared: &Shared) -> Vec<f64> {
     let mut rates = vec![0.0; competitors.len()];
     let mut left = capacities.to_vec();
@@ -171,7 +171,7 @@ fn fill(capacities: &[f64], competitors: &[Competitor<'_>], shared: &Shared) -> 
     let mut level = 0.0_f64;
     while !active.is_empty() {
         let mut load = vec![0.0; capacities.len()];
-        // The rates of all that go on are equal.
+        // All active competitors have the same rate.
         let met = shared.met_by_others(|one| is_active[one].then_some(level));
         for one in &active {
             for (place, need) in competitors[*one].needs.iter().enumerate() {
@@ -180,17 +180,17 @@ fn fill(capacities: &[f64], competitors: &[Competitor<'_>], shared: &Shared) -> 
                 }
             }
         }
-        // The level at which a resource is used up; infinite where nobody active needs it.
+        // The level at which a resource is used up; infinite if no active competitor needs it.
         let full_at = |resource: usize| left[resource] / load[resource];
         let needed = (0..capacities.len()).filter(|resource| load[*resource] > 0.0);
         level = needed.map(full_at).fold(f64::INFINITY, f64::min).max(level);
-        // Resources that are full at the same level but for rounding stop their flows together.
+        // Resources that are full at the same level, within rounding, stop their flows together.
         let (stopped, going): (Vec<usize>, Vec<usize>) = active.into_iter().partition(|one| {
             competitors[*one].needs.iter().any(|need| full_at(need.resource) <= level * (1.0 + ROUNDING))
         });
         let was_active = is_active.clone();
         stopped.iter().for_each(|one| is_active[*one] = false);
-        // Who goes on will get more.
+        // Competitors that go on will get more.
         let rate = |one: usize| was_active[one].then_some(if is_active[one] { f64::INFINITY } else { level });
         let met = shared.met_by_others(rate);
         for one in stopped {
@@ -229,26 +229,26 @@ mod tests {
 
     #[test]
     fn the_textbook_line_of_links() {
-        // One flow over both links, one on each: the narrow link makes room on the wide one.
+        // One flow over both links, and one on each. The narrow link leaves capacity on the wide one.
         let both = [(0, 1.0), (1, 1.0)];
         assert_eq!(rates(&[10.0, 100.0], &[&both, &[(0, 1.0)], &[(1, 1.0)]]), [5.0, 5.0, 95.0]);
     }
 
     #[test]
     fn receivers_of_a_group_take_what_they_share_once() {
-        // A line for all, one for each receiver, and a flow of its own beside them on the first.
+        // A line for all, one line for each receiver, and another flow on the first line.
         let needs = |own: usize| [need(0, 1.0), need(own, 1.0)];
         let (slow, fast, other) = (needs(1), needs(2), [need(0, 1.0)]);
         let one = |group, needs| Competitor { weight: 1.0, group, needs };
         let all = [one(Some(0), &slow[..]), one(Some(0), &fast[..]), one(None, &other[..])];
         assert_eq!(fill(&[10.0, 2.0, 4.0], &all, &Shared::of(&all)), [2.0, 4.0, 6.0]);
-        // Without an own line that is narrow both get half of what they share.
+        // If its own line is not narrow, each receiver gets half of the shared line.
         assert_eq!(fill(&[10.0, 8.0, 9.0], &all, &Shared::of(&all)), [5.0, 5.0, 5.0]);
     }
 
     #[test]
     fn a_line_carries_each_copy_that_is_made_before_it() {
-        // Two receivers, each with a copy of its own on the line, and a flow beside them.
+        // Two receivers, each with its own copy on the line, and another flow.
         let copy = |copy| [ResourceUse { copy, ..need(0, 1.0) }];
         let (first, second, other) = (copy(1), copy(2), [need(0, 1.0)]);
         let one = |group, needs| Competitor { weight: 1.0, group, needs };

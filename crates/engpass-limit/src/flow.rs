@@ -112,7 +112,7 @@ impl<'d, 'a> Flow<'d, 'a> {
 pub(super) struct Bound {
     /// In bit/s.
     pub(super) most: f64,
-    /// The bound is reached here alone, without another resource.
+    /// The bound does not depend on another place.
     is_full: bool,
     /// The bottleneck, if several parallel resources together bound the flow.
     pub(super) together: Option<Bottleneck>,
@@ -122,7 +122,7 @@ pub(super) struct Bound {
 pub(super) fn tightest(bounds: &[Bound]) -> usize {
     (0..bounds.len()).fold(0, |tightest, one| {
         let [known, new] = [tightest, one].map(|index| &bounds[index]);
-        // Rounding must not decide between equal bounds. The first one wins, unless it also depends on another resource.
+        // Rounding must not decide between equal bounds. The first one wins, unless it depends on another place and a later one does not.
         let is_less = new.most < known.most * (1.0 - ROUNDING);
         let is_as_low = new.most <= known.most * (1.0 + ROUNDING);
         if is_less || (is_as_low && new.is_full && !known.is_full) { one } else { tightest }
@@ -173,12 +173,12 @@ pub(super) struct SingleLimit {
     pub(super) share: f64,
 }
 
-/// Computes the goodput that `flow` would have if it needed only `row` and the other flows needed all their resources. Lanes that do not
-/// need it get their fair share.
+/// Computes the goodput that `flow` would have if it needed only `row` and the other flows needed all their resources. Lanes that do not need it get their
+/// fair share.
 ///
-/// The smallest of these is the flow's max-min fair rate. Take the lanes that stop first while all rates rise, and the resource that stops
-/// them. Up to that level no other resource of the flow was used up. Therefore leaving the others out changes nothing before, and all lanes
-/// of the flow that need this resource stop there.
+/// The smallest of these is the flow's max-min fair rate. Take the lanes that stop first while all rates rise, and the resource that stops them. Up to that
+/// level no other resource of the flow was used up. Therefore leaving the others out changes nothing before, and all lanes of the flow that need this
+/// resource stop there.
 pub(super) fn alone(
     resources: &Resources,
     demands: &[Demand<'_>],
@@ -193,7 +193,7 @@ pub(super) fn alone(
         let rates = if only.contains_key(&lane.index) { &allocation.rates } else { &all.rates };
         goodput += rates[lane.index] * lane.payload_bits;
     }
-    // Lanes that need less leave more to other flows, which may then take more elsewhere and lower this flow's rate.
+    // Lanes that need less leave more to other flows. That may lower their own rate.
     if flow.lanes.len() > 1 {
         goodput = f64::max(goodput, flow.fair(all));
     }

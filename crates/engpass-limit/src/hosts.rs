@@ -1,4 +1,4 @@
-//! What a unit of a flow needs of the hosts at its ends: of their CPUs, memories and I/O buses.
+//! Needs of a unit at the hosts: CPUs, memories and I/O buses at both ends.
 
 use engpass_model::host::{CpuCost, Host, Side};
 use engpass_model::source::Traffic;
@@ -13,7 +13,7 @@ use super::demand::Builder;
 use super::idle::{Arrived, Packet, Pick, Travel};
 use super::need::{Demand, Need, Resource, named};
 
-/// What limits at one end of a flow.
+/// Kinds of bottlenecks at one end of a flow.
 struct Kinds {
     path: BottleneckKind,
     memory: BottleneckKind,
@@ -35,11 +35,11 @@ const RECEIVING: Kinds = Kinds {
     host: BottleneckKind::ReceivingHost,
 };
 
-/// CPU time of a host in picoseconds: per unit, and at least per bit of payload.
+/// CPU time of a host in picoseconds: per unit, and the least per bit of payload.
 pub(super) type Times<U, B> = (U, B);
 
 impl<'a> Builder<'a> {
-    /// Picoseconds that a UDP message takes to its receiver if it meets nothing else.
+    /// Returns the picoseconds that a UDP message takes to its receiver without other traffic.
     pub(super) fn idle_datagram(&self, demand: &Demand<'_>, message: u64) -> u64 {
         let [send, receive] = self.occupations(demand.traffic, demand.path);
         let cut = Fragments::of(message + UDP_HEADER_BYTES, demand.path.mtu);
@@ -53,7 +53,7 @@ impl<'a> Builder<'a> {
         arrived.last + receive.datagram(message, arrived.packets)
     }
 
-    /// Picoseconds that a TCP segment takes to its receiver if it meets nothing else.
+    /// Returns the picoseconds that a TCP segment takes to its receiver without other traffic.
     pub(super) fn idle_segment(&self, demand: &Demand<'_>, header: u64, payload: u64) -> u64 {
         let [send, receive] = self.occupations(demand.traffic, demand.path);
         let formed = vec![Packet::new(header + payload, send.segment())];
@@ -65,14 +65,14 @@ impl<'a> Builder<'a> {
         Travel::new(self.testbed, self.topology, ways, Pick::Shortest).of(packets)
     }
 
-    /// CPU times of the sender and of the receiver.
+    /// Returns the CPU costs of the sender and of the receiver.
     fn occupations(&self, traffic: &Traffic, path: &FlowPath) -> [CpuCost; 2] {
         [(Side::Send, path.from), (Side::Receive, path.to)]
             .map(|(side, host)| self.testbed.hosts[host].occupation(side, traffic.data_path(side)))
     }
 
-    /// Both ends, given the CPU times of each. Pauses do not count: they are random, and a run may have none. `acks_ahead` acknowledgements may
-    /// arrive after the end.
+    /// Adds the needs at both ends, given the CPU times of each. Pauses do not count: they are random, and a run may have none. `acks_ahead`
+    /// acknowledgements may arrive after the end.
     pub(super) fn hosts<S, LS, R, LR>(
         &mut self,
         demand: &mut Demand<'a>,
@@ -104,7 +104,7 @@ impl<'a> Builder<'a> {
         let host = self.testbed.hosts.get(name).expect("a flow begins and ends at a host");
         let own = demand.traffic.data_path(side);
         let busy = time(&host.work(side, own));
-        // `simulate` has one CPU for the whole way of the data: no engine is faster.
+        // `simulate` has one CPU for the whole data path. No engine is faster.
         let whole = host.occupation(side, own);
         let before = demand.limiters.len();
         let supply = SECOND as f64 * demand.span.seconds();
@@ -116,7 +116,7 @@ impl<'a> Builder<'a> {
         let slowest =
             parts.map(|part| demand.time(&self.resources, *part)).fold(busy / SECOND as f64, f64::max);
         let cpu = self.resources.get(Resource::Cpu(node), || SECOND as f64);
-        // Where one of them takes all the time, that is what limits.
+        // If one of them takes all the time, that one limits.
         let whole_time = time(&whole) / SECOND as f64;
         let is_one = whole_time <= slowest * (1.0 + ROUNDING);
         let in_the_long_run = if is_one { f64::INFINITY } else { demand.payload_bits / whole_time };
@@ -127,8 +127,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Memory and I/O bus of a host, and the turns of CPU and DMA on a path that is no pipeline: `turns` is the sum of them in picoseconds per
-    /// unit, as `simulate` counts them, and `most` their bound in bit/s.
+    /// Adds memory and I/O bus of a host, and the alternation of CPU and DMA on a data path without pipelining. `turns` is the sum of their times in
+    /// picoseconds per unit, as `simulate` counts them; `most` is their bound in bit/s.
     fn data(
         &mut self,
         demand: &mut Demand<'a>,
@@ -144,7 +144,7 @@ impl<'a> Builder<'a> {
         let bytes = demand.payload_bits / 8.0;
         let before = demand.limiters.len();
         if transfer.then_dma.is_some() {
-            // Every connection takes turns by itself.
+            // Every connection alternates by itself.
             let streams = demand.streams();
             let time = self.resources.get(Resource::Turns(demand.index, node), || SECOND as f64 * streams);
             let title = format!("copies and DMA of host `{name}`");

@@ -1,4 +1,4 @@
-//! The idle delay of a flow: how long a unit takes one way if it meets nothing else. docs/model.md has each step.
+//! The idle delay of a flow: the time that a unit takes one way without other traffic. docs/model.md describes each step.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,20 @@ use engpass_testbed::{Move, Onward, Spread, Testbed, Topology};
 pub(super) struct Packet {
     /// Bytes of IP payload.
     pub(super) payload: u64,
-    /// Its arrival, as a whole, at the current place of the computation, in picoseconds.
+    /// Arrival of the complete packet at the current place of the computation, in picoseconds.
     pub(super) at: u64,
-    /// By tunnel that it is in, the packet that entered: its number, and its bytes of IP payload.
+    /// For each tunnel around it: number of the packet that entered, and its bytes of IP payload.
     entered: Vec<(usize, u64)>,
 }
 
 impl Packet {
-    /// A packet at its sender.
+    /// Returns a packet at its sender.
     pub(super) fn new(payload: u64, at: u64) -> Self {
         Self { payload, at, entered: Vec::new() }
     }
 }
 
-/// Something that serves bytes or cells one after the other: a line, or a shaper.
+/// A server of bytes or cells, one after the other: a line or a shaper.
 struct Server {
     pace: Pace,
     base: u64,
@@ -39,7 +39,7 @@ impl Server {
         Self { pace, base: 0, units: 0 }
     }
 
-    /// Serves `units` that come at `at`. Returns the begin of the service, and the instant at which all but the last `gap` units have left.
+    /// Serves `units` that arrive at `at`. Returns the begin of the service, and the instant at which all but the last `gap` units have left.
     fn serve(&mut self, at: u64, units: u64, gap: u64) -> (u64, u64) {
         if at > self.base + self.pace.after(self.units) {
             (self.base, self.units) = (at, 0);
@@ -50,31 +50,31 @@ impl Server {
     }
 }
 
-/// The ways that count.
+/// Choice among several paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pick {
-    /// The shortest of all possible ones.
+    /// The fastest of all possible paths.
     Shortest,
-    /// The longest of those that packets take while everything is up.
+    /// The slowest of the paths that packets take while everything is up.
     Longest,
 }
 
 /// The packets of a unit at its receiver.
 #[derive(Clone, Copy)]
 pub(super) struct Arrived {
-    /// When the last of them is there, in picoseconds.
+    /// Arrival of the last one, in picoseconds.
     pub(super) last: u64,
-    /// How many there are, at least.
+    /// Least number of packets.
     pub(super) packets: u64,
 }
 
-/// Packets on the ways of a spread that meet nothing else.
+/// Computes the arrival of packets on the paths of a spread without other traffic.
 pub(super) struct Travel<'a> {
     testbed: &'a Testbed,
     topology: &'a Topology,
     spread: &'a Spread,
     pick: Pick,
-    /// Of a lone packet with so many bytes of IP payload at a stop, in tunnels that packets of so many entered.
+    /// Known arrivals of a lone packet: by stop, its bytes of IP payload, and the bytes of the packets that entered the tunnels around it.
     known: BTreeMap<(usize, u64, Vec<u64>), Arrived>,
 }
 
@@ -83,12 +83,12 @@ impl<'a> Travel<'a> {
         Self { testbed, topology, spread, pick, known: BTreeMap::new() }
     }
 
-    /// The arrival of packets that the sender hands to its NIC, in order.
+    /// Returns the arrival of packets that the sender hands to its NIC, in order.
     pub(super) fn of(&mut self, packets: Vec<Packet>) -> Arrived {
         self.from(0, packets)
     }
 
-    /// From a stop on. Packets on one way wait for each other; where they may part, each goes on as if it were alone.
+    /// Returns the arrival from a stop on. Packets on one path wait for each other. Where they may part, each goes on as if it were alone.
     fn from(&mut self, mut stop: usize, mut packets: Vec<Packet>) -> Arrived {
         loop {
             match self.onward(stop)[..] {
@@ -104,7 +104,7 @@ impl<'a> Travel<'a> {
             }
         }
         let mut all = Arrived { last: 0, packets: 0 };
-        // Fragments that are put together at the end of a tunnel come from there as one.
+        // Fragments that are reassembled at the end of a tunnel go on as one packet.
         let mut counted = Vec::new();
         for packet in packets {
             let one = self.lone(stop, &packet);
@@ -117,7 +117,7 @@ impl<'a> Travel<'a> {
         all
     }
 
-    /// Of a packet at a stop with several ways, from its arrival there on.
+    /// Returns the arrival of a packet from a stop with several paths, relative to its arrival there.
     fn lone(&mut self, stop: usize, packet: &Packet) -> Arrived {
         let entered: Vec<u64> = packet.entered.iter().map(|(_, payload)| *payload).collect();
         let key = (stop, packet.payload, entered);
@@ -141,7 +141,7 @@ impl<'a> Travel<'a> {
         picked
     }
 
-    /// Packets take what leads on from a stop.
+    /// Moves packets on from a stop.
     fn by(&self, by: Move, packets: Vec<Packet>) -> Vec<Packet> {
         match by {
             Move::Leg(leg) => cross(self.testbed, self.topology, leg, packets),
@@ -150,14 +150,14 @@ impl<'a> Travel<'a> {
         }
     }
 
-    /// The legs that count at a stop.
+    /// Returns the moves from a stop that count.
     fn onward(&self, stop: usize) -> Vec<Onward> {
         let counts = |onward: &&Onward| self.pick == Pick::Shortest || onward.share > 0.0;
         self.spread.stops[stop].onward.iter().filter(counts).copied().collect()
     }
 }
 
-/// Packets are cut if they are too long for a leg.
+/// Fragments packets that are too long for a path segment.
 fn cut(topology: &Topology, leg: PathSegment, packets: Vec<Packet>) -> Vec<Packet> {
     let mtu = topology.mtu(leg);
     let cut = |packet: Packet| {
@@ -167,7 +167,7 @@ fn cut(topology: &Topology, leg: PathSegment, packets: Vec<Packet>) -> Vec<Packe
     packets.into_iter().flat_map(cut).collect()
 }
 
-/// Packets enter a tunnel.
+/// Lets packets enter a tunnel: fragments them for it and adds its headers.
 fn enter(topology: &Topology, leg: PathSegment, packets: Vec<Packet>) -> Vec<Packet> {
     let PathSegment::Tunnel { tunnel, .. } = leg else { unreachable!("packets enter tunnels") };
     let added = topology.tunnels[tunnel].added;
@@ -179,7 +179,7 @@ fn enter(topology: &Topology, leg: PathSegment, packets: Vec<Packet>) -> Vec<Pac
     packets
 }
 
-/// Packets leave a tunnel: what was cut in it is put together when the last fragment is there.
+/// Lets packets leave a tunnel. Packets that were fragmented in it are complete when their last fragment arrives.
 fn leave(packets: Vec<Packet>) -> Vec<Packet> {
     let mut whole: Vec<Packet> = Vec::new();
     for packet in packets {
@@ -191,12 +191,12 @@ fn leave(packets: Vec<Packet>) -> Vec<Packet> {
     for packet in &mut whole {
         (_, packet.payload) = packet.entered.pop().expect("packets are in a tunnel");
     }
-    // They go on in the order in which they are whole.
+    // They go on in the order in which they are complete.
     whole.sort_by_key(|packet| packet.at);
     whole
 }
 
-/// A leg takes packets to the node at its end, and the node passes them on. They are cut if they are too long for the leg.
+/// Takes packets over a path segment to the node at its end, which forwards them. Fragments packets that are too long for the segment.
 fn cross(testbed: &Testbed, topology: &Topology, leg: PathSegment, packets: Vec<Packet>) -> Vec<Packet> {
     let mut packets = cut(topology, leg, packets);
     match leg {
@@ -211,7 +211,7 @@ fn cross(testbed: &Testbed, topology: &Topology, leg: PathSegment, packets: Vec<
     packets
 }
 
-/// A line of frames takes packets to its other end.
+/// Takes packets over a frame line.
 fn frames(topology: &Topology, hop: Hop, packets: &mut [Packet]) {
     let link = &topology.links[hop.link];
     let Line { rate, framing } = link.line_from(hop.from);
@@ -223,7 +223,7 @@ fn frames(topology: &Topology, hop: Hop, packets: &mut [Packet]) {
     }
 }
 
-/// A circuit takes packets to its other end, cell by cell.
+/// Takes packets over a circuit, cell by cell.
 fn cells(
     topology: &Topology,
     hops: &[Hop],
@@ -254,7 +254,7 @@ fn cells(
     }
 }
 
-/// A node passes on the packets that have come to it.
+/// Forwards the packets that have come to a node.
 fn forward(testbed: &Testbed, topology: &Topology, node: NodeId, packets: &mut [Packet]) {
     match topology.kind(node) {
         NodeKind::Host(_) => {}

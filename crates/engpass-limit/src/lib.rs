@@ -1,8 +1,8 @@
 //! Closed-form limits: the goodput that every flow can get, its bottleneck, and the next one.
 //!
-//! Nothing is simulated. For every flow, the needs of one message are computed for each line, shaper, policer and CPU on its path
-//! ([`layers`] for the lines). These resources are shared max-min fairly. Each of them alone is a candidate for the bottleneck.
-//! `docs/limit.md` has the formulas, their sources and the omissions.
+//! Nothing is simulated. For every flow, the needs of one message are computed for each line, shaper, policer and CPU on its path ([`layers`] for the
+//! lines). These resources are shared max-min fairly. Each of them alone is a candidate for the bottleneck. `docs/limit.md` has the formulas, their sources
+//! and the omissions.
 
 mod acks;
 mod alike;
@@ -91,8 +91,7 @@ fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&SeparateRecei
     LimitOutcome { flows, links }
 }
 
-/// Returns every line, CPU and other resource by name, with its capacity and the amount that all flows at their fair shares use of it per
-/// second.
+/// Returns every line, CPU and other resource by name, with its capacity and the amount that all flows at their fair shares use of it per second.
 #[doc(hidden)]
 pub fn uses(testbed: &Testbed, topology: &Topology) -> Vec<(String, f64, f64)> {
     let apart = SeparateReceivers::new(testbed, topology);
@@ -225,8 +224,8 @@ fn farthest<'d, 'a>(flow: &Flow<'d, 'a>) -> Option<(&'d Demand<'a>, Connection)>
     lanes.reduce(|one, other| if other.1.window.round_trip > one.1.window.round_trip { other } else { one })
 }
 
-/// Returns the line on a lane's paths that is full first: the name of its link, its bandwidth-delay product, and the payload in flight on
-/// each connection that fills it, both in bytes.
+/// Returns the line on a lane's paths that is full first: the name of its link, its bandwidth-delay product, and the payload in flight on each connection
+/// that fills it, both in bytes.
 fn filling<'t>(topology: &'t Topology, lane: &Demand<'_>, connection: &Connection) -> (&'t str, f64, f64) {
     let lines = lane.limiters.iter().filter_map(|limiter| limiter.line);
     let rates = lines.map(|layers| {

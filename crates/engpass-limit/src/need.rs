@@ -100,8 +100,8 @@ pub(super) struct Limiter {
     pub(super) circuit: Option<usize>,
     /// For memory, I/O bus and CPU and DMA in turn: the data path, and the needs of a byte on it.
     pub(super) data: Option<(DataPath, Transfer)>,
-    /// Bound that these resources set on the lane's goodput over the measurement window, in bit/s. If `None`, it follows from the
-    /// capacities with the lane alone on the resources.
+    /// Bound that these resources set on the lane's goodput over the measurement window, in bit/s. If `None`, it follows from the capacities with the lane
+    /// alone on the resources.
     pub(super) at_most: Option<f64>,
     /// The part of `at_most` that does not use the resources in the measurement window.
     pub(super) ahead: f64,
@@ -250,8 +250,7 @@ impl Demand<'_> {
         Need {
             unit: ack / connection.segments_per_ack,
             least: ack * connection.least_acks,
-            // The last windows may be acknowledged after the end. If one acknowledgement per window is enough, the SYN-ACK replaces the
-            // missing one.
+            // The last windows may be acknowledged after the end. If one acknowledgement per window is enough, the SYN-ACK replaces the missing one.
             ahead: if self.span.warm || connection.certain { self.windows(connection) } else { 0.0 },
         }
     }

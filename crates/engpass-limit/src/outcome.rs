@@ -1,5 +1,4 @@
-//! Results of the `limit` engine. Rates are in bit/s; none is infinite or not a number, except an unbounded `bound_bit_per_s` of a
-//! candidate.
+//! Results of the `limit` engine. Rates are in bit/s; none is infinite or not a number, except an unbounded `bound_bit_per_s` of a candidate.
 
 use engpass_outcome::{
     Bottleneck, Bound, DirectionOutcome, FlowOutcome, LinkOutcome, Path, Receiver, Results, Share, Stage,
@@ -27,8 +26,8 @@ pub struct FlowLimit {
     pub goodput_bit_per_s: f64,
     /// Payload to offer for that; equal to the goodput.
     pub offered_bit_per_s: f64,
-    /// Largest goodput that this flow can reach over the measurement window. No engine of the model exceeds it, apart from the backlog at
-    /// the end of the warm-up.
+    /// Largest goodput that this flow can reach over the measurement window. No engine of the model exceeds it, apart from the backlog at the end of the
+    /// warm-up.
     pub bound_bit_per_s: f64,
     /// Candidate with the smallest bound.
     pub bound_bottleneck: Bottleneck,
@@ -36,8 +35,7 @@ pub struct FlowLimit {
     pub bound_summary: String,
     /// The window of each connection; only for a `tcp-stream`.
     pub window: Option<WindowLimit>,
-    /// One-way delay of a message, or of a full TCP segment, that meets no other traffic, in seconds, over the fastest path. `None` for
-    /// generators.
+    /// One-way delay of a message, or of a full TCP segment, that meets no other traffic, in seconds, over the fastest path. `None` for generators.
     pub idle_delay_s: Option<f64>,
     /// Names of events that the fair share ignores.
     pub ignored_events: Vec<String>,
@@ -49,11 +47,10 @@ pub struct FlowLimit {
     pub summary: String,
     /// The waterfall from the line rate of the most limiting link to the goodput: the rate left after each step.
     pub stages: Vec<Stage>,
-    /// For multicast traffic: the limit of each receiver, by host, in the order of the file. The flow has the limit of the receiver that
-    /// gets least.
+    /// For multicast traffic: the limit of each receiver, by host, in the order of the file. The flow has the limit of the receiver that gets least.
     pub receivers: Vec<(String, FlowLimit)>,
-    /// All candidates for the bottleneck: links along the route, shaper, policer, token buckets, routers, hosts with their memories and
-    /// buses, the application, and for TCP the acknowledgements.
+    /// All candidates for the bottleneck: links along the route, shaper, policer, token buckets, routers, hosts with their memories and buses, the
+    /// application, and for TCP the acknowledgements.
     pub candidates: Vec<Candidate>,
 }
 
@@ -64,8 +61,8 @@ pub struct Candidate {
     pub bottleneck: Bottleneck,
     /// Goodput if nothing else limited this flow and the others had their fair shares.
     pub goodput_bit_per_s: f64,
-    /// The bound if nothing else limited this flow; infinite for a random source without a bound. For one of several parallel links it is
-    /// the bound of all of them together, given the traffic that can come to each.
+    /// The bound if nothing else limited this flow; infinite for a random source without a bound. For one of several parallel links it is the bound of all
+    /// of them together, given the traffic that can come to each.
     pub bound_bit_per_s: f64,
 }
 

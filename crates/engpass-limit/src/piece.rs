@@ -1,4 +1,4 @@
-//! The links of all ways of a lane, with the packets of a unit that cross each of them.
+//! The links on all paths of a lane, with the packets of a unit that cross each of them.
 
 use std::collections::BTreeMap;
 
@@ -9,66 +9,66 @@ use engpass_testbed::{Spread, Topology};
 
 use engpass_model::wire::layers::{Layer, Layers, Wire};
 
-/// Packets of a unit that are alike.
+/// Packets of a unit that have equal lengths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Part {
-    /// How many there are in the mean: 0 where only an event makes packets come, or a datagram of another length.
+    /// Mean number of packets; 0 if packets come only after an event, or only from datagrams of another length.
     pub(super) count: f64,
-    /// Bytes of tunnels in each.
+    /// Bytes of tunnel headers in each packet.
     pub(super) added: u64,
-    /// Bytes of the transport header in each.
+    /// Bytes of the transport header in each packet.
     pub(super) header: u64,
-    /// Bytes of payload in each.
+    /// Bytes of payload in each packet.
     pub(super) data: u64,
 }
 
 impl Part {
-    /// One packet.
+    /// Returns one packet.
     pub(super) fn one(header: u64, data: u64) -> Self {
         Self { count: 1.0, added: 0, header, data }
     }
 
-    /// Layers of one of them on a line.
+    /// Returns the layers of one of the packets on a line.
     pub(super) fn on(&self, wire: &Wire) -> Layers {
         wire.in_tunnel(self.added, self.header, self.data)
     }
 
-    /// Bytes of one of them as an IP packet.
+    /// Returns the length of one of the packets, IP header included.
     fn bytes(&self) -> u64 {
         IP_HEADER_BYTES + self.added + self.header + self.data
     }
 
-    /// Bits of its payload.
+    /// Returns the bits of payload in one packet.
     pub(super) fn bits(&self) -> f64 {
         (8 * self.data) as f64
     }
 }
 
-/// A link of the ways of a lane.
+/// A link on the paths of a lane.
 pub(super) struct Piece {
-    /// Number of links before it: every way has as many.
+    /// Number of links before it, equal on every path.
     pub(super) level: usize,
     pub(super) leg: PathSegment,
-    /// Its place in the leg.
+    /// Its position in the path segment.
     pub(super) position: usize,
     pub(super) hop: Hop,
     pub(super) wire: Wire,
     /// The packets of a unit that cross it.
     pub(super) parts: Vec<Part>,
-    /// Share of the packets of the lane that cross it, of all that cross links of its level.
+    /// Share of the lane's packets on this level that cross it.
     pub(super) share: f64,
-    /// Whether all of them cross it, because there is no choice before it.
+    /// All packets of the lane cross it, because there is no choice before it.
     pub(super) surely: bool,
-    /// The smallest MTU up to there, but for those inside tunnels; of several ways to it the one with the largest of these.
+    /// Smallest MTU up to here, without those inside tunnels; of several paths, the largest of their values.
     pub(super) mtu: u64,
-    /// Bytes that tunnels add to each packet that has not been cut there; of several ways to it the fewest.
+    /// Bytes that tunnels add to each packet that is not fragmented in them; of several paths to it, the fewest.
     pub(super) added: u64,
-    /// A tunnel that drops packets before they come to this line, and whether tunnels drop all that come.
+    /// A tunnel that drops packets before they come to this line, and whether such tunnels drop all of them.
     pub(super) refused: Option<(usize, bool)>,
 }
 
 impl Piece {
-    /// The circuit that it is in, and whether that is taken forward.
+    /// Returns the circuit that it belongs to, and whether packets take that forward.
     pub(super) fn circuit(&self) -> Option<(usize, bool)> {
         match self.leg {
             PathSegment::Link(_) | PathSegment::Tunnel { .. } => None,
@@ -76,13 +76,13 @@ impl Piece {
         }
     }
 
-    /// The node that the packets of its leg come to behind it; `None` inside a circuit.
+    /// Returns the node at the end of its path segment; `None` for a link before the last one.
     pub(super) fn end(&self, topology: &Topology) -> Option<NodeId> {
         (self.position + 1 == topology.hops(self.leg).len()).then_some(self.hop.to)
     }
 }
 
-/// The layers of the packets of a unit that cross a line, in parts of a bit of the line.
+/// The layers of all packets of a unit that cross a line, in parts of a bit of the line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LineLayers {
     pub(super) hop: Hop,
@@ -92,7 +92,7 @@ pub(super) struct LineLayers {
 }
 
 impl LineLayers {
-    /// So many packets with these layers each.
+    /// Adds up the layers of packets: the number of packets, and the layers of each.
     pub(super) fn new(piece: &Piece, packets: impl IntoIterator<Item = (f64, Layers)>) -> Self {
         let nothing = piece.wire.nothing();
         let (hop, level, parts_per_bit) = (piece.hop, piece.level, nothing.parts_per_bit());
@@ -105,38 +105,38 @@ impl LineLayers {
         all
     }
 
-    /// Parts of one layer.
+    /// Returns the parts of one layer.
     pub(super) fn parts(&self, layer: Layer) -> f64 {
         self.parts[layer as usize]
     }
 
-    /// Parts of all layers.
+    /// Returns the parts of all layers.
     pub(super) fn line(&self) -> f64 {
         self.parts.iter().sum()
     }
 
-    /// Parts that make a bit.
+    /// Returns the parts per bit.
     pub(super) fn parts_per_bit(&self) -> f64 {
         self.parts_per_bit as f64
     }
 }
 
-/// The packets that come to a stop of a spread.
+/// The packets of a unit that come to a stop of a spread.
 pub(super) struct Arriving {
-    /// Links before it.
+    /// Number of links before it.
     pub(super) level: usize,
     pub(super) parts: Vec<Part>,
     surely: bool,
-    /// The smallest MTU up to there, but for those inside tunnels; of several ways to it the one with the largest of these.
+    /// Smallest MTU up to here, without those inside tunnels; of several paths, the largest of their values.
     pub(super) mtu: u64,
-    /// By tunnel that packets are in, those that entered it.
+    /// For each tunnel around the packets: the packets that entered it.
     entered: Vec<Vec<Part>>,
-    /// The tunnel that they are entering, if it drops some of them.
+    /// The tunnel that they have entered, if it drops some of them.
     refused: Option<usize>,
 }
 
 impl Arriving {
-    /// What comes to a stop over this many links.
+    /// Adds packets that come to the stop over `level` links.
     fn add(&mut self, level: usize, surely: bool, mtu: u64, parts: Vec<Part>) {
         self.surely &= surely;
         (self.level, self.mtu) = (level, self.mtu.max(mtu));
@@ -144,8 +144,8 @@ impl Arriving {
     }
 }
 
-/// All links of a spread in the order of their levels, and what comes to each of its stops, of a unit that its sender sends as these packets.
-/// Routers cut them if `cut`.
+/// Returns all links of a spread in the order of their levels, and the packets that come to each of its stops. The sender sends the unit as the packets
+/// `sent`. Routers fragment them if `cut` is set.
 pub(super) fn pieces(
     topology: &Topology,
     spread: &Spread,
@@ -170,7 +170,7 @@ pub(super) fn pieces(
             let surely = here.surely && stop.onward.len() == 1;
             let mut entered = here.entered.clone();
             let Some(leg) = onward.by.leg() else {
-                // The end of a tunnel has put together what was cut in it.
+                // The end of a tunnel reassembles packets that were fragmented in it.
                 let parts = entered.pop().expect("packets are in a tunnel");
                 let (level, mtu) = (here.level, here.mtu);
                 arriving[onward.to].add(level, surely, mtu, parts);
@@ -214,7 +214,7 @@ pub(super) fn pieces(
                     continue;
                 }
                 let encapsulation = match leg {
-                    // Links of frames have none.
+                    // Frame links have none.
                     PathSegment::Link(_) | PathSegment::Tunnel { .. } => Encapsulation::default(),
                     PathSegment::Circuit { circuit, .. } => topology.circuits[circuit].encapsulation,
                 };
@@ -248,7 +248,7 @@ pub(super) fn pieces(
     (pieces, arriving)
 }
 
-/// Adds packets to those that are like them.
+/// Adds packets to others of equal lengths.
 fn add(parts: &mut Vec<Part>, part: Part) {
     let lengths = |part: &Part| (part.added, part.header, part.data);
     match parts.iter_mut().find(|known| lengths(known) == lengths(&part)) {
@@ -257,7 +257,7 @@ fn add(parts: &mut Vec<Part>, part: Part) {
     }
 }
 
-/// Adds packets that are cut for an MTU. The first fragments have what tunnels have added, then the transport header.
+/// Adds the fragments of packets for an MTU. The first fragments have the tunnel headers, then the transport header.
 pub(super) fn cut_into(parts: &mut Vec<Part>, part: Part, mtu: u64) {
     let cut = Fragments::of(part.added + part.header + part.data, mtu);
     let (mut added, mut header) = (part.added, part.header);

@@ -1,4 +1,4 @@
-//! Traffic to groups: each receiver is answered as if the sender sent to it alone, but for what all of them share, which carries each datagram once.
+//! Multicast: computes the limit of each receiver as if the sender sent to it alone. Shared resources carry each datagram only once.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use indexmap::IndexMap;
 
 use crate::outcome::{FlowLimit, LimitOutcome};
 
-/// A testbed in which each receiver of a group has a traffic of its own.
+/// A testbed in which each receiver of a group is a traffic of its own.
 pub(crate) struct SeparateReceivers {
     pub(crate) testbed: Testbed,
     pub(crate) topology: Topology,
-    /// By traffic of it, the index of that in the file.
+    /// By traffic of this testbed: index of the traffic in the file.
     pub(crate) of: Vec<usize>,
-    /// By traffic of it, and of a receiver by links before it, which copy of the packets crosses a link of its way.
+    /// By traffic of this testbed, for receivers: number of the copy on each link of the path, by the number of links before.
     pub(crate) copies: Vec<Vec<usize>>,
-    /// The names of the file's.
+    /// Names of the traffic in the file.
     names: Vec<String>,
 }
 
 impl SeparateReceivers {
-    /// `None` where no group has several receivers.
+    /// Separates the receivers of all groups. Returns `None` if no group has several receivers.
     pub(crate) fn new(testbed: &Testbed, topology: &Topology) -> Option<Self> {
         if topology.flows.iter().all(|path| path.branches.is_empty()) {
             return None;
@@ -58,12 +58,12 @@ impl SeparateReceivers {
         Some(Self { testbed, topology: Topology { flows, ..topology.clone() }, of, copies, names })
     }
 
-    /// The name in the file of a traffic.
+    /// Returns the name of a traffic in the file.
     pub(crate) fn table(&self, flow: usize) -> &str {
         &self.names[self.of[flow]]
     }
 
-    /// The answer for the testbed of the file.
+    /// Converts the limits back to the testbed of the file.
     pub(crate) fn fold(&self, answer: LimitOutcome, testbed: &Testbed, topology: &Topology) -> LimitOutcome {
         let mut each: BTreeMap<usize, Vec<FlowLimit>> = BTreeMap::new();
         for (limit, of) in answer.flows.into_values().zip(&self.of) {
@@ -81,11 +81,11 @@ impl SeparateReceivers {
             let (limit, bound) = (least(|one| one.goodput_bit_per_s), least(|one| one.bound_bit_per_s));
             let limit = FlowLimit {
                 paths: topology.paths(testbed, index),
-                // The one that gets least gets no more than any of them.
+                // The slowest receiver gets no more than any other.
                 bound_bit_per_s: bound.bound_bit_per_s,
                 bound_bottleneck: bound.bound_bottleneck,
                 bound_summary: bound.bound_summary,
-                // It is that of no receiver for sure: the one that gets least may be another one in a run.
+                // Not the delay of a certain receiver, because in a run another one may get least.
                 idle_delay_s: all.iter().filter_map(|one| one.idle_delay_s).reduce(f64::min),
                 receivers: config.to.iter().cloned().zip(all).collect(),
                 ..limit
@@ -100,7 +100,7 @@ impl SeparateReceivers {
         LimitOutcome { flows, links }
     }
 
-    /// The shares of a line, those of the receivers of a group together.
+    /// Returns the shares of a line, with those of the receivers of a group added up.
     fn shares(&self, shares: Vec<Share>, testbed: &Testbed) -> Vec<Share> {
         let mut all: Vec<Share> = Vec::new();
         for share in shares {
@@ -115,8 +115,7 @@ impl SeparateReceivers {
     }
 }
 
-/// The way of the packets of a group to the receiver at the end of a branch, and by links before it which copy crosses a link: 1 and the place of
-/// its branch.
+/// Returns the path of a group's packets to the receiver at the end of a branch, and the number of the copy on each link: 1 plus the index of its branch.
 fn to_one(topology: &Topology, path: &FlowPath, leaf: usize) -> (FlowPath, Vec<usize>) {
     let branches = path.branches_to(leaf);
     let links = |branch: &usize| {

@@ -1,4 +1,4 @@
-//! The bottleneck in words.
+//! Summaries: the bottleneck in words.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use super::flow::Flow;
 use super::need::{Demand, Limiter};
 use super::{CandidateDetail, Named, Others, Part};
 
-/// "link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at
-/// 33.57 Mbit/s".
+/// Returns the summary of a flow: "link `receiver` limits `stream` to 22.10 Mbit/s: `interference` takes 83.6 % of the line; next is host `ss2` at 33.57
+/// Mbit/s".
 pub(super) fn sentence(
     named: &Named<'_, '_>,
     flow: &Flow<'_, '_>,
@@ -26,7 +26,7 @@ pub(super) fn sentence(
     let limiter = bottleneck.limiter;
     let verb = if plural(limiter.kind()) { "limit" } else { "limits" };
     let goodput = rate(bottleneck.goodput);
-    // The lanes of a flow stand together.
+    // The lanes of a flow are consecutive.
     let mut users: Vec<usize> =
         named.resources.users[limiter.resources[0]].iter().map(|lane| named.demands[*lane].flow).collect();
     users.dedup();
@@ -59,9 +59,10 @@ pub(super) fn sentence(
     format!("{title} {verb} `{}` to {goodput}: {part}{reason}{next}{left_out}", demand.name)
 }
 
-/// "9 of its 16 connections take it, and ", "50.0 % of its packets take it, and "; nothing of what all of them need.
+/// Returns the part of the flow that uses the limiter: "9 of its 16 connections take it, and ", "50.0 % of its packets take it, and "; empty if all of it
+/// does.
 fn part(limiter: &Limiter, Part { connections, packets, all }: Part) -> String {
-    // Rounding is no choice.
+    // A difference within rounding does not count.
     if packets > 1.0 - super::ROUNDING || limiter.place.is_none() {
         String::new()
     } else if (packets * all - connections).abs() < super::ROUNDING {
@@ -74,7 +75,7 @@ fn part(limiter: &Limiter, Part { connections, packets, all }: Part) -> String {
     }
 }
 
-/// "link `down` bounds `t` to 94.93 Mbit/s: framing and headers take 5.1 % of the line".
+/// Returns the summary of a bound: "link `down` bounds `t` to 94.93 Mbit/s: framing and headers take 5.1 % of the line".
 pub(super) fn bound(
     named: &Named<'_, '_>,
     flow: &Flow<'_, '_>,
@@ -109,7 +110,7 @@ fn plural(kind: BottleneckKind) -> bool {
     matches!(kind, Acknowledgements | ReceivingPath | SendingPath | SocketBuffers)
 }
 
-/// Random loss on the ways, events, and packets that are too long for some of the ways: no closed form here counts them.
+/// Names what the closed forms ignore: random loss on the paths, events, and packets that are too long for some of the paths.
 fn left_out(topology: &Topology, flow: &Flow<'_, '_>) -> String {
     let mut crossed: Vec<usize> = (flow.lanes.iter().flat_map(|lane| &lane.limiters))
         .filter_map(|limiter| limiter.line)
@@ -231,8 +232,8 @@ fn reason(
     }
 }
 
-/// "the receive buffer of `b` lets 3.15 MB be in flight for a round trip of 90 ms; the bandwidth-delay product of link `wan` is 112.51 MB, and
-/// socket buffers of 105.92 MB would fill it".
+/// Returns the reason for a window limit: "the receive buffer of `b` lets 3.15 MB be in flight for a round trip of 90 ms; the bandwidth-delay product of
+/// link `wan` is 112.51 MB, and socket buffers of 105.92 MB would fill it".
 fn in_flight(topology: &Topology, flow: &Flow<'_, '_>) -> String {
     let (demand, connection) = super::farthest(flow).expect("only TCP has a window");
     let host = |node: usize| &topology.nodes[node];
@@ -253,7 +254,7 @@ fn in_flight(topology: &Topology, flow: &Flow<'_, '_>) -> String {
     )
 }
 
-/// "message of 1024 B".
+/// Names the unit of a flow: "message of 1024 B".
 fn unit(demand: &Demand<'_>) -> String {
     let unit = if matches!(demand.traffic, Traffic::TcpStream(_)) { "segment" } else { "message" };
     format!("{unit} of {} B", (demand.payload_bits / 8.0).round())
@@ -263,22 +264,22 @@ fn data(bottleneck: &CandidateDetail<'_>) -> (DataPath, Transfer) {
     bottleneck.limiter.data.expect("memory and I/O bus have a way of data")
 }
 
-/// "`a` takes 83.6 %", "`a` and `b` take 90.0 %".
+/// Names other flows and their share: "`a` takes 83.6 %", "`a` and `b` take 90.0 %".
 fn takers(topology: &Topology, others: &Others) -> String {
     let verb = if others.count == 1 { "takes" } else { "take" };
     let list = list(&names(topology, others.first.iter().copied()), others.count);
     format!("{list} {verb} {}", per_cent(others.share.min(1.0)))
 }
 
-/// Names of flows, as many as a list has.
+/// Returns the names of flows, as many as a list shows.
 fn names(topology: &Topology, flows: impl Iterator<Item = usize>) -> Vec<String> {
     flows.take(NAMED).map(|flow| format!("`{}`", topology.flows[flow].name)).collect()
 }
 
-/// So many are named, or all but one of them where there are more.
+/// Largest number of names in a list. A longer list names one less and counts the others.
 pub(super) const NAMED: usize = 3;
 
-/// "`a`", "`a` and `b`", "`a`, `b` and 7 others": of so many, the first [`NAMED`] of which have these names.
+/// Joins the names of `count` items: "`a`", "`a` and `b`", "`a`, `b` and 7 others". `names` has the first ones, at most [`NAMED`].
 pub(super) fn list(names: &[String], count: usize) -> String {
     match names {
         [one, two, ..] if count > NAMED => format!("{one}, {two} and {} others", count - 2),
@@ -292,7 +293,7 @@ fn per_cent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// Two decimals of the largest unit that fits.
+/// Formats a rate in the largest unit that fits, with two decimals.
 fn rate(bit_per_s: f64) -> String {
     match bit_per_s {
         r if r >= 1e12 => format!("{:.2} Tbit/s", r / 1e12),
@@ -312,7 +313,7 @@ fn bytes(count: f64) -> String {
     }
 }
 
-/// As memories and buses are rated.
+/// Formats a rate in bytes per second, as memories and buses are rated.
 fn byte_rate(bytes_per_s: f64) -> String {
     match bytes_per_s {
         r if r >= 1e9 => format!("{:.2} GB/s", r / 1e9),
@@ -320,7 +321,7 @@ fn byte_rate(bytes_per_s: f64) -> String {
     }
 }
 
-/// A time with the unit that suits it, three digits.
+/// Formats a time in the unit that suits it, with three digits.
 fn duration(ps: f64) -> String {
     const UNITS: [(f64, &str); 5] =
         [(SECOND as f64, "s"), (1e9, "ms"), (1e6, "us"), (1e3, "ns"), (1.0, "ps")];

@@ -1,4 +1,4 @@
-//! The waterfall: from the line rate to the goodput, one step for each layer and each limit that bites.
+//! The waterfall: from the line rate to the goodput, one step for each layer and each limit that lowers the rate.
 
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
@@ -14,7 +14,7 @@ use super::{CandidateDetail, Named, fraction};
 /// Shares of packets are rounded.
 const ROUNDING: f64 = 1e-9;
 
-/// Steps on the link that limits most, and on those beside it, then what limits more than it.
+/// Returns the steps on the most limiting link and on those parallel to it, then the limits that are lower.
 pub(super) fn stages(
     named: &Named<'_, '_>,
     flow: &Flow<'_, '_>,
@@ -37,7 +37,7 @@ pub(super) fn stages(
     match lines.iter().filter(|line| line.rate > 0.0).count() {
         1 => stages.step("other traffic", own),
         _ => {
-            // A line is not full if turns or hashes bring it less than another line.
+            // A line is not full if round-robin or hashing brings it less than another line.
             let left: f64 = lines.iter().map(|line| line.rate - line.others).sum();
             stages.step("other traffic", left.max(own));
             stages.step("uneven spread", own);
@@ -46,7 +46,7 @@ pub(super) fn stages(
     let mut names: Vec<&str> = Vec::new();
     for line in &lines {
         let new = steps(&named.topology.links[line.layers.hop.link], flow.first());
-        // Media differ on the outside, and have IP inside.
+        // Media differ in the outer layers. All of them carry IP inside.
         for (place, (name, _)) in new.iter().enumerate() {
             if !names.contains(name) {
                 let before =
@@ -66,7 +66,7 @@ pub(super) fn stages(
         }
         let of = |(line, left): (&Line, &f64)| left / line.layers.line();
         let rate = match &lines[..] {
-            // Below the last layer is what the link gives, to the last bit of the float.
+            // After the last layer the rate is exactly the link's goodput.
             _ if inside => link.goodput,
             [line] => own * of((line, &left[0])),
             _ => lines.iter().zip(&left).map(|(line, left)| line.own * of((line, left))).sum(),
@@ -103,17 +103,16 @@ pub(super) fn stages(
     stages.0
 }
 
-/// A line with what the flow takes of it in packets of one length.
+/// A line, and the flow's use of it in packets of one length.
 struct Line {
     layers: LineLayers,
-    /// In bit/s: the line rate and what other flows take, both 0 where the line stands there before; and what the flow takes if it gets what its link
-    /// gives.
+    /// Line rate and use by other flows, in bit/s, both 0 if the line is listed already; and the flow's use if it gets the goodput of the link.
     rate: f64,
     others: f64,
     own: f64,
 }
 
-/// All lines that the flow crosses behind so many links, if it gets `goodput` there.
+/// Returns all lines that the flow crosses on a level, with its use of them if it gets `goodput` there.
 fn beside(named: &Named<'_, '_>, flow: &Flow<'_, '_>, level: usize, goodput: f64) -> Vec<Line> {
     let Named { topology, resources, demands, all, .. } = *named;
     let fair = flow.fair(all);
@@ -125,7 +124,7 @@ fn beside(named: &Named<'_, '_>, flow: &Flow<'_, '_>, level: usize, goodput: f64
             let layers = limiter.line.expect("it is a line");
             let share = if fair > 0.0 { goodput / fair } else { 0.0 };
             let own = all.rates[lane.index] * share * layers.line() / layers.parts_per_bit();
-            // Segments of connections may differ in length where the MTUs of their ways do.
+            // Segments of connections may differ in length if the MTUs of their paths do.
             let alike = |one: &LineLayers| {
                 one.line() == layers.line() && one.parts(Layer::Payload) == layers.parts(Layer::Payload)
             };
@@ -153,7 +152,7 @@ fn beside(named: &Named<'_, '_>, flow: &Flow<'_, '_>, level: usize, goodput: f64
     lines
 }
 
-/// Layers that a medium takes, in steps from the outside to the inside.
+/// Returns the layers of a medium, in steps from the outside to the inside.
 fn steps(link: &LinkEnds, demand: &Demand<'_>) -> Vec<(&'static str, &'static [Layer])> {
     let mut steps: Vec<(&'static str, &'static [Layer])> = match link.lines[0].framing {
         Framing::Cells { .. } => {
@@ -193,7 +192,7 @@ impl Waterfall {
         self.0.last().expect("it begins with the line rate").rate_bit_per_s
     }
 
-    /// Water does not flow upwards, not even by the last bit of a float.
+    /// Adds a step, never above the last one, not even by rounding.
     fn step(&mut self, name: &str, rate: f64) {
         self.0.push(Stage { name: name.to_owned(), rate_bit_per_s: rate.min(self.last()) });
     }

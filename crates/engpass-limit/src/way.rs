@@ -1,4 +1,4 @@
-//! Needs of a lane on its ways: lines, shapers, policers, token buckets and routers, with the acknowledgements that come back.
+//! Needs of a lane on its paths: lines, shapers, policers, token buckets and routers, and the same for acknowledgements.
 
 use engpass_model::queue::Queue;
 use engpass_model::shape::PolicingAction;
@@ -15,21 +15,21 @@ use super::need::{Demand, Need, Resource, application, named};
 use super::need::{Place, Spot};
 use super::piece::{Arriving, LineLayers, Part, Piece, pieces};
 
-/// The unit that a flow is counted in.
+/// The unit in which a flow is counted.
 #[derive(Clone, Copy)]
 pub(super) enum Unit {
     /// A generator's cell.
     Cell,
     /// A datagram with all its packets.
     Datagram,
-    /// A datagram of the mean length, where lengths are drawn.
+    /// A datagram of the mean length, if lengths are random.
     Drawn,
     /// A full TCP segment: its header and its payload in bytes. Some may be shorter.
     Segment { header: u64, segment: u64 },
 }
 
 impl Unit {
-    /// Its packets at the sender, given the bytes of payload of a datagram.
+    /// Returns its packets at the sender. A datagram has `message` bytes of payload.
     pub(super) fn sent(self, message: u64) -> Vec<Part> {
         match self {
             Self::Cell => vec![Part::one(0, 0)],
@@ -38,7 +38,7 @@ impl Unit {
         }
     }
 
-    /// Layers of one of its packets on a line.
+    /// Returns the layers of one of its packets on a line.
     fn packet(self, piece: &Piece, part: &Part) -> Layers {
         match self {
             Self::Cell => piece.wire.cell().expect("a generator sends over ATM links"),
@@ -46,12 +46,12 @@ impl Unit {
         }
     }
 
-    /// Its packets on a line, by layer.
+    /// Returns the layers of all its packets on a line.
     fn on(self, piece: &Piece) -> LineLayers {
         LineLayers::new(piece, piece.parts.iter().map(|part| (part.count, self.packet(piece, part))))
     }
 
-    /// Its need of a resource that `of` measures in layers.
+    /// Returns its need of a resource. `of` returns the amount that a packet with these layers takes.
     fn need(self, demand: &Demand<'_>, piece: &Piece, of: impl Fn(&Layers) -> f64) -> Need {
         let amount = |part: &Part| of(&self.packet(piece, part));
         let unit = piece.parts.iter().map(|part| part.count * amount(part)).sum();
@@ -60,18 +60,18 @@ impl Unit {
                 let layers = self.on(piece);
                 unit * layers.parts_per_bit() / layers.parts(Layer::Payload)
             }
-            // Some of its packets may all come here, and the others elsewhere.
+            // It may be that only its cheapest packets come here, and the others elsewhere.
             Self::Cell | Self::Datagram => {
                 piece.parts.iter().map(|part| amount(part) / part.bits()).fold(f64::INFINITY, f64::min)
             }
-            // A full packet without a UDP header: a fragment.
+            // A full packet without a UDP header is a fragment.
             Self::Drawn => piece.wire.least(piece.added, longest_payload(piece.mtu), of),
             Self::Segment { header, segment } => piece.wire.least(piece.added + header, segment, of),
         };
         demand.need(unit, least)
     }
 
-    /// Bits of its longest frame, and of the shortest frame that the flow may send instead, both without physical framing.
+    /// Returns the bits of its longest frame, and of the shortest frame that the flow may send instead, without physical framing.
     fn longest_and_shortest(self, piece: &Piece) -> [f64; 2] {
         let frames = || piece.parts.iter().map(|part| frame_bits(&self.packet(piece, part)));
         let longest = frames().fold(0.0, f64::max);
@@ -85,7 +85,7 @@ impl Unit {
         }
     }
 
-    /// Packets per unit on a link, and the fewest packets per bit of payload.
+    /// Returns the packets per unit on a link, and the fewest packets per bit of payload.
     fn packets(self, piece: &Piece) -> (f64, f64) {
         let packets: f64 = piece.parts.iter().map(|part| part.count).sum();
         let least = match self {
@@ -101,24 +101,24 @@ impl Unit {
     }
 }
 
-/// Bytes behind the IP header of the longest packet of a datagram for this MTU.
+/// Returns the bytes behind the IP header of the longest packet of a datagram for this MTU.
 fn longest_payload(mtu: u64) -> u64 {
     (mtu - IP_HEADER_BYTES).min(MAX_UDP_PAYLOAD + UDP_HEADER_BYTES)
 }
 
-/// Bits of cells or frames, without physical framing.
+/// Returns the bits of cells or frames, without physical framing.
 fn frame_bits(layers: &Layers) -> f64 {
     (layers.line() - layers.parts(Layer::Physical)) as f64 / layers.parts_per_bit() as f64
 }
 
-/// The links of a lane there, and what comes to its stops.
+/// The links on a lane's paths there, and the packets that come to its stops.
 pub(super) struct There {
     pieces: Vec<Piece>,
     pub(super) arriving: Vec<Arriving>,
 }
 
 impl There {
-    /// Packets of a unit at the receiver, and the largest MTU for which some of them need not be cut.
+    /// Returns the packets of a unit at the receiver, and the MTU of the widest path to it.
     pub(super) fn received(&self) -> (f64, u64) {
         let end = self.arriving.last().expect("a way has an end");
         (end.parts.iter().map(|part| part.count).sum(), end.mtu)
@@ -126,20 +126,20 @@ impl There {
 }
 
 impl<'a> Builder<'a> {
-    /// The links of a unit with `message` bytes of payload, if it is a datagram.
+    /// Returns the links on the paths of a unit there. A datagram has `message` bytes of payload.
     pub(super) fn there(&self, demand: &Demand<'a>, unit: Unit, message: u64) -> There {
         let (pieces, arriving) = pieces(self.topology, &demand.lane.there, unit.sent(message), true);
         There { pieces, arriving }
     }
 
-    /// The links of an acknowledgement with a header of so many bytes.
+    /// Returns the links on the paths back of an acknowledgement with `header` bytes of transport header.
     fn back(&self, demand: &Demand<'a>, header: u64) -> Vec<Piece> {
         pieces(self.topology, &demand.lane.back, vec![Part::one(header, 0)], false).0
     }
 
-    /// Lines, token buckets, policers and shapers on the way. Generators are not shaped.
+    /// Adds lines, token buckets, policers and shapers on the paths there. Generators are not shaped.
     pub(super) fn route(&mut self, demand: &mut Demand<'a>, unit: Unit, there: &There) {
-        // Several links where a bond is at the sender.
+        // There are several first links if the sender has a bond.
         let first = there.pieces.iter().filter(|piece| piece.level == 0).map(|piece| unit.on(piece));
         (demand.weight, demand.payload_bits) = first.fold((0.0, 0.0), |(weight, payload), layers| {
             let own = (layers.line() - layers.parts(Layer::Physical)) / layers.parts_per_bit();
@@ -169,7 +169,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A line, less what others certainly take of it.
+    /// Adds a line, less the capacity that others certainly take.
     fn line(
         &mut self,
         demand: &mut Demand<'a>,
@@ -185,7 +185,7 @@ impl<'a> Builder<'a> {
         let others = self.certain.on(hop, demand.flow).map(|taken| (taken.flow, taken.cells(&demand.span)));
         let others: Vec<(usize, u64)> = others.filter(|(_, cells)| *cells > 0).collect();
         let taken: f64 = others.iter().map(|(_, cells)| *cells as f64 * cell).sum();
-        // The gap behind the last frame may lie behind the end.
+        // The gap after the last frame may lie after the end.
         let whole = capacity * demand.span.seconds() + piece.wire.gap() as f64;
         let place = Place { back, level: piece.level, spot: Spot::Line(hop) };
         let supply = (whole - taken).max(0.0);
@@ -195,7 +195,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The shaper where a circuit begins.
+    /// Adds the shaper at the begin of a circuit.
     fn shape(&mut self, demand: &mut Demand<'a>, piece: &Piece, back: bool, cells: Need) {
         let (Some((circuit, true)), 0) = (piece.circuit(), piece.position) else { return };
         let Some(pace) = self.topology.circuits[circuit].shaping else { return };
@@ -211,7 +211,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The policer before the second link of a circuit.
+    /// Adds the policer before the second link of a circuit.
     fn police(&mut self, demand: &mut Demand<'a>, piece: &Piece, back: bool, cells: Need) {
         let (Some((circuit, true)), 1) = (piece.circuit(), piece.position) else { return };
         // Tagged cells pass.
@@ -222,7 +222,7 @@ impl<'a> Builder<'a> {
         let policer = self.resources.get(Resource::Policer(circuit), || pace.per_second());
         let name = &self.topology.circuits[circuit].name;
         let limiting = named(BottleneckKind::Policer, name, format!("policer of circuit `{name}`"));
-        // Cells that are early by the tolerance pass, too (I.371, GCRA).
+        // Cells that are early by the tolerance pass as well (I.371, GCRA).
         let time = demand.span.seconds() + tolerance.ps() as f64 / SECOND as f64;
         let supply = pace.per_second() * time + 1.0;
         let place = Place { back, level: piece.level, spot: Spot::Leg(piece.hop, piece.leg) };
@@ -232,8 +232,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A tunnel that drops what is too long for it: all datagrams of the lane that come to it. A line that others of the lane cross, too, is not
-    /// closed by that.
+    /// Adds a tunnel that drops all datagrams of the lane that come to it because they are too long. If only some packets to a line meet such a tunnel, the
+    /// line stays open, and the tunnel is only listed in `refused`.
     fn refusal(&mut self, demand: &mut Demand<'a>, piece: &Piece, bits: Need) {
         let Some((tunnel, all)) = piece.refused else { return };
         if !all {
@@ -249,8 +249,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The token bucket of the transmitter, for `bits` of frames, given the bits of the longest frame of a unit and of the shortest frame of the
-    /// flow. Links of cells have none: the length of a packet before segmentation is not defined there.
+    /// Adds the token bucket of a line, for `bits` of frames. `longest` is the longest frame of a unit in bits, `shortest` the shortest one of the flow.
+    /// Cell links have no bucket here: the length of a packet before segmentation is not defined there.
     fn tokens(
         &mut self,
         demand: &mut Demand<'a>,
@@ -271,7 +271,7 @@ impl<'a> Builder<'a> {
         };
         let tokens = self.resources.get(resource, || capacity);
         let title = format!("token bucket of `{}` on link `{}`", self.topology.nodes[hop.from], link.name);
-        // It is full at the start, and again when the line has gone down.
+        // It is full at the start, and again after the line has been down.
         let fillings = 1.0 + restarts(self.testbed, self.topology, hop.link, &demand.span);
         let supply = if shortest <= burst { rate * demand.span.seconds() + burst * fillings } else { 0.0 };
         // If no acknowledgement passes the bucket, no connection opens.
@@ -283,11 +283,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The routers on the ways, which take their time for every packet that comes to them, acknowledgements included.
+    /// Adds the routers on the paths. They take their time for every incoming packet, acknowledgements included.
     pub(super) fn routers(&mut self, demand: &mut Demand<'a>, unit: Unit, there: &There) {
         let tcp = demand.connection;
         let back = tcp.map_or(Vec::new(), |tcp| self.back(demand, tcp.header));
-        // Without a choice each router has all packets, and all acknowledgements.
+        // With a single path each router forwards all packets, and all acknowledgements.
         let is_one_way = demand.is_one_way();
         let mut needs: Vec<(Place, f64, Need)> = Vec::new();
         let there = there.pieces.iter().map(|piece| (piece, false));
@@ -299,7 +299,7 @@ impl<'a> Builder<'a> {
                 Some(tcp) if back => {
                     let ack = demand.need_of_ack(tcp, time);
                     let unit = ack.unit * piece.share;
-                    // Acknowledgements that may take another way are not certain to come here. The last ones come after the end.
+                    // Acknowledgements that may take another path do not certainly come here. The last ones come after the end.
                     let least = if is_one_way { ack.least } else { 0.0 };
                     Need { unit, least, ahead: ack.ahead * least }
                 }
@@ -310,7 +310,7 @@ impl<'a> Builder<'a> {
             };
             let (spot, level) = (Spot::Node(node), piece.level + 1);
             let here = Place { back, level, spot };
-            // Copies of a packet that come to it again are asked for again.
+            // If another copy of a packet comes to the same router, it counts again.
             let is_same = |place: &Place| place.spot == spot && demand.copy(*place) == demand.copy(here);
             match needs.iter_mut().find(|(place, ..)| is_same(place)) {
                 Some((place, _, known)) if back && !place.back => {
@@ -337,7 +337,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The ways back: packets without payload.
+    /// Adds the resources on the paths back, which carry packets without payload.
     pub(super) fn acknowledgements(&mut self, demand: &mut Demand<'a>, tcp: &Connection) {
         for piece in self.back(demand, tcp.header) {
             let ack = Part { added: piece.added, ..Part::one(tcp.header, 0) }.on(&piece.wire);
@@ -358,12 +358,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A generator: `rate` gives its mean cells per second from its pace, `most` the most cells in the counted time. It has no host cost and no
-    /// shaper.
+    /// Adds the needs of a generator: `rate` returns its mean cells per second for its pace, `most` is the largest number of cells in the measurement
+    /// window. It has no host cost and no shaper.
     pub(super) fn generator(&mut self, demand: &mut Demand<'a>, rate: impl Fn(Pace) -> f64, most: f64) {
         let cells = demand.path.cells.map_or(0.0, rate);
         let offered = self.resources.get(Resource::Application(demand.index), || cells);
-        // The application comes first in the order of needs: its offer is the load of the first line.
+        // The application comes first in the order of needs, because its offer is the load of the first line.
         demand.add(application(demand.table), &[(offered, 1.0)]);
         let there = self.there(demand, Unit::Cell, 0);
         self.route(demand, Unit::Cell, &there);

@@ -28,7 +28,7 @@ pub struct Circuit {
     #[serde(default)]
     #[schemars(range(max = 1))]
     pub clp: u8,
-    /// Peak cell rate at which the sending NIC spaces the cells with exact fractional spacing. Line rate if not given.
+    /// Peak cell rate of the sending NIC, with exact fractional cell spacing. Line rate if not given.
     pub shaping: Option<FramedRate>,
     /// A shaping rate that adapts to the available bandwidth, instead of `shaping`. It follows the EFCI marks of switches with an
     /// `efci_threshold`.

@@ -20,9 +20,9 @@ pub fn config_schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 
 /// Defines a family; see the [module](self).
 ///
-/// Nested in a table, the enum deserializes from a kind (`discard = "tail"`) or from a table with the kind as its only key (`discard = {
-/// epd = { threshold = "300 cells" } }`). For a table with a `kind` key (`[switch.x]` with `kind = "atm"`), the caller removes `kind` and
-/// calls `read`.
+/// Nested in a table, the enum deserializes from a kind, as in `discard = "tail"`, or from a table with the kind as its only key, as in
+/// `discard = { epd = { threshold = "300 cells" } }`. For a table with a `kind` key, such as `[switch.x]` with `kind = "atm"`, the caller
+/// removes `kind` and calls `read`.
 ///
 /// If the family names a trait (`Discard, "discard policy": DiscardConfig`), all its configs implement the trait, and `config` returns the
 /// config as a trait object. The behaviour of a kind is therefore defined in its own file only.

@@ -7,7 +7,7 @@ pub struct Transmission {
     pub idle: u64,
     /// Part of `idle` during which the queue discipline withheld a queued frame, in picoseconds.
     pub held: u64,
-    /// Begin of the transmission: whole picoseconds, and ticks (fractions of a picosecond).
+    /// Begin of the transmission: whole picoseconds, rounded down, and the rest in ticks (fractions of a picosecond).
     pub begin: (u64, u64),
     /// Bytes on the line, physical overhead included.
     pub bytes: u64,

@@ -45,7 +45,7 @@ pub struct Link {
     pub queue: Option<Queue>,
 }
 
-/// Line rate of a link: `"100 Mbit/s"` both ways, or `{ forward = "100 Mbit/s", backward = "1 Mbit/s" }`.
+/// Line rate of a link: `"100 Mbit/s"` in both directions, or `{ forward = "100 Mbit/s", backward = "1 Mbit/s" }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineRate {
     /// One rate for both directions.

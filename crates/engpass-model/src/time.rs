@@ -226,7 +226,7 @@ impl Stepper {
 
     /// Moves to the end of the `units`-th unit of `pace`.
     pub fn seek_at(&mut self, pace: Pace, units: u64) {
-        // The pace rarely changes: this comparison saves the two divisions of `new`.
+        // The pace rarely changes. This comparison avoids the divisions in `new`.
         let Leap { up, under } = self.unit;
         if pace.den != self.den || pace.num != (up - 1).wrapping_mul(self.den).wrapping_add(under) {
             *self = Self::new(pace);

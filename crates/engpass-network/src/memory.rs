@@ -81,7 +81,7 @@ mod network {
 mod packet {
     pub(super) const DATAGRAM: f64 = 230.0;
     pub(super) const SEGMENT: f64 = 450.0;
-    /// Additional bytes of a packet on paths that part: it is an event behind each branching, until it arrives.
+    /// Additional bytes of a packet on paths that part: it has an event behind each branching, and keeps its record until it arrives.
     pub(super) const PARTED: f64 = 430.0;
     /// A PDU, and a cell in a full queue where trains meet.
     pub(super) const PDU: f64 = 600.0;

@@ -1,11 +1,11 @@
-//! What packet discard and a shaper that adapts are for: a stream beside CBR on a congested ATM port.
+//! Purpose of packet discard and of adaptive shapers: a stream beside CBR on a congested ATM port.
 
 mod common;
 
 use engpass_network::simulate::{Flow, simulate};
 
-/// A host sends messages of 9152 B, one packet of 192 cells each, beside CBR through a port of 384 cells; 57 959 cells/s, or 22.10 Mbit/s
-/// of payload, are left beside 130 Mbit/s.
+/// A host sends messages of 9152 B, one packet of 192 cells each, beside CBR through a port of 384 cells. Beside 130 Mbit/s, 57 959 cells/s or 22.10 Mbit/s of
+/// payload are left.
 fn bench(kind: &str, switch: &str, circuit: &str, cbr: &str) -> Flow {
     let text = format!(
         r#"
@@ -52,8 +52,8 @@ fn generator(name: &str, rate: &str, times: &str) -> String {
     )
 }
 
-/// Romanow and Floyd 1995: a port that loses cells at random carries cells of PDUs that are dead; PPD frees the line of most of them, EPD of
-/// nearly all. UDP does not slow down: here all is lost without EPD.
+/// Romanow and Floyd 1995: a port that drops cells at random carries cells of dead PDUs. PPD frees the line from most of them, EPD from nearly all. UDP does
+/// not slow down: without EPD it loses everything here.
 #[test]
 fn the_order_of_discard_policies() {
     let cbr = generator("cbr", "130 Mbit/s", "");
@@ -66,11 +66,11 @@ fn the_order_of_discard_policies() {
     assert!((early - both).abs() < 0.05 * early, "{early} {both}");
     let [plain, partial, early] = [tail, ppd, &epd("epd")].map(|discard| goodput("udp-stream", discard));
     assert!(plain < 1.0 && partial < 1.0 && early > 0.99 * 22.1 && early < 22.2, "{plain} {partial} {early}");
-    // What is left above 90 % of 384 cells holds no PDU of 192: it overflows, early discard or not.
+    // The space above 90 % of 384 cells cannot hold a PDU of 192 cells: it overflows even with early discard.
     assert!(goodput("udp-stream", "discard = \"epd-ppd\"") < 1.0);
 }
 
-/// The CBR changes from 130 to 110 and to 145 Mbit/s: a fixed shaper leaves what becomes free, and loses all when it is too fast.
+/// The CBR changes from 130 to 110 and to 145 Mbit/s: a fixed shaper leaves free capacity unused, and loses everything if it is too fast.
 #[test]
 fn a_shaper_that_adapts_follows_the_room_there_is() {
     let cbr = [

@@ -1,4 +1,4 @@
-//! The timeline of a run: it shows the run, and does not change it.
+//! The timeline of a run shows the run and does not change it.
 
 mod common;
 
@@ -34,7 +34,7 @@ const WAN: &str = r#"
     warmup = "1 s"
 "#;
 
-/// Watch a run; nothing but the engine's own work may differ from one that is not watched.
+/// Runs with a timeline. Only the number of events may differ from a run without one.
 fn watch(point: &Point, samples: usize) -> (Timeline, SimOutcome) {
     let (testbed, topology) = (&point.testbed, &point.topology);
     let alone = simulate(testbed, topology, 5, &|| false).expect("it is carried");
@@ -95,7 +95,7 @@ fn windows_and_their_events() {
     assert!(tcp.retransmissions.len() > 3 && !stream.truncated);
     let goodput = outcome.flows[0].1.goodput_bit_per_s;
     assert_eq!(stream.delivered_bytes[500] as f64 * 8.0 / 5.0, goodput);
-    // What is in flight is on the line, in the queue and on its way: never more than the windows.
+    // Data in flight never exceeds the windows.
     for (flight, window) in tcp.flight_bytes.iter().zip(&tcp.receive_window_bytes).skip(10) {
         assert!(flight <= window, "{flight} in flight, {window} announced");
     }

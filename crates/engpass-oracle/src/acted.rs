@@ -168,7 +168,6 @@ impl Acted {
         self.mechanisms.insert(mechanism);
     }
 
-    /// Records that an event took down a link.
     pub(crate) fn takes_down(&mut self, link: usize, event: usize) {
         self.downed.insert(link, event);
     }
@@ -178,7 +177,6 @@ impl Acted {
         self.unseen.insert(line, event);
     }
 
-    /// Records that a node chose a member of a group.
     pub(crate) fn chooses(&mut self, node: NodeId, group: &[Out], member: usize) {
         self.chosen.entry((node, group.to_vec())).or_default().insert(member);
     }

@@ -44,7 +44,6 @@ pub(crate) enum Group {
     NicTakes,
 }
 
-/// An event.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// The cell in transmission has left the transmitter.
@@ -85,7 +84,6 @@ pub(crate) enum Event {
     ProcessReady { flow: usize },
     /// A process continues after a pause.
     PauseEnds { flow: usize },
-    /// An endpoint begins.
     EndpointStarts { endpoint: usize },
     /// The application of an endpoint continues after a pause.
     EndpointAwakes { endpoint: usize },

@@ -50,7 +50,6 @@ impl Neighbours {
     }
 }
 
-/// Returns the node at the far end of a line.
 pub(crate) fn far_end(topology: &Topology, line: LineId) -> NodeId {
     topology.links[line.link].ends[1 - line.end]
 }

@@ -26,7 +26,6 @@ impl Arrivals {
     }
 }
 
-/// Exponential gaps.
 #[derive(Debug)]
 pub(crate) struct Gaps {
     random: Stream,

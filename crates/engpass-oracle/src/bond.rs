@@ -7,7 +7,6 @@ use engpass_model::bond::{Bond, BondMode};
 use engpass_testbed::Testbed;
 use engpass_testbed::topology::{BondPath, LinkEnds, NodeId};
 
-/// State of a bond.
 #[derive(Clone, Debug)]
 pub(crate) struct BondState {
     /// Members not declared down. A member for which a check found otherwise is not up either.
@@ -42,8 +41,7 @@ pub(crate) fn is_single(path: &BondPath) -> bool {
     matches!(path.config.mode, BondMode::ActiveBackup(_))
 }
 
-/// Returns the bond that chooses among links from a node, if `link` is one of its members: a bond of the node, or a single-member one of the other
-/// end.
+/// Returns the bond that chooses among links from a node, if `link` is one of its members: a bond of the node, or a single-member one of the other end.
 pub(crate) fn bond_of(bonds: &[BondPath], links: &[LinkEnds], node: NodeId, link: usize) -> Option<usize> {
     if !links[link].ends.contains(&node) {
         return None;
@@ -72,7 +70,6 @@ impl BondState {
         }
     }
 
-    /// Returns true if a member is up.
     pub(crate) fn is_up(&self, member: usize) -> bool {
         self.kept.contains(&member) && !self.otherwise.contains_key(&member)
     }

@@ -19,7 +19,6 @@ impl LineId {
         Self { link: hop.link, end: usize::from(topology.links[hop.link].ends[0] != hop.from) }
     }
 
-    /// Returns its position in the file.
     pub(crate) fn position(self) -> (usize, usize) {
         (self.link, self.end)
     }
@@ -62,7 +61,6 @@ pub(crate) fn turned(hop: Hop) -> Hop {
     Hop { link: hop.link, from: hop.to, to: hop.from }
 }
 
-/// One cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     /// Index of the packet that it belongs to.

@@ -3,9 +3,7 @@
 use engpass_model::host::{Cost, DataPath, Host, IoBus, Memory, Side};
 use engpass_model::unit::{ByteRate, Duration};
 
-/// Attoseconds in a second.
 const SECOND: u128 = 1_000_000_000_000_000_000;
-/// Attoseconds in a picosecond.
 const PICOSECOND: u128 = 1_000_000;
 
 /// The CPU time that one side of a flow costs its host, in picoseconds.

@@ -127,7 +127,6 @@ pub struct Engine<'a> {
     pub(crate) nics: Vec<[Nic; 2]>,
     /// Shapers by circuit direction.
     pub(crate) shapers: Vec<Shaper>,
-    /// Policers by circuit.
     pub(crate) policers: Vec<Option<Policer>>,
     /// What a port does with the current PDU of a circuit direction, from its first cell to its last.
     pub(crate) pdus: BTreeMap<(LineId, usize), Fate>,
@@ -136,7 +135,6 @@ pub struct Engine<'a> {
     /// Reassembly states by circuit direction.
     pub(crate) reassembly: Vec<Reassembly>,
     pub(crate) routers: Vec<Router>,
-    /// CPUs of the hosts.
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) sources: Vec<Source>,
     /// Two endpoints per connection, the writing one first.
@@ -409,7 +407,6 @@ fn lines(testbed: &Testbed, topology: &Topology) -> BTreeMap<LineId, Line> {
     ends(topology, true).map(line).collect()
 }
 
-/// Builds the transmitters of frames.
 fn frame_lines(testbed: &Testbed, topology: &Topology, seed: u64) -> BTreeMap<LineId, FrameLine> {
     let line = |id: LineId| (id, FrameLine::new(testbed, topology, id.link, id.end, seed));
     ends(topology, false).map(line).collect()

@@ -46,7 +46,6 @@ pub(crate) struct FrameLine {
     pub(crate) chances: Chances,
 }
 
-/// A transmission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sending {
     pub(crate) packet: usize,
@@ -82,7 +81,6 @@ impl Chances {
 }
 
 impl FrameLine {
-    /// Builds the transmitter at an end of a link.
     pub(crate) fn new(testbed: &Testbed, topology: &Topology, link: usize, end: usize, seed: u64) -> Self {
         let ends: &LinkEnds = &topology.links[link];
         let name = format!("{}.{}", ends.name, topology.nodes[ends.ends[end]]);
@@ -122,7 +120,6 @@ impl FrameLine {
         }
     }
 
-    /// Returns the pace of a byte.
     pub(crate) fn pace(&self) -> Pace {
         self.byte
     }

@@ -34,7 +34,6 @@ impl Generator {
 }
 
 impl Generator {
-    /// Builds a `cbr` source.
     pub(crate) fn cbr(config: &Cbr, pace: Option<Pace>, mut random: Stream) -> Self {
         let phase = pace.map_or(0, |pace| random.below(after(pace, 1)));
         let begun = ps(config.start) + phase;

@@ -17,7 +17,6 @@ pub(crate) enum IdleReason {
 }
 
 impl IdleReason {
-    /// Returns the account of the reason.
     pub(crate) fn account(self) -> &'static str {
         use SenderState::{
             Application, CongestionWindow, Cpu, Handshake, Nagle, NicBuffer, Pacing, ReceiveWindow,
@@ -100,7 +99,6 @@ impl LineReasons {
         self.went_down = Some(idle);
     }
 
-    /// Records that the line comes up.
     pub(crate) fn comes_up(&mut self, idle: u64) {
         (self.down, self.went_down) = (self.down(idle), None);
     }
@@ -119,9 +117,8 @@ pub(crate) fn difference(now: StateSums, then: Option<StateSums>) -> StateSums {
     std::array::from_fn(|state| now[state].saturating_sub(then[state]))
 }
 
-/// Apportions idle time to the states of a sender. `own` is subtracted from the time of sending first; the rest of that time counts as `held_back`.
-/// Each share is rounded down. The longest state gets the remainder; among equals that is sending, else the first. If all times are zero, sending
-/// gets everything.
+/// Apportions idle time to the states of a sender. `own` is subtracted from the time of sending first; the rest of that time counts as `held_back`. Each
+/// share is rounded down. The longest state gets the remainder; among equals that is sending, else the first. If all times are zero, sending gets everything.
 pub(crate) fn apportion(
     reasons: &mut Reasons,
     idle: u64,

@@ -24,7 +24,6 @@ pub(crate) struct Datagram {
     pub(crate) number: Option<u64>,
     /// Bytes of the transport header.
     pub(crate) header: u64,
-    /// Bytes of payload.
     pub(crate) payload: u64,
     /// Bytes of the payload that the receiver already had or did not want.
     pub(crate) refused: u64,
@@ -207,7 +206,6 @@ impl Ledger {
         self.datagrams.len() - 1
     }
 
-    /// Returns a datagram.
     pub(crate) fn datagram(&self, datagram: usize) -> &Datagram {
         &self.datagrams[datagram]
     }

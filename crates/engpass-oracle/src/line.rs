@@ -31,7 +31,6 @@ impl Line {
         Self { slot, delay, waiting, sending: None, base: 0, n: 0, ended: None }
     }
 
-    /// Returns the number of classes.
     pub(crate) fn classes(&self) -> usize {
         self.waiting.len()
     }
@@ -58,7 +57,6 @@ impl Line {
         self.cells().next().is_none().then(|| self.ended.unwrap_or(0))
     }
 
-    /// Returns the pace of a cell.
     pub(crate) fn pace(&self) -> Pace {
         self.slot
     }

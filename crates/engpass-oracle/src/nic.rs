@@ -41,7 +41,7 @@ pub(crate) struct Rate {
     slot: Pace,
     /// Rate in 1/10 000 of the cell rate of the first link.
     pub(crate) parts: u64,
-    /// Frames begun since the last feedback.
+    /// PDUs begun since the last feedback.
     pub(crate) unanswered: u32,
 }
 

@@ -26,7 +26,6 @@ impl Outages {
         !self.seen_down.contains(&line)
     }
 
-    /// Returns true if a line is down now.
     pub(crate) fn is_down(&self, line: LineId) -> bool {
         self.down.contains_key(&line.link)
     }

@@ -29,8 +29,7 @@ pub struct Observed {
     pub losses: BTreeMap<Losing, Lost>,
     /// Idle time of each line in the measurement window in picoseconds, by link and end.
     pub idle: Vec<[u64; 2]>,
-    /// Delivery status of the cells, or bytes of frames, that left a line and began in the measurement window. There is an entry only if a count is
-    /// not zero.
+    /// Delivery status of the cells, or bytes of frames, that left a line and began in the measurement window. There is an entry only if a count is not zero.
     pub books: BTreeMap<Booking, Booked>,
     /// The accounts of every line, by link and end.
     pub accounts: BTreeMap<(usize, usize), Accounts>,

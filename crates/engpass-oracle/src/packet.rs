@@ -12,8 +12,7 @@ use crate::cell::{LineId, Vc, turned, vc_index};
 use crate::group::{Receiver, ways_of};
 use crate::tunnel::Carries;
 
-/// An IP packet: a datagram, an outer packet of a tunnel, or a fragment of one of them. Also a generator's cell or an ARP packet, which contain no
-/// IP.
+/// An IP packet: a datagram, an outer packet of a tunnel, or a fragment of one of them. Also a generator's cell or an ARP packet, which contain no IP.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     /// Traffic it belongs to.
@@ -61,11 +60,8 @@ impl Packet {
 /// The path segment that a packet takes from one node that handles packets to the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Out {
-    /// A line with frames.
     Line(LineId),
-    /// A circuit direction.
     Circuit(usize),
-    /// A tunnel direction.
     Tunnel(usize),
 }
 
@@ -83,7 +79,6 @@ pub(crate) fn way_index(flow: usize, back: bool) -> usize {
     2 * flow + usize::from(back)
 }
 
-/// Returns the index of a tunnel direction.
 pub(crate) fn tunnel_index(tunnel: usize, forward: bool) -> usize {
     2 * tunnel + usize::from(!forward)
 }

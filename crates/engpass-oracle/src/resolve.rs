@@ -307,7 +307,6 @@ fn over_legs(
     }
 }
 
-/// Returns the line of a hop.
 fn line_of(links: &[LinkEnds], hop: Hop) -> Line {
     let link = &links[hop.link];
     if link.ends[0] == hop.from { link.lines[0] } else { link.lines[1] }

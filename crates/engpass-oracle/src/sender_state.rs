@@ -104,7 +104,6 @@ impl History {
         self.state = state;
     }
 
-    /// Records that a packet enters the NIC.
     pub(crate) fn enters_nic(&mut self) {
         self.in_nic += 1;
     }

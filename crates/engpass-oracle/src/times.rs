@@ -21,8 +21,8 @@ impl Times {
         Some(Self { min, quantiles: [500, 900, 990, 999].map(at), max })
     }
 
-    /// Checks statistics that the fast engine computed with buckets: minimum and maximum must be equal, percentiles must be within 1.6 % and between
-    /// them.
+    /// Checks the statistics of the fast engine, which uses buckets: minimum and maximum must be equal; percentiles must be within 1.6 % of the exact
+    /// ones and not beyond the extremes.
     pub(crate) fn admits(&self, fast: &Self) -> bool {
         let near = |(fast, exact): (&u64, &u64)| {
             fast.abs_diff(*exact) <= exact >> 6 && (self.min..=self.max).contains(fast)

@@ -65,10 +65,10 @@ pub struct Outcome {
     /// Reports of the agents, by host: system, settings, timer, and increase of counters during the run.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub hosts: IndexMap<String, Value>,
-    /// Circumstances of a point with real hosts.
+    /// Details of a point with real hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredPoint>,
-    /// Circumstances of an emulated point.
+    /// Details of an emulated point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulated: Option<Emulated>,
     /// False if the point is invalid, for example because the emulated network was late.

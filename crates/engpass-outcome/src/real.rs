@@ -170,7 +170,7 @@ pub struct Finding {
     pub evidence: String,
 }
 
-/// Circumstances of a point with real hosts.
+/// Details of a point with real hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct MeasuredPoint {
@@ -197,7 +197,7 @@ pub struct PointPrecision {
     pub reached: bool,
 }
 
-/// Circumstances of an emulated point.
+/// Details of an emulated point.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Emulated {

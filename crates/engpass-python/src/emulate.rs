@@ -21,8 +21,8 @@ fn refused(py: Python<'_>, error: &EmulateError) -> PyErr {
     }
 }
 
-/// Carries real packets through the network of a testbed until it is stopped. Prints status lines to standard output and returns the last
-/// status as JSON.
+/// Carries real packets through the network of a testbed until it is stopped. Prints a JSON line to standard output when everything is
+/// ready, and returns the last status as JSON.
 #[pyfunction]
 #[pyo3(signature = (config))]
 pub(crate) fn emulate(py: Python<'_>, config: &str) -> PyResult<String> {

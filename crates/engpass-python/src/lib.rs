@@ -133,8 +133,8 @@ impl PyCampaign {
         }
     }
 
-    /// The [`warnings`](Self::warnings) as text with lines of the file, in colour if `color`. Empty if there are none. If `variants` is
-    /// given, only for these variants.
+    /// The warnings as text with lines of the file, in colour if `color`. Empty if there are none. If `variants` is given, only for these
+    /// variants.
     #[pyo3(signature = (color, variants=None))]
     fn rendered_warnings(&self, color: bool, variants: Option<Vec<String>>) -> String {
         let campaign = &self.0.campaign;

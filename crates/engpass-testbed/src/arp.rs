@@ -9,8 +9,7 @@ pub struct ArpInterface {
     pub router: NodeId,
     /// Index of its link.
     pub link: usize,
-    /// The lines that carry a request, breadth first: a line comes after the one over which the request reaches its node. The first is the router's
-    /// line.
+    /// The lines that carry a request, breadth first: a line comes after the one over which the request reaches its node. The first is the router's line.
     pub tree: Vec<Hop>,
 }
 

@@ -1,9 +1,8 @@
 //! Reads a testbed file and checks it.
 //!
-//! [`load`] reads a file and all that changes it, in this order. The text becomes a tree in which every value knows its position (`tree`). `--set`,
-//! variants and sweep values are applied (`overrides`, `sweep`). The tables become components (`read`), are checked (`check`) and resolved to a
-//! [`Topology`] (`resolve`), with paths from `route`. Every problem becomes a [`Diagnostic`] and the work continues, so that one pass finds all
-//! problems.
+//! [`load`] reads a file and all that changes it, in this order. The text becomes a tree in which every value knows its position (`tree`). `--set`, variants
+//! and sweep values are applied (`overrides`, `sweep`). The tables become components (`read`), are checked (`check`) and resolved to a [`Topology`]
+//! (`resolve`), with paths from `route`. Every problem becomes a [`Diagnostic`] and the work continues, so that one pass finds all problems.
 
 mod amount;
 mod arp;

@@ -22,7 +22,6 @@ pub(crate) fn node_id(draft: &Draft, name: &str) -> Option<NodeId> {
     draft.hosts.get_index_of(name).or_else(switch).or_else(router)
 }
 
-/// Returns the kind of a node.
 pub(crate) fn kind(draft: &Draft, node: NodeId) -> NodeKind {
     node_kind(draft.hosts.len(), draft.switches.len(), node)
 }

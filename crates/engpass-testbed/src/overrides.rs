@@ -15,7 +15,6 @@ use crate::tree::{self, Entry, Node, Table, Value};
 #[derive(Clone, Debug)]
 pub(crate) struct Override {
     pub(crate) path: Vec<String>,
-    /// Origin of the path.
     pub(crate) key: Origin,
     pub(crate) node: Node,
 }

@@ -28,9 +28,8 @@ impl Resolver<'_> {
         own.over(&host.tcp).discovers_path_mtu()
     }
 
-    /// Returns the paths of ICMP messages about packets of a traffic that `from` sends and that are too long for a later path segment. The packets
-    /// take `legs`, or the first of `fans` if given. Returns `None` if a circuit or tunnel has an error. Warns about routers that send no ICMP
-    /// messages.
+    /// Returns the paths of ICMP messages about packets of a traffic that `from` sends and that are too long for a later path segment. The packets take
+    /// `legs`, or the first of `fans` if given. Returns `None` if a circuit or tunnel has an error. Warns about routers that send no ICMP messages.
     pub(crate) fn icmp_ways(
         &mut self,
         (name, traffic): (&str, &Traffic),

@@ -175,8 +175,7 @@ pub struct WayPlan {
     pub mtu_bytes: u64,
     /// MTU of its first link.
     pub first_mtu_bytes: u64,
-    /// True if the sender discovers the smallest MTU, in some traffic on this path or in all that the host sends. Otherwise it knows that MTU from
-    /// the start.
+    /// True if the sender discovers the smallest MTU, in some traffic on this path or in all that the host sends. Otherwise it knows that MTU from the start.
     pub discovers_mtu: bool,
     /// The circuit, if one leads from host to host.
     pub circuit: Option<CircuitPlan>,

@@ -150,7 +150,6 @@ impl Resolver<'_> {
         links::kind(self.draft, node)
     }
 
-    /// Returns true if a node relays cells.
     fn relays(&self, node: NodeId) -> bool {
         matches!(links::switch(self.draft, node), Some(Switch::Atm(_)))
             // A switch with errors may be an ATM switch.

@@ -17,8 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::shape::without_null;
 use crate::testbed::Run;
 
-/// JSON Schema of a [`PointPlan`](crate::PointPlan), with that of a [`Drawing`](crate::Drawing) under `$defs`; the Python types are generated from
-/// it.
+/// JSON Schema of a [`PointPlan`](crate::PointPlan), with that of a [`Drawing`](crate::Drawing) under `$defs`; the Python types are generated from it.
 pub fn plan_schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let drawing = generator.subschema_for::<crate::Drawing>();

@@ -198,8 +198,7 @@ fn table_schema<'a>(schema: &'a Json, node: &crate::tree::Node) -> Option<&'a Js
     tables.into_iter().find(|choice| choice["required"].as_array().is_some_and(|keys| keys.iter().all(has)))
 }
 
-/// Returns the table forms among those that a value of this schema may have: one for each kind of a family, or one as an alternative to a plain
-/// value.
+/// Returns the table forms among those that a value of this schema may have: one for each kind of a family, or one as an alternative to a plain value.
 pub(crate) fn table_forms(schema: &Json) -> Vec<&Json> {
     let forms = schema["anyOf"].as_array().into_iter().flatten();
     forms.filter(|form| form["type"] == "object").collect()

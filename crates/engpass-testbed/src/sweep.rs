@@ -138,7 +138,6 @@ fn impossible(place: &Origin, message: impl Into<String>, help: impl Into<String
     Diagnostic::error("impossible-sweep", message).at(place).help(help)
 }
 
-/// Keys of a range.
 const RANGE: &[&str] = &["from", "to", "step", "factor"];
 const FORMS: &str = "a sweep is a list, `[\"1 kB\", \"2 kB\"]`, or a range: `{ from = \"1 kB\", to = \"64 kB\", step = \"1 kB\" }`, \
                      or with `factor = 2` in place of `step`";

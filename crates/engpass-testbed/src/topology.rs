@@ -436,8 +436,7 @@ pub struct FlowPath {
     pub first_source: u64,
     /// Pace of the cells of a `cbr` or `on-off` source; `None` for other kinds and for a rate of zero.
     pub cells: Option<Pace>,
-    /// The distribution tree of multicast traffic with several receivers; empty for other traffic. The fields above describe the path to the first
-    /// receiver.
+    /// The distribution tree of multicast traffic with several receivers; empty for other traffic. The fields above describe the path to the first receiver.
     pub branches: Box<[Branch]>,
     /// Group address of multicast traffic.
     pub group: Option<IpAddr>,

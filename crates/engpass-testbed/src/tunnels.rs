@@ -16,7 +16,7 @@ impl Resolver<'_> {
         let draft = self.draft;
         self.tunnels = vec![None; draft.tunnels.len()];
         let mut open: Vec<usize> = (0..draft.tunnels.len()).collect();
-        // References were checked, so chains of tunnels have no loops.
+        // Each pass resolves the tunnels whose carrier is resolved. The end is a pass that resolves none.
         while !open.is_empty() {
             let before = open.len();
             open.retain(|&index| {

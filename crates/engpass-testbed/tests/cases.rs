@@ -2,8 +2,9 @@
 //!
 //! A section `## title` contains a block `toml` (a whole file) or `diff` (changes of `tests/files/kyoto.toml`). In a `diff`, a `-` line is replaced
 //! by the `+` lines after it, and `+` lines without one are appended. The section may have a block `set` with one `PATH=VALUE` per line and a block
-//! `points` with the number of points allowed. The block `text` holds the expected output, `fine` if there is none. `UPDATE=1 cargo test -p
-//! engpass-testbed --test cases` rewrites the `text` blocks.
+//! `points` with the number of points allowed. The block `text` holds the expected output, `fine` if there is none.
+//!
+//! `UPDATE=1 cargo test -p engpass-testbed --test cases` rewrites the `text` blocks.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Command:
-    """A command's name, its module under `engpass.cli`, and its line in the help."""
+    """A command: its name, its module under `engpass.cli`, and its line in the help."""
 
     name: str
     module: str
@@ -59,7 +59,7 @@ COMMANDS = [
 
 
 class _Commands(TyperGroup):
-    """Looks commands up in `COMMANDS`; the help needs none of their modules."""
+    """Looks commands up in `COMMANDS`, so the list in the help loads no module of a command."""
 
     def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 (Typer's signature)
         return [command.name for command in COMMANDS]
@@ -93,7 +93,7 @@ def _loaded(command: Command) -> TyperCommand:
     return get_command(single)
 
 
-# Rich would make the help prettier and three times as slow.
+# Help with Rich is prettier, but takes three times as long.
 app = typer.Typer(
     cls=_Commands,
     rich_markup_mode=None,
@@ -134,5 +134,5 @@ def main() -> None:
     except SystemExit as exit_:
         sys.exit(finished(exit_.code))
     except OSError as error:
-        # The help and the messages of Typer: our own commands are guarded.
+        # Only the help and the messages of Typer raise this here: commands run in `guarded`.
         sys.exit(finished(unwritable(error)))

@@ -33,7 +33,7 @@ def command(
     The limits are those of the owner of this host: no controller can raise them. The agent ends with its
     input.
     """
-    # Ctrl-C at a terminal reaches every process there: the controller decides, and closes the channel.
+    # Ctrl-C at a terminal reaches all its processes. The controller handles it and closes the channel.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         code = _engpass.agent(max_rate, max_bytes, max_time, silence)

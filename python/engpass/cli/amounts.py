@@ -14,19 +14,19 @@ def _units(base: str) -> dict[str, Decimal]:
 
 
 def rate(option: str, text: str | None) -> int | None:
-    """A rate in bit/s; raises `EngpassError`."""
+    """Parse a rate into bit/s; raises `EngpassError`."""
     found = _read(option, text, _units("bit/s"), "100 Mbit/s")
     return None if found is None else int(found)
 
 
 def seconds(option: str, text: str | None) -> float | None:
-    """A time in seconds; raises `EngpassError`."""
+    """Parse a time into seconds; raises `EngpassError`."""
     found = _read(option, text, _units("s") | {"h": Decimal(3600)}, "60 s")
     return None if found is None else float(found)
 
 
 def share(option: str, text: str | None) -> float | None:
-    """A share, 1 being the whole; raises `EngpassError`."""
+    """Parse a share into a fraction (100 % is 1.0); raises `EngpassError`."""
     found = _read(option, text, _units(""), "0.5 %")
     return None if found is None else float(found)
 

@@ -1,4 +1,4 @@
-"""`engpass check`: whether a testbed is sound."""
+"""`engpass check`: checks a testbed file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def command(
         raise typer.Exit(console.BAD_INPUT) from None
     if not as_json:
         console.tell_warnings(testbed)
-    # Without the types of drawings, whose library takes as long to load as the check itself.
+    # Not decoded into the types of drawings: loading msgspec takes as long as the check itself.
     drawing: dict[str, list[object]] = json.loads(testbed.campaign.topology())
     points = testbed.plan().total if drawing["flows"] else 0
     refusals = _refusals(testbed) if drawing["flows"] else {}
@@ -75,10 +75,10 @@ def command(
 
 
 def _refusals(testbed: Testbed) -> dict[str, list[tuple[str, str]]]:
-    """Reasons why engines of the model have no answer, each with the engines and variants."""
+    """Reasons why engines of the model cannot run, each with the affected engines and variants."""
     found: dict[str, list[tuple[str, str]]] = {}
     for variant in testbed.variants:
-        # A variant that is wrong at the file's own values is right at those of the sweep.
+        # The testbed passed the check: a variant that fails at the file's own values is valid in the sweep.
         with contextlib.suppress(_engpass.InvalidTestbed):
             for engine, why in testbed.campaign.refusals(variant, ()):
                 found.setdefault(why, []).append((engine, variant))

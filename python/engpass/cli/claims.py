@@ -26,13 +26,13 @@ _RESULTS = {
     "open": ("open", "cyan"),
 }
 _RESULT = 10
-# Shares of the rest of the width.
+# Shares of the width that remains.
 _STATEMENT, _EXPECTATION, _OBTAINED, _HOLDS_IF = 0.35, 0.2, 0.25, 0.2
 
 
 def view(made: Reproduction, judged: Sequence[Judged], width: int) -> Group:
     """All claims by kind, the counts, and the notes of the study, for a console of this width."""
-    # Names come from files: no `[red]` in them is markup.
+    # `Text` keeps names such as `[red]` from being read as markup.
     parts: list[RenderableType] = [Text(made.claims.title, style="bold"), Text(made.claims.reference), Text()]
     for kind, meaning in KINDS.items():
         of_kind = [one for one in judged if one.claim.kind == kind]
@@ -89,7 +89,7 @@ def _expectation(one: Judged) -> Iterator[Text]:
 
 
 def _counts(judged: Sequence[Judged]) -> Table:
-    """How many claims of each kind have each status, and all together."""
+    """Numbers of claims by kind and status, with the totals."""
     shown = Table(box=box.HORIZONTALS, padding=(0, 2, 0, 0), pad_edge=False)
     shown.add_column("Kind")
     for name in ("Claims", "Hold", "Fail", "Known differences", "Open"):

@@ -36,12 +36,12 @@ T = TypeVar("T")
 
 
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
-    """A command whose errors are told to the user, never as a traceback, and become its exit code."""
+    """Wrap a command: errors that a user can cause are printed without a traceback and set the exit code."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-            # As `engpass.__main__` left it.
+            # `engpass.__main__` set this while modules were loading; now Ctrl-C raises `KeyboardInterrupt`.
             signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             return command(*args, **kwargs)
@@ -52,7 +52,7 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             tell(f"error: {error}")
             raise typer.Exit(BAD_INPUT) from None
         except ValueError as error:
-            # Only this one: any other is a bug, and its traceback belongs into a bug report.
+            # Any other `ValueError` is a bug; its traceback belongs in the bug report.
             from engpass import _engpass
 
             if not isinstance(error, _engpass.InvalidTestbed):
@@ -63,21 +63,21 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             tell("interrupted")
             raise typer.Exit(INTERRUPTED) from None
         except OSError as error:
-            # Files are read and written under their names; what is left comes from standard output.
+            # Errors of named files are already `EngpassError`s, so this one comes from standard output.
             raise typer.Exit(unwritable(error)) from None
 
     return run
 
 
 def prepare() -> None:
-    """Let no letter fail: not every terminal or pipe is UTF-8; a figure beside a `?` is better than none."""
+    """Print a `?` for characters that the terminal or pipe cannot encode, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def unwritable(error: OSError) -> int:
-    """Tell why standard output takes no more, unless its reader has just had enough; the exit code."""
+    """Return the exit code for an error of standard output; print the reason unless its reader closed it."""
     if error.errno == errno.EPIPE:
         return CLOSED
     tell(f"error: standard output fails: {error.strerror}\nhelp: look for a full disk")
@@ -85,14 +85,14 @@ def unwritable(error: OSError) -> int:
 
 
 def finished(code: object) -> int:
-    """Flush what was printed; the exit code, which says so if standard output did not take it."""
+    """Flush both output streams and return the exit code; it reports a failure to write standard output."""
     status = code if isinstance(code, int) else OK if code is None else FAILED
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
                 stream.flush()
         except OSError as error:
-            # Else the interpreter tries again at its end, and complains.
+            # Without this the interpreter flushes again at exit and prints the error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             if stream is sys.stdout and status == OK:
                 status = unwritable(error)
@@ -100,14 +100,15 @@ def finished(code: object) -> int:
 
 
 def tell(message: str) -> None:
-    """Say something on standard error; never fails."""
+    """Print a message on standard error; never fails."""
     _write(sys.stderr, message + "\n")
 
 
 def agreed(yes: bool, work: Callable[[int | None], T]) -> T:
-    """The result of `work`, which takes the bytes of memory that are agreed to: any amount with `--yes`.
+    """Call `work` with the memory that it may use, in bytes, and return its result.
 
-    Where it needs more, asks at a terminal and works on if the answer is yes.
+    `None` means any amount, as with `--yes`. If `work` needs more than the default, the user is asked at a
+    terminal; without a terminal the `NeedsMemoryError` is raised.
     """
     from engpass.memory import MOST
 
@@ -122,7 +123,7 @@ def agreed(yes: bool, work: Callable[[int | None], T]) -> T:
     try:
         wanted = typer.confirm("run it all the same?", err=True)
     except typer.Abort:
-        # The end of the input is no answer.
+        # End of input counts as no.
         tell("")
         wanted = False
     if not wanted:
@@ -135,7 +136,7 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def tell_invalid(error: _engpass.InvalidTestbed, *, as_json: bool) -> None:
-    """Print an `InvalidTestbed`: findings and their number as text for people, JSON Lines for programs."""
+    """Print an `InvalidTestbed`: the diagnostics and a summary as text, or the diagnostics as JSON Lines."""
     if as_json:
         for diagnostic in error.diagnostics:
             tell(json.dumps(diagnostic, ensure_ascii=False))
@@ -145,9 +146,9 @@ def tell_invalid(error: _engpass.InvalidTestbed, *, as_json: bool) -> None:
 
 
 def tell_warnings(testbed: Testbed, variants: Sequence[str] | None = None, *, as_json: bool = False) -> None:
-    """Print what a sound testbed has that is probably not meant, as errors are printed.
+    """Print the warnings of a valid testbed, in the format of errors.
 
-    Warnings about values of other variants than these, if any are given, are left out.
+    With `variants`, warnings about values of other variants are omitted.
     """
     if as_json:
         for diagnostic in json.loads(testbed.campaign.warnings(variants)):
@@ -157,13 +158,13 @@ def tell_warnings(testbed: Testbed, variants: Sequence[str] | None = None, *, as
 
 
 def tell_unmade(testbed: Testbed) -> None:
-    """Print what of a testbed the agents of real hosts cannot be asked for, as warnings are printed."""
+    """Print, in the format of warnings, the parts of a testbed that agents of real hosts do not support."""
     if told := testbed.campaign.rendered_unmade(_colour()):
         tell(told)
 
 
 def tell_captured(captured: Sequence[Mapping[str, Any]]) -> bool:
-    """Say what is in the files of captures; whether each has all that was asked for."""
+    """Print what each capture file holds; return whether no capture broke off."""
     for file in captured:
         if "error" in file:
             tell(
@@ -181,9 +182,9 @@ def tell_captured(captured: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def tell_broken(logs: Sequence[Mapping[str, str]]) -> bool:
-    """Say which logs broke off, and why; whether none did."""
+    """Print which logs broke off and why; return whether none did."""
     for log in logs:
-        # Its driver says that a log ends early, and so do we.
+        # The driver's text already says that the log ends early.
         why = log["error"].removeprefix("the log ends early: ")
         tell(
             f"error: the log `{log['path']}` broke off: {why}\n"
@@ -203,7 +204,7 @@ def _write(stream: TextIO | None, text: str) -> None:
         stream.write(text)
         stream.flush()
     except OSError:
-        # Nobody reads what we have to say about the work; the work goes on.
+        # Standard error is closed; the command goes on without its messages.
         pass
 
 
@@ -213,13 +214,13 @@ def line(data: object) -> None:
 
 
 def out(text: str) -> None:
-    """Print a line on standard output; raises `OSError` when nobody takes it."""
+    """Print a line on standard output; raises `OSError` if that fails."""
     if sys.stdout is not None:
         sys.stdout.write(text + "\n")
 
 
 def tables() -> Console:
-    """A Rich console on standard output, as wide as its tables when that is no terminal."""
+    """A Rich console on standard output; off a terminal it is wide enough for all tables."""
     from rich.console import Console
 
     terminal = sys.stdout is not None and sys.stdout.isatty()
@@ -229,7 +230,7 @@ def tables() -> Console:
 
 @contextmanager
 def waiting(what: str) -> Iterator[Callable[[str], None]]:
-    """A spinner on standard error, if that is a terminal; what it yields changes its words."""
+    """Show a spinner on standard error if that is a terminal; yields a function that sets its text."""
     from rich.console import Console
 
     screen = Console(stderr=True)

@@ -1,4 +1,4 @@
-"""Options of commands that emulate a network."""
+"""Options of the commands that emulate a network."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def options(
     tap: bool,
     captures: Captures | None = None,
 ) -> Options:
-    """How a network is emulated; raises `EngpassError`."""
+    """Turn the options into those of an emulated network; raises `EngpassError`."""
     from engpass.netlab.emulated import LIMIT, Options
 
     given = Options(

@@ -1,4 +1,4 @@
-"""`engpass exec`: a program in a host of a testbed that is up."""
+"""`engpass exec`: runs a program in a host of a testbed that is up."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def command(file: File, host: Host, words: Words) -> None:
     """
     from engpass import netlab
 
-    # Where a host needed a `--` the one before the command is a word of it.
+    # If a `--` precedes the host, the `--` before the command arrives as its first word.
     enter(netlab.find(file), host, words[1:] if words[0] == "--" and len(words) > 1 else words)
 
 
 def typed(file: str, host: str) -> str:
-    """The command for a program in a host, as a shell takes it."""
+    """The `engpass exec` command line for a host, quoted for a shell."""
     if host.startswith("-"):
         return f"engpass exec {quote(file)} -- {quote(host)} COMMAND"
     return f"engpass exec {quote(file)} {quote(host)} -- COMMAND"
 
 
 def enter(lab: Lab, host: str, words: list[str]) -> NoReturn:
-    """Become a program in a host."""
+    """Replace this process by a program in a host."""
     from engpass import child, netlab
     from engpass.netlab import kernel, names
 
@@ -55,7 +55,7 @@ def enter(lab: Lab, host: str, words: list[str]) -> NoReturn:
             environment[name] = address
     argv = lab.kernel.inside(member.namespace, words)
     try:
-        # `ip` or `nsenter` is ours to find; the program in the host is looked up as its user has it.
+        # `argv[0]` is `ip` or `nsenter`; the program itself is looked up in the user's own `PATH`.
         os.execve(child.find(argv[0]) or argv[0], argv, environment)  # noqa: S606 (no shell is meant)
     except OSError as error:
         console.fail(f"`{argv[0]}` cannot be run: {error.strerror}", "install `iproute2` and `util-linux`")
@@ -66,7 +66,7 @@ _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 
 
 def _find(program: str) -> None:
-    """End with a shell's exit code unless there is such a program: hosts have the files of this machine."""
+    """Exit as a shell does if the program is missing: hosts share the files of this machine."""
     import shutil
     from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`engpass explain`: one point of a run, its ledger, its bottleneck, and what to change."""
+"""`engpass explain`: one point of a run, its ledger, its bottleneck, and changes that help."""
 
 from __future__ import annotations
 

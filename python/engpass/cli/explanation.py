@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engpass.explain.situation import Hop
     from engpass.ledger import Books
 
-# Columns that a table of accounts takes beside the names, and each direction of a link.
+# Width of the names of accounts, and of the column of each link direction, in characters.
 _NAMES, _COLUMN = 30, 26
 
 
@@ -75,7 +75,7 @@ def _waterfall(made: Explanation, title: str) -> Table:
         "Taken by", "Rate", "of the line", "left", title=f"{title}: link {tight.link}, {tight.place}", left=1
     )
     for step in made.waterfall:
-        # The first and the last step take nothing.
+        # The first and the last step of a waterfall take no share.
         taken = say.percent(step.taken) if step.taken else ""
         rate = "" if not taken or line is None else say.rate(step.taken * line)
         left = say.percent(step.left) if line is None else say.rate(step.left * line)
@@ -85,9 +85,9 @@ def _waterfall(made: Explanation, title: str) -> Table:
 
 
 def accounts(columns: Sequence[tuple[str, Books]], width: int, runs: int) -> list[Table]:
-    """Ledgers side by side, in bits and per cent; more tables where the width asks for it.
+    """Tables of ledgers side by side, in bits and per cent; several tables if the width is too small.
 
-    A column is a heading and the books, added up over so many runs; the bits are those of one.
+    A column is a heading and a ledger that is summed over `runs` runs; the table shows the mean of a run.
     """
     beside = max(1, (width - _NAMES) // _COLUMN)
     return [_accounts(columns[start : start + beside], runs) for start in range(0, len(columns), beside)]
@@ -135,7 +135,7 @@ def _counts(counts: Mapping[str, float]) -> Table:
 
 
 def _service(made: Explanation) -> Table:
-    """Goodput, loss and delay of the flow beside its limit and its idle delay."""
+    """Goodput, loss and delay of the flow, with its limit and its idle delay to compare."""
     at = made.at
     shown = grid("", "Simulated", "Compare with")
     idle = at.idle_delay

@@ -1,4 +1,4 @@
-"""`engpass export`: the points of a run as a file for other programs."""
+"""`engpass export`: writes the points of a run to a file for other programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Format(enum.StrEnum):
-    """What other programs read."""
+    """File formats of an export."""
 
     CSV = "csv"
     PARQUET = "parquet"
@@ -40,7 +40,7 @@ Spreadsheet = Annotated[
 ]
 
 _FORMULA = "^[=+@\\-\t\r\n\uff1d\uff0b\uff0d\uff20]"
-"""Beginnings of formulas: = + - @, also in full width, tab and line ends (OWASP, CSV Injection)."""
+"""First characters of a formula: = + - @, also full width, tab and line ends (OWASP, CSV Injection)."""
 
 
 def command(
@@ -79,7 +79,7 @@ def command(
 
 
 def _without_formulas(table: pa.Table) -> pa.Table:
-    """The table with a `'` before each text that begins like a formula; numbers stay numbers."""
+    """Put a `'` before each text and column name that begins like a formula; numbers stay unchanged."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -106,17 +106,17 @@ def _write(table: pa.Table, chosen: Format, sink: IO[bytes]) -> None:
         case Format.ARROW:
             with ipc.new_file(buffer, table.schema) as writer:
                 writer.write_table(table)
-    # One write of our own: errors arrive as OSError with a number, whatever the format.
+    # Write from Python, so that errors are an `OSError` with an error number for every format.
     sink.write(buffer.getvalue())
     sink.flush()
 
 
 def _write_file(table: pa.Table, chosen: Format, path: Path) -> None:
-    """Write beside the target, then rename: a full disk leaves no half file under its name."""
+    """Write to a temporary file and rename it: a full disk then leaves no partial file."""
     temporary = None
     try:
         if path.exists() and not path.is_file():
-            # A device or a pipe, `-o >(gzip)` say: there is nothing to rename.
+            # A device or a pipe, such as `-o >(gzip)`, cannot be replaced by a rename.
             with path.open("wb") as sink:
                 _write(table, chosen, sink)
             return

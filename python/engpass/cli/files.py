@@ -1,4 +1,4 @@
-"""Files that commands write: known to be possible before the work, and told as an error if not."""
+"""Output files of commands: checked before the work starts, and errors with a cure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from engpass.error import EngpassError
 
 
 def target(file: str, *, make: bool = True) -> Path:
-    """The file to write: known to be possible before minutes of work.
+    """Check that a file can be written, and return its path; raises `EngpassError` if not.
 
-    Its directory is made, or else must be there. `EngpassError` if it cannot be written.
+    Its directory is created, or with `make=False` must exist.
     """
     path = Path(file)
     if not make and not path.parent.exists():
@@ -24,13 +24,13 @@ def target(file: str, *, make: bool = True) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_fifo():
-            # To open one waits for its reader, and to close it tells the reader that all has come.
+            # Opening a FIFO would wait for its reader, and closing it would signal the end of the data.
             return path
         new = not path.exists()
         with path.open("a", encoding="utf-8"):
             pass
         if new:
-            # An empty file would look like a result if the work is interrupted.
+            # After an interruption an empty file would look like a result.
             path.unlink()
     except OSError as error:
         raise unwritable(path, error) from None
@@ -38,7 +38,7 @@ def target(file: str, *, make: bool = True) -> Path:
 
 
 def folder(name: str) -> Path:
-    """The directory to write files into, made if it is not there; `EngpassError` if it cannot be written."""
+    """Create a directory if it is missing and return its path; raises `EngpassError` if it is not writable."""
     path = Path(name)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -50,10 +50,10 @@ def folder(name: str) -> Path:
 
 
 def apart(files: Sequence[tuple[str, str]], logs: str | None = None) -> None:
-    """Raise `EngpassError` where a file of a command would be written over by another.
+    """Raise `EngpassError` if one file of a command would overwrite another.
 
-    `files` are pairs of what it is, in words, and its path, the testbed among them; `logs` is the directory
-    in which emulated points have theirs.
+    `files` are pairs of a description and a path, the testbed included; `logs` is the directory for the logs
+    of emulated points.
     """
     real = [(what, path) for what, path in files if paths.keeps(path)]
     for (one, path), (other, same) in combinations(real, 2):
@@ -67,7 +67,7 @@ def apart(files: Sequence[tuple[str, str]], logs: str | None = None) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file; `EngpassError` if it cannot be written."""
+    """Write a file; raises `EngpassError` if that fails."""
     try:
         path.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
     except OSError as error:
@@ -75,5 +75,5 @@ def write(path: Path, text: str) -> None:
 
 
 def unwritable(path: Path, error: OSError) -> EngpassError:
-    """What to tell the user of a file that cannot be written."""
+    """The error for a file that cannot be written."""
     return EngpassError(f"`{path}` cannot be written: {error.strerror}", "check the path and the disk")

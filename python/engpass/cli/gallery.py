@@ -1,4 +1,4 @@
-"""`engpass gallery`: the studies that come with Engpass."""
+"""`engpass gallery`: lists the studies that come with Engpass."""
 
 from __future__ import annotations
 

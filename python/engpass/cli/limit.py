@@ -33,7 +33,7 @@ def command(
 
     out = console.tables()
     for name, outcome in outcomes.items():
-        # Of a group each receiver has an answer of its own.
+        # Each receiver of a multicast group has its own limit.
         every = [
             (receivers.name(flow, host), seen)
             for flow, found in outcome.flows.items()

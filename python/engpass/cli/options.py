@@ -72,7 +72,7 @@ STORE = DEFAULT_STORE
 
 
 def captures(given: list[str] | None, form: str | None, limit: str | None) -> Captures | None:
-    """What `--capture` and its neighbours ask for; raises `EngpassError`."""
+    """Parse `--capture`, `--capture-as` and `--capture-limit`; raises `EngpassError`."""
     from engpass import capture
 
     if given:
@@ -83,12 +83,12 @@ def captures(given: list[str] | None, form: str | None, limit: str | None) -> Ca
 
 
 def named(captures: Captures | None) -> list[tuple[str, str]]:
-    """The files of captures, for `files.apart`."""
+    """Descriptions and paths of the capture files, for `files.apart`."""
     return [] if captures is None else [(f"the capture of `{point}`", path) for point, path in captures.files]
 
 
 def overrides(given: list[str] | None) -> list[tuple[str, str]]:
-    """Pairs of path and value from `--set`; raises `EngpassError`."""
+    """Parse `--set` options into pairs of path and value; raises `EngpassError`."""
     pairs = []
     for text in given or []:
         path, value = (part.strip() for part in assignment.split(text) or ("", ""))
@@ -108,9 +108,9 @@ def tell_left_out(
     variants: Iterable[str],
     sweep: Sequence[tuple[str, str]] = (),
 ) -> None:
-    """Say which keys the engines leave out of variants at a point of the sweep, else at the file's values.
+    """Print which keys the engines ignore, per variant, at the file's values or at a point of the sweep.
 
-    A variant that cannot be run so says it by itself, where it is run.
+    Invalid variants are skipped: their error is reported when they run.
     """
     from engpass._engpass import InvalidTestbed
 
@@ -138,5 +138,5 @@ def _shown(text: str) -> str:
 
 
 def max_points(yes: bool) -> int | None:
-    """Points that are run without a further question."""
+    """Most points that a run may have; `None` with `--yes`."""
     return None if yes else MAX_POINTS

@@ -1,4 +1,4 @@
-"""`engpass path`: RFC 6349's sequence between two hosts."""
+"""`engpass path`: measures the path between two hosts in the steps of RFC 6349."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found of a path, as tables."""
+"""Tables of a measured path, for the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def show(record: SearchRecord, out: Console) -> None:
-    """The path, and TCP over it; every figure with the section of RFC 6349 that it comes from."""
+    """Print the path and the TCP transfers over it, with the sections of RFC 6349."""
     result = record.result
     if result is None:
         out.print(Text("it has not ended"))
@@ -44,7 +44,7 @@ def show(record: SearchRecord, out: Console) -> None:
 
 
 def _shared(connections: int) -> str:
-    """How many connections share a window, if several do."""
+    """The number of connections that share a window; empty for one."""
     return f", {connections} connections" if connections > 1 else ""
 
 

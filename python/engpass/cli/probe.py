@@ -1,4 +1,4 @@
-"""`engpass probe`: what this host's memory, buses and sockets give."""
+"""`engpass probe`: measures memory, buses and sockets of this host."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def command(
     """
     from engpass.probe import probe
 
-    # Known to be possible before a minute of work.
+    # Fail now rather than after a minute of measuring.
     targets = [
         None if save is None else files.target(save, make=False),
         None if report is None else files.target(report),
     ]
     pictures = None if figures is None else files.folder(figures)
-    # What the check of a testbed takes for the name of a host.
+    # The rule of the testbed check for names of hosts.
     if name is not None and (not name.strip() or any(category(letter) == "Cc" for letter in name)):
         raise EngpassError(f"`--name {name!r}` names no host", "give one that can be printed")
     with _bar() as watch:
@@ -98,7 +98,7 @@ def _pictures(made: Probed, directory: Path) -> None:
 
 @contextmanager
 def _bar() -> Iterator[Callable[[int, int, str], None] | None]:
-    """A bar on standard error, if that is a terminal."""
+    """Show a progress bar on standard error if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

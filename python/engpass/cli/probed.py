@@ -1,4 +1,4 @@
-"""A probe of a host as tables on a terminal."""
+"""Tables of a host probe, for the terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def show(made: Probed, out: Console) -> None:
-    """Everything that was found, and what was not measured."""
+    """Print all measurements, and the reason for each that is missing."""
     data = made.data
     _memory(data, out)
     _paths(data, out)
@@ -26,7 +26,7 @@ def show(made: Probed, out: Console) -> None:
 
 
 def _table(out: Console, title: str, head: Sequence[str], rows: Sequence[Sequence[str]], right: int) -> None:
-    """A table whose columns from `right` on are set to the right."""
+    """Print a table; the columns from index `right` on are right-aligned."""
     from rich.table import Table
 
     if not rows:

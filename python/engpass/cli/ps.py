@@ -1,4 +1,4 @@
-"""`engpass ps`: which testbeds are up on this machine."""
+"""`engpass ps`: lists the testbeds that are up on this machine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def command(as_json: options.Json = False) -> None:
 
 
 def state(lab: Lab) -> str:
-    """How a testbed is, in a word or two."""
+    """The state of a testbed in a word or two."""
     if lab.is_lost():
         return "left behind"
     return "in a run" if lab.state == "up" and lab.owner is not None else lab.state
@@ -63,13 +63,13 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     since: str
     rootless: bool
     driver: int | None
-    """Process that carries the packets."""
+    """Process id of the driver, which carries the packets; `None` if the kernel carries them."""
     slow: int
     nodes: dict[str, ListedNode]
 
 
 def listed(lab: Lab) -> Listed:
-    """A testbed as `--json` prints it."""
+    """Convert a testbed for `--json`."""
     return Listed(
         id=lab.id,
         name=lab.name,

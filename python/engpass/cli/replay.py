@@ -1,4 +1,4 @@
-"""`engpass replay`: the inputs of an emulated network again, in virtual time."""
+"""`engpass replay`: repeats a logged emulation in virtual time and compares the outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Log = Annotated[
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a packet."""
+    """The delivery report of a packet."""
 
     at_ps: int
     way: str
@@ -25,18 +25,18 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """The first output that is another one."""
+    """The first output in which log and replay differ."""
 
     output: int
-    """Its number."""
+    """Number of the output."""
     logged: Output | None
-    """As it is in the log."""
+    """The output in the log; `None` if the log has no more."""
     replayed: Output | None
-    """As it came out again."""
+    """The output of the replay; `None` if the replay has no more."""
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay found (docs/driver.md, *The log, and the replay*)."""
+    """The result of a replay (docs/driver.md, *The log, and the replay*)."""
 
     identical: bool
     whole: bool
@@ -44,7 +44,7 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     inputs: int
     outputs: int
     changed_payloads: int
-    """Packets that came out with other bytes than they had."""
+    """Packets whose payload left the network with other bytes than it entered with."""
     difference: Difference | None
 
 
@@ -80,16 +80,16 @@ def command(log: Log, as_json: options.Json = False) -> None:
 
 
 def said(found: Replayed) -> str:
-    """How many packets there were, and whether all came out again as they did."""
+    """Text with the numbers of inputs and outputs, and whether log and replay are identical."""
     what = f"{found.inputs:,} inputs, {found.outputs:,} outputs"
-    # Behind a difference nothing was looked at.
+    # A replay stops at the first difference, so it says nothing about the end of the log.
     off = not found.whole and found.difference is None
     cut = "; the log breaks off there: it has no record of its end" if off else ""
     return f"{what}: {'' if found.identical else 'not '}identical{cut}"
 
 
 def difference(found: Replayed) -> str:
-    """The first output that is another one, or what else is not the same."""
+    """Text with the first differing output, or else with the number of changed payloads."""
     first = found.difference
     if first is None:
         return f"{found.changed_payloads:,} packets came out with another payload than they had"

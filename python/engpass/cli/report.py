@@ -1,4 +1,4 @@
-"""`engpass report`: a run as an HTML file, and its figures as pictures."""
+"""`engpass report`: writes a run as an HTML file, and its figures as pictures."""
 
 from __future__ import annotations
 
@@ -86,14 +86,14 @@ def _search(record: SearchRecord, output: str, figures: str | None) -> None:
 
 
 def _outcomes(store: Store, record: RunRecord) -> list[Outcome]:
-    """The outcomes without what the report does not show: of the links it shows the ledgers."""
+    """The outcomes of a run, reduced to the parts that the report shows; of links these are the ledgers."""
     from engpass.ledger import slim
 
     return [slim(outcome) for _, outcome in store.read_outcomes(record)]
 
 
 def _claims(path: Path) -> tuple[Sequence[dict[str, Any]], Sequence[str]]:
-    """The claims and the notes of a study, as `engpass reproduce --json` printed them."""
+    """Read the claims and the notes of a study from the output of `engpass reproduce --json`."""
     cure = "give what `engpass reproduce STUDY --json` printed"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))

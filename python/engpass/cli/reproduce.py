@@ -1,4 +1,4 @@
-"""`engpass reproduce`: a study of the gallery, and whether its statements hold here."""
+"""`engpass reproduce`: runs a study of the gallery and checks its claims."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _run(made: Reproduction, store: Store, jobs: int | None, max_memory: int | N
 
 
 def _say(judged: list[Judged]) -> bool:
-    """Print the verdicts in short; returns whether every claim holds that is expected to."""
+    """Print a summary of the verdicts; returns whether no claim fails."""
     from engpass.claims import summed
 
     console.tell(summed([one.status for one in judged]))

@@ -91,7 +91,7 @@ def command(
 
         log_directory(how.log)
     options.tell_left_out(testbed, plan.engines, plan.variants, plan.sweep(0))
-    # What is captured and logged is of runs that are made now.
+    # Stored points have no capture or log, so all points run again.
     anew = captures is not None or (how.log is not None and emulates)
     with _alone(file, how, emulates=emulates), Store.open(store) as opened:
         started = console.agreed(
@@ -117,7 +117,7 @@ def command(
 
 
 def _alone(file: str, how: Options, *, emulates: bool) -> AbstractContextManager[None]:
-    """While it lasts nobody else writes what this run does; raises `EngpassError` if somebody does."""
+    """Claim the capture and log files of this run; raises `EngpassError` if another process writes one."""
     files = how.files(each_point=True) if emulates else replace(how, log=None).files()
     if not files.captures and files.logs is None:
         return nullcontext()
@@ -158,7 +158,7 @@ def _go(
 
 
 class _Lines:
-    """Prints stored points in their order, each as soon as all before it are there."""
+    """Prints stored points in order, each as soon as all earlier points are stored."""
 
     def __init__(self, store: Store, record: RunRecord) -> None:
         self._store, self._record = store, record
@@ -168,11 +168,11 @@ class _Lines:
         self._print(progress.ready)
 
     def rest(self) -> None:
-        """Print what is behind gaps: after an interruption nothing will fill them."""
+        """Print the points behind gaps: after an interruption the gaps stay."""
         self._print(self._record.points_total)
 
     def _print(self, stop: int) -> None:
-        # From the store: what is printed is what is kept.
+        # Read from the store, so that the output equals the stored points.
         for text in self._store.lines(self._record, range(self._next, stop)):
             console.out(text)
         self._next = stop
@@ -205,7 +205,7 @@ def _close(store: Store, ended: Ended, run_id: str, *, as_json: bool, anew: bool
 
 
 def _tell_imprecise(store: Store, record: RunRecord) -> None:
-    """Say how many points were over before their means were known as well as was asked."""
+    """Warn about points that ended before their means reached the requested precision."""
     if "measure" not in record.engines or "precision" not in record.text:
         return
     plan = record.plan
@@ -222,7 +222,7 @@ def _tell_imprecise(store: Store, record: RunRecord) -> None:
 
 
 def tell_failures(store: Store, record: RunRecord, most: int = 5) -> None:
-    """Say which points failed, and why; the same reason once."""
+    """Print which points failed, grouped by reason."""
     reasons: dict[str, list[Point]] = {}
     for failure in store.failures(record):
         reasons.setdefault(failure.error, []).append(failure.point)

@@ -1,4 +1,4 @@
-"""`engpass runs`: what is in the store."""
+"""`engpass runs`: lists the runs and searches in the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`engpass search`: the load that a path carries without loss, or with little."""
+"""`engpass search`: finds the load that a path carries without loss, or with little."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Given:
-    """Options as they were given; what is not given is the method's own."""
+    """Options of the command line; `None` selects the default of the method."""
 
     method: str
     least: int | None
@@ -274,7 +274,7 @@ def _one(
 
 @contextmanager
 def _bar() -> Iterator[Callable[[Trial, int], None] | None]:
-    """What is tried, on standard error if that is a terminal; how many trials there will be nobody knows."""
+    """Show the last trial on standard error if that is a terminal; their number is not known in advance."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

@@ -1,4 +1,4 @@
-"""A search as tables."""
+"""Tables of a search, for the terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def show(record: SearchRecord, out: Console) -> None:
-    """Every trial, and what was found."""
+    """Print every trial and the result of a search."""
     if record.method == "rfc6349":
         from engpass.cli.pathed import show as show_path
 
@@ -116,7 +116,7 @@ def _best(record: SearchRecord) -> float | None:
 
 
 def sizes_table(records: Sequence[SearchRecord], sizes: Sequence[int]) -> Table:
-    """Throughput over frame sizes beside what the line could carry at most (RFC 2544 section 26.1)."""
+    """Throughput by frame size, beside the largest load of the search (RFC 2544 section 26.1)."""
     table = grid(
         "Frame", "Largest load", "Throughput", "of it", "Payload", title="Throughput by frame size", left=0
     )
@@ -136,7 +136,7 @@ def sizes_table(records: Sequence[SearchRecord], sizes: Sequence[int]) -> Table:
 
 
 def searches(records: Sequence[SearchRecord]) -> Table:
-    """The searches of a store."""
+    """Table of the searches in a store."""
     table = grid("Search", "Testbed", "Method", "Engine", "Traffic", "Ended", "Begun", left=6)
     for r in records:
         ended = "yes" if r.result is not None else "no"

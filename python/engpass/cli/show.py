@@ -68,7 +68,7 @@ def command(
 
 
 def _ledgers(store: Store, record: RunRecord, out: Console) -> None:
-    """Print the books of every direction that anybody could have used, per variant."""
+    """Print the ledger of every link direction on which some flow could send data, per variant."""
     from engpass import ledger, say
     from engpass.cli.explanation import accounts
 

@@ -1,4 +1,4 @@
-"""A timeline in a terminal: one line of blocks for each quantity, marks for what happened."""
+"""A timeline in a terminal: a line of blocks for each quantity, and a line of marks for events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def show(timeline: Timeline, flow: str, out: Console) -> None:
-    """Print the timeline of a flow and of the queues on its way."""
+    """Print the timeline of a flow, of the queues in the timeline, and of link outages."""
     width = max(20, min(100, out.width - 52))
     end = timeline.duration_s
     shown = Table.grid(padding=(0, 1))
@@ -73,18 +73,18 @@ def _events(shown: Table, name: str, times: Sequence[float], end: float, width: 
 
 
 def _spans(spans: Sequence[Sequence[float]], end: float, width: int) -> str:
-    """Spans of time as full blocks."""
+    """Draw spans of time as full blocks."""
     marks = ["·"] * width
     for begin, until in spans:
         first, last = _place(begin, end, width), _place(until, end, width)
-        # The instant at which a span ends is outside of it.
+        # A span does not include the instant of its end.
         last = max(first, last - 1) if until < end else last
         marks[first : last + 1] = "█" * (last + 1 - first)
     return "".join(marks)
 
 
 def line(times: Sequence[float], values: Sequence[float], end: float, width: int) -> str:
-    """Values over time as blocks: the greatest of each part of the time."""
+    """Draw values over time as blocks, each as high as the maximum of its part of the time."""
     parts: list[float | None] = [None] * width
     for time, value in zip(times, values, strict=True):
         at = _place(time, end, width)

@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from engpass.store import RunRecord, Store
     from engpass.types.outcome import FlowOutcome, Outcome, Quantiles, Stage
 
-# Swept values per variant in a summary; a screenful for the usual few variants.
+# Most swept values per variant in a summary: a few variants then fit on a screen.
 _MOST = 12
 
 MOST_FLOWS = 200
-"""Flows in a table: more are none that anybody reads, and a terminal takes seconds for it."""
+"""Most flows in a table: a longer one takes seconds to print and is too long to read."""
 
 _WIDTH = 100
-"""Characters of a table of figures in a file or a pipe; a terminal says itself how wide it is."""
+"""Width of the summary table in a file or a pipe, in characters; a terminal has its own width."""
 
 _GIVE_WAY = ("Offered", "Spread", "Delay p50")
-"""Columns that a table without room leaves out, in this order."""
+"""Columns that a too wide table omits, the first one first."""
 
 GAP = "Longest gap"
-"""The column for outages, of runs whose links fail."""
+"""Column of the longest outage, for runs whose links fail."""
 
-# Background: shown only where there is nothing else.
+# Background traffic: shown only if there is no other flow.
 _GENERATORS = frozenset({"cbr", "on-off"})
 
 
 def grid(*columns: str, title: str | None = None, left: int = 1) -> Table:
-    """An empty table; all but the first columns are set to the right."""
+    """An empty table; the first `left` columns are left-aligned, the others right-aligned."""
     table = Table(title=Text(title) if title else None, title_justify="left", title_style="bold")
     for i, column in enumerate(columns):
         table.add_column(Text(column), justify="left" if i < left else "right", overflow="fold")
@@ -53,7 +53,7 @@ def grid(*columns: str, title: str | None = None, left: int = 1) -> Table:
 
 def plain(*texts: str) -> list[Text]:
     """The cells of a row."""
-    # Names come from files: no `[red]` in them is markup.
+    # `Text` keeps names such as `[red]` from being read as markup.
     return [Text(text) for text in texts]
 
 
@@ -83,12 +83,12 @@ def runs(records: Sequence[RunRecord]) -> Table:
 
 
 def moment(iso: str) -> str:
-    """A time for people: to the second, UTC."""
+    """A readable UTC time, to the second."""
     return iso[:19].replace("T", " ") + " UTC"
 
 
 def details(record: RunRecord, sessions: int) -> Table:
-    """What was asked of a run and where it ran."""
+    """The settings of a run and the machine that it ran on."""
     environment = record.environment
     rows = [
         ("run", record.id),
@@ -125,7 +125,7 @@ _DELAYS: dict[str, Callable[[Quantiles], float]] = {
 
 @dataclass
 class _Cell:
-    """What came out of one engine for one variant, sweep point and flow, over the repeats."""
+    """Results of one engine for one variant, sweep point and flow, over the repeats."""
 
     goodput: list[float] = field(default_factory=list)
     offered: list[float] = field(default_factory=list)
@@ -139,7 +139,7 @@ class _Cell:
 
     @property
     def mean(self) -> float | None:
-        """Mean goodput, if there is any point."""
+        """Mean goodput in bit/s, `None` without points."""
         return _mean(self.goodput) if self.goodput else None
 
     def add(self, outcome: Outcome, flow: FlowOutcome) -> None:
@@ -150,13 +150,13 @@ class _Cell:
         self.losses.append(Losses.of(flow))
         if flow.outage is not None:
             self.gaps.append(flow.outage.longest_s)
-        # Not every engine knows one-way delays.
+        # Not every engine gives one-way delays.
         if flow.delay_s is not None:
             for column, figure in _DELAYS.items():
                 self.delays.setdefault(column, []).append(figure(flow.delay_s.network))
 
     def texts(self) -> dict[str, str]:
-        """The figures by column; a figure that no engine told has none."""
+        """The texts by column; a column without a value is missing or empty."""
         mean = self.mean
         limits = {"Limit": rate(self.fair), "Fair share": rate(self.fair), "Bound": rate(self.bound)}
         if mean is None:
@@ -177,11 +177,11 @@ class _Cell:
 
 
 _Cells = dict[tuple[str, int, str, str], _Cell]
-"""By variant, sweep point, flow and engine."""
+"""Cells by variant, sweep point, flow and engine."""
 
 
 def summary(store: Store, record: RunRecord, out: Console) -> None:
-    """Print goodput, loss, delay and limits per variant and swept value; thinned for a long sweep."""
+    """Print goodput, loss, delay and limits per variant and swept value; a long sweep is thinned out."""
     plan = record.plan
     shown, wanted = _shown(plan)
     engines = [name for name in plan.engines if name != "limit"]
@@ -192,7 +192,7 @@ def summary(store: Store, record: RunRecord, out: Console) -> None:
         remarks.add(outcome)
         for name, _, flow in receivers.rows(outcome):
             kinds[name] = flow.kind
-            # The limit stands beside what every other engine found.
+            # The limit is a column in the rows of all other engines.
             for engine in engines if outcome.engine == "limit" and engines else [outcome.engine]:
                 cell = cells.setdefault((*wanted[position], name, engine), _Cell())
                 if outcome.engine == "limit":
@@ -246,10 +246,10 @@ def _got(cells: _Cells, kinds: dict[str, str]) -> list[above.Got]:
 
 
 def _shown(plan: Plan) -> tuple[list[int], dict[int, tuple[str, int]]]:
-    """Swept values that a table shows, in even steps and the last; and the positions of their points."""
+    """Indices of the swept values to show (evenly spaced, and the last), and the positions of their points."""
     count = plan.sweep_points
     shown = sorted({*range(0, count, math.ceil(count / _MOST)), count - 1})
-    # Only the points that are shown are read: a summary of a million points takes no time.
+    # Only shown points are read, so the summary of a million points is fast.
     wanted = {
         position: (variant, index)
         for engine in plan.engines
@@ -261,7 +261,7 @@ def _shown(plan: Plan) -> tuple[list[int], dict[int, tuple[str, int]]]:
 
 
 def _thinned(record: RunRecord, shown: list[int], flows: int) -> list[str]:
-    """What a table does not show, and where it is."""
+    """A note on omitted swept values and flows, and where to find them."""
     parts = [
         f"{some:,} of {count:,} {what}"
         for some, count, what in (
@@ -282,18 +282,18 @@ _FIGURES: dict[str, Callable[[Quantiles], float]] = {
     "Max": lambda times: times.max,
 }
 _FOLDS: dict[str, Callable[[Sequence[float]], float]] = {"Min": min, "Max": max}
-"""How figures of repeats become one; all others are means."""
+"""How values of several repeats are combined; the default is the mean."""
 
 _TIMES: dict[str, Callable[[FlowOutcome], Quantiles | None]] = {
     "one-way delay": lambda flow: None if flow.delay_s is None else flow.delay_s.network,
     "round trip": lambda flow: None if flow.tcp is None else flow.tcp.rtt_s,
 }
 _Times = dict[tuple[str, int, str], dict[str, list[float]]]
-"""Figures by variant, sweep point and flow."""
+"""Values by variant, sweep point and flow, then by column."""
 
 
 def delays(store: Store, record: RunRecord, out: Console) -> None:
-    """Print delays and round trips per variant, swept value and flow, a table of each."""
+    """Print a table of one-way delays and one of round trips, per variant, swept value and flow."""
     shown, wanted = _shown(record.plan)
     found: dict[str, _Times] = {time: {} for time in _TIMES}
     for position, outcome in store.read_outcomes(record, _ranges(sorted(wanted))):
@@ -342,7 +342,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _ranges(positions: Sequence[int]) -> list[range]:
-    """Ascending positions as ranges: neighbours come with one query."""
+    """Merge ascending positions into ranges, so that one query reads neighbours."""
     merged: list[range] = []
     for position in positions:
         if merged and merged[-1].stop == position:
@@ -359,7 +359,7 @@ def _width(out: Console) -> int:
 def _summary_table(
     record: RunRecord, cells: _Cells, flows: Sequence[str], width: int
 ) -> tuple[Table, list[str]]:
-    """The table, and the columns for which `width` characters have no room."""
+    """The summary table, and the columns that do not fit into `width` characters."""
     plan = record.plan
     places = {flow: place for place, flow in enumerate(flows)}
     axes = [axis.path for axis in plan.axes]
@@ -396,7 +396,7 @@ def _summary_table(
 
 
 def _has_two_limits(cells: Iterable[_Cell]) -> bool:
-    """Whether some flow has a fair share and another bound."""
+    """Whether the fair share and the bound of any flow differ."""
     return any(
         cell.fair is not None and cell.bound is not None and above.differ(cell.fair, cell.bound)
         for cell in cells
@@ -404,10 +404,10 @@ def _has_two_limits(cells: Iterable[_Cell]) -> bool:
 
 
 def _too_wide(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """The columns that give way so that the others fit into a width, as far as that helps."""
+    """The columns to omit, in the order of `_GIVE_WAY`, until the others fit into the width."""
     from rich.cells import cell_len
 
-    # A column has a border and a blank on both sides.
+    # Each column adds a border and a blank on both sides.
     widths = {
         head: 3 + max(map(cell_len, (head, *column))) for head, *column in zip(heads, *rows, strict=True)
     }
@@ -421,7 +421,7 @@ def _too_wide(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -
 
 
 def _apart(cells: _Cells, key: tuple[str, int, str, str]) -> str:
-    """How far an engine is from `simulate`, if both have something."""
+    """The difference of an engine's goodput from that of `simulate`; empty unless both have one."""
     variant, index, flow, engine = key
     both = {name: cells.get((variant, index, flow, name)) for name in ("simulate", engine)}
     means = {name: cell.mean for name, cell in both.items() if cell is not None and cell.mean is not None}

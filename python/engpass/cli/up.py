@@ -1,4 +1,4 @@
-"""`engpass up`: the hosts of a testbed as namespaces of this machine."""
+"""`engpass up`: creates the hosts of a testbed as namespaces of this machine."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def command(
         check_points(captures, testbed.campaign, wanted, [])
     numbers = point_plan(testbed.campaign, wanted, [])
     given = any(value is not None for value in (clock, slow, limit, log, captures)) or wire_true or tap
-    # These options mean something to the model alone.
+    # Only the model has these options, so they select `emulate`.
     chosen = netlab.choose_engine(numbers, engine or ("emulate" if given else None))
     if given and chosen != "emulate":
         console.fail(
@@ -103,7 +103,7 @@ def command(
 
 
 def _tell_clashes(lab: Lab) -> None:
-    """Say which hosts have no variable with their address, since several would have the same."""
+    """Warn about hosts without an address variable because several hosts would share its name."""
     from engpass.netlab import names
 
     for name, hosts in names.clashes(lab.hosts()).items():

@@ -1,4 +1,4 @@
-"""`engpass watch`: what goes on in an emulated testbed that is up."""
+"""`engpass watch`: live rates, queues and losses of an emulated testbed that is up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Interval = Annotated[
 
 
 class WatchedLink(msgspec.Struct, frozen=True, kw_only=True):
-    """A direction of a link, since the start."""
+    """One direction of a link; its counters run since the start of the network."""
 
     link: str
     from_: str = msgspec.field(name="from")
@@ -33,37 +33,37 @@ class WatchedLink(msgspec.Struct, frozen=True, kw_only=True):
     bits: int
     lost: int = 0
     down: bool = False
-    """An event of the testbed has taken it down."""
+    """Whether an event of the testbed has taken the link down."""
     queue: int | None = None
     queue_unit: str = ""
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Link, beginning and end."""
+        """Link, transmitter and receiver."""
         return self.link, self.from_, self.to
 
 
 class LostWay(msgspec.Struct, frozen=True, kw_only=True):
-    """What was lost from a host to another, since the start."""
+    """Packets lost on the paths from one host to another since the start."""
 
     way: str
     packets: int
 
 
 class WatchedHost(msgspec.Struct, frozen=True, kw_only=True):
-    """What was not carried of a host, since the start."""
+    """Packets of a host that the network did not carry since the start."""
 
     name: str
     discarded: dict[str, int] = {}
-    """Packets by the reason why."""
+    """Packets by reason."""
     dropped_by_kernel: int | None = None
     failures: int = 0
-    """Reads and writes that the kernel refused."""
+    """Reads and writes of the host's device that the kernel refused."""
     last_failure: str | None = None
 
 
 class Lateness(msgspec.Struct, frozen=True, kw_only=True):
-    """How late packets were, since the start."""
+    """How late packets were since the start, as percentiles."""
 
     packets: int | None = None
     p50_ns: int | None = None
@@ -73,13 +73,13 @@ class Lateness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogState(msgspec.Struct, frozen=True):
-    """What became of the log."""
+    """Whether the log is still written: `error` says why it ended early."""
 
     error: str | None = None
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a driver's status is shown (docs/driver.md, *Requests*)."""
+    """The shown part of a driver's status (docs/driver.md, *Requests*)."""
 
     at_ps: int
     links: list[WatchedLink] = []
@@ -90,11 +90,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """What grew on a direction of a link, per second of the network's own time."""
+    """Rate and losses of one direction of a link between two statuses, in virtual time."""
 
     bit_per_s: float
     utilisation: float | None
-    """Share of the line."""
+    """Share of the line rate; `None` if the line has no rate."""
     lost_now: int
 
 
@@ -145,7 +145,7 @@ def _live(lab: Lab, control: Control, interval: float) -> None:
 
     screen = console.tables()
     while not screen.is_terminal:
-        # Nothing can be drawn over: one look after the other.
+        # A file or pipe cannot be redrawn: print one table after the other.
         screen.print(_view(lab, *_look(control, interval)))
         screen.file.flush()
     with Live(console=screen, auto_refresh=False) as live:
@@ -154,7 +154,7 @@ def _live(lab: Lab, control: Control, interval: float) -> None:
 
 
 def _look(control: Control, interval: float) -> tuple[Status, list[Rates]]:
-    """The state at the end of an interval, with the rates over it."""
+    """Wait for an interval; return the status at its end and the rates over it."""
     before = _status(control)
     time.sleep(interval)
     after = _status(control)
@@ -166,7 +166,7 @@ def _status(control: Control) -> Status:
 
 
 def rates(before: Status, after: Status) -> list[Rates]:
-    """What grew on each link since an earlier status, per second of the network's own time."""
+    """The rates of each link direction between two statuses, per second of virtual time."""
     earlier = {link.key: link for link in before.links}
     seconds = (after.at_ps - before.at_ps) / 1e12
     found = []
@@ -217,7 +217,7 @@ _MOST_WAYS = 8
 
 
 def _ways(status: Status) -> list[str]:
-    """What was lost from host to host, a line for each: routers lose packets, too, and they are no link's."""
+    """A line for each pair of hosts with losses, which include drops by routers: no link counts those."""
     lost = sorted(status.lost, key=lambda way: -way.packets)
     found = [
         f"lost from {way.way}, anywhere on the way: {way.packets:,} packets" for way in lost[:_MOST_WAYS]
@@ -228,7 +228,7 @@ def _ways(status: Status) -> list[str]:
 
 
 def _hosts(status: Status) -> list[str]:
-    """What hosts sent that was never carried, and what the kernel refused, a line for each."""
+    """A line for each host with packets that were not carried, or with reads and writes that failed."""
     found = []
     for host in status.hosts:
         reasons = {word: count for word, count in host.discarded.items() if count}

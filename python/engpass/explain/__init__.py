@@ -1,6 +1,6 @@
-"""Explains a point: where its bits went, what holds the flow back, and what to change.
+"""Explains a point: the use of its lines, the bottleneck of a flow, and changes that help.
 
-Every gain that is named was simulated: `engpass.advice`. `docs/explain.md` is the page about it.
+All named gains were simulated (`engpass.advice`). `docs/explain.md` describes the command.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 __all__ = ["REPEATS", "Chosen", "Explanation", "choose", "choose_in", "explain"]
 
 REPEATS = 5
-"""Repeats that are looked at and that changes are simulated with, at most: the first ones of the run."""
+"""Greatest number of repeats to explain and to simulate changes with: the first ones of the run."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What there is to say about one flow at one point."""
+    """The explanation of one flow at one point."""
 
     chosen: Chosen
     at: Situation
@@ -46,13 +46,13 @@ class Explanation:
 
     @property
     def waterfall(self) -> list[Step]:
-        """From line rate to what the flow is delivered on the tightest line; empty without books."""
+        """From line rate to the flow's delivered payload on the tightest line; empty without a ledger."""
         tight = self.at.tight
         return [] if tight is None or tight.books is None else ledger.waterfall(tight.books, self.at.own)
 
     @property
     def sentence(self) -> str:
-        """The bottleneck, its evidence, and what to change, in one sentence."""
+        """The bottleneck, its evidence, and the best change, in one sentence."""
         at, found = self.at, self.finding
         has = f"{found.bottleneck} {found.predicate} `{at.title}`"
         if found.verb != "limits":
@@ -75,7 +75,7 @@ class Explanation:
         return f"; none of the {len(self.advice.tried)} changes tried helps"
 
     def to_json(self) -> dict[str, Json]:
-        """Everything as JSON data; ledgers as the integers of the engine, added up over the repeats."""
+        """The explanation as JSON data; ledgers are integers of the engine, summed over the repeats."""
         at, advice = self.at, self.advice
         tight = at.tight
         return {
@@ -135,13 +135,13 @@ def explain(
     watch: Callable[[int], None] | None = None,
     max_memory: int | None = MOST,
 ) -> Explanation:
-    """Explain a point; simulates it where the store has no outcome of this build with ledgers.
+    """Explain a point. It is simulated unless the store has all outcomes, made by this build.
 
-    Raises `InvalidTestbed`, `EngpassError` where the engine does not carry the testbed or the books do not
-    balance, `NeedsMemoryError` where simulating needs more than `max_memory` bytes, `KeyboardInterrupt` on
+    Raises `InvalidTestbed`, `EngpassError` if the engine does not carry the testbed or a ledger does not
+    balance, `NeedsMemoryError` if simulating needs more than `max_memory` bytes, and `KeyboardInterrupt` on
     Ctrl-C.
     """
-    # Advice looks at situations, which are of this package.
+    # Imported here, because advice imports this package.
     from engpass.advice import advise
 
     bench = Bench(
@@ -154,7 +154,7 @@ def explain(
         chosen.flow,
         chosen.receiver,
     )
-    # Each change is a run of its own.
+    # Changes are simulated in parallel, each in a worker.
     workers = (jobs or cores()) if advice else 1
     needed = need(
         bench.campaign,
@@ -183,7 +183,7 @@ def explain(
 
 
 def situation(chosen: Chosen, bench: Bench, outcomes: Sequence[Outcome]) -> Situation:
-    """The facts about the chosen flow; the outcomes are as the bench sees them."""
+    """The facts about the chosen flow; `outcomes` are as `Bench.seen` returns them."""
     settings = Settings.at(chosen.text, chosen.variant, chosen.sweep, chosen.overrides)
     limits = bench.limit()
     return Situation(settings, chosen.topology, chosen.flow, tuple(outcomes), limits, chosen.receiver)

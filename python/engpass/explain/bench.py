@@ -19,9 +19,9 @@ Pairs = Sequence[tuple[str, str]]
 
 
 def interruptibly(interrupt: _engpass.Interrupt, work: Callable[[], T]) -> T:
-    """What `work` returns, done in a thread so that Ctrl-C ends the runs that hold this interrupt.
+    """Run `work` in a thread, so that Ctrl-C ends the runs that hold this interrupt; returns its result.
 
-    Raises what it raises, and `EngpassError` where the engine does not carry something.
+    Raises what `work` raises, and `EngpassError` if the engine does not carry the testbed.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="engpass") as thread:
         future = thread.submit(work)
@@ -37,7 +37,7 @@ def interruptibly(interrupt: _engpass.Interrupt, work: Callable[[], T]) -> T:
 class Bench:
     """A point of a testbed that can be simulated with changes; its calls may come from several threads.
 
-    Its outcomes are as the receiver sees them, if the flow is a group of several.
+    If the flow has several receivers, the outcomes are as the given one sees them.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Bench:
             return self._before
 
     def remember(self, stored: Sequence[Outcome]) -> None:
-        """Take stored outcomes of this build, one of each repeat and as seen, as those without a change."""
+        """Take stored outcomes as the baseline: of this build, one per repeat, as `seen` returns them."""
         by_repeat = {outcome.repeat: outcome for outcome in stored}
         self._before = [_served(by_repeat[repeat]) for repeat in self.repeats]
 
@@ -98,13 +98,16 @@ class Bench:
         return self.seen(outcomes.read(text))
 
     def _changed(self, changes: Pairs) -> tuple[_engpass.Campaign, Pairs]:
-        """A change is a further value of the point, as a sweep's; what `--set` gave would be put over it."""
+        """The campaign and the swept values with changes; they replace swept values of the same path.
+
+        Values of `--set` have precedence over swept ones. If one covers a change, the change is set as well.
+        """
         paths = {split(path) for path, _ in changes}
         kept = [pair for pair in self._sweep if split(pair[0]) not in paths]
         under = [pair for pair in self._overrides if not _covers(split(pair[0]), paths)]
         if len(under) == len(self._overrides):
             return self.campaign, [*kept, *changes]
-        # In its own place and order the value that was set comes first, the change after it.
+        # The change comes after the values that were set, so that it takes effect.
         pairs = [*self._overrides, *changes]
         return _engpass.load(self._text.encode(), self._source, pairs, None), kept
 
@@ -114,6 +117,6 @@ def _covers(path: tuple[str, ...], changed: set[tuple[str, ...]]) -> bool:
 
 
 def _served(outcome: Outcome) -> dict[str, Served]:
-    # Of a group that is not explained, the receivers alone.
+    # A flow with several receivers is left out here: the outcome has a flow for each receiver.
     flows = outcome.flows.items()
     return {name: Served.of(flow) for name, flow in flows if not receivers.several(flow)}

@@ -1,4 +1,4 @@
-"""Which point of a run is explained: the one that was asked for, or the one that is served worst."""
+"""Selects the point of a run to explain: the named one, or the one that is served worst."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 Sweep = tuple[tuple[str, str], ...]
 
 _Who = tuple[str, str]
-"""A flow and one of its receivers: none where it has one, or where any of several is meant."""
+"""A flow and one of its receivers; the receiver is empty if there is only one, or if any is meant."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A flow at a point, with what is needed to run it again."""
+    """A flow at a point, with all data to run it again."""
 
     run_id: str
     name: str
@@ -49,7 +49,7 @@ class Chosen:
     outcomes: tuple[Outcome, ...] = field(repr=False)
     """Simulated outcomes from the store, of all repeats."""
     current: bool
-    """They are of this build of the core, so that a change can be compared with them."""
+    """Whether they are of this build of the core, so that changes can be compared with them."""
     selected_as_worst: bool
     """True if the point was chosen automatically because it is served worst."""
 
@@ -65,7 +65,7 @@ class Chosen:
         return ", ".join([*parts, *(f"{path} = {text}" for path, text in self.sweep)])
 
     def to_json(self) -> dict[str, Json]:
-        """What was chosen as JSON data."""
+        """The choice as JSON data."""
         return {
             "run": self.run_id or None,
             "variant": self.variant,
@@ -79,7 +79,7 @@ class Chosen:
 def choose(
     store: Store, record: RunRecord, variant: str | None, point: Iterable[str], flow: str | None
 ) -> Chosen:
-    """The point and flow of a run that the arguments name; by default the worst served of those that fit.
+    """Select the point and flow of a run that the arguments name; of several, the worst served.
 
     `point` are texts such as `traffic.stream.message=9 kB`. Raises `ChoiceError`, `EngpassError`.
     """
@@ -126,10 +126,10 @@ def choose_in(
     *,
     max_memory: int | None = MOST,
 ) -> Chosen:
-    """The same for a testbed that was not run: at the file's own values but for those of `point`.
+    """Select variant and flow of a testbed that was not run, with the file's values except those in `point`.
 
-    Where no variant is named all of them are simulated. Raises what `choose` and `Campaign.run` raise, and
-    `NeedsMemoryError` where that needs more than `max_memory` bytes.
+    If no variant is named all are simulated. Raises what `choose` and `Campaign.run` raise, and
+    `NeedsMemoryError` if the simulation needs more than `max_memory` bytes.
     """
     testbed.needs_traffic()
     variants = choose_names("variant", None if variant is None else [variant], testbed.variants)
@@ -187,7 +187,7 @@ def _simulated(store: Store, record: RunRecord, plan: Plan, variant: str, index:
 
 
 def _of(outcome: Outcome, wanted: Iterable[_Who]) -> Iterator[tuple[_Who, FlowOutcome]]:
-    """The flows that are wanted, a group of several by its receivers: all of them if none is named."""
+    """Yield the wanted flows; a flow with several receivers once for each, or for the named one."""
     for name, host in wanted:
         flow = outcome.flows.get(name)
         for receiver, seen in receivers.each(flow) if flow is not None else ():
@@ -218,7 +218,7 @@ def _flows(topology: Drawing, flow: str | None) -> list[_Who]:
 
 
 def _wanted(axes: Sequence[Axis], point: Iterable[str]) -> dict[str, str]:
-    """The text of the value by swept path; a value may be spelt otherwise: `9000 B` for `9 kB`."""
+    """The run's own text of each value by swept path; `9000 B` is found as `9 kB`."""
     wanted = {}
     for path, value in _pairs(point):
         axis = next((axis for axis in axes if axis.path == path), None)
@@ -247,7 +247,7 @@ def _value(axis: Axis, value: str) -> str:
 
 
 def _spelt(text: str) -> str:
-    """A value in one spelling of several."""
+    """A normalized spelling of a value, for comparison."""
     amount = Amount.read(text)
     if amount is None:
         return "".join(text.split())
@@ -270,13 +270,13 @@ class _Points:
         self._needs: dict[tuple[str, int, _Who], Needs] = {}
 
     def add(self, variant: str, index: int, outcome: Outcome) -> None:
-        """An outcome of a point."""
+        """Add an outcome of a point."""
         for who, flow in _of(outcome, self._flows):
             key = (variant, index, who)
             if outcome.engine == "simulate":
                 self._served.setdefault(key, []).append(Served.of(flow))
             elif outcome.engine == "limit" and flow.limit is not None and flow.limit.idle_delay_s is not None:
-                # Limits of older builds say nothing of the idle delay.
+                # Limits of older builds have no idle delay.
                 self._needs[key] = Needs.of(flow)
 
     def __len__(self) -> int:
@@ -305,7 +305,7 @@ class _Points:
         return min(self._served, key=rank)
 
     def _limits(self) -> dict[tuple[str, int, _Who], Needs]:
-        """The limits of a run that was made without them, or by an older build."""
+        """Compute the limits for a run that has none, or those of an older build."""
         record, stop = self._record, _engpass.Interrupt()
         plan = record.plan
         campaign = _engpass.load(record.text.encode(), record.source, list(record.overrides), None)

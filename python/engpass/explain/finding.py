@@ -1,4 +1,4 @@
-"""Which thing holds a flow back, and what shows it."""
+"""Finds the bottleneck of a flow, with the evidence for it."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from engpass.limiter import CPUS, limiting_kind, limits_receiver, limits_sender
 from engpass.types.outcome import Bottleneck, SetBy
 
 DAMAGED = "damaged on the line"
-"""The cause of losses that no queue decides."""
+"""The cause of drops of corrupted packets, in which no queue takes part."""
 
 _EARLY = ("early drop", "codel")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The bottleneck: its account or cause for programs, its name and the evidence for people."""
+    """A bottleneck: `key` is its account or drop cause for programs, name and evidence are for people."""
 
     key: str
     bottleneck: str
     evidence: str
     verb: str = "holds"
-    """`holds` a flow below its limit, `harms` one by losses or queues that has its goodput, or
-    `limits` one that has its limit.
+    """`holds` if the flow is below its limit, `harms` if it has its goodput but suffers from losses or delay,
+    `limits` if it has its limit.
     """
     plural: bool = False
     """Whether the name of the bottleneck is in the plural."""
@@ -51,7 +51,7 @@ class Finding:
         return self.verb.removesuffix("s") if self.plural else self.verb
 
 
-# By idle account: what holds the sender back, and what its doing is.
+# By idle reason: the bottleneck, and its state while the line is idle.
 _IDLE = {
     "application": ("the application `{flow}`", "it has nothing to send"),
     "CPU": ("the CPU of host `{start}`", "it is busy with sending"),
@@ -71,11 +71,11 @@ _IDLE = {
 
 
 _ANY_SENDER = ("application", "CPU", "NIC buffer", "shaper", "upstream", "other way", "line down")
-"""Idle reasons that senders of datagrams have, too."""
+"""Idle reasons that also apply to senders of datagrams."""
 
 
 def find(at: Situation) -> Finding:
-    """The bottleneck of the flow. Losses and delay come first where the goodput is in order."""
+    """Find the bottleneck of a flow. If its goodput is near its limit, losses and delay come first."""
     exceeds = at.goodput > (1 + above.AT) * at.limit
     if at.limit > 0 and not exceeds and at.goodput >= GOODPUT * at.limit:
         found, late = _harmed(at) or _at_limit(at), None
@@ -87,19 +87,19 @@ def find(at: Situation) -> Finding:
 
 
 def _at_limit(at: Situation) -> Finding:
-    """The limit of a flow that has its limit."""
+    """The finding for a flow that gets its limit."""
     evidence = f"it gets {say.rate(at.goodput)} of its {at.limit_name} of {say.rate(at.limit)}"
     return _limit(_bounding(at) if at.limit_name == "bound" else _limiter(at), evidence)
 
 
 def _limit(limiter: Bottleneck, evidence: str, verb: str = "limits") -> Finding:
-    """The limit of the flow as its bottleneck."""
+    """A finding with the limit of the flow as its bottleneck."""
     plural = limiter.kind == "acknowledgements" or "` and `" in limiter.title
     return Finding("limit", limiter.title, evidence, verb, plural)
 
 
 def _over_limit(at: Situation) -> Finding:
-    """The limit of a flow that gets more than its fair share or its bound."""
+    """The finding for a flow that gets more than its fair share or its bound."""
     fair = f"the {say.rate(at.fair)} that `engpass limit` expects"
     if len(at.topology.flows) > 1:
         fair = f"its fair share of {say.rate(at.fair)}"
@@ -130,13 +130,13 @@ def _limiter(at: Situation) -> Bottleneck:
 
 
 def _bounding(at: Situation) -> Bottleneck:
-    """The bottleneck of the bound, or of the fair share where the outcome has no bound."""
+    """The bottleneck of the bound, or of the fair share if the outcome has no bound."""
     limit = at.limited.limit
     return _limiter(at) if limit is None or limit.bound is None else _window(at, limit.bound.bottleneck)
 
 
 def _window(at: Situation, found: Bottleneck) -> Bottleneck:
-    """The same bottleneck; socket buffers have the title of what sets the window."""
+    """The bottleneck; socket buffers get the title of the buffer or field that sets the window."""
     limit = at.limited.limit
     if found.kind != "socket-buffers" or limit is None or limit.window is None:
         return found
@@ -146,7 +146,7 @@ def _window(at: Situation, found: Bottleneck) -> Bottleneck:
 
 
 def _harmed(at: Situation) -> Finding | None:
-    """The place that loses or delays too many datagrams of the flow."""
+    """The finding for a node or line that drops or delays too many datagrams of the flow, or `None`."""
     lost = _lost(at) if at.needs.loses(at.served) else None
     late = _late(at)
     if lost is None:
@@ -156,7 +156,7 @@ def _harmed(at: Situation) -> Finding | None:
 
 
 def _late(at: Situation) -> str | None:
-    """How long the flow waits in queues, where that harms it."""
+    """The delay of the flow as a sentence, if queues harm it."""
     if not at.needs.waits(at.served):
         return None
     what = "segments" if at.tcp else "datagrams"
@@ -181,7 +181,7 @@ def _queue(at: Situation) -> str:
 
 
 def _slowest_router(at: Situation) -> str | None:
-    """The router on the way that takes longest for a packet, if one takes any time."""
+    """The router on the path with the longest time per packet, if one takes any time."""
     times: dict[str, Decimal] = {}
     for node in (hop.start for hop in at.hops):
         taken = at.settings.amount("router", node, "per_packet")
@@ -208,7 +208,7 @@ def _held(at: Situation) -> Finding:
     if lost is None:
         return _queued(at, waiting) or waiting or _unseen(at)
     if waiting is None or not at.tcp:
-        # A sender that does not slow down misses what was lost of it, or what it did not offer.
+        # A sender that does not slow down misses goodput by losses or by offering less: the greater decides.
         missing = at.limit - min(at.offered, at.limit)
         return lost if waiting is None or at.offered - at.goodput >= missing else waiting
     caused = waiting.key in ("idle: congestion window", "idle: retransmission timer")
@@ -220,18 +220,19 @@ def _held(at: Situation) -> Finding:
 
 
 _FAILED = f"drops: {DOWN}"
-"""The key of a link that fails."""
+"""The key of the finding for a link that fails."""
 
 
 def _failed(at: Situation) -> Finding | None:
-    """The link whose failures cost the flow at least half of what it misses."""
+    """The finding for a link whose failures cost at least half of the missing goodput, or `None`."""
     drops = at.lost_at(DOWN)
     if not drops or not at.limit:
         return None
     missing = 1 - at.goodput / at.limit
     lost = math.fsum(drop.datagrams for drop in drops)
     if at.tcp:
-        # It waits for its timer when the line is back, and it begins with a small window.
+        # Once the line is up again, TCP waits for its timer and restarts with a small window. If that
+        # dominates, the failure costs all that is missing, else the longest gap.
         first = drops[0] == at.own_drops[0] and at.idle("retransmission timer") > at.idle("congestion window")
         cost = missing if first else (at.gap or 0.0) / at.duration if at.duration else 0.0
     else:
@@ -240,7 +241,7 @@ def _failed(at: Situation) -> Finding | None:
 
 
 def _down(at: Situation, drop: Drop) -> Finding:
-    """The link on which a flow loses packets while it is down."""
+    """The finding for a link that drops packets of a flow while it is down."""
     place = drop.place
     hop = next((hop for hop in (*at.hops, *at.back) if hop.is_at(place)), None)
     down = f"is down {say.percent(hop.down)} of the time" if hop is not None and hop.down else "fails"
@@ -253,7 +254,7 @@ def _down(at: Situation, drop: Drop) -> Finding:
 
 
 def _black_hole(at: Situation) -> Finding | None:
-    """The router that drops segments of a connection as too long while the connection waits for its timer."""
+    """The finding for a router that drops segments as too long while TCP waits for its timer, or `None`."""
     drops = at.lost_at(TOO_BIG)
     if not at.tcp or not drops or at.idle("retransmission timer") <= at.idle("congestion window"):
         return None
@@ -268,7 +269,7 @@ def _black_hole(at: Situation) -> Finding | None:
 
 
 def _outage(at: Situation) -> str | None:
-    """The link on the way of the flow that is down longest, if one is."""
+    """A sentence on the link of the path that is down longest, or `None`."""
     worst = max((*at.hops, *at.back), key=lambda hop: hop.down, default=None)
     if worst is None or worst.down < 0.001:
         return None
@@ -279,7 +280,7 @@ def _outage(at: Situation) -> str | None:
 
 
 def _spare(at: Situation) -> str | None:
-    """The router or bond that leaves another line idle while one of the flow is full."""
+    """A sentence on a router or bond that leaves a line idle while one of the path is full, or `None`."""
     if at.tight is None or at.tight.idle >= FULL:
         return None
     before = at.hops[: at.hops.index(at.tight) + 1]
@@ -302,7 +303,7 @@ def _spare(at: Situation) -> str | None:
 
 
 def _overtaken(at: Situation) -> str | None:
-    """The router or bond whose turns make packets overtake each other, if segments are sent twice."""
+    """Say which round-robin router or bond reorders packets, if segments arrive twice."""
     again = at.counts.get("retransmitted_segments", 0.0)
     parted = [hop for hop in at.hops if at.part(hop) < 1]
     senders = [f"router `{hop.start}`" for hop in parted if at.policy(hop.start) == "round-robin"]
@@ -315,7 +316,7 @@ def _overtaken(at: Situation) -> str | None:
 
 
 def _shared(at: Situation) -> Finding | None:
-    """A full line on which other flows have what this one is missing."""
+    """The finding for a full line whose other flows take the missing goodput, or `None`."""
     tight = at.tight
     if not at.tcp or tight is None or tight.books is None or tight.books.idle >= FULL or not at.theirs:
         return None
@@ -330,7 +331,7 @@ def _shared(at: Situation) -> Finding | None:
 
 
 def _queued(at: Situation, waiting: Finding | None) -> Finding | None:
-    """The queue that delays a sender with a pace of its own, unless that sender itself is busy."""
+    """The finding for a queue that delays a paced flow, unless the sender itself is busy."""
     late = _late(at) if at.needs.paced and not at.tcp else None
     if late is None or (waiting is not None and waiting.key in ("idle: CPU", "idle: NIC buffer")):
         return None
@@ -338,7 +339,7 @@ def _queued(at: Situation, waiting: Finding | None) -> Finding | None:
 
 
 def _unseen(at: Situation) -> Finding:
-    """Nothing is lost, and no books say why the line is idle."""
+    """The finding if there are no losses and no ledger gives an idle reason."""
     return _limit(_limiter(at), "nothing is lost", "holds")
 
 
@@ -353,7 +354,7 @@ def _lost(at: Situation) -> Finding | None:
         evidence += ", which are longer than the next MTU"
         return Finding(f"drops: {TOO_BIG}", f"router `{drop.place.node}`", evidence)
     if drop.cause in (HOLD_FULL, NO_REPLY):
-        # Both happen while nobody answers.
+        # Both happen while ARP requests have no answer.
         there = [other for other in at.own_drops if other.place == drop.place]
         asked = [other for other in there if other.cause in (HOLD_FULL, NO_REPLY)]
         whole = replace(drop, datagrams=math.fsum(other.datagrams for other in asked))
@@ -371,9 +372,9 @@ def _lost(at: Situation) -> Finding | None:
 
 
 def _dearest(at: Situation) -> Drop:
-    """The losses that cost the flow most of its limit; where none do, or the sender slows down, the most.
+    """The drops that cost the flow most of its limit; the greatest if none costs any, or if TCP slows down.
 
-    Along the way: what is more than the limit is lost somewhere, and costs nothing there.
+    Drops are taken along the path. The load above the limit is dropped somewhere, and costs nothing there.
     """
     most = at.own_drops[0]
     if at.tcp or not at.sent:
@@ -383,19 +384,19 @@ def _dearest(at: Situation) -> Drop:
         reaches = left
         left -= drop.datagrams / at.sent * at.offered
         cost = min(reaches, at.limit) - min(left, at.limit)
-        # What is lost by chance of the counted time is no cost.
+        # Drops of less than 1 % of the limit may be chance of the measurement window.
         if cost > max(greatest, 0.01 * at.limit):
             dearest, greatest = drop, cost
     return dearest
 
 
 def _position(drop: Drop, at: Situation) -> int:
-    """Where on the way of the flow a loss is; behind all lines where it is on none of them."""
+    """The index of the hop that drops, or the number of hops if no hop of the path does."""
     return next((place for place, hop in enumerate(at.hops) if hop.is_at(drop.place)), len(at.hops))
 
 
 def where(drop: Drop, at: Situation) -> str:
-    """The place of a loss in words."""
+    """The drop location in words."""
     start, end = drop.place.node, drop.place.to
     if end is None:
         kind = "router" if at.is_switch(start) else "host"
@@ -413,19 +414,19 @@ def where(drop: Drop, at: Situation) -> str:
 
 
 def what(drop: Drop, at: Situation) -> str:
-    """What was lost there, of what was sent."""
+    """The number of packets dropped there, with their share of the packets sent."""
     unit = "segment" if at.tcp else "datagram"
     share = f" ({say.percent(drop.datagrams / at.sent)})" if at.sent and drop.datagrams <= at.sent else ""
     return f"{say.count(round(drop.datagrams), unit)}{share}"
 
 
 def _waiting(at: Situation) -> Finding | None:
-    """The reason for which the tightest line was idle longest, if the flow could have used it."""
+    """The finding for the main idle reason of the tightest line, or `None` if it was hardly idle."""
     if at.tight is None or at.tight.books is None:
         return None
     # A sender of datagrams waits for no window and no timer: on a shared line those reasons are other flows'.
     shares = {reason: at.idle(reason) for reason in _IDLE if at.tcp or reason in _ANY_SENDER}
-    # A window with room for a part of a segment is as good as used up.
+    # A window with room for only a part of a segment counts as used up.
     if at.tcp:
         shares["receive window"] += at.idle("silly window avoidance")
     reason = max(shares, key=lambda reason: shares[reason])
@@ -442,7 +443,7 @@ def _waiting(at: Situation) -> Finding | None:
 
 
 def _busy(at: Situation, cpu: str, doing: str) -> tuple[str, str]:
-    """What the CPU of the sender stands for, and whom else it serves."""
+    """The part of the sending host that is busy, and its state with the other flows that it serves."""
     start, _ = at.ends
     if limits_sender(at.limited) and limiting_kind(at.limited) not in CPUS:
         cpu, doing = _limiter(at).title, "it is busy"

@@ -2,8 +2,8 @@
 
 The three become one figure in the manner of Giessler and others (1978) and Kleinrock (1979): *power*, the
 throughput by the delay, each here relative to an idle network. In Kleinrock's generalised power
-the throughput has an exponent: it counts twice for a transfer without a pace of its own, which only wants to
-be over soon. A factor for losses is our own.
+the throughput has an exponent: it counts twice for a transfer without a rate of its own, which only has to
+end soon. The factor for losses is our own.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from engpass.losses import NO_LOSSES, Losses
 from engpass.types.outcome import FlowOutcome
 
 GOODPUT = 0.97
-"""From this share of its limit on, a flow has what there is."""
+"""From this share of its limit on, a flow has reached it."""
 
 LOSS = 1e-3
 """A flow of datagrams that loses more suffers: ITU-T Y.1541 table 1, IPLR of classes 0 to 4."""
 
 WAIT = 5e-3
-"""Seconds that a queue may always take: the standing queue that CoDel tolerates, RFC 8289 section 4."""
+"""Queueing delay in seconds that is always tolerable: CoDel's standing queue, RFC 8289 section 4."""
 
 ROUND_TRIPS = 1
-"""Idle round trips that a queue may take.
+"""Queueing delay in idle round trips that is tolerable.
 
 A buffer of one bandwidth-delay product delays by one round trip, and TCP needs no more (Villamizar and Song
 1994).
@@ -86,7 +86,7 @@ def mean(values: Sequence[float | None]) -> float | None:
 
 @dataclass(frozen=True)
 class Needs:
-    """The yardstick of a flow."""
+    """The figures by which the service of a flow is judged."""
 
     limit: float
     """Its fair share in bit/s, or its bound where that is lower."""
@@ -99,9 +99,9 @@ class Needs:
 
     @staticmethod
     def of(limited: FlowOutcome | None) -> Needs:
-        """The yardstick from an outcome of the limit engine; without one, a limit of 0.
+        """The figures from an outcome of the limit engine; without one, a limit of 0.
 
-        Without a pace of its own a sender of datagrams waits in its own NIC: its delay does not count.
+        Without a rate of its own a sender of datagrams waits in its own NIC: its delay does not count.
         """
         if limited is None:
             return Needs(0.0, None, resends=False, paced=False)
@@ -135,7 +135,7 @@ class Needs:
         return any(worse for worse, _ in self._changes(before, after))
 
     def harmed(self, before: Served, after: Served) -> bool:
-        """Whether one of them is notably worse, and the flow then lacks it."""
+        """Whether goodput, loss or delay is notably worse, and then below the needs of the flow."""
         return any(worse and unmet for worse, unmet in self._changes(before, after))
 
     def spoils(self, before: Served, after: Served) -> bool:
@@ -145,7 +145,7 @@ class Needs:
         )
 
     def _changes(self, before: Served, after: Served) -> Iterator[tuple[bool, bool]]:
-        """For goodput, loss and delay: whether it is notably worse, and whether the flow then lacks it."""
+        """For goodput, loss and delay: whether it is notably worse, and whether it then misses the needs."""
         lost = before.goodput - after.goodput
         yield lost > LEAST * before.goodput, not self.limit or after.goodput < GOODPUT * self.limit
         yield not self.resends and after.loss > before.loss + LOSS, True

@@ -1,4 +1,4 @@
-"""What is known of one flow at one point: outcomes, books, losses, limit and the values that hold there."""
+"""The facts about one flow at one point: outcomes, ledgers, drops, limit and settings."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ INACTIVE = "inactive member"
 """The cause of losses at a host that hears another member of its bond."""
 
 TOO_BIG = "too big"
-"""The cause of losses of packets that a router may not cut."""
+"""The cause of losses of packets that a router may not fragment."""
 
 INPUT_FULL = "input queue full"
 """The cause of losses of packets that find no room in front of a router's engine."""
 
 HOLD_FULL = "ARP hold full"
-"""The cause of losses of packets for which a router that asks for an address has no place."""
+"""The cause of losses of packets that find a router's hold queue full while ARP resolves an address."""
 
 NO_REPLY = "no ARP reply"
-"""The cause of losses of packets that a router held for an address that nobody has told it."""
+"""The cause of losses of packets that a router held for an address that ARP did not resolve."""
 
 NO_MEMORY = "reassembly memory"
 """The cause of losses of fragments for which the end of a tunnel has no memory."""
@@ -48,7 +48,7 @@ NO_MEMORY = "reassembly memory"
 
 @dataclass(frozen=True)
 class Hop:
-    """A link on the way of the flow, in one direction; `books` where the engine kept them."""
+    """One line of the flow's path; `books` is its ledger, if the engine has one."""
 
     link: str
     start: str
@@ -56,32 +56,32 @@ class Hop:
     rate: float | None
     """Line rate in bit/s."""
     cells: int
-    """Cells that it could have carried; 0 where there are none."""
+    """Cells that it could have carried; 0 if it carries no cells."""
     books: Books | None
 
     @property
     def place(self) -> str:
-        """As drops name it."""
+        """Its name in drops."""
         return f"{self.start} -> {self.end}"
 
     def is_at(self, place: Place) -> bool:
-        """Whether the place of a loss is the transmitter of this hop."""
+        """Whether a drop location is the transmitter of this hop."""
         return (place.link, place.node, place.to) == (self.link, self.start, self.end)
 
     @property
     def idle(self) -> float:
-        """Share of the time that it sends nothing; 1 without books."""
+        """Share of the time that it sends nothing; 1 without a ledger."""
         return self.books.idle if self.books is not None else 1.0
 
     @property
     def down(self) -> float:
-        """Share of the time that it is down and idle; 0 without books."""
+        """Share of the time that it is down and idle; 0 without a ledger."""
         return self.books.share(f"idle: {DOWN}") if self.books is not None else 0.0
 
 
 @dataclass(frozen=True)
 class Drop:
-    """Losses of one flow at one place of one cause: per repeat, on average."""
+    """Drops of one flow at one location by one cause: the mean over the repeats."""
 
     place: Place
     cause: str
@@ -90,7 +90,7 @@ class Drop:
     datagrams: float
 
     def to_json(self, parallel: frozenset[str] = frozenset()) -> dict[str, str | float]:
-        """The losses as JSON data; links of which several join the same two nodes are named."""
+        """The drops as JSON data; the location names its link if that is one of `parallel`."""
         return {
             "place": say.place_name(self.place, parallel),
             "cause": self.cause,
@@ -122,7 +122,7 @@ class Situation:
     limits: Outcome
     """The outcome of the limit engine at this point."""
     receiver: str = ""
-    """The receiver of a group of several as which the outcomes see the flow."""
+    """The receiver whose view of the flow the outcomes have, if there are several."""
 
     def __post_init__(self) -> None:
         if not self.outcomes:
@@ -172,12 +172,12 @@ class Situation:
 
     @property
     def limit(self) -> float:
-        """The yardstick of the goodput in bit/s: the fair share, or the bound where that is lower."""
+        """The limit that judges the goodput, in bit/s: the fair share, or the bound if that is lower."""
         return self.needs.limit
 
     @property
     def limit_name(self) -> str:
-        """The word for the limit: `bound` where the bound is below the fair share."""
+        """The word for the limit: `bound` if the bound is below the fair share."""
         return "bound" if self.bound < self.fair and above.differ(self.fair, self.bound) else "limit"
 
     @property
@@ -199,7 +199,7 @@ class Situation:
 
     @property
     def limited(self) -> FlowOutcome:
-        """What the limit engine says of the flow."""
+        """The outcome of the flow in the limit engine."""
         return self.limits.flows[self.flow]
 
     @property
@@ -209,12 +209,12 @@ class Situation:
 
     @property
     def idle_delay(self) -> float | None:
-        """The delay of a message or segment that meets nothing else on its way, in seconds."""
+        """The delay of a message or segment on an idle path, in seconds."""
         return self.limited.limit.idle_delay_s if self.limited.limit is not None else None
 
     @functools.cached_property
     def needs(self) -> Needs:
-        """The yardstick of the flow."""
+        """The figures by which the service of the flow is judged."""
         return Needs.of(self.limited)
 
     @functools.cached_property
@@ -224,7 +224,7 @@ class Situation:
 
     @functools.cached_property
     def counts(self) -> dict[str, float]:
-        """Retransmissions and the like per repeat, for TCP; the round trip where one was measured."""
+        """TCP's counts per repeat, and its round trip if one was measured; empty for other flows."""
         if not self.tcp:
             return {}
         counted = [flow.tcp for flow in self._flows if flow.tcp is not None]
@@ -248,12 +248,12 @@ class Situation:
 
     @functools.cached_property
     def parallel(self) -> frozenset[str]:
-        """Links of which several join the same two nodes."""
+        """Links that join the same two nodes as another link."""
         return ledger.parallel(self.outcomes[0])
 
     @functools.cached_property
     def books(self) -> dict[tuple[str, str, str], Direction]:
-        """The books of all directions, added up over the repeats."""
+        """The ledgers of all lines, summed over the repeats."""
         return ledger.together(self.outcomes)
 
     @property
@@ -268,19 +268,19 @@ class Situation:
 
     @property
     def outage_text(self) -> str:
-        """What lines that were down have lost, in words."""
+        """The packets lost on lines that were down, in words."""
         return f"{self.lost_down:,.0f} lost to line down" if self.lost_down else ""
 
     @property
     def has_gap(self) -> bool:
-        """Whether the longest gap is more than the time between its datagrams, and than a queue may take."""
+        """Whether the longest gap exceeds `WAIT`, and ten times the mean time between datagrams."""
         received = [flow.datagrams.received for flow in self._flows if flow.datagrams is not None]
         usual = self.duration * len(received) / max(1, sum(received))
         return self.gap is not None and self.gap > max(WAIT, 10 * usual)
 
     @functools.cached_property
     def duration(self) -> float:
-        """The counted time of a repeat in seconds; 0 where no line has books."""
+        """The measurement window of a repeat in seconds; 0 if no line has a ledger."""
         for hop in self.hops:
             if hop.books is not None and hop.rate:
                 return hop.books.capacity / hop.books.parts / hop.rate / len(self.outcomes)
@@ -297,7 +297,7 @@ class Situation:
 
     @functools.cached_property
     def back(self) -> tuple[Hop, ...]:
-        """The way of its acknowledgements: the same links, from the receiver on."""
+        """The hops of its acknowledgments: the same links, from the receiver on."""
         return tuple(self._hop(hop.link, hop.end, hop.start) for hop in reversed(self.hops))
 
     def _hop(self, link: str, start: str, end: str) -> Hop:
@@ -309,7 +309,7 @@ class Situation:
 
     @functools.cached_property
     def tight(self) -> Hop | None:
-        """The hop with the least idle time; without books, the one of the smallest limit."""
+        """The hop with the least idle time; without ledgers, the hop with the lowest limit."""
         booked = [hop for hop in self.hops if hop.books is not None]
         if booked:
             return min(booked, key=lambda hop: round(hop.books.idle, 9) if hop.books else 1.0)
@@ -319,9 +319,9 @@ class Situation:
 
     @functools.cached_property
     def queues(self) -> tuple[Hop, ...]:
-        """The hops in front of which a queue holds the flow up: full lines, and those where it loses.
+        """The hops whose queue in a switch or router delays the flow: full lines, and lines with drops of it.
 
-        Without any the one with the least idle time. The queue is that of a switch or a router.
+        If there are none, the hop with the least idle time.
         """
         behind = [hop for hop in self.hops if self.is_switch(hop.start)]
         found = [
@@ -331,7 +331,7 @@ class Situation:
 
     @functools.cached_property
     def sharing(self) -> tuple[str, ...]:
-        """The other flows on the tightest hop, generators apart: these have accounts of their own."""
+        """The other flows on the tightest hop, without generators, which have their own accounts."""
         return self._others(self.tight) if self.tight else ()
 
     def _others(self, hop: Hop) -> tuple[str, ...]:
@@ -352,7 +352,7 @@ class Situation:
 
     @functools.cached_property
     def _alone(self) -> Books | None:
-        """The books of the first line that the flow has for itself."""
+        """The ledger of the first line with idle time that no other flow uses."""
         for hop in self.hops:
             if hop.books is not None and hop.books.idle and not self._others(hop):
                 return hop.books
@@ -378,7 +378,7 @@ class Situation:
 
     @functools.cached_property
     def drops(self) -> tuple[Drop, ...]:
-        """All losses by place, cause and flow, those of this flow first, the greatest first."""
+        """All drops by location, cause and flow: first those of this flow, each group by size."""
         sums: dict[tuple[Place, str, str], list[int]] = {}
         for outcome in self.outcomes:
             for drop in outcome.drops:
@@ -404,7 +404,7 @@ class Situation:
 
     @property
     def overload(self) -> bool:
-        """More is offered than can ever pass, by a sender that does not slow down: no buffer mends that."""
+        """Whether a sender that does not slow down offers more than can pass; no buffer mends that."""
         lines = [
             one.goodput_bit_per_s for one in self.candidates if one.bottleneck.kind in ("link", "policer")
         ]
@@ -413,7 +413,7 @@ class Situation:
     def beside(self, host: str) -> tuple[tuple[str, str, str], ...]:
         """The other flows that begin or end at a host: name, kind, and `send` or `receive`.
 
-        Generators apart: they are no programs of a host.
+        Generators do not count: they are no programs of a host.
         """
         found = self.outcomes[0].flows
         return tuple(
@@ -430,8 +430,8 @@ class Situation:
     def idle(self, reason: str) -> float:
         """Share of the tightest line that was idle for a reason, such as `CPU`.
 
-        A line that several flows share was idle for the reasons of all: there it is divided by what the
-        sender of this flow did on a line of its own. That a line was down is no sender's reason.
+        The idle time of a shared line has the reasons of all its flows. It is therefore apportioned by the
+        idle reasons of a line that only this flow uses, without the time in which the line was down.
         """
         books = self.tight.books if self.tight else None
         if books is None:
@@ -451,7 +451,7 @@ class Situation:
         return [drop for drop in self.own_drops if drop.cause == cause]
 
     def policy(self, router: str) -> str:
-        """The kind of the ECMP policy of a router; nothing for another node."""
+        """The kind of the ECMP policy of a router; empty for other nodes."""
         if router not in self.settings.names("router"):
             return ""
         given = self.settings.get("router", router, "ecmp")
@@ -471,13 +471,13 @@ class Situation:
         return tuple(found)
 
     def bond(self, hop: Hop) -> Bond | None:
-        """The bond of which a hop is a member, at the node that sends."""
+        """The bond at the sending node that a hop belongs to, or `None`."""
         return next((one for one in self.bonds if one.node == hop.start and hop.link in one.links), None)
 
     def spared(self, hop: Hop) -> list[Hop]:
-        """Lines that the router or bond in front of a hop could have chosen and left idle, the idlest first.
+        """Lines that the router or bond before a hop could have chosen but left idle, the idlest first.
 
-        A router that always takes the first line leaves those idle that lead to the same node.
+        For a router that always takes the first line, these are the lines to the same node.
         """
         if bond := self.bond(hop):
             members = [self._hop(*side.key) for side in self.books.values() if side.start == hop.start]
@@ -494,7 +494,7 @@ class Situation:
         return [one for _, one in sorted(found, key=lambda one: -one[0])] if self.policy(hop.start) else []
 
     def is_switch(self, node: str) -> bool:
-        """Whether a node is a switch or a router: it has queues of its own."""
+        """Whether a node is a switch or a router, which has its own queues."""
         return node in self.settings.names("switch") or node in self.settings.names("router")
 
 

@@ -458,7 +458,7 @@ def _mtu(way: WayPlan) -> int:
 
 
 def _route_mtu(way: WayPlan) -> int:
-    """MTU of a host's route in bytes: of the first link if the host discovers the path MTU, else the path's."""
+    """MTU of a host's route in bytes: the first link's if the host discovers path MTUs, else the path's."""
     return _possible(way.first_mtu_bytes if way.discovers_mtu else way.mtu_bytes)
 
 

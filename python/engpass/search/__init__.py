@@ -1,7 +1,7 @@
-"""Searches over the offered load of a stream of datagrams: what a path carries without loss, or with little.
+"""Searches for the highest load of a datagram stream that a path carries without loss, or with little.
 
-A search asks a trial function (an offered load and a duration in, what was lost out) and knows nothing of
-engines: the same search runs on a simulated and on a measured network, and in a test on a made-up one.
+A search calls a trial function, which takes a load and a duration and returns the loss. It does not depend on
+an engine: the same search runs on simulated and measured networks, and on a made-up one in tests.
 """
 
 from engpass.search.goal import Goal, GoalResult, classify, conditional_throughput

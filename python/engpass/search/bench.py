@@ -1,4 +1,4 @@
-"""Trials of a testbed's stream of datagrams: what stands between a search and the engines."""
+"""Runs the trials of a search with a stream of datagrams of a testbed, on any engine."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class Bench:
             self._session.close()
 
     def _peak(self, load: int) -> int:
-        """The rate while it sends whose mean is `load`, both in bit/s.
+        """The rate within bursts whose overall mean is `load`, both in bit/s.
 
-        A burst has its first datagram at once: so it has half a one more, in the mean, than its rate alone
-        would have. Fewer than one there cannot be.
+        The first datagram of a burst leaves at once. A burst therefore has, on average, half a datagram more
+        than its rate alone would give, and at least one.
         """
         flow = self._flow
         if flow.on_ns is None or flow.off_ns is None:
@@ -73,7 +73,7 @@ class Bench:
         return max(1, round(bits * (wanted - 0.5) / on))
 
     def most(self) -> int:
-        """The load that fills the sender's own line, in bit/s of payload, by the closed forms."""
+        """The load that fills the sender's own line, in bit/s of payload, from the limit engine."""
         outcome = outcomes.read(self._testbed.campaign.run("limit", self.variant, [], 0, self.interrupt))
         flow = outcome.flows.get(self.traffic)
         if flow is None or flow.limit is None:
@@ -82,11 +82,11 @@ class Bench:
         return int(first.goodput_bit_per_s)
 
     def least(self) -> int:
-        """A load that still makes some dozen datagrams a second."""
+        """The load of 24 datagrams a second, in bit/s of payload."""
         return max(1, self.message * 8 * 24)
 
     def trial(self, load: int, duration: float) -> tuple[Trial, str]:
-        """Make a trial; the trial, and the engine's outcome as JSON.
+        """Make a trial; returns it with the engine's outcome as JSON.
 
         Raises what the engine raises, and `SearchError`.
         """
@@ -102,7 +102,7 @@ class Bench:
         testbed = self._testbed
         overrides = (*testbed.overrides, *changes)
         campaign = _engpass.load(testbed.text.encode(), testbed.source, list(overrides), None)
-        # Each trial at a load draws other numbers than the one before it.
+        # Each trial at a load is another repeat, so that it uses other random numbers.
         point = Point(0, self.engine, self.variant, (), seen)
         try:
             if self.engine in MODEL:
@@ -119,7 +119,7 @@ class Bench:
         return replace(trial, valid=outcome.valid is not False), text
 
     def skip(self, load: int, duration: float) -> None:
-        """Count a trial that was made before, so that the next one at this load draws other numbers."""
+        """Count a trial that was made before, so that the next one at this load uses other random numbers."""
         self._tried[load, duration] = self._tried.get((load, duration), 0) + 1
 
     def _live(self, campaign: _engpass.Campaign, overrides: tuple[tuple[str, str], ...]) -> Session:
@@ -140,13 +140,13 @@ class Bench:
             )
         asked = int(load * duration / (8 * self.message))
         kept = None if flow.real is None else flow.real.schedule_kept
-        # What times that are drawn, and bursts, make less than their mean the sender did not fail to offer.
+        # Random times and bursts may send less than their mean, which is no failure of the sender.
         if kept >= KEPT if kept is not None else counts.sent >= KEPT * asked - self._drawn(load, duration):
             asked = min(asked, counts.sent)
         return Trial(load, duration, counts.sent, counts.lost, asked)
 
     def _drawn(self, load: int, duration: float) -> float:
-        """How many datagrams less than the mean a schedule may well make: one burst, or three deviations."""
+        """Datagrams by which a schedule may fall below its mean: one burst, or three standard deviations."""
         mean: float = load * duration / (8 * self.message)
         if self._flow.kind == "poisson":
             return 3.0 * math.sqrt(mean)
@@ -154,13 +154,16 @@ class Bench:
             on, off = (self._flow.on_ns or 0) / 1e9, (self._flow.off_ns or 0) / 1e9
             if self._flow.lengths == "fixed":
                 return mean / duration * off
-            # The time that a two-state Markov process spends in one of them.
+            # By the standard deviation of the time that a two-state Markov process spends in one state.
             return 3.0 * mean * math.sqrt(2.0 * off * off / ((on + off) * duration))
         return 0.0
 
 
 def stream_of(testbed: Testbed, variant: str) -> str:
-    """The stream to search where nobody names one: the only one, or the only one without a rate."""
+    """The stream to search by default: the only one, or the only one without a rate.
+
+    Raises `SearchError` if there is no such stream.
+    """
     flows = point_plan(testbed.campaign, variant, []).flows
     streams = [flow for flow in flows if flow.kind in STREAMS]
     free = [flow for flow in streams if flow.rate_bit_per_s is None]
@@ -185,7 +188,7 @@ def session_of(
     overrides: tuple[tuple[str, str], ...],
     stopped: Callable[[], bool],
 ) -> Session:
-    """A session of an engine with real hosts, whose points last as long as they are told to."""
+    """A session of an engine with real hosts, in which `run.precision` does not change durations."""
     from engpass.measure import Session
 
     if engine != "emulate":

@@ -1,4 +1,4 @@
-"""What the store keeps of a search: its trials and its result."""
+"""The trials and the result of a search, as the store keeps them."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class Found(msgspec.Struct, frozen=True):
     invalid_trials: int = 0
     departures: list[str] = []
     goals: list[GoalFound] | None = None
-    """Of MLRsearch alone."""
+    """Only of MLRsearch."""
     finished: bool | None = None
-    """Of RFC 2544's throughput alone, with the two that follow."""
+    """Only of RFC 2544's throughput, as are the two fields that follow."""
     throughput_bit_per_s: float | None = None
     lowest_lossy_bit_per_s: float | None = None
     highest_clean_bit_per_s: float | None = None
-    """Of RFC 2544's frame loss alone."""
+    """Only of RFC 2544's frame loss."""
 
 
 def tried(record: SearchRecord) -> list[Tried]:
@@ -68,5 +68,5 @@ def tried(record: SearchRecord) -> list[Tried]:
 
 
 def found(record: SearchRecord) -> Found | None:
-    """The result of a search; none where it has not ended."""
+    """The result of a search; `None` if it has not ended."""
     return None if record.result is None else msgspec.convert(record.result, Found)

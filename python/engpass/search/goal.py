@@ -1,4 +1,4 @@
-"""What a search by MLRsearch looks for, and when a load is known to be too much or not (RFC 9971)."""
+"""Goals of MLRsearch, and the classification of loads by their trials (RFC 9971)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ class Goal:
     """A search goal (RFC 9971, "Search Goal"). Durations are in seconds, ratios and the width shares."""
 
     loss: float = 0.0
-    """Goal Loss Ratio: what a trial may lose and still be a good one."""
+    """Goal Loss Ratio: the greatest loss ratio of a good trial."""
     final: float = 1.0
-    """Goal Final Trial Duration: no load is known to be low enough without trials as long as this."""
+    """Goal Final Trial Duration: only trials of at least this length can make a load a lower bound."""
     total: float = 21.0
-    """Goal Duration Sum: so much time of trials at one load decides it."""
+    """Goal Duration Sum: total time of trials that decides on a load."""
     exceed: float = 0.5
-    """Goal Exceed Ratio: for this share of that time trials may be bad."""
+    """Goal Exceed Ratio: share of that time in which trials may be bad."""
     width: float = 0.005
     """Goal Width: how far the bounds may be apart, as a share of the upper one."""
     initial: float | None = None
     """Goal Initial Trial Duration: the shortest trial; the final one if not given."""
 
     def stages(self) -> list[Goal]:
-        """Goals that lead to this one, which is the last: shorter trials first, and wider apart."""
+        """Goals that lead to this one, which is the last; earlier ones have shorter trials, wider bounds."""
         first = min(self.initial if self.initial is not None else self.final, self.final)
         steps = 0
         while first * 8**steps < self.final:
@@ -48,7 +48,7 @@ class Goal:
         return [*found, self]
 
     def to_json(self) -> dict[str, float]:
-        """All attributes, which a report has to show (RFC 9971, "Manager")."""
+        """All attributes, which a report must show (RFC 9971, "Manager")."""
         return {
             "loss_ratio": self.loss,
             "final_trial_s": self.final,
@@ -60,15 +60,14 @@ class Goal:
 
 
 RFC2544 = Goal(loss=0.0, final=60.0, total=60.0, exceed=0.0, initial=1.0)
-"""What makes the result of MLRsearch RFC 2544's throughput (RFC 9971, "MLRsearch Compliant with RFC 2544").
-"""
+"""The goal that finds RFC 2544's throughput (RFC 9971, "MLRsearch Compliant with RFC 2544")."""
 
 TST009 = Goal(loss=0.0, final=60.0, total=120.0, exceed=0.5, initial=1.0)
 """ETSI's binary search with loss verification (RFC 9971, "MLRsearch Compliant with TST009")."""
 
 
 class Bound(Enum):
-    """What a load is for a goal."""
+    """The classification of a load for a goal."""
 
     LOWER = "lower"
     UPPER = "upper"
@@ -76,7 +75,7 @@ class Bound(Enum):
 
 @dataclass(frozen=True)
 class _Sums:
-    """Time of the trials at a load, by how long they were and what they lost, in seconds."""
+    """Seconds of the trials at a load: full-length or short ones, with low or high loss."""
 
     full_low: float
     full_high: float
@@ -92,18 +91,19 @@ def _sums(goal: Goal, trials: Sequence[Trial]) -> _Sums:
 
 
 def classify(goal: Goal, trials: Sequence[Trial]) -> Bound | None:
-    """Whether a load with these trials is certain to fail the goal, or to meet it; `None` if it is undecided.
+    """Classify a load by its trials as a lower or an upper bound of the goal; `None` if it is undecided.
 
-    By the load classification of RFC 9971, "Load Classification Code". Trials that are shorter than final
-    speak only against a load, by what their bad time exceeds the share that their good time makes up for.
-    Whatever the rest of the goal's time would still show, the answer would not change.
+    RFC 9971, "Load Classification Code". Trials that are shorter than the final duration count only against a
+    load: by their bad time, less the part that their good time makes up for. Further trials in the rest of
+    the goal's time cannot change a classification.
     """
     sums = _sums(goal, trials)
     made_up = sums.short_low * goal.exceed / (1.0 - goal.exceed)
     bad = sums.full_high + max(0.0, sums.short_high - made_up)
     whole = max(sums.full_low + bad, goal.total)
     allowed = whole * goal.exceed
-    # The rest bad, then the rest good. Sums of seconds have no more digits than this.
+    # A lower bound stays one if the rest is bad, an upper bound if the rest is good. The slack allows for
+    # rounded sums of seconds.
     slack = 1e-9 * whole
     if whole - sums.full_low <= allowed + slack:
         return Bound.LOWER
@@ -111,10 +111,10 @@ def classify(goal: Goal, trials: Sequence[Trial]) -> Bound | None:
 
 
 def conditional_throughput(goal: Goal, load: int, trials: Sequence[Trial]) -> float:
-    """The forwarding rate to be expected at a lower bound, in bit/s.
+    """The forwarding rate to expect at a lower bound, in bit/s.
 
-    By RFC 9971, "Conditional Throughput Code": that of the trial at the quantile of loss which the goal's
-    exceed ratio leaves; time that was not measured counts as lost. Raises `ValueError` without any trial.
+    RFC 9971, "Conditional Throughput Code": the rate of the trial at the loss quantile that the goal's exceed
+    ratio leaves. Time that was not measured counts as lost. Raises `ValueError` without any trial.
     """
     full = sorted((t for t in trials if t.duration >= goal.final), key=lambda trial: trial.loss)
     if not trials:
@@ -136,19 +136,19 @@ def conditional_throughput(goal: Goal, load: int, trials: Sequence[Trial]) -> fl
 
 @dataclass(frozen=True)
 class GoalResult:
-    """What was found for a goal (RFC 9971, "Goal Result")."""
+    """The result for one goal (RFC 9971, "Goal Result")."""
 
     goal: Goal
     lower: int | None
-    """Relevant lower bound, in bit/s. Without an upper one only what was reached."""
+    """Relevant lower bound, in bit/s. If there is no upper bound, only the highest load that was reached."""
     upper: int | None
     """Relevant upper bound, in bit/s."""
     conditional: float | None
     """Conditional throughput at the lower bound, in bit/s."""
     regular: bool
-    """Whether both bounds are there and as near as the goal asks."""
+    """Whether both bounds are known and within the goal's width."""
     why: str | None = None
-    """Why it is not regular."""
+    """The reason why it is irregular."""
 
     def to_json(self) -> dict[str, dict[str, float] | float | str | None]:
         """The result as JSON data, with its goal."""

@@ -14,9 +14,9 @@ def frame_loss(
     whole: bool = False,
     budget: Budget | None = None,
 ) -> list[Trial]:
-    """Trials from the largest load downwards by steps of it, until two in a row lose nothing.
+    """Make trials from the largest load down in steps of `step` of it, until two in a row lose nothing.
 
-    The RFC asks for steps of at most a tenth. `whole` goes down to the last step.
+    The RFC requires steps of at most a tenth. With `whole`, trials go on to the last step.
     """
     budget = budget or Budget(float("inf"))
     found: list[Trial] = []

@@ -1,11 +1,10 @@
 """MLRsearch: several goals in one search, short trials first (RFC 9971).
 
-The RFC says what a result is, and leaves to an implementation which load is tried next. This one begins
-at the largest load, whose forwarding rate is where the bounds are looked for first. Each goal is then
-approached in stages of longer trials and narrower bounds; a stage begins with the bounds of the one before,
-reaches further where they do not hold, by steps that double, and halves what is between them. Goals that
-allow less loss come first: what is tried at a low load spoils no bound that was found above it
-("Conservativeness and Relevant Bounds").
+The RFC defines a result and leaves the choice of the next load to the implementation. This one begins at the
+largest load, and first looks for bounds near its forwarding rate. It then approaches each goal in stages of
+longer trials and narrower bounds. A stage begins with the bounds of the stage before. If these do not hold it
+moves on in steps that double, and it bisects the range between bounds. Goals that allow less loss come first,
+because trials at a low load spoil no bound that was found above it ("Conservativeness and Relevant Bounds").
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class _OverError(Exception):
 
 @dataclass
 class _State:
-    """All trials so far, by their load."""
+    """The range of loads, and all trials so far by load."""
 
     measure: Measurer
     least: int
@@ -34,7 +33,7 @@ class _State:
     trials: dict[int, list[Trial]] = field(default_factory=dict)
 
     def bounds(self, goal: Goal) -> tuple[int | None, int | None]:
-        """The relevant bounds now: the lowest upper one, and the highest lower one below it."""
+        """The relevant bounds so far: the lowest upper bound, and the highest lower bound below it."""
         known = {load: classify(goal, trials) for load, trials in self.trials.items()}
         upper = min((load for load, bound in known.items() if bound is Bound.UPPER), default=None)
         below = (
@@ -63,7 +62,7 @@ def search(
 ) -> list[GoalResult]:
     """Search all goals between two loads in bit/s; results in the order of the goals.
 
-    A goal whose bounds were not found within the budget has an irregular result, which says why.
+    A goal whose bounds were not found within the budget has an irregular result with the reason.
     """
     state = _State(measure, least, most, budget or Budget(float("inf")))
     order = sorted(goals, key=lambda goal: goal.loss)
@@ -71,7 +70,7 @@ def search(
     try:
         _approach(state, order)
         for _ in range(_PASSES):
-            # What was tried for a later goal may have changed what an earlier one had found.
+            # Trials for later goals may have changed the bounds of earlier ones.
             for goal in order:
                 _stage(state, goal, [])
             if all(_result(state, goal, None).regular or _at_edge(state, goal) for goal in order):
@@ -83,7 +82,7 @@ def search(
 
 def _approach(state: _State, order: Sequence[Goal]) -> None:
     shortest = min(order, key=lambda goal: goal.stages()[0].final).stages()[0]
-    # What is forwarded of too much is near what can be forwarded at all (RFC 2285 section 3.6.2).
+    # The forwarding rate at the maximum load (RFC 2285 section 3.6.2) is near the greatest possible one.
     first = state.once(state.most, shortest.final)
     if first.loss > 0 and (near := state.within(first.forwarded)) < state.most:
         state.once(near, shortest.final)
@@ -95,7 +94,7 @@ def _approach(state: _State, order: Sequence[Goal]) -> None:
 
 
 def _stage(state: _State, goal: Goal, hints: list[int]) -> None:
-    """Find bounds as near to each other as the goal asks; at the edges of the loads there may be only one."""
+    """Find bounds within the goal's width; at an edge of the range of loads there may be only one."""
     up = down = 1
     while True:
         lower, upper = state.bounds(goal)

@@ -1,4 +1,4 @@
-"""RFC 2544's throughput: the highest load of which nothing is lost, by halves (section 26.1)."""
+"""RFC 2544's throughput: the highest load without loss, by bisection (section 26.1)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from engpass.jsondata import Json
 from engpass.search.trial import Budget, Measurer
 
 TRIAL_SECONDS = 60.0
-"""What section 24 asks of a trial."""
+"""Duration of a trial (section 24)."""
 
 RESIDUE_SECONDS = 2.0
 SETTLE_SECONDS = 5.0
-"""Section 23: wait so long for what is left of a trial, and let the devices rest before the next."""
+"""Waiting time for residual datagrams of a trial, and rest of the devices before the next (section 23)."""
 
 FRAMES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Sizes of Ethernet frames in bytes, FCS included (section 9.1)."""
@@ -20,12 +20,12 @@ FRAMES = (64, 128, 256, 512, 1024, 1280, 1518)
 
 @dataclass(frozen=True)
 class Throughput:
-    """The highest load without loss, and the lowest that lost something; in bit/s."""
+    """The highest load without loss and the lowest load with loss, in bit/s."""
 
     lossless: int | None
     lossy: int | None
     finished: bool
-    """Whether they are as near as was asked."""
+    """Whether they are as near to each other as the resolution requires."""
 
     def to_json(self) -> dict[str, Json]:
         """The result as JSON data."""
@@ -45,7 +45,7 @@ def throughput(
     resolution: float = 0.01,
     budget: Budget | None = None,
 ) -> Throughput:
-    """Search between two loads in bit/s, until the bounds are within a share of the upper one."""
+    """Search between two loads in bit/s, until the bounds differ by at most `resolution` of the upper one."""
     budget = budget or Budget(float("inf"))
 
     def passes(load: int) -> bool:
@@ -71,7 +71,7 @@ def throughput(
 
 
 def payload_of(frame: int, *, vlan: bool = False) -> int:
-    """Payload of the UDP datagram that makes an Ethernet frame of so many bytes, FCS included.
+    """UDP payload in bytes of an Ethernet frame of `frame` bytes, FCS included.
 
     Header and FCS take 18 bytes, a tag 4, IPv4 20 and UDP 8.
     """

@@ -1,4 +1,4 @@
-"""A search from its beginning to its end: settings, trials one by one into the store, the result."""
+"""Runs a search from its settings to its result, and stores its trials one by one."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ if TYPE_CHECKING:
     from engpass.jsondata import Json
 
 METHODS = ("mlrsearch", "rfc2544", "frame-loss")
-"""Ways to search."""
+"""Methods of searching."""
 
 ENGINES_OF_SEARCHES = tuple(engine for engine in ENGINES if engine != "limit")
 
 
 _TRIES = 3
-"""A trial of an emulated network that came too late is made so often at most."""
+"""Attempts at a trial, if an emulated network was too late in it."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a search is asked for; `None` is the method's own default. Seconds, shares, bit/s of payload."""
+    """Settings of a search, in seconds, shares and bit/s of payload; `None` is the method's default."""
 
     method: str = "mlrsearch"
     goals: tuple[Goal, ...] = (Goal(), Goal(loss=0.005))
     trial: float = TRIAL_SECONDS
     """Of `rfc2544` and `frame-loss`: length of a trial."""
     width: float = 0.01
-    """Of `rfc2544`: where it stops halving."""
+    """Of `rfc2544`: width of the bounds that ends bisection, as a share of the upper one."""
     step: float = 0.1
-    """Of `frame-loss`: from one load to the next, as a share of the largest."""
+    """Of `frame-loss`: step from one load to the next, as a share of the largest."""
     whole: bool = False
-    """Of `frame-loss`: down to the smallest load, whatever comes."""
+    """Of `frame-loss`: go down to the smallest load in any case."""
     settle: float | None = None
     """Pause between trials on real networks."""
     least: int | None = None
     most: int | None = None
     longest: float = 24 * 3600.0
-    """Time of trials after which the search ends as it is."""
+    """Time of trials after which the search ends with the bounds found so far."""
 
     def pause(self, engine: str) -> float:
-        """How long devices rest between trials: virtual time needs no pause."""
+        """The pause between trials in seconds: 0 in virtual time."""
         if engine in MODEL:
             return 0.0
         if self.settle is not None:
@@ -62,7 +62,7 @@ class Settings:
         return 0.0 if self.method == "mlrsearch" else RESIDUE_SECONDS + SETTLE_SECONDS
 
     def to_json(self) -> dict[str, list[dict[str, float]] | float | None]:
-        """All of them, as a report has to show them."""
+        """The settings of the method, as a report must show them."""
         common: dict[str, list[dict[str, float]] | float | None] = {
             "longest_s": self.longest,
             "least_bit_per_s": self.least,
@@ -76,7 +76,7 @@ class Settings:
         return {**own, "step": self.step, "whole": self.whole, **common}
 
     def departures(self, engine: str) -> list[str]:
-        """Where the method is not kept to as its RFC has it: a sentence each."""
+        """Departures from the RFC of the method: a sentence for each."""
         if self.method == "mlrsearch":
             return []
         found = []
@@ -91,7 +91,7 @@ class Settings:
 
 
 Watch = Callable[[SearchRecord, Trial, int], None]
-"""Hears of every trial, and its number from 1."""
+"""Called with every trial and its number, from 1."""
 
 
 def run_search(
@@ -107,10 +107,10 @@ def run_search(
     began: Callable[[SearchRecord], None] | None = None,
     max_memory: int | None = MOST,
 ) -> SearchRecord:
-    """Search, and keep every trial in the store; goes on with the trials of a search that did not end.
+    """Run a search and store every trial; an unfinished search goes on from its stored trials.
 
-    Raises `SearchError`, `ChoiceError`, `NeedsMemoryError` where a trial needs more than `max_memory` bytes,
-    and what the engine raises; what was tried is kept.
+    Raises `SearchError`, `ChoiceError`, `NeedsMemoryError` if a trial needs more than `max_memory` bytes, and
+    what the engine raises. Trials that were made stay in the store.
     """
     (engine,) = choose("engine for searches", [engine], ENGINES_OF_SEARCHES)
     (variant,) = choose("variant", [variant or testbed.variants[0]], testbed.variants)
@@ -143,7 +143,7 @@ def run_search(
 
 
 class _Trials:
-    """Makes trials and stores them; those that are there already are not made again."""
+    """Makes trials and stores them; trials of the store are not made again."""
 
     def __init__(
         self, bench: Bench, store: Store, record: SearchRecord, pause: float, watch: Watch | None
@@ -156,7 +156,7 @@ class _Trials:
     def __call__(self, load: int, duration: float) -> Trial:
         position = len(self.made)
         if position < len(self._there):
-            # A search is made of its trials alone: the same ones lead to where it stopped.
+            # A search depends only on its trials: the stored ones lead to the point where it stopped.
             trial = self._there[position]
             if (trial.load, trial.duration) != (load, duration):
                 raise SearchError(
@@ -176,7 +176,7 @@ class _Trials:
         return trial
 
     def _valid(self, load: int, duration: float) -> tuple[Trial, str]:
-        """A trial that the engine stands by, if one of a few is; else the last."""
+        """Make a trial until it is valid, `_TRIES` times at most; returns the last one."""
         for _ in range(_TRIES - 1):
             trial, outcome = self._bench.trial(load, duration)
             if trial.valid:

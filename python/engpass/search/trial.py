@@ -1,4 +1,4 @@
-"""One trial: so much offered for so long, and what became of it."""
+"""One trial: a load offered for some time, and the datagrams that were lost."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from engpass.error import EngpassError
 from engpass.losses import Losses
 
 KEPT = 0.98
-"""A sender that reaches less of the asked load than this did not offer it."""
+"""A sender that reaches a smaller share of the intended load than this did not offer it."""
 
 
 class SearchError(EngpassError):
-    """A search that cannot be made, or came to no end."""
+    """A search that cannot be made or did not end."""
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,42 +36,42 @@ class Trial:
 
     load: int
     duration: float
-    """What was asked for, in seconds."""
+    """The intended duration in seconds."""
     sent: int
     lost: int
     asked: int
-    """Datagrams that the load makes in that time."""
+    """Datagrams of the intended load in that time."""
     valid: bool = True
-    """Whether the engine stands by it: an emulated network may have come too late."""
+    """False if an emulated network was too late."""
 
     @property
     def kept(self) -> bool:
-        """Whether the sender offered what was asked."""
+        """Whether the sender offered the intended load."""
         return self.sent >= KEPT * self.asked
 
     @property
     def losses(self) -> Losses:
-        """The datagrams that should have come in, and those that did not.
+        """The datagrams that should have arrived, and those that did not.
 
-        A datagram that the sender could not offer counts as lost (RFC 9971 recommends to turn a severe
-        deviation of the offered from the intended load into loss): else the sender's own limit would look
-        like the network's.
+        A datagram that the sender could not offer counts as lost. Otherwise a load that was never offered
+        would seem to pass. RFC 9971 recommends to count a severe deviation of the offered from the intended
+        load as loss.
         """
         expected = self.sent if self.kept else max(self.asked, self.sent)
         return Losses(expected, max(0, expected - (self.sent - self.lost)))
 
     @property
     def loss(self) -> float:
-        """The share that did not come in."""
+        """The share of datagrams that did not arrive."""
         return self.losses.share or 0.0
 
     @property
     def forwarded(self) -> float:
-        """The forwarding rate: load times what was not lost, in bit/s."""
+        """The forwarding rate in bit/s: the load times the share that was not lost."""
         return self.load * (1.0 - self.loss)
 
     def to_json(self) -> dict[str, float]:
-        """The trial as JSON data, with what follows from its counts."""
+        """The trial as JSON data, with the figures derived from its counts."""
         derived = {"loss": self.loss, "forwarded_bit_per_s": self.forwarded, "kept": self.kept}
         names = {"load": "load_bit_per_s", "duration": "duration_s"}
         return {names.get(key, key): value for key, value in asdict(self).items()} | derived
@@ -89,17 +89,17 @@ Measurer = Callable[[int, float], Trial]
 
 @dataclass
 class Budget:
-    """How long a search may go on, in seconds of trials."""
+    """The trial time that a search may take, and the time that it has taken, in seconds."""
 
     most: float
     spent: float = 0.0
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left."""
+        """Whether it is used up."""
         return self.spent >= self.most
 
     def spend(self, trial: Trial) -> Trial:
-        """Count a trial."""
+        """Count the duration of a trial; returns the trial."""
         self.spent += trial.duration
         return trial

@@ -1,6 +1,6 @@
-//! `same-networks FOLDER COUNT SEED`: write random testbed files, from the strategies of the engine's own property tests.
+//! `same-networks FOLDER COUNT SEED` writes random testbed files, from the strategies of the engine's property tests.
 //!
-//! The name of a file begins with its strategy. A larger COUNT adds files and changes none.
+//! The name of a file begins with its strategy. A larger COUNT only adds files.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn main() {
     let count: usize = count.parse().expect("the count is a number");
     let seed: u64 = seed.parse().expect("the seed is a number");
     let folder = Path::new(folder);
-    // Each strategy draws a quarter.
+    // Each strategy gets a quarter.
     write(folder, "frames", count.div_ceil(4), seed, networks::frames());
     write(folder, "cells", (count + 2) / 4, seed, networks::network());
     write(folder, "cells-tcp", (count + 1) / 4, seed, networks::network_with_tcp());

@@ -1,7 +1,7 @@
-//! `same-outcomes SECONDS < PATHS`: print the answers of the engines to testbed files, as text for a comparison.
+//! `same-outcomes SECONDS < PATHS` prints the outcomes of the engines for testbed files, as text for a comparison.
 //!
-//! Each point of a file is asked for its limit, for its first repeat in `simulate`, and for random packets from outside; runs are cut at
-//! SECONDS of virtual time. `=== PATH` begins a file, `--- VARIANT SWEEP: ENGINE` an answer. The number of events is left out.
+//! For each point of a file it computes the limit, the first repeat in `simulate`, and a run with injected random packets. Runs are shortened to
+//! SECONDS of virtual time. `=== PATH` begins a file, `--- VARIANT SWEEP: ENGINE` an outcome. The number of events is left out.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use engpass_testbed::{Campaign, Point, Source, load};
 use limit::limit;
 use serde::Serialize;
 
-/// An answer, or why there is none.
+/// An outcome, or the reason why there is none.
 type Answer = Result<String, String>;
 
 fn main() {
@@ -59,7 +59,7 @@ fn points(campaign: &Campaign, seconds: u64, seed: u64) {
     }
 }
 
-/// Cuts a run that is longer than this; at most half of the rest is warm-up.
+/// Shortens a run to `seconds`; the warm-up becomes at most half of that.
 fn shortened(mut point: Point, seconds: u64) -> Point {
     let run = &mut point.testbed.run;
     let most = seconds * 1_000_000_000_000;
@@ -80,7 +80,7 @@ fn simulated(point: &Point) -> Answer {
     whole(simulate(&this.testbed, &this.topology, point.testbed.run.seed, &|| false))
 }
 
-/// Prints an outcome as it is stored, and the numbers that only tests compare, such as the sum of all instants of reception.
+/// Formats an outcome as it is stored, with the numbers that only tests compare, such as the sum of all reception times.
 fn whole(outcome: Result<SimOutcome, SimError>) -> Answer {
     let outcome = outcome.map_err(|wrong| format!("{wrong:?}"))?;
     let flows = outcome.flows.iter().map(|(name, flow)| format!("{name}: {}\n", numbers(flow)));
@@ -99,7 +99,7 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("outcomes are plain data")
 }
 
-/// Lists the numbers in a value. Names of fields and zeros are left out: a commit may rename a field, or add one that is zero here.
+/// Lists the numbers in a value. It leaves out field names and zeros, because a commit may rename a field, or add one that is zero here.
 fn numbers(value: &impl Debug) -> String {
     let text = format!("{value:?}");
     let words = text.split(|letter: char| !(letter.is_alphanumeric() || "_-.".contains(letter)));
@@ -107,13 +107,13 @@ fn numbers(value: &impl Debug) -> String {
     words.filter(digit).filter(|word| !matches!(*word, "0" | "0.0")).collect::<Vec<_>>().join(" ")
 }
 
-/// Injects random packets at random instants: alone, in trains and to a group, inside and outside of windows.
+/// Injects random packets at random instants: single ones, in trains and multicast, inside and outside of measurement windows.
 fn from_outside(point: &Point, mut random: Stream) -> Answer {
     let network = Outside::new(&point.testbed, &point.topology, point.testbed.run.seed);
     let mut network = network.map_err(|wrong| format!("{wrong:?}"))?;
     let (ways, hosts) = (network.ways().to_vec(), Vec::from_iter(0..point.testbed.hosts.len()));
     let first = ways.first().ok_or("no way leads from host to host")?;
-    // A group turns lookahead off, so only half of the files have one.
+    // A multicast group disables lookahead, so only half of the files have one.
     let group = (random.below(2) == 0).then(|| network.group(first.from, &hosts));
     let (mut told, mut text, mut now) = (Vec::new(), String::new(), 0);
     for token in (0..100_000).step_by(1000) {

@@ -45,8 +45,7 @@ fn real(token: u64, bytes: usize) -> Vec<u8> {
     packet
 }
 
-/// Injects `count` packets with `bytes` of payload, two every 10 ms, and captures at a point. Returns the file and the number of delivered
-/// packets.
+/// Injects `count` packets with `bytes` of payload, two every 10 ms, and captures at a point. Returns the file and the number of delivered packets.
 fn sent(text: &str, at: &str, count: u64, bytes: usize) -> (Vec<u8>, usize) {
     let run = point(text, "base", &[]);
     let mut network = InjectedNetwork::new(&run.testbed, &run.topology, 1).expect("it is carried");
@@ -150,8 +149,7 @@ fn fragments_on_two_lines_are_captured_with_their_own_bytes() {
     }
 }
 
-/// The model fragments 1482 bytes behind a header of 20. This header has 24 bytes, so 1478 bytes follow it, and the first fragment takes
-/// them all.
+/// The model fragments 1482 bytes behind a header of 20. This header has 24 bytes, so 1478 bytes follow it, and the first fragment takes them all.
 #[test]
 fn a_header_with_options_is_on_every_fragment() {
     let plain = real(7, 1470);

@@ -1,4 +1,4 @@
-//! A reader of pcapng files, as strict as it is small.
+//! A small and strict reader of pcapng files.
 
 /// A block of a file.
 #[derive(Debug)]

@@ -123,8 +123,8 @@ pub(crate) const CIRCUIT: &str = r#"
     duration = "50 ms"
 "#;
 
-/// Three paths of equal length: two over a switch with two lines to it, and one over a router. Datagrams of three packets take all of them,
-/// and a line fails and returns.
+/// Three paths of equal length: two over a switch with two lines to it, and one over a router. Datagrams of three packets take all of them, and a line
+/// fails and returns.
 pub(crate) const PARTED: &str = r#"
     name = "three ways"
     [host.a]

@@ -72,8 +72,8 @@ impl Line {
 }
 
 impl Fifo {
-    /// Takes cells of two interleaving channels until a third channel has one, the line runs empty, or one of the trains ends. Returns
-    /// whether any were taken.
+    /// Takes cells of two interleaving channels until a third channel has one, the line runs empty, or one of the trains ends. Returns whether any were
+    /// taken.
     pub(super) fn merge_two(
         &mut self,
         two: Two<'_>,
@@ -297,8 +297,8 @@ fn merge<const WINS: bool>(
     (line, (one_walk, other_walk))
 }
 
-/// The train of one side, or of the other one if `others` is set, has ended. Goes on with the next train if that is of the same generator.
-/// Returns whether there is one.
+/// The train of one side, or of the other one if `others` is set, has ended. Goes on with the next train if that is of the same generator. Returns whether
+/// there is one.
 #[inline(always)]
 fn next_train(
     (one, mut other): (&mut Side<'_>, Option<&mut Side<'_>>),

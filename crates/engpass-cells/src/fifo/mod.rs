@@ -11,8 +11,8 @@ use super::{
     CellAdmission, CellDropCause, CellSink, CellTrain, Channel, Inputs, LineStatus, VcId, VcTreatment,
 };
 
-/// A line and its FIFO queue. The departure of a cell is known when it arrives; therefore no cell is stored. The state is the busy period:
-/// when it began, and how many cells it has accepted and sent.
+/// A line and its FIFO queue. The departure of a cell is known when it arrives; therefore no cell is stored. The state is the busy period: when it began,
+/// and how many cells it has accepted and sent.
 pub struct Fifo {
     slot: Pace,
     /// Slot, rounded up to picoseconds.
@@ -146,8 +146,7 @@ impl Fifo {
         let Some(many) = self.back_to_back(&front, head) else { return false };
         let queued = if free { 0 } else { self.queued(head) };
         let mut count = channel.front_until(limit).min(many);
-        // At the pace of the line the length of the queue changes by at most one cell. At another pace it grows by less than the number of
-        // cells.
+        // At the pace of the line the length of the queue changes by at most one cell. At another pace it grows by less than the number of cells.
         let grown = if front.pace == self.slot { 1 } else { count };
         let mut found = (queued.saturating_sub(1), queued + grown);
         if front.pace != self.slot {
@@ -205,8 +204,8 @@ impl Fifo {
         true
     }
 
-    /// Returns how many of the next cells of `front`, the first at `head`, surely arrive before those ahead of them have left, so that all
-    /// leave back to back; [`u64::MAX`] for all of them.
+    /// Returns how many of the next cells of `front`, the first at `head`, surely arrive before those ahead of them have left, so that all leave back to
+    /// back; [`u64::MAX`] for all of them.
     fn back_to_back(&self, front: &CellTrain, head: u64) -> Option<u64> {
         let free = head > self.last_end;
         if front.pace == self.slot {

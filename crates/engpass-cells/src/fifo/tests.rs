@@ -91,8 +91,8 @@ impl CellSink for Behind<'_> {
     }
 }
 
-/// Trains of one circuit. `pace` is relative to a slot. Each train has a number of cells, the time before it in thousandths of a slot, and
-/// extra picoseconds. Trains are PDUs, or all of one generator.
+/// Trains of one circuit. `pace` is relative to a slot. Each train has a number of cells, the time before it in thousandths of a slot, and extra
+/// picoseconds. Trains are PDUs, or all of one generator.
 #[derive(Clone, Debug)]
 struct Stream {
     pace: (u64, u64),
@@ -136,8 +136,7 @@ fn queue(capacity: u64, exact: bool) -> Fifo {
     queue
 }
 
-/// Returns the output of every queue of a chain that circuit 0 crosses. Each other circuit crosses one of the queues. The run is advanced
-/// in `looks` parts.
+/// Returns the output of every queue of a chain that circuit 0 crosses. Each other circuit crosses one of the queues. The run is advanced in `looks` parts.
 fn line(streams: &[Stream], capacities: &[u64], looks: u64, (exact, mixed): (bool, bool)) -> Vec<Seen> {
     let rules = &mut vec![VcTreatment::default(); streams.len()];
     let mut first = Channel::new(slot());

@@ -1,5 +1,5 @@
-//! Takes many cells of class 1 that surely do not wait for each other. Counts only the slots of every busy period, in binary fractions of a
-//! picosecond. Where rounding could change the result, it stops and leaves the cell to the exact code in `spaced.rs`.
+//! Takes many cells of class 1 that surely do not wait for each other. Counts only the slots of every busy period, in binary fractions of a picosecond.
+//! Where rounding could change the result, it stops and leaves the cell to the exact code in `spaced.rs`.
 
 use engpass_model::time::Pace;
 
@@ -101,8 +101,7 @@ impl<'a> FixedPoint<'a> {
         })
     }
 
-    /// Takes cells of `train`, of which the first one waits. Returns how many have begun. Afterwards the state is that at the arrival of
-    /// the next cell.
+    /// Takes cells of `train`, of which the first one waits. Returns how many have begun. Afterwards the state is that at the arrival of the next cell.
     pub(super) fn take(&self, now: &mut BusyPeriodState, train: &mut Train) -> u64 {
         let cells = train.left().min(CELLS.end);
         let waits = train.arrived();
@@ -137,8 +136,7 @@ impl<'a> FixedPoint<'a> {
         taken
     }
 
-    /// Advances the state from cell number `number` of the train to the next one. Returns `None` if the result is uncertain; the state is
-    /// then invalid.
+    /// Advances the state from cell number `number` of the train to the next one. Returns `None` if the result is uncertain; the state is then invalid.
     #[inline(always)]
     fn interval(&self, state: &mut State, number: u64) -> Option<()> {
         if state.end < UNSURE {

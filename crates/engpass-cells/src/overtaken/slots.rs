@@ -61,8 +61,7 @@ impl Slots<'_> {
         (index < cells.count).then(|| cells.base + cells.pace.after(cells.n + index))
     }
 
-    /// Returns the number of the generator's cells in the first `slots` slots (at least one): all that have arrived when the last slot
-    /// begins.
+    /// Returns the number of the generator's cells in the first `slots` slots (at least one): all that have arrived when the last slot begins.
     pub(super) fn highs(&self, slots: u64) -> u64 {
         let cells = &self.high.cells;
         let Some(ps) = self.begin(slots - 1).checked_sub(self.high.head) else { return 0 };
@@ -92,8 +91,8 @@ impl Slots<'_> {
 }
 
 impl LeftoverService {
-    /// Returns the number of the generator's cells that are sent before cell number `low`, from 1, of those that wait. The slots follow the
-    /// first `n` of a busy period.
+    /// Returns the number of the generator's cells that are sent before cell number `low`, from 1, of those that wait. The slots follow the first `n` of a
+    /// busy period.
     pub(in super::super) fn highs_before(
         &self,
         low: u64,
@@ -111,8 +110,8 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         Slots { base, n, slot, high: &self.high, drift: self.rest.drift }
     }
 
-    /// Begins transmissions before `before` while cells of class 1 up to number `until` wait. Only counts the sent cells of each class, and
-    /// computes when the last of them leaves.
+    /// Begins transmissions before `before` while cells of class 1 up to number `until` wait. Only counts the sent cells of each class, and computes when
+    /// the last of them leaves.
     pub(super) fn choose(&mut self, hot: &mut LoopState, before: u64, until: u64) {
         if until - hot.taken < MANY || before - self.queue.decide_at < MANY * self.queue.slot_up {
             self.choose_few(hot, before, until);

@@ -28,8 +28,8 @@ pub(super) struct BusyPeriodState {
 }
 
 impl<O: CellSink> PeriodicPriority<'_, O> {
-    /// Takes cells of a train with more than a slot between them, as long as none waits when the next one arrives. At the call no cell
-    /// waits, and all transmissions before the first cell have begun. On return no transmission that follows the last taken cell has begun.
+    /// Takes cells of a train with more than a slot between them, as long as none waits when the next one arrives. At the call no cell waits, and all
+    /// transmissions before the first cell have begun. On return no transmission that follows the last taken cell has begun.
     pub(super) fn take_spaced(&mut self, hot: &mut LoopState, train: &mut Train) {
         let queue = &mut *self.queue;
         let high = self.high.walk();

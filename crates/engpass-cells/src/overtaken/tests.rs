@@ -66,8 +66,7 @@ fn pace(whole: u64, (part, parts): (u64, u64)) -> Pace {
 fn port() -> impl Strategy<Value = Port> {
     let fraction = || (0u64..128, 1u64..128);
     let slot = (prop_oneof![20u64..200, 200u64..5000], fraction());
-    // In thousandths of a slot: by how much the generator's spacing exceeds a slot, and by how much that of class 1 exceeds the
-    // generator's.
+    // In thousandths of a slot: by how much the generator's spacing exceeds a slot, and by how much that of class 1 exceeds the generator's.
     let wider = (prop_oneof![1u64..600, 600u64..3000], prop_oneof![1000u64..8000, 1000u64..70_000]);
     let frames = vec((1u32..300, prop_oneof![2 => Just(0u64), 1 => 0u64..200]), 1..8);
     (slot, wider, (fraction(), fraction()), prop_oneof![2u64..8, 8u64..400], any::<u64>(), frames, 1u64..4)

@@ -194,11 +194,11 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         }
     }
 
-    /// Takes all remaining cells of a train whose next cell finds the queue full, if its cells arrive at least as fast as others leave.
-    /// Returns whether it did.
+    /// Takes all remaining cells of a train whose next cell finds the queue full, if its cells arrive at least as fast as others leave. Returns whether it
+    /// did.
     ///
-    /// The number of cells lost up to cell `i` is the maximum of `j + 1 - gone(j)` over all `j` up to `i`, where `gone` counts departures.
-    /// Departures keep pace with arrivals. Therefore the maximum is found among the last cells.
+    /// The number of cells lost up to cell `i` is the maximum of `j + 1 - gone(j)` over all `j` up to `i`, where `gone` counts departures. Departures keep
+    /// pace with arrivals. Therefore the maximum is found among the last cells.
     fn fill(&mut self, spacing: Spacing, hot: &mut LoopState, train: &mut Train) -> bool {
         let left = train.left();
         let waiting = hot.joined - hot.taken;
@@ -234,8 +234,7 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         true
     }
 
-    /// Returns a lower bound of the time in which class 1 sends a cell, if cells of the train arrive no slower while `waiting` are ahead of
-    /// them.
+    /// Returns a lower bound of the time in which class 1 sends a cell, if cells of the train arrive no slower while `waiting` are ahead of them.
     fn sure_share(&self, spacing: Spacing, waiting: u64, train: &Train) -> Option<u64> {
         let share = self.share_until(train);
         let pace = match spacing {
@@ -256,8 +255,8 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
         }
     }
 
-    /// Returns how many of the next cells of a train, with `waiting` cells ahead of them, can join at once: the line takes none of them
-    /// before it has arrived.
+    /// Returns how many of the next cells of a train, with `waiting` cells ahead of them, can join at once: the line takes none of them before it has
+    /// arrived.
     fn surely_in_time(&self, spacing: Spacing, waiting: u64, train: &Train) -> u64 {
         let pace = match spacing {
             // They arrive as fast as they can leave. At the very end of a transmission, rounding may change the order of instants.
@@ -266,8 +265,8 @@ impl<O: CellSink> PeriodicPriority<'_, O> {
             Spacing::Wide(pace) => pace,
             Spacing::Close => self.queue.slot_up + 1,
         };
-        // While cells of class 1 wait, cell number x of them, from 0, is taken no earlier than (x - 3) times this after the next choice.
-        // The generator has had its part of the slots before, except for cells on the way at both ends.
+        // While cells of class 1 wait, cell number x of them, from 0, is taken no earlier than (x - 3) times this after the next choice. The generator has
+        // had its part of the slots before, except for cells on the way at both ends.
         let Some(ahead) = waiting.checked_sub(3) else { return 1 };
         let share = self.share_until(train);
         match pace.checked_sub(share) {

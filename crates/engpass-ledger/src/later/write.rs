@@ -45,8 +45,7 @@ impl Ledger {
         }
     }
 
-    /// Posts the first frame, or train of frames, of a line that has ended at or before `until`. Returns its datagram and the number of
-    /// entries.
+    /// Posts the first frame, or train of frames, of a line that has ended at or before `until`. Returns its datagram and the number of entries.
     #[inline]
     pub fn write_frame(&mut self, port: usize, until: u64) -> Option<(u32, u32)> {
         let window = self.window;

@@ -1,7 +1,7 @@
 //! Keeps idle cores awake while packets arrive.
 //!
 //! A packet wakes its receiver, preferably on an idle core. An idle core of a virtual machine goes back to the hypervisor, which may take a millisecond to
-//! return it. Each hop of a packet between processes would take that much longer. Therefore idle cores poll while packets arrive.
+//! return it. Each packet would arrive that much later, in both directions. Therefore idle cores poll while packets arrive.
 
 use crate::sys::urgent::CpuLatencyHold;
 use crate::time::MILLISECOND;

@@ -11,7 +11,7 @@ use super::packet::Packet;
 pub(super) enum Discard {
     /// The driver cannot parse it.
     Malformed,
-    /// Its destination is a broadcast address or an unused multicast group.
+    /// Broadcast or an unused multicast group; also a frame without an IP packet that gets no answer.
     Group,
     /// No host has its destination address.
     Unknown,

@@ -9,7 +9,7 @@ use super::network::Way;
 pub(super) struct AddressTable {
     hosts: BTreeMap<IpAddr, usize>,
     ways: Vec<Option<u32>>,
-    /// Paths to groups, by sender and group address. The key without an address takes all other groups of the sender's segment.
+    /// Paths to groups, by sender and group address. The key without an address stands for all hosts on the sender's segment: broadcast and other groups.
     groups: BTreeMap<(usize, Option<IpAddr>), u32>,
     count: usize,
 }

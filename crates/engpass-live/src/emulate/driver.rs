@@ -30,12 +30,12 @@ const HOLD: u64 = 8_000_000;
 /// Longest wait in ns, so that requests are answered and the network does not fall far behind.
 const LONGEST: u64 = 20 * MILLISECOND;
 
-/// Maps the world's clock to virtual time.
+/// Maps the host's clock to virtual time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VirtualClock {
-    /// When the network began, in ns of the world's clock.
+    /// When the network began, in ns of the host's clock.
     pub(super) start: u64,
-    /// Time dilation: world time per virtual time.
+    /// Time dilation: host time per virtual time.
     pub(super) slow: u64,
 }
 
@@ -46,7 +46,7 @@ impl VirtualClock {
         (u128::from(now.saturating_sub(self.start)) * 1000 / u128::from(self.slow)) as u64
     }
 
-    /// Returns the first nanosecond of the world's clock at which the virtual time `at` has come.
+    /// Returns the first nanosecond of the host's clock at which the virtual time `at` has come.
     #[inline]
     fn due(self, at: u64) -> u64 {
         let ns = (u128::from(at) * u128::from(self.slow)).div_ceil(1000);
@@ -170,7 +170,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         self.at(now)
     }
 
-    /// Like [`Self::now`], for a given reading of the world's clock.
+    /// Like [`Self::now`], for a given reading of the host's clock.
     fn at(&self, now: u64) -> u64 {
         self.clock.at(now).max(self.reached + 1)
     }
@@ -295,7 +295,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         }
     }
 
-    /// Handles `length` bytes read into the store, virtio header included.
+    /// Handles `length` bytes read into the packet pool, virtio header included.
     fn take(&mut self, place: usize, length: usize) {
         let count = &mut self.counts.hosts[place];
         let Some((header, rest)) = self.store.read()[..length].split_first_chunk() else {
@@ -344,7 +344,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         self.send(way, packet, begin);
     }
 
-    /// Injects the packet read into the store, one per segment.
+    /// Injects the packet read into the packet pool, one per segment.
     fn send(&mut self, way: u32, packet: Packet, begin: usize) {
         let fates = self.ways[way as usize].group.map_or(1, |group| group.members);
         let slot = self.store.keep(packet, begin..begin + packet.length as usize, fates);
@@ -512,7 +512,7 @@ impl<N: Network, W: HostIo> Driver<N, W> {
         self.network.backlog(self.hosts[place].index)
     }
 
-    /// Returns the number of packets in the store; a GSO packet counts once.
+    /// Returns the number of packets in the pool; a GSO packet counts once.
     pub(super) fn kept(&self) -> usize {
         self.store.kept()
     }

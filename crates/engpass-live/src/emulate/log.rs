@@ -59,8 +59,9 @@ const MESSAGE_LOST: u8 = 8;
 
 /// Flag of an input record: routers must not fragment the packet.
 const WHOLE: u8 = 1;
-/// Flags of an input record: routers may send ICMP or ICMPv6 errors about the packet.
+/// Flag of an input record: routers may send ICMP errors about the packet.
 const TOLD_V4: u8 = 2;
+/// Flag of an input record: routers may send ICMPv6 errors about the packet.
 const TOLD_V6: u8 = 4;
 
 impl Record {

@@ -5,9 +5,9 @@
 //! ([`late`]).
 //!
 //! ```text
-//! device ─ read ─ packet ─ store ─ network ─ run ─ write ─ device
-//!                                     │
-//!                              clock, log, control
+//! device ─ read ─ packet pool ─ network ─ write batch ─ write ─ device
+//!                                  │
+//!                           clock, log, control
 //! ```
 
 mod capture;

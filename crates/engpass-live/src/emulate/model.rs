@@ -45,7 +45,7 @@ impl Model {
             })?;
         let hops: BTreeMap<(usize, usize), u8> = (point.topology.between_hosts(&point.testbed).iter())
             .map(|flow| {
-                // Routers within a tunnel do not decrement the TTL, so only the last hop of each path segment counts.
+                // Routers within a tunnel do not decrement the packet's TTL, so only the last hop of each path segment counts.
                 let nodes = flow.legs.iter().map(|leg| point.topology.last_hop(*leg).to);
                 ((flow.from, flow.to), routers(&point.topology, nodes))
             })

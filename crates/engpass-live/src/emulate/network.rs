@@ -18,7 +18,7 @@ pub(super) struct Way {
     pub(super) longest: u32,
     /// Number of routers on the path; of several shortest paths, on the first.
     pub(super) hops: u8,
-    /// The receivers of a group. `to` is then none of them.
+    /// The receivers of a group, or `None` for a path to one host. `to` is not one of the receivers.
     pub(super) group: Option<Group>,
 }
 

@@ -1,8 +1,9 @@
 //! Real-time scheduling for a driver that sleeps.
 //!
-//! A write wakes the receiver, which may take the driver's core. Other threads may follow it until the next scheduler tick (4 ms at 250 Hz). Whatever weight
-//! the driver has, packets that become due in that time are late. A real-time thread runs at once. But a real-time thread that never sleeps starves its core,
-//! and the kernel stops it for 50 ms of every second. Therefore the driver is real-time only while it leaves enough of a core to other threads.
+//! A write wakes the receiver, which may take the driver's core. Other threads may follow it until the next scheduler tick (4 ms at 250 Hz). Packets that
+//! become due in that time are late, even if the driver has the highest weight. A real-time thread runs at once. But the kernel stops a real-time thread
+//! that never sleeps for 50 ms of every second, because it starves its core. Therefore the driver is real-time only while it leaves enough of a core to
+//! other threads.
 
 use crate::sys::{clock, urgent};
 use crate::time::MILLISECOND;

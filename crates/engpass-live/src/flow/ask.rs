@@ -62,7 +62,7 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
             due = pacing.as_mut().map_or(0, |(plan, ..)| start.saturating_add(plan.next()));
             result
         } else {
-            // On a schedule that it cannot keep, it waits for responses all the same; without a schedule it waits for the response.
+            // Read responses until the next request is due. If it is due but must wait for a response, check again after `LOOK`.
             let until = if due > now { due } else { now + LOOK };
             send::wait_readable(worker.socket.as_raw_fd(), until.min(end).min(now + LOOK) - now);
             asker.hear()

@@ -60,7 +60,7 @@ pub(crate) struct Flow {
     membership: Option<Arc<Membership>>,
     /// Multicast senders only: the connections over which the receivers proved the token.
     guests: Vec<Socket>,
-    /// First error in a background thread, reported at the next request.
+    /// Error of a stream's thread that could not be started when its peer connected. `is_complete` reports it.
     trouble: Arc<Mutex<Option<ProtocolError>>>,
 }
 

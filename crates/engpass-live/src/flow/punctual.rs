@@ -44,8 +44,8 @@ impl PacedSender {
     /// Sets up the calling thread for messages with this mean gap (ns).
     pub(super) fn new(pacing: Pacing, gap: u64) -> Self {
         let exact = matches!(pacing, Pacing::Busy | Pacing::Hybrid);
-        // The kernel throttles a real-time thread that never sleeps: it takes 50 ms of every second for other threads, in one piece. Occasional short
-        // sleeps do not prevent that. Therefore only `Hybrid` runs in real time.
+        // If other threads want its core, the kernel stops a real-time thread that never sleeps for 50 ms of every second, in one piece. Occasional short
+        // sleeps do not prevent that. Therefore only `Hybrid`, with a gap long enough to sleep, runs in real time.
         let urgent = pacing == Pacing::Hybrid && gap >= TIME_TO_LOOK && real_time();
         let heavy = if exact && !urgent { RaisedNice::ask() } else { None };
         let class = if urgent {

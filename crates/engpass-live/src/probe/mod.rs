@@ -205,7 +205,7 @@ const OTHERS: f64 = 0.05;
 /// Number of steps with further visits, after the first visits.
 const MORE: u64 = 10;
 
-/// Returns how long the probe measures, in nanoseconds.
+/// Returns the time budget of the probe, in nanoseconds.
 const fn time(quick: bool) -> u64 {
     if quick { 7 * SECOND } else { 45 * SECOND }
 }

@@ -31,7 +31,7 @@ pub struct Timer {
 
 const PERIOD: u64 = 100_000;
 
-/// Measures all of them on this CPU.
+/// Measures clock, timers and system calls on this CPU.
 ///
 /// # Errors
 /// Fails when the thread cannot be started.

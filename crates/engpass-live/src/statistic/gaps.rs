@@ -25,7 +25,7 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
-    /// Starts without datagrams. Those that follow in less than a quarter of `ideal` ns will count as a burst.
+    /// Creates empty statistics. Datagrams less than a quarter of `ideal` ns apart will count as a burst.
     pub(crate) fn new(ideal: Option<u64>) -> Self {
         Self {
             gaps: Distribution::new(),

@@ -42,7 +42,8 @@ pub(super) struct Early {
 }
 
 impl Early {
-    /// A policy that accepts no PDU above `threshold` cells. With `cuts`, a PDU that lost a cell also loses its remaining cells.
+    /// A policy that accepts no PDU above `threshold` cells. With `cuts`, an accepted PDU that lost a cell also loses its remaining cells
+    /// except the last.
     pub(super) fn new(threshold: u64, cuts: bool) -> Self {
         Self { threshold, pdus: Pdus::new(cuts) }
     }

@@ -21,7 +21,7 @@ enum Fate {
 pub(super) struct Pdus {
     /// Indexed by VC direction.
     fates: Vec<Fate>,
-    /// Whether a PDU that loses a cell because the queue is full also loses its remaining cells (partial packet discard).
+    /// Whether a PDU that loses a cell because the queue is full also loses its remaining cells except the last (partial packet discard).
     cuts: bool,
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One shared queue: cells leave in the order of their arrival, whatever their service category.
+/// One shared queue: cells leave in the order of their arrival, regardless of their service category.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Fifo {}

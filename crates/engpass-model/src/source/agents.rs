@@ -1,4 +1,4 @@
-//! What the agents of real hosts cannot be asked for, though the model may know it.
+//! Limits of the agents on real hosts, which may be narrower than those of the model.
 
 use super::Traffic;
 use super::live::{Method, Pacing};
@@ -7,25 +7,25 @@ use crate::complaint::RangeErrors;
 use crate::unit::{Duration, Rate};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
-/// The least payload of a datagram, in bytes: its number, and what tells it from strangers.
+/// The smallest payload of a datagram in bytes: a header with sequence number and tag.
 pub const LEAST_DATAGRAM: u64 = 12;
-/// The largest message of a byte stream, in bytes: it is held in memory.
+/// The largest message of a byte stream in bytes, because agents hold it in memory.
 pub const MOST_WRITE: u64 = 64 << 20;
-/// The most streams of a flow: each is a thread.
+/// The largest number of streams of a flow, because each is a thread.
 pub const MOST_STREAMS: u64 = 128;
-/// The segment sizes that a socket of Linux can be told, in bytes.
+/// The smallest and largest segment size that a Linux socket accepts, in bytes.
 pub const SEGMENT: (u64, u64) = (88, 32_767);
-/// The most flows of a run that begin or end at one host.
+/// The largest number of flows in a run that begin or end at one host.
 pub const MOST_FLOWS: usize = 64;
 /// The longest name of a flow, in bytes.
 pub const MOST_NAME: usize = 64;
-/// The longest time for which a flow may be asked to send: a week.
+/// The longest time for which a flow may send: a week.
 pub const LONGEST: Duration = Duration(7 * 86_400 * 1_000_000_000_000);
 /// The highest rate of a schedule, in bit/s of payload.
 pub const FASTEST: u64 = 10_000_000_000_000;
 
 impl Traffic {
-    /// What is wrong with the values where real hosts are to make it: of `measure` and `emulate`.
+    /// Adds a complaint for each value that real hosts do not support, in `measure` and `emulate`.
     pub fn check_agents(&self, complaints: &mut RangeErrors) {
         if let Some((bytes, _)) = self.datagrams() {
             let cause = "agents number their datagrams, and the number does not fit";

@@ -1,4 +1,4 @@
-//! Cells at a constant rate, as a traffic generator sends them.
+//! Cells at a constant rate, from a traffic generator.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,9 @@ use super::{CellDemand, Common, Sends, SourceConfig};
 use crate::circuit::Category;
 use crate::unit::{Basis, Duration, FramedRate};
 
-/// Cells at a constant rate with exact, fractional spacing, from an ATM traffic generator: no host cost, no datagrams.
+/// Cells at a constant rate with exact, fractional spacing, from an ATM traffic generator. No host sends them, and they carry no datagrams.
 ///
-/// The first cell's place within one spacing is drawn from the run's seed.
+/// The time of the first cell within one spacing is drawn from the run's seed.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cbr {
@@ -19,11 +19,11 @@ pub struct Cbr {
     pub to: String,
     /// Rate of the cells. `"0 bit/s"` switches the source off.
     pub rate: FramedRate,
-    /// What a rate without its own word counts: `line`, `cells` or `payload`.
+    /// Basis of `rate` if it does not include one: `line`, `cells` or `payload`.
     pub counts: Option<Basis>,
-    /// The circuit to take. If not given, the source has one of its own in the `cbr` category.
+    /// Virtual circuit of the cells. If not given, the source has its own in the `cbr` category.
     pub circuit: Option<String>,
-    /// When it starts.
+    /// When it starts; at the beginning of the run if not given.
     #[serde(default)]
     pub start: Option<Duration>,
     /// When it stops; at the end of the run if not given.

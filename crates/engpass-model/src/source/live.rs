@@ -1,4 +1,4 @@
-//! How the agents of real hosts make a traffic: what only a real stack knows. The model has no place for any of it.
+//! Settings for the agents on real hosts: properties of a real stack, which the model does not have.
 
 use std::fmt;
 
@@ -9,32 +9,32 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::complaint::RangeErrors;
 use crate::unit::Size;
 
-/// How real hosts make a traffic. `limit` and `simulate` leave it out and say so.
+/// How real hosts send a traffic. `limit` and `simulate` ignore these settings, with a note.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Live {
     /// Differentiated services code point of the packets (RFC 2474): `ef`, `af41`, `cs5` or a number.
     pub dscp: Option<Dscp>,
-    /// How a sender with a rate keeps it; by the calibration of the host's timer if not given.
+    /// How a sender with a rate keeps it; `auto` if not given.
     pub pacing: Option<Pacing>,
-    /// Messages that leave together, for the pacing `burst`.
+    /// Messages per burst, for the pacing `burst`; 64 if not given.
     pub burst: Option<u32>,
-    /// How a TCP sender hands data to the kernel.
+    /// How a TCP sender passes data to the kernel; `write` if not given.
     pub method: Option<Method>,
-    /// Whether the kernel cuts and joins UDP datagrams (`UDP_SEGMENT`, `UDP_GRO`): far more of them, but in bursts.
+    /// Whether the kernel segments and joins UDP datagrams (`UDP_SEGMENT`, `UDP_GRO`). The host can send far more of them, but in bursts.
     pub segmentation: Option<bool>,
-    /// Whether a TCP receiver throws the data away in the kernel instead of copying it (`MSG_TRUNC`).
+    /// Whether a TCP receiver discards the data in the kernel instead of copying it (`MSG_TRUNC`).
     pub truncate: Option<bool>,
-    /// Whether packets may be cut on the way; the host's choice if not given.
+    /// Whether routers must not fragment the packets; the host's choice if not given.
     pub dont_fragment: Option<bool>,
     /// Ask for Multipath TCP (RFC 8684).
     pub mptcp: Option<bool>,
-    /// Send buffer of a UDP socket; that of TCP is `tcp.send_buffer`.
+    /// Send buffer of a UDP socket. For TCP, use `tcp.send_buffer`.
     pub send_buffer: Option<Size>,
-    /// Cores that the sender's threads are bound to, counted from 0: the first stream's thread to the first one, the next to the next, and round again
-    /// where there are more threads than cores. Where the scheduler puts them if not given.
+    /// Numbers, from 0, of the cores that the sender's threads are bound to, one thread to each in turn; the list starts again if there are more
+    /// threads. If not given, the scheduler chooses.
     pub send_cores: Vec<u32>,
-    /// The same of the receiver's threads.
+    /// Cores that the receiver's threads are bound to, like `send_cores`.
     pub receive_cores: Vec<u32>,
 }
 
@@ -42,29 +42,29 @@ pub struct Live {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pacing {
-    /// The calibration of the host's timer chooses.
+    /// Chosen by a calibration of the host's timer.
     Auto,
-    /// It asks the clock all the time: exact, and takes a core.
+    /// Polls the clock all the time: exact, but occupies a core.
     Busy,
-    /// It sleeps until shortly before, then asks the clock.
+    /// Sleeps until shortly before the instant, then polls the clock.
     Hybrid,
-    /// It sleeps until then: as exact as the host's timer.
+    /// Sleeps until the instant: as exact as the host's timer.
     Sleep,
-    /// The kernel keeps the rate of the stream (`SO_MAX_PACING_RATE`); UDP only with the queue discipline `fq`.
+    /// The kernel keeps the rate of the stream (`SO_MAX_PACING_RATE`). UDP needs the queue discipline `fq`.
     Kernel,
-    /// Several messages leave together, so that it wakes less often.
+    /// Sends several messages together, so that the sender wakes less often.
     Burst,
 }
 
-/// How data comes from the process into the kernel.
+/// How data gets from the process into the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// One system call for every message.
     Write,
-    /// From a file, without a copy by the process.
+    /// `sendfile` from a file, without a copy by the process.
     Sendfile,
-    /// `MSG_ZEROCOPY`; the share that the kernel copied all the same is reported.
+    /// `MSG_ZEROCOPY`. The report gives the share that the kernel copied nevertheless.
     Zerocopy,
     /// io_uring, with a copy.
     IoUring,
@@ -72,18 +72,18 @@ pub enum Method {
     IoUringZerocopy,
 }
 
-/// The most messages of one burst.
+/// The largest number of messages in a burst.
 const MAX_BURST: u64 = 1024;
-/// The most cores of one host.
+/// The highest core number.
 const MAX_CORE: u64 = 4095;
 
 impl Live {
-    /// Whether nothing is asked for.
+    /// Returns whether all settings are the defaults.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What is wrong with the values; paths begin with `live`.
+    /// Adds a complaint for each wrong value. Paths begin with `live`.
     pub(super) fn check(&self, transport: Transport, complaints: &mut RangeErrors) {
         let mut own = RangeErrors::default();
         let tcp = transport == Transport::Tcp;
@@ -128,7 +128,7 @@ impl Live {
     }
 }
 
-/// What carries the messages of a traffic.
+/// The transport protocol of a traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
@@ -144,7 +144,7 @@ pub enum Transport {
 pub struct Dscp(pub u8);
 
 impl Dscp {
-    /// Read a name (RFC 2474, 2597, 3246, 8622) or a number; the error says cause and cure.
+    /// Parses a name (RFC 2474, 2597, 3246, 8622) or a number. The error gives cause and remedy.
     ///
     /// # Errors
     /// For any other word, and for numbers above 63.

@@ -1,4 +1,4 @@
-//! Sources of traffic.
+//! Traffic sources.
 
 pub mod agents;
 pub mod cbr;
@@ -43,29 +43,29 @@ family! {
     }
 }
 
-/// What every source says of itself.
+/// The settings that every source has.
 #[derive(Clone, Copy, Debug)]
 pub struct Common<'a> {
-    /// Names of the sending and of the receiving host, the first of a group's.
+    /// Names of the sending and of the receiving host; of a multicast group, the first receiver.
     pub ends: (&'a str, &'a str),
-    /// The circuit that the table names.
+    /// The virtual circuit that the table names.
     pub circuit: Option<&'a str>,
-    /// When it starts and when it stops, as far as the table says.
+    /// Start and stop time, if given.
     pub window: (Option<Duration>, Option<Duration>),
-    /// Ways of its data at the sending and at the receiving host, as far as the table says.
+    /// Data paths at the sending and at the receiving host, if given.
     pub data_paths: (Option<DataPath>, Option<DataPath>),
-    /// Priority of its packets, 0 to 7; 0 for cells, which have none.
+    /// Priority of its packets, 0 to 7; 0 for cells, which have no priority.
     pub priority: u8,
     /// Time to live of its packets; `None` for cells.
     pub ttl: Option<u8>,
-    /// Receive buffer of its UDP sockets, where it differs from that of the host.
+    /// Receive buffer of its UDP sockets, if it differs from that of the host.
     pub receive_buffer: Option<Size>,
-    /// How real hosts make it; `None` for cells, which no host makes.
+    /// Settings for real hosts; `None` for cells, which no host sends.
     pub live: Option<&'a Live>,
 }
 
 impl<'a> Common<'a> {
-    /// A source of cells between these hosts, with this start and stop.
+    /// Returns the settings of a source of cells between these hosts. Other sources change the other fields.
     fn between(ends: (&'a str, &'a str), window: (Option<Duration>, Option<Duration>)) -> Self {
         Self {
             ends,
@@ -80,61 +80,61 @@ impl<'a> Common<'a> {
     }
 }
 
-/// What a source sends.
+/// The kind of data that a source sends.
 #[derive(Clone, Copy, Debug)]
 pub enum Sends<'a> {
-    /// UDP datagrams of a process at a host.
+    /// UDP datagrams of an application on a host.
     Datagrams {
-        /// Payload of each, the mean where it is drawn.
+        /// Payload of each in bytes; the mean if payloads are drawn.
         bytes: u64,
-        /// Rate at which the payload is offered, the mean where gaps are drawn; as fast as the host can where there is none.
+        /// Offered rate of payload, the mean if gaps are drawn; `None` for as fast as the host can.
         rate: Option<Rate>,
     },
-    /// Writes of an application to its TCP connections.
+    /// Writes of an application to TCP connections.
     Writes(&'a TcpStream),
     /// Cells of a generator.
     Cells(CellDemand),
-    /// Packets that only real hosts make, and why the engines of the model do not.
+    /// Packets that only real hosts send; the text says why the model's engines do not.
     OnRealHosts(&'static str),
 }
 
-/// Datagrams that do not come evenly, without end.
+/// An endless series of datagrams that are not evenly spaced.
 pub type Arrivals = Box<dyn Iterator<Item = poisson::Arrival> + Send>;
 
 /// The settings of a source.
 pub trait SourceConfig {
-    /// What every source says of itself.
+    /// Returns the settings that every source has.
     fn common(&self) -> Common<'_>;
 
-    /// What it sends.
+    /// Returns the kind of data that it sends.
     fn sends(&self) -> Sends<'_>;
 
-    /// When its datagrams come, where these are not even; what is drawn comes from `random`.
+    /// Returns its datagrams if they are not evenly spaced. Random values are drawn from `random`.
     fn arrivals(&self, _random: Stream) -> Option<Arrivals> {
         None
     }
 
-    /// Its connections or conversations.
+    /// Returns the number of its connections or conversations.
     fn streams(&self) -> u32 {
         1
     }
 
-    /// What it sets of TCP beyond its hosts; `None` where there is no TCP.
+    /// Returns its TCP settings, which take precedence over those of its hosts; `None` without TCP.
     fn tcp(&self) -> Option<&TcpConfig> {
         None
     }
 
-    /// What is wrong with the values, start, stop and the rates of cells apart: those need a link.
+    /// Adds a complaint for each wrong value. Does not check start, stop and cell rates, which need a link.
     fn check(&self, _complaints: &mut RangeErrors) {}
 }
 
 impl Traffic {
-    /// Names of the sending and of the receiving host, the first of a group's.
+    /// Returns the names of the sending and of the receiving host; of a multicast group, the first receiver.
     pub fn ends(&self) -> (&str, &str) {
         self.config().common().ends
     }
 
-    /// The hosts that it goes to: several of a group.
+    /// Returns the receiving hosts: several for a multicast group.
     pub fn receivers(&self) -> Vec<&str> {
         match self {
             Self::Multicast(config) => config.to.iter().map(String::as_str).collect(),
@@ -142,12 +142,12 @@ impl Traffic {
         }
     }
 
-    /// The circuit that the table names.
+    /// Returns the virtual circuit that the table names.
     pub fn circuit(&self) -> Option<&str> {
         self.config().common().circuit
     }
 
-    /// Way of its data at one side, if the table says it; never for cells, whose generators are no hosts' programs.
+    /// Returns its data path at one side, if given. Cells have none, because their generators are no applications.
     pub fn data_path(&self, side: Side) -> Option<DataPath> {
         let (send, receive) = self.config().common().data_paths;
         match side {
@@ -156,27 +156,27 @@ impl Traffic {
         }
     }
 
-    /// Priority of its packets, 0 to 7; 0 for cells, which have none.
+    /// Returns the priority of its packets, 0 to 7; 0 for cells, which have no priority.
     pub fn priority(&self) -> u8 {
         self.config().common().priority
     }
 
-    /// Time to live of its packets; `None` for cells.
+    /// Returns the time to live of its packets; `None` for cells.
     pub fn ttl(&self) -> Option<u8> {
         self.config().common().ttl
     }
 
-    /// When it starts and when it stops, as far as the table says.
+    /// Returns its start and stop time, if given.
     pub fn window(&self) -> (Option<Duration>, Option<Duration>) {
         self.config().common().window
     }
 
-    /// What it sends.
+    /// Returns the kind of data that it sends.
     pub fn sends(&self) -> Sends<'_> {
         self.config().sends()
     }
 
-    /// What a generator of cells asks of its link; `None` for what sends datagrams from a host.
+    /// Returns the cells that a generator sends; `None` for traffic of a host.
     pub fn cells(&self) -> Option<CellDemand> {
         match self.sends() {
             Sends::Cells(demand) => Some(demand),
@@ -184,8 +184,8 @@ impl Traffic {
         }
     }
 
-    /// What it sends where those are UDP datagrams: their payload in bytes and the rate at which it is offered, means where they
-    /// are drawn; as fast as the host can where there is no rate.
+    /// Returns the payload in bytes and the offered rate of its UDP datagrams, means if they are drawn; `None` if it sends no datagrams. Without a
+    /// rate, the host sends as fast as it can.
     pub fn datagrams(&self) -> Option<(u64, Option<Rate>)> {
         match self.sends() {
             Sends::Datagrams { bytes, rate } => Some((bytes, rate)),
@@ -193,32 +193,33 @@ impl Traffic {
         }
     }
 
-    /// When its datagrams come, drawn or in bursts, from the stream of random numbers for this name; `None` where they are even, or none.
+    /// Returns its datagrams if they are drawn or in bursts; `None` if they are evenly spaced, or if it sends none. The seed and the traffic's name
+    /// give the random numbers.
     pub fn arrivals(&self, seed: u64, name: &str) -> Option<Arrivals> {
         self.config().arrivals(Stream::new(seed, Label::Arrivals(name)))
     }
 
-    /// Its sources of packets: connections or conversations of kinds that have several, else one.
+    /// Returns the number of its connections or conversations; 1 for kinds without several.
     pub fn streams(&self) -> u32 {
         self.config().streams()
     }
 
-    /// How real hosts make it; `None` for cells, which no host makes.
+    /// Returns its settings for real hosts; `None` for cells, which no host sends.
     pub fn live(&self) -> Option<&Live> {
         self.config().common().live
     }
 
-    /// What this traffic sets of TCP beyond its hosts; `None` where there is no TCP.
+    /// Returns its TCP settings, which take precedence over those of its hosts; `None` without TCP.
     pub fn tcp(&self) -> Option<&TcpConfig> {
         self.config().tcp()
     }
 
-    /// Receive buffer of its UDP sockets, where it differs from that of the host.
+    /// Returns the receive buffer of its UDP sockets, if it differs from that of the host.
     pub fn receive_buffer(&self) -> Option<Size> {
         self.config().common().receive_buffer
     }
 
-    /// Why the engines of the model do not carry it; `None` for what they do.
+    /// Returns why the model's engines do not carry it; `None` if they do.
     pub fn unmodelled(&self) -> Option<&'static str> {
         match self.sends() {
             Sends::OnRealHosts(cause) => Some(cause),
@@ -226,7 +227,7 @@ impl Traffic {
         }
     }
 
-    /// What is wrong with the values, the rates of cells apart: those need a link.
+    /// Adds a complaint for each wrong value. Does not check cell rates, which need a link.
     pub fn check(&self, complaints: &mut RangeErrors) {
         self.config().check(complaints);
         let (start, stop) = self.window();
@@ -245,14 +246,14 @@ fn default_ttl() -> u8 {
     64
 }
 
-/// What is wrong with the TCP of a traffic.
+/// Adds a complaint for each wrong TCP setting of a traffic.
 fn check_tcp(tcp: &TcpConfig, complaints: &mut RangeErrors) {
     let mut own = RangeErrors::default();
     tcp.check(&mut own);
     complaints.under(&["tcp"], own);
 }
 
-/// What is wrong with the buffer of a UDP socket.
+/// Adds a complaint if the receive buffer of a UDP socket is wrong.
 fn check_receive_buffer(size: Option<Size>, complaints: &mut RangeErrors) {
     if let Some(size) = size {
         let cause = "no socket has that";
@@ -260,7 +261,7 @@ fn check_receive_buffer(size: Option<Size>, complaints: &mut RangeErrors) {
     }
 }
 
-/// What is wrong with the priority and the time to live of packets.
+/// Adds a complaint if the priority or the time to live of packets is wrong.
 fn check_packets(priority: u8, ttl: u8, complaints: &mut RangeErrors) {
     if priority > 7 {
         complaints.add(&["priority"], "a priority code point has 3 bits", "give `0` to `7`, 7 goes first");
@@ -270,14 +271,14 @@ fn check_packets(priority: u8, ttl: u8, complaints: &mut RangeErrors) {
     }
 }
 
-/// Cells that a generator sends, and the circuit that it has where its table names none.
+/// Cells that a generator sends, and the category of its own circuit if its table names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellDemand {
-    /// Rate, of an `on-off` source while it is on.
+    /// Rate of the cells; of an `on-off` source, the rate while it is on.
     pub rate: FramedRate,
-    /// What a rate without its own word counts.
+    /// Basis of the rate, if the rate does not include it.
     pub counts: Option<Basis>,
-    /// Category of its own circuit.
+    /// Category of its own circuit, if the table names none.
     pub category: Category,
     /// Whether a rate of zero switches it off.
     pub can_be_off: bool,

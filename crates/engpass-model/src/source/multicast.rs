@@ -1,4 +1,4 @@
-//! One sender, a group of receivers.
+//! UDP datagrams from one sender to a group of receivers.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,8 +13,8 @@ use crate::complaint::{FASTEST, RangeErrors};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
-/// UDP datagrams to an IP multicast group: what each receiver gets of them (RFC 3918). Each link carries a datagram once; nodes make copies where the ways to
-/// the receivers part.
+/// UDP datagrams to an IP multicast group; shows what each receiver gets (RFC 3918). Each link carries a datagram once. Nodes copy it where the paths
+/// to the receivers part.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Multicast {
@@ -22,25 +22,25 @@ pub struct Multicast {
     pub from: String,
     /// Receiving hosts.
     pub to: Vec<String>,
-    /// The group's address.
+    /// Address of the group.
     #[serde(default = "default_group")]
     pub group: Group,
     /// Payload of a datagram, 12 B to 65 507 B.
     pub message: Size,
     /// Offered rate of payload, evenly spaced.
     pub rate: Rate,
-    /// Receive buffer of the receivers' sockets.
+    /// Receive buffer of the receivers' sockets; the host's `receive_buffer` if not given.
     pub receive_buffer: Option<Size>,
-    /// How real hosts make it.
+    /// Settings for real hosts.
     #[serde(default)]
     pub live: Live,
-    /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
+    /// Priority of the packets, 0 (default) to 7, for queue disciplines with priorities: 7 goes first (IEEE 802.1Q, priority code point).
     #[serde(default)]
     pub priority: u8,
-    /// Time to live of the packets: they pass one router fewer than this (RFC 1812 section 5.3.1).
+    /// Time to live of the packets, 64 by default: they cross at most one router fewer than this (RFC 1812 section 5.3.1).
     #[serde(default = "super::default_ttl")]
     pub ttl: u8,
-    /// When it starts.
+    /// When it starts; at the beginning of the run if not given.
     #[serde(default)]
     pub start: Option<Duration>,
     /// When it stops; at the end of the run if not given.
@@ -48,12 +48,12 @@ pub struct Multicast {
     pub stop: Option<Duration>,
 }
 
-/// The name of a receiver where each stands by itself: in tables, and in the sentences of `limit`. No traffic may have it.
+/// Returns the name of one receiver of a group, for tables and for the sentences of `limit`. No traffic may have such a name.
 pub fn receiver_name(traffic: &str, host: &str) -> String {
     format!("{traffic} to {host}")
 }
 
-/// The first address of the block for use within a site's own scope (RFC 2365 section 6.1).
+/// The first address of the IPv4 local scope (RFC 2365 section 6.1).
 fn default_group() -> Group {
     Group(IpAddr::from([239, 255, 0, 1]))
 }
@@ -65,10 +65,10 @@ pub struct Group(pub IpAddr);
 impl Group {
     const WHAT: &'static str = "the address of a multicast group";
 
-    /// Read the text of a file; the error says cause and cure.
+    /// Parses an address from a testbed file. The error gives cause and remedy.
     ///
     /// # Errors
-    /// For what is no address, and for addresses of single hosts.
+    /// If the text is no address, or the address of a single host.
     pub fn parse(text: &str) -> Result<Self, String> {
         let address: Option<IpAddr> = text.parse().ok();
         address.filter(IpAddr::is_multicast).map(Self).ok_or_else(|| {
@@ -114,7 +114,7 @@ impl JsonSchema for Group {
     }
 }
 
-/// The least a datagram needs to be told from others: its head of 12 bytes.
+/// The smallest payload of a datagram in bytes: a header with sequence number and tag.
 const MIN_DATAGRAM: u64 = 12;
 
 impl SourceConfig for Multicast {

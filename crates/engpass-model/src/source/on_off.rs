@@ -1,4 +1,4 @@
-//! Cells in bursts.
+//! Bursts of cells, from a traffic generator.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::complaint::{LONGEST, RangeErrors};
 use crate::time::{Pace, SECOND};
 use crate::unit::{Basis, Duration, FramedRate};
 
-/// Cells at a peak rate during on-times, none during off-times; from an ATM traffic generator.
+/// Cells at a peak rate during on-times and none during off-times, from an ATM traffic generator.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OnOff {
@@ -17,20 +17,20 @@ pub struct OnOff {
     pub from: String,
     /// Receiving host.
     pub to: String,
-    /// Rate of the cells while it is on.
+    /// Rate of the cells during an on-time.
     pub rate: FramedRate,
-    /// What a rate without its own word counts: `line`, `cells` or `payload`.
+    /// Basis of `rate` if it does not include one: `line`, `cells` or `payload`.
     pub counts: Option<Basis>,
     /// Mean length of an on-time.
     pub on: Duration,
     /// Mean length of an off-time.
     pub off: Duration,
-    /// How the lengths are distributed.
+    /// Distribution of the lengths; `fixed` if not given.
     #[serde(default)]
     pub lengths: Lengths,
-    /// The circuit to take. If not given, the source has one of its own in the `ubr` category.
+    /// Virtual circuit of the cells. If not given, the source has its own in the `ubr` category.
     pub circuit: Option<String>,
-    /// When it starts.
+    /// When it starts; at the beginning of the run if not given.
     #[serde(default)]
     pub start: Option<Duration>,
     /// When it stops; at the end of the run if not given.
@@ -42,7 +42,7 @@ pub struct OnOff {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lengths {
-    /// Every one as long as the mean.
+    /// Each as long as the mean.
     #[default]
     Fixed,
     /// Exponential.
@@ -50,8 +50,9 @@ pub enum Lengths {
 }
 
 impl Lengths {
-    /// Mean number of cells or messages in on-times of the mean length `on`, in picoseconds: at this pace, the first one at the beginning, and none at
-    /// or after the end. So it is one at least, and half a one more than the pace alone would have where lengths are drawn and long.
+    /// Returns the mean number of cells or messages in an on-time of the mean length `on`, in picoseconds. They are spaced by `pace`: the first one
+    /// at the beginning, none at or after the end. Therefore there is at least one, and for long drawn lengths half a one more than `on` divided by
+    /// `pace`.
     pub fn units_in(self, on: u64, pace: Pace) -> f64 {
         match self {
             Self::Fixed => (pace.units_within(on.saturating_sub(1)) + 1) as f64,
@@ -88,7 +89,7 @@ impl SourceConfig for OnOff {
 }
 
 impl OnOff {
-    /// Mean rate at which it sends, in cells per second, with this pace while it is on.
+    /// Returns the mean rate in cells per second, with this pace during on-times.
     pub fn mean(&self, pace: Pace) -> f64 {
         self.lengths.units_in(self.on.0, pace) * SECOND as f64 / (self.on.0 as f64 + self.off.0 as f64)
     }
@@ -102,7 +103,7 @@ mod tests {
     fn an_on_time_has_its_first_unit_at_once() {
         let units = |on, lengths: Lengths| lengths.units_in(on, Pace::new(10, 1));
         assert_eq!([1, 10, 11, 20, 21].map(|on| units(on, Lengths::Fixed)), [1.0, 1.0, 2.0, 2.0, 3.0]);
-        // Far shorter than a gap: one. Far longer: half a unit above the 1000.
+        // Far shorter than a gap: one unit. Far longer: half a unit above 1000.
         assert!((units(1, Lengths::Exponential) - 1.0).abs() < 1e-4);
         assert!((units(10_000, Lengths::Exponential) - 1000.5).abs() < 1e-3);
     }

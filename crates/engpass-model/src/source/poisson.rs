@@ -1,4 +1,4 @@
-//! UDP datagrams at random: a Poisson process.
+//! UDP datagrams as a Poisson process.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,27 +24,27 @@ pub struct Poisson {
     pub message: Size,
     /// Mean offered rate of payload.
     pub rate: Rate,
-    /// How the payloads are distributed.
+    /// Distribution of the payloads; `fixed` if not given.
     #[serde(default)]
     pub sizes: Sizes,
-    /// The circuit to take, where there are several.
+    /// Virtual circuit of the packets, if there are several.
     pub circuit: Option<String>,
-    /// Way of the data at the sending host, where that has a `memory` or an `io_bus`; the host's own if not given.
+    /// Data path at the sending host, if that has a `memory` or an `io_bus`; by default that of the host.
     pub send_path: Option<DataPath>,
-    /// The same at the receiving host.
+    /// Data path at the receiving host, like `send_path`.
     pub receive_path: Option<DataPath>,
     /// Receive buffer of the receiving socket, counted in payload bytes; the host's `receive_buffer` if not given.
     pub receive_buffer: Option<Size>,
-    /// How real hosts make it.
+    /// Settings for real hosts.
     #[serde(default)]
     pub live: Live,
-    /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
+    /// Priority of the packets, 0 (default) to 7, for queue disciplines with priorities: 7 goes first (IEEE 802.1Q, priority code point).
     #[serde(default)]
     pub priority: u8,
-    /// Time to live of the packets: they pass one router fewer than this (RFC 1812 section 5.3.1).
+    /// Time to live of the packets, 64 by default: they cross at most one router fewer than this (RFC 1812 section 5.3.1).
     #[serde(default = "super::default_ttl")]
     pub ttl: u8,
-    /// When it starts; the first datagram comes after a gap.
+    /// When it starts; at the beginning of the run if not given. The first datagram is due one gap later.
     #[serde(default)]
     pub start: Option<Duration>,
     /// When it stops; at the end of the run if not given.
@@ -56,14 +56,14 @@ pub struct Poisson {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sizes {
-    /// Every one as long as the mean.
+    /// Each as long as the mean.
     #[default]
     Fixed,
     /// Exponential, in whole bytes, at least 1 B and at most 65 507 B.
     Exponential,
 }
 
-/// The largest mean of exponential payloads, in bytes: what is cut at 65 507 B is then less than 0.03 % of the payload.
+/// The largest mean of exponential payloads, in bytes. The limit of 65 507 B then takes away less than 0.03 % of the payload.
 const MAX_EXPONENTIAL_MEAN: u64 = 8000;
 
 impl SourceConfig for Poisson {
@@ -103,7 +103,7 @@ impl SourceConfig for Poisson {
 }
 
 impl Poisson {
-    /// The datagrams of one run, drawn from `random`. The values have been checked.
+    /// Returns the datagrams of one run, drawn from `random`. The values must have been checked.
     fn process(&self, random: Stream) -> Process {
         let mean = self.message.bytes();
         Process { mean_gap: Pace::of_bits(8, self.rate.0).after(mean), mean, sizes: self.sizes, random }
@@ -113,18 +113,18 @@ impl Poisson {
 /// A datagram of a Poisson process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// From the one before, or from the start.
+    /// Time since the previous datagram, or since the start.
     pub gap: Time,
     /// Payload in bytes.
     pub bytes: u64,
 }
 
-/// The datagrams of a Poisson process, without end: for each the gap is drawn first, then the size if it is drawn.
+/// The datagrams of a Poisson process, an endless series. For each one the gap is drawn first, then the size if it is drawn.
 #[derive(Clone, Debug)]
 struct Process {
-    /// In picoseconds, rounded up once.
+    /// Mean gap in picoseconds, rounded up once.
     mean_gap: u64,
-    /// In bytes.
+    /// Mean payload in bytes.
     mean: u64,
     sizes: Sizes,
     random: Stream,
@@ -163,7 +163,7 @@ mod tests {
         complaints.into_iter().count()
     }
 
-    /// Mean and variance.
+    /// Returns mean and variance.
     fn moments(values: impl Iterator<Item = u64> + Clone) -> (f64, f64) {
         let count = values.clone().count() as f64;
         let mean = values.clone().sum::<u64>() as f64 / count;
@@ -201,7 +201,7 @@ mod tests {
             let all: Vec<_> = config.process(Stream::new(1, "traffic.p")).take(N).collect();
             assert!(all.iter().all(|arrival| (1..=MAX_UDP_PAYLOAD).contains(&arrival.bytes)));
             let (got, variance) = moments(all.iter().map(|arrival| arrival.bytes));
-            // What is drawn below half a byte is sent as one byte, and counts for small means.
+            // Sizes drawn below half a byte are sent as one byte, which matters for small means.
             let raised = (1.0 - libm::exp(-0.5 / mean as f64)) * if mean > 1 { 1.0 } else { 0.0 };
             let rounded = if mean > 1 { mean as f64 + raised } else { got };
             assert!((got / rounded - 1.0).abs() < 0.01, "{mean}: {got}");

@@ -1,4 +1,4 @@
-//! Questions and answers.
+//! Requests and responses.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,41 +10,41 @@ use crate::tcp::TcpConfig;
 use crate::unit::{Duration, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
-/// A request, its response, and the next one (netperf's TCP_RR and UDP_RR): how long they take. Only for `measure`.
+/// A request, its response, and the next one (netperf's TCP_RR and UDP_RR), to measure how long they take. Only for `measure`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestResponse {
-    /// Host that asks.
+    /// Host that sends the requests.
     pub from: String,
-    /// Host that answers.
+    /// Host that sends the responses.
     pub to: String,
     /// Size of a request.
     pub request: Size,
     /// Size of a response.
     pub response: Size,
-    /// What carries them.
+    /// Transport protocol; `tcp` if not given.
     #[serde(default)]
     pub transport: Transport,
-    /// Time from one request to the next, whatever the answer does. Each follows the answer before it if not given.
+    /// Time from one request to the next, independent of the responses. If not given, each request follows the previous response.
     pub every: Option<Duration>,
-    /// The circuit to take, where there are several.
+    /// Virtual circuit of the packets, if there are several.
     pub circuit: Option<String>,
-    /// Parallel conversations.
+    /// Number of parallel conversations.
     #[serde(default = "one")]
     pub streams: u32,
-    /// TCP of this traffic, where it differs from that of its hosts.
+    /// TCP settings of this traffic that differ from those of its hosts.
     #[serde(default)]
     pub tcp: TcpConfig,
-    /// How real hosts make it.
+    /// Settings for real hosts.
     #[serde(default)]
     pub live: Live,
-    /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
+    /// Priority of the packets, 0 (default) to 7, for queue disciplines with priorities: 7 goes first (IEEE 802.1Q, priority code point).
     #[serde(default)]
     pub priority: u8,
-    /// Time to live of the packets: they pass one router fewer than this (RFC 1812 section 5.3.1).
+    /// Time to live of the packets, 64 by default: they cross at most one router fewer than this (RFC 1812 section 5.3.1).
     #[serde(default = "super::default_ttl")]
     pub ttl: u8,
-    /// When it starts.
+    /// When it starts; at the beginning of the run if not given.
     #[serde(default)]
     pub start: Option<Duration>,
     /// When it stops; at the end of the run if not given.
@@ -54,7 +54,7 @@ pub struct RequestResponse {
 
 /// The largest message of one direction, in bytes.
 const MAX_MESSAGE: u64 = 64 << 20;
-/// The least that holds a number and the time of sending, in bytes: what tells datagrams, and requests on a schedule, apart.
+/// The smallest message in bytes with a header of sequence number, tag and send time. Datagrams, and requests on a schedule, carry it.
 const MIN_STAMPED: u64 = 20;
 
 fn one() -> u32 {

@@ -10,7 +10,7 @@ use crate::host::DataPath;
 use crate::tcp::TcpConfig;
 use crate::unit::{Duration, Rate, Size};
 
-/// Writes of one size into a TCP connection, one after the other (netperf's TCP_STREAM), or paced.
+/// Writes of one size into a TCP connection, one after the other (netperf's TCP_STREAM) or paced.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpStream {
@@ -20,31 +20,31 @@ pub struct TcpStream {
     pub to: String,
     /// Size of one write.
     pub message: Size,
-    /// Rate of payload at which each connection is written to, evenly spaced; writes that are late follow at once. As fast as the connection takes
-    /// them if not given.
+    /// Rate of payload at which each connection is written to, evenly spaced; late writes follow at once. If not given, writes follow as fast as the
+    /// connection accepts them.
     pub rate: Option<Rate>,
-    /// The circuit to take, where there are several.
+    /// Virtual circuit of the packets, if there are several.
     pub circuit: Option<String>,
-    /// Parallel connections, each writing by itself. Their goodput is the sum.
+    /// Number of parallel connections, each with its own writes. The goodput is their sum.
     #[serde(default = "one")]
     pub streams: u32,
-    /// Way of the data at the sending host, where that has a `memory` or an `io_bus`; the host's own if not given.
+    /// Data path at the sending host, if that has a `memory` or an `io_bus`; by default that of the host.
     pub send_path: Option<DataPath>,
-    /// The same at the receiving host.
+    /// Data path at the receiving host, like `send_path`.
     pub receive_path: Option<DataPath>,
-    /// TCP of this traffic, where it differs from that of its hosts.
+    /// TCP settings of this traffic that differ from those of its hosts.
     #[serde(default)]
     pub tcp: TcpConfig,
-    /// How real hosts make it.
+    /// Settings for real hosts.
     #[serde(default)]
     pub live: Live,
-    /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
+    /// Priority of the packets, 0 (default) to 7, for queue disciplines with priorities: 7 goes first (IEEE 802.1Q, priority code point).
     #[serde(default)]
     pub priority: u8,
-    /// Time to live of the packets: they pass one router fewer than this (RFC 1812 section 5.3.1).
+    /// Time to live of the packets, 64 by default: they cross at most one router fewer than this (RFC 1812 section 5.3.1).
     #[serde(default = "super::default_ttl")]
     pub ttl: u8,
-    /// When it starts.
+    /// When it starts; at the beginning of the run if not given.
     #[serde(default)]
     pub start: Option<Duration>,
     /// When it stops; at the end of the run if not given.
@@ -54,7 +54,7 @@ pub struct TcpStream {
 
 /// The largest write, in bytes.
 const MAX_WRITE: u64 = 1 << 30;
-/// The most connections of one table.
+/// The largest number of connections of one table.
 const MAX_STREAMS: u64 = 10_000;
 
 fn one() -> u32 {

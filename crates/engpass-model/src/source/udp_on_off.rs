@@ -14,7 +14,7 @@ use crate::time::{Pace, SECOND, Time};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
-/// Datagrams of one size, evenly spaced at a peak rate during on-times, none during off-times; it begins with an on-time.
+/// Datagrams of one size, evenly spaced at a peak rate during on-times, none during off-times. It begins with an on-time.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UdpOnOff {
@@ -24,33 +24,33 @@ pub struct UdpOnOff {
     pub to: String,
     /// Payload of a datagram, 1 B to 65 507 B.
     pub message: Size,
-    /// Offered rate of payload while it is on.
+    /// Offered rate of payload during an on-time.
     pub rate: Rate,
-    /// Mean length of an on-time. The first datagram leaves at its beginning.
+    /// Mean length of an on-time. The first datagram is due at its beginning.
     pub on: Duration,
     /// Mean length of an off-time.
     pub off: Duration,
-    /// How the lengths are distributed.
+    /// Distribution of the lengths; `fixed` if not given.
     #[serde(default)]
     pub lengths: Lengths,
-    /// The circuit to take, where there are several.
+    /// Virtual circuit of the packets, if there are several.
     pub circuit: Option<String>,
-    /// Way of the data at the sending host, where that has a `memory` or an `io_bus`; the host's own if not given.
+    /// Data path at the sending host, if that has a `memory` or an `io_bus`; by default that of the host.
     pub send_path: Option<DataPath>,
-    /// The same at the receiving host.
+    /// Data path at the receiving host, like `send_path`.
     pub receive_path: Option<DataPath>,
     /// Receive buffer of the receiving socket, counted in payload bytes; the host's `receive_buffer` if not given.
     pub receive_buffer: Option<Size>,
-    /// How real hosts make it.
+    /// Settings for real hosts.
     #[serde(default)]
     pub live: Live,
-    /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
+    /// Priority of the packets, 0 (default) to 7, for queue disciplines with priorities: 7 goes first (IEEE 802.1Q, priority code point).
     #[serde(default)]
     pub priority: u8,
-    /// Time to live of the packets: they pass one router fewer than this (RFC 1812 section 5.3.1).
+    /// Time to live of the packets, 64 by default: they cross at most one router fewer than this (RFC 1812 section 5.3.1).
     #[serde(default = "super::default_ttl")]
     pub ttl: u8,
-    /// When it starts.
+    /// When it starts; at the beginning of the run if not given.
     #[serde(default)]
     pub start: Option<Duration>,
     /// When it stops; at the end of the run if not given.
@@ -92,11 +92,11 @@ impl SourceConfig for UdpOnOff {
 }
 
 impl UdpOnOff {
-    /// Its mean rate of payload, that of what begins in its on-times; 1 bit/s at least, for a rate below that is no rate.
+    /// Returns its mean rate of payload, over datagrams that begin in its on-times; at least 1 bit/s, because a rate of 0 is not valid.
     pub fn mean(&self) -> Rate {
         let bits = self.message.bytes() * 8;
         if bits == 0 || self.rate.0 == 0 {
-            // `check` refuses them, and the traffic is asked before it is refused.
+            // `check` rejects these values, but the rate is needed before that.
             return Rate(1);
         }
         let units = self.lengths.units_in(self.on.0, Pace::of_bits(bits, self.rate.0));
@@ -104,7 +104,7 @@ impl UdpOnOff {
         Rate((units * bits as f64 * SECOND as f64 / cycle).round().max(1.0) as u64)
     }
 
-    /// The datagrams of one run; lengths of times are drawn from `random`. The values have been checked.
+    /// Returns the datagrams of one run; lengths of times are drawn from `random`. The values must have been checked.
     fn datagrams(&self, random: Stream) -> Datagrams {
         let bytes = self.message.bytes();
         let pace = Pace::of_bits(bytes * 8, self.rate.0);
@@ -112,7 +112,7 @@ impl UdpOnOff {
     }
 }
 
-/// The datagrams of an on-off source, without end.
+/// The datagrams of an on-off source, an endless series.
 #[derive(Clone, Debug)]
 struct Datagrams {
     bytes: u64,
@@ -132,7 +132,7 @@ impl Iterator for Datagrams {
     }
 }
 
-/// When the messages of an on-off source are due, without end. Times are in picoseconds from its start.
+/// The times at which the messages of an on-off source are due, an endless series. Times are in picoseconds from its start.
 #[derive(Clone, Debug)]
 pub struct Bursts {
     pace: Pace,
@@ -140,14 +140,15 @@ pub struct Bursts {
     off: u64,
     lengths: Lengths,
     random: Stream,
-    /// The on-time that is going on, and how many messages of it were due.
+    /// Begin and end of the present on-time, and the number of its messages so far.
     begin: u64,
     end: u64,
     sent: u64,
 }
 
 impl Bursts {
-    /// A message every `pace` during on-times, none during off-times; `means` of both in picoseconds. It begins with an on-time.
+    /// Creates a source with a message every `pace` during on-times and none during off-times. `means` are the mean lengths of both, in picoseconds.
+    /// It begins with an on-time.
     pub fn new(pace: Pace, means: [u64; 2], lengths: Lengths, random: Stream) -> Self {
         let [on, off] = means;
         let mut bursts = Self { pace, on, off, lengths, random, begin: 0, end: 0, sent: 0 };
@@ -162,7 +163,7 @@ impl Bursts {
         }
     }
 
-    /// When the next message is due; never before the last one. `u64::MAX` where time ends.
+    /// Returns when the next message is due, never before the last one. Returns `u64::MAX` at the end of time.
     pub fn due(&mut self) -> u64 {
         loop {
             let due = self.begin.saturating_add(self.pace.after(self.sent));
@@ -218,7 +219,7 @@ mod tests {
     fn drawn_lengths_have_their_means() {
         let config = source(20, 60, Lengths::Exponential);
         let due = dues(&config, 1, 200_000);
-        // A datagram more than whole gaps fit into an on-time: 1 / (1 - e^(-1/20)) of them.
+        // An on-time has one datagram more than whole gaps fit into it: 1 / (1 - e^(-1/20)) on average.
         let per_cycle = 1.0 / (1.0 - libm::exp(-1.0 / 20.0));
         let cycles = due.len() as f64 / per_cycle;
         let mean = *due.last().expect("there are some") as f64 / MS as f64 / cycles;

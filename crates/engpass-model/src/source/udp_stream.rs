@@ -10,7 +10,7 @@ use crate::host::DataPath;
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
 
-/// Datagrams of one size, one after the other as fast as the sending host can (netperf's UDP_STREAM), or paced.
+/// Datagrams of one size: one after the other as fast as the sending host can (netperf's UDP_STREAM), or paced.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UdpStream {
@@ -22,24 +22,24 @@ pub struct UdpStream {
     pub message: Size,
     /// Offered rate of payload, evenly spaced. As fast as the host can if not given.
     pub rate: Option<Rate>,
-    /// The circuit to take, where there are several.
+    /// Virtual circuit of the packets, if there are several.
     pub circuit: Option<String>,
-    /// Way of the data at the sending host, where that has a `memory` or an `io_bus`; the host's own if not given.
+    /// Data path at the sending host, if that has a `memory` or an `io_bus`; by default that of the host.
     pub send_path: Option<DataPath>,
-    /// The same at the receiving host.
+    /// Data path at the receiving host, like `send_path`.
     pub receive_path: Option<DataPath>,
     /// Receive buffer of the receiving socket, counted in payload bytes; the host's `receive_buffer` if not given.
     pub receive_buffer: Option<Size>,
-    /// How real hosts make it.
+    /// Settings for real hosts.
     #[serde(default)]
     pub live: Live,
-    /// Priority of the packets, 7 before 0, for queue disciplines that know priorities (IEEE 802.1Q, priority code point).
+    /// Priority of the packets, 0 (default) to 7, for queue disciplines with priorities: 7 goes first (IEEE 802.1Q, priority code point).
     #[serde(default)]
     pub priority: u8,
-    /// Time to live of the packets: they pass one router fewer than this (RFC 1812 section 5.3.1).
+    /// Time to live of the packets, 64 by default: they cross at most one router fewer than this (RFC 1812 section 5.3.1).
     #[serde(default = "super::default_ttl")]
     pub ttl: u8,
-    /// When it starts.
+    /// When it starts; at the beginning of the run if not given.
     #[serde(default)]
     pub start: Option<Duration>,
     /// When it stops; at the end of the run if not given.

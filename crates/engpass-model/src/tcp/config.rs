@@ -23,7 +23,7 @@ pub struct TcpConfig {
     pub path_mtu: Option<PathMtu>,
     /// Size of the send buffer, or its high-water mark.
     pub send_buffer: Option<Size>,
-    /// Low-water mark of the send buffer, for the rule `high-water`.
+    /// Low-water mark of the send buffer, only for the rule `high-water`.
     pub send_low_water: Option<Size>,
     /// How much the application may write before it blocks.
     pub send_buffer_rule: Option<SendBufferRule>,

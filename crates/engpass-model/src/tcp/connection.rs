@@ -300,7 +300,7 @@ impl Connection {
         self.has_nothing_to_send() && !self.rx.acks.is_due()
     }
 
-    /// Like [`is_quiescent`](Self::is_silent), but an acknowledgment of all received data may be due.
+    /// Like [`is_quiescent`](Self::is_quiescent), but an acknowledgment of all received data may be due.
     #[inline]
     pub(super) fn has_nothing_to_send(&self) -> bool {
         self.board.is_empty()

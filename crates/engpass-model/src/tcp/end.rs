@@ -70,8 +70,8 @@ impl CompactConnection {
         }
     }
 
-    /// Frees memory that is not needed now; see [`Connection::release_unused_memory`]. `only_reads` is true if the application never writes and never closes. The
-    /// endpoint then keeps only its receiving half, if it can, and loses the peer's window and the round-trip estimate.
+    /// Frees memory that is not needed now; see [`Connection::release_unused_memory`]. `only_reads` is true if the application never writes and never
+    /// closes. The endpoint then keeps only its receiving half, if it can, and loses the peer's window and the round-trip estimate.
     pub fn release_unused_memory(&mut self, now: Time, only_reads: bool) {
         let Kind::Whole(connection) = &mut self.0 else { return };
         if only_reads && let Some(reader) = connection.try_into_receiver() {

@@ -1,9 +1,9 @@
 //! Why a connection sends nothing now.
 
-/// The reason why nothing is sent at an instant, for the ledger to integrate.
+/// The reason why nothing is sent at an instant. The ledger integrates it over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LimitedBy {
-    /// Nothing: a segment is ready and waits for the host's CPU or NIC.
+    /// No limit: a segment is ready and waits for the host's CPU or NIC.
     Nothing,
     /// The connection is not established.
     Handshake,
@@ -17,7 +17,7 @@ pub enum LimitedBy {
     CongestionWindow,
     /// Nagle's rule.
     Nagle,
-    /// The sender's silly window avoidance: nothing is in flight, and the window has room for a small part of a segment only.
+    /// The sender's silly window avoidance: nothing is in flight, but the window has room for only a small part of a segment.
     SillyWindow,
     /// Duplicate acknowledgments suggest a loss, and nothing more may be sent until the retransmission timer expires.
     RetransmissionTimer,

@@ -14,11 +14,11 @@
 //! Segments carry lengths, not bytes. Sequence numbers are absolute 64-bit offsets (the SYN is 0, the first byte 1). The 32-bit wrap, checksums,
 //! urgent data and keep-alives are not modelled. Times are integers, windows are bytes, and no value is a float.
 //!
-//! An [`CompactConnection`] is an endpoint that shrinks to its receiving half while it only reads.
+//! A [`CompactConnection`] is an endpoint that shrinks to its receiving half while it only reads.
 //!
-//! Each file holds one part: [`segment`], `handshake`, `send`, `start_burst`, `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts), `persist`,
-//! `path_mtu`, `scoreboard` (segments in the network), `progress` (the news of an acknowledgment), `sacked` (fast path while losses are repaired with
-//! SACK), `recovery/` (loss detection and recovery), [`congestion`] (the congestion window).
+//! Each file holds one part: [`segment`], `handshake`, `send`, `flight` (segment bursts), `receive`, `delayed_ack`, `acknowledge`, `rtt` (timeouts),
+//! `persist`, `path_mtu`, `scoreboard` (segments in the network), `progress` (the effect of an acknowledgment), `sacked` (fast path while losses are
+//! repaired with SACK), `recovery/` (loss detection and recovery), [`congestion`] (the congestion window).
 
 mod acknowledge;
 pub mod config;

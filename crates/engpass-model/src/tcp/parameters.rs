@@ -18,7 +18,7 @@ pub enum Role {
     Passive,
 }
 
-/// When a segment that is not full is held back while data is unacknowledged.
+/// When a segment that is not full is held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Nagle {
@@ -75,7 +75,7 @@ pub enum PathMtu {
     Discovered,
 }
 
-/// What counts towards the number of segments that makes an acknowledgment due.
+/// How received data counts towards the next acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AckCounting {
@@ -115,15 +115,15 @@ pub enum RtoFloor {
 pub struct TcpParameters {
     /// Maximum segment size that it announces and sends: the MTU less 40 bytes of headers without options.
     pub mss: u64,
-    /// How it learns the path MTU.
+    /// How the endpoint learns the path MTU.
     pub path_mtu: PathMtu,
     /// Send buffer, or high-water mark.
     pub send_buffer: u64,
     /// Low-water mark, for [`SendBufferRule::HighWater`].
     pub send_low_water: u64,
-    /// What the send buffer counts.
+    /// How much the application may write before it blocks.
     pub send_buffer_rule: SendBufferRule,
-    /// Whether segments end where writes end, unless Nagle's rule would hold the rest of the write back.
+    /// Whether segments end where writes end, unless Nagle's rule would hold back the last part of the write.
     pub write_boundaries: bool,
     /// Receive buffer.
     pub receive_buffer: u64,
@@ -139,7 +139,7 @@ pub struct TcpParameters {
     pub timestamp_tick: Time,
     /// Nagle's rule.
     pub nagle: Nagle,
-    /// The limit of [`Nagle::Naglim`]; the smaller of this and the segment size counts.
+    /// The limit of [`Nagle::Naglim`]; the smaller of it and the segment size applies.
     pub naglim: u64,
     /// Number of segments that makes an acknowledgment due; 1 acknowledges every segment.
     pub ack_every: u32,

@@ -16,7 +16,7 @@ const TIMESTAMPS: u64 = 12;
 
 impl Connection {
     /// Handles the signal that a router has dropped a packet of this connection, which begins at sequence number `seq` and has more than `mtu` bytes.
-    /// Returns whether the connection accepts the signal. A [`Flight`](super::Flight) from before is then invalid.
+    /// Returns whether the connection accepts the signal. A [`SegmentBurst`](super::SegmentBurst) from before is then invalid.
     ///
     /// The connection ignores the signal unless it [discovers](PathMtu::Discovered) the path MTU, `seq` is outstanding (RFC 5927 section 4.1), and
     /// its packets are longer than `mtu`. Therefore it ignores signals for a SYN, which has 60 bytes at most, and for a pure acknowledgment.

@@ -1,4 +1,4 @@
-//! Probing a closed window (RFC 9293 section 3.8.6.1) and the overriding timeout of silly window avoidance.
+//! Probes of a closed window (RFC 9293 section 3.8.6.1) and the overriding timeout of silly window avoidance.
 
 use super::connection::Connection;
 use super::limited::LimitedBy;

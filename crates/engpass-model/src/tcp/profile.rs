@@ -1,4 +1,4 @@
-//! Real stacks as bundles of parameters, each with its source; estimates are marked *estimate*.
+//! Profiles: the parameters of real stacks, each value with its source. Estimates are marked *estimate*.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ fn solaris_25(mss: u64) -> TcpParameters {
         send_low_water: 2048,
         // illumos compares TCP_UNSENT_BYTES with the high-water mark; that 2.5 did the same is an estimate.
         send_buffer_rule: SendBufferRule::HighWater,
-        // Each write's put procedure sends what the window allows before the next write comes: estimate.
+        // The put procedure of each write sends what the window allows before the next write arrives: estimate.
         write_boundaries: true,
         // `tcp_recv_hiwat` 8192 (SLAC page).
         receive_buffer: 8192,
@@ -86,9 +86,9 @@ fn solaris_25(mss: u64) -> TcpParameters {
         // illumos `tcp_wput_data`; the limit is `tcp_naglim_def` 4095: estimate for 2.5.
         nagle: Nagle::Naglim,
         naglim: 4095,
-        // `tcp_deferred_acks_max` 8, "in units of maximum segment size MSS", "dynamically calculated for each connection"
-        // (Sun's Tunable Parameters manual, Solaris 8): illumos takes half of the window, two of the four segments that
-        // a LAN has. That a second short segment is acknowledged at once is illumos' too. Estimates for 2.5.
+        // `tcp_deferred_acks_max` 8, "in units of maximum segment size MSS", "dynamically calculated for each connection" (Sun's Tunable Parameters
+        // manual, Solaris 8). illumos takes half of the window: two of the four segments that a LAN has. illumos also acknowledges a second short
+        // segment at once. Estimates for 2.5.
         ack_every: 2,
         ack_counting: AckCounting::FullSegmentsOrTails,
         // `tcp_deferred_ack_interval` 50 ms for hosts on the same net (Sun's manual, Solaris 9): estimate.
@@ -149,7 +149,7 @@ fn bsd_reno(mss: u64) -> TcpParameters {
         receive_minimum_segments: 0,
         // `tcp_output`: two segments or half of the buffer (section 26.3).
         window_update: WindowUpdate::TwoSegments,
-        // Net/3 has RFC 1323, 4.3BSD-Reno has not; most systems derived from either left it off: estimate.
+        // Net/3 has RFC 1323, 4.3BSD-Reno does not. Most systems derived from either left it off: estimate.
         window_scaling: false,
         timestamps: false,
         timestamp_tick: ms(500),
@@ -223,7 +223,7 @@ fn windows_95(mss: u64) -> TcpParameters {
         naglim: u64::MAX,
         ack_every: 2,
         ack_counting: AckCounting::Segments,
-        // 200 ms, a timer of its own: estimate.
+        // 200 ms, with a timer for each connection: estimate.
         ack_delay: ms(200),
         ack_heartbeat: false,
         quick_acks: 0,
@@ -245,7 +245,7 @@ fn windows_95(mss: u64) -> TcpParameters {
         whole_segments: true,
         window_validation: false,
         restart_after_idle: true,
-        // Whether it had fast recovery is not known: Reno is the estimate.
+        // It is not known if it had fast recovery; Reno is the estimate.
         recovery: RecoveryKind::Reno,
         duplicate_threshold: 3,
         limited_transmit: false,

@@ -5,7 +5,7 @@ use crate::time::Time;
 /// State of the delivery rate estimate when a segment was sent (draft-ietf-ccwg-bbr, section 4.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RateMark {
-    /// Bytes delivered so far.
+    /// Bytes delivered until then.
     pub(super) delivered: u64,
     /// When the last of these bytes were delivered.
     pub(super) delivered_at: Time,

@@ -13,7 +13,7 @@ pub(super) struct Range {
 
 /// Ranges in sequence order, each with a hole before it.
 ///
-/// They are in two halves, split where the last data was added. Segments that fill holes usually arrive near that point, so that adding one costs the
+/// They are in two halves, split where a hole was last filled. Segments that fill holes usually arrive near that point, so that adding one costs the
 /// same with tens of thousands of ranges.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges {

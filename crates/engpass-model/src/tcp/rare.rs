@@ -35,7 +35,7 @@ impl SlowPathFlags {
     pub(super) const PROBE_DUE: Self = Self(0x04);
     /// A window probe is in the network that lies beyond the peer's window.
     pub(super) const PROBING: Self = Self(0x08);
-    /// The persist timer runs, or has expired without progress.
+    /// The persist timer is running, or has expired without progress since.
     pub(super) const PERSISTING: Self = Self(0x10);
     /// A tail loss probe is due.
     pub(super) const TAIL_PROBE_DUE: Self = Self(0x20);

@@ -11,18 +11,18 @@ use crate::time::Time;
 pub(super) struct Receiver {
     /// Next sequence number expected (RCV.NXT).
     next: u64,
-    /// Right edge of the window as announced.
+    /// Right edge of the window, as announced.
     edge: u64,
     /// TSval to echo (TS.Recent of RFC 7323 section 4.3); [`Time::MAX`] before there is one.
     recent: Time,
-    /// Last acknowledgment sent.
+    /// Last acknowledgment number sent.
     last_ack: u64,
     pub(super) acks: DelayedAck,
     more: Option<Box<ReceiverCold>>,
-    /// Acknowledgments that the timer released.
+    /// Number of acknowledgments that the timer released.
     delayed_acks: u32,
     scale: u8,
-    /// The FIN has come, in order.
+    /// The FIN has arrived, in order.
     finished: bool,
     /// `more` may affect data in order or outgoing segments. While false, the fast path ignores `more`.
     odd: bool,
@@ -375,7 +375,7 @@ impl Receiver {
                 self.echo = segment.ce;
             }
         } else {
-            // RFC 3168 section 6.1.3: the echo goes on until a CWR comes; a CE in the same packet starts it again.
+            // RFC 3168 section 6.1.3: marks are echoed until CWR arrives; CE in the same packet starts the echo again.
             self.echo = segment.ce || (self.echo && !segment.flags.has(Flags::CWR));
         }
     }

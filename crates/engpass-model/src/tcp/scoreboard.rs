@@ -290,8 +290,8 @@ impl Scoreboard {
         Arrived { delivered: taken + sacked, sacked, sample: oldest.or(sample) }
     }
 
-    /// Fast path: processes an acknowledgment that only SACKs one more record, the next above all that are SACKed, not lost and sent once. Returns
-    /// `None`, without any effect, for any other blocks.
+    /// Fast path for an acknowledgment that acknowledges nothing and SACKs exactly one more record: the one directly above all SACKed records, if it
+    /// was sent once and is not marked lost. Returns `None`, without any effect, for any other acknowledgment.
     #[inline(always)]
     pub(super) fn take_next_reported(&mut self, blocks: &SackBlocks) -> Option<Arrived> {
         let more = self.more.as_mut().filter(|_| self.sacked > 0)?;

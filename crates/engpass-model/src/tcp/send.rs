@@ -11,7 +11,7 @@ use super::segment::Segment;
 pub(super) struct Sender {
     /// Next sequence number to send (SND.NXT).
     pub(super) next: u64,
-    /// One past the last byte that the application wrote.
+    /// One past the sequence number of the last byte that the application wrote.
     written: u64,
     /// Sequence number of the segment that announced the window (SND.WL1). Its acknowledgment number (SND.WL2) is never beyond `una` and therefore
     /// makes no difference.
@@ -33,7 +33,7 @@ pub(super) struct Sender {
     pub(super) fin_sent: bool,
     /// [`SendBufferRule::HighWater`] blocks the application.
     stopped: bool,
-    /// The application could not write all it wanted.
+    /// The application could not write everything it wanted to.
     refused: bool,
 }
 

@@ -12,9 +12,9 @@ pub(super) enum Timer {
     Persist,
     /// End of TIME-WAIT.
     TimeWait,
-    /// Pacing lets the next segment out.
+    /// End of the pacing gap before the next segment.
     Pacing,
-    /// RACK's reordering window ends (RFC 8985 section 6).
+    /// End of RACK's reordering window (RFC 8985 section 6).
     Reordering,
     /// Tail loss probe (RFC 8985 section 7).
     TailProbe,

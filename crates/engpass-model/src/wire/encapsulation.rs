@@ -56,7 +56,7 @@ impl Encapsulation {
         front + if padded && frame < MIN_FRAME { MIN_FRAME } else { frame }
     }
 
-    /// The largest IP packet this encapsulation is specified for, in bytes, and the MTU a circuit has when it names none.
+    /// The largest IP packet that the encapsulation is specified for, in bytes. It is the MTU of circuits without an `mtu`.
     pub const fn default_mtu(self) -> u64 {
         match self {
             // RFC 2225 section 7: 9180, the same as SMDS.

@@ -354,7 +354,8 @@ fn a_fin_may_be_outstanding() {
     );
 }
 
-/// After a timeout the window is one segment. RFC 3522 would undo the timeout; the split segments must not wait for that.
+/// After a timeout the window is one segment. RFC 3522 would undo the timeout. After a signal it is not undone, because the split segments
+/// would then wait for another acknowledgment.
 #[test]
 fn a_timeout_is_not_undone_after_a_signal() {
     for recovery in RECOVERIES {

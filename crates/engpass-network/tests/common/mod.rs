@@ -1,4 +1,4 @@
-//! What the tests of `simulate` share: from a text to a point, to its outcome.
+//! Helpers shared by the tests of `simulate`: from a text to a point and its outcome.
 
 #![allow(dead_code, reason = "every test program takes its part")]
 
@@ -34,7 +34,7 @@ pub(crate) const TWO: &str = r#"
     warmup = "1 s"
 "#;
 
-/// The one point of a text that `overrides` leave of `variant`.
+/// Returns the single point of a variant with these overrides.
 pub(crate) fn point(text: &str, variant: &str, overrides: &[(&str, &str)]) -> Point {
     let source = Source { name: "test.toml".into(), text: text.into() };
     let overrides: Vec<_> =
@@ -43,13 +43,13 @@ pub(crate) fn point(text: &str, variant: &str, overrides: &[(&str, &str)]) -> Po
     campaign.point(variant, &[]).unwrap_or_else(|found| panic!("{}", found.render(false)))
 }
 
-/// Its outcome, for seed 7.
+/// Returns the outcome of that point, for seed 7.
 pub(crate) fn run(text: &str, variant: &str, overrides: &[(&str, &str)]) -> SimOutcome {
     let point = point(text, variant, overrides);
     simulate(&point.testbed, &point.topology, 7, &|| false).expect("it is carried and its books balance")
 }
 
-/// Whether two figures are the same but for a share.
+/// Asserts that two figures differ by at most this share.
 #[track_caller]
 pub(crate) fn close(measured: f64, expected: f64, share: f64) {
     assert!((measured / expected - 1.0).abs() <= share, "{measured} is not within {share} of {expected}");

@@ -1,4 +1,4 @@
-//! The memory of a run as it is estimated, against the bytes that the heap counts.
+//! Memory estimates, against the bytes that the heap counts.
 
 use engpass_network::simulate::Network;
 use engpass_network::{Engine, memory};
@@ -28,7 +28,7 @@ traffic.stream = { kind = "udp-stream", from = "a", to = "b", message = "9000 B"
 run = { duration = "1 s" }
 "#;
 
-/// A switch with a circuit to each of so many hosts: every port has a rule for every circuit.
+/// Returns a switch with a circuit to each of `count` hosts: every port has a rule for every circuit.
 fn circuits(count: usize) -> String {
     let host = |number: usize| {
         format!(
@@ -44,7 +44,7 @@ fn circuits(count: usize) -> String {
     )
 }
 
-/// So many routers in a chain with so many lines between every two of them, and so many pairs of hosts at its ends, with a traffic each.
+/// Returns a chain of routers with several lines between neighbours, and pairs of hosts at its ends with a traffic each.
 fn lattice((routers, lines, pairs): (usize, usize, usize), policy: &str, traffic: &str) -> String {
     let mut text = "run = { duration = \"200 ms\" }\n".to_owned();
     for router in 0..routers {
@@ -70,7 +70,7 @@ fn lattice((routers, lines, pairs): (usize, usize, usize), policy: &str, traffic
     text
 }
 
-/// The most bytes at a time of a run: with its network, then its outcome with two copies of its text.
+/// Returns the peak bytes of a run: with its network, then of its outcome with two copies of its text.
 fn counted(text: &str, overrides: &[(&str, &str)]) -> [u64; 2] {
     let point = point(text, "base", overrides);
     let before = heap::live();
@@ -87,7 +87,7 @@ fn counted(text: &str, overrides: &[(&str, &str)]) -> [u64; 2] {
     [estimate, most.cast_unsigned()]
 }
 
-/// A workload by name: its testbed, and what is set in it.
+/// A workload: name, testbed, and overrides.
 type Case<'a> = (&'a str, String, Vec<(&'a str, &'a str)>);
 
 /// Estimates are within a factor of two where a run takes more than a megabyte.
@@ -140,8 +140,8 @@ fn estimate_is_within_a_factor_of_two() {
     }
 }
 
-/// Where routers choose, a run needs no more than the estimate, which counts the steps and books of all ways and every queue that packets may fill.
-/// The estimate cannot know how a hash spreads few flows.
+/// With choices of routers, a run needs no more than the estimate, which counts the steps and ledger records of all paths and every queue that packets may
+/// fill.
 #[test]
 #[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
 fn ways_that_part_are_estimated() {

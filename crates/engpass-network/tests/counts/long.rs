@@ -1,11 +1,11 @@
-//! A run takes no more memory when it lasts longer.
+//! A longer run needs no more memory.
 
 use engpass_network::simulate::watched;
 
 use crate::dumbbell::{OC3, SACK, dumbbell};
 use crate::{heap, point};
 
-/// The most that a run holds of the heap, its timeline included if it is looked at.
+/// Returns the peak heap bytes of a run, including its timeline if it has one.
 fn most(text: &str, duration: &str, samples: Option<usize>) -> i64 {
     let point = point(text, "base", &[("run.duration", duration)]);
     let before = heap::live();
@@ -21,7 +21,7 @@ fn most(text: &str, duration: &str, samples: Option<usize>) -> i64 {
     heap::most() - before
 }
 
-/// Ten and a thousand seconds of two flows over a slow line, which lose a packet now and then all the time.
+/// Ten and a thousand seconds of two flows over a slow line, with occasional losses throughout.
 #[test]
 #[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
 fn a_long_run_takes_the_memory_of_a_short_one() {
@@ -29,13 +29,12 @@ fn a_long_run_takes_the_memory_of_a_short_one() {
     assert_eq!(most(&text, "1000 s", None), most(&text, "10 s", None));
 }
 
-/// A timeline has as many samples as were asked for, however long the run. (Flows that a receive window holds lose nothing: losses
-/// are listed, up to a bound of their own.)
+/// The number of samples of a timeline does not depend on the duration. (Flows limited by the receive window lose nothing; losses are listed, up to a bound.)
 #[test]
 #[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
 fn a_long_timeline_takes_the_memory_of_a_short_one() {
     let text = dumbbell(2, OC3, "{ receive_buffer = \"8 KiB\" }");
     let [long, short] = ["500 s", "10 s"].map(|duration| most(&text, duration, Some(100)));
-    // Some list was once a little longer; a word for every packet would be megabytes.
+    // A list may have been a little longer at some time; a word per packet would be megabytes.
     assert!((0..4096).contains(&(long - short)), "{short} B in 10 s, {long} B in 500 s");
 }

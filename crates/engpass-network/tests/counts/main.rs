@@ -1,15 +1,14 @@
-//! How much work a run is, counted and not timed: events, blocks asked of the heap, bytes that it holds.
+//! The work of a run, counted and not timed: events, heap allocations, heap bytes.
 //!
-//! The counts are exact and repeatable, and `table.txt` holds all of them. They may fall, never rise:
-//! `UPDATE=1 cargo test -p engpass-network --test counts` writes down what has fallen. A rise is refused even then; who has a
-//! reason for one writes the row by hand, and the reason into the commit.
+//! The counts are exact and repeatable, and `table.txt` holds all of them. They may fall, never rise: `UPDATE=1 cargo test -p engpass-network --test counts`
+//! records lower counts. It does not record higher ones; with a good reason for a rise, edit the row by hand and explain it in the commit.
 
 mod estimate;
 mod long;
 mod table;
 mod workloads;
 
-// What the benchmarks run and how they count: their very files, since their crate depends on this one.
+// Workloads and counters of the benchmarks, included as files because their crate depends on this one.
 #[path = "../../../../benches/src/dumbbell.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the benchmarks use all of it")]
 mod dumbbell;
@@ -37,7 +36,7 @@ fn point(text: &str, variant: &str, overrides: &[(&str, &str)]) -> Point {
     campaign.point(variant, &[]).expect("the workload is one point")
 }
 
-/// Run it; the blocks that the heap was asked for while it ran, without those of building it and of its outcome.
+/// Runs it. Also returns the number of heap allocations during the run, without building it and without its outcome.
 fn run(point: &Point) -> (SimOutcome, u64) {
     let mut network = Network::new(&point.testbed, &point.topology, 1).expect("the workload is carried");
     let before = heap::asked();
@@ -47,14 +46,14 @@ fn run(point: &Point) -> (SimOutcome, u64) {
     (outcome, asked)
 }
 
-/// The counts of all workloads are those of `table.txt`.
+/// The counts of all workloads equal those of `table.txt`.
 #[test]
 #[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
 fn counts_have_not_risen() {
     table::check("counts", &workloads::counts());
 }
 
-/// Bytes that a flow takes are at most those of `table.txt`.
+/// Heap bytes per flow do not exceed those of `table.txt`.
 #[test]
 #[cfg_attr(feature = "event-log", ignore = "the log takes memory")]
 fn flows_take_no_more_memory() {

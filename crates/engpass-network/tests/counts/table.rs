@@ -1,4 +1,4 @@
-//! The table of counts, and how it is kept.
+//! The table of counts and its update.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use std::sync::Mutex;
 /// One workload.
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// What was done: not a cost, but if it changes then the run itself has changed.
+    /// Work done: not a cost, but a change shows that the run itself has changed.
     pub(crate) packets: u64,
     pub(crate) hops: u64,
-    /// What it took.
+    /// Costs.
     pub(crate) counts: Vec<u64>,
 }
 
@@ -52,7 +52,7 @@ impl Row {
         }
     }
 
-    /// Whether it costs more than `before`, for what it does.
+    /// Returns true if it costs more per hop than `before`.
     fn rose(&self, before: &Self) -> bool {
         let per_hop = |count: u64, hops: u64| u128::from(count) * u128::from(hops.max(1));
         let pairs = self.counts.iter().zip(&before.counts);
@@ -78,15 +78,15 @@ fn head(section: &str) -> String {
     }
 }
 
-/// The rows of a section as they stand in the file; none if it has no such section.
+/// Returns the rows of a section of the file; none if it has no such section.
 fn rows(text: &str, section: &str) -> Vec<Row> {
     let lines = text.lines().skip_while(|line| !line.starts_with(&format!("{section}: ")));
-    // What begins without a name is the head of the columns, what came before it says what they are.
+    // A line without a name is the header of the columns; explanations precede it.
     let rows = lines.skip_while(|line| !line.starts_with("   ")).skip(1).take_while(|line| !line.is_empty());
     rows.map(Row::parse).collect()
 }
 
-/// Compare with the table, or write what is not more than before.
+/// Compares with the table, or records counts that have not risen.
 #[allow(clippy::disallowed_methods, reason = "asks whether to write the file, not how to run")]
 pub(crate) fn check(section: &str, now: &[Row]) {
     let writing = WRITING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -98,7 +98,7 @@ pub(crate) fn check(section: &str, now: &[Row]) {
         let mut written = HEAD.to_owned();
         for part in ["counts", "memory"] {
             written += &head(part);
-            // What has risen stays as it was.
+            // Counts that have risen stay unchanged.
             let kept = |row: &Row| then(row).filter(|before| row.rose(before)).unwrap_or(row).text();
             let lines: Vec<String> = if part == section {
                 now.iter().map(kept).collect()

@@ -1,4 +1,4 @@
-//! What is counted.
+//! The workloads whose costs are counted.
 
 use engpass_network::simulate::Network;
 
@@ -11,13 +11,13 @@ use crate::{heap, point, run};
 const KYOTO: &str = include_str!("../../../../benches/testbeds/kyoto.toml");
 const LENGTHS: &str = include_str!("../../../../benches/testbeds/lengths.toml");
 
-/// A testbed, and between which instants it is looked at.
+/// A testbed, and the interval of its run that is measured.
 struct Workload {
     name: String,
     text: String,
     variant: &'static str,
     overrides: Vec<(&'static str, &'static str)>,
-    /// Late in a run what happens between two instants is its steady state.
+    /// The interval is late in the run, in the steady state.
     window: [&'static str; 2],
 }
 
@@ -39,9 +39,8 @@ fn lengths(name: &str, overrides: &[(&'static str, &'static str)]) -> Workload {
     }
 }
 
-/// Four events for a datagram of one frame: the message, the item on the CPU, the handing to the NIC, the arrival of the frame;
-/// whatever becomes of its 190 cells. Every further frame takes three, and one that waits for room one more. Generators have none
-/// at all, however many cells of theirs contend for a port.
+/// A datagram of one PDU has four events, whatever happens to its 190 cells: the message, the CPU item, the handing to the NIC, and the arrival of the PDU.
+/// Every further PDU has three, and waiting for room is one more. Generators have none, however many of their cells contend for a port.
 fn workloads() -> Vec<Workload> {
     const MESSAGE: &str = "traffic.stream.message";
     const SCHEDULE: &str = "switch.atomis5.schedule";
@@ -67,7 +66,7 @@ fn workloads() -> Vec<Workload> {
     ]
 }
 
-/// Packets that flows have sent, hops, events, blocks.
+/// Returns packets sent, hops, events and heap allocations up to this duration.
 fn until(workload: &Workload, duration: &'static str) -> [u64; 4] {
     let overrides = [&workload.overrides[..], &[("run.duration", duration)]].concat();
     let (outcome, blocks) = run(&point(&workload.text, workload.variant, &overrides));
@@ -77,7 +76,7 @@ fn until(workload: &Workload, duration: &'static str) -> [u64; 4] {
     [packets, hops, outcome.events, blocks]
 }
 
-/// What happens in the steady state of every workload.
+/// Returns the counts of the steady state of every workload.
 pub(crate) fn counts() -> Vec<Row> {
     let row = |workload: &Workload| {
         let [first, whole] = workload.window.map(|duration| until(workload, duration));
@@ -87,8 +86,7 @@ pub(crate) fn counts() -> Vec<Row> {
     workloads().iter().map(row).collect()
 }
 
-/// Bytes of the heap that a flow more takes: between a network of 256 flows and one of 512. (Powers of two, because memory grows
-/// by doubling.)
+/// Returns the heap bytes of an additional flow: the difference between networks of 512 and 256 flows (powers of two, because memory grows by doubling).
 fn bytes_per_flow(text: impl Fn(usize) -> String, duration: Option<&str>) -> u64 {
     let bytes = |flows| {
         let length = ("run.duration", duration.unwrap_or("1 s"));
@@ -103,7 +101,7 @@ fn bytes_per_flow(text: impl Fn(usize) -> String, duration: Option<&str>) -> u64
     u64::try_from((bytes(512) - bytes(256)) / 256).expect("more flows take more memory")
 }
 
-/// What a flow takes of the heap.
+/// Returns the heap bytes per flow.
 pub(crate) fn memory() -> Vec<Row> {
     let row = |name: &str, bytes| Row { name: name.into(), packets: 0, hops: 0, counts: vec![bytes] };
     let idle = |flows| idle(flows, "10 ms");

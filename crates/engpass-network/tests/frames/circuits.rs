@@ -5,7 +5,7 @@ use engpass_network::simulate::{Carried, SimOutcome};
 use super::common::close;
 use super::{flow, goodput, run};
 
-/// Hosts on Ethernets, and between their routers a circuit over an ATM switch.
+/// Hosts on Ethernets whose routers are joined by a circuit over an ATM switch.
 const BACKBONE: &str = r#"
     name = "two Ethernets and a backbone of cells"
     [host.a]
@@ -58,7 +58,7 @@ fn packets_fill_the_cells_of_a_circuit() {
     let cells_per_second = 149.76e6 / 424.0;
     close(goodput(&outcome, "stream"), cells_per_second / 32.0 * 1472.0 * 8.0, 1e-3);
     close(cells(&outcome, "second") as f64, 0.4 * cells_per_second, 1e-3);
-    // The router's queue loses what the circuit does not take.
+    // The router's queue drops what the circuit cannot carry.
     let stream = flow(&outcome, "stream");
     let lost: u64 = outcome.drops.iter().map(|drop| drop.datagrams).sum();
     assert_eq!(stream.lost_datagrams, lost);
@@ -72,7 +72,7 @@ fn a_shaper_at_a_router_paces() {
     close(cells(&outcome, "second") as f64, 0.4 * 0.16 * 149.76e6 / 424.0, 1e-3);
 }
 
-/// From an Ethernet to the circuit's MTU of 576 bytes each packet is cut in three.
+/// From Ethernet to the circuit's MTU of 576 bytes, each packet becomes three fragments.
 #[test]
 fn a_router_cuts_for_a_circuit() {
     let outcome =
@@ -82,7 +82,7 @@ fn a_router_cuts_for_a_circuit() {
     close(cells(&outcome, "second") as f64, 0.4 * 20e6 / (1472.0 * 8.0) * 35.0, 1e-3);
 }
 
-/// A host on ATM, and a circuit of its own to the router at which the other one's Ethernet is.
+/// A circuit from a host on ATM to the router of the other host's Ethernet.
 #[test]
 fn a_circuit_from_a_host_ends_at_a_router() {
     let extra = [
@@ -126,12 +126,12 @@ fn tcp_crosses_a_circuit_between_routers() {
         let outcome = run(BACKBONE, &tcp);
         let most = 149.76e6 / 424.0 / 32.0 * 1448.0 * 8.0;
         let got = goodput(&outcome, "stream");
-        // What drops early keeps one connection a little below it.
+        // Disciplines that drop early keep one connection a little below the maximum.
         assert!(got <= most && got > 0.75 * most, "{discipline}: {got} of {most}");
     }
 }
 
-/// Cells lost in the switch are lost packets; the books balance.
+/// Cells lost in the switch cause lost packets, and the ledger balances.
 #[test]
 fn cells_are_lost_on_the_way() {
     let outcome = run(
@@ -150,8 +150,8 @@ fn cells_are_lost_on_the_way() {
     assert!(other > 0, "the switch loses cells");
 }
 
-/// Two circuits share the line of a router: each gets half of the cells, and what the line does not take is lost in front of it and waits no longer
-/// than 50 packets of 32 cells of each.
+/// Two circuits share the line of a router: each gets half of the cells. Excess packets are dropped in front of the line, and none waits longer than 50 packets
+/// of 32 cells of each circuit.
 #[test]
 fn circuits_share_the_line_of_a_router() {
     let text = format!(

@@ -1,4 +1,4 @@
-//! Routers that choose among equally short ways, against arithmetic.
+//! Routers that choose among equal-cost paths, against arithmetic.
 
 use engpass_network::simulate::{Carried, SimOutcome};
 
@@ -62,7 +62,7 @@ fn packets_take_turns() {
     close(frames(&outcome, "upper") as f64 / frames(&outcome, "lower") as f64, 3.0, 1e-3);
 }
 
-/// Every line is booked for the fragments that it carried: of 2000 bytes one line has 1480 bytes of IP payload and the other 528.
+/// Every line is charged for the fragments that it carried: of 2000 bytes one line has 1480 bytes of IP payload, the other 528.
 #[test]
 fn fragments_part() {
     let outcome =
@@ -95,7 +95,7 @@ fn connections_are_spread_by_a_hash() {
     close(sixteenths, sixteenths.round(), 0.03);
 }
 
-/// One connection on a line that a hash has chosen leaves the other idle, because nobody chose it.
+/// A hash puts one connection on one line. The other line is idle because no flow was assigned to it.
 #[test]
 fn a_line_that_no_hash_chose_is_idle_for_that() {
     let outcome = run(PAIR, &[("router.near.ecmp", "\"hash\""), ("traffic.stream.rate", "\"50 Mbit/s\"")]);

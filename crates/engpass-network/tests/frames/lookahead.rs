@@ -1,4 +1,4 @@
-//! Each rule of lookahead is needed: without it some network has another outcome, and with all of them none has.
+//! Each rule of lookahead is needed: with one of them disabled, the outcome of some network changes; with all of them, none does.
 
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 use crate::common::point;
 use crate::told::{Node, Traffic, text};
 
-/// Two lines between two routers, the policy of the first, and an event for the second one.
+/// Two lines between two routers: kind, policy of the first router, and event of the second line.
 type Pair = (u8, u8, u8);
 
 const POLICIES: [&str; 3] = ["\"hash\"", "\"round-robin\"", "{ round-robin = { weights = {} } }"];
@@ -19,7 +19,7 @@ const POLICIES: [&str; 3] = ["\"hash\"", "\"round-robin\"", "{ round-robin = { w
 /// Modes of bonds towards a router.
 const MODES: [&str; 2] = ["\"round-robin\"", "{ hash = { layers = \"layer-3+4\" } }"];
 
-/// A router at which segments are too long for the next link, while datagrams come from there.
+/// A router that datagrams enter, too, and at which segments are too long for the next link.
 const EDGE: &str = r#"
 [router.edge]
 [router.core]
@@ -54,7 +54,7 @@ message = "400 B"
 rate = "40 Mbit/s"
 "#;
 
-/// Routers in a row with some pairs of lines between them, and some lines that fail and return.
+/// Returns a row of routers, some joined by two lines, some of which fail and return.
 fn network() -> impl Strategy<Value = String> {
     (
         prop::collection::vec(any::<Node>(), 2..5),
@@ -66,11 +66,11 @@ fn network() -> impl Strategy<Value = String> {
         .prop_map(|(routers, flows, pairs, chance, warmup)| {
             let mut text = text(&routers, &flows, chance, warmup);
             if chance % 2 == 0 {
-                // Whether a packet is cut depends on its length, so a hash is asked for each.
+                // Whether a packet is fragmented depends on its length, so a hash must decide for each.
                 text = text.replace("message = \"700 B\"", "message = \"700 B\"\nsizes = \"exponential\"");
             }
             if chance % 4 < 2 {
-                // Hosts with two links send on the first one, or on both if they are a bond, and receive on both.
+                // Hosts with two links send on the first one, or on both if they form a bond, and receive on both.
                 for (host, end) in [("a0", flows[0].1), ("b0", flows[0].2)] {
                     let router = usize::from(end) % routers.len();
                     write!(
@@ -89,12 +89,12 @@ fn network() -> impl Strategy<Value = String> {
                 }
             }
             if chance % 4 == 2 {
-                // One router asks for the addresses of its neighbours, again and again.
+                // One router resolves the addresses of its neighbours again and again.
                 let head = "[router.r0]\n";
                 text = text.replace(head, &format!("{head}arp = {{ lifetime = \"1 ms\", retry = \"3 ms\" }}\n"));
             }
             if chance % 4 == 1 {
-                // A router that has one line in, and messages of its own.
+                // A router with one incoming line that also sends messages.
                 text += EDGE;
             }
             for (index, (pair, policy, event)) in (1..routers.len()).zip(pairs) {
@@ -174,7 +174,7 @@ fn every_rule_is_needed() {
             let point = point(text, "base", &[]);
             let network =
                 Network::disobeying(&point.testbed, &point.topology, 3, rule).expect("it is carried");
-            // What breaks is found, too.
+            // A panic counts as a difference.
             let without = catch_unwind(AssertUnwindSafe(|| outcome(network, text, true)));
             without.map_or(true, |without| without != *plain)
         };

@@ -81,13 +81,13 @@ fn goodput(outcome: &SimOutcome, name: &str) -> f64 {
     flow(outcome, name).goodput_bit_per_s
 }
 
-/// Back to back on the line, a frame takes what the standards say.
+/// Frames sent back to back fill the line as the standards say.
 #[test]
 fn lines_are_full() {
     let udp = |overrides: &[(&str, &str)]| goodput(&run(LAN, overrides), "stream");
     close(udp(&[]), 100e6 * 1472.0 / 1538.0, 1e-4);
     close(udp(&[("link.first.vlan", "true"), ("link.second.vlan", "true")]), 100e6 * 1472.0 / 1542.0, 1e-4);
-    // 18 bytes fill the least frame: 148 810 frames a second.
+    // 18 bytes fill the shortest frame: 148 810 frames per second.
     close(udp(&[("traffic.stream.message", "\"1 B\"")]), 148_809.5 * 8.0, 1e-4);
     let jumbo = [
         ("link.first.mtu", "\"9000 B\""),
@@ -99,7 +99,7 @@ fn lines_are_full() {
     close(udp(&[("traffic.stream.message", "\"2000 B\"")]), 100e6 * 2000.0 / (1538.0 + 586.0), 1e-3);
 }
 
-/// TCP with timestamps: 1448 of 1538 bytes, and acknowledgments go the other way.
+/// TCP with timestamps: 1448 of 1538 bytes; acknowledgments use the other direction.
 #[test]
 fn tcp_fills_the_line() {
     for rate in ["ethernet-100", "ethernet-1g", "ethernet-10g"] {
@@ -126,7 +126,7 @@ fn tcp_fills_the_line() {
     }
 }
 
-/// A window once in a round trip: delays, one serialization on every line, and the acknowledgment's way back.
+/// One window per round trip: delays, one serialization on every line, and the return of the acknowledgment.
 #[test]
 fn a_small_window_over_the_round_trip() {
     let outcome = run(
@@ -160,14 +160,14 @@ fn equal_flows_share_evenly() {
         let outcome = run(WAN, &[("router.r.queue", queue)]);
         let (one, two) = (goodput(&outcome, "one"), goodput(&outcome, "two"));
         let sum = one + two;
-        // A packet of 1500 bytes has 1448 of payload, and nothing around it on this line.
+        // A packet of 1500 bytes has 1448 of payload, and this line adds no framing.
         let most = 20e6 * 1448.0 / 1500.0;
         assert!(sum > 0.93 * most && sum < 1.0005 * most, "{queue}: {one} {two}");
         assert!(one.min(two) / one.max(two) > worst, "{queue}: {one} and {two}");
     }
 }
 
-/// What is sent is received, lost or on its way; and one seed is one run.
+/// All that is sent is received, lost or in flight, and a seed determines the run.
 #[test]
 fn nothing_is_unaccounted_for() {
     let hard = [
@@ -194,7 +194,7 @@ fn nothing_is_unaccounted_for() {
     assert_eq!(outcome, run(WAN, &hard));
 }
 
-/// A router cuts what is too large for the way out, and the host at the end puts it together.
+/// A router fragments packets that are too large for the next link, and the receiver reassembles them.
 #[test]
 fn routers_fragment() {
     let outcome = run(
@@ -213,11 +213,11 @@ fn routers_fragment() {
     let Carried::Frames { frames, .. } = outcome.links[2].1.directions[0].carried else {
         panic!("a point-to-point link carries frames")
     };
-    // 1480 bytes of IP payload in pieces of 576: three packets for each datagram.
+    // 1480 bytes of IP payload in fragments of at most 576: three packets per datagram.
     close(frames as f64, one.received_datagrams as f64 * 3.0, 1e-3);
 }
 
-/// A time to live that is too short, and a forwarding engine that is too slow.
+/// A TTL that is too small, and a router that is too slow.
 #[test]
 fn routers_limit() {
     let outcome = run(WAN, &[("traffic.one.ttl", "1")]);
@@ -237,7 +237,7 @@ fn routers_limit() {
     close(goodput(&outcome, "one"), 4e6, 1e-3);
 }
 
-/// Priority 7 goes first: it has all it offers, the other what is left.
+/// Priority 7 goes first: it gets all that it offers, and the other flow the rest.
 #[test]
 fn priority_goes_first() {
     let outcome = run(
@@ -275,7 +275,7 @@ fn a_token_bucket_shapes() {
     close(share, 0.75, 0.05);
 }
 
-/// Parallel connections of one table are a sum.
+/// Parallel connections of one traffic add up.
 #[test]
 fn streams_add_up() {
     let outcome = run(WAN, &[("traffic.one.streams", "3"), ("router.r.queue", "{ fq-codel = {} }")]);
@@ -315,7 +315,7 @@ fn losses_of_an_m_m_1_k_queue() {
     for (rate, rho) in [("\"500 Mbit/s\"", 0.5), ("\"900 Mbit/s\"", 0.9), ("\"1500 Mbit/s\"", 1.5)] {
         let outcome = run(text, &[("traffic.stream.rate", rate)]);
         let stream = flow(&outcome, "stream");
-        // A header of 28 bytes with every 8000.
+        // 28 bytes of headers with every 8000 of payload.
         let rho: f64 = rho * 8028.0 / 8000.0;
         let expected = (1.0 - rho) * rho.powi(5) / (1.0 - rho.powi(6));
         close(stream.lost_datagrams as f64 / stream.sent_datagrams as f64, expected, 0.03);

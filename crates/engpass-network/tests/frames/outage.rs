@@ -1,4 +1,4 @@
-//! Links that go down and come back, against arithmetic.
+//! Outages of links, against arithmetic.
 
 use engpass_network::simulate::SimOutcome;
 
@@ -6,7 +6,7 @@ use super::common::close;
 use super::ecmp::{PAIR, frames, share};
 use super::{flow, goodput, run};
 
-/// 1000 packets a second, and no choice.
+/// 1000 packets per second on one path.
 const STREAM: [(&str, &str); 4] = [
     ("traffic.stream.rate", "\"11.776 Mbit/s\""),
     ("run.duration", "\"2 s\""),
@@ -34,7 +34,7 @@ fn lost(outcome: &SimOutcome) -> u64 {
     outcome.drops.iter().filter(|drop| drop.cause == "line down").map(|drop| drop.datagrams).sum()
 }
 
-/// 1000 packets a second: half a second of them is lost where there is no other way.
+/// At 1000 packets per second, an outage of half a second loses 500 packets if there is no other path.
 #[test]
 fn what_comes_to_a_line_that_is_down_is_lost() {
     let outcome = outage(&[]);
@@ -43,13 +43,13 @@ fn what_comes_to_a_line_that_is_down_is_lost() {
     assert_eq!(stream.sent_datagrams, stream.received_datagrams + 500 + stream.in_flight_datagrams);
     let seen = stream.outage.expect("the file has events");
     assert_eq!(seen.lost, 500);
-    // From the last packet before the outage to the first behind it.
+    // From the last packet before the outage to the first one after it.
     close(seen.longest as f64, 501e9, 1e-3);
     close(share(&outcome, "upper", "idle: line down"), 0.25, 1e-6);
     assert_eq!(share(&outcome, "lower", "idle: line down"), 0.0);
 }
 
-/// Where a policy chooses, the next packet takes the other line.
+/// With a policy, the next packet takes the other line.
 #[test]
 fn a_policy_chooses_what_is_up() {
     let hashed = outage(&[("router.near.ecmp", "{ hash = { seed = 0 } }")]);
@@ -59,12 +59,12 @@ fn a_policy_chooses_what_is_up() {
         assert!(lost(outcome) <= 1, "{}", lost(outcome));
         close(goodput(outcome, "stream"), 11.776e6, 2e-3);
     }
-    // In turns for one and a half seconds, all by the lower one for half a second.
+    // Both lines in turn for 1.5 s, the lower one alone for 0.5 s.
     close(frames(&sprayed, "upper") as f64, 750.0, 5e-3);
     close(frames(&sprayed, "lower") as f64, 1250.0, 5e-3);
 }
 
-/// The far end of an interface that is down goes on sending, for it sees nothing.
+/// The far end of an interface that is down keeps sending, because it does not notice.
 #[test]
 fn only_the_interface_s_own_node_sees_it() {
     let text = |node: &str| {
@@ -84,7 +84,7 @@ fn only_the_interface_s_own_node_sees_it() {
     close(lost(&unseen) as f64, 500.0, 5e-3);
 }
 
-/// A NIC keeps its pace: the sender is not told, and all that it sends is lost.
+/// A NIC keeps its pace: the sender does not notice the outage, and all packets are lost.
 #[test]
 fn a_host_sends_on() {
     let text = format!(
@@ -101,7 +101,7 @@ fn a_host_sends_on() {
     assert_eq!(lost(&outcome), 1000);
 }
 
-/// TCP comes back after its timer, and what waited in the queue is lost.
+/// TCP recovers after its retransmission timer; the packets in the queue are lost.
 #[test]
 fn tcp_comes_back() {
     let tcp = [

@@ -1,4 +1,4 @@
-//! TCP that is written to at a rate.
+//! TCP with an application that writes at a given rate.
 
 use crate::common::close;
 use crate::{flow, run};
@@ -27,19 +27,19 @@ const LINE: &str = r#"
     warmup = "1 s"
 "#;
 
-/// What is written comes in, and no more: 100 writes of 10 kB in a second, from each connection.
+/// The receiver gets exactly what is written: 100 writes of 10 kB per second from each connection.
 #[test]
 fn it_gets_what_is_written() {
     for (streams, rate) in [("1", 8e6), ("3", 24e6)] {
         let outcome = run(LINE, &[("traffic.stream.streams", streams)]);
         let stream = flow(&outcome, "stream");
-        // A write under way at either edge of the window counts in part.
+        // A write in progress at either window edge counts in part.
         let write = 8.0 * 10e3 * streams.parse::<f64>().expect("a number") / 3.0;
         assert!((stream.goodput_bit_per_s - rate).abs() <= write, "{}", stream.goodput_bit_per_s);
     }
 }
 
-/// A connection that cannot keep up carries what it would without a schedule.
+/// A connection that cannot keep up carries as much as without a rate.
 #[test]
 fn a_schedule_that_is_too_fast_is_none() {
     let fast = run(LINE, &[("traffic.stream.rate", "\"80 Mbit/s\"")]);
@@ -47,7 +47,7 @@ fn a_schedule_that_is_too_fast_is_none() {
     close(flow(&fast, "stream").goodput_bit_per_s, flow(&free, "stream").goodput_bit_per_s, 0.01);
 }
 
-/// Nothing is written that is due when the traffic has stopped.
+/// A write due after `stop` does not happen.
 #[test]
 fn it_stops() {
     let outcome = run(LINE, &[("traffic.stream.stop", "\"2 s\""), ("run.warmup", "\"0 s\"")]);

@@ -1,11 +1,11 @@
-//! Path MTU discovery against arithmetic: messages of routers, and routers that send none.
+//! Path MTU discovery against arithmetic, with routers that send messages and routers that do not.
 
 use engpass_network::simulate::SimOutcome;
 
 use super::common::close;
 use super::{flow, goodput, run};
 
-/// Segments of 1460 bytes (1448 with timestamps) meet a link that carries packets of 1400. The queue holds all that comes.
+/// Segments of 1460 bytes (1448 with timestamps) meet a link with an MTU of 1400. The queue never overflows.
 const TUNNEL: &str = r#"
     name = "a tunnel"
     [host.a.tcp]
@@ -40,15 +40,15 @@ fn too_big(outcome: &SimOutcome) -> u64 {
     outcome.drops.iter().filter(|drop| drop.cause == "too big").map(|drop| drop.datagrams).sum()
 }
 
-/// Bytes of acknowledgments and messages on the way back over a link, which could carry so many.
+/// Returns the bytes of acknowledgments and messages in the reverse direction of a link with this capacity.
 fn control_bytes(outcome: &SimOutcome, link: &str, capacity: f64) -> f64 {
     let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the link is there");
     let back = &link.directions[1];
     back.ledger.get("ACK and control") as f64 / back.capacity as f64 * capacity
 }
 
-/// The ten segments of the initial window are dropped, and ten messages of 576 bytes come back at once. Behind them all goes in packets of
-/// 1400 bytes with 1348 of payload.
+/// The ten segments of the initial window are dropped, and ten messages of 576 bytes return at once. After that all packets have 1400 bytes, with 1348 of
+/// payload.
 #[test]
 fn segments_shrink_to_what_fits() {
     let outcome = run(TUNNEL, &[]);
@@ -57,15 +57,15 @@ fn segments_shrink_to_what_fits() {
     assert_eq!(all, 10, "the buffer is smaller than the queue");
     let stream = flow(&outcome, "stream");
     assert_eq!(stream.tcp.as_ref().map(|tcp| (tcp.timeouts, tcp.retransmitted_segments)), Some((0, 20)));
-    // Each of the ten segments of 1448 bytes is cut into two. A slow start from there.
+    // Each of the ten segments of 1448 bytes is split into two. A slow start follows.
     close(goodput(&outcome, "stream"), 10e6 * 1348.0 / 1400.0, 2e-2);
-    // With messages, without: each takes its 576 bytes of the line back.
+    // Each message takes 576 bytes of the line in the reverse direction.
     let known = run(TUNNEL, &[("host.a.tcp.path_mtu", "\"known\"")]);
     assert_eq!(too_big(&known), 0);
     assert!(goodput(&known, "stream") > goodput(&outcome, "stream"));
 }
 
-/// A message is the last that the first lines carry back before acknowledgments do: within the first milliseconds nothing else is there.
+/// In the first milliseconds the reverse direction carries only the handshake and the messages.
 #[test]
 fn messages_are_booked_as_control() {
     let early = [("run.duration", "\"25 ms\"")];
@@ -80,7 +80,7 @@ fn messages_are_booked_as_control() {
     assert_eq!(control_bytes(&with, "tunnel", 1.0), control_bytes(&without, "tunnel", 1.0));
 }
 
-/// Without messages the first segment goes out again and again: after 0.2 s (the least timeout) and twice as long each time.
+/// Without messages the first segment is sent again and again: after 0.2 s (the minimum timeout), and each time after twice the interval.
 #[test]
 fn silence_is_a_black_hole() {
     let outcome = run(TUNNEL, &[("router.near.icmp", "false")]);
@@ -98,19 +98,18 @@ fn silence_is_a_black_hole() {
     }
 }
 
-/// A router that takes its time takes it for messages, too: they wait behind segments, and later segments behind them.
+/// A router with a time per packet takes it for messages, too: they wait behind segments, and later segments behind them.
 #[test]
 fn messages_pass_the_engine() {
     let [with, without] = ["true", "false"].map(|icmp| {
         let slow = [("router.near.per_packet", "\"300 us\""), ("run.duration", "\"24 ms\"")];
         too_big(&run(TUNNEL, &[&slow[..], &[("router.near.icmp", icmp)]].concat()))
     });
-    // The handshake's last packet is done at 21.05 ms, and then a packet every 0.3 ms: the ninth before 24 ms. Two of the first nine are messages.
+    // The handshake's last packet is finished at 21.05 ms, then a packet every 0.3 ms: nine before 24 ms. Two of the first nine are messages.
     assert_eq!((with, without), (7, 9));
 }
 
-/// Messages are lost like other packets: the port towards the sender has room for one, and segments that were not signalled are sent again when
-/// their timer expires.
+/// Messages are lost like other packets: the port towards the sender has room for one. Segments without a message are retransmitted after a timeout.
 #[test]
 fn messages_may_be_lost() {
     let thin = [

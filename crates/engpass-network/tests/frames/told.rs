@@ -1,4 +1,4 @@
-//! A line that tells the next port what comes, instead of an event for every packet and hop, changes nothing.
+//! Lookahead, instead of an event for every packet and hop, does not change the outcome.
 
 use std::fmt::Write;
 
@@ -10,9 +10,9 @@ use proptest::prelude::*;
 
 use crate::common::point;
 
-/// A router: its queue, and its time for a packet in microseconds.
+/// A router: index of its queue, and its time per packet in microseconds.
 pub(super) type Node = (u8, u8);
-/// A flow: its kind, and the routers that its ends are at.
+/// A flow: its kind, and the routers of its two hosts.
 pub(super) type Traffic = (u8, u8, u8);
 
 const QUEUES: [&str; 6] = [
@@ -48,7 +48,7 @@ stop = "35 ms""#,
 message = "64 kB""#,
 ];
 
-/// What a host is like.
+/// Kinds of hosts.
 const HOSTS: [&str; 7] = [
     "",
     r#"tcp = { path_mtu = "discovered" }"#,
@@ -60,7 +60,7 @@ tcp = { quick_acks = 0, ack_delay = "3 ms" }"#,
     r#"tcp = { congestion = "bbr", receive_buffer = "8 kB" }"#,
 ];
 
-/// Routers in a row, and hosts at both ends of every flow, each with a link of its own.
+/// Returns a testbed of routers in a row, with two hosts for every flow, each on its own link.
 pub(super) fn text(routers: &[Node], flows: &[Traffic], chance: u8, warmup: bool) -> String {
     let mut text = String::from("name = \"a row of routers\"\n[run]\nduration = \"60 ms\"\n");
     if warmup {
@@ -104,7 +104,7 @@ pub(super) fn text(routers: &[Node], flows: &[Traffic], chance: u8, warmup: bool
     text
 }
 
-/// The network of a file at time zero, in which lines tell what comes, or not.
+/// Returns the network of a point at time zero, with or without lookahead.
 fn network(point: &Point, tells: bool) -> Network {
     let mut network = Network::new(&point.testbed, &point.topology, 3).expect("it is carried");
     if !tells {
@@ -119,7 +119,7 @@ fn watched(text: &str, tells: bool) -> (Timeline, SimOutcome) {
     seen.expect("its books balance")
 }
 
-/// Without anybody who watches hosts, too, are told what comes.
+/// Runs the testbed without a timeline, so that lookahead includes hosts.
 fn alone(text: &str) -> SimOutcome {
     let point = point(text, "base", &[]);
     let mut network = network(&point, true);
@@ -127,8 +127,7 @@ fn alone(text: &str) -> SimOutcome {
     network.outcome(&point.testbed, &point.topology).expect("its books balance")
 }
 
-/// The same of a network in which events may take any line down, though none happens, and packets are asked for their way at every router, though there is
-/// one.
+/// Runs the testbed with events that could take any line down but never do, and with a decision for every packet at every router, although there is one path.
 fn phantoms(text: &str) -> (SimOutcome, u64) {
     let Point { testbed, mut topology, .. } = point(text, "base", &[]);
     let any = |(link, of): (usize, &LinkEnds)| EventPath { name: of.name.clone(), link, seen_by: [true; 2] };
@@ -147,7 +146,7 @@ fn phantoms(text: &str) -> (SimOutcome, u64) {
     (outcome, network.decisions())
 }
 
-/// The same of a network in which every link between two routers is in a tunnel whose headers have no bytes.
+/// Runs the testbed with every link between two routers in a tunnel whose headers have no bytes.
 fn empty_headers(text: &str, routers: usize) -> SimOutcome {
     let mut text = text.to_owned();
     for router in 1..routers {
@@ -160,7 +159,7 @@ fn empty_headers(text: &str, routers: usize) -> SimOutcome {
     for (path, mtu) in topology.tunnels.iter_mut().zip(mtus) {
         (path.mtu, path.added) = (mtu, 0);
     }
-    // Whose path MTU was known has found the tunnels narrower than their links are.
+    // Undo the path MTUs that the tunnels have reduced.
     let plain = &point(text.split("[tunnel.t1]").next().expect("it has a beginning"), "base", &[]).topology;
     for (path, without) in topology.flows.iter_mut().zip(&plain.flows) {
         let routers: Vec<_> = without.icmp.iter().map(|way| way.router).collect();
@@ -196,8 +195,7 @@ proptest! {
     }
 }
 
-/// A packet that a router cuts for one line, and all fragments share the next one, too: the first of them is through both before the
-/// second one comes into being.
+/// The fragments of a packet share the next line, too. The first fragment has crossed both lines before the second one is created.
 #[test]
 fn fragments_inherit_what_their_sender_had_done() {
     let text = text(&[(5, 0), (0, 45), (0, 0), (0, 0)], &[(8, 244, 58), (9, 180, 218)], 38, false);

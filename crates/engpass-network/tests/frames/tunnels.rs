@@ -1,4 +1,4 @@
-//! Tunnels against arithmetic: lengths on the line, fragments of the packet or of the outer packet, reassembly at the end.
+//! Tunnels against arithmetic: lengths on the line, fragments of the inner or the outer packet, reassembly at the end.
 
 use engpass_network::simulate::SimOutcome;
 
@@ -39,15 +39,15 @@ const GRE: &str = r#"
 
 const OUTER: (&str, &str) = ("tunnel.gre.fragment", "\"outer\"");
 
-/// Bytes of a line in one direction that an account has, in a run of a second at 100 Mbit/s.
+/// Returns the bytes of an account on a line, in a run of one second at 100 Mbit/s.
 fn bytes(outcome: &SimOutcome, link: &str, account: &str) -> f64 {
     let (_, link) = outcome.links.iter().find(|(name, _)| name == link).expect("the link is there");
     let there = &link.directions[0];
     there.ledger.get(account) as f64 / there.capacity as f64 * 12.5e6
 }
 
-/// RFC 4459 section 3.4: the packet is cut for 1476 bytes, into one of 1476 and one of 44; each gets 24 bytes. Section 3.1: the outer packet of
-/// 1524 bytes is cut for 1500, into one of 1500 and one of 44.
+/// RFC 4459 section 3.4: the packet is fragmented for 1476 bytes, into 1476 and 44; each gets 24 bytes. Section 3.1: the outer packet of 1524 bytes is
+/// fragmented for 1500, into 1500 and 44.
 #[test]
 fn lengths_on_the_line_are_those_of_rfc_4459() {
     let datagrams = 20e6 / 8.0 / 1472.0;
@@ -62,14 +62,14 @@ fn lengths_on_the_line_are_those_of_rfc_4459() {
             close(bytes(&outcome, link, "frame headers"), datagrams * 36.0, 2e-3);
         }
         assert_eq!(bytes(&outcome, "left", "tunnel headers"), 0.0);
-        // The receiver gets what was cut before the tunnel in pieces, and what was cut in it whole.
+        // The receiver gets packets that were fragmented before the tunnel as fragments, and those fragmented in the tunnel unfragmented.
         let pieces = if overrides.is_empty() { 2.0 } else { 1.0 };
         close(bytes(&outcome, "right", "IP headers"), datagrams * pieces * 20.0, 2e-3);
         assert_eq!(bytes(&outcome, "right", "tunnel headers"), 0.0);
     }
 }
 
-/// What fits with its headers is not cut.
+/// A packet that fits with its outer headers is not fragmented.
 #[test]
 fn a_packet_of_1476_bytes_fits() {
     let outcome = run(GRE, &[("traffic.stream.message", "\"1448 B\"")]);
@@ -78,7 +78,7 @@ fn a_packet_of_1476_bytes_fits() {
     close(bytes(&outcome, "one", "tunnel headers"), datagrams * 24.0, 2e-3);
 }
 
-/// A tunnel that may fragment nothing loses what is too long.
+/// A tunnel that must not fragment drops packets that are too long.
 #[test]
 fn a_tunnel_may_refuse() {
     let outcome = run(GRE, &[("tunnel.gre.fragment", "\"none\"")]);
@@ -87,7 +87,7 @@ fn a_tunnel_may_refuse() {
     assert_eq!((&*drop.place.node, drop.cause), ("r1", "too big"));
 }
 
-/// With losses in the tunnel fragments wait for ones that do not come: for a timeout, or until memory is full.
+/// With losses in the tunnel, fragments wait for missing ones until a timeout, or until the memory is full.
 #[test]
 fn fragments_wait_for_others() {
     let lossy = [OUTER, ("link.two.loss", "\"10 %\"")];
@@ -99,11 +99,11 @@ fn fragments_wait_for_others() {
         (of("damaged on the line"), of("reassembly timeout"), of("reassembly memory"))
     };
     let (damaged, timeouts, memory) = causes(&[("tunnel.gre.reassembly.timeout", "\"10 ms\"")]);
-    // Of 1698 datagrams one of five loses one of two fragments, and one of a hundred both.
+    // Of 1698 datagrams one in five loses one of its two fragments, and one in a hundred both.
     assert!((300..400).contains(&damaged), "{damaged} were damaged");
     assert!((250..350).contains(&timeouts), "{timeouts} timed out");
     assert_eq!(memory, 0);
-    // Nothing times out in 30 s; of 64 KiB, 44 fragments of 1500 bytes and some of 44 fill all.
+    // Nothing times out within 30 s; 44 fragments of 1500 bytes and some of 44 fill 64 KiB.
     let (_, timeouts, memory) = causes(&[("tunnel.gre.reassembly.memory", "\"64 KiB\"")]);
     assert_eq!(timeouts, 0);
     assert!(memory > 500, "{memory} found no memory");

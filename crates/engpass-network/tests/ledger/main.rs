@@ -1,4 +1,4 @@
-//! The ledger against closed forms: every account of a line where paper and pencil give it.
+//! The ledger against closed forms, account by account.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,20 +12,20 @@ use engpass_testbed::{Source, load};
 
 const KYOTO: &str = include_str!("../../../../gallery/kyoto-1997/testbed.toml");
 
-/// Parts of a cell on an OC-3c: 13 for a bit, 424 * 27 / 26 bits.
+/// Parts of a cell on an OC-3c: 13 per bit, 424 * 27 / 26 bits.
 const CELL: u128 = 5724;
 
 fn link<'a>(outcome: &'a SimOutcome, name: &str) -> &'a LinkUse {
     &outcome.links.iter().find(|(link, _)| link == name).expect("the link is there").1
 }
 
-/// The accounts that have at least `least` parts, but for overheads.
+/// Returns the names of idle accounts with at least `least` parts.
 fn idle_names(accounts: &Accounts, least: u128) -> Vec<&str> {
     let idle = accounts.iter().filter(|(name, parts)| name.starts_with("idle: ") && *parts >= least);
     idle.map(|(name, _)| name).collect()
 }
 
-/// The direction of a link from this node.
+/// Returns the direction of a link from this node.
 fn from<'a>(outcome: &'a SimOutcome, name: &str, node: &str) -> &'a Direction {
     link(outcome, name)
         .directions
@@ -34,7 +34,7 @@ fn from<'a>(outcome: &'a SimOutcome, name: &str, node: &str) -> &'a Direction {
         .expect("an end of the link")
 }
 
-/// What holds for the accounts of every link, whatever runs.
+/// Checks the accounts of every link for what always holds.
 fn in_order(outcome: &SimOutcome) {
     for (name, link) in &outcome.links {
         assert_eq!(link.ledger.total(), link.capacity, "{name}");
@@ -67,7 +67,7 @@ fn every_variant_of_the_kyoto_study_balances() {
     }
 }
 
-/// Without other traffic the CPU alone keeps the first line idle, and a line is what was sent and what was not.
+/// Without other traffic only the CPU keeps the first line idle, and sent bits and idle time add up to the line.
 #[test]
 fn an_unloaded_sender_waits_for_its_cpu() {
     let overrides = [("traffic.stream.message", "9 kB"), ("host.ss2.pauses.share", "0 %")];
@@ -83,17 +83,17 @@ fn an_unloaded_sender_waits_for_its_cpu() {
     assert!(u128::from(sent) - whole <= 1, "{sent} sent, {whole} delivered");
     let cells = u128::from(line.carried.sent());
     let rest = line.capacity / 27 * 26 - cells * (CELL - CELL / 27) - line.ledger.get("idle: CPU");
-    // A cell that the end of the run cuts.
+    // A cell that the end of the run clips.
     assert!(rest < CELL, "{rest}");
     assert_eq!(line.ledger.get("transport headers"), whole * 8 * 8 * 13);
     // An SDU of 9036 bytes in 189 cells.
     assert_eq!(line.ledger.get("padding"), whole * (189 * 48 - 9036 - 8) * 8 * 13);
-    // The other way nobody could send.
+    // In the other direction there is no sender.
     assert_eq!(idle_names(&from(&outcome, "sender", "atomis5").ledger, 1), ["idle: no sender"]);
     assert_eq!(idle_names(&from(&outcome, "generator", "generator").ledger, 1), ["idle: application"]);
 }
 
-/// A shaper that is slower than the CPU is what the first line waits for, once it has anything to send.
+/// A shaper that is slower than the CPU keeps the first line idle once it has something to send.
 #[test]
 fn a_shaper_is_why_a_line_is_idle() {
     let overrides = [("traffic.stream.message", "9 kB"), ("host.ss2.pauses.share", "0 %")];
@@ -103,12 +103,12 @@ fn a_shaper_is_why_a_line_is_idle() {
     // The first fragment: 0.919 ms + 9000 * 137 ns of 149.76 Mbit/s.
     let first = (919_000_000 + 9000 * 137_000) * 149_760_000 * 13 / u128::from(SECOND);
     assert!(line.ledger.get("idle: CPU").abs_diff(first) <= 1);
-    // Of 100 slots the shaper leaves 84.
+    // The shaper leaves 84 of 100 slots idle.
     let shaper = line.ledger.get("idle: shaper") as f64 / (line.capacity as f64 * 26.0 / 27.0);
     assert!((shaper - 0.84).abs() < 0.001, "{shaper}");
 }
 
-/// A line that is faster than the one before it waits for it: without a shaper nothing else holds cells back.
+/// A line that is faster than the one before it waits for upstream, if there is no shaper.
 #[test]
 fn a_faster_line_behind_a_slower_one_waits_for_upstream() {
     let text = r#"
@@ -129,7 +129,7 @@ fn a_faster_line_behind_a_slower_one_waits_for_upstream() {
     assert_eq!(idle(&[("circuit.c.shaping", "300000 cells/s")], "slow", "a"), "idle: shaper");
 }
 
-/// The collapse: of what the stream brings to the receiver, nearly nothing is of use.
+/// Congestion collapse: nearly nothing of what the stream brings to the receiver is useful.
 #[test]
 fn congestion_makes_dead_cells() {
     let outcome = run(KYOTO, "congested", &[("traffic.stream.message", "9 kB")]);
@@ -139,12 +139,12 @@ fn congestion_makes_dead_cells() {
     // 130 of 155.52 Mbit/s, all of it carried: 48 of 53 bytes, and the framing apart.
     let other = line.ledger.get("generator: interference") as f64 / line.capacity as f64;
     assert!((other - 130.0 / 155.52 * 26.0 / 27.0 * 48.0 / 53.0).abs() < 1e-6, "{other}");
-    // Nothing is lost on the first line: what is dead there, and what is not, is all that was sent.
+    // Nothing is lost on the first line: lost and delivered datagrams together are all that was sent.
     let first = from(&outcome, "sender", "ss2");
     assert!(first.ledger.get("lost datagrams") > dead);
 }
 
-/// A window that is smaller than the path leaves the line idle for the rest of every round trip.
+/// A window that is too small for the path leaves the line idle for the rest of every round trip.
 #[test]
 fn a_receive_window_is_why_a_line_is_idle() {
     let buffer = format!("\"{} B\"", 4 * 9140);
@@ -170,7 +170,7 @@ fn a_receive_window_is_why_a_line_is_idle() {
     assert_eq!(idle_names(&back.ledger, 1), ["idle: no sender"]);
 }
 
-/// With every loss repaired by the timer alone, the timer is what the line waits for.
+/// If only the timer repairs losses, the line waits for the timer.
 #[test]
 fn the_retransmission_timer_is_why_a_line_is_idle() {
     let overrides = [
@@ -194,7 +194,7 @@ fn the_retransmission_timer_is_why_a_line_is_idle() {
         let timer = line.ledger.get("idle: retransmission timer");
         let least = line.capacity / 19 * u128::from(timeouts) / 2;
         assert!(timer > least, "{name}: {:#?}", line.ledger);
-        // What was sent again and had come before is no goodput.
+        // Retransmitted data that had arrived before is no goodput.
         assert!(line.ledger.get("duplicate") > 0 || line.ledger.get("lost datagrams") > 0);
     }
 }
@@ -232,7 +232,7 @@ fn a_full_ethernet_line() {
         let frames = line.ledger.get(account) / (bytes * 8);
         assert!(frames.abs_diff(whole) <= 2, "{account}: {frames} frames, {whole} messages");
     }
-    // The edges of the window cut two frames, and those on the way at its end are in flight.
+    // The window edges clip two frames, and those on the line at its end are in flight.
     assert!(line.capacity - whole * 1538 * 8 < 8 * 1538 * 8, "{:#?}", line.ledger);
     assert_eq!(idle_names(&line.ledger, 1).len(), 0, "{:#?}", line.ledger);
     assert_eq!(idle_names(&from(&outcome, "first", "s").ledger, 1), ["idle: no sender"]);

@@ -1,13 +1,11 @@
-//! The counted time: with a warm-up `W` and a duration `D`, counts are those of `W < t <= D` (docs/model.md, "The end").
-//!
-//! Each test has one source that sends every 100 us over one link with a delay of 1 us.
+//! The measurement window: with a warm-up `W` and a duration `D`, counts are those of `W < t <= D` (docs/model.md, "The end").
 
 use engpass_model::random::Stream;
 
 use super::common::run;
 use super::from;
 
-/// A warm-up in picoseconds after the first sending, and the counts after it: sent, on the line, received.
+/// A warm-up in picoseconds after the first transmission, and the counts after it: sent, on the line, received.
 type Case = (u64, [u64; 3]);
 
 /// Compares the counts of a run that lasts 490 us from the first sending, which is `first` picoseconds after the start.

@@ -1,4 +1,4 @@
-//! From drawn numbers to a testbed that is right.
+//! Assembles drawn numbers into a valid testbed.
 
 use engpass_model::circuit::Circuit;
 use engpass_model::complaint::RangeErrors;
@@ -22,17 +22,17 @@ use super::{
     TimesDraw, UdpDraw, tcp,
 };
 
-/// Cells over all hops that a run may make.
+/// Maximum number of cells per run, over all hops.
 const AFFORDABLE: u64 = 7_500;
 
-/// A rate in bit/s at which a slot takes a whole number of picoseconds.
+/// A rate in bit/s with a slot of whole picoseconds.
 pub(super) const ROUND_RATE: u64 = 42_400_000;
 const ROUND_SLOT: u64 = 10_000_000;
 
 /// Switches of a cycle.
 const CYCLE: usize = 5;
 
-/// All that was drawn.
+/// All drawn values.
 pub(super) struct Parts {
     pub(super) graph: Graph,
     pub(super) hosts: Vec<HostDraw>,
@@ -44,21 +44,21 @@ pub(super) struct Parts {
     pub(super) run: (usize, u64, Option<u64>),
 }
 
-/// Two different hosts.
+/// Returns the names of two different hosts.
 pub(super) fn two(ends: (usize, usize), hosts: usize) -> [String; 2] {
     let from = ends.0 % hosts;
     let to = (from + 1 + ends.1 % (hosts - 1)) % hosts;
     [format!("h{from}"), format!("h{to}")]
 }
 
-/// Bits of cells per second on a line of this rate.
+/// Returns the bits of cells per second on a line of this rate.
 pub(super) fn cell_bits(link: &Link, line_rate: u64) -> u64 {
     let Framing::Cells { slot } = link.medium.framing(line_rate) else { unreachable!("all links are ATM") };
     let (num, den) = slot.ratio();
     u64::try_from(424 * u128::from(SECOND) * u128::from(den) / u128::from(num)).expect("a rate fits")
 }
 
-/// A rate, or one for each direction.
+/// Returns a rate for both directions, or one for each.
 pub(super) fn rate(both: u64, backward: Option<u64>) -> LineRate {
     match backward {
         None => LineRate::Both(Rate(both)),
@@ -66,18 +66,18 @@ pub(super) fn rate(both: u64, backward: Option<u64>) -> LineRate {
     }
 }
 
-/// The mean of the line rates of a link, in bit/s.
+/// Returns the mean of the line rates of a link, in bit/s.
 pub(super) fn mean_rate(link: &Link) -> u64 {
     link.line_rates().expect("a link has a rate").iter().sum::<u64>() / 2
 }
 
-/// One draw for every host of a cycle: the draws in turn, each with its host.
+/// Returns one draw for every host of a cycle: the draws in turn, combined with the host.
 fn all_round<T: Clone>(draws: &[T], with_host: impl Fn(T, usize) -> T) -> Vec<T> {
     draws.iter().cycle().take(CYCLE).cloned().enumerate().map(|(host, draw)| with_host(draw, host)).collect()
 }
 
 impl Parts {
-    /// Take away what brings cells out of step: on links that are alike they then arrive in the same instants.
+    /// Removes all causes of irregular spacing, so that cells on identical links arrive at the same instants.
     pub(super) fn in_step(mut self) -> Self {
         self.graph.alike = true;
         for host in &mut self.hosts {
@@ -101,21 +101,21 @@ impl Parts {
         self
     }
 
-    /// Make the slot of all links a whole number of picoseconds, and rates and tolerances of policers multiples of it: cells then arrive at the
-    /// very limit of a policer.
+    /// Makes the slot of all links a whole number of picoseconds, and rates and tolerances of policers multiples of it: cells then arrive exactly at the limit
+    /// of a policer.
     fn round(&mut self) {
         self.graph.links[0].medium = Medium::Atm;
         self.graph.round = true;
         for ((parts, way), tolerance, _) in
             self.circuits.iter_mut().filter_map(|circuit| circuit.policing.as_mut())
         {
-            // A share, of one, two or four slots.
+            // A share: one cell every one, two or four slots.
             (*parts, *way) = (10_000 >> (*parts % 3), 7);
             *tolerance = *tolerance % 7 * ROUND_SLOT;
         }
     }
 
-    /// Give a cycle a circuit with a stream from every host to the host two switches further on.
+    /// Gives a cycle a circuit with a stream from every host to the host two switches further on.
     fn close_cycle(&mut self) {
         if !matches!(self.graph.shape, Shape::Cycle(_)) {
             return;
@@ -132,7 +132,7 @@ impl Parts {
         self.close_cycle();
         let hosts = self.graph.hosts();
         let links = self.links(hosts);
-        // If a host has two links, they are alike.
+        // The two links of a host are identical.
         let first = |host: &str| links.values().find(|link| link.ends.iter().any(|end| end == host));
         let first = |host: &str| first(host).expect("a host has a link");
         let circuits = self.circuits(hosts, &first);
@@ -183,10 +183,10 @@ impl Parts {
             ends.extend((0..hosts).map(|h| [format!("h{h}"), format!("s{}", graph.switch_of(h))]));
         }
         let mut draws = graph.links.clone();
-        // The links drawn are as many as a cycle and its hosts need.
+        // There are as many drawn links as a cycle with its hosts needs.
         let more = switches > 0 && !matches!(graph.shape, Shape::Cycle(_));
         if let (Some((host, switch)), true) = (graph.second, more) {
-            // Of the same medium and rate as the host's first link: a share is the same on both.
+            // Medium and rate of the host's first link, so that a share means the same on both.
             let host = host % hosts;
             draws[ends.len()] = draws[ends.len() - hosts + host];
             ends.push([format!("h{host}"), format!("s{}", switch % switches)]);
@@ -220,7 +220,7 @@ impl Parts {
         first: &impl Fn(&str) -> &'a Link,
         duration: u64,
     ) -> IndexMap<String, Traffic> {
-        // Ends and name of a circuit in one of its directions.
+        // Returns ends and name of a circuit in one of its directions.
         let on = |(circuit, forward): (usize, bool)| {
             let (name, circuit) = circuits.get_index(circuit % circuits.len()).expect("there is a circuit");
             let ends = [circuit.from.clone(), circuit.to.clone()];
@@ -279,15 +279,15 @@ impl Parts {
     }
 }
 
-/// Start and stop in a run of this duration.
+/// Returns start and stop in a run of this duration.
 pub(super) fn instants((start, stop): TimesDraw, duration: u64) -> (Option<Duration>, Option<Duration>) {
     let instant = |part: u64| Duration(duration / 1000 * part);
-    // A `stop` that is not after `start` is refused.
+    // A `stop` must be after `start`.
     let stop = stop.filter(|stop| *stop > start.unwrap_or(0));
     (start.map(instant), stop.map(instant))
 }
 
-/// A circuit between two nodes that begins on this link, and perhaps enters a switch: without one there is nothing to police.
+/// Returns a circuit between two nodes that begins on this link. It has a policer only if it is `switched`.
 pub(super) fn circuit(draw: &CircuitDraw, [from, to]: [String; 2], first: &Link, switched: bool) -> Circuit {
     let shaping = draw.shaping.filter(|_| draw.adaptive.is_none()).map(|rate| framed(rate, first, &from));
     let policing = draw.policing.filter(|_| switched).map(|(rate, tolerance, tags)| {
@@ -313,7 +313,7 @@ pub(super) fn circuit(draw: &CircuitDraw, [from, to]: [String; 2], first: &Link,
     }
 }
 
-/// A generator between two hosts whose cells begin on this link, on a circuit of the file or on its own.
+/// Returns a generator between two hosts whose cells begin on this link, on a circuit of the file or an implicit one.
 pub(super) fn generator(
     draw: &GeneratorDraw,
     ([from, to], circuit): ([String; 2], Option<String>),
@@ -335,7 +335,7 @@ impl Graph {
         match self.shape {
             Shape::Wire => 0,
             Shape::Line | Shape::Star => self.switches,
-            // Three or four: a ring of two would be two links side by side.
+            // Three or four: a ring of two would be two parallel links.
             Shape::Ring => 3 + self.switches % 2,
             Shape::Cycle(_) => CYCLE,
         }
@@ -349,7 +349,7 @@ impl Graph {
         }
     }
 
-    /// The switch that a host hangs on.
+    /// Returns the switch of a host.
     fn switch_of(&self, host: usize) -> usize {
         if matches!(self.shape, Shape::Cycle(_)) { host } else { self.hosts[host] % self.switches() }
     }
@@ -400,8 +400,8 @@ pub(super) fn switch(draw: &SwitchDraw) -> Switch {
     })
 }
 
-/// A discard policy: each level and each share among the keys of its kind has a drawn value. The levels stand in the order that its `check`
-/// accepts; where it accepts none, all keys have their defaults.
+/// Returns a discard policy with drawn levels and shares. The levels are in the order that its `check` accepts; if it accepts none, all keys have their
+/// defaults.
 fn discard(kind: &str, [one, other]: [FillLevel; 2], share: Share, buffer: u64) -> Discard {
     let policy = |levels: &[FillLevel]| -> Discard {
         let mut levels = levels.iter().cycle();
@@ -420,7 +420,7 @@ fn discard(kind: &str, [one, other]: [FillLevel; 2], share: Share, buffer: u64) 
     found.unwrap_or_else(|| of_kind("Discard", kind, |_, _| None))
 }
 
-/// A share of the cells that a link carries from a node, said in one of eight ways, and the `counts` beside it.
+/// Returns a share of the cells that a link carries from a node, expressed in one of eight ways, and the `counts` that goes with it.
 fn framed((parts, way): RateDraw, link: &Link, from: &str) -> (FramedRate, Option<Basis>) {
     let line_rate = link.line_rates().expect("a link has a rate")[usize::from(link.ends[0] != from)];
     let of =
@@ -439,7 +439,7 @@ fn framed((parts, way): RateDraw, link: &Link, from: &str) -> (FramedRate, Optio
     }
 }
 
-/// A link that carries cells; the rate is that of the medium `atm`.
+/// Returns an ATM link; `rate` applies to the medium `atm` only.
 pub(super) fn cell_link(ends: [String; 2], medium: Medium, rate: LineRate, delay: u64) -> Link {
     Link {
         ends,
@@ -456,7 +456,7 @@ pub(super) fn cell_link(ends: [String; 2], medium: Medium, rate: LineRate, delay
     }
 }
 
-/// The table with its first entries moved to the end.
+/// Returns the table with its first entries moved to the end.
 pub(super) fn turn<T>(table: IndexMap<String, T>, places: usize) -> IndexMap<String, T> {
     let mut entries: Vec<(String, T)> = table.into_iter().collect();
     let places = places % entries.len().max(1);

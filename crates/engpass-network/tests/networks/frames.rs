@@ -38,64 +38,64 @@ pub(crate) use narrow::narrow;
 pub(crate) use port::port;
 pub(crate) use tunnelled::tunnels;
 
-/// Bytes that the hosts' lines can carry in a run, all together.
+/// Maximum number of bytes per run on all lines of hosts.
 const AFFORDABLE: u64 = 300_000;
 
 /// A switch or a router.
 #[derive(Clone, Debug)]
 struct NodeDraw {
-    /// A switch; else a router.
+    /// True for a switch, false for a router.
     switch: bool,
-    /// Latency of a switch, time that a router takes for a packet; in picoseconds.
+    /// Latency of a switch, or time per packet of a router, in picoseconds.
     time: u64,
-    /// Room of a router for packets in front of its engine.
+    /// Input queue of a router.
     input: Option<QueueLimit>,
     queue: Queue,
 }
 
 #[derive(Clone, Debug)]
 struct LinkDraw {
-    /// On links between hosts and routers; elsewhere Ethernet.
+    /// Point-to-point, between hosts and routers only; otherwise Ethernet.
     point_to_point: bool,
     medium: Medium,
     /// Line rates in bit/s of both directions of a point-to-point link, or of each.
     rate: (u64, Option<u64>),
-    /// Bytes around the packets of a point-to-point link.
+    /// Overhead of a packet on a point-to-point link, in bytes.
     overhead: u64,
     delay: u64,
-    /// Whether the ends change places.
+    /// Swaps the ends.
     turned: bool,
     mtu: Option<u64>,
     vlan: bool,
-    /// Parts per 10 000, picoseconds, both.
+    /// Loss in parts per 10 000, jitter in picoseconds, and reordering in both.
     loss: Option<u64>,
     jitter: Option<u64>,
     reorder: Option<(u64, u64)>,
     queue: Option<Queue>,
 }
 
-/// How it goes on the way: ends, priority, time to live.
+/// Path of a traffic: ends, priority, TTL.
 type WayDraw = ((usize, usize), u8, u8);
 
-/// A random network of frames.
+/// Returns a random frame network.
 pub(crate) fn frames() -> impl Strategy<Value = Drawn> {
     tunnelled::at_times(narrow::at_times(plain()))
 }
 
-/// A random network of frames with equally short ways.
+/// Returns a random frame network with equal-cost paths.
 pub(crate) fn mesh() -> impl Strategy<Value = Drawn> {
     tunnelled::at_times(narrow::at_times(mesh::mesh()))
 }
 
-/// A random network of links and circuits.
+/// Returns a random network of frame links and circuits.
 pub(crate) fn joined() -> impl Strategy<Value = Drawn> {
     tunnelled::at_times(narrow::at_times(joined::joined()))
 }
 
-/// A network whose TCP knows the path MTU.
+/// Returns a random frame network whose TCP knows the path MTU.
 fn plain() -> impl Strategy<Value = Drawn> {
     let graph = (prop::bool::weighted(0.3), vec(node(), 0..=3), vec(0usize..4, 2..=4), vec(link(), 8));
-    // Links and traffic are turned round in the file by so many places; all links of the first medium, delay and rate.
+    // Rotation of links and of traffic in the file; all links with the medium, delay and rate of the first.
     let order = (0usize..8, 0usize..5, prop::bool::weighted(0.3));
     let sent =
         (vec((udp(), way()), 0..=3), vec((uneven(), way()), 0..=2), vec((tcp::stream(), way()), 0..=3));
@@ -110,7 +110,7 @@ fn plain() -> impl Strategy<Value = Drawn> {
     })
 }
 
-/// A discipline whose amounts are often multiples of the shortest frame.
+/// Returns a discipline whose amounts are often multiples of the shortest frame.
 fn queue() -> impl Strategy<Value = Queue> {
     let amount = prop_oneof![2 => 64u64..=3000, 1 => (1u64..=8).prop_map(|frames| 64 * frames)];
     queues::queue(amount.boxed(), 60, queues::target().boxed())
@@ -170,7 +170,7 @@ fn way() -> impl Strategy<Value = WayDraw> {
     ((0usize..4, 0usize..4), 0u8..=7, prop_oneof![5 => Just(64u8), 1 => 1u8..=4])
 }
 
-/// How datagrams come that do not come evenly.
+/// Arrivals of datagrams that are not evenly spaced.
 #[derive(Clone, Copy, Debug)]
 enum Uneven {
     Poisson(Sizes),
@@ -199,11 +199,11 @@ struct Parts {
     uneven: Vec<((u64, u64, Uneven, TimesDraw), WayDraw)>,
     tcp: Vec<(TcpDraw, WayDraw)>,
     run: (u64, Option<u64>),
-    /// Equally short ways, policies and events, in place of a line or a ring.
+    /// Equal-cost paths, policies and events, in place of a line or a ring.
     mesh: Option<mesh::Mesh>,
 }
 
-/// A link between these nodes: what all links may share is as in `draw`, the rest its `own`. An Ethernet switch has the MTU `switched`.
+/// Returns a link between these nodes: values that all links may share from `draw`, the others from `own`. A link at an Ethernet switch has the MTU `switched`.
 fn frame_link(draw: &LinkDraw, own: &LinkDraw, switched: Option<u64>, mut ends: [String; 2]) -> Link {
     let at_switch = ends.iter().any(|end| end.starts_with('s'));
     let point_to_point = draw.point_to_point && !at_switch;
@@ -281,7 +281,7 @@ impl Parts {
         }
     }
 
-    /// Name of a switch or router.
+    /// Returns the name of a switch or router.
     fn node(&self, node: usize) -> String {
         format!("{}{node}", if self.nodes[node].switch { 's' } else { 'r' })
     }
@@ -300,7 +300,7 @@ impl Parts {
             _ => ends.extend((0..hosts).map(|host| [format!("h{host}"), self.node(self.at[host] % nodes)])),
         }
         let link = |(i, ends): (usize, [String; 2])| {
-            // Frames of several links arrive in one instant where these are alike.
+            // With identical links, frames of several links arrive at one instant.
             let draw = if self.order.2 { &self.links[0] } else { &self.links[i] };
             (format!("l{i}"), frame_link(draw, &self.links[i], self.links[0].mtu, ends))
         };
@@ -333,7 +333,7 @@ impl Parts {
         let uneven = self.uneven.iter().enumerate().map(|(i, (draw, (ends, priority, ttl)))| {
             let (message, rate, how, times) = *draw;
             let ([from, to], (start, stop)) = (two(*ends, hosts), instants(times));
-            // Three datagrams in an on-time, and as long again without any, in the mean.
+            // On average three datagrams in an on-time, and an off-time of the same length.
             let cycle = Duration(Pace::of_bits(message * 8, rate).after(3));
             let (message, rate, circuit) = (Size(message), Rate(rate), None);
             let (priority, ttl) = (*priority, *ttl);

@@ -1,11 +1,11 @@
-//! Random memories, I/O buses and data paths of hosts: times of a byte that are no whole picoseconds.
+//! Random memories, I/O buses and data paths of hosts, with byte times of fractional picoseconds.
 
 use engpass_model::host::{Cache, DataPath, IoBus, Memory, Side};
 use engpass_model::unit::{ByteRate, Size};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// What a host has of them; most have neither memory nor bus.
+/// Memory, bus and data paths of a host; most hosts have neither memory nor bus.
 #[derive(Clone, Debug)]
 pub(super) struct DataDraw {
     pub(super) memory: Option<Memory>,
@@ -16,14 +16,14 @@ pub(super) struct DataDraw {
 
 pub(super) fn data() -> impl Strategy<Value = DataDraw> {
     let path = |side| select(DataPath::ALL.into_iter().filter(|path| path.serves(side)).collect::<Vec<_>>());
-    // Hosts that are slow themselves bring fewer frames together.
+    // Slow hosts make coinciding frames rarer.
     let (memory, bus) = (super::weighted(0.1, memory()), super::weighted(0.1, bus()));
     (memory, bus, path(Side::Send), path(Side::Receive)).prop_map(
         |(memory, io_bus, send_path, receive_path)| DataDraw { memory, io_bus, send_path, receive_path },
     )
 }
 
-/// How much memory buffers go through, in bytes.
+/// Working set of the buffers, in bytes.
 #[derive(Clone, Copy, Debug)]
 enum Set {
     None,
@@ -31,7 +31,7 @@ enum Set {
     AsCache,
 }
 
-/// 10 MB/s to 10 GB/s, about as many slow ones as fast ones.
+/// Returns 10 MB/s to 10 GB/s, with a uniform order of magnitude.
 fn rate() -> impl Strategy<Value = ByteRate> {
     (1_000u64..=9_999, 4u32..=6).prop_map(|(digits, zeros)| ByteRate(digits * 10u64.pow(zeros)))
 }
@@ -40,7 +40,7 @@ fn memory() -> impl Strategy<Value = Memory> {
     let some = || proptest::option::of(rate());
     let cache = (1u64..=100_000, rate(), some(), any::<bool>())
         .prop_map(|(size, copy, checksum, dma)| Cache { size: Size(size), copy, checksum, dma });
-    // The buffers may be as large as the cache.
+    // The working set may equal the cache.
     let set =
         prop_oneof![1 => Just(Set::None), 2 => (1u64..=100_000).prop_map(Set::Of), 1 => Just(Set::AsCache)];
     let cached = proptest::option::of((cache, set));

@@ -1,7 +1,7 @@
-//! Random small networks, for property tests of the oracle and for holding another engine against it.
+//! Random small networks, for property tests of the oracle and for comparing another engine with it.
 //!
-//! [`network`] draws a testbed. Its numbers are drawn first and put together afterwards, so that a failing case
-//! shrinks part by part. `resolve` gives the matching topology, `text::text` the file that says the same.
+//! [`network`] draws a testbed. Its numbers are drawn first and combined afterwards, so that a failing case shrinks part by part. `resolve` returns the
+//! topology, `text::text` the file.
 
 mod assemble;
 mod frames;
@@ -26,7 +26,7 @@ use proptest::sample::select;
 pub(crate) use frames::{asking, bonds, frames, groups, joined, mesh, narrow, port, tunnels};
 use memory::DataDraw;
 
-/// How switches are joined.
+/// Shape of the graph.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     /// Two hosts and nothing between them.
@@ -34,26 +34,26 @@ enum Shape {
     Line,
     Star,
     Ring,
-    /// Five switches in a ring with a host each. Every host has a circuit to the host two switches further on, so that each port
-    /// of the ring waits for the one before it, all the way round. The delays are at most this many picoseconds.
+    /// Five switches in a ring with a host each. Every host has a circuit to the host two switches further on, so each port of the ring waits for the one
+    /// before it, all the way round. The delays are at most this many picoseconds.
     Cycle(u64),
 }
 
-/// Everything about the graph, before it has names.
+/// Drawn values of the graph.
 #[derive(Clone, Debug)]
 struct Graph {
     shape: Shape,
     switches: usize,
-    /// One for each host: the switch it hangs on, modulo their number.
+    /// By host: its switch, modulo their number.
     hosts: Vec<usize>,
     /// A host with a second link, to this switch; both modulo their numbers.
     second: Option<(usize, usize)>,
-    /// All links of the first medium and delay: this makes cells of several links arrive in one instant.
+    /// All links have the medium and delay of the first, so that cells of several links arrive at one instant.
     alike: bool,
     links: Vec<LinkDraw>,
-    /// By how many places the links are turned round in the file.
+    /// Rotation of the links in the file.
     turned: usize,
-    /// ATM links at a rate of their own have a slot of whole picoseconds.
+    /// ATM links with an explicit rate have a slot of whole picoseconds.
     round: bool,
 }
 
@@ -63,13 +63,13 @@ struct LinkDraw {
     medium: Medium,
     /// Propagation delay in picoseconds.
     delay: u64,
-    /// Whether the ends change places.
+    /// Swaps the ends.
     turned: bool,
-    /// Line rates in bit/s of both directions, or of each, where the medium is `atm`.
+    /// Line rate in bit/s of both directions, or one for each, if the medium is `atm`.
     rate: (u64, Option<u64>),
 }
 
-/// Picoseconds and bytes of a host.
+/// Costs of a host in picoseconds, and its buffers in bytes.
 #[derive(Clone, Debug)]
 struct HostDraw {
     /// Per datagram, per fragment, per byte.
@@ -85,7 +85,7 @@ struct HostDraw {
     data: DataDraw,
 }
 
-/// A share of the cell rate of the first link in parts per 10 000, and how the file says it.
+/// A share of the cell rate of the first link in parts per 10 000, and how the file expresses it.
 type RateDraw = (u64, u8);
 
 #[derive(Clone, Debug)]
@@ -96,18 +96,18 @@ struct CircuitDraw {
     mtu: Option<u64>,
     category: Category,
     shaping: Option<RateDraw>,
-    /// In place of `shaping`.
+    /// Replaces `shaping`.
     adaptive: Option<Adaptive>,
     clp: u8,
-    /// Rate, tolerance in picoseconds, whether it tags.
+    /// Rate, tolerance in picoseconds, and whether it tags.
     policing: Option<(RateDraw, u64, bool)>,
 }
 
 #[derive(Clone, Debug)]
 struct UdpDraw {
-    /// A circuit modulo their number, and whether it is used in its direction.
+    /// A circuit, modulo their number, and whether its forward direction is used.
     circuit: (usize, bool),
-    /// Whether the file names the circuit, where it need not.
+    /// The file names the circuit even if it need not.
     named: bool,
     message: u64,
     rate: Option<u64>,
@@ -126,7 +126,7 @@ struct TcpDraw {
 
 #[derive(Clone, Debug)]
 struct GeneratorDraw {
-    /// On a circuit of the file (as in [`UdpDraw`]), else on its own between these hosts.
+    /// On a circuit of the file (as in [`UdpDraw`]), otherwise on an implicit one between these hosts.
     circuit: Option<(usize, bool)>,
     ends: (usize, usize),
     rate: RateDraw,
@@ -138,7 +138,7 @@ struct GeneratorDraw {
 /// Start and stop, in parts per 1000 of the duration.
 type TimesDraw = (Option<u64>, Option<u64>);
 
-/// A testbed that was drawn, and is shown as the file that says it.
+/// A drawn testbed, which is printed as a file.
 #[derive(Clone)]
 pub(crate) struct Drawn(pub(crate) Testbed);
 
@@ -148,12 +148,12 @@ impl std::fmt::Debug for Drawn {
     }
 }
 
-/// A random network of circuits with datagrams and cells, that makes at most some ten thousand events.
+/// Returns a random network of circuits with datagrams and cells, with at most some ten thousand events.
 pub(crate) fn network() -> impl Strategy<Value = Drawn> {
     of_circuits(vec(udp(), 1..=4), vec(tcp::stream(), 0))
 }
 
-/// The same with TCP.
+/// Returns a random network of circuits with TCP.
 pub(crate) fn network_with_tcp() -> impl Strategy<Value = Drawn> {
     of_circuits(vec(udp(), 0..=2), vec(tcp::stream(), 1..=3))
 }
@@ -169,8 +169,7 @@ fn of_circuits(
         vec(circuit(), 1..=5),
         (udp, tcp),
         vec(generator(), 0..=3),
-        // By how many places the traffic tables are turned round; duration in parts per 1000 of what is affordable;
-        // warm-up in parts per 1000 of the duration.
+        // Rotation of the traffic tables; duration in parts per 1000 of the affordable one; warm-up in parts per 1000 of the duration.
         (0usize..7, 200u64..=1000, weighted(0.25, 0u64..=900)),
         prop::bool::weighted(0.3),
     );
@@ -180,7 +179,7 @@ fn of_circuits(
     })
 }
 
-/// A level below a buffer: parts per 10 000 of it, and whether the file says a share or cells.
+/// A fill level of a buffer: parts per 10 000 of it, and whether the file gives a share or cells.
 type LevelDraw = (u64, bool);
 
 #[derive(Clone, Debug)]
@@ -188,7 +187,7 @@ struct SwitchDraw {
     /// In cells.
     buffer: u64,
     priority: bool,
-    /// Place in the list of kinds, a level, a share in parts per 10 000.
+    /// Index of the kind, a level, and a share in parts per 10 000.
     discard: (usize, LevelDraw, u64),
     clp: Option<LevelDraw>,
     efci: Option<LevelDraw>,
@@ -230,7 +229,7 @@ fn graph() -> impl Strategy<Value = Graph> {
     )
 }
 
-/// A medium of cells.
+/// Returns an ATM medium.
 fn medium() -> impl Strategy<Value = Medium> {
     use Medium::{Atm, Ds1, Ds3Direct, Ds3Plcp, E1, E3, E3G751, Oc3c, Oc12c, Sts1, Taxi100, Utp25};
     prop_oneof![
@@ -292,7 +291,7 @@ fn circuit() -> impl Strategy<Value = CircuitDraw> {
     (
         (0usize..5, 0usize..5),
         encapsulation,
-        // Without one, packets are so long that few of them make a run.
+        // Without an MTU, packets are so long that a run has few of them.
         weighted(0.85, prop_oneof![68u64..=300, 300u64..=1400, Just(1492)]),
         select(vec![Category::Ubr, Category::Ubr, Category::Cbr]),
         weighted(0.4, rate()),

@@ -1,4 +1,4 @@
-//! Components of any kind of a family, so that a new kind is drawn as soon as it is in the list.
+//! Components of any kind of a family, built from the schema, so that a new kind is tested as soon as it is listed.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use engpass_testbed::schema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// A component of a kind. Each of its keys has the value that `value` gives for its name and its type in the schema, else its default.
+/// Returns a component of a kind. Each of its keys gets the value that `value` returns for its name and schema type, or its default.
 pub(super) fn of_kind<T: DeserializeOwned>(
     family: &str,
     kind: &str,

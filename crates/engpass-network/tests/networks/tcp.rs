@@ -1,4 +1,4 @@
-//! Random TCP: streams, stacks, and what segments cost.
+//! Random TCP: streams, stacks, and CPU costs of segments.
 
 use engpass_model::source::{Live, TcpStream};
 use engpass_model::tcp::congestion::Congestion;
@@ -15,7 +15,7 @@ use super::{TcpDraw, times};
 pub(super) fn stream() -> impl Strategy<Value = TcpDraw> {
     let message = prop_oneof![1u64..=100, 100u64..=2_000, 2_000u64..=20_000, 20_000u64..=200_000];
     let streams = prop_oneof![3 => Just(1u32), 1 => 2u32..=3];
-    // From one write to the next, in picoseconds: some faster than any line here.
+    // Interval between writes, in picoseconds; sometimes too fast for any line here.
     let gap = weighted(0.3, 1_000_000u64..=3_000_000_000);
     let most = 1_000_000_000_000;
     let written = (message, gap)
@@ -25,7 +25,7 @@ pub(super) fn stream() -> impl Strategy<Value = TcpDraw> {
     )
 }
 
-/// The table of a stream: ends; size and rate of writes, connections and circuit; priority and time to live; start and stop.
+/// Returns a stream: ends; size and rate of writes, connections and circuit; priority and TTL; start and stop.
 pub(super) fn table(
     (from, to): (String, String),
     (message, rate, streams, circuit): (Size, Option<Rate>, u32, Option<String>),
@@ -50,17 +50,17 @@ pub(super) fn table(
     }
 }
 
-/// A stack. Its timers are made short, so that they matter in runs of some milliseconds.
+/// Returns a TCP configuration with short timers, so that they matter in runs of some milliseconds.
 pub(super) fn config() -> impl Strategy<Value = TcpConfig> {
     use RecoveryKind::{NewReno, Plain, RackTlp, Reno, Sack};
-    // A window of fewer than four segments never has three duplicates: such buffers are drawn, but not often.
+    // A window of fewer than four segments never causes three duplicates: such buffers are rare.
     let buffer = || prop_oneof![1 => 1u64..=2_000, 5 => 8_000u64..=70_000, 1 => 2_000u64..=8_000];
     let ps = |from: u64, to: u64| (from..=to).prop_map(Duration);
     (
         select(Profile::ALL.to_vec()),
         (weighted(0.3, buffer().prop_map(Size)), weighted(0.3, buffer().prop_map(Size))),
         weighted(0.8, ps(100_000_000, 10_000_000_000)),
-        // Where the timer is the stack's own, duplicates come before it.
+        // With the stack's default timer, duplicates arrive first.
         weighted(0.5, (ps(500_000_000, 20_000_000_000), ps(100_000_000, 5_000_000_000))),
         weighted(0.5, ps(10_000_000, 2_000_000_000)),
         weighted(0.3, select(vec![Plain, Reno, NewReno, Sack, RackTlp])),
@@ -94,7 +94,7 @@ fn congestion() -> impl Strategy<Value = Congestion> {
         .prop_map(|kind| serde_json::from_value(serde_json::json!(kind)).expect("the kind is enough"))
 }
 
-/// Picoseconds per write, per segment, per acknowledgment; sending and receiving. What costs nothing is done at once; fast hosts fill queues.
+/// Returns picoseconds per write, segment and acknowledgment, for sending and receiving. Zero costs take effect at once; fast hosts fill queues.
 pub(super) fn costs() -> impl Strategy<Value = [[Option<u64>; 3]; 2]> {
     let one = || {
         let cost = || {

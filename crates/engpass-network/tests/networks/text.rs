@@ -1,4 +1,4 @@
-//! A testbed as the file that says it.
+//! Writes a testbed as a file.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The file.
+/// Returns the text of the file.
 pub(crate) fn text(testbed: &Testbed) -> String {
     let mut file = format!("name = {:?}\n", testbed.name);
     tables(&mut file, "host", &testbed.hosts, false);
@@ -28,7 +28,7 @@ fn json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("a testbed can be written")
 }
 
-/// The tables of one sort; where they are of several `kinds`, the kind is a key like the others.
+/// Writes the tables of one sort. With `kinds`, the kind is a key like the others.
 fn tables<T: Serialize>(file: &mut String, sort: &str, all: &IndexMap<String, T>, kinds: bool) {
     for (name, table) in all {
         writeln!(file, "[{sort}.{name}]").expect("a string takes everything");
@@ -43,7 +43,7 @@ fn tables<T: Serialize>(file: &mut String, sort: &str, all: &IndexMap<String, T>
     }
 }
 
-/// A line for each key; what is not given is not written.
+/// Writes a line for each key that is set.
 fn keys(file: &mut String, table: &Value) {
     for (key, value) in table.as_object().into_iter().flatten().filter(|(_, value)| !is_empty(value)) {
         writeln!(file, "{key} = {}", inline(value)).expect("a string takes everything");
@@ -67,7 +67,7 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// Whether a testbed is right: a way leads from end to end of a tunnel, and there is room for its headers.
+/// Returns true if a testbed is valid, for instance if a path leads from end to end of a tunnel and has room for its headers.
 pub(crate) fn fits(testbed: &Testbed) -> bool {
     let source = Source { name: "random.toml".into(), text: text(testbed) };
     load(&source, &[], None).is_ok_and(|campaign| campaign.point("base", &[]).is_ok())

@@ -1,4 +1,4 @@
-//! Random networks in which both engines must see the same, and how often each mechanism of forwarding acts in them.
+//! Both engines agree on random networks, and each forwarding mechanism acts in enough of them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,15 +11,15 @@ use crate::fast::{compared, difference};
 use crate::networks::{Drawn, asking, bonds, groups, joined, mesh, narrow, tunnels};
 use crate::replay::testbed;
 
-/// Networks of which each mechanism must act in a thousand.
+/// Number of networks from which on each mechanism must act in a tenth of them.
 const MANY: u32 = 10_000;
 
-/// How many of so many networks a mechanism must act in: one of ten, and where chance has a greater part one of twenty.
+/// Returns the number of networks in which a mechanism must act: a tenth, or with fewer networks, where chance matters more, a twentieth.
 fn enough(networks: u32) -> u64 {
     u64::from(if networks >= MANY { networks / 10 } else { (networks / 20).max(1) })
 }
 
-/// Both engines see the same of every network, and each of these mechanisms acts in enough of them, or is `rare`.
+/// Checks that both engines agree on every network, and that each of these mechanisms acts in enough of them, or is `rare`.
 fn are_equal(
     name: &'static str,
     networks: impl Strategy<Value = Drawn>,
@@ -135,28 +135,29 @@ fn address_resolution_is_equal() {
     are_equal("acted::address_resolution_is_equal", asking(), &mechanisms, &[]);
 }
 
-/// A tunnel remembers the places of fragments: the fast engine looked into places that it had given back when nothing was under way.
+/// Regression: a tunnel remembers the indices of fragments. The fast engine read indices that it had released when nothing was in flight.
 #[test]
 fn a_tunnel_remembers_places_that_are_gone() {
     let text = include_str!("parted/places-that-are-gone.toml");
     assert_eq!(difference(&testbed("places-that-are-gone.toml", text.into()), 1), Ok(()));
 }
 
-/// Two lines cut what comes back, the second one after the timeout: the fast engine took a fragment of a packet that was given up for a packet.
+/// Regression: two lines fragment the reverse traffic, the second one after the timeout. The fast engine took a fragment of a discarded packet for a packet.
 #[test]
 fn a_fragment_that_is_cut_again_after_the_timeout_is_lost() {
     let text = include_str!("parted/cut-again-after-the-timeout.toml");
     assert_eq!(difference(&testbed("cut-again-after-the-timeout.toml", text.into()), 1), Ok(()));
 }
 
-/// Connections of one table wait for several members of a bond: the fast engine took those that found room at one instant in the order of the links.
+/// Regression: connections of one traffic wait for several members of a bond. The fast engine served those that found room at one instant in the order of the
+/// links.
 #[test]
 fn connections_take_turns_at_the_members_of_a_bond() {
     let text = include_str!("parted/turns-at-members.toml");
     assert_eq!(difference(&testbed("turns-at-members.toml", text.into()), 4_148_889_989_085_126_119), Ok(()));
 }
 
-/// A write makes the next segment longer than what is left of the receive window: the fast engine kept the congestion window as the reason.
+/// Regression: a write makes the next segment longer than the rest of the receive window. The fast engine kept the congestion window as the reason.
 #[test]
 fn a_longer_segment_waits_for_the_receive_window() {
     let text = include_str!("parted/longer-than-the-window.toml");

@@ -1,4 +1,4 @@
-//! Testbeds put together in a few words.
+//! Short functions to build testbeds.
 
 use engpass_model::circuit::{Category, Circuit};
 use engpass_model::host::Host;
@@ -11,12 +11,12 @@ use engpass_model::wire::{Encapsulation, Medium};
 use engpass_testbed::{Run, Testbed};
 use indexmap::IndexMap;
 
-/// A quantity as a file writes it.
+/// Parses a quantity as written in a file.
 pub(crate) fn q<Q: Quantity>(text: &str) -> Q {
     Q::parse(text).expect("a quantity in a test is right")
 }
 
-/// An empty testbed that runs so long.
+/// Returns an empty testbed with this duration.
 pub(crate) fn bench(duration: &str) -> Testbed {
     Testbed {
         name: "bench".into(),
@@ -34,14 +34,14 @@ pub(crate) fn bench(duration: &str) -> Testbed {
     }
 }
 
-/// Add hosts that cost nothing.
+/// Adds hosts without CPU costs.
 pub(crate) fn hosts(testbed: &mut Testbed, names: &[&str]) {
     for name in names {
         testbed.hosts.insert((*name).into(), Host::default());
     }
 }
 
-/// Add a switch with tail drop.
+/// Adds a switch with tail drop.
 pub(crate) fn switch(testbed: &mut Testbed, name: &str, buffer: u64, schedule: Schedule) {
     let discard = engpass_model::discard::Discard::Tail(Default::default());
     let config = AtmSwitch {
@@ -54,7 +54,7 @@ pub(crate) fn switch(testbed: &mut Testbed, name: &str, buffer: u64, schedule: S
     testbed.switches.insert(name.into(), Switch::Atm(config));
 }
 
-/// Add a link with a delay of 1 us, called `A-B`.
+/// Adds a link with a delay of 1 us, called `A-B`.
 pub(crate) fn link(testbed: &mut Testbed, ends: [&str; 2], medium: Medium) {
     let link = Link {
         ends: ends.map(String::from),
@@ -72,7 +72,7 @@ pub(crate) fn link(testbed: &mut Testbed, ends: [&str; 2], medium: Medium) {
     testbed.links.insert(format!("{}-{}", ends[0], ends[1]), link);
 }
 
-/// Add a `ubr` circuit without headers, called `A-B`; change what it returns.
+/// Adds a `ubr` circuit without headers, called `A-B`, and returns it for changes.
 pub(crate) fn circuit<'a>(testbed: &'a mut Testbed, from: &str, to: &str) -> &'a mut Circuit {
     let circuit = Circuit {
         from: from.into(),
@@ -91,7 +91,7 @@ pub(crate) fn circuit<'a>(testbed: &'a mut Testbed, from: &str, to: &str) -> &'a
     testbed.circuits.get_mut(&name).expect("it was put there")
 }
 
-/// Add a stream on the circuit `A-B`, called `A>B`; change what it returns.
+/// Adds a stream on the circuit `A-B`, called `A>B`, and returns it for changes.
 pub(crate) fn udp<'a>(testbed: &'a mut Testbed, from: &str, to: &str, message: u64) -> &'a mut UdpStream {
     let stream = UdpStream {
         from: from.into(),
@@ -116,7 +116,7 @@ pub(crate) fn udp<'a>(testbed: &'a mut Testbed, from: &str, to: &str, message: u
     }
 }
 
-/// Add a `cbr` source with a circuit of its own, called `A*B`.
+/// Adds a `cbr` source with an implicit circuit, called `A*B`.
 pub(crate) fn cbr(testbed: &mut Testbed, from: &str, to: &str, rate: FramedRate) {
     let (counts, circuit, start, stop) = (None, None, None, None);
     let cbr = Cbr { from: from.into(), to: to.into(), rate, counts, circuit, start, stop };

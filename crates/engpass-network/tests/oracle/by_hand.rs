@@ -1,4 +1,4 @@
-//! The oracle on networks so small that pencil and paper give every time.
+//! The oracle on networks so small that every time can be worked out by hand.
 //!
 //! The slot of an OC-3c is 424 bit / 149.76 Mbit/s = 2 831 196.58 ps. Slots from the beginning of a busy period, rounded
 //! up once: 1: 2 831 197; 2: 5 662 394; 3: 8 493 590; 4: 11 324 787; 5: 14 155 983; 6: 16 987 180; 7: 19 818 377;
@@ -21,7 +21,7 @@ use engpass_testbed::Testbed;
 use crate::engine::Engine;
 use crate::outcome::{Departed, FlowSeen, Losing, Lost, Observed, Place};
 
-/// Run with seed 1 until `at` picoseconds.
+/// Runs with seed 1 until `at` picoseconds.
 fn seen(testbed: &Testbed, at: u64) -> Observed {
     let mut engine = Engine::new(testbed, 1);
     engine.run_until(at);
@@ -33,18 +33,18 @@ fn fates(flow: &FlowSeen) -> [u64; 4] {
     [flow.sent, flow.received, flow.lost, flow.in_flight]
 }
 
-/// What left on a link from its end 0 or 1, for the circuits in their order.
+/// Returns the cells that left on a link from this end, by circuit.
 fn departed(seen: &Observed, link: usize, end: usize) -> Vec<Departed> {
     let here = seen.departures.iter().filter(|(key, _)| (key.link, key.end) == (link, end));
     here.map(|(_, departed)| departed.clone()).collect()
 }
 
-/// So many cells with CLP = 0 and no mark, the last at this instant.
+/// Returns a record of cells with CLP = 0 and no mark, the last at this instant.
 fn left(cells: u64, last: u64) -> Departed {
     Departed { cells, last, ..Departed::default() }
 }
 
-/// What was lost: place, flow, cells, datagrams.
+/// Returns losses: place, flow, cells, datagrams.
 fn losses(seen: &Observed) -> Vec<(Place, usize, u64, u64)> {
     let entry = |(losing, lost): (&Losing, &Lost)| (losing.place, losing.flow, lost.cells, lost.datagrams);
     seen.losses.iter().map(entry).collect()

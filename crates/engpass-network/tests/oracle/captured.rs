@@ -1,5 +1,4 @@
-//! What is captured at every link point of a random network, against what its outcome counts; and the outcome against that of a run
-//! which nobody captures.
+//! Captures at every link point of a random network: records against the counts of the outcome, and the outcome against that of a run without capture.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,7 +13,7 @@ use proptest::prelude::*;
 use crate::networks::{Drawn, frames, network, network_with_tcp};
 use crate::resolve::resolve;
 
-/// Keeps all.
+/// Keeps all records.
 #[derive(Default)]
 struct All(Vec<CaptureRecord>);
 
@@ -36,20 +35,20 @@ fn capture(testbed: &Testbed, topology: &Topology, seed: u64) -> (SimOutcome, Ve
     (outcome.expect("a testbed that is drawn is carried"), all.0)
 }
 
-/// A cell, or a packet, that can be told from all others of the run.
+/// Identity of a cell or packet, unique in a run.
 type Name = (usize, bool, u32, u64, u32, u32);
 
 fn name(packet: &Packet, place: u32) -> Name {
     let number = match packet.content {
         Content::Datagram { index, .. } => index,
-        // A segment is sent at one time, by its host's count.
+        // The identification of a segment is unique.
         Content::Segment { .. } | Content::TooBig { .. } => u64::from(packet.head.id),
         Content::Outside { .. } => unreachable!("nothing comes from outside in a simulated run"),
     };
     (packet.flow, packet.back, packet.source, number, packet.head.offset, place)
 }
 
-/// Counts, order, and that nothing passes a port which has not passed the one before.
+/// Checks counts and order, and that everything that passes a port has passed the one before.
 fn law(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
     let topology = resolve(testbed);
     let alone = simulate(testbed, &topology, seed, &|| false).expect("a testbed that is drawn is carried");
@@ -88,10 +87,10 @@ fn law(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
     passed_before(&topology, &all)
 }
 
-/// Along every circuit, and along every route, what passes a port has passed the one before, its delay earlier at least.
+/// Checks along every circuit and route that what passes a port has passed the one before, earlier by at least its delay.
 fn passed_before(topology: &Topology, all: &[CaptureRecord]) -> Result<(), TestCaseError> {
     let port = |hop: &Hop| 2 * hop.link + usize::from(topology.links[hop.link].ends[0] != hop.from);
-    // Of circuits cells in order, by circuit and direction and port.
+    // Cells of circuits in order, by port, circuit and direction.
     let mut cells: BTreeMap<(usize, usize, bool), BTreeMap<Name, u64>> = BTreeMap::new();
     let mut generated: BTreeMap<(usize, usize, bool, usize), Vec<u64>> = BTreeMap::new();
     for passing in all {
@@ -128,7 +127,7 @@ fn passed_before(topology: &Topology, all: &[CaptureRecord]) -> Result<(), TestC
                     .filter(|((port, index, way, _), _)| (*port, *index, *way) == (to, circuit, forward))
                 {
                     let before = &generated[&(from, circuit, forward, *flow)];
-                    // They are alike: the k-th here is the k-th there, or a later one.
+                    // Generated cells are identical: the k-th here is the k-th there, or a later one.
                     for (first, second) in before.iter().zip(after) {
                         prop_assert!(first + delay < *second);
                     }
@@ -158,7 +157,7 @@ proptest! {
     }
 }
 
-/// A limit that is reached, and a capture that breaks off.
+/// A capture that reaches its limit, and one that breaks off.
 #[test]
 fn a_capture_may_end_before_the_run() {
     struct First(u64, bool);

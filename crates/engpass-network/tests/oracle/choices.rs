@@ -1,4 +1,4 @@
-//! Equally short ways, policies that choose among them, and links that go down: what random networks meet.
+//! Equal-cost paths, policies and outages: coverage of the random networks.
 
 use engpass_model::forward::Ecmp;
 use engpass_testbed::topology::{FlowPath, PathSegment};
@@ -12,7 +12,7 @@ use crate::outcome::{Observed, Place};
 use crate::properties::Met;
 use crate::resolve::resolve;
 
-/// Groups of several members on the way of a flow's data, by the policy of their router.
+/// Returns the groups of several members on the paths of a flow's data, with the policy of their router.
 fn groups<'a>(
     testbed: &'a Testbed,
     topology: &'a Topology,
@@ -24,7 +24,7 @@ fn groups<'a>(
     at.filter(|(_, legs)| legs.len() > 1).map(move |(node, legs)| (&testbed.routers[node - first].ecmp, legs))
 }
 
-/// Frames that have left on the line of a leg.
+/// Returns the frames that have left on the line of a leg.
 fn sent(topology: &Topology, seen: &Observed, leg: &PathSegment) -> u64 {
     let hop = topology.first_hop(*leg);
     let end = topology.links[hop.link].end_of(hop.from);

@@ -1,7 +1,6 @@
-//! Lines of switches that are contended on purpose: trains that meet trains, queues that fill and stay full, over several hops.
+//! Chains of switches with contention: interleaved trains, and queues that fill and stay full, over several hops.
 //!
-//! [`network`](crate::networks::network) meets everything a little; here is little else than what the tight loops and the closed
-//! forms of queues are for.
+//! [`network`](crate::networks::network) covers everything a little; this covers what the tight loops and closed forms of queues are for.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,7 +18,7 @@ use crate::engine::Engine;
 use crate::fast::observed;
 use crate::outcome::{Observed, Place, compare};
 
-/// What a stream sends, rates in parts per 1000 of its access link.
+/// Kind of a stream; rates in parts per 1000 of its access link.
 #[derive(Clone, Debug)]
 enum Kind {
     /// Bytes of a message, and the pace of its circuit.
@@ -39,7 +38,7 @@ enum Kind {
     },
 }
 
-/// A stream from a host at one switch to a host behind another, both modulo what there is.
+/// A stream from a host at one switch to a host behind another, both modulo their number.
 #[derive(Clone, Debug)]
 struct Stream {
     kind: Kind,
@@ -48,7 +47,7 @@ struct Stream {
     access: &'static str,
     high: bool,
     clp: u8,
-    /// Whether it leaves from the host of the stream before it.
+    /// It leaves from the host of the stream before it.
     joins: bool,
 }
 
@@ -103,7 +102,7 @@ fn hop() -> impl Strategy<Value = Hop> {
         .prop_map(|(buffer, schedule, discard, efci, clp)| Hop { buffer, schedule, discard, efci, clp })
 }
 
-/// The file of a line.
+/// Returns the file of a chain.
 fn text(hops: &[Hop], streams: &[Stream], (duration, warmup): (u64, Option<u64>)) -> String {
     let mut text = format!("name = \"contended\"\n[run]\nduration = \"{duration} us\"\n");
     if let Some(warmup) = warmup {
@@ -188,8 +187,8 @@ fn contended() -> impl Strategy<Value = String> {
     (vec(hop(), 1..=3), vec(stream(), 2..=4), run).prop_map(|(hops, streams, run)| text(&hops, &streams, run))
 }
 
-/// The Kyoto port: a stream of frames beside one `cbr` source that goes first, or in one queue with it. Both go to one host right
-/// behind the port, so nobody asks for the instants of cells.
+/// The Kyoto port: a stream of PDUs beside one `cbr` source with priority, or in one queue with it. Both go to one host right behind the port, so the instants
+/// of cells do not matter.
 fn congested_port() -> impl Strategy<Value = String> {
     let schedule = select(vec!["priority", "priority", "fifo"]);
     let shaping = weighted(0.7, prop_oneof![Just(160u64), Just(164), Just(180), Just(240), 20u64..=1000]);
@@ -239,7 +238,7 @@ fn point(text: &str) -> Point {
     campaign.point("base", &[]).unwrap_or_else(|wrong| panic!("{}\n{text}", wrong.render(false)))
 }
 
-/// What the oracle sees, if the fast engine sees the same.
+/// Returns the observations of the oracle, if the fast engine agrees.
 fn both(text: &str, seed: u64) -> Result<Observed, String> {
     let Point { testbed, topology, .. } = &point(text);
     let mut oracle = Engine::new(testbed, seed);
@@ -267,7 +266,7 @@ proptest! {
     }
 }
 
-/// What a sample of the networks shows, so that the laws above are about something.
+/// Coverage of a sample, so that the tests above are meaningful.
 #[test]
 fn contended_networks_are_contended() {
     let mut met: BTreeMap<&str, u32> = BTreeMap::new();

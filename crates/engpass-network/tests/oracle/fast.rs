@@ -1,4 +1,4 @@
-//! The engine that users run, seen as the oracle is seen, and the law: equal bit for bit.
+//! The fast engine, which users run, must equal the oracle bit for bit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,14 +26,14 @@ use crate::outcome::{
 use crate::queue;
 use crate::resolve::resolve;
 
-/// What the fast engine shows of a whole run.
+/// Returns the observations of a whole run of the fast engine.
 fn fast(testbed: &Testbed, topology: &Topology, seed: u64) -> Observed {
     let outcome = simulate(testbed, topology, seed, &|| false).expect("an ATM testbed is simulated");
     no_message_is_faster_than_on_an_idle_way(&outcome, testbed, topology);
     observed(&outcome, testbed, topology)
 }
 
-/// The law of `limit`'s idle delay: a message of that length takes it or longer.
+/// Checks the idle delay of `limit`: no message is faster.
 fn no_message_is_faster_than_on_an_idle_way(outcome: &SimOutcome, testbed: &Testbed, topology: &Topology) {
     let idle = limit(testbed, topology);
     for (name, flow) in &outcome.flows {
@@ -44,10 +44,10 @@ fn no_message_is_faster_than_on_an_idle_way(outcome: &SimOutcome, testbed: &Test
     }
 }
 
-/// An outcome, seen as the oracle is seen.
+/// Converts an outcome into the observations of the oracle.
 pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topology) -> Observed {
     let counted = testbed.run.duration.0 - testbed.run.warmup.map_or(0, |warmup| warmup.0);
-    // Rates are of whole bytes.
+    // Rates come from whole bytes.
     let bytes = |rate: f64| (rate * (counted as f64 / 1e12) / 8.0).round() as u64;
     let ps = |seconds: f64| (seconds * 1e12).round() as u64;
     let of_flow = |flow: &Flow| FlowSeen {
@@ -73,7 +73,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     };
     let flows = outcome.flows.iter().map(|(_, flow)| match flow.receivers.len() {
         0 | 1 => of_flow(flow),
-        // What became of it is counted at the receivers.
+        // Its results are counted at the receivers.
         _ => FlowSeen {
             sent: flow.sent_datagrams,
             marked: flow.efci_pdus,
@@ -132,7 +132,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     for drop in &outcome.drops {
         let flow = testbed.traffic.get_index_of(&drop.flow).expect("what is lost is a flow's");
         let place = place(drop, topology);
-        // Receivers of one group may lose something in the same way.
+        // Receivers of one group may have equal losses.
         let lost: &mut Lost = losses.entry(Losing { place, flow }).or_default();
         (lost.cells, lost.datagrams) = (lost.cells + drop.cells, lost.datagrams + drop.datagrams);
     }
@@ -142,7 +142,7 @@ pub(crate) fn observed(outcome: &SimOutcome, testbed: &Testbed, topology: &Topol
     Observed { at, flows, delays, round_trips, departures, frames, losses, idle, books, accounts }
 }
 
-/// Where something was lost.
+/// Returns the place of a loss.
 fn place(drop: &Drop, topology: &Topology) -> Place {
     let node = || {
         let node = topology.nodes.iter().position(|node| *node == drop.place.node);
@@ -190,7 +190,7 @@ fn place(drop: &Drop, topology: &Topology) -> Place {
 /// The ledger's idle time, counts and accounts.
 type Books = (Vec<[u64; 2]>, BTreeMap<Booking, Booked>, BTreeMap<(usize, usize), Accounts>);
 
-/// Idle time of every line, whose cells or bytes it carried, and its accounts, as the ledger has them.
+/// Returns the idle time of every line, usage by flow, and accounts, from the ledger.
 fn books(outcome: &SimOutcome) -> Books {
     let (mut idle, mut books, mut accounts) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
     for (link, (_, used)) in outcome.links.iter().enumerate() {
@@ -199,7 +199,7 @@ fn books(outcome: &SimOutcome) -> Books {
             for book in &direction.books {
                 let LineUsageStats { flow, against: back, whole, dead, in_flight, control, generated } =
                     *book;
-                // Every connection has books of its own.
+                // Every connection has separate records.
                 let booked: &mut Booked = books.entry(Booking { link, end, flow, back }).or_default();
                 booked.whole += whole;
                 booked.dead += dead;
@@ -215,7 +215,7 @@ fn books(outcome: &SimOutcome) -> Books {
     (idle, books, accounts)
 }
 
-/// A generator goes before a stream; it waits for the cell being sent, and so its next cell may find it. With a threshold of 0 that matters.
+/// A generator has priority over a stream, but waits for the cell being sent, so its next cell may find it in the queue. This matters with a threshold of 0.
 #[test]
 fn a_generator_that_goes_first_meets_itself() {
     let thresholds = [(0, None), (1, None), (1, Some(0)), (1, Some(1)), (40, Some(4))];
@@ -242,7 +242,7 @@ fn a_generator_that_goes_first_meets_itself() {
     assert_eq!(lost_or_marked, [true, false, true, false, false]);
 }
 
-/// A generator goes before a stream at a port whose line is slower than the generator, or faster, and the line back is the other of the two.
+/// A generator has priority over a stream at a port whose line is slower or faster than the generator, while the opposite direction is the other way round.
 #[test]
 fn a_port_goes_by_the_rate_of_its_own_direction() {
     let lost = [(20, 200), (200, 20)].map(|(down, up)| {
@@ -265,15 +265,12 @@ fn a_port_goes_by_the_rate_of_its_own_direction() {
     assert_eq!(lost, [true, false]);
 }
 
-/// What the two engines see differently.
+/// Compares the two engines.
 pub(crate) fn difference(testbed: &Testbed, seed: u64) -> Result<(), String> {
     compared(testbed, seed).map(|_| ())
 }
 
-/// What has acted in a network of which both engines see the same.
-///
-/// # Errors
-/// What they see differently.
+/// Returns the mechanisms that acted in a network on which both engines agree.
 pub(crate) fn compared(testbed: &Testbed, seed: u64) -> Result<BTreeSet<Mechanism>, String> {
     let topology = resolve(testbed);
     let mut oracle = Engine::new(testbed, seed);
@@ -283,7 +280,7 @@ pub(crate) fn compared(testbed: &Testbed, seed: u64) -> Result<BTreeSet<Mechanis
     Ok(oracle.acted())
 }
 
-/// Both engines see the same.
+/// Checks that both engines agree.
 fn equal(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
     difference(testbed, seed).map_err(TestCaseError::fail)
 }

@@ -1,10 +1,10 @@
-//! Idle time by reason: on pencil and paper, and where the fast engine once gave it to another reason.
+//! Idle time by reason: worked out by hand, and cases in which the fast engine once gave another reason.
 
 use crate::fast::difference;
 use crate::outcome::Observed;
 use crate::replay::testbed;
 
-/// The run of a testbed, which both engines see alike.
+/// Runs a testbed; both engines must agree.
 fn agreed(name: &str, text: &str) -> Observed {
     let testbed = testbed(name, text.into());
     assert_eq!(difference(&testbed, 1), Ok(()), "{name}");
@@ -13,14 +13,14 @@ fn agreed(name: &str, text: &str) -> Observed {
     oracle.snapshot(testbed.run.duration.0)
 }
 
-/// The accounts of idle time of a line.
+/// Returns the idle accounts of a line.
 fn idle(seen: &Observed, link: usize, end: usize) -> Vec<(&str, u128)> {
     let accounts = seen.accounts[&(link, end)].iter();
     accounts.filter_map(|(name, parts)| Some((name.strip_prefix("idle: ")?, *parts))).collect()
 }
 
-/// A frame of 1066 bytes takes 852.8 us of every line, 9.6 us of these after its last bit. `h0` is done with its fragment after 100 us, so its frame is
-/// at the switch after 944.2 us; that of `h1` after 5144.2 us.
+/// A frame of 1066 bytes takes 852.8 us of every line, of which 9.6 us follow its last bit. `h0` finishes its fragment after 100 us, so its frame is at the
+/// switch after 944.2 us; that of `h1` after 5144.2 us.
 const TWO_SENDERS: &str = r#"
 name = "two senders"
 [host.h0]
@@ -72,7 +72,7 @@ fn idle_time_goes_to_the_sender_that_uses_the_line_next() {
     assert_eq!(idle(&seen, 2, 0), [("CPU", 11_777), ("application", 71_167)]);
 }
 
-/// A frame that an edge of the window cuts says nothing: the fast engine took its sender for the one that used the line last.
+/// Regression: a frame clipped by a window edge attributes no idle time. The fast engine took its sender for the last user of the line.
 #[test]
 fn a_frame_says_nothing_before_it_has_left() {
     agreed("leaves-after-the-end.toml", include_str!("parted/leaves-after-the-end.toml"));
@@ -80,20 +80,20 @@ fn a_frame_says_nothing_before_it_has_left() {
     agreed("leaves-after-the-end-in-cells.toml", cells);
 }
 
-/// The fast engine took what the connection says between two acknowledgments for the reason, although the CPU had not taken in the second one.
+/// Regression: the fast engine took the state of the connection between two acknowledgments for the reason, although the CPU had not processed the second one.
 #[test]
 fn a_sender_waits_for_the_cpu_until_the_last_input_is_done() {
     let seen = agreed("input-behind-an-input.toml", include_str!("parted/input-behind-an-input.toml"));
     assert!(idle(&seen, 0, 0).iter().any(|(reason, _)| *reason == "congestion window"), "{seen:?}");
 }
 
-/// The fast engine did not see that frames wait in the NIC behind the one whose turn comes next.
+/// Regression: the fast engine ignored PDUs that wait in the NIC behind the one whose turn is next.
 #[test]
 fn a_sender_is_sending_while_its_frame_waits_for_its_turn_at_a_shaper() {
     agreed("turns-at-a-shaper.toml", include_str!("parted/turns-at-a-shaper.toml"));
 }
 
-/// The fast engine booked time in which a shaper emitted as a wait for the timer.
+/// Regression: the fast engine posted time in which a shaper emitted as a wait for the timer.
 #[test]
 fn time_in_which_a_nic_emits_is_no_wait_for_the_timer() {
     let text = include_str!("parted/timer-while-a-shaper-emits.toml");
@@ -101,26 +101,26 @@ fn time_in_which_a_nic_emits_is_no_wait_for_the_timer() {
     assert!(idle(&seen, 0, 0).iter().any(|(reason, _)| *reason == "retransmission timer"), "{seen:?}");
 }
 
-/// The fast engine took the cells of all senders off the time in which one of them was sending.
+/// Regression: the fast engine subtracted the cells of all senders from the time in which one of them was sending.
 #[test]
 fn a_sender_is_charged_for_its_own_cells_only() {
     agreed("cells-of-others.toml", include_str!("parted/cells-of-others.toml"));
 }
 
-/// Two circuits of one line carry the packets of one sender. The fast engine charged it for the cells on one of them only.
+/// Regression: two circuits of one line carry the packets of one sender. The fast engine charged it for the cells on one of them only.
 #[test]
 fn a_sender_is_charged_for_its_cells_on_all_circuits_of_a_line() {
     agreed("cells-on-two-circuits.toml", include_str!("parted/cells-on-two-circuits.toml"));
 }
 
-/// The fast engine did not ask the connection again when the send buffer took what it had refused before.
+/// Regression: the fast engine did not ask the connection again when the send buffer took data that it had refused before.
 #[test]
 fn a_tail_waits_for_nagles_rule_while_more_is_copied() {
     let seen = agreed("tail-behind-a-copy.toml", include_str!("parted/tail-behind-a-copy.toml"));
     assert!(idle(&seen, 0, 0).iter().any(|(reason, _)| *reason == "Nagle"), "{seen:?}");
 }
 
-/// A connection that paces its segments, through a bucket that holds some of them back.
+/// A connection with pacing, through a token bucket that holds some segments back.
 #[test]
 fn pacing_and_a_token_bucket_are_reasons() {
     let text = r#"

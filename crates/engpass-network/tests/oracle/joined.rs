@@ -1,4 +1,4 @@
-//! Circuits that begin or end at routers: what random networks of them meet.
+//! Circuits that begin or end at routers: coverage of the random networks.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::resolve::resolve;
 /// Networks in the sample: some losses are rare.
 const NETWORKS: u32 = 900;
 
-/// Circuits, and their direction, of the way of a flow's data that always takes the first leg.
+/// Returns the circuits, with direction, on the first path of a flow's data.
 fn circuits(path: &FlowPath) -> impl Iterator<Item = (usize, bool)> {
     path.legs.iter().filter_map(|leg| match leg {
         PathSegment::Circuit { circuit, forward } => Some((*circuit, *forward)),
@@ -27,7 +27,7 @@ fn circuits(path: &FlowPath) -> impl Iterator<Item = (usize, bool)> {
     })
 }
 
-/// The links of a circuit at which routers stand, and their ends there: where it begins, if it begins at one.
+/// Returns the link at which a circuit begins, and its end there.
 fn entrance(topology: &Topology, (circuit, forward): (usize, bool)) -> Option<(usize, usize)> {
     let route = &topology.circuits[circuit].route;
     let (link, node) = match forward {
@@ -38,7 +38,7 @@ fn entrance(topology: &Topology, (circuit, forward): (usize, bool)) -> Option<(u
     (node >= topology.hosts + topology.switches).then_some((link, end))
 }
 
-/// Whether cells of a direction of a circuit have left its first line.
+/// Returns true if cells of a circuit direction have left its first line.
 fn sends(topology: &Topology, seen: &Observed, circuit: usize, forward: bool) -> bool {
     let first = entrance(topology, (circuit, forward));
     let mut left = seen.departures.keys().filter(|key| (key.circuit, key.forward) == (circuit, forward));

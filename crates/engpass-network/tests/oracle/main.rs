@@ -1,4 +1,4 @@
-//! The fast engine against the oracle, and the oracle against pencil and paper.
+//! The fast engine against the oracle, and the oracle against hand calculations.
 
 use engpass_oracle::{cell, engine, outcome, queue, resolve};
 

@@ -1,4 +1,4 @@
-//! What holds for the oracle on every network.
+//! Properties of the oracle on every network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -27,19 +27,19 @@ use crate::resolve::resolve;
 /// Later than everything in a drained network: an hour in picoseconds.
 const LATE: u64 = 3_600_000_000_000_000;
 
-/// Four instants of a run, the last one its end.
+/// Returns four instants of a run, the last one its end.
 fn instants(testbed: &Testbed) -> [u64; 4] {
     let end = testbed.run.duration.0;
     [0, end / 3, end - end / 7, end]
 }
 
-/// Whether the inside of the engine is in order.
+/// Checks the internal state of the engine.
 fn in_order(engine: &Engine<'_>, seen: &Observed) -> Result<(), TestCaseError> {
     engine.balance(seen).map_err(TestCaseError::fail)?;
     engine.frames_balance(seen).map_err(TestCaseError::fail)
 }
 
-/// Where each traffic is counted: at itself, or at the receivers of its group behind all traffic if they are several.
+/// Returns the counters of each traffic: its own, or those of its receivers after all traffic if there are several.
 fn counted(testbed: &Testbed) -> Vec<Range<usize>> {
     let mut first = testbed.traffic.len();
     let of = |(index, traffic): (usize, &Traffic)| match traffic {
@@ -52,7 +52,7 @@ fn counted(testbed: &Testbed) -> Vec<Range<usize>> {
     testbed.traffic.values().enumerate().map(of).collect()
 }
 
-/// Every datagram has one fate, at every receiver of a group; one that was lost before it was sent is lost and not sent.
+/// Checks that every datagram has one delivery status at every receiver; one that was lost before it was sent is lost and not sent.
 fn fates(testbed: &Testbed, seen: &Observed) -> Result<(), TestCaseError> {
     for (index, at) in counted(testbed).into_iter().enumerate() {
         let flows = &seen.flows[at];
@@ -61,7 +61,7 @@ fn fates(testbed: &Testbed, seen: &Observed) -> Result<(), TestCaseError> {
             prop_assert!(known == flow.sent || known == flow.sent + 1, "{:?}", flow);
             prop_assert!(flow.received_bytes <= flow.sent_bytes, "{:?}", flow);
         }
-        // Segments without data are among the losses, and not among the flow's.
+        // Segments without data count as losses, but not of the flow.
         let lost = flows.iter().map(|flow| flow.lost).sum::<u64>();
         let here = seen.losses.iter().filter(|(key, _)| key.flow == index);
         let datagrams: u64 = here.map(|(_, lost)| lost.datagrams).sum();
@@ -71,13 +71,13 @@ fn fates(testbed: &Testbed, seen: &Observed) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The accounts of every line are its capacity in the counted time.
+/// Checks that the accounts of every line sum to its capacity in the measurement window.
 fn books_balance(topology: &Topology, seen: &Observed) -> Result<(), TestCaseError> {
     for (&(link, end), accounts) in &seen.accounts {
         let ends = &topology.links[link];
         let line = ends.lines[end];
         let parts = match line.framing {
-            // Bits of the line in a slot, as a fraction in lowest terms: the denominator is what a bit has of parts.
+            // Bits per slot as a fraction in lowest terms: the denominator is the number of parts per bit.
             Framing::Cells { slot } => slot.stretched(line.rate, SECOND).ratio().1,
             _ => 1,
         };
@@ -88,7 +88,7 @@ fn books_balance(topology: &Topology, seen: &Observed) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// Everything balances at every instant, and when all is over nothing is on its way.
+/// Checks that everything balances at every instant, and that nothing is in flight in the end.
 fn balances(mut testbed: Testbed, seed: u64) -> Result<(), TestCaseError> {
     testbed.run.warmup = None;
     let topology = resolve(&testbed);
@@ -101,7 +101,7 @@ fn balances(mut testbed: Testbed, seed: u64) -> Result<(), TestCaseError> {
         fates(&testbed, &seen)?;
         books_balance(&topology, &seen)?;
     }
-    // Sources have stopped; what is on its way comes to its end. But a segment that is always lost is sent again for ever.
+    // Sources have stopped, and the network drains. But a segment that is always lost is sent again for ever.
     let for_ever = testbed.traffic.values().any(|traffic| matches!(traffic, Traffic::TcpStream(_)));
     let late = if for_ever { 2 * testbed.run.duration.0 } else { LATE };
     engine.run_until(late);
@@ -193,7 +193,7 @@ proptest! {
     }
 }
 
-/// The longest delay in picoseconds of a ring of five links between switches in which every link passes cells on to the next one.
+/// Returns the longest delay, in picoseconds, of a ring of five links between switches in which every link passes cells on to the next one.
 fn closed_ring(topology: &Topology, seen: &Observed) -> Option<u64> {
     let left = |circuit: usize, forward: bool, hop: Hop| {
         let end = usize::from(topology.links[hop.link].ends[0] != hop.from);
@@ -224,13 +224,13 @@ fn fair(config: &AtmSwitch) -> bool {
     matches!(config.discard, Discard::SelectiveDrop(_) | Discard::Fba(_))
 }
 
-/// Networks in a sample.
+/// Size of a sample.
 const NETWORKS: u32 = 600;
 
-/// How many networks of a sample are to show each thing.
+/// Number of networks of a sample that must show each thing.
 const ENOUGH: u64 = 15;
 
-/// How many of a sample of networks show what a property test should meet.
+/// Coverage: enough networks of a sample show each thing that a property test should meet.
 #[test]
 fn random_networks_meet_everything() {
     let mut met: BTreeMap<&str, u64> = BTreeMap::new();
@@ -249,10 +249,10 @@ fn random_networks_meet_everything() {
         meet("loss at a receive buffer", lost(|place| matches!(place, Place::ReceiveBuffer)));
         meet("something received", seen.flows.iter().any(|flow| flow.received > 0));
         meet("something in flight", seen.flows.iter().any(|flow| flow.in_flight > 0));
-        // Where nothing is lost or marked, nothing is there to be told apart.
+        // Without losses and marks there is nothing to distinguish.
         let idle = !lost(|place| matches!(place, Place::Port { .. }))
             && seen.departures.values().all(|departed| departed.efci == 0);
-        // What is lost or marked because a policy or a threshold is there, and would not be with tail drop.
+        // Losses or marks caused by a policy or a threshold, which tail drop would not have.
         let mut matters =
             |what: &'static str, of: &dyn Fn(&AtmSwitch) -> bool, without: fn(&mut AtmSwitch)| {
                 // A second run of the network takes as long as the first.
@@ -330,7 +330,7 @@ fn random_networks_meet_everything() {
     println!("{met:?}, at most {most} cells");
 }
 
-/// What a sample of networks meets, and how often.
+/// How often a sample of networks meets each thing.
 #[derive(Default)]
 pub(crate) struct Met(BTreeMap<&'static str, u64>);
 
@@ -339,12 +339,12 @@ impl Met {
         *self.0.entry(what).or_default() += u64::from(there);
     }
 
-    /// Where something is met too rarely to be tested.
+    /// Fails if something is met too rarely.
     pub(crate) fn enough(&self) {
         self.enough_of(NETWORKS);
     }
 
-    /// The same in a sample of so many networks.
+    /// Fails if something is met too rarely in a sample of so many networks.
     pub(crate) fn enough_of(&self, networks: u32) {
         println!("{:?}", self.0);
         for (what, times) in &self.0 {
@@ -352,7 +352,7 @@ impl Met {
         }
     }
 
-    /// What TCP meets.
+    /// Records what TCP meets.
     pub(crate) fn tcp(&mut self, testbed: &Testbed, seen: &Observed) {
         let slow = |traffic: &Traffic| {
             let (from, to) = traffic.ends();
@@ -395,7 +395,7 @@ impl Met {
     }
 }
 
-/// TCP on circuits goes over several hops, and is lost at more than one of them.
+/// TCP on circuits crosses several hops, with losses at more than one of them.
 #[test]
 fn random_networks_with_tcp_meet_everything() {
     let mut met = Met::default();
@@ -437,7 +437,7 @@ fn random_networks_with_tcp_meet_everything() {
     met.enough();
 }
 
-/// Frames meet every discipline's drops, damage, and cuts on their way.
+/// Frames meet drops of every discipline, corruption, and fragmentation.
 #[test]
 fn random_networks_of_frames_meet_everything() {
     let mut met = Met::default();

@@ -1,4 +1,4 @@
-//! Networks in which the engines once parted, and where they part in another one.
+//! Networks on which the engines once disagreed, and a tool that finds where they disagree on another one.
 
 use engpass_model::unit::Duration;
 use engpass_testbed::{Source, Testbed, load};
@@ -11,21 +11,21 @@ pub(crate) fn testbed(name: &str, text: String) -> Testbed {
     campaign.point("base", &[]).expect("the file has a base point").testbed
 }
 
-/// The fast engine did not see to the timer that the segment had set when it was formed.
+/// Regression: the fast engine ignored the timer that the segment had set when it was formed.
 #[test]
 fn a_timer_expires_while_a_segment_waits_for_the_nic() {
     let testbed = testbed("timer", include_str!("parted/timer-behind-a-full-nic.toml").into());
     assert_eq!(difference(&testbed, 3508241478408879250), Ok(()));
 }
 
-/// The fast engine did not ask a discipline that held nothing, so its queues stayed on their lists.
+/// Regression: the fast engine did not call a discipline that held nothing, so its queues stayed on their lists.
 #[test]
 fn a_discipline_is_asked_when_it_is_empty() {
     let testbed = testbed("asked", include_str!("parted/asked-when-empty.toml").into());
     assert_eq!(difference(&testbed, 1608526377215507116), Ok(()));
 }
 
-/// The oracle took a datagram for carried whole whose last frame had arrived while the gap behind it went on beyond the end.
+/// Regression: the oracle counted a datagram as carried completely whose last frame had arrived while the gap behind it extended beyond the end.
 #[test]
 fn a_gap_that_goes_on_beyond_the_end_is_not_carried() {
     for kind in ["udp-on-off", "poisson", "udp-stream"] {
@@ -40,15 +40,15 @@ fn a_gap_that_goes_on_beyond_the_end_is_not_carried() {
     }
 }
 
-/// The fast engine took an answer that came back together with an acknowledgment in the order of circuits and flows, not first.
+/// Regression: the fast engine handled feedback that arrived together with an acknowledgment in the order of circuits and flows, not first.
 #[test]
 fn an_answer_comes_before_the_acknowledgment_of_its_pdu() {
     let testbed = testbed("answer", include_str!("parted/answer-with-an-acknowledgment.toml").into());
     assert_eq!(difference(&testbed, 1), Ok(()));
 }
 
-/// The fast engine handed a generator's cells to the host together, with the instant of the last one for the first, which ends the PDU of
-/// a datagram: where that had lost a cell at the port in the meantime, the loss was blamed on the port.
+/// Regression: the fast engine delivered a generator's cells together, with the instant of the last one for the first, which ends the PDU of a datagram. If
+/// that had lost a cell at the port meanwhile, the loss was attributed to the port.
 #[test]
 fn a_generator_cuts_a_datagram_off_when_its_cell_comes() {
     let testbed = testbed("cut", include_str!("parted/cut-by-a-generator.toml").into());
@@ -57,17 +57,15 @@ fn a_generator_cuts_a_datagram_off_when_its_cell_comes() {
     }
 }
 
-/// A circuit's line begins the last cell of a packet when it is emitted, and a packet comes a picosecond later: the fast engine had not seen that the first
-/// one had its place no more.
+/// Regression: a circuit's line begins the last cell of a packet when it is emitted, and a packet arrives a picosecond later. The fast engine did not notice
+/// that the first one had left the queue.
 #[test]
 fn a_packet_comes_a_picosecond_behind_the_last_cell_of_the_one_before() {
     let testbed = testbed("picosecond", include_str!("parted/picosecond-behind-a-last-cell.toml").into());
     assert_eq!(difference(&testbed, 1), Ok(()));
 }
 
-/// Where the engines part: a testbed from a file, run for longer and longer.
-///
-/// `ORACLE_FILE=case.toml ORACLE_SEED=0 cargo test -p engpass-network --test oracle replay -- --ignored --nocapture`
+/// Finds the instant at which the engines start to disagree on a testbed from a file.
 #[test]
 #[ignore = "needs a file"]
 #[allow(clippy::disallowed_methods, reason = "somebody looks for a difference by hand")]
@@ -76,7 +74,7 @@ fn replay() {
     let seed = std::env::var("ORACLE_SEED").map_or(0, |seed| seed.parse().expect("ORACLE_SEED is a number"));
     let mut testbed = testbed(&path, std::fs::read_to_string(&path).expect("the file can be read"));
     testbed.run.warmup = None;
-    // What differs once stays different, or nearly so: the first instant at which it does is between these.
+    // Differences nearly always persist: search for the first instant by bisection.
     let (mut equal, mut differs) = (0, testbed.run.duration.0 + 1);
     while differs - equal > 1 {
         let at = equal + (differs - equal) / 2;

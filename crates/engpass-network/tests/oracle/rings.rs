@@ -1,4 +1,4 @@
-//! ATM switches whose ports wait for each other, in a ring or along many paths: the cost of a run must not depend on the delays.
+//! ATM switches whose ports wait for each other, in a ring or along many paths. The cost of a run must not depend on the delays.
 //!
 //! These tests find a defect by a crash, or by a run that never ends.
 
@@ -29,7 +29,7 @@ fn ring_of_links_of_1_ps_equals_the_oracle() {
     assert_eq!(difference(&point(&text, &[]).testbed, 1), Ok(()));
 }
 
-/// A cell time of 424 ps, and a datagram in a second: nearly all cell times are idle.
+/// A cell time of 424 ps, and one datagram per second: nearly all cell times are idle.
 #[test]
 fn idle_ring_of_fast_links_takes_no_step_per_cell_time() {
     let text = RING.replace("10 ns", "1 ps").replace("\"oc-3c\"", "\"atm\"\nrate = \"1000 Gbit/s\"");
@@ -40,8 +40,8 @@ fn idle_ring_of_fast_links_takes_no_step_per_cell_time() {
     assert_eq!(received, [5; 5]);
 }
 
-/// A chain of diamonds: from switch `s0` to `s1` by `a0` or `b0`, from there to `s2` by `a1` or `b1`, and so on. Circuits take `a` one way
-/// and `b` the other way, so that a port of the last diamond waits for the first diamond along 2^`count` paths, no two of the same length.
+/// A chain of diamonds: from switch `s0` to `s1` by `a0` or `b0`, from there to `s2` by `a1` or `b1`, and so on. Circuits use `a` in one direction and `b` in
+/// the other, so that a port of the last diamond waits for the first diamond along 2^`count` paths of different lengths.
 fn diamonds(count: usize) -> String {
     let mut text = String::from("name = \"diamonds\"\n[run]\nduration = \"20 ms\"\n");
     let mut add = |part: String| text += &part;
@@ -56,7 +56,7 @@ fn diamonds(count: usize) -> String {
             "[link.{from}-{to}]\nends = [\"{from}\", \"{to}\"]\nmedium = \"oc-3c\"\ndelay = \"{delay} ps\"\n"
         ));
     };
-    // Of routes with as many links the one with the first links of the file is taken: over `a` from `s0`, over `b` from `s1`.
+    // Among routes of equal length, the one with the first links of the file is taken: over `a` from `s0`, over `b` from `s1`.
     for index in 0..count {
         link(format!("s{index}"), format!("a{index}"), 0);
         link(format!("b{index}"), format!("s{}", index + 1), 0);

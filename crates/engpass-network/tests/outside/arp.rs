@@ -1,10 +1,10 @@
-//! Routers that ask for addresses, where packets come from outside.
+//! Address resolution with packet injection.
 
 use engpass_network::simulate::outside::Output;
 
 use super::{all, outside, packet, way};
 
-/// A router that asks, in front of a receiver 1 ms away.
+/// A router that resolves addresses, in front of a receiver 1 ms away.
 const ASKING: &str = r#"
     name = "asking"
     [host.a]
@@ -31,7 +31,7 @@ const ASKING: &str = r#"
 
 const MS: u64 = 1_000_000_000;
 
-/// A packet of 1000 B on a line of 100 Mbit/s: 1026 bytes up to its last bit; and an ARP packet there and back.
+/// Time of a packet of 1000 B on a line of 100 Mbit/s (1026 bytes up to its last bit), and of an ARP exchange.
 const LINE: u64 = 1026 * 80_000;
 const ANSWER: u64 = 2 * (72 * 80_000 + MS);
 

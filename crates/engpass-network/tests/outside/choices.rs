@@ -1,11 +1,11 @@
-//! Routers that choose among equally short ways, and lines that go down and come back, for packets from outside.
+//! Equal-cost paths and outages, with injected packets.
 
 use engpass_model::time::SECOND;
 use engpass_network::simulate::outside::{Errors, InjectedNetwork, Output, Packet, Transport};
 
 use super::{all, outside, packet, way};
 
-/// Three hosts at two routers, which a line joins, and another; or a line to a middle node and one behind it, twice.
+/// Three hosts at two routers that are joined by two lines, or twice by a line to a middle node and one behind it.
 fn joined(middle: Option<[&str; 2]>, policy: &str, events: &str) -> String {
     let mut text = format!(
         r#"
@@ -58,7 +58,7 @@ fn joined(middle: Option<[&str; 2]>, policy: &str, events: &str) -> String {
     text + events
 }
 
-/// Frames that the lines of the links named so have carried from their first end.
+/// Returns the frames that these links have carried from their first end.
 fn carried<const N: usize>(network: &mut InjectedNetwork, links: [&str; N]) -> [u64; N] {
     let seen = network.seen();
     links.map(|link| seen.iter().find(|line| line.link == link).expect("it is there").sent)
@@ -68,7 +68,7 @@ fn carried<const N: usize>(network: &mut InjectedNetwork, links: [&str; N]) -> [
 fn packets_take_turns_and_flows_keep_their_way() {
     let mut sprayed = outside(&joined(None, "\"round-robin\"", ""));
     let to = way(&sprayed, "a to b");
-    // As a train, which is none where each packet is asked for its way.
+    // Injected as a train, which is split because each packet needs a decision.
     sprayed.inject_identical(5, to, packet(1000, 0), 10);
     assert_eq!(all(&mut sprayed, SECOND).len(), 10);
     assert_eq!(carried(&mut sprayed, ["upper", "lower"]), [5, 5]);
@@ -116,7 +116,7 @@ fn a_packet_tells_how_many_routers_it_has_passed() {
     let told = all(&mut network, 9 * SECOND);
     assert_eq!(speakers(&told), [("far", 0), ("far", 2)]);
     assert_eq!(told.len(), 2 + 2 * 2);
-    // And one that ends at the second is told of by two different nodes; an earlier end takes no turn.
+    // Packets whose TTL expires at the second node are reported by two different nodes; one whose TTL expires earlier takes no turn.
     for (token, ttl) in [(0, 2), (1, 1), (2, 2)] {
         network.inject((10 + token) * SECOND, to, short(ttl, token));
     }
@@ -124,7 +124,7 @@ fn a_packet_tells_how_many_routers_it_has_passed() {
     assert_eq!(speakers(&told), [("upper-node", 0), ("near", 1), ("far", 2)]);
 }
 
-/// The routers of messages that have arrived, and the tokens of the packets that they quote.
+/// Returns the routers of messages that have arrived, and the tokens of the packets that they quote.
 fn speakers(told: &[Output]) -> Vec<(&'static str, u64)> {
     let speaker = |told: &Output| match *told {
         Output::Message { said, token, .. } => {
@@ -135,7 +135,7 @@ fn speakers(told: &[Output]) -> Vec<(&'static str, u64)> {
     told.iter().filter_map(speaker).collect()
 }
 
-/// What a group is sent takes the first of equally short ways, each line once, and no turn of those that routers count.
+/// Packets to a group take the first of equal-cost paths, cross each line once, and take no turn of a policy.
 #[test]
 fn a_group_takes_the_first_ways() {
     for middle in [None, Some(["router", "switch"]), Some(["switch", "router"])] {
@@ -152,7 +152,7 @@ fn a_group_takes_the_first_ways() {
             let outcome = network.end_window(2 * SECOND, &mut |_| {}).expect("its books balance");
             assert_eq!(outcome.flows.len(), 2);
             assert!(outcome.flows.iter().all(|(_, flow)| flow.received_datagrams == 3));
-            // The next packet that is sent to one alone takes the first turn.
+            // The next packet to a single host takes the first turn.
             let to = way(&network, "a to b");
             network.inject(3 * SECOND, to, packet(1000, 9));
             all(&mut network, 4 * SECOND);
@@ -179,7 +179,7 @@ const CUT: &str = r#"
     every = "100 ms"
 "#;
 
-/// Events count from when they are told to begin, go on after the run that the file describes, and lose what they meet, once and at its instant.
+/// Event times count from `begin_events`, continue beyond the run of the file, and each loss is reported once, at its instant.
 #[test]
 fn events_begin_when_somebody_says_so() {
     let ms = SECOND / 1000;
@@ -210,7 +210,7 @@ fn events_begin_when_somebody_says_so() {
     }
 }
 
-/// What waits when a line goes down is lost then, and what is being sent where it would have arrived.
+/// Packets in the queue are lost when the line goes down, the packet being sent when it would have arrived.
 #[test]
 fn a_queue_is_lost_with_its_line() {
     let ms = SECOND / 1000;
@@ -220,7 +220,7 @@ fn a_queue_is_lost_with_its_line() {
         let to = way(&network, "a to b");
         network.begin_events(0);
         network.begin_window(2 * ms, &mut |_| {});
-        // Twenty at once: 1.2 ms of the line of 100 Mbit/s at least, and a round before the line goes down.
+        // Twenty packets at once: at least 1.2 ms on a line of 100 Mbit/s, and some time before the line goes down.
         network.inject_identical(9_500_000_000, to, packet(1500, 0), 20);
         let mut told = Vec::new();
         network.run_until(15 * ms, &mut |output| told.push(output));
@@ -236,7 +236,7 @@ fn a_queue_is_lost_with_its_line() {
                 _ => None,
             })
             .collect();
-        // What was in the queue, and one on the line behind the others.
+        // Those in the queue, and one on the line.
         assert!(lost.len() > 2 || policy == "\"hash\"", "{policy}: {lost:?}");
         if let Some((last, waiting)) = lost.split_last() {
             assert!(waiting.iter().all(|at| *at == down) && *last > down && *last < down + ms, "{lost:?}");
@@ -248,7 +248,7 @@ fn a_queue_is_lost_with_its_line() {
             let upper = &outcome.links[1].1.directions[0];
             let share = upper.ledger.get("idle: line down") as f64 / upper.capacity as f64;
             let down = share * (end - begin) as f64;
-            // Until it has sent what it was sending.
+            // The outage counts from the end of the packet being sent.
             assert!((9.8..=10.0).contains(&down), "{down} ms");
         }
     }

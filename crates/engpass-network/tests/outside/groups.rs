@@ -1,4 +1,4 @@
-//! One packet to several hosts: each line carries it once.
+//! Groups: each line carries a packet to several hosts once.
 
 use engpass_network::simulate::outside::{InjectedNetwork, Output};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::{TWO, all, outside, packet, way};
 const FAST: &str = "ethernet-100";
 const SLOW: &str = "ethernet-10";
 
-/// Two switches and a router behind a sender, with a host at each, and one at its own line. `between` is the medium between the switches.
+/// Two switches and a router behind a sender, with a host at each, and one on its own line. `between` is the medium between the switches.
 fn tree(between: &str) -> String {
     const NODES: &str = r#"
         name = "a tree"
@@ -43,7 +43,7 @@ fn tree(between: &str) -> String {
         ])
 }
 
-/// Lines between two nodes each.
+/// Returns links between these nodes.
 fn links(all: &[(&str, &str, &str)]) -> String {
     let link = |(number, (one, other, medium)): (usize, &(&str, &str, &str))| {
         format!("[link.l{number}]\nends = [\"{one}\", \"{other}\"]\nmedium = \"{medium}\"\n")
@@ -52,7 +52,7 @@ fn links(all: &[(&str, &str, &str)]) -> String {
 }
 
 fn group(network: &mut InjectedNetwork) -> u32 {
-    // Hosts are counted as in the file; the sender is no member of its own.
+    // Hosts are numbered as in the file. The sender itself is not a member.
     network.group(0, &[0, 1, 2, 3, 4])
 }
 
@@ -98,7 +98,7 @@ fn every_line_carries_it_once_and_every_member_gets_it_when_a_packet_alone_would
 
 #[test]
 fn what_is_lost_on_a_shared_line_is_lost_for_all_behind_it() {
-    // The line between the switches is slow, and its queue takes two.
+    // The line between the switches is slow, and its queue holds two packets.
     let mut network = outside(&tree(SLOW));
     let group = group(&mut network);
     network.begin_window(0, &mut |_| {});
@@ -158,7 +158,7 @@ fn circuits_have_a_packet_each() {
     assert_eq!(seen.iter().map(|line| line.sent).filter(|sent| *sent > 0).collect::<Vec<_>>(), [22, 11, 11]);
 }
 
-/// The host takes two links in turn, of which the first one in the file is dead from 1 us on.
+/// The host uses two links in turn; the first one in the file fails after 1 us.
 #[test]
 fn a_bond_chooses_for_a_packet_of_which_copies_are_made() {
     let bond = "[link.second]\nends = [\"s\", \"one\"]\nmedium = \"ethernet-100\"\n\
@@ -189,7 +189,7 @@ fn a_bond_chooses_for_a_packet_of_which_copies_are_made() {
     }
 }
 
-/// A member of the group has two links to its switch, which follows to the second one when the first one is dead.
+/// A group member has two links to its switch, which follows to the second one when the first one fails.
 #[test]
 fn a_copy_takes_the_active_member_of_a_host() {
     let bond = "[link.second]\nends = [\"one\", \"near\"]\nmedium = \"ethernet-100\"\n\
@@ -206,7 +206,7 @@ fn a_copy_takes_the_active_member_of_a_host() {
     assert_eq!(delivered(&told).len(), 16);
 }
 
-/// Switches and routers in a tree, and hosts at any of them, on lines of any pace.
+/// Switches and routers in a tree, with hosts at any of them, on lines of any rate.
 fn random_tree(between: &[(usize, bool)], homes: &[usize], paces: &[usize]) -> String {
     const MEDIA: [&str; 3] = [SLOW, FAST, "ethernet-1g"];
     let mut text = "name = \"random\"\n".to_owned();
@@ -234,8 +234,8 @@ fn random_tree(between: &[(usize, bool)], homes: &[usize], paces: &[usize]) -> S
 proptest! {
     #![proptest_config(engpass_cases::cases(48))]
 
-    /// On an idle network each member of a group gets a packet when it would get one that is sent to it alone, or as much later as routers take
-    /// for copies; no line carries it twice, and the books balance.
+    /// On an idle network each member of a group gets a packet when it would get one sent to it alone, or later by the time that routers take for copies. No
+    /// line carries it twice, and the ledger balances.
     #[test]
     fn a_group_is_served_as_each_of_its_members_alone(
         between in prop::collection::vec((0_usize..8, any::<bool>()), 1..5),
@@ -260,7 +260,7 @@ proptest! {
             let mut network = outside(&text);
             network.inject(5, *way, packet(bytes, 0));
             let alone = delivered(&all(&mut network, u64::MAX))[0].1;
-            // Routers may have copied it before.
+            // Routers may have made other copies before.
             let late = at - alone;
             let routers = between.iter().filter(|(_, router)| *router).count() as u64;
             prop_assert!(late <= routers * homes.len() as u64 * 4 * 3_000_000 && (routers > 0 || late == 0), "{} late", late);
@@ -268,7 +268,7 @@ proptest! {
     }
 }
 
-/// A host behind a tunnel, one beside it, and one at a router on the way of the tunnel.
+/// A host behind a tunnel, one beside it, and one at a router inside the tunnel's path.
 fn tunnelled() -> String {
     const NODES: &str = r#"
         name = "a tunnel"
@@ -300,7 +300,7 @@ fn tunnelled() -> String {
         ])
 }
 
-/// The same with these members of the group: what was delivered, and packets by link.
+/// Sends a packet to these members of the group. Returns the deliveries, and packets by link.
 fn through_tunnel(members: &[usize]) -> (Vec<(u64, u64, u8)>, Vec<u64>) {
     let mut network = outside(&tunnelled());
     let group = network.group(0, members);
@@ -319,7 +319,7 @@ fn through_tunnel(members: &[usize]) -> (Vec<(u64, u64, u8)>, Vec<u64>) {
     (come, sent)
 }
 
-/// The outer packets of the whole are two fragments on each line of the tunnel's way.
+/// The outer packet is fragmented into two on each line of the tunnel's path.
 #[test]
 fn copies_are_made_behind_a_tunnel_when_the_packet_has_left_it() {
     let (alone, _) = through_tunnel(&[1]);
@@ -333,7 +333,7 @@ fn a_way_parts_from_others_where_it_enters_a_tunnel() {
     let (alone, _) = through_tunnel(&[3]);
     let (come, sent) = through_tunnel(&[1, 2, 3]);
     assert_eq!(come.iter().map(|(token, ..)| *token).collect::<Vec<_>>(), [1, 2, 3]);
-    // It has passed two routers, and on the line that they share the fragments of the others went before it.
+    // It has passed two routers, and waited for the fragments of the others on the shared line.
     assert_eq!((come[2].2, alone[0].2), (alone[0].2, 2));
     assert!(come[2].1 > alone[0].1);
     assert_eq!(sent, [1, 3, 2, 1, 1, 1]);

@@ -1,4 +1,4 @@
-//! Networks whose packets come from outside.
+//! Packet injection.
 
 mod arp;
 mod choices;
@@ -51,7 +51,7 @@ pub(crate) fn packet(bytes: u32, token: u64) -> Packet {
     Packet { bytes, header: 8, token, ..Packet::default() }
 }
 
-/// What is told when one jumps from wake to wake.
+/// Runs the network from wake to wake and returns all reports.
 fn all(outside: &mut InjectedNetwork, until: u64) -> Vec<Output> {
     let mut told = Vec::new();
     while let Some(at) = outside.next_wake().filter(|at| *at <= until) {
@@ -103,7 +103,7 @@ fn a_nic_without_room_holds_its_host_back() {
     lan.run_until(10, &mut |output| told.push(output));
     assert_eq!((lan.backlog(2), lan.backlog(0), told.len()), (2, 0, 0));
     let told = all(&mut lan, u64::MAX);
-    // In the order in which they came, whatever their way.
+    // In the order of injection, whatever their path.
     let near: Vec<_> = told.iter().filter(|told| told.token() != 2).map(Output::token).collect();
     assert_eq!((near, told.len(), lan.backlog(2)), (vec![0, 1, 3], 4, 0));
 }
@@ -152,7 +152,7 @@ fn a_mark_is_told() {
     assert_eq!(marks, [false, false, false, true]);
 }
 
-/// A hundred days go by, and nothing is added up from rounded times or overflows.
+/// After a hundred days nothing overflows and no rounding errors have accumulated.
 #[test]
 fn days_go_by() {
     let day = 86_400 * 1_000_000_000_000;
@@ -177,7 +177,7 @@ fn days_go_by() {
     }
 }
 
-/// An acknowledgment is control, and what nobody sends leaves no trace.
+/// An acknowledgment is control traffic, and paths without packets leave no trace.
 #[test]
 fn packets_without_payload_are_control() {
     let mut lan = outside(LAN);
@@ -210,7 +210,7 @@ fn lines_are_seen_while_it_goes_on() {
     let seen = lan.seen();
     assert_eq!(seen.len(), 6);
     assert_eq!((seen[0].sent, seen[0].bits, seen[0].lost), (5, 5 * 1538 * 8, 0));
-    // Of five two find room, and the first is not over.
+    // Two of five packets find room, and the first is still being sent.
     let second = &seen[2];
     assert_eq!((second.from.as_str(), second.to.as_str(), second.unit), ("s", "b", "bytes"));
     assert_eq!((second.sent, second.lost, second.queue), (0, 3, 2 * 1518));
@@ -242,12 +242,12 @@ const CELLS: &str = r#"
     rate = "77.76 Mbit/s line"
 "#;
 
-/// Whoever looks often sees what a line carries, and never more than it can.
+/// Frequent snapshots show what a line carries, and never more than its capacity.
 #[test]
 fn cells_are_seen_up_to_now() {
     let mut network = outside(CELLS);
     let from_a = way(&network, "a to b");
-    // Half of what the line has for cells.
+    // Half of the line's cell rate.
     let cells_until = |at: u64| u128::from(at) * (149_760_000 / 2) / 424 / 1_000_000_000_000;
     for look in 1..500_u64 {
         let at = look * 37_000_000;
@@ -305,7 +305,7 @@ fn a_circuit_between_routers_is_crossed() {
     let [Output::Delivered { at, token: 7, way: 0, ce: false, routers: 2 }] = seen[..] else {
         panic!("{seen:?}")
     };
-    // The gap behind a frame need not be over.
+    // The gap after the last frame does not count.
     let ethernet = (1538 - 12) * 80_000;
     let cells = (32.0 * 424.0 / 149.76e6 * 1e12) as u64;
     assert!(at.abs_diff(2 * ethernet + cells) < 40 + 3 * 5_000_000, "{at}");

@@ -1,4 +1,4 @@
-//! What routers tell the senders of packets from outside: messages that cross lines, wait in queues and are lost like any other packet.
+//! ICMP messages of routers about injected packets: they cross lines, wait in queues and are lost like any other packet.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use engpass_network::simulate::{CaptureRecord, CaptureSink, Content, Unit};
 
 use super::{ROUTERS, all, outside, packet, way};
 
-/// Two routers between two hosts, and a narrow line between them, which is slow.
+/// Two hosts, two routers, and a narrow, slow line between the routers.
 const NARROW: &str = r#"
     name = "a narrow line"
     [host.a]
@@ -45,11 +45,11 @@ const NARROW: &str = r#"
 /// Picoseconds of a byte at 100 and at 10 Mbit/s.
 const FAST: u64 = 80_000;
 const SLOW: u64 = 800_000;
-/// Bytes around an IP packet on Ethernet that have left before its last bit has: preamble, header and FCS.
+/// Framing of an IP packet on Ethernet up to its last bit: preamble, header and FCS, in bytes.
 const AROUND: u64 = 26;
 const US: u64 = 1_000_000;
 
-/// Packets that may not be cut, and about which routers speak.
+/// Returns a packet that must not be fragmented and about which routers send messages.
 fn whole(bytes: u32, token: u64) -> Packet {
     Packet { whole: true, errors: Errors::V4, ..packet(bytes, token) }
 }
@@ -58,7 +58,7 @@ fn told(network: &mut InjectedNetwork) -> Vec<Output> {
     all(network, u64::MAX)
 }
 
-/// The message of the first router: at once, since it takes no time for a packet.
+/// The first router sends its message at once, since it takes no time for a packet.
 #[test]
 fn a_packet_that_is_too_long_is_told_its_sender_when_paper_says_so() {
     let mut network = outside(NARROW);
@@ -75,7 +75,7 @@ fn a_packet_that_is_too_long_is_told_its_sender_when_paper_says_so() {
     let said = Said { router: 0, error, passed: 0, bytes: 1500, more: false, marked: false };
     assert_eq!(message, Output::Message { at, way: to, token: 7, said, routers: 0 });
     assert_eq!(network.inside(), 0);
-    // A short packet is quoted whole, and ICMPv6 quotes more of a long one.
+    // A short packet is quoted completely, and ICMPv6 quotes more of a long one.
     for (errors, bytes, length) in
         [(Errors::V4, 1001, 576), (Errors::V6, 1500, 1280), (Errors::V6, 1100, 1148)]
     {
@@ -87,7 +87,7 @@ fn a_packet_that_is_too_long_is_told_its_sender_when_paper_says_so() {
     }
 }
 
-/// The second router takes 5 us for the packet, and as long for its message, which crosses the line between them and passes the first one.
+/// The second router takes 5 us for the packet, and as long for its message, which crosses the line between the routers and passes the first one.
 #[test]
 fn a_time_to_live_that_is_over_is_told_across_the_way_back() {
     let mut network = outside(NARROW);
@@ -119,14 +119,14 @@ fn routers_are_silent_where_nobody_wants_to_hear_them() {
         let found = told(&mut network);
         assert!(matches!(found[..], [Output::Lost { message: false, .. }]), "{found:?}");
     }
-    // What may be cut is cut, and nobody is told.
+    // A packet that may be fragmented is, without a message.
     let mut network = outside(NARROW);
     let to = way(&network, "a to b");
     network.inject(0, to, Packet { whole: false, ..whole(1500, 3) });
     assert!(matches!(told(&mut network)[..], [Output::Delivered { token: 3, .. }]));
 }
 
-/// Packets of the host behind it go the same way: a message waits for them, and finds no room among four.
+/// Packets of the other host take the same path: the message waits behind them, and finds no room behind four.
 #[test]
 fn a_message_waits_in_queues_and_is_lost_where_they_are_full() {
     let narrow = NARROW.replace("mtu = \"1000 B\"", "");
@@ -134,7 +134,7 @@ fn a_message_waits_in_queues_and_is_lost_where_they_are_full() {
         let mut network = outside(&narrow);
         let [to, back] = ["a to b", "b to a"].map(|name| way(&network, name));
         network.begin_window(0, &mut |_| {});
-        // They come to the router one after the other, right before the message enters the queue.
+        // They reach the router one after the other, just before the message enters the queue.
         let there = (100 + AROUND) * FAST + US + 100 * SLOW + 1000 * US + 5 * US;
         for number in 0..before {
             network.inject(there - 1000 * US + number, back, packet(1500, 100 + number));
@@ -161,7 +161,7 @@ fn a_message_waits_in_queues_and_is_lost_where_they_are_full() {
     }
 }
 
-/// The circuit between two routers carries the message in cells; one whose cells find no room is lost.
+/// The circuit between two routers carries the message in cells; a message whose cells find no room is lost.
 #[test]
 fn messages_cross_circuits() {
     let mut network = outside(ROUTERS);
@@ -180,12 +180,12 @@ fn messages_cross_circuits() {
     let middle = outcome.links.iter().find(|(link, _)| link.as_str() == "middle").expect("it is there");
     let back = &middle.1.directions[1];
     assert_eq!(back.carried.sent(), 13);
-    // All of their payloads, and nothing for anybody else.
+    // All of their payload is control traffic.
     let of_packets = [back.ledger.get("ACK and control"), back.ledger.get("cell headers")];
     assert!(of_packets[0] * 5 == of_packets[1] * 48 && of_packets[0] > 0, "{of_packets:?}");
 }
 
-/// A host cuts what is too long for its line: about the first fragment there is a message, and about the others none.
+/// A host fragments packets that are too long for its line: there is a message about the first fragment, and none about the others.
 #[test]
 fn one_message_is_about_a_packet_however_often_it_was_cut() {
     let mut network = outside(NARROW);
@@ -194,7 +194,7 @@ fn one_message_is_about_a_packet_however_often_it_was_cut() {
     let found = told(&mut network);
     assert_eq!(found.iter().filter(|told| matches!(told, Output::Message { .. })).count(), 1, "{found:?}");
     assert_eq!(found.len(), 2);
-    // A router has cut it: the first fragment is what the next one quotes.
+    // Fragmented by a router: the next router quotes the first fragment.
     network.inject(SECOND, to, Packet { ttl: 2, whole: false, ..whole(1500, 3) });
     let found = told(&mut network);
     let said = |told: &Output| match *told {
@@ -205,7 +205,7 @@ fn one_message_is_about_a_packet_however_often_it_was_cut() {
     assert_eq!(found.iter().filter_map(said).collect::<Vec<_>>(), [(996, true, 1)]);
 }
 
-/// The outer packet of a tunnel ends, and the host inside does not hear of it.
+/// The TTL of the outer packet expires, and the host inside gets no message.
 #[test]
 fn the_inside_of_a_tunnel_is_silent() {
     let tunnelled =
@@ -229,7 +229,7 @@ fn the_inside_of_a_tunnel_is_silent() {
     }
 }
 
-/// Tokens of what has passed, with what a message says.
+/// Tokens of captured packets, with the content of messages.
 #[derive(Default)]
 struct Seen(Vec<(u64, Option<Said>, u32, u8)>);
 
@@ -249,7 +249,7 @@ impl CaptureSink for Seen {
 #[test]
 fn captures_see_messages() {
     let mut network = outside(NARROW);
-    // What `near` sends to `a`.
+    // Packets from `near` to `a`.
     network.capture(&[1]);
     let to = way(&network, "a to b");
     network.inject(0, to, whole(1500, 9));

@@ -1,8 +1,7 @@
-//! Ten TCP connections through one congested ATM port: how much of it each discard policy leaves.
+//! Ten TCP connections through a congested ATM port: goodput with each discard policy.
 //!
-//! The order is that of Romanow and Floyd, "Dynamics of TCP Traffic over ATM Networks", IEEE JSAC 13(4), 1995, section 4: plain ATM wastes the
-//! line on cells of packets that cannot be put together, partial packet discard wastes less, early packet discard almost
-//! nothing, as a queue of packets.
+//! The order is that of Romanow and Floyd, "Dynamics of TCP Traffic over ATM Networks", IEEE JSAC 13(4), 1995, section 4: plain ATM wastes the line on cells of
+//! packets that cannot be reassembled, partial packet discard wastes less, early packet discard almost nothing, like a queue of packets.
 
 use std::fmt::Write;
 
@@ -10,7 +9,7 @@ use super::common;
 
 const FLOWS: usize = 10;
 
-/// Payload received by all flows, as a share of what the line could carry.
+/// Returns the payload received by all flows, relative to the maximum of the line.
 fn share(port: &str, atm: bool, cells: u64) -> f64 {
     let mut text = String::from("name = \"ten\"\n[run]\nduration = \"15 s\"\nwarmup = \"3 s\"\n");
     let delay = "delay = \"1 ms\"\n";
@@ -18,7 +17,7 @@ fn share(port: &str, atm: bool, cells: u64) -> f64 {
         write!(text, "[switch.s]\nkind = \"atm\"\noutput_buffer = \"{cells} cells\"\n{port}\n")
             .expect("fits");
     } else {
-        // The same memory, for packets.
+        // The same amount of memory, for packets.
         write!(text, "[router.s]\nqueue = {{ drop-tail = {{ limit = \"{} B\" }} }}\n", cells * 48)
             .expect("fits");
     }
@@ -45,7 +44,7 @@ fn share(port: &str, atm: bool, cells: u64) -> f64 {
     let sink = [
         ("host.sink.tcp.profile", "\"bsd-reno\""),
         ("host.sink.tcp.receive_buffer", "\"64 KiB\""),
-        // With delayed acknowledgments the heartbeat of the one receiver would set all senders off at once.
+        // With delayed acknowledgments, the heartbeat of the single receiver would trigger all senders at once.
         ("host.sink.tcp.ack_every", "1"),
     ];
     let outcome = common::run(&text, "base", &sink);

@@ -18,8 +18,8 @@ fn stream(outcome: &SimOutcome) -> &Flow {
 /// A window smaller than the path holds is sent once a round trip (RFC 6349 section 3.3.1).
 #[test]
 fn a_small_window_over_the_round_trip() {
-    // Four segments of 9140 B in a round trip of 4 ms, the first segment's time on both lines, and the cells of its
-    // acknowledgment on both: the second segment is behind the first, and every second one is acknowledged.
+    // Four segments of 9140 B in a round trip of 4 ms, the first segment's time on both lines, and the cells of its acknowledgment on both. The second segment
+    // follows the first, and every second one is acknowledged.
     let window = 4 * 9140;
     let buffer = format!("\"{window} B\"");
     let outcome = run(&[
@@ -30,13 +30,13 @@ fn a_small_window_over_the_round_trip() {
         ("host.b.tcp.ack_every", "1"),
     ]);
     let slot = 1e-6 / 0.353_207_547;
-    // Store and forward: 192 cells on the first line, one cell behind on the second; two cells of an acknowledgment.
+    // Store and forward: 192 cells on the first line, one more on the second, and two cells of an acknowledgment.
     let round_trip = 4e-3 + (192.0 + 1.0) * slot + 3.0 * slot;
     close(stream(&outcome).goodput_bit_per_s, window as f64 * 8.0 / round_trip, 0.01);
     assert_eq!(stream(&outcome).lost_datagrams, 0);
 }
 
-/// With window and buffers large enough the line is full: the closed form of `limit`.
+/// With a large window and large buffers the line is full: the closed form of `limit`.
 #[test]
 fn a_large_window_fills_the_line() {
     for profile in ["\"linux-6\"", "\"bsd-reno\"", "\"solaris-2.5\"", "\"windows-95\""] {
@@ -54,7 +54,7 @@ fn a_large_window_fills_the_line() {
     }
 }
 
-/// A segment size that no packet has room for is the one that it has (RFC 9293 section 3.7.1).
+/// A configured segment size that exceeds the path is reduced (RFC 9293 section 3.7.1).
 #[test]
 fn a_segment_fits_the_path() {
     let few = ("switch.s.output_buffer", "\"600 cells\"");
@@ -66,7 +66,7 @@ fn a_segment_fits_the_path() {
     assert_eq!(format!("{:?}", stream(&larger)), format!("{:?}", stream(&own)));
 }
 
-/// A port that overflows: what is sent is received, lost or on its way, and the same seed gives the same run.
+/// An overflowing port: all that is sent is received, lost or in flight, and a seed determines the run.
 #[test]
 fn congestion_loses_and_recovers() {
     let overrides = [("switch.s.output_buffer", "\"600 cells\""), ("link.second.medium", "\"ds3\"")];
@@ -74,14 +74,14 @@ fn congestion_loses_and_recovers() {
     let flow = stream(&outcome);
     let tcp = flow.tcp.expect("a TCP flow counts");
     assert!(flow.lost_datagrams > 0 && tcp.retransmitted_segments > 0);
-    // The window of counting cuts through what is in flight at its edges, a window of segments at most.
+    // The edges of the measurement window split data in flight, at most a window of segments.
     let known = flow.received_datagrams + flow.lost_datagrams + flow.in_flight_datagrams;
     assert!(flow.sent_datagrams.abs_diff(known) <= 400, "{flow:?}");
     close(flow.goodput_bit_per_s, 96_000.0 / 192.0 * 9140.0 * 8.0, 0.25);
     assert_eq!(outcome, run(&overrides));
 }
 
-/// Costs of the hosts bound TCP as they bound UDP.
+/// CPU costs of hosts limit TCP like UDP.
 #[test]
 fn the_cpu_is_the_bottleneck() {
     let outcome = run(&[
@@ -90,13 +90,13 @@ fn the_cpu_is_the_bottleneck() {
         ("host.a.cost.per_segment", "\"0.5 ms\""),
         ("traffic.stream.message", "\"9128 B\""),
     ]);
-    // A message is a segment with timestamps, and every other is acknowledged, for nothing.
+    // A message is one segment with timestamps. Every other one is acknowledged, at no cost.
     let message = 1e-3 + 9128.0 * 100e-9 + 0.5e-3;
     close(stream(&outcome).goodput_bit_per_s, 9128.0 * 8.0 / message, 0.01);
 }
 
-/// Solaris blocks a write while 8192 bytes are unsent, and what is sent makes room: the application then goes on by itself,
-/// and not when an acknowledgment comes, whose timer would else set the pace.
+/// Solaris blocks a write while 8192 bytes are unsent, and sending makes room. The application then continues without waiting for an acknowledgment, whose
+/// timer would otherwise set the pace.
 #[test]
 fn what_is_sent_makes_room_for_the_next_write() {
     let run = |message: &str| {
@@ -115,8 +115,8 @@ fn what_is_sent_makes_room_for_the_next_write() {
     close(stream(&run("\"64 kB\"")).goodput_bit_per_s, 64_000.0 * 8.0 / 8.1e-3, 0.01);
 }
 
-/// An acknowledgment interrupts a write, and what it lets out goes at once: the window is sent once a round trip though
-/// writes take a third of the CPU's time.
+/// An acknowledgment interrupts a write, and the segments that it permits are sent at once: one window per round trip, although writes take a third of the CPU
+/// time.
 #[test]
 fn acknowledgments_interrupt_a_write() {
     let run = |per_write: &str| {
@@ -133,7 +133,7 @@ fn acknowledgments_interrupt_a_write() {
     close(stream(&writing).goodput_bit_per_s, stream(&idle).goodput_bit_per_s, 0.001);
 }
 
-/// What interrupts a copy does not shorten it: the times add up.
+/// An interruption does not shorten a copy: the times add up.
 #[test]
 fn an_interrupted_copy_goes_on() {
     for (ack, cost) in [("\"0 s\"", 0.0), ("\"1 ms\"", 0.5e-3)] {

@@ -1,6 +1,6 @@
-//! Files with values at the edges of what `check` accepts: whatever it accepts is simulated, with books that balance and figures that can be.
+//! Files with extreme values that `check` accepts: every one must be simulated, with a ledger that balances and plausible figures.
 //!
-//! The oracle's random networks have tame values, for every cell is an event there. Here all keys that the schema has are drawn, so a new one is, too.
+//! The oracle's random networks have moderate values, because every cell is an event there. Here all keys of the schema are drawn, including new ones.
 
 use std::cell::Cell;
 use std::sync::LazyLock;
@@ -88,7 +88,7 @@ const FRAMES: &str = r#"
     change = "down"
 "#;
 
-/// Of both.
+/// Common part of both files.
 const REST: &str = r#"
     [traffic.t]
     kind = "tcp-stream"
@@ -113,7 +113,7 @@ const QUANTITIES: &[(&str, &[&str])] = &[
     ("Size", &["0 B", "1 B", "68 B", "1500 B", "40 kB", "1 MB"]),
 ];
 
-/// Of keys that would make a run of hours otherwise.
+/// Values of keys that would otherwise make a run take hours.
 const SHORT: &[(&str, &[&str])] = &[
     ("duration", &["1 ps", "2 ps", "1 us", "3 ms"]),
     ("warmup", &["0 s", "1 ps", "1 us", "29.999999999 ms"]),
@@ -123,7 +123,7 @@ const SHORT: &[(&str, &[&str])] = &[
 
 const COUNTS: &[&str] = &["0", "1", "2", "40", "4294967295"];
 
-/// What names other things, and what only real hosts do.
+/// Keys that refer to other tables, and keys for real hosts only.
 const APART: &[&str] = &[
     "from",
     "to",
@@ -141,7 +141,7 @@ const APART: &[&str] = &[
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
 
-/// Draws values for what a schema describes.
+/// Draws values for the keys of a schema.
 struct Edges {
     schema: &'static Value,
     random: Stream,
@@ -159,7 +159,7 @@ impl Edges {
         }
     }
 
-    /// A value for a key, as a file has it.
+    /// Returns a value for a key, as written in a file.
     fn value(&mut self, key: &str, node: &Value) -> Option<String> {
         let name = node["$ref"].as_str().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
         let short = SHORT.iter().find(|(short, _)| *short == key);
@@ -179,7 +179,7 @@ impl Edges {
             _ if node["const"].is_string() => Some(node["const"].to_string()),
             Some("boolean") => Some(self.one_of(&["true", "false"]).to_owned()),
             Some("integer") => Some(self.one_of(COUNTS).to_owned()),
-            // The only keys that are names are those of the links of router `r`.
+            // The only such tables are by link name, at router `r`.
             Some("object") if node["additionalProperties"].is_object() => {
                 Some(format!("{{ m = {} }}", self.value(key, &node["additionalProperties"])?))
             }
@@ -197,7 +197,7 @@ impl Edges {
         }
     }
 
-    /// A key of some table of the file, and a value for it.
+    /// Returns a key of some table of the file, and a value for it.
     fn change(&mut self, tables: &[Table]) -> Option<(String, String)> {
         let (path, kind) = self.one_of(tables);
         let schema = self.schema;
@@ -215,7 +215,7 @@ impl Edges {
     }
 }
 
-/// A table of a file, and its kind where it has one.
+/// A table of a file, and its kind if it has one.
 type Table = (&'static str, &'static str);
 
 const ALL: &[Table] = &[
@@ -238,7 +238,7 @@ const OF_FRAMES: &[Table] = &[
     ("event.e", ""),
 ];
 
-/// Shares and rates of an outcome are numbers that can be.
+/// Checks that shares and rates of an outcome are plausible.
 fn in_order(path: &str, value: &Value) -> Result<(), TestCaseError> {
     match value {
         Value::Object(fields) => {
@@ -259,7 +259,7 @@ fn in_order(path: &str, value: &Value) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What one file comes to: whether it was accepted.
+/// Simulates a file. Returns false if it is rejected.
 fn is_simulated(text: &str, changes: &[(String, String)]) -> Result<bool, TestCaseError> {
     let source = Source { name: "edges.toml".into(), text: text.into() };
     let Ok(campaign) = load(&source, changes, None) else { return Ok(false) };
@@ -267,7 +267,7 @@ fn is_simulated(text: &str, changes: &[(String, String)]) -> Result<bool, TestCa
     let (testbed, topology) = (&point.testbed, &point.topology);
     let most = limit(testbed, topology);
     in_order("limit", &serde_json::to_value(most.stored()).expect("an outcome is data"))?;
-    // Timers of a picosecond take for ever: what such a run begins with has gone well.
+    // Timers of a picosecond take too long: stop after a while.
     let asked = Cell::new(0);
     let enough = || asked.replace(asked.get() + 1) > 20;
     match simulate(testbed, topology, testbed.run.seed, &enough) {
@@ -298,7 +298,7 @@ proptest! {
     }
 }
 
-/// A file that is refused shows nothing: most are not.
+/// A rejected file tests nothing, so most must be accepted.
 #[test]
 fn most_are_accepted() {
     let drawn: Vec<_> = (0..1000).map(|seed| draw(seed, 1)).collect();

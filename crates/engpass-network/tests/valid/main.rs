@@ -1,4 +1,4 @@
-//! What `check` accepts is simulated: no panic, books that balance, figures that can be. Each file here once went wrong.
+//! Everything that `check` accepts can be simulated, without panic and with a ledger that balances. Each file here once failed.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,7 +12,7 @@ use engpass_network::simulate::{RunControl, simulate};
 
 const PAIR: &str = "[host.a]\n[host.b]\n";
 
-/// A line of its own between two hosts, and what goes over it; a run of a second.
+/// Returns a testbed of two hosts on one link, with this traffic, for a run of one second.
 fn pair(link: &str, rest: &str) -> String {
     format!("{PAIR}[link.line]\nends = [\"a\", \"b\"]\n{link}\n{rest}\n[run]\nduration = \"1 s\"\n")
 }
@@ -30,7 +30,7 @@ fn a_line_of_cells_that_no_circuit_crosses_is_idle() {
     assert_eq!(line.directions[0].utilisation, 0.0);
 }
 
-/// What a queue, a NIC or a shaper holds may need more time than there is: it leaves after all runs.
+/// A queue, a NIC or a shaper may need more time than the clock has: its packets leave after all runs.
 #[test]
 fn what_leaves_in_centuries_does_not_leave() {
     let slow = "medium = \"point-to-point\"\nrate = \"1 bit/s\"";
@@ -52,7 +52,7 @@ fn a_copy_may_take_longer_than_there_is_time() {
     assert_eq!(outcome.flows[0].1.sent_datagrams, 0);
 }
 
-/// Who watches a run hears how far it is, also where nothing has cells.
+/// The callback reports progress even in a network without cells.
 #[test]
 fn a_run_of_frames_says_how_far_it_is() {
     struct Heard(RefCell<Vec<u64>>);
@@ -72,7 +72,7 @@ fn a_run_of_frames_says_how_far_it_is() {
     assert!(heard.iter().all(|at| *at <= point.testbed.run.duration.0), "{heard:?}");
 }
 
-/// What of an on-time is left behind its last whole gap has a message, too: two in each 11 ms, and not 1.1.
+/// The rest of an on-time after its last full gap has a message, too: two per 11 ms, not 1.1.
 #[test]
 fn bursts_offer_what_begins_in_them() {
     let bursts =
@@ -85,7 +85,7 @@ fn bursts_offer_what_begins_in_them() {
     assert_eq!(sent.flows[0].1.goodput_bit_per_s, 1e6);
 }
 
-/// A frame that is on its way as the window opens is sent within it only as far as that.
+/// A frame that crosses the begin of the window counts only for the part inside.
 #[test]
 fn a_line_is_busy_for_all_of_its_time_at_most() {
     for warmup in ["0 s", "999.5 ms"] {

@@ -1,6 +1,6 @@
-//! The accounts of a line (docs/ledger.md), from what was booked.
+//! The accounts of a line (docs/ledger.md), computed from the postings.
 //!
-//! What happens; the state stands in `accounts.rs` beside the engine.
+//! The state is in `../accounts.rs`.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::ledger::{Datagram, Fate};
 use crate::wire::{cells, ethernet_header, ethernet_padding};
 
 impl Engine<'_> {
-    /// The accounts of every line, up to `at`, by link and end.
+    /// Returns the accounts of every line up to `at`, by link and end.
     pub(crate) fn accounts(&self, at: u64) -> BTreeMap<(usize, usize), Accounts> {
         let links = 0..self.topology.links.len();
         let lines = links.flat_map(|link| [0, 1].map(|end| LineId { link, end }));
@@ -38,8 +38,8 @@ impl Engine<'_> {
         let from = self.books.from();
         let (carriers, units) = self.books.sent.get(&line).copied().unwrap_or_default();
         let (carriers, units) = (u128::from(carriers), u128::from(units));
-        // What the edges cut: of the transmission that went on at the first, the part behind it; of the one that goes on at the
-        // second, the part before it, and not before the first either.
+        // Parts of transmissions that the window edges clip: of the one across the begin, the part after it; of the one in progress at `at`, the part
+        // before `at`, but not before the begin.
         let mut cut_off = 0;
         if let Some(&cut) = self.books.cut.get(&line) {
             cut_off += unit.before(u64::MAX, cut) - unit.before(from, cut);
@@ -85,7 +85,7 @@ impl Engine<'_> {
         accounts
     }
 
-    /// The transmission that goes on.
+    /// Returns the transmission in progress.
     fn under_way(&self, line: LineId) -> Option<Cut> {
         match self.lines.get(&line) {
             Some(cells) => cells.begun().map(|(base, before)| Cut { base, units: (before, before + 1) }),
@@ -98,11 +98,11 @@ impl Engine<'_> {
         }
     }
 
-    /// Bytes of a delivered datagram's packets on a line, by account, what is around the frame or the cell apart.
+    /// Returns the bytes of a delivered datagram's packets on a line by account, without physical framing and cell headers.
     fn layers(&self, link: &LinkEnds, datagram: &Datagram, carried: &Carried) -> Vec<(&'static str, u64)> {
         let mut layers = Vec::new();
         let (mut payload, mut duplicate) = (0, 0);
-        // The receiver refused the end of the payload.
+        // The refused bytes are at the end of the payload.
         let wanted = datagram.bytes() - datagram.refused;
         for &CarriedPacket { tunnels, offset, bytes, vc } in &carried.packets {
             let header = datagram.header.saturating_sub(offset).min(bytes);

@@ -1,6 +1,6 @@
-//! Which mechanisms of forwarding have acted in a run, so that tests of random networks can say how often each has.
+//! Forwarding mechanisms that were active in a run, so that tests of random networks can report how often each one was covered.
 //!
-//! What happens; the state stands in `acted.rs` beside the engine.
+//! The state is in `../acted.rs`.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::packet::Out;
 use crate::resolve::kind;
 
 impl Engine<'_> {
-    /// What has acted in the run so far.
+    /// Returns the mechanisms that were active in the run so far.
     pub fn acted(&self) -> BTreeSet<Mechanism> {
         let mut mechanisms = self.acted.mechanisms.clone();
         for ((node, group), _) in self.acted.chosen.iter().filter(|(_, members)| members.len() > 1) {
@@ -53,7 +53,7 @@ impl Engine<'_> {
         mechanisms
     }
 
-    /// A policy chooses a member of a group at a router; with equal weights it would have chosen another one, or the same.
+    /// Records the choice of a policy among a group at a router. `by_equal_weights` is the member that equal weights would choose.
     pub(crate) fn note_choice(
         &mut self,
         router: NodeId,
@@ -73,7 +73,7 @@ impl Engine<'_> {
         }
     }
 
-    /// An outage loses a packet on a link.
+    /// Records that an outage lost a packet on a link.
     pub(crate) fn note_loss_to_outage(&mut self, link: usize) {
         self.event_acts(self.acted.downed[&link]);
     }

@@ -1,6 +1,6 @@
-//! Address resolution: routers hold packets and ask for addresses, stations answer, and switches send copies (docs/model.md, "Address resolution").
+//! Address resolution: routers hold packets and send requests, stations reply, and switches flood requests (docs/model.md, "Address resolution").
 //!
-//! What happens; the state stands in `arp.rs` beside the engine.
+//! The state is in `../arp.rs`.
 
 use engpass_model::arp::{Arp, Met, Neighbour, Overdue};
 use engpass_model::source::Traffic;
@@ -19,7 +19,7 @@ use crate::packet::Packet;
 use crate::resolve::kind;
 
 impl Engine<'_> {
-    /// How the router at the beginning of a line asks for addresses, if it does.
+    /// Returns the ARP configuration of the router at the beginning of a line, if it uses ARP.
     fn arp_of(&self, line: LineId) -> Option<Arp> {
         match kind(&self.topology, self.topology.links[line.link].ends[line.end]) {
             NodeKind::Router(router) => self.testbed.routers[router].arp.clone(),
@@ -27,7 +27,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The node to which a packet leaves a router by a line, behind all switches.
+    /// Returns the node behind all switches to which a packet leaves a router over a line.
     fn station(&self, line: LineId, packet: usize) -> NodeId {
         let mut node = far_end(&self.topology, line);
         while matches!(kind(&self.topology, node), NodeKind::Switch(_)) {
@@ -36,14 +36,14 @@ impl Engine<'_> {
         node
     }
 
-    /// Whether a packet goes to a group, and its address tells that of its frame.
+    /// Returns true for multicast packets: their IP address determines the address of the frame.
     fn needs_no_address(&self, packet: usize) -> bool {
         let Packet { flow, carries, .. } = self.packets[packet];
-        // Outer packets go to a router, whatever they carry.
+        // Outer packets go to a router, even if the inner packet is multicast.
         carries.is_none() && matches!(self.testbed.traffic[flow], Traffic::Multicast(_))
     }
 
-    /// A packet leaves a router by a line, or is held until the router knows for whom.
+    /// Sends a packet from a router over a line, or holds it until the address of the neighbour is known.
     pub(crate) fn goes_to_neighbour(&mut self, now: u64, line: LineId, packet: usize) {
         let is_ethernet = self.topology.links[line.link].lines[0].framing == Framing::Ethernet;
         let arp = self.arp_of(line).filter(|_| is_ethernet && !self.needs_no_address(packet));
@@ -77,7 +77,7 @@ impl Engine<'_> {
         self.ledger.lose_carrier(now, place, self.packets[packet].datagram);
     }
 
-    /// A request for a neighbour begins at the router, which looks again when it is due.
+    /// Sends a request for a neighbour from the router and schedules its timeout.
     fn asks(&mut self, now: u64, key: Key) {
         let (interface, station) = key;
         let due = self.neighbours.all[&key].due().expect("it is asked for");
@@ -92,7 +92,7 @@ impl Engine<'_> {
         self.comes_to_engine(now, router, request);
     }
 
-    /// A request may not have been answered in time.
+    /// Handles the timeout of a request.
     pub(crate) fn arp_retry(&mut self, now: u64, key: Key) {
         let (line, _) = key;
         let arp = self.arp_of(line).expect("only routers that ask have neighbours");
@@ -113,9 +113,9 @@ impl Engine<'_> {
         }
     }
 
-    /// A new ARP packet, for one line.
+    /// Creates an ARP packet for one line.
     fn arp_packet(&mut self, now: u64, arp: ArpPacket) -> usize {
-        // Nobody's traffic is numbered behind all flows and receivers.
+        // The flow number of ARP comes after all flows and receivers.
         let flow = self.topology.flows.len() + self.receivers.len();
         let datagram = self.ledger.begin(now, Datagram::arp(flow));
         self.packets.push(Packet {
@@ -123,7 +123,7 @@ impl Engine<'_> {
             datagram,
             offset: 0,
             bytes: 0,
-            // It follows the tree of its interface.
+            // It follows the tree of its interface instead of a path.
             way: usize::MAX,
             discipline_flow: (self.senders().len() + self.messages().len()) as u32,
             carries: None,
@@ -141,7 +141,7 @@ impl Engine<'_> {
         self.packets.len() - 1
     }
 
-    /// The line on which a reply leaves a node: that of the request, in the other direction.
+    /// Returns the line on which a reply leaves a node: that of the request, in the other direction.
     fn line_back(&self, node: NodeId, interface: LineId) -> LineId {
         let lines = tree(&self.topology, interface);
         let came = lines.into_iter().find(|line| far_end(&self.topology, *line) == node);
@@ -149,14 +149,14 @@ impl Engine<'_> {
         LineId { link, end: 1 - end }
     }
 
-    /// A router has processed an ARP packet that it sends.
+    /// Sends an ARP packet that a router has processed.
     pub(crate) fn arp_leaves_router(&mut self, now: u64, router: usize, packet: usize) {
         let ArpPacket { asks, interface, .. } = self.packets[packet].arp.expect("it is an ARP packet");
         let line = if asks { interface } else { self.line_back(self.router_node(router), interface) };
         self.joins_queue(now, line, packet);
     }
 
-    /// An ARP packet is at the far end of a line.
+    /// Handles the arrival of an ARP packet at the far end of a line.
     pub(crate) fn arp_arrives(&mut self, now: u64, line: LineId, packet: usize) {
         let arp = self.packets[packet].arp.expect("it is an ARP packet");
         self.ledger.received(now, self.packets[packet].datagram, 0);
@@ -180,7 +180,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A switch sends copies of a request, or a reply back.
+    /// Floods a request at a switch, or sends a reply back.
     fn arp_at_switch(&mut self, now: u64, node: NodeId, arp: ArpPacket) {
         let lines = if arp.asks {
             let from_here = |line: &LineId| self.topology.links[line.link].ends[line.end] == node;
@@ -197,7 +197,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A line has brought an ARP packet to a router: it may know the station that sent it from now on.
+    /// Handles an ARP packet that arrived at a router, which may learn its sender.
     fn hears(&mut self, now: u64, line: LineId, ArpPacket { asks, interface, station }: ArpPacket) {
         let own = LineId { link: line.link, end: 1 - line.end };
         let Some(arp) = self.arp_of(own) else { return };
@@ -219,7 +219,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A router sees that a line of it goes down, and knows nobody behind it any more.
+    /// Deletes the neighbours of a router on a line that it sees go down.
     pub(crate) fn forgets_neighbours(&mut self, now: u64, line: LineId) {
         for key in self.neighbours.on(line) {
             let neighbour = self.neighbours.all.get_mut(&key).expect("it is on the line");
@@ -233,10 +233,10 @@ impl Engine<'_> {
         }
     }
 
-    /// Every packet that was held has gone on, was lost, or is held; none is held for longer than requests are sent, nor more than there are places.
+    /// Checks that every packet that was held has continued, was lost, or is still held, and that no request is overdue and no hold queue too long.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The violated rule.
     pub(crate) fn holds_balance(&self, at: u64) -> Result<(), String> {
         let all = &self.neighbours;
         let waiting = all.waiting();

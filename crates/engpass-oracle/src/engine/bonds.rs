@@ -1,4 +1,4 @@
-//! Bonds in a network: links of a host or switch that are one interface (docs/model.md, "Bonds").
+//! Bonds in the network: links of a host or switch that form one interface (docs/model.md, "Bonds").
 
 use engpass_model::bond::BondMode;
 use engpass_model::forward::{Heads, View};
@@ -13,32 +13,33 @@ use crate::packet::Out;
 use crate::resolve::kind;
 
 impl Engine<'_> {
-    /// The bond that chooses on which member packets leave by this leg, if one does.
+    /// Returns the bond that chooses the member for packets that leave on this path segment, if any.
     pub(crate) fn bond_on(&self, out: Out) -> Option<usize> {
         let Out::Line(LineId { link, end }) = out else { return None };
         bond_of(&self.topology.bonds, &self.topology.links, self.topology.links[link].ends[end], link)
     }
 
-    /// The place of a member in the bond that chooses it.
+    /// Returns the index of a member in the bond that chooses it.
     fn member(&self, bond: usize, out: Out) -> usize {
         let line = self.first_line(out);
         self.topology.bonds[bond].links.iter().position(|link| *link == line.link).expect("it is a member")
     }
 
-    /// The line of a member at the bond's own end: it is whose carrier the bond sees.
+    /// Returns the line of a member at the bond's end. The bond sees the carrier of this line.
     fn own_line(&self, bond: usize, member: usize) -> LineId {
         let path = &self.topology.bonds[bond];
         let link = path.links[member];
         LineId { link, end: usize::from(self.topology.links[link].ends[0] != path.node) }
     }
 
-    /// The line whose events change what is chosen when packets leave by this leg.
+    /// Returns the line whose events can change the choice for packets that leave on this path segment.
     pub(crate) fn seen_line(&self, out: Out) -> LineId {
         self.bond_on(out)
             .map_or_else(|| self.first_line(out), |bond| self.own_line(bond, self.member(bond, out)))
     }
 
-    /// The leg that a bond chooses from a group for a packet with these headers, on its `turn`; `None` if that depends on the turn and none is given.
+    /// Returns the index of the path segment in `group` that a bond chooses for a packet with these headers on its `turn`; `None` if the choice
+    /// depends on a turn that is not given.
     pub(crate) fn bonded(
         &self,
         bond: usize,
@@ -67,7 +68,7 @@ impl Engine<'_> {
         group.iter().position(|out| self.member(bond, *out) == member)
     }
 
-    /// A packet leaves a node by a bond; what it shows is asked for.
+    /// Chooses the member of a bond for a packet with the headers `view` that leaves a node, and counts the packet.
     pub(crate) fn leaves_by_bond(
         &mut self,
         node: NodeId,
@@ -82,7 +83,7 @@ impl Engine<'_> {
         group[member]
     }
 
-    /// What a sender has ready leaves its host on this leg.
+    /// Returns the path segment on which the ready packet of a sender leaves its host.
     pub(crate) fn leaves_host(&mut self, sender: Sender) -> Out {
         let packet = self.packet_in_work(sender);
         let first = self.ways[packet.way].first;
@@ -98,7 +99,7 @@ impl Engine<'_> {
         self.leaves_by_bond(host, bond, &group, &View { heads: &heads, fragment, macs })
     }
 
-    /// The last bytes of the addresses of frames that a host or router has sent at `framed_at`, and that go on by this leg.
+    /// Returns the last bytes of the MAC addresses of frames that a host or router sent at `framed_at` and that continue on this path segment.
     pub(crate) fn macs(&self, way: usize, framed_at: LineId, out: Out) -> [u8; 2] {
         let mut last = out;
         loop {
@@ -113,7 +114,7 @@ impl Engine<'_> {
         [framed_at, LineId { link, end: 1 - end }].map(|line| self.address(line))
     }
 
-    /// The last byte of the address of a transmitter: those of the members of a bond have that of the first one.
+    /// Returns the last byte of the address of a transmitter. All members of a bond have the address of the first one.
     fn address(&self, LineId { link, end }: LineId) -> u8 {
         let node = self.topology.links[link].ends[end];
         let own = self.topology.bonds.iter().position(|path| path.node == node && path.links.contains(&link));
@@ -121,7 +122,7 @@ impl Engine<'_> {
         (2 * link + end + 1) as u8
     }
 
-    /// Whether a host hears another member of its bond than this link.
+    /// Returns true if another member of the host's bond than this link is active.
     pub(crate) fn is_unheard(&self, host: NodeId, link: usize) -> bool {
         let bonds = self.topology.bonds.iter().zip(&self.bonds);
         let ours = bonds.filter(|(path, _)| path.node == host && is_single(path));
@@ -129,7 +130,7 @@ impl Engine<'_> {
         ours.into_iter().any(|(path, state)| member(path).is_some_and(|member| state.active != Some(member)))
     }
 
-    /// Nodes see a carrier come or go: bonds there look at it, at once or later.
+    /// Handles a change of carrier that a node sees: a bond there checks its members at once or later.
     pub(crate) fn bonds_see(&mut self, now: u64, line: LineId) {
         let node = self.topology.links[line.link].ends[line.end];
         let bonds = self.topology.bonds.iter();
@@ -147,11 +148,11 @@ impl Engine<'_> {
 
     fn will_look(&mut self, bond: usize, at: u64) {
         self.bonds[bond].looks = Some(at);
-        // Behind all changes of that instant.
+        // After all link changes of that instant.
         self.agenda.put(at, Group::BondLooks, (bond, 0), Event::BondLooks { bond });
     }
 
-    /// A bond looks at the carriers of its members.
+    /// Lets a bond check the carriers of its members.
     pub(crate) fn bond_looks(&mut self, now: u64, bond: usize) {
         let path = self.topology.bonds[bond].clone();
         let carriers: Vec<bool> = (0..path.links.len())
@@ -170,7 +171,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The headers of a packet, as policies see them.
+    /// Returns the headers of a packet that policies see.
     pub(crate) fn heads_shown(&self, packet: usize) -> Heads {
         let this = &self.packets[packet];
         match this.carries {

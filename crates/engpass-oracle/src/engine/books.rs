@@ -1,6 +1,6 @@
-//! The oracle's own books of every line (docs/ledger.md): its idle time, and the cells or bytes of each flow by their fate.
+//! The oracle's line ledger (docs/ledger.md): idle time, and the cells or bytes of each flow by delivery status.
 //!
-//! What happens; the state stands in `books.rs` beside the engine.
+//! The state is in `../books.rs`.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +21,14 @@ impl Engine<'_> {
         }
     }
 
-    /// A cell joins a line, or a frame begins: it may have been idle until now.
+    /// Posts the idle time of a line up to now, just before a cell joins it or a frame begins.
     pub(crate) fn book_idle(&mut self, now: u64, line: LineId) {
         if let Some(since) = self.idle_since(line) {
             self.books.idle[line.link][line.end] += self.books.counted(since, now);
         }
     }
 
-    /// A cell is about to leave a line.
+    /// Posts a cell that is about to leave a line.
     pub(crate) fn book_cell(&mut self, now: u64, line: LineId) {
         let (num, den) = self.line(line).pace().ratio();
         let (base, before) = self.line(line).begun().expect("a cell that leaves has begun");
@@ -49,7 +49,7 @@ impl Engine<'_> {
         self.data_leaves(line, (cell.packet, Some(cell.vc)), 1, cell.last);
     }
 
-    /// A frame's time on a line is about to be over.
+    /// Posts a frame whose transmission is about to end.
     pub(crate) fn book_frame(&mut self, now: u64, line: LineId) {
         let this = &self.frame_lines[&line];
         let sending = this.sending.expect("a frame that ends has begun");
@@ -70,13 +70,13 @@ impl Engine<'_> {
         self.data_leaves(line, (sending.packet, None), sending.bytes, true);
     }
 
-    /// Whether a transmission that ends now began and ended in the counted time. One that only ended there is cut.
+    /// Returns true if a transmission that ends now began in the measurement window. Records one that began earlier and ends inside as clipped.
     fn is_whole(&mut self, now: u64, line: LineId, (num, den): (u64, u64), cut: Cut) -> bool {
         let Some(warmup) = self.books.warmup else { return true };
         if now <= warmup {
             return false;
         }
-        // By its exact beginning, not a rounded one.
+        // Use its exact begin, not the rounded one.
         let begun = u128::from(cut.base) * u128::from(den) + u128::from(cut.units.0) * u128::from(num);
         if begun < u128::from(warmup) * u128::from(den) {
             self.books.cut.insert(line, cut);
@@ -85,7 +85,7 @@ impl Engine<'_> {
         true
     }
 
-    /// Picoseconds in which every line was idle, up to `at`.
+    /// Returns the idle time of every line in picoseconds, up to `at`.
     pub(crate) fn idle(&self, at: u64) -> Vec<[u64; 2]> {
         let mut idle = self.books.idle.clone();
         for (link, sums) in idle.iter_mut().enumerate() {
@@ -97,13 +97,13 @@ impl Engine<'_> {
         idle
     }
 
-    /// Whether some of a datagram was not counted on a line. Its last frame may have arrived while its gap still goes on.
+    /// Returns true if some of a datagram was not counted on a line. Its last frame may have arrived while the gap is still in transmission.
     pub(crate) fn is_partly(&self, line: LineId, datagram: usize, carried: &Carried) -> bool {
         let sending = self.frame_lines.get(&line).and_then(|line| line.sending);
         carried.partly || sending.is_some_and(|sending| self.packets[sending.packet].datagram == datagram)
     }
 
-    /// Cells, or bytes of frames, by what became of their datagrams so far.
+    /// Returns cells, or bytes of frames, by the delivery status of their datagrams so far.
     pub(crate) fn booked(&self) -> BTreeMap<Booking, Booked> {
         let mut booked: BTreeMap<Booking, Booked> = BTreeMap::new();
         for (&(line, datagram), carried) in &self.books.carried {

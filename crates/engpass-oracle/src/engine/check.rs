@@ -1,4 +1,4 @@
-//! What must hold in the oracle at every instant, told from its inside.
+//! Invariants of the oracle that hold at every instant.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use crate::outcome::{Departing, Observed, Place};
 use crate::resolve::kind;
 
 impl Engine<'_> {
-    /// Every cell that entered a direction of a circuit is at one place: lost, on a wire, in a queue, or at the host.
+    /// Checks that every cell that entered a circuit direction is at one place: dropped, on a line, in a queue, or at the end.
     ///
-    /// `seen` is the snapshot of this instant, of a run without a warm-up.
+    /// `seen` is the snapshot of this instant. The run must have no warm-up.
     ///
     /// # Errors
-    /// The first direction and hop where cells are missing, or too many.
+    /// The first circuit direction and hop with missing or surplus cells.
     pub fn balance(&self, seen: &Observed) -> Result<(), String> {
         let mut on_the_way = BTreeMap::new();
         for (line, cell) in self.agenda.cells_on_the_way() {
@@ -61,11 +61,11 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Every packet that came to a line of frames was lost there, is there, or has left; and no more are on the way than left. Likewise in front
-    /// of circuits at routers, for packets that wait for an address, and for fragments of outer packets where tunnels end.
+    /// Checks that every packet that arrived at a frame line was dropped there, is there, or has left, and that no more propagate than left. Checks
+    /// the same for queues in front of circuits at routers, packets that wait for an address, and fragments at the ends of tunnels.
     ///
     /// # Errors
-    /// The first line or end of a tunnel where packets are missing, or too many.
+    /// The first location with missing or surplus packets.
     pub fn frames_balance(&self, seen: &Observed) -> Result<(), String> {
         for (&line, this) in &self.frame_lines {
             let is_here = |place: &Place| match *place {
@@ -101,7 +101,7 @@ impl Engine<'_> {
         self.tunnels_balance()
     }
 
-    /// No queue of a port holds more than it has places for.
+    /// Checks that no queue of an ATM switch port exceeds its buffer.
     ///
     /// # Errors
     /// The first queue that does.

@@ -1,4 +1,4 @@
-//! Traffic to the receivers of a group: nodes make copies where the ways to them part (docs/model.md, "Multicast").
+//! Multicast traffic: nodes copy packets where the paths to the receivers diverge (docs/model.md, "Multicast").
 
 use engpass_testbed::topology::{NodeId, NodeKind};
 
@@ -9,23 +9,22 @@ use crate::packet::{Out, Packet};
 use crate::resolve::kind;
 
 impl Engine<'_> {
-    /// The numbers with which the receivers of a traffic are counted, behind all flows; none unless it has several.
+    /// Returns the numbers under which the receivers of a traffic are counted, after all flows; empty unless it has several receivers.
     pub(crate) fn receivers_of(&self, flow: usize) -> Vec<usize> {
         let all = self.receivers.iter().enumerate().filter(|(_, receiver)| receiver.flow == flow);
         all.map(|(place, _)| self.topology.flows.len() + place).collect()
     }
 
-    /// The receiver with this number.
     pub(crate) fn receiver(&self, number: usize) -> Receiver {
         self.receivers[number - self.topology.flows.len()]
     }
 
-    /// The way to a receiver with this number.
+    /// Returns the index of the path to the receiver with this number.
     pub(crate) fn way_to(&self, number: usize) -> usize {
         self.message_way(self.messages().len()) + number - self.topology.flows.len()
     }
 
-    /// A packet is at a node, which makes copies of it if it goes to receivers on several legs: the packets that go on.
+    /// Copies a packet at a node if it goes to receivers on several path segments. Returns the packets that continue.
     pub(crate) fn parted(&mut self, node: NodeId, packet: usize) -> Vec<usize> {
         let whole = self.packets[packet].clone();
         let parts = self.ledger.datagram(whole.datagram).parts.clone();

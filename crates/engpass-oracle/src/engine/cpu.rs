@@ -1,13 +1,13 @@
 //! A host's CPU (docs/model.md, "CPU" and "Interrupts").
 //!
-//! What happens; the state stands in `cpu.rs` beside the engine.
+//! The state is in `../cpu.rs`.
 
 use super::Engine;
 use crate::agenda::{Event, Group};
 use crate::cpu::{Busy, Item};
 
 impl Engine<'_> {
-    /// The CPU gets an item of so many picoseconds to do.
+    /// Gives the CPU an item that takes `cost` picoseconds.
     pub(crate) fn ask_cpu(&mut self, now: u64, host: usize, cost: u64, item: Item) {
         let cpu = &mut self.cpus[host];
         if !item.goes_first() {
@@ -22,7 +22,7 @@ impl Engine<'_> {
         self.next_item(now, host);
     }
 
-    /// The CPU begins its next items, up to one that takes a turn, or time.
+    /// Starts the next items of the CPU, up to the first that takes time or a turn.
     fn next_item(&mut self, now: u64, host: usize) {
         loop {
             let cpu = &mut self.cpus[host];
@@ -50,14 +50,14 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether the CPU has such an item to do, or does it.
+    /// Returns true if the CPU has an item for which `is_such` is true, waiting or in work.
     pub(crate) fn is_asked(&self, host: usize, is_such: impl Fn(Item) -> bool) -> bool {
         let cpu = &self.cpus[host];
         let busy = cpu.busy.iter().map(|busy| busy.item);
         busy.chain(cpu.waiting.iter().map(|(_, item)| *item)).any(is_such)
     }
 
-    /// The end of a connection that a datagram goes to.
+    /// Returns the endpoint that a datagram goes to.
     pub(crate) fn receiver_of(&self, datagram: usize) -> Option<usize> {
         self.ledger.datagram(datagram).segment.map(|(_, to)| to)
     }
@@ -70,10 +70,10 @@ impl Engine<'_> {
         }
     }
 
-    /// The CPU has done an item.
+    /// Handles the end of an item on the CPU.
     pub(crate) fn cpu_ends(&mut self, now: u64, host: usize, item: u64) {
         let Some(done) = self.cpus[host].busy.take_if(|busy| busy.number == item) else {
-            // It was interrupted.
+            // The item was interrupted.
             return;
         };
         self.cpus[host].ending = true;
@@ -82,7 +82,7 @@ impl Engine<'_> {
         self.next_item(now, host);
     }
 
-    /// What an item was for, when it ends.
+    /// Carries out the purpose of an item at its end.
     fn do_item(&mut self, now: u64, item: Item) {
         match item {
             Item::Send { flow } => {

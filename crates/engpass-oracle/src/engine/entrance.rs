@@ -1,6 +1,6 @@
 //! The queue in front of a circuit that begins at a router (docs/model.md, "Circuits that end at routers").
 //!
-//! What happens; the state stands in `entrance.rs` beside the engine.
+//! The state is in `../entrance.rs`.
 
 use super::Engine;
 use crate::acted::Mechanism;
@@ -15,7 +15,7 @@ impl Engine<'_> {
         self.entrances.get_mut(&vc).expect("the circuit begins at a router")
     }
 
-    /// A packet comes to the queue of a circuit.
+    /// Handles the arrival of a packet at the queue of a circuit.
     pub(crate) fn joins_entrance(&mut self, now: u64, vc: usize, packet: usize) {
         let this = &self.packets[packet];
         let mut view = queue::Packet {
@@ -60,7 +60,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The queue will be asked for its next packet, if none is in work by then; once at an instant, when all has arrived that does.
+    /// Schedules a request to the queue for its next packet, if none is in work; once per instant, after all arrivals.
     fn asks_at(&mut self, at: u64, vc: usize) {
         let position = self.vcs[vc].lines[0].position();
         let this = self.entrance(vc);
@@ -70,7 +70,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The queue is asked for its next packet.
+    /// Takes the next packet from the queue if none is in work.
     pub(crate) fn asks_for_packet(&mut self, now: u64, vc: usize) {
         let this = self.entrance(vc);
         if this.works {
@@ -97,7 +97,7 @@ impl Engine<'_> {
         this.handed += 1;
         self.packets[next.index].ce = next.marked;
         self.acted.note(Mechanism::IntoCircuit);
-        // Not when its first cell is emitted: an answer may come before that.
+        // Update the rate now, not when the first cell is emitted: feedback may arrive in between.
         self.shapers[vc].begins_frame(now);
         if self.shapers[vc].has_adapted() {
             self.acted.note(Mechanism::AdaptiveAtRouter);
@@ -105,7 +105,7 @@ impl Engine<'_> {
         self.hand_to_shaper(now, vc, next.index);
     }
 
-    /// The last cell of the packet in work has come to the line: it is known when the line begins it.
+    /// Schedules the start of the last cell of the packet in work, which has reached the line. The time is known now.
     pub(crate) fn last_cell_waits(&mut self, now: u64, vc: usize) {
         let line = self.vcs[vc].lines[0];
         let begins = self.line(line).all_left() - self.unit(line).time(1);
@@ -114,7 +114,7 @@ impl Engine<'_> {
         self.agenda.put(at, Group::TransmissionEnds, line.position(), Event::LastCellBegins { vc });
     }
 
-    /// The packet in work counts no more, and the queue is asked for the next one.
+    /// Removes the packet in work from the queue and schedules a request for the next one.
     pub(crate) fn last_cell_begins(&mut self, now: u64, vc: usize) {
         let this = self.entrance(vc);
         this.works = false;

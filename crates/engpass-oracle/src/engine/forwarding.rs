@@ -1,4 +1,4 @@
-//! Routers that choose among equally short ways (docs/model.md, "Forwarding").
+//! Choices of routers among equally short paths (docs/model.md, "Forwarding").
 
 use engpass_model::forward::hash::hash32;
 use engpass_model::forward::{Ecmp, Hash, HashFields, Heads, RoundRobin, View};
@@ -12,16 +12,16 @@ use crate::resolve::kind;
 
 /// Address of the host with index 0, 10.0.0.1.
 pub(crate) const FIRST_ADDRESS: u32 = 0x0a00_0001;
-/// The port of all receivers.
+/// Port of all receivers.
 const PORT: u16 = 5001;
-/// The first port of the senders, and how many there are.
+/// First port of the senders, and number of ports.
 const FIRST_PORT: u16 = 49_152;
 const PORTS: u64 = 16_384;
 
-/// Members of a group, and their weights.
+/// Members of a group with their weights.
 pub(crate) type Shares = Vec<(usize, u64)>;
 
-/// The member whose turn it is.
+/// Returns the member whose turn it is.
 fn in_turn(turn: u64, shares: &Shares) -> usize {
     let total: u64 = shares.iter().map(|(_, weight)| weight).sum();
     let mut place = turn % total;
@@ -35,12 +35,12 @@ fn in_turn(turn: u64, shares: &Shares) -> usize {
 }
 
 impl Engine<'_> {
-    /// What packets of a way may take from a node.
+    /// Returns the path segments that packets of a path may take from a node.
     pub(crate) fn group_at(&self, way: usize, node: NodeId) -> Vec<Out> {
         self.ways[way].at.get(&node).cloned().unwrap_or_default()
     }
 
-    /// A packet is at a node: what it takes from there.
+    /// Chooses the path segment on which a packet leaves a node.
     pub(crate) fn way_out(&mut self, node: NodeId, packet: usize) -> Out {
         let this = &self.packets[packet];
         let group = self.group_at(this.way, node);
@@ -74,7 +74,8 @@ impl Engine<'_> {
         group[member]
     }
 
-    /// The member of a group that the hash of a packet's headers chooses, where the policy of the router is one. `first` is the first of the group.
+    /// Returns the member of a group that the hash of a packet's headers chooses; `None` if the policy of the router is no hash. `first` is the first
+    /// segment of the group.
     pub(crate) fn hashed(&self, first: Out, shares: &Shares, heads: &Heads, fragment: bool) -> Option<usize> {
         let Ecmp::Hash(Hash { fields, seed, .. }) = self.policy_of(first) else { return None };
         let hash = hash32(*seed, heads, *fields == HashFields::Layer4 && !fragment);
@@ -82,14 +83,14 @@ impl Engine<'_> {
         let mut cumulative = 0;
         let mut last_of = |weight: u64| {
             cumulative += u128::from(weight);
-            // c 2^31 / t to the nearest, halves up, less 1.
+            // c 2^31 / t, rounded to the nearest integer (halves up), less 1.
             (2 * (cumulative << 31) + total) / (2 * total) - 1
         };
         let chosen = shares.iter().find(|(_, weight)| u128::from(hash >> 1) <= last_of(*weight));
         Some(chosen.expect("the last share ends with the last number").0)
     }
 
-    /// The members that a policy chooses among, and their weights: those that are up, or all where none is.
+    /// Returns the members that a policy chooses among, with their weights: those that are up, or all if none is.
     pub(crate) fn shares(&self, group: &[Out], up: &[bool]) -> Shares {
         let weights = match self.policy_of(group[0]) {
             Ecmp::Hash(Hash { weights, .. }) | Ecmp::RoundRobin(RoundRobin { weights }) => weights,
@@ -104,7 +105,7 @@ impl Engine<'_> {
         members.map(|(member, out)| (member, of(out))).collect()
     }
 
-    /// The policy of the router that a leg begins at.
+    /// Returns the policy of the router at which a path segment begins.
     fn policy_of(&self, out: Out) -> &Ecmp {
         let line = self.first_line(out);
         let node = self.topology.links[line.link].ends[line.end];
@@ -114,7 +115,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The headers of what comes from a sender or a router, as disciplines number them.
+    /// Returns the headers of packets of the sender or router with this number in the queue disciplines.
     pub(crate) fn heads_of(&self, number: usize) -> Heads {
         let senders = self.senders();
         match number.checked_sub(senders.len()) {
@@ -123,7 +124,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The headers of what a sender sends.
+    /// Returns the headers of packets of a sender.
     pub(crate) fn heads(&self, sender: Sender) -> Heads {
         let (flow, stream, back) = match sender {
             Sender::Process(flow) => (flow, 0, false),

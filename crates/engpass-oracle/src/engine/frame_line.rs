@@ -1,6 +1,6 @@
-//! Lines that carry frames: their queues, their transmitters, and what happens on the way (docs/model.md, "Frames").
+//! Lines that carry frames: queues, transmitters and impairments (docs/model.md, "Frames").
 //!
-//! What happens; the state stands in `frame_line.rs` beside the engine.
+//! The state is in `../frame_line.rs`.
 
 use engpass_model::random::Stream;
 use engpass_testbed::topology::NodeKind;
@@ -17,7 +17,6 @@ use crate::resolve::kind;
 use crate::wire::line_bytes;
 
 impl Engine<'_> {
-    /// The transmitter, which carries frames.
     pub(crate) fn frame_line(&mut self, line: LineId) -> &mut FrameLine {
         self.frame_lines.get_mut(&line).expect("the link carries frames")
     }
@@ -26,7 +25,7 @@ impl Engine<'_> {
         line_bytes(&self.topology.links[line.link], self.packets[packet].ip())
     }
 
-    /// A packet as a discipline sees it, when it comes to the port.
+    /// Returns a packet as the queue discipline sees it on arrival at the port.
     fn view(&self, now: u64, line: LineId, packet: usize) -> queue::Packet {
         let this = &self.packets[packet];
         queue::Packet {
@@ -40,7 +39,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A packet comes to a transmitter.
+    /// Handles the arrival of a packet at a transmitter.
     pub(crate) fn joins_queue(&mut self, now: u64, line: LineId, packet: usize) {
         if self.outages.is_down(line) && self.frame_line(line).discipline.is_some() {
             return self.lose_to_outage(now, line, packet);
@@ -82,7 +81,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A free transmitter will look for its next packet, once at an instant, when all has arrived that does.
+    /// Schedules a check of a free transmitter for its next packet; once per instant, after all arrivals.
     fn looks_for_next(&mut self, at: u64, line: LineId) {
         let this = self.frame_line(line);
         if this.sending.is_none() && this.asked != Some(at) {
@@ -91,7 +90,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A transmitter takes its next packet, if it is free and there is one.
+    /// Takes the next packet if the transmitter is free and there is one.
     pub(crate) fn takes_packet(&mut self, now: u64, line: LineId) {
         let this = self.frame_lines.get_mut(&line).expect("the link carries frames");
         if this.sending.is_some() {
@@ -127,7 +126,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A transmission begins.
+    /// Begins a transmission.
     fn sends(&mut self, now: u64, line: LineId, packet: usize) {
         self.book_idle(now, line);
         let bytes = self.line_bytes(line, packet);
@@ -145,7 +144,7 @@ impl Engine<'_> {
         self.agenda.put(end, Group::TransmissionEnds, place, Event::FrameEnds(line));
     }
 
-    /// The last bit of a packet leaves: it has its place no more, and is on its way.
+    /// Handles the departure of the last bit of a packet: its place in the queue becomes free, and it propagates.
     pub(crate) fn last_bit_leaves(&mut self, now: u64, line: LineId) {
         let this = self.frame_line(line);
         let Sending { packet, bytes, begun } = this.sending.expect("a packet that leaves is being sent");
@@ -164,7 +163,7 @@ impl Engine<'_> {
         self.agenda.put(arrival, Group::Arrives, line.position(), arrives);
     }
 
-    /// The gap behind a packet is over: the transmitter is free.
+    /// Handles the end of the gap after a packet: the transmitter is free.
     pub(crate) fn frame_ends(&mut self, now: u64, line: LineId) {
         self.book_frame(now, line);
         let this = self.frame_line(line);
@@ -173,7 +172,7 @@ impl Engine<'_> {
         self.looks_for_next(now, line);
     }
 
-    /// A packet is at the far end of a line.
+    /// Handles the arrival of a packet at the far end of a line.
     pub(crate) fn frame_arrives(&mut self, now: u64, line: LineId, flying: Flying) {
         let Flying { packet, damaged, begun, left } = flying;
         if damaged {
@@ -206,7 +205,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The line goes down, not for the first time perhaps: the discipline of its port begins anew. Returns the packets that waited.
+    /// Resets the queue discipline of a port because its line goes down, for the `times`th time. Returns the packets that waited.
     pub(crate) fn begins_anew(&mut self, now: u64, line: LineId, times: u64) -> Vec<usize> {
         let link = &self.topology.links[line.link];
         let Some(config) = &link.queues[line.end] else { return Vec::new() };

@@ -1,6 +1,6 @@
-//! Generators: cells without hosts (docs/model.md, "Generators").
+//! Generators: sources of cells without hosts (docs/model.md, "Generators").
 //!
-//! What happens; the state stands in `generator.rs` beside the engine.
+//! The state is in `../generator.rs`.
 
 use super::{Engine, Source};
 use crate::agenda::{Event, Group};
@@ -10,7 +10,7 @@ use crate::ledger::Datagram;
 use crate::packet::{Packet, way_index};
 
 impl Engine<'_> {
-    /// A generator begins; at a rate of zero it does nothing.
+    /// Starts a generator. One with a rate of zero does nothing.
     pub(crate) fn generator_begins(&mut self, flow: usize) {
         let generator = self.generator(flow);
         let (begun, on_off) = (generator.begun, generator.means.is_some());
@@ -21,7 +21,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Behind the shaper of the same direction of a circuit, in the order of the traffic tables.
+    /// Returns the position of its cells: after the shaper of the same circuit direction, in the order of the traffic tables.
     fn place(&self, flow: usize) -> (usize, usize) {
         (self.vc_of(flow), 1 + flow)
     }
@@ -33,7 +33,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Put the generator's next cell on the agenda, if there is one in this on-time.
+    /// Schedules the next cell of the generator, if there is one in this on-time.
     fn schedule_cell(&mut self, flow: usize) {
         let end = self.end();
         if let Some(at) = self.generator(flow).next(end) {
@@ -41,7 +41,7 @@ impl Engine<'_> {
         }
     }
 
-    /// An `on-off` source turns on.
+    /// Begins an on-time of an `on-off` source.
     pub(crate) fn on_time_begins(&mut self, now: u64, flow: usize) {
         let end = self.end();
         let generator = self.generator(flow);
@@ -59,7 +59,7 @@ impl Engine<'_> {
         self.schedule_cell(flow);
     }
 
-    /// A generator's cell, a frame of its own, reaches the line.
+    /// Emits a cell of a generator, which is a PDU by itself and reaches the line.
     pub(crate) fn generator_emits(&mut self, now: u64, flow: usize) {
         let datagram = self.ledger.begin(now, Datagram::cell(flow));
         self.ledger.sent(now, datagram);

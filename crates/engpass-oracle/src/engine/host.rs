@@ -1,6 +1,6 @@
-//! Processes that send datagrams, and their sockets at the other end (docs/model.md, "Hosts that send UDP").
+//! Processes that send datagrams, and the receiving sockets (docs/model.md, "Hosts that send UDP").
 //!
-//! What happens; the state stands in `host.rs` beside the engine.
+//! The state is in `../host.rs`.
 
 use engpass_model::host::Side;
 use engpass_model::unit::Share;
@@ -17,7 +17,7 @@ use crate::outcome::Place;
 use crate::packet::way_index;
 
 impl Engine<'_> {
-    /// A sender's place among those of its group.
+    /// Returns the position of a sender among events of one group.
     pub(crate) fn place_of(&self, sender: Sender) -> Position {
         match sender {
             Sender::Process(flow) => (flow, 0),
@@ -28,7 +28,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A process begins: its first message comes at `start`, or a gap later.
+    /// Starts a process: its first message is due at `start`, or one gap later.
     pub(crate) fn process_begins(&mut self, flow: usize) {
         let at = self.process(flow).ready(0);
         self.agenda.put(at, Group::ProcessReady, (flow, 0), Event::ProcessReady { flow });
@@ -41,7 +41,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A process is ready for its next message.
+    /// Handles a process that is ready for its next message: it begins the message, pauses first, or ends.
     pub(crate) fn process_ready(&mut self, now: u64, flow: usize) {
         let end = self.end();
         let pauses = self.testbed.hosts[self.topology.flows[flow].from].pauses.clone();
@@ -58,7 +58,7 @@ impl Engine<'_> {
         self.begin_message(now, flow);
     }
 
-    /// A process begins its next message.
+    /// Begins the next message of a process.
     pub(crate) fn begin_message(&mut self, now: u64, flow: usize) {
         let bytes = self.process(flow).bytes;
         let datagram = Datagram::udp(flow, UDP_HEADER_BYTES, bytes);
@@ -74,7 +74,7 @@ impl Engine<'_> {
         self.ask_for_fragment(now, flow);
     }
 
-    /// The fragments of the message that a process has in work.
+    /// Returns the fragments of the message in work of a process.
     fn fragments(&mut self, flow: usize) -> Vec<(u64, u64)> {
         let mtu = self.topology.flows[flow].mtu;
         fragments(self.process(flow).bytes + UDP_HEADER_BYTES, mtu)
@@ -94,7 +94,7 @@ impl Engine<'_> {
         self.ask_cpu(now, host, picoseconds, Item::Send { flow });
     }
 
-    /// The packet with the fragment that a process has in work.
+    /// Returns the packet with the fragment in work of a process.
     pub(crate) fn fragment_in_work(&mut self, flow: usize) -> crate::packet::Packet {
         let fragments = self.fragments(flow);
         let process = self.process(flow);
@@ -103,7 +103,7 @@ impl Engine<'_> {
         self.packet(way_index(flow, false), datagram, offset, bytes)
     }
 
-    /// The fragment in work has been handed to the NIC: the process goes on with the next, or the next message.
+    /// Continues a process whose fragment was handed to the NIC, with the next fragment or message.
     pub(crate) fn process_goes_on(&mut self, now: u64, flow: usize) {
         let count = self.fragments(flow).len();
         let process = self.process(flow);
@@ -116,7 +116,7 @@ impl Engine<'_> {
         self.agenda.put(at, Group::ProcessReady, (flow, 0), Event::ProcessReady { flow });
     }
 
-    /// All packets of a datagram are at its host; so many they were.
+    /// Handles a datagram of which all packets, `packets` in number, have reached its host.
     pub(crate) fn datagram_complete(&mut self, now: u64, datagram: usize, packets: u64) {
         let (flow, bytes) = (self.ledger.datagram(datagram).flow, self.ledger.datagram(datagram).payload);
         let receiver = self.ledger.datagram(datagram).receiver;

@@ -1,6 +1,6 @@
-//! Packets that routers make: messages to senders that discover the path MTU (docs/model.md, "Packets of routers").
+//! ICMP messages of routers to senders that discover the path MTU (docs/model.md, "Packets of routers").
 //!
-//! What happens; the state stands in `icmp.rs` beside the engine.
+//! The state is in `../icmp.rs`.
 
 use engpass_model::forward::Heads;
 use engpass_model::time::Time;
@@ -18,7 +18,7 @@ use crate::outcome::Place;
 use crate::packet::{Packet, way_index};
 
 impl Engine<'_> {
-    /// All routers that may make messages, by traffic: as disciplines number their flows.
+    /// Returns all pairs of traffic and router that may send ICMP messages, in the order in which queue disciplines number them.
     pub(crate) fn messages(&self) -> Vec<Messages> {
         let flows = self.topology.flows.iter().enumerate();
         flows
@@ -26,23 +26,23 @@ impl Engine<'_> {
             .collect()
     }
 
-    /// The way of the messages with this number.
+    /// Returns the index of the path of the messages with this number.
     pub(crate) fn message_way(&self, number: usize) -> usize {
         way_index(self.topology.flows.len(), false) + number
     }
 
-    /// The address of a router: they come behind those of the hosts.
+    /// Returns the address of a router. Router addresses follow those of the hosts.
     pub(crate) fn router_address(&self, router: NodeId) -> u32 {
         FIRST_ADDRESS + (router - self.topology.switches) as u32
     }
 
-    /// The headers of messages.
+    /// Returns the headers of the messages of a router about a traffic.
     pub(crate) fn message_heads(&self, Messages { flow, router }: Messages) -> Heads {
         let destination = FIRST_ADDRESS + self.topology.flows[flow].from as u32;
         Heads { source: self.router_address(router), destination, protocol: 1, ports: [0, 0] }
     }
 
-    /// The MTUs for which the two ends of a connection of a traffic form segments, the writing end first.
+    /// Returns the MTUs by which the two ends of a connection size segments, the writing end first.
     pub(crate) fn segment_mtus(&self, flow: usize) -> [u64; 2] {
         let path = &self.topology.flows[flow];
         match path.discovers_mtu {
@@ -51,10 +51,10 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether a packet carries the flag "don't fragment".
+    /// Returns true if a packet has the "don't fragment" flag.
     pub(crate) fn stays_whole(&self, packet: usize) -> bool {
         let Packet { flow, datagram, carries, .. } = self.packets[packet];
-        // Segments with data of the sender have numbers. Outer packets have no flags of what they carry.
+        // Only segments with data from the writing end have numbers. Outer packets do not copy the flag.
         let datagram = self.ledger.datagram(datagram);
         carries.is_none()
             && self.topology.flows[flow].discovers_mtu
@@ -62,7 +62,8 @@ impl Engine<'_> {
             && datagram.number.is_some()
     }
 
-    /// A router loses a packet that is longer than the MTU of the leg that it is to take, and may not be cut. It tells the sender.
+    /// Drops a packet at a router that exceeds the MTU of its path segment and must not be fragmented. Sends an ICMP message to the sender if the
+    /// router does that.
     pub(crate) fn lose_too_big(&mut self, now: u64, router: usize, packet: usize, mtu: u64) {
         let node = self.router_node(router);
         let Packet { flow, datagram, came_by, .. } = self.packets[packet];
@@ -84,7 +85,7 @@ impl Engine<'_> {
             way: self.message_way(number),
             discipline_flow: (self.senders().len() + number) as u32,
             carries: None,
-            // The router itself takes nothing of it.
+            // The router that creates it does not decrement the TTL.
             ttl: TTL + 1,
             priority: PRIORITY,
             ect: false,
@@ -101,7 +102,7 @@ impl Engine<'_> {
         self.agenda.put(now, Group::MessageBegins, position, begins);
     }
 
-    /// A message has come whole to the host of the sender that it is for.
+    /// Delivers an ICMP message to the sender that it is for.
     pub(crate) fn message_arrives(&mut self, now: u64, datagram: usize) {
         let Message { endpoint, seq, mtu } = self.ledger.datagram(datagram).message.expect("it is a message");
         self.ledger.received(now, datagram, 0);

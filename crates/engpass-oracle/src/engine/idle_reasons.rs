@@ -1,6 +1,6 @@
 //! Idle time of lines by reason (docs/ledger.md, "Idle by reason").
 //!
-//! What happens; the state stands in `idle_reasons.rs` beside the engine.
+//! The state is in `../idle_reasons.rs`.
 
 use super::Engine;
 use crate::accounts::Unit;
@@ -11,7 +11,7 @@ use crate::packet::Out;
 use crate::sender_state::SenderState;
 
 impl Engine<'_> {
-    /// Cells or bytes of a packet leave a line, its last ones perhaps.
+    /// Handles the departure of cells or bytes of a packet from a line. With the last ones it apportions the idle time before the packet.
     pub(crate) fn data_leaves(
         &mut self,
         line: LineId,
@@ -45,7 +45,7 @@ impl Engine<'_> {
         reasons.senders.insert(sender, LastPacket { sums: Some(sums), since: 0, vc });
     }
 
-    /// The idle time of a line in the counted time up to `at`, by reason.
+    /// Returns the idle time of a line in the measurement window up to `at`, by reason.
     pub(crate) fn reasons_of(&self, at: u64, line: LineId) -> Reasons {
         let this = self.reasons.get(&line).cloned().unwrap_or_default();
         let idle = self.idle(at)[line.link][line.end];
@@ -81,7 +81,7 @@ impl Engine<'_> {
         Unit::of(self.topology.links[line.link].lines[line.end])
     }
 
-    /// Whether cells of a generator cross a line.
+    /// Returns true if the flow is a generator whose cells cross the line.
     fn generates_on(&self, flow: usize, line: LineId) -> bool {
         self.generates(flow) && self.vcs[self.vc_of(flow)].lines.contains(&line)
     }
@@ -114,7 +114,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The first circuit on which packets of a sender may come to a line.
+    /// Returns the first circuit on which packets of a sender may reach a line.
     fn first_vc_over(&self, sender: usize, line: LineId) -> Option<usize> {
         let outs = self.possible[sender].outs.iter();
         let mut vcs = outs.filter_map(|out| match out {
@@ -124,7 +124,7 @@ impl Engine<'_> {
         vcs.find(|vc| self.vcs[*vc].lines.contains(&line))
     }
 
-    /// Why a line was idle while a sender was sending, whose packet came on this circuit, if it did on any.
+    /// Returns why a line was idle while a sender was sending. `vc` is the circuit direction of its packet, if any.
     fn held_back_by(&self, line: LineId, sender: usize, vc: Option<usize>) -> IdleReason {
         if self.possible[sender].avoidable.contains(&line) {
             return IdleReason::OtherWay;

@@ -1,6 +1,6 @@
-//! NICs: their memory, and the shapers (docs/model.md, "NIC room" and "The way from a NIC").
+//! NIC buffers and shapers (docs/model.md, "NIC room" and "The way from a NIC").
 //!
-//! What happens; the state stands in `nic.rs` beside the engine.
+//! The state is in `../nic.rs`.
 
 use engpass_model::wire::Framing;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
@@ -13,7 +13,7 @@ use crate::packet::{Out, Packet};
 use crate::wire::cells;
 
 impl Engine<'_> {
-    /// A packet of a datagram with so many bytes of its IP payload, at the beginning of its way.
+    /// Creates a packet with `bytes` of the IP payload of a datagram, at the beginning of its path.
     pub(crate) fn packet(&self, way: usize, datagram: usize, offset: u64, bytes: u64) -> Packet {
         let this = self.ledger.datagram(datagram);
         let processes = self.sources.iter().filter(|source| matches!(source, Source::Process(_)));
@@ -57,7 +57,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A sender has a packet to hand over: at once if it has room, else it waits behind those who wait.
+    /// Hands over the packet of a sender, at once if it has room; otherwise the sender waits behind the others.
     pub(crate) fn packet_handed(&mut self, now: u64, sender: Sender) {
         let out = self.leaves_host(sender);
         self.chosen.insert(self.sender_number(sender), out);
@@ -72,7 +72,7 @@ impl Engine<'_> {
         &mut self.nics[nic.link][nic.end]
     }
 
-    /// Serve the first of those who wait, if its packet has room; the next one has its own place in the order.
+    /// Serves the first waiting sender if its packet has room. The next one has its own position among the events of the instant.
     pub(crate) fn serve_waiting(&mut self, now: u64, nic: LineId) {
         let host = self.topology.links[nic.link].ends[nic.end];
         let Some(&sender) = self.nic(nic).waiting.front() else { return };
@@ -99,28 +99,28 @@ impl Engine<'_> {
         }
     }
 
-    /// Who waits first gets another look at the room there is.
+    /// Schedules a check of the room for the first waiting sender.
     fn look_again(&mut self, now: u64, nic: LineId) {
         if let Some(&sender) = self.nic(nic).waiting.front() {
             self.agenda.put(now, Group::PacketHanded, self.place_of(sender), Event::RoomFreed(nic));
         }
     }
 
-    /// A packet has left the NIC: its memory is free.
+    /// Frees the NIC buffer of a packet that has left.
     pub(crate) fn frees_room(&mut self, now: u64, nic: LineId, packet: usize) {
         let room = self.packets[packet].room;
         self.nic(nic).occupied -= room;
         self.look_again(now, nic);
     }
 
-    /// A cell has left the NIC's line; with the last one of a packet its memory is free. Generators' occupy none.
+    /// Handles a cell that left the line of the NIC: with the last cell of a packet its buffer becomes free. Generators occupy none.
     pub(crate) fn left_the_nic(&mut self, now: u64, nic: LineId, cell: &Cell) {
         if cell.last {
             self.frees_room(now, nic, cell.packet);
         }
     }
 
-    /// All cells of a packet are handed to the shaper of their direction of the circuit.
+    /// Hands all cells of a packet to the shaper of its circuit direction.
     pub(crate) fn hand_to_shaper(&mut self, now: u64, vc: usize, packet: usize) {
         let cells = cells(self.sdu(vc, self.packets[packet].ip()));
         self.packets[packet].cells = cells;
@@ -140,7 +140,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A shaper emits its first cell, which reaches the line in the same instant.
+    /// Emits the first cell of a shaper, which reaches the line in the same instant.
     pub(crate) fn shaper_emits(&mut self, now: u64, vc: usize) {
         let at_host = self.at_host(self.vcs[vc].lines[0]);
         let shaper = &mut self.shapers[vc];
@@ -164,17 +164,16 @@ impl Engine<'_> {
         }
     }
 
-    /// Time of a cell on the line of the NIC, rounded down.
+    /// Returns the time of a cell on the line of the NIC in picoseconds, rounded down.
     fn slot_of_nic(&self, vc: usize) -> u64 {
         self.unit(self.vcs[vc].lines[0]).time(1)
     }
 
-    /// Whether a sender waits for room in a NIC.
     pub(crate) fn waits_for_nic(&self, nic: LineId, sender: Sender) -> bool {
         self.nics[nic.link][nic.end].waiting.contains(&sender)
     }
 
-    /// A NIC emits the last of a packet, until this instant.
+    /// Records that a NIC emits the last part of a packet, until `until`.
     pub(crate) fn packet_emitted(&mut self, now: u64, packet: usize, until: u64) {
         let this = &mut self.packets[packet];
         this.emitted = Some(until);
@@ -184,7 +183,7 @@ impl Engine<'_> {
         self.histories[this.discipline_flow as usize].emitted(now, until);
     }
 
-    /// The end of a PDU is where its circuit ends: an answer goes to a shaper that adapts.
+    /// Schedules feedback to an adaptive shaper when the last cell of a PDU reaches the end of its circuit.
     pub(crate) fn answer_pdu(&mut self, now: u64, vc: usize, marked: bool) {
         if self.shapers[vc].rate.is_none() {
             return;
@@ -192,7 +191,7 @@ impl Engine<'_> {
         let mut at = now;
         for line in &self.vcs[vc].lines {
             let link = &self.topology.links[line.link];
-            // It comes back against the direction of the cells.
+            // The feedback travels against the direction of the cells.
             let Framing::Cells { slot } = link.lines[1 - line.end].framing else {
                 panic!("the oracle knows ATM links only")
             };
@@ -201,7 +200,7 @@ impl Engine<'_> {
         self.agenda.put(at, Group::Answer, (vc, 0), Event::Answer { vc, marked });
     }
 
-    /// An answer is back at its shaper.
+    /// Handles feedback that reached its shaper.
     pub(crate) fn answer(&mut self, vc: usize, marked: bool) {
         let rate = self.shapers[vc].rate.as_mut().expect("only a shaper that adapts is answered");
         rate.unanswered = 0;
@@ -212,7 +211,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A cell reaches the line on which its circuit begins, whose queue has no bound.
+    /// Adds a cell to the first line of its circuit, whose queue is unbounded.
     pub(crate) fn reaches_nic_line(&mut self, now: u64, mut cell: Cell) {
         cell.order = self.emitted[cell.vc];
         self.emitted[cell.vc] += 1;

@@ -1,6 +1,6 @@
 //! Links that go down and come back (docs/model.md, "Events").
 //!
-//! What happens; the state stands in `outages.rs` beside the engine.
+//! The state is in `../outages.rs`.
 
 use engpass_model::event::LinkState;
 use engpass_model::random::Stream;
@@ -14,7 +14,7 @@ use crate::outages::changes;
 use crate::outcome::{OutageSeen, Place};
 
 impl Engine<'_> {
-    /// Put all changes of a run on the agenda.
+    /// Schedules all link changes of a run.
     pub(crate) fn events_begin(&mut self, testbed: &Testbed, seed: u64) {
         for (event, (name, config)) in testbed.events.iter().enumerate() {
             let random = Stream::new(seed, format_args!("event.{name}"));
@@ -25,12 +25,12 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether an event may change what the node at the beginning of a line sees of it.
+    /// Returns true if an event may change the state that the node at the beginning of a line sees.
     pub(crate) fn event_may_change_line(&self, line: LineId) -> bool {
         self.topology.events.iter().any(|event| event.link == line.link && event.seen_by[line.end])
     }
 
-    /// A link goes down or comes up.
+    /// Handles an event that takes a link down or brings it up.
     pub(crate) fn link_changes(&mut self, now: u64, event: usize, down: bool) {
         let link = self.topology.events[event].link;
         let ends = [0, 1].map(|end| LineId { link, end });
@@ -80,7 +80,7 @@ impl Engine<'_> {
         self.reasons.entry(line).or_default().comes_up(idle);
     }
 
-    /// What outages did to a flow, or to a receiver of a group, in a run with events.
+    /// Returns the effects of outages on a flow or multicast receiver, in a run with events.
     pub(crate) fn outage_of(&self, counted_at: usize, at: u64) -> Option<OutageSeen> {
         let is_receiver = counted_at >= self.topology.flows.len();
         let flow = if is_receiver { self.receiver(counted_at).flow } else { counted_at };
@@ -106,7 +106,6 @@ impl Engine<'_> {
         })
     }
 
-    /// A line that is down loses a packet, or one that was.
     pub(crate) fn lose_to_outage(&mut self, now: u64, line: LineId, packet: usize) {
         let place = Place::Down { link: line.link, end: line.end };
         self.note_loss_to_outage(line.link);

@@ -1,6 +1,6 @@
-//! IP packets, and what nodes know of their ways.
+//! IP packets and their paths.
 //!
-//! What happens; the state stands in `packet.rs` beside the engine.
+//! The state is in `../packet.rs`.
 
 use engpass_testbed::topology::NodeId;
 
@@ -9,7 +9,7 @@ use crate::cell::LineId;
 use crate::packet::Out;
 
 impl Engine<'_> {
-    /// The lines of a leg in their order; of a tunnel all those that outer packets may take.
+    /// Returns the lines of a path segment in order; for a tunnel, all those that outer packets may take.
     pub(crate) fn lines_of(&self, out: Out) -> Vec<LineId> {
         match out {
             Out::Line(line) => vec![line],
@@ -21,7 +21,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The line on which a leg begins, of a tunnel the first of its ways.
+    /// Returns the line on which a path segment begins; for a tunnel, that of its first path.
     pub(crate) fn first_line(&self, out: Out) -> LineId {
         match out {
             Out::Line(line) => line,
@@ -30,17 +30,17 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether the node at which a leg begins sees it up. A tunnel is up whatever becomes of the links on its way.
+    /// Returns true if the node at which a path segment begins sees it up. A tunnel stays up when links on its path fail.
     pub(crate) fn is_seen_up(&self, out: Out) -> bool {
         matches!(out, Out::Tunnel(_)) || self.outages.is_seen_up(self.first_line(out))
     }
 
-    /// Whether an event may change what the node at which a leg begins sees of it.
+    /// Returns true if an event may change the state that the node at the beginning of a path segment sees.
     pub(crate) fn event_may_change(&self, out: Out) -> bool {
         !matches!(out, Out::Tunnel(_)) && self.event_may_change_line(self.seen_line(out))
     }
 
-    /// The node to which a leg leads.
+    /// Returns the node at the end of a path segment.
     pub(crate) fn end_of(&self, out: Out) -> NodeId {
         match out {
             Out::Line(line) => self.topology.links[line.link].ends[1 - line.end],
@@ -49,7 +49,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Bytes of the largest IP packet that a leg takes.
+    /// Returns the MTU of a path segment in bytes.
     pub(crate) fn mtu_of(&self, out: Out) -> u64 {
         match out {
             Out::Line(line) => self.topology.links[line.link].mtu,
@@ -58,12 +58,12 @@ impl Engine<'_> {
         }
     }
 
-    /// Bytes of an AAL5 SDU with an IP packet of so many bytes.
+    /// Returns the bytes of an AAL5 SDU with an IP packet of `ip` bytes.
     pub(crate) fn sdu(&self, vc: usize, ip: u64) -> u64 {
         self.topology.circuits[self.vcs[vc].circuit].encapsulation.sdu(ip)
     }
 
-    /// The line of the NIC on which a way begins.
+    /// Returns the line of the NIC at which a path begins.
     pub(crate) fn nic_of(&self, way: usize) -> LineId {
         self.first_line(self.ways[way].first)
     }

@@ -1,6 +1,6 @@
-//! The ways that packets of a sender may take (docs/ledger.md, "Who could have used a line").
+//! The paths that packets of a sender may take (docs/ledger.md, "Who could have used a line").
 //!
-//! What happens; the state stands in `possible.rs` beside the engine.
+//! The state is in `../possible.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::possible::{LONGEST_ACKNOWLEDGMENT, Place, Possible, Stream};
 use crate::resolve::kind;
 
 impl Engine<'_> {
-    /// The lines that packets of every sender may take, by its number, and behind them those of the messages of routers.
+    /// Returns the lines that packets of every sender may take, by number of the sender, then those of ICMP messages.
     pub(crate) fn possible_ways(&self) -> Vec<Possible> {
         let senders = self.senders().into_iter().map(|sender| self.streams_of(sender));
         let messages =
@@ -37,7 +37,7 @@ impl Engine<'_> {
         senders.chain(messages).map(all).collect()
     }
 
-    /// What a sender sends: to a group a stream for each receiver.
+    /// Returns the streams of a sender: one, or one per receiver of a multicast group.
     fn streams_of(&self, sender: Sender) -> Vec<Stream> {
         let Sender::Process(flow) = sender else { return vec![self.stream_of(sender)] };
         let to = |number| Stream {
@@ -86,7 +86,7 @@ impl Engine<'_> {
             Place { node: stream.from, fragment: stream.cut, tunnels: Vec::new(), framed_at: None },
             stream.to,
         );
-        // All steps that a packet may take, as far as they lead to the end: all of them do.
+        // All steps that a packet may take. Every one of them leads to the end.
         let mut steps: BTreeMap<Place, Vec<(Out, Place)>> = BTreeMap::new();
         let (mut come_to, mut outs) = (vec![(None, start.clone())], Vec::new());
         while let Some((out, place)) = come_to.pop() {
@@ -114,9 +114,9 @@ impl Engine<'_> {
         Possible { avoidable: lines.iter().copied().filter(without).collect(), lines, outs }
     }
 
-    /// The links and circuits on which packets may leave a node, and where they are then.
+    /// Returns the links and circuits on which packets may leave a node, and their positions after that.
     fn steps_from(&self, place: &Place, stream: &Stream) -> Vec<(Out, Place)> {
-        // Outer packets show the same headers, cut or not.
+        // Outer packets show the same headers, fragmented or not.
         let (way, heads, known) = match place.tunnels.last() {
             Some(&tunnel) => (self.tunnels[tunnel].way, self.outer_heads(tunnel), true),
             None => (stream.way, stream.heads, stream.known),
@@ -158,7 +158,7 @@ impl Engine<'_> {
         group.into_iter().flat_map(step).collect()
     }
 
-    /// The length of the IP packets of a flow before any is cut, if all of them have the same.
+    /// Returns the length of the IP packets of a flow before fragmentation in bytes, if all are equally long.
     fn length_of(&self, flow: usize, back: bool) -> Option<u64> {
         let payload = match &self.testbed.traffic[flow] {
             _ if back => return None,
@@ -171,12 +171,12 @@ impl Engine<'_> {
         Some(IP_HEADER_BYTES + UDP_HEADER_BYTES + payload.bytes())
     }
 
-    /// Whether all legs of a way take packets of so many bytes.
+    /// Returns true if all segments of a path have an MTU of at least `bytes`.
     fn takes_whole(&self, way: usize, bytes: u64) -> bool {
         self.ways[way].at.values().flatten().all(|out| self.mtu_of(*out) >= bytes)
     }
 
-    /// Whether a line is on a way that data of some flow may take where policies choose, whatever they choose.
+    /// Returns true if policies could choose a path over this line for data of some flow.
     pub(crate) fn is_on_a_fan(&self, line: LineId) -> bool {
         let flows = self.topology.flows.iter().enumerate().filter(|(_, path)| path.fans.is_some());
         let mut outs = flows.flat_map(|(flow, _)| self.ways[way_index(flow, false)].at.values().flatten());

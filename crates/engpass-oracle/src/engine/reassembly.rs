@@ -1,6 +1,6 @@
 //! Reassembly where circuits end, and reception at the host (docs/model.md, "Reassembly and reception", "Circuits that end at routers").
 //!
-//! What happens; the state stands in `reassembly.rs` beside the engine.
+//! The state is in `../reassembly.rs`.
 
 use engpass_testbed::topology::NodeKind;
 
@@ -14,12 +14,12 @@ use crate::packet::Packet;
 use crate::resolve::kind;
 
 impl Engine<'_> {
-    /// Cells of a direction of a circuit that arrived where it ends.
+    /// Returns the number of cells of a circuit direction that reached its end.
     pub(crate) fn arrived(&self, vc: usize) -> u64 {
         self.reassembly[vc].count
     }
 
-    /// A cell is at the host or router that its circuit leads to.
+    /// Handles a cell that reached the host or router at the end of its circuit.
     pub(crate) fn leaves_circuit(&mut self, now: u64, cell: Cell) {
         let reassembly = &mut self.reassembly[cell.vc];
         assert!(reassembly.last < Some(cell.order), "cells of a circuit arrive in order");
@@ -31,7 +31,7 @@ impl Engine<'_> {
         if !ends_pdu {
             return;
         }
-        // Generators do not pass the shaper.
+        // Generators bypass the shaper.
         if !self.generates(self.packets[packet].flow) {
             self.answer_pdu(now, vc, efci);
         }
@@ -66,7 +66,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A packet is at its host, good and whole, and with its last one a datagram.
+    /// Handles a complete packet at its host. With the last packet the datagram is complete.
     pub(crate) fn packet_complete(&mut self, now: u64, packet: usize) {
         let Packet { flow, datagram, bytes, ce, .. } = self.packets[packet];
         if self.generates(flow) {

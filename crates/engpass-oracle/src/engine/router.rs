@@ -1,6 +1,6 @@
 //! Routers (docs/model.md, "Ethernet switches" and "Routers").
 //!
-//! What happens; the state stands in `router.rs` beside the engine.
+//! The state is in `../router.rs`.
 
 use engpass_testbed::topology::NodeId;
 
@@ -13,13 +13,13 @@ use crate::outcome::Place;
 use crate::packet::{Out, Packet};
 
 impl Engine<'_> {
-    /// A line has brought a packet to a router.
+    /// Handles the arrival of a packet at a router over a line.
     pub(crate) fn arrives_at_router(&mut self, now: u64, router: usize, packet: usize, line: LineId) {
         self.packets[packet].came_by = Some(line);
         self.comes_to_engine(now, router, packet);
     }
 
-    /// A packet is at a router, which processes one after the other.
+    /// Adds a packet to the queue of a router, which processes one packet after the other.
     pub(crate) fn comes_to_engine(&mut self, now: u64, router: usize, packet: usize) {
         let waiting = &self.routers[router].waiting;
         let bytes = |packet: usize| self.packets[packet].ip();
@@ -44,7 +44,7 @@ impl Engine<'_> {
         self.agenda.put(at, Group::RouterDone, (router, 0), Event::RouterDone { router });
     }
 
-    /// A router has processed a packet: it goes on by a way that is chosen now, in pieces where it must.
+    /// Handles the end of processing of a packet at a router, and forwards it.
     pub(crate) fn router_done(&mut self, now: u64, router: usize) {
         let packet = self.routers[router].waiting.pop_front().expect("a packet was processed");
         if !self.routers[router].waiting.is_empty() {
@@ -63,7 +63,7 @@ impl Engine<'_> {
         self.goes_on(now, router, packet);
     }
 
-    /// A packet leaves a router by a leg that is chosen now, in pieces where it must.
+    /// Forwards a packet from a router, copied for multicast receivers and fragmented if necessary.
     fn goes_on(&mut self, now: u64, router: usize, packet: usize) {
         for copy in self.parted(self.router_node(router), packet) {
             self.goes_on_alone(now, router, copy);
@@ -106,7 +106,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A packet comes to the queue of a leg, is held for it, or enters a tunnel and goes on from here.
+    /// Adds a packet to the queue of a path segment, holds it for address resolution, or wraps it for a tunnel and forwards it.
     fn goes_out(&mut self, now: u64, router: usize, out: Out, packet: usize) {
         match out {
             Out::Line(line) => self.goes_to_neighbour(now, line, packet),
@@ -118,7 +118,6 @@ impl Engine<'_> {
         }
     }
 
-    /// The node of a router.
     pub(crate) fn router_node(&self, router: usize) -> NodeId {
         self.topology.hosts + self.topology.switches + router
     }

@@ -1,8 +1,8 @@
 //! The states of senders over time (docs/ledger.md, "Sender states").
 //!
-//! A state is a question to the network: it is asked at the end of every instant at which anything happens, and holds until the next one.
+//! The state is determined at the end of every instant with an event, and holds until the next such instant.
 //!
-//! What happens; the state stands in `sender_state.rs` beside the engine.
+//! The recorded states are in `../sender_state.rs`.
 
 use engpass_model::tcp::LimitedBy;
 use engpass_model::time::Time;
@@ -14,7 +14,7 @@ use crate::packet::way_index;
 use crate::sender_state::{History, SenderState};
 
 impl Engine<'_> {
-    /// The number of a sender: processes come first, then the ends of connections, as disciplines count their flows.
+    /// Returns the number of a sender: processes first, then endpoints, as queue disciplines number flows.
     pub(crate) fn sender_number(&self, sender: Sender) -> usize {
         let processes =
             |sources: &[Source]| sources.iter().filter(|source| matches!(source, Source::Process(_))).count();
@@ -29,7 +29,7 @@ impl Engine<'_> {
         &mut self.histories[number]
     }
 
-    /// Everything at `now` has happened: note what every sender does from here on.
+    /// Records the state of every sender from `now` on. All events at `now` must have been handled.
     pub(crate) fn note_states(&mut self, now: u64) {
         for sender in self.senders() {
             let state = self.state_of(now, sender);
@@ -38,7 +38,7 @@ impl Engine<'_> {
         }
     }
 
-    /// All processes and ends of connections, by number.
+    /// Returns all processes and endpoints, by number.
     pub(crate) fn senders(&self) -> Vec<Sender> {
         let flows = 0..self.sources.len();
         let processes = flows.filter(|flow| matches!(self.sources[*flow], Source::Process(_)));

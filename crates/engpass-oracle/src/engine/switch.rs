@@ -1,6 +1,6 @@
-//! What happens to a cell at a switch (docs/model.md, "Switches").
+//! Handling of cells at a switch (docs/model.md, "Switches").
 //!
-//! What happens; the state stands in `switch.rs` beside the engine.
+//! The state is in `../switch.rs`.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::outcome::{Cause, Place};
 use crate::switch::{Fate, cells, refuses};
 
 impl Engine<'_> {
-    /// A cell is at its output port in the instant it arrives.
+    /// Handles a cell that arrives at a switch. It reaches its output port in the same instant.
     pub(crate) fn arrives_at_switch(&mut self, now: u64, output: LineId, mut cell: Cell) {
         let datagram = self.packets[cell.packet].datagram;
         let vc = self.vcs[cell.vc].clone();
@@ -67,7 +67,7 @@ impl Engine<'_> {
         self.ledger.lose_carrier(now, place, datagram);
     }
 
-    /// Whether the policy loses the cell, which finds these cells by direction of circuit ("Discard").
+    /// Returns true if the discard policy drops the cell. `found` is the number of cells in the queue by circuit direction ("Discard").
     fn is_discarded(
         &mut self,
         config: &AtmSwitch,

@@ -1,6 +1,6 @@
-//! Endpoints of TCP connections (docs/model.md, "Hosts that speak TCP"): when the state machine is asked, and what that costs.
+//! Endpoints of TCP connections (docs/model.md, "Hosts that speak TCP"): when the state machine runs, and its CPU cost.
 //!
-//! What happens; the state stands in `tcp.rs` beside the engine.
+//! The state is in `../tcp.rs`.
 
 use engpass_model::host::Side;
 use engpass_model::random::Stream;
@@ -20,7 +20,7 @@ use crate::packet::Packet;
 use crate::tcp::{Application, Endpoint};
 
 impl Engine<'_> {
-    /// The two ends of every connection of a flow, in order.
+    /// Creates the two ends of every connection of a flow, in order.
     pub(crate) fn connections_begin(&mut self, flow: usize, config: &TcpStream, seed: u64) {
         let path = &self.topology.flows[flow];
         let mtus = self.segment_mtus(flow);
@@ -76,12 +76,12 @@ impl Engine<'_> {
         Costs::of(&self.testbed.hosts[this.host], side, own)
     }
 
-    /// The other end of the connection. Ends come in pairs, the writing one first.
+    /// Returns the other end of the connection. Ends come in pairs, the writing one first.
     fn other_end(endpoint: usize) -> usize {
         endpoint ^ 1
     }
 
-    /// The writing end opens its connection.
+    /// Opens the connection of a writing end.
     pub(crate) fn endpoint_starts(&mut self, now: u64, endpoint: usize) {
         self.application(endpoint).started = true;
         self.look_after(now, endpoint);
@@ -91,7 +91,7 @@ impl Engine<'_> {
         self.endpoints[endpoint].application.as_mut().expect("the writing end has an application")
     }
 
-    /// After everything that happens to an endpoint: it may send, its application may copy, its timer may have moved.
+    /// Follows up on any event at an endpoint: it may send, its application may copy, and its timer may have moved.
     pub(crate) fn look_after(&mut self, now: u64, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         if this.application.as_ref().is_some_and(|application| !application.started) {
@@ -107,7 +107,7 @@ impl Engine<'_> {
         self.sees_to_timer(now, endpoint);
     }
 
-    /// The endpoint wakes when its connection has its next timer.
+    /// Schedules the next timer of the connection.
     fn sees_to_timer(&mut self, now: u64, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         let timer = this.connection.next_wake().map(|wake| wake.ps().max(now));
@@ -120,7 +120,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The application begins the next piece of its writes, if it has one and the send buffer takes it.
+    /// Starts copying the next piece of a write, if there is one and the send buffer has room.
     fn copies(&mut self, now: u64, endpoint: usize) {
         let application = self.application(endpoint);
         if application.copying.is_some() {
@@ -143,7 +143,7 @@ impl Engine<'_> {
         }
     }
 
-    /// It is the time of a timer, if that is still so.
+    /// Handles a timer event, unless the timer has moved.
     pub(crate) fn timer_expires(&mut self, now: u64, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         if this.timer != Some(now) {
@@ -158,7 +158,7 @@ impl Engine<'_> {
         self.look_after(now, endpoint);
     }
 
-    /// The application begins its next write, unless it is over, or pauses before it.
+    /// Begins the next write of the application, unless it has ended, the write is not due, or a pause comes first.
     fn next_write(&mut self, now: u64, endpoint: usize) {
         let end = self.end();
         let pauses = self.testbed.hosts[self.endpoints[endpoint].host].pauses.clone();
@@ -189,13 +189,13 @@ impl Engine<'_> {
         application.left = Some(application.message);
     }
 
-    /// The next write is due.
+    /// Handles the due time of the next write.
     pub(crate) fn write_is_due(&mut self, now: u64, endpoint: usize) {
         self.application(endpoint).early = false;
         self.look_after(now, endpoint);
     }
 
-    /// A pause before a write is over.
+    /// Ends a pause before a write and begins the write.
     pub(crate) fn endpoint_awakes(&mut self, now: u64, endpoint: usize) {
         let application = self.application(endpoint);
         application.pauses = false;
@@ -204,7 +204,7 @@ impl Engine<'_> {
         self.look_after(now, endpoint);
     }
 
-    /// A piece of a write is in the send buffer.
+    /// Handles a piece of a write that was copied into the send buffer.
     pub(crate) fn piece_copied(&mut self, now: u64, endpoint: usize) {
         let application = self.application(endpoint);
         let piece = application.copying.take().expect("a piece was copied");
@@ -214,7 +214,7 @@ impl Engine<'_> {
         self.look_after(now, endpoint);
     }
 
-    /// An output item begins: the segment is formed, if there is still one. What it costs.
+    /// Forms the segment of an output item at its begin, if there still is one. Returns its CPU cost in picoseconds.
     pub(crate) fn form_segment(&mut self, now: u64, endpoint: usize) -> u64 {
         let this = &mut self.endpoints[endpoint];
         let Some(segment) = this.connection.transmit(Time(now)) else { return 0 };
@@ -227,7 +227,7 @@ impl Engine<'_> {
         if segment.len > 0 { cost.segment() } else { cost.ack() }
     }
 
-    /// An output item is done: what was formed is handed to the NIC, within the same act.
+    /// Hands the segment of a completed output item to the NIC, within the same event.
     pub(crate) fn segment_formed(&mut self, now: u64, endpoint: usize) {
         if self.endpoints[endpoint].segment.is_none() {
             self.endpoints[endpoint].sending = false;
@@ -236,7 +236,7 @@ impl Engine<'_> {
         self.packet_handed(now, Sender::Endpoint(endpoint));
     }
 
-    /// The packet with the segment that an endpoint hands over.
+    /// Returns the packet with the segment that an endpoint hands over.
     pub(crate) fn segment_in_work(&self, endpoint: usize) -> Packet {
         let this = &self.endpoints[endpoint];
         let datagram = this.segment.expect("a segment was formed");
@@ -244,7 +244,7 @@ impl Engine<'_> {
         self.packet(this.way(), datagram, 0, bytes)
     }
 
-    /// The segment has been handed to the NIC.
+    /// Continues an endpoint whose segment was handed to the NIC.
     pub(crate) fn endpoint_goes_on(&mut self, now: u64, endpoint: usize) {
         let this = &mut self.endpoints[endpoint];
         this.sending = false;
@@ -254,7 +254,7 @@ impl Engine<'_> {
         self.look_after(now, endpoint);
     }
 
-    /// A segment is at its host.
+    /// Handles a segment that reached its host.
     pub(crate) fn segment_arrives(&mut self, now: u64, datagram: usize) {
         let (segment, endpoint) = self.ledger.datagram(datagram).segment.expect("it is a segment");
         let (host, writes) = (self.endpoints[endpoint].host, self.endpoints[endpoint].writes());
@@ -271,7 +271,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The connection takes a segment.
+    /// Passes a segment to its connection.
     pub(crate) fn take_segment(&mut self, now: u64, datagram: usize) {
         let marked = self.ledger.datagram(datagram).ce;
         let (mut segment, endpoint) = self.ledger.datagram(datagram).segment.expect("it is a segment");
@@ -294,7 +294,7 @@ impl Engine<'_> {
         self.look_after(now, endpoint);
     }
 
-    /// The warm-up is over, at this instant.
+    /// Handles the end of the warm-up at `now`.
     pub(crate) fn warm(&mut self, now: u64) {
         for history in &mut self.histories {
             history.before = history.sums(now);
@@ -304,7 +304,7 @@ impl Engine<'_> {
         }
     }
 
-    /// What the writing ends of a flow's connections have counted, if it has any.
+    /// Returns the counts of the writing ends of a flow's connections, if it has any.
     pub(crate) fn connections(&self, flow: usize) -> Option<TcpSeen> {
         let mut seen: Option<TcpSeen> = None;
         for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.flow == flow && endpoint.writes()) {

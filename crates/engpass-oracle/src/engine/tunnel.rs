@@ -1,6 +1,6 @@
-//! Tunnels while packets are in them: outer packets, and the ends that put fragments of them together (docs/model.md, "Tunnels").
+//! Tunnels in operation: outer packets, and their reassembly at the ends (docs/model.md, "Tunnels").
 //!
-//! What happens; the state stands in `tunnel.rs` beside the engine.
+//! The state is in `../tunnel.rs`.
 
 use engpass_model::forward::Heads;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
@@ -14,41 +14,40 @@ use crate::packet::{Out, Packet};
 use crate::tunnel::{Carries, Contents, Counts, Tunnel};
 
 impl Engine<'_> {
-    /// Whether a leg is a tunnel that loses what is too long for it.
+    /// Returns true if a path segment is a tunnel that drops packets that are too long for it.
     pub(crate) fn refuses(&self, out: Out) -> bool {
         matches!(out, Out::Tunnel(tunnel) if self.tunnels[tunnel].refuses)
     }
 
-    /// Bytes of IP payload of an outer packet before it is cut.
+    /// Returns the bytes of IP payload of an outer packet before fragmentation.
     fn outer_bytes(&self, of: Carries) -> u64 {
         self.tunnels[of.tunnel].header + self.packets[of.packet].ip()
     }
 
-    /// Whether a packet is a fragment of another one: of an outer packet if it is in a tunnel, else of a datagram.
+    /// Returns true if a packet is a fragment: of an outer packet if it is in a tunnel, else of a datagram.
     pub(crate) fn is_fragment(&self, packet: usize) -> bool {
         let Packet { bytes, carries, datagram, .. } = self.packets[packet];
         bytes < carries.map_or(self.ledger.datagram(datagram).bytes(), |of| self.outer_bytes(of))
     }
 
-    /// What is in a packet.
     pub(crate) fn contents(&self, packet: usize) -> Contents {
         let Packet { offset, bytes, carries, .. } = self.packets[packet];
         let Some(of) = carries else { return Contents { tunnels: 0, offset, bytes } };
         let inner = self.contents(of.packet);
-        // What the packet that entered has in front of the datagram's bytes comes before them here, too.
+        // The tunnel header and the inner headers come before the bytes of the datagram.
         let before = self.tunnels[of.tunnel].header + IP_HEADER_BYTES + inner.tunnels;
         let tunnels = before.min(offset + bytes) - before.min(offset);
         Contents { tunnels, offset: inner.offset + offset.saturating_sub(before), bytes: bytes - tunnels }
     }
 
-    /// The outer headers of packets in a tunnel.
+    /// Returns the outer headers of packets in a tunnel.
     pub(crate) fn outer_heads(&self, tunnel: usize) -> Heads {
         let Tunnel { from, to, protocol, .. } = self.tunnels[tunnel];
         let [source, destination] = [from, to].map(|router| self.router_address(router));
         Heads { source, destination, protocol, ports: [0, 0] }
     }
 
-    /// A packet gets the headers of a tunnel: the outer packet.
+    /// Adds the headers of a tunnel to a packet and returns the outer packet.
     pub(crate) fn enters_tunnel(&mut self, tunnel: usize, packet: usize) -> usize {
         let inner = self.packets[packet].clone();
         if inner.carries.is_some() {
@@ -61,7 +60,7 @@ impl Engine<'_> {
         self.packets.len() - 1
     }
 
-    /// A router has processed a packet: what comes out if its tunnel ends here, and the next one in it perhaps. `None` if that waits or is lost.
+    /// Unwraps a packet at a router for all tunnels that end there. Returns the inner packet; `None` if the packet waits for reassembly or is lost.
     pub(crate) fn leaves_tunnels(&mut self, now: u64, router: usize, packet: usize) -> Option<usize> {
         let mut packet = packet;
         while let Some(of) = self.packets[packet].carries
@@ -79,7 +78,7 @@ impl Engine<'_> {
         Some(packet)
     }
 
-    /// A fragment of an outer packet is at the end of its tunnel. With the last one the outer packet is whole: whether it is marked.
+    /// Handles a fragment of an outer packet at the end of its tunnel. If the outer packet is complete now, returns whether it was marked.
     fn puts_together(&mut self, now: u64, router: usize, fragment: usize) -> Option<bool> {
         let node = self.router_node(router);
         let Packet { datagram, carries, .. } = self.packets[fragment];
@@ -116,13 +115,13 @@ impl Engine<'_> {
         Some(fragments.into_iter().any(|fragment| self.packets[fragment].ce))
     }
 
-    /// Bytes of the fragments that wait at the end of a tunnel.
+    /// Returns the bytes of the fragments that wait at the end of a tunnel.
     fn held_at(&self, tunnel: usize) -> u64 {
         let waiting = self.tunnels[tunnel].end.waiting.values().flatten();
         waiting.map(|fragment| self.packets[*fragment].ip()).sum()
     }
 
-    /// The first fragment of an outer packet came a while ago: if others are missing, the packet is given up.
+    /// Handles the reassembly timeout of an outer packet: if fragments are still missing, the packet is given up.
     pub(crate) fn tunnel_gives_up(&mut self, now: u64, of: Carries) {
         let Tunnel { to: node, end, .. } = &mut self.tunnels[of.tunnel];
         let Some(fragments) = end.waiting.remove(&of.packet) else { return };
@@ -135,11 +134,12 @@ impl Engine<'_> {
         }
     }
 
-    /// Every fragment that came to an end of a tunnel was put together with others, was lost there, or waits, and no more wait than there is memory. Every
-    /// outer packet that was cut is whole, was given up, or may still become whole; and those of a datagram that was received are whole.
+    /// Checks that every fragment that reached the end of a tunnel was reassembled, was lost there, or waits, and that the waiting ones fit the
+    /// memory. Checks that every fragmented outer packet was reassembled, was given up, or can still be reassembled; and that those of received
+    /// datagrams were reassembled.
     ///
     /// # Errors
-    /// The first end or outer packet of which that is not true.
+    /// The first end or outer packet that violates this.
     pub(crate) fn tunnels_balance(&self) -> Result<(), String> {
         for (tunnel, Tunnel { memory, end, .. }) in self.tunnels.iter().enumerate() {
             let Counts { came, joined, refused, timed_out } = end.counts;

@@ -6,7 +6,7 @@ use engpass_model::queue::CoDel as Config;
 
 use super::{Cause, Dropped, Length, Packet, Scheduler, put_last};
 
-/// TARGET and INTERVAL of the pseudo-code in picoseconds, and whether packets are marked.
+/// TARGET and INTERVAL of the pseudocode in picoseconds. `ecn` is true if packets are marked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Law {
     pub(super) target: u64,
@@ -14,7 +14,7 @@ pub(super) struct Law {
     pub(super) ecn: bool,
 }
 
-/// The variables of the pseudo-code, with its names.
+/// The variables of the pseudocode under their names there.
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// `None` stands for 0.
@@ -26,7 +26,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// `deque`: the packet that is sent next. `longest` is MAXPACKET.
+    /// `deque` of the pseudocode: returns the next packet to send. `longest` is MAXPACKET.
     pub(super) fn deque(
         &mut self,
         now: u64,

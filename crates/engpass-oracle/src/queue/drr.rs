@@ -6,16 +6,16 @@ use engpass_model::queue::Drr as Config;
 
 use super::{Cause, Dropped, Length, Packet, Scheduler};
 
-/// The queues of all flows, and the round.
+/// The queues of all flows and the state of the round.
 #[derive(Debug)]
 pub(super) struct Drr {
     config: Config,
     queues: BTreeMap<u32, VecDeque<Packet>>,
-    /// The paper's DC.
+    /// DC in the paper: deficit counters in bytes.
     deficits: BTreeMap<u32, u64>,
-    /// The paper's ActiveList: flows that hold packets, the one whose turn it is in front.
+    /// ActiveList in the paper: flows with packets; the one at the front has its turn.
     active: VecDeque<u32>,
-    /// The flow in front has its quantum of this round.
+    /// True if the flow at the front has received its quantum in this round.
     served: bool,
 }
 
@@ -29,7 +29,7 @@ impl Drr {
         Length::of(self.queues.values().flatten())
     }
 
-    /// A flow that holds nothing leaves the round, and its deficit is gone.
+    /// Removes a flow without packets from the round and clears its deficit.
     fn leave_if_empty(&mut self, flow: u32) {
         if self.queues[&flow].is_empty() {
             if self.active.front() == Some(&flow) {

@@ -8,10 +8,10 @@ use engpass_model::random::Stream;
 use super::codel::{Law, State};
 use super::{Cause, Dropped, Length, Packet, Scheduler};
 
-/// Packets that an overload takes from a queue at most (section 4.1).
+/// Largest number of packets dropped from a queue at once (section 4.1).
 const MOST_DROPPED: u64 = 64;
 
-/// All queues, and the lists of those that have a turn.
+/// All queues, and the lists of new and old queues.
 #[derive(Debug)]
 pub(super) struct FqCoDel {
     config: Config,
@@ -28,7 +28,6 @@ pub(super) struct FqCoDel {
 struct Flow {
     list: VecDeque<Packet>,
     state: State,
-    /// Byte credits.
     credits: i64,
 }
 
@@ -40,7 +39,7 @@ impl FqCoDel {
         Self { config, law, perturbation, queues: BTreeMap::new(), new, old, longest: 0 }
     }
 
-    /// The queue of a flow.
+    /// Returns the number of the queue of a flow.
     fn number(&self, flow: u32) -> u32 {
         let (Some(queues), Some(perturbation)) = (self.config.queues, self.perturbation) else { return flow };
         let high = split_mix(u64::from(flow) ^ perturbation) >> 32;
@@ -51,7 +50,7 @@ impl FqCoDel {
         Length::of(self.queues.values().flat_map(|flow| &flow.list))
     }
 
-    /// The queue with the most bytes, of several the one with the lowest number, loses half of its packets from its head.
+    /// Drops half of the packets from the head of the queue with the most bytes, among equals the one with the lowest number.
     fn drop_from_longest(&mut self, dropped: &mut Dropped) {
         let most = self.queues.values().map(|flow| Length::of(&flow.list).bytes).max();
         let longest = self.queues.values_mut().find(|flow| Some(Length::of(&flow.list).bytes) == most);

@@ -1,4 +1,4 @@
-//! Queue disciplines, read from docs/queues.md. They keep whole lists and add up lengths each time they need one.
+//! Queue disciplines, implemented from docs/queues.md. They keep plain lists and sum up lengths each time.
 
 mod codel;
 mod drr;
@@ -25,17 +25,17 @@ use token_bucket::TokenBucket;
 pub(crate) struct Packet {
     /// Index among all packets of the run.
     pub(crate) index: usize,
-    /// Bytes of its frame, preamble and gap apart.
+    /// Bytes of its frame, without preamble and gap.
     pub(crate) bytes: u64,
     /// Number of its flow.
     pub(crate) flow: u32,
     /// Priority code point.
     pub(crate) priority: u8,
-    /// Its header allows a mark.
+    /// True if its header allows a mark (ECT).
     pub(crate) markable: bool,
-    /// It has the mark.
+    /// True if it has the mark (CE).
     pub(crate) marked: bool,
-    /// When it came to the port, in picoseconds.
+    /// Arrival time at the port in picoseconds.
     pub(crate) came: u64,
 }
 
@@ -47,7 +47,7 @@ impl Packet {
     }
 }
 
-/// Why a discipline drops a packet; in the order of the table of drops.
+/// Why a discipline drops a packet, in the order of the table of drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// `buffer full`.
@@ -64,7 +64,7 @@ impl Cause {
     /// Every cause.
     pub const ALL: [Self; 4] = [Self::Full, Self::Early, Self::CoDel, Self::LongerThanBurst];
 
-    /// The cause as the table of drops writes it.
+    /// Returns the cause as the table of drops writes it.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Full => "buffer full",
@@ -86,7 +86,7 @@ pub(crate) struct Length {
 }
 
 impl Length {
-    /// The length of a list of packets.
+    /// Returns the length of a list of packets.
     pub(crate) fn of<'a>(packets: impl IntoIterator<Item = &'a Packet>) -> Self {
         let zero = Self { packets: 0, bytes: 0 };
         packets.into_iter().fold(zero, |sum, packet| sum.with(packet))
@@ -96,7 +96,7 @@ impl Length {
         Self { packets: self.packets + 1, bytes: self.bytes + packet.bytes }
     }
 
-    /// Whether a queue of this length is within a limit.
+    /// Returns true if a queue of this length is within a limit.
     fn is_within(self, limit: QueueLimit) -> bool {
         self.packets <= limit.packets && self.bytes <= limit.bytes
     }
@@ -104,30 +104,30 @@ impl Length {
 
 /// A discipline that holds packets until the line is free ("A scheduler").
 pub(crate) trait Scheduler {
-    /// Takes a packet that comes at `now`.
+    /// Takes a packet that arrives at `now`.
     fn put(&mut self, now: u64, packet: Packet, dropped: &mut Dropped);
     /// Returns the packet that is sent next; the line is free at `now`.
     fn take(&mut self, now: u64, dropped: &mut Dropped) -> Option<Packet>;
-    /// When it has a packet to send, if `take` has returned none although it holds some.
+    /// Returns when it will have a packet to send, if `take` returned `None` although it holds packets.
     fn ready(&self, _now: u64) -> Option<u64> {
         None
     }
-    /// The packets that it holds, in any order.
+    /// Returns the packets that it holds, in any order.
     fn waiting(&self) -> Vec<Packet>;
 }
 
 /// A discipline at a port.
 pub(crate) enum Discipline {
-    /// Decides when a packet comes.
+    /// Decides on arrival of a packet.
     DropTail(DropTail),
-    /// Decides when a packet comes.
+    /// Decides on arrival of a packet.
     Red(Red),
     /// Decides when the line is free.
     Scheduler(Box<dyn Scheduler>),
 }
 
 impl Discipline {
-    /// The discipline of a config for a line of `rate` bit/s.
+    /// Builds the discipline for a line of `rate` bit/s.
     pub(crate) fn new(config: &Queue, rate: u64, random: Stream) -> Self {
         match config {
             Queue::DropTail(config) => Self::DropTail(config.clone()),
@@ -141,7 +141,7 @@ impl Discipline {
     }
 }
 
-/// Drop tail: a packet that does not fit is dropped; one that finds more than the threshold is marked if it can be.
+/// Drop tail: drops a packet that does not fit. Marks a packet that finds more than the threshold, if possible.
 ///
 /// # Errors
 /// The cause of the drop.
@@ -160,7 +160,7 @@ pub(crate) fn admits(config: &DropTail, found: Length, packet: &mut Packet) -> R
     Ok(())
 }
 
-/// Puts a packet at the end of a list with a limit of its own, or drops it. Returns true if it joins.
+/// Appends a packet to a list with a limit, or drops it. Returns true if it joins.
 fn put_last(list: &mut VecDeque<Packet>, limit: QueueLimit, packet: Packet, dropped: &mut Dropped) -> bool {
     let joins = Length::of(&*list).with(&packet).is_within(limit);
     if joins {

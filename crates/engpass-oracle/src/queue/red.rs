@@ -6,7 +6,7 @@ use engpass_model::unit::{BufferSize, Share};
 
 use super::{Cause, Length, Packet};
 
-/// 1 in the units of averages and probabilities, 2^-32.
+/// The value 1 in the unit of averages and probabilities, 2^-32.
 const ONE: u128 = 1 << 32;
 
 /// The gateway of figure 2.
@@ -18,11 +18,11 @@ pub(crate) struct Red {
     random: Stream,
     /// `avg` in 2^-32 packets or bytes.
     average: u128,
-    /// `count`: packets since the last one that was chosen, -1 while the average is below `min`.
+    /// `count`: packets since the last dropped or marked one; -1 while the average is below `min`.
     count: i64,
 }
 
-/// The figure's three cases.
+/// The three cases of the figure.
 enum Zone {
     Below,
     /// `p_b` in 2^-32.
@@ -38,12 +38,12 @@ fn amount(size: BufferSize) -> u128 {
 }
 
 impl Red {
-    /// A gateway that has seen no packet.
+    /// Builds a gateway that has seen no packet.
     pub(super) fn new(config: Config, rate: u64, random: Stream) -> Self {
         Self { config, rate, random, average: 0, count: -1 }
     }
 
-    /// Whether a packet joins that comes at `now`. The port holds `found`, and if that is nothing, nothing since `idle_since`.
+    /// Decides whether a packet that arrives at `now` joins. The port holds `found`; if that is empty, it has been empty since `idle_since`.
     ///
     /// # Errors
     /// The cause of the drop.
@@ -123,7 +123,7 @@ impl Red {
         }
     }
 
-    /// With the probability `p_a = p_b / (1 - count p_b)`.
+    /// Returns true with the probability `p_a = p_b / (1 - count p_b)`.
     fn chooses(&mut self, probability: u128) -> bool {
         let rest = ONE.saturating_sub(self.count as u128 * probability);
         if probability == 0 || rest <= probability {

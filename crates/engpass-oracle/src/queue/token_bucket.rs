@@ -6,10 +6,9 @@ use engpass_model::queue::TokenBucket as Config;
 
 use super::{Cause, Dropped, Packet, Scheduler, put_last};
 
-/// Parts of a token. At a rate of 1 bit/s one part comes in a picosecond.
+/// Parts per token (one token is one byte). At 1 bit/s one part arrives per picosecond.
 const TOKEN: u128 = 8_000_000_000_000;
 
-/// A queue behind a bucket of tokens.
 #[derive(Debug)]
 pub(super) struct TokenBucket {
     config: Config,

@@ -18,8 +18,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Parses a target. Names may contain slashes. Therefore the whole text is tried as the name of a link first, then every slash is tried as the
-    /// separator.
+    /// Parses a target. Names may contain slashes. Therefore the whole text is tried as the name of a link first, then every slash is tried as the separator.
     pub(crate) fn read(text: &str, is_link: impl Fn(&str) -> bool, is_node: impl Fn(&str) -> bool) -> Self {
         let pairs = || text.match_indices('/').map(|(at, _)| (&text[..at], &text[at + 1..]));
         let pair = if is_link(text) {

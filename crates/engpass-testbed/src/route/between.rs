@@ -83,8 +83,7 @@ impl Topology {
         found
     }
 
-    /// Returns the path between every ordered pair of hosts that can reach each other, sorted by sender, then by receiver. Each is named `FROM to
-    /// TO`.
+    /// Returns the path between every ordered pair of hosts that can reach each other, sorted by sender, then by receiver. Each is named `FROM to TO`.
     ///
     /// The path is that of the first traffic between the two hosts, traffic in the same direction first. Without traffic it is the first circuit
     /// between them, else the shortest path with the choices of the policies. Each path includes the paths of ICMP messages from its routers, even if
@@ -190,7 +189,6 @@ impl Topology {
     }
 }
 
-/// Returns the link of a path segment and the node at its end.
 fn only_link(leg: PathSegment) -> (usize, NodeId) {
     match leg {
         PathSegment::Link(hop) => (hop.link, hop.to),

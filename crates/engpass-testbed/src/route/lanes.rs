@@ -157,9 +157,7 @@ pub fn lanes(testbed: &Testbed, topology: &Topology, flow: usize) -> Vec<Lane> {
 enum Packets {
     /// Unfragmented datagrams.
     Whole,
-    /// Fragments.
     Fragments,
-    /// Both kinds.
     Both,
 }
 
@@ -273,8 +271,7 @@ impl Walk<'_> {
         self.stops.len() - 1
     }
 
-    /// Returns the path segments that packets take at a node, each with its share and kind of packets; and true if packets take turns that no event
-    /// changes.
+    /// Returns the path segments that packets take at a node, each with its share and kind of packets; and true if packets take turns that no event changes.
     fn legs(
         &self,
         node: NodeId,

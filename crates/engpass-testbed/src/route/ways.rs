@@ -43,7 +43,6 @@ pub(crate) struct RoutingGraph {
 pub(super) struct Step {
     pub(super) leg: PathSegment,
     pub(super) to: NodeId,
-    /// Links of the segment.
     pub(super) links: Vec<usize>,
     /// Length: `LINK` for each link, less the tunnel depth.
     pub(super) length: usize,

@@ -73,7 +73,7 @@ impl Packet {
             let place = start + usize::from(place);
             // The checksum field holds the sum of the pseudo header (virtio 1.2, section 5.1.6.2).
             let checksum = match !fold(sum(&packet[start..])) {
-                // A checksum of zero would mean that there is none (RFC 768).
+                // A checksum of zero means "no checksum" in UDP (RFC 768).
                 0 if udp => 0xffff,
                 checksum => checksum,
             };

@@ -114,7 +114,7 @@ fn a_fragment_is_quoted_as_it_came() {
     assert_eq!((lost, told.bytes.len(), quoted.len()), (1, 576, 548));
     assert_eq!((&quoted[2..4], &quoted[6..9]), (&996_u16.to_be_bytes()[..], &[0x20, 0, 1][..]));
     assert_eq!(checksum(&quoted[..20]), 0);
-    // The message has an identification, so its fragments can be told apart from those of others.
+    // The message has an identification, which distinguishes its fragments from those of other messages.
     assert_ne!(told.bytes[4..6], [0, 0]);
     assert!(captured.windows(told.bytes.len()).any(|window| window == &told.bytes[..]));
 }

@@ -10,7 +10,7 @@ use super::world::{Fake, Line};
 use super::{address, datagrams, driver, numbers};
 use crate::emulate::network::Network;
 
-/// Turns until all packets are sent and the store is empty.
+/// Turns until all packets are sent and the packet pool is empty.
 fn run_out<N: Network>(driver: &mut Driver<N, Fake>) {
     for _ in 0..100_000 {
         driver.turn();
@@ -123,7 +123,7 @@ fn slow_motion_takes_as_many_times_longer() {
     run_out(&mut driver);
     let at = driver.world.written[0].at;
     assert!((502_000_000..503_000_000).contains(&at), "{at}");
-    // In virtual time the lateness is a hundredth of that by the world's clock.
+    // In virtual time the lateness is a hundredth of that by the host's clock.
     assert!(driver.late.to_json(false)["max_ns"].as_u64().expect("a number") < 1000);
 }
 
@@ -235,7 +235,7 @@ fn stations_on_ethernet_get_frames_and_answers() {
 proptest! {
     #![proptest_config(engpass_cases::cases(60))]
 
-    /// Every packet is written once or lost, in order per sender and receiver, with its CE mark, and the store is empty at the end.
+    /// Every packet is written once or lost, in order per sender and receiver, with its CE mark, and the packet pool is empty at the end.
     #[test]
     fn every_packet_comes_to_one_end(
         sends in prop::collection::vec((0_u64..300_000, 0_usize..3, 1_usize..4, 1_usize..30, 4_usize..1400), 1..60),

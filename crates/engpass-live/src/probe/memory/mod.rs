@@ -53,7 +53,7 @@ pub(super) struct Taken {
     pub stand_in: Vec<f64>,
 }
 
-/// Measures each kernel with `effort.repeats` samples, with one thread per entry of `cpus`. All kernels must be supported here.
+/// Measures each kernel with `effort.repeats` samples, with one thread per entry of `cpus`. The host must support all of them.
 ///
 /// # Errors
 /// Fails when there is not enough memory or a thread cannot be started.

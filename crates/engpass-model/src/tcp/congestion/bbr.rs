@@ -13,7 +13,7 @@ use super::{Ack, CongestionConfig, CongestionControl, RateSample, Signal, Window
 use crate::tcp::parameters::TcpParameters;
 use crate::time::{SECOND, Time};
 
-/// A model of the path's rate and round trip sets pace and window (BBR version 1).
+/// Sets pacing rate and window from a model of the path's rate and round trip (BBR version 1).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bbr {}
@@ -65,7 +65,7 @@ pub struct Control {
     initial_window: u64,
     /// Largest delivery rates of the last rounds in bytes/s, in falling order, with their rounds.
     rates: VecDeque<(u64, u64)>,
-    /// RTprop and when it was measured.
+    /// RTprop, and when it was measured.
     round_trip: Option<(Time, Time)>,
     /// Number of rounds, and the delivered count that ends the current one.
     round: u64,

@@ -140,7 +140,7 @@ impl Control {
         let mss = window.mss();
         let offset = t.abs_diff(self.k).min(1 << 40);
         let height = if offset < 1 << 21 {
-            // Below two seconds, the cube has at most 63 bits.
+            // Below 2^21 us, the cube has at most 63 bits.
             offset * offset * offset / (SECOND3 / 1_000_000) as u64 * 4 * mss / 10_000_000
         } else {
             let offset = u128::from(offset);

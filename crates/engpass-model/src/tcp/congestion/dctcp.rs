@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn alpha_moves_by_a_sixteenth_once_in_a_window() {
         let (mut control, mut window) = (Control::default(), window());
-        // The acknowledgments of 1000, 7000 and 11 000 end a window: each lies beyond the byte that was next to be sent when the window began.
+        // The acknowledgments of 1000, 7000 and 11 000 end an observation window: each lies beyond the next byte to be sent when the window began.
         let acks = [
             (ack(1000, 1000, 4000, false), ONE * 15 / 16),
             (ack(1000, 2000, 5000, true), ONE * 15 / 16),

@@ -347,7 +347,7 @@ mod tests {
                 assert_eq!(threshold(kind, true, size, signal), segments, "{kind} at {size}");
             }
         }
-        // DCTCP begins with a share of marks of 1: half of the window.
+        // DCTCP starts with alpha = 1: a mark halves the window.
         assert_eq!(threshold("dctcp", false, 500, Signal::Mark), 250);
         assert_eq!(threshold("dctcp", true, 500, Signal::Mark), 300);
     }

@@ -72,7 +72,7 @@ pub(super) struct RackView<'a> {
 pub(super) struct Recovery {
     more: Option<Box<RecoveryCold>>,
     rack: Option<Box<Rack>>,
-    /// RACK.rtt when [`release_unused_memory`](Self::rest) last dropped RACK's state.
+    /// RACK.rtt when [`release_unused_memory`](Self::release_unused_memory) last dropped RACK's state.
     rack_rtt: Time,
     pub(super) phase: Phase,
     /// One lost segment may be sent even if the congestion window is full.

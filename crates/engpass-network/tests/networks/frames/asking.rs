@@ -1,4 +1,4 @@
-//! Networks whose routers ask for the addresses of their neighbours.
+//! Random networks whose routers resolve addresses.
 
 use engpass_model::arp::Arp;
 use engpass_model::queue::{DropTail, Queue};
@@ -12,22 +12,22 @@ use proptest::prelude::*;
 use super::mesh::{EventDraw, event, events_of};
 use super::{Drawn, IndexMap, groups, joined, mesh, narrow, segment, tunnels};
 
-/// How routers ask, and what happens to their links. Lists begin anew where they end.
+/// How routers resolve addresses, and events of their links. Lists repeat.
 #[derive(Clone, Debug)]
 struct AskDraw {
-    /// By router; some do not ask.
+    /// By router; some do not resolve addresses.
     routers: Vec<Option<Arp>>,
-    /// They all ask as the first one does: at the same instants now and then.
+    /// All routers use the parameters of the first one, so that some requests coincide.
     alike: bool,
-    /// Time that a router takes for a packet in picoseconds, if it is another one.
+    /// Time per packet of a router in picoseconds, if it differs.
     per_packet: Vec<Option<u64>>,
-    /// Events of a network that has none.
+    /// Events, for a network that has none.
     events: Vec<EventDraw>,
-    /// Lines at switches and routers that have room for so few packets.
+    /// Lines at switches and routers with a queue of so few packets.
     short: Vec<Option<u64>>,
 }
 
-/// Lifetimes and times between requests are often as long as packets are on their way.
+/// Lifetimes and retry intervals are often of the order of packet delays.
 fn arp() -> impl Strategy<Value = Arp> {
     let lifetime = prop_oneof![
         2 => 1_000_000u64..=200_000_000,
@@ -91,7 +91,7 @@ impl AskDraw {
     }
 }
 
-/// Whether a router asks on an Ethernet link.
+/// Returns true if a router resolves addresses on an Ethernet link.
 fn asks(testbed: &Testbed) -> bool {
     let asks = |end: &String| testbed.routers.get(end).is_some_and(|router| router.arp.is_some());
     testbed.links.values().any(|link| {
@@ -100,7 +100,7 @@ fn asks(testbed: &Testbed) -> bool {
     })
 }
 
-/// A random network whose routers ask for addresses. None has a bond.
+/// Returns a random network, without bonds, whose routers resolve addresses.
 pub(crate) fn asking() -> impl Strategy<Value = Drawn> {
     let networks = prop_oneof![
         5 => segment::segment().boxed(),

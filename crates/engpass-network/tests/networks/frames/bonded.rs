@@ -22,25 +22,25 @@ struct BondDraw {
     /// The link that becomes its first member, modulo the number of links, and the end that has the bond.
     link: (usize, usize),
     mode: BondMode,
-    /// In place of the primary, by its place among the members.
+    /// Replaces the primary: index among the members.
     primary: Option<usize>,
-    /// The other end has a bond of the same links, too, with this mode.
+    /// The other end has a bond of the same links, with this mode.
     other: Option<BondMode>,
-    /// Its further members, and by how many places they are turned round in it.
+    /// Its further members, and their rotation in the bond.
     more: Vec<LinkDraw>,
     turned: usize,
-    /// Interval in parts per 1000 of the run, delays in such parts.
+    /// Monitoring interval and delays, in parts per 1000 of the run.
     monitor: (u64, u64, u64),
     failures: Vec<FailureDraw>,
     up: bool,
 }
 
-/// A member that fails and returns, again and again: its place, who sees it, when first, for how long, and after what time again; in parts per 1000 of
-/// the run.
+/// A member that fails and returns: its index, the end that notices, the first instant, the duration, and the interval of repetition; in parts per 1000 of the
+/// run.
 #[derive(Clone, Copy, Debug)]
 struct FailureDraw {
     member: usize,
-    /// Only this end of the link sees it.
+    /// Only this end of the link notices it.
     seen_by: Option<usize>,
     at: u64,
     lasts: u64,
@@ -49,7 +49,7 @@ struct FailureDraw {
     random: bool,
 }
 
-/// A mode of any kind, more often an active member with a backup.
+/// Returns a mode of any kind, more often an active member with a backup.
 fn mode() -> impl Strategy<Value = BondMode> {
     let kind = prop_oneof![4 => Just("active-backup"), 8 => select(BondMode::KINDS)];
     let layers = select(vec!["layer-2", "layer-2+3", "layer-3+4", "layer-3+4", "layer-3+4"]);
@@ -106,7 +106,7 @@ impl BondDraw {
         Monitoring { interval: part(interval), down_delay: part(down), up_delay: part(up) }
     }
 
-    /// Its mode, with the primary that was drawn.
+    /// Returns its mode, with the primary that was drawn.
     fn mode(&self, links: &[String]) -> BondMode {
         match &self.mode {
             BondMode::ActiveBackup(config) => {
@@ -156,7 +156,7 @@ impl BondDraw {
     }
 }
 
-/// The network with those of these bonds that fit into it.
+/// Adds those of these bonds that fit into the network.
 fn bonded(mut testbed: Testbed, draws: &[BondDraw]) -> Testbed {
     for (number, draw) in draws.iter().enumerate() {
         if let Some(with) = with_bond(&testbed, number, draw).filter(fits) {
@@ -175,14 +175,14 @@ fn with_bond(testbed: &Testbed, number: usize, draw: &BondDraw) -> Option<Testbe
         let link =
             Link { mtu: whole.mtu, vlan: whole.vlan, ..frame_link(own, own, None, whole.ends.clone()) };
         let name = format!("b{number}m{place}");
-        // Where it stands in the file is another matter than in the bond.
+        // Its position in the file is independent of that in the bond.
         let at = (draw.turned + place) % (with.links.len() + 1);
         with.links.shift_insert(at, name.clone(), link);
         links.push(name);
     }
     links.rotate_left(draw.turned % draw.more.len().max(1));
     let is_single = matches!(draw.mode, BondMode::ActiveBackup(_));
-    // One member alone carries everything of hosts.
+    // With one active member, the bond is at the host.
     let end = whole.ends.iter().position(|end| is_single && end.starts_with('h')).unwrap_or(draw.link.1);
     let (node, peer) = (whole.ends[end].clone(), whole.ends[1 - end].clone());
     let monitor = draw.monitoring(testbed.run.duration.0);
@@ -199,7 +199,7 @@ fn with_bond(testbed: &Testbed, number: usize, draw: &BondDraw) -> Option<Testbe
     Some(with)
 }
 
-/// A random network with bonds, of frames or of links and circuits, some with tunnels.
+/// Returns a random network with bonds, of frames or of links and circuits, some with tunnels.
 pub(crate) fn bonds() -> impl Strategy<Value = Drawn> {
     let networks = prop_oneof![
         4 => plain().boxed(),

@@ -1,4 +1,4 @@
-//! Networks in which hosts send to groups, and nodes make copies.
+//! Networks with multicast traffic, in which nodes make copies.
 
 use engpass_model::source::multicast::Group;
 use engpass_model::source::{Live, Multicast, Traffic};
@@ -13,22 +13,22 @@ use proptest::prelude::*;
 use super::{AFFORDABLE, Drawn, joined, mesh, narrow, plain, tunnelled};
 use crate::networks::text::text;
 
-/// What a host sends to a group.
+/// Multicast traffic of a host.
 #[derive(Clone, Debug)]
 struct GroupDraw {
-    /// The sender, and by how many places the receivers are turned round, modulo the number of hosts; how many receivers there are at most.
+    /// The sender, the rotation of the receivers (both modulo the number of hosts), and their maximum number.
     from: usize,
     turned: usize,
     most: usize,
     message: u64,
-    /// How often the sender sends in the run.
+    /// Number of messages in the run.
     times: u64,
     ttl: u8,
     priority: u8,
     /// Start and stop in parts per 1000 of the run.
     start: Option<u64>,
     stop: Option<u64>,
-    /// Its place among the traffic.
+    /// Its position in the traffic list.
     place: usize,
 }
 
@@ -80,7 +80,7 @@ impl GroupDraw {
     }
 }
 
-/// Whether the engine takes what a host sends to a group.
+/// Returns true if the engine supports the testbed with its groups.
 fn is_carried(testbed: &Testbed) -> bool {
     let source = Source { name: "random.toml".into(), text: text(testbed) };
     let Ok(campaign) = load(&source, &[], None) else { return false };
@@ -88,7 +88,7 @@ fn is_carried(testbed: &Testbed) -> bool {
     modelled(&point.testbed, &point.topology, Engine::Simulate).is_ok()
 }
 
-/// The network with those of these groups that the engine takes.
+/// Adds those of these groups that the engine supports.
 fn grouped(mut testbed: Testbed, draws: &[GroupDraw]) -> Testbed {
     for (number, draw) in draws.iter().enumerate() {
         let mut with = testbed.clone();
@@ -102,7 +102,7 @@ fn grouped(mut testbed: Testbed, draws: &[GroupDraw]) -> Testbed {
     testbed
 }
 
-/// A network in which hosts send to groups now and then.
+/// Returns a network that sometimes has multicast traffic.
 pub(super) fn at_times(networks: impl Strategy<Value = Drawn>) -> impl Strategy<Value = Drawn> {
     (networks, weighted(0.2, vec(group(), 1..=2))).prop_map(|(Drawn(testbed), draws)| {
         Drawn(match draws {
@@ -112,7 +112,7 @@ pub(super) fn at_times(networks: impl Strategy<Value = Drawn>) -> impl Strategy<
     })
 }
 
-/// A random network in which hosts send to groups of several receivers.
+/// Returns a random network with multicast traffic to several receivers.
 pub(crate) fn groups() -> impl Strategy<Value = Drawn> {
     let networks = prop_oneof![
         4 => plain().boxed(),

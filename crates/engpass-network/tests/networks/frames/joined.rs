@@ -1,8 +1,8 @@
-//! Random networks of links that carry frames and of circuits that begin or end at routers: ways take both, one behind the other.
+//! Random networks of frame links and of circuits that begin or end at routers: paths use both in series.
 //!
-//! Two or three routers stand at a row of ATM switches, or are joined by ATM links. Hosts stand at routers, on Ethernet, and at switches or
-//! routers, on ATM. Circuits join the routers in a row; others may run beside them, or reach a host on ATM. Beside the first two routers there may be
-//! links of frames that are as long as their circuit, so that a policy chooses among both.
+//! Two or three routers are attached to a row of ATM switches, or joined by ATM links. Hosts are at routers, on Ethernet, and at switches or routers, on ATM.
+//! Circuits join the routers in a row; others may run in parallel, or reach a host on ATM. The first two routers may also be joined by frame links with as many
+//! hops as their circuit, so that a policy chooses between both.
 
 use engpass_model::circuit::Circuit;
 use engpass_model::link::{LineRate, Link};
@@ -24,33 +24,33 @@ use super::{
 };
 use crate::networks::{CircuitDraw, GeneratorDraw, SwitchDraw, UdpDraw, tcp, udp};
 
-/// Cells that the lines on which circuits begin can send in a run, all together.
+/// Maximum number of cells per run on all lines on which circuits begin.
 const AFFORDABLE_CELLS: u64 = 7_000;
-/// Bytes that the hosts' lines of frames can carry.
+/// Maximum number of bytes per run on the frame lines of all hosts.
 const AFFORDABLE_BYTES: u64 = 350_000;
 
-/// All that was drawn, but for what the traffic is.
+/// The drawn values of a network, without those of the traffic.
 #[derive(Clone, Debug)]
 struct Joined {
     /// ATM switches in a row.
     switches: Vec<SwitchDraw>,
     routers: Vec<(NodeDraw, EcmpDraw)>,
-    /// The routers at which hosts on Ethernet stand, modulo their number.
+    /// The routers of hosts on Ethernet, modulo their number.
     on_frames: Vec<usize>,
-    /// The switches, or routers where there is none, at which hosts on ATM stand, modulo their number.
+    /// The switches, or routers without switches, of hosts on ATM, modulo their number.
     on_cells: Vec<usize>,
-    /// Links of frames run from the first router to the second one, as many as their circuit has.
+    /// Frame links join the first two routers, as many as their circuit has.
     beside: bool,
     cell_links: Vec<crate::networks::LinkDraw>,
     frame_links: Vec<LinkDraw>,
-    /// Those of a row of routers and of hosts on ATM come first, then others.
+    /// Circuits of the row of routers and of hosts on ATM, followed by others.
     circuits: Vec<CircuitDraw>,
-    /// How many others there are.
+    /// Number of the others.
     others: usize,
     generators: Vec<GeneratorDraw>,
-    /// Links of one kind are alike; those of cells have a slot of whole picoseconds.
+    /// Links of one kind are identical; those of cells have a slot of whole picoseconds.
     alike: (bool, bool),
-    /// By how many places links and circuits are turned round in the file.
+    /// Rotation of links and circuits in the file.
     turned: (usize, usize),
 }
 
@@ -59,7 +59,7 @@ impl Joined {
         format!("r{}", index % self.routers.len())
     }
 
-    /// Names of hosts on ATM come behind those of the others.
+    /// Returns the name of a host on ATM; their numbers follow those of the others.
     fn cell_host(&self, index: usize) -> String {
         format!("h{}", self.on_frames.len() + index)
     }
@@ -68,12 +68,12 @@ impl Joined {
         self.on_frames.len() + self.on_cells.len()
     }
 
-    /// The switch at which a router or a host on ATM stands.
+    /// Returns the switch of a router or of a host on ATM.
     fn switch(&self, at: usize) -> Option<String> {
         (!self.switches.is_empty()).then(|| format!("s{}", at % self.switches.len()))
     }
 
-    /// Ends of the links that carry cells.
+    /// Returns the ends of the ATM links.
     fn cell_ends(&self) -> Vec<[String; 2]> {
         let mut ends: Vec<[String; 2]> =
             (1..self.switches.len()).map(|s| [format!("s{}", s - 1), format!("s{s}")]).collect();
@@ -90,7 +90,7 @@ impl Joined {
         ends
     }
 
-    /// Ends of the links that carry frames.
+    /// Returns the ends of the frame links.
     fn frame_ends(&self) -> Vec<[String; 2]> {
         let at_routers = self.on_frames.iter().enumerate();
         let mut ends: Vec<[String; 2]> =
@@ -103,7 +103,7 @@ impl Joined {
         ends
     }
 
-    /// Ethernet switches beside the circuit of the first two routers: as many as ATM switches on that.
+    /// Returns the Ethernet switches parallel to the circuit of the first two routers: as many as the circuit has ATM switches.
     fn between(&self) -> Vec<String> {
         let switches = self.switches.len();
         let on_the_way = if switches == 0 { 0 } else { (1 % switches) + 1 };
@@ -132,7 +132,7 @@ impl Joined {
         turn(cells.chain(frames).collect(), self.turned.0)
     }
 
-    /// The link that carries cells from a node; all have one but routers that ATM links join.
+    /// Returns the ATM link of a node; only routers joined by ATM links have several.
     fn first<'a>(links: &'a IndexMap<String, Link>, [from, to]: &[String; 2]) -> &'a Link {
         let of_cells = || links.values().filter(|link| link.medium.is_atm() && link.ends.contains(from));
         let direct = of_cells().find(|link| link.ends.contains(to));
@@ -143,14 +143,14 @@ impl Joined {
         let switched = !self.switches.is_empty();
         let row = (1..self.routers.len()).map(|router| [self.router(router - 1), self.router(router)]);
         let hosts = self.on_cells.iter().enumerate().map(|(host, at)| {
-            // With switches any router will do.
+            // With switches, any router is possible.
             [self.cell_host(host), self.router(*at)]
         });
         let mut ends: Vec<[String; 2]> = row.chain(hosts).collect();
         let first = ends.len();
         for draw in self.circuits[first..].iter().take(self.others) {
             let (one, other) = draw.ends;
-            // Beside one that is there; with switches, between any two routers, or a host and a router.
+            // In parallel to an existing circuit; with switches, between any two routers, or a host and a router.
             let any = || {
                 let to = self.router(one + 1 + other % (self.routers.len() - 1));
                 match self.on_cells.len() {
@@ -172,7 +172,7 @@ impl Joined {
         turn(ends.into_iter().enumerate().map(circuit).collect(), self.turned.1)
     }
 
-    /// Generators between hosts on ATM, where switches join these.
+    /// Returns generators between hosts on ATM, if switches join these.
     fn generators(&self, links: &IndexMap<String, Link>, run: u64) -> IndexMap<String, Traffic> {
         if self.switches.is_empty() || self.on_cells.len() < 2 {
             return IndexMap::new();
@@ -188,7 +188,7 @@ impl Joined {
         self.generators.iter().enumerate().map(generator).collect()
     }
 
-    /// Some traffic between the first two hosts names a circuit between the first two routers, where these are theirs.
+    /// Names a circuit between the first two routers in some traffic between the first two hosts, if these are at those routers.
     fn name_circuits(
         &self,
         parts: &Parts,
@@ -219,7 +219,7 @@ impl Joined {
         }
     }
 
-    /// The longest run that costs no more than is affordable, in picoseconds.
+    /// Returns the longest affordable duration of a run, in picoseconds.
     fn affordable(&self, links: &IndexMap<String, Link>) -> u64 {
         let (mut cells, mut bits) = (0, 0);
         for link in links.values() {
@@ -292,7 +292,7 @@ impl Joined {
     }
 }
 
-/// A link that carries cells, at a rate at which some hundred of them make a run.
+/// Returns an ATM link with a rate at which a run has some hundred cells.
 fn cell_link() -> impl Strategy<Value = crate::networks::LinkDraw> {
     use Medium::{Atm, E1, E3, Oc3c, Sts1, Taxi100, Utp25};
     let rate = || (1_000u64..=60_000).prop_map(|kbit_s| kbit_s * 1_000);
@@ -305,10 +305,10 @@ fn cell_link() -> impl Strategy<Value = crate::networks::LinkDraw> {
     })
 }
 
-/// A switch, often with room for more than a packet.
+/// Returns a switch, often with room for more than a packet.
 fn switch() -> impl Strategy<Value = SwitchDraw> {
     let more = prop_oneof![1 => Just(0u64), 2 => 60u64..=600];
-    // Congestion is told early mostly.
+    // Congestion is usually signalled early.
     let efci = weighted(0.4, (0u64..=300, any::<bool>()));
     (crate::networks::switch(), more, efci).prop_map(|(draw, more, efci)| {
         let buffer = draw.buffer + more;
@@ -316,9 +316,9 @@ fn switch() -> impl Strategy<Value = SwitchDraw> {
     })
 }
 
-/// A circuit. Most shapers that adapt are not so slow that nothing comes back within the run.
+/// Returns a circuit. Most adaptive shapers are fast enough for feedback within the run.
 fn circuit() -> impl Strategy<Value = CircuitDraw> {
-    // A policer that loses now and then a cell, the last of a packet perhaps.
+    // A policer that drops a cell now and then, perhaps the last one of a packet.
     let lenient = ((3_000u64..=9_900, 0u8..8), 10_000_000u64..=1_000_000_000, Just(false));
     let more = (weighted(0.2, crate::networks::adaptive()), weighted(0.3, lenient));
     (crate::networks::circuit(), more).prop_map(|(draw, (adaptive, lenient))| {
@@ -328,12 +328,12 @@ fn circuit() -> impl Strategy<Value = CircuitDraw> {
     })
 }
 
-/// One whose TCP knows the path MTU.
+/// Returns a random network whose TCP knows the path MTU.
 pub(super) fn joined() -> impl Strategy<Value = Drawn> {
     let nodes = (
         prop_oneof![1 => vec(switch(), 0), 2 => vec(switch(), 1), 1 => vec(switch(), 2)],
         vec((node(), policy()), 2..=3),
-        // The first two hosts are apart mostly.
+        // The first two hosts are usually at different routers.
         (vec(0usize..3, 1..=3), prop::bool::weighted(0.7)).prop_map(|(mut at, apart)| {
             if apart {
                 at = (0..2).chain(at.into_iter().skip(2)).collect();
@@ -354,7 +354,7 @@ pub(super) fn joined() -> impl Strategy<Value = Drawn> {
         prop_oneof![1 => 0usize..=3, 1 => 2usize..=3],
         vec(crate::networks::generator(), 0..=2),
     );
-    // Many datagrams are cut.
+    // Many datagrams are fragmented.
     let datagrams = (udp(), prop::bool::weighted(0.3)).prop_map(|(draw, longer)| UdpDraw {
         message: draw.message.max(if longer { 2_500 } else { 0 }),
         ..draw
@@ -369,7 +369,7 @@ pub(super) fn joined() -> impl Strategy<Value = Drawn> {
             let (switches, routers, mut on_frames, on_cells, beside) = nodes;
             let (cell_links, frame_links, alike, turned) = links;
             let (circuits, others, generators) = circuits;
-            // Packets have somewhere to go.
+            // There are at least two hosts.
             if on_frames.len() + on_cells.len() == 1 {
                 on_frames.push(on_frames[0] + 1);
             }

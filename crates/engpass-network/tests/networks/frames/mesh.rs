@@ -1,4 +1,4 @@
-//! Random networks with equally short ways, policies that choose among them, and links that go down and come back.
+//! Random networks with equal-cost paths, policies that choose among them, and links with outages.
 
 use engpass_model::event::{Event, LinkState};
 use engpass_model::forward::Ecmp;
@@ -22,11 +22,11 @@ enum Shape {
     Parallel,
     /// A row of three with two links each.
     Row,
-    /// Two ways over one node each, and perhaps a third over another.
+    /// Two paths over one node each, and perhaps a third over another.
     Diamond,
-    /// A diamond whose first way has two links to its middle.
+    /// A diamond whose first path has two links to its middle.
     Uneven,
-    /// Two diamonds one behind the other: ways part and meet again.
+    /// Two diamonds in series: paths part and meet again.
     Chain,
     /// Four in a ring.
     Square,
@@ -45,7 +45,7 @@ impl Shape {
     }
 }
 
-/// The policy of a router: its kind, and for each of its links a weight.
+/// The policy of a router: its kind, and a weight for each of its links.
 #[derive(Clone, Debug)]
 pub(super) struct EcmpDraw {
     kind: &'static str,
@@ -54,10 +54,10 @@ pub(super) struct EcmpDraw {
     weights: Vec<Option<u32>>,
 }
 
-/// When links change.
+/// Times of link changes.
 #[derive(Clone, Copy, Debug)]
 enum When {
-    /// Once, or again and again: instants in parts per 1000 of the run.
+    /// Once or repeatedly: instants in parts per 1000 of the run.
     At { at: u64, down: bool, every: Option<u64> },
     /// At random times with these means, in parts per 1000 of the run.
     Random { at: Option<u64>, up: u64, down: u64 },
@@ -65,13 +65,13 @@ enum When {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EventDraw {
-    /// A link, modulo their number, and the end whose interface it is.
+    /// A link, modulo their number, and the end whose interface changes.
     link: usize,
     end: Option<usize>,
     when: When,
 }
 
-/// What a mesh has beside what all networks of frames have.
+/// Properties of a mesh beyond those of all frame networks.
 #[derive(Clone, Debug)]
 pub(super) struct Mesh {
     shape: Shape,
@@ -80,30 +80,30 @@ pub(super) struct Mesh {
 }
 
 impl Mesh {
-    /// The nodes that links join, as far as there are so many nodes.
+    /// Returns the pairs of nodes that links join, for this number of nodes.
     pub(super) fn edges(&self, nodes: usize) -> impl Iterator<Item = (usize, usize)> {
         self.shape.edges().iter().copied().filter(move |(one, other)| one.max(other) < &nodes)
     }
 
-    /// The policy of a node, on these links.
+    /// Returns the policy of a node with these links.
     pub(super) fn policy(&self, node: usize, links: &[&String]) -> Ecmp {
         policy_of(&self.policies[node], links)
     }
 
-    /// The events of a run of this length, for links with these ends.
+    /// Returns the events of a run of this length, for links with these ends.
     pub(super) fn events(&self, links: &IndexMap<String, [String; 2]>, run: u64) -> IndexMap<String, Event> {
         events_of(&self.events, links, run)
     }
 }
 
-/// The same, as they were drawn.
+/// Returns the drawn events for a run of this length.
 pub(super) fn events_of(
     draws: &[EventDraw],
     links: &IndexMap<String, [String; 2]>,
     run: u64,
 ) -> IndexMap<String, Event> {
     let part = |parts: u64| Duration((u128::from(run) * u128::from(parts) / 1000) as u64);
-    // Every event is to be drawn often enough to matter, and not too often to be checked.
+    // Events must be frequent enough to matter, and rare enough for a quick check.
     let some = |parts: u64| Duration(part(parts).0.max(run / 1000).max(1));
     let event = |(index, draw): (usize, &EventDraw)| {
         let (name, ends) = links.get_index(draw.link % links.len()).expect("there are links");
@@ -138,7 +138,7 @@ pub(super) fn events_of(
     draws.iter().enumerate().map(event).collect()
 }
 
-/// The policy of a router on these links.
+/// Returns the policy of a router with these links.
 pub(super) fn policy_of(draw: &EcmpDraw, links: &[&String]) -> Ecmp {
     let EcmpDraw { kind, layer_3, seed, weights } = draw;
     let given = links.iter().zip(weights.iter().cycle());
@@ -178,14 +178,14 @@ pub(super) fn event() -> impl Strategy<Value = EventDraw> {
     (0usize..12, weighted(0.35, 0usize..2), when).prop_map(|(link, end, when)| EventDraw { link, end, when })
 }
 
-/// One whose TCP knows the path MTU.
+/// Returns a random mesh whose TCP knows the path MTU.
 pub(super) fn mesh() -> impl Strategy<Value = Drawn> {
     use Shape::{Chain, Diamond, Parallel, Row, Square, Uneven};
     let shape = select(vec![Parallel, Parallel, Row, Diamond, Uneven, Chain, Square]);
-    // Nodes are routers mostly, and hosts stand at the ends mostly.
+    // Most nodes are routers, and most hosts are at the ends.
     let nodes = vec((node(), prop::bool::weighted(0.9)), 4..=5);
     let at = vec(prop_oneof![2 => 0usize..2, 1 => 0usize..5], 2..=4);
-    // The first two hosts are apart mostly.
+    // The first two hosts are usually at different ends.
     let at = (at, prop::bool::weighted(0.7)).prop_map(|(mut at, apart)| {
         if apart {
             (at[0], at[1]) = (0, 1);
@@ -220,7 +220,7 @@ pub(super) fn mesh() -> impl Strategy<Value = Drawn> {
                 })
                 .collect();
             let (udp, uneven, tcp) = sent;
-            // The far end comes second, so that most hosts are at the ends.
+            // The far end is second, so that most hosts are at the ends.
             let ends = [0, if count == 2 { 1 } else { count.min(4) - 1 }];
             let at = at.into_iter().map(|at| ends.get(at).copied().unwrap_or(at)).collect();
             let mesh = Some(Mesh { shape, policies, events });

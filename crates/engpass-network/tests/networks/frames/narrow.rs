@@ -1,4 +1,4 @@
-//! Senders that discover the path MTU, in networks whose links and circuits in the middle take less than those at their ends.
+//! Senders that discover the path MTU, in networks whose inner links and circuits have smaller MTUs than the outer ones.
 
 use engpass_model::host::Host;
 use engpass_model::link::{DirectedRates, LineRate, Link};
@@ -14,46 +14,46 @@ use proptest::prelude::*;
 
 use super::{Drawn, joined, mesh, plain};
 
-/// Every link takes packets of so many bytes.
+/// Smallest MTU, in bytes.
 const SMALLEST: u64 = 68;
-/// Datagrams that come slowly, in bit/s.
+/// Rate of slow datagrams, in bit/s.
 const SLOW: u64 = 3_000_000;
 
-/// What is changed in a network. Lists are of links, circuits, routers, hosts and streams, and begin anew where they end.
+/// Changes to a network. Lists are by link, circuit, router, host or stream, and repeat.
 #[derive(Clone, Debug)]
 pub(super) struct Narrowing {
-    /// The MTU at hosts.
+    /// MTU at hosts.
     wide: u64,
-    /// MTUs between routers, in parts per 1000 of what lies between the smallest one there is and the one at hosts.
+    /// MTUs between routers, in parts per 1000 of the range from the smallest MTU to that at hosts.
     inner: Vec<Option<u64>>,
-    /// Those at hosts that take more, in bytes more.
+    /// MTUs at hosts, in bytes above `wide`.
     outer: Vec<u64>,
     /// Routers that send no messages.
     silent: Vec<bool>,
-    /// Time that a router takes for a packet in picoseconds, if it is another one.
+    /// Time per packet of a router in picoseconds, if it differs.
     per_packet: Vec<Option<u64>>,
-    /// Lines towards hosts, and between routers, that are thin.
+    /// Slow lines towards hosts, and between routers.
     thin: Vec<Option<Thin>>,
     thin_inside: Vec<Option<Thin>>,
-    /// Whether a host discovers the path MTU, and a stream has a table of its own that says so.
+    /// Hosts that discover the path MTU, and streams with a setting of their own.
     hosts: Vec<bool>,
     streams: Vec<Option<bool>>,
-    /// Segments of a sender's first window, and bytes of its messages at least.
+    /// Segments of a sender's initial window, and the minimum size of its messages in bytes.
     bursts: Vec<Option<(u64, u64)>>,
-    /// Streams between the first two hosts, which are apart mostly, and whether they go from the second one.
+    /// Streams between the first two hosts, usually far apart; `true` if they go from the second one.
     apart: Vec<Option<bool>>,
     /// Delays are short enough for many round trips.
     near: bool,
-    /// Connections are there before datagrams are, and lines damage nothing: most connections send.
+    /// Connections start before datagrams, and lines corrupt nothing, so most connections send.
     calm: bool,
-    /// Hosts cost nothing and are alike, and lines that are thin are: packets of several lines come together.
+    /// Hosts cost nothing and are identical, and so are slow lines, so packets of several lines coincide.
     in_step: bool,
 }
 
-/// A line that is slower than the one the other way by a factor, and has room for few packets.
+/// A line that is slower than its opposite direction by a factor, and has room for few packets.
 #[derive(Clone, Copy, Debug)]
 struct Thin {
-    /// Of the line the other way, in bit/s.
+    /// Rate of the opposite direction, in bit/s.
     rate: u64,
     factor: u64,
     packets: u64,
@@ -113,7 +113,7 @@ pub(super) fn narrowing() -> impl Strategy<Value = Narrowing> {
     )
 }
 
-/// An element of a list that begins anew where it ends.
+/// Returns an element of a list that repeats.
 fn nth<T: Copy>(list: &[T], place: usize) -> T {
     list[place % list.len()]
 }
@@ -122,7 +122,7 @@ fn path_mtu(discovers: bool) -> PathMtu {
     if discovers { PathMtu::Discovered } else { PathMtu::Known }
 }
 
-/// Makes the line from this end of a link between routers or hosts thin, and its queue short.
+/// Makes the line from this end of a link slow, and its queue short.
 fn make_thin(link: &mut Link, end: usize, Thin { rate, factor, packets }: Thin) {
     let (fast, slow) = (Rate(rate), Rate(rate / factor));
     let (forward, backward) = if end == 0 { (slow, fast) } else { (fast, slow) };
@@ -134,7 +134,7 @@ fn make_thin(link: &mut Link, end: usize, Thin { rate, factor, packets }: Thin) 
     link.queue = Some(Queue::DropTail(DropTail { limit, ecn_threshold: None }));
 }
 
-/// Makes hosts alike, and lets nothing bring packets out of step.
+/// Makes hosts identical, without random delays, so that packets stay synchronized.
 fn keep_step(testbed: &mut Testbed) {
     let first = testbed.hosts[0].tcp.clone();
     for host in testbed.hosts.values_mut() {
@@ -147,7 +147,7 @@ fn keep_step(testbed: &mut Testbed) {
     }
 }
 
-/// Makes a longer run in which connections begin, and datagrams come later and more slowly.
+/// Makes the run longer, so that connections start first, and datagrams come later and more slowly.
 fn calm_down(testbed: &mut Testbed) {
     let longer = |time: Option<Duration>| time.map(|time| Duration(time.0 * 4));
     testbed.run.duration.0 *= 4;
@@ -176,7 +176,7 @@ fn calm_down(testbed: &mut Testbed) {
 }
 
 impl Narrowing {
-    /// The MTU of a link or circuit between routers.
+    /// Returns the MTU of a link or circuit between routers.
     fn inner(&self, place: usize) -> Option<Size> {
         nth(&self.inner, place).map(|parts| Size(SMALLEST + (self.wide - SMALLEST) * parts / 1000))
     }
@@ -222,7 +222,7 @@ impl Narrowing {
         testbed
     }
 
-    /// The line in a list of thin ones.
+    /// Returns the slow line at this position of a list.
     fn thin(&self, list: &[Option<Thin>], place: usize) -> Option<Thin> {
         nth(list, if self.in_step { 0 } else { place })
     }
@@ -235,7 +235,7 @@ impl Narrowing {
             }
             let at_switch = link.ends.iter().any(|end| end.starts_with('s'));
             if link.medium.is_atm() || at_switch {
-                // Those at switches of frames have one MTU.
+                // Links at Ethernet switches have one MTU.
                 link.mtu = None;
                 continue;
             }
@@ -258,7 +258,7 @@ impl Narrowing {
     }
 }
 
-/// A network that is changed now and then.
+/// Returns a network that is sometimes changed.
 pub(super) fn at_times(networks: impl Strategy<Value = Drawn>) -> impl Strategy<Value = Drawn> {
     (networks, weighted(0.2, narrowing())).prop_map(|(Drawn(testbed), narrowing)| {
         Drawn(match narrowing {
@@ -268,7 +268,7 @@ pub(super) fn at_times(networks: impl Strategy<Value = Drawn>) -> impl Strategy<
     })
 }
 
-/// A random network with connections, of frames or of links and circuits, whose senders discover the path MTU mostly.
+/// Returns a random network with connections, of frames or of links and circuits, whose senders usually discover the path MTU.
 pub(crate) fn narrow() -> impl Strategy<Value = Drawn> {
     let networks = prop_oneof![
         1 => plain().boxed(),

@@ -1,8 +1,7 @@
-//! Random ports of packets that are contended on purpose: hosts send to one host through a queue discipline, on lines that are all
-//! equally fast.
+//! Random frame ports with contention: hosts send to one host through a queue discipline, on lines of equal rate.
 //!
-//! Packets have one or two lengths. The amounts of a discipline are multiples of these or a byte beside them, and its times are often multiples
-//! of their times on the line: there an inequality that is off by one changes the outcome.
+//! Packets have one or two lengths. The amounts of a discipline are multiples of these, or one byte off, and its times are often multiples of their
+//! transmission times: there an inequality that is off by one changes the outcome.
 
 use engpass_model::source::on_off::Lengths;
 use engpass_model::source::poisson::Sizes;
@@ -22,13 +21,13 @@ const HOSTS: usize = 4;
 /// Headers of a UDP datagram in an Ethernet frame, with IP and FCS, in bytes.
 const HEADERS: u64 = 46;
 
-/// Bytes of the line around a frame, and picoseconds of a byte at 10 Mbit/s.
+/// Bytes around a frame on the line, and picoseconds per byte at 10 Mbit/s.
 const AROUND: u64 = 20;
 const BYTE: u64 = 800_000;
 
-/// A random contended port.
+/// Returns a random network with a contended port.
 pub(crate) fn port() -> impl Strategy<Value = Drawn> {
-    // Frames of the least length, and of the most.
+    // Frames of minimum and maximum length among others.
     let payload = || select(vec![1u64, 18, 82, 146, 210, 1000, 1472]);
     (payload(), payload()).prop_flat_map(|payloads| {
         let frames = [payloads.0, payloads.1].map(|payload| (payload + HEADERS).max(64));
@@ -103,10 +102,10 @@ type Sent = (
     Vec<(TcpDraw, super::WayDraw)>,
 );
 
-/// Streams of datagrams of two payloads in bytes, and connections, from all hosts to the last one.
+/// Returns streams of datagrams with two payloads in bytes, and connections, from all hosts to the last one.
 fn sent(payloads: [u64; 2]) -> impl Strategy<Value = Sent> {
     let payload = || select(payloads.to_vec());
-    // The second end is counted from the host behind the first.
+    // The second end is relative to the host after the first.
     let way =
         || (0..HOSTS - 1, 0u8..=7).prop_map(|(from, priority)| ((from, HOSTS - 2 - from), priority, 64));
     let rate = || prop_oneof![Just(10_000_000u64), 500_000u64..=10_000_000];

@@ -1,4 +1,4 @@
-//! Random queue disciplines, so small that they lose and mark.
+//! Random queue disciplines, so small that they drop and mark.
 
 use engpass_model::queue::{CoDel, DropTail, Drr, FqCoDel, Priority, Queue, Red, TokenBucket};
 use engpass_model::unit::{BufferSize, Duration, QueueLimit, Rate, Share, Size};
@@ -19,8 +19,8 @@ pub(super) fn target() -> impl Strategy<Value = u64> {
     1_000_000u64..=2_000_000_000
 }
 
-/// A discipline. Quanta and bursts are of `amount` bytes, limits of at most `most` packets, CoDel's target is of `target` picoseconds and its
-/// interval a multiple of it.
+/// Returns a discipline. Quanta and bursts are of `amount` bytes, limits of at most `most` packets. CoDel's target is `target` picoseconds, and its interval a
+/// multiple of that.
 pub(super) fn queue(
     amount: BoxedStrategy<u64>,
     most: u64,

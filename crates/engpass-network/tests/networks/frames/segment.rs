@@ -1,4 +1,4 @@
-//! Routers at Ethernet switches: several on one segment, which may have rings and parallel links, and hosts on it and behind routers.
+//! Routers on a common Ethernet segment, which may have rings and parallel links, with hosts on it and behind routers.
 
 use engpass_model::link::Link;
 use engpass_model::router::Router;
@@ -15,22 +15,22 @@ use super::{
 };
 use crate::networks::{tcp, udp};
 
-/// All that was drawn, but for what the traffic is.
+/// The drawn values of a segment, without those of the traffic.
 #[derive(Clone, Debug)]
 struct Segment {
-    /// Switches in a row, and whether the last one has a link to the first one.
+    /// Switches in a row; `ring` adds a link from the last to the first.
     switches: Vec<NodeDraw>,
     ring: bool,
-    /// Each with the switch that it stands at, and another one perhaps, or the same; modulo their number.
+    /// Routers, each with its switch and perhaps a second one, or the same again; modulo their number.
     routers: Vec<(NodeDraw, EcmpDraw, usize, Option<usize>)>,
-    /// Whether the first two routers have a link of their own.
+    /// The first two routers have a direct link.
     direct: bool,
-    /// Where hosts stand: at switches, or behind routers, modulo their number.
+    /// Location of hosts: a switch, or behind a router; modulo their number.
     hosts: Vec<(bool, usize)>,
     links: Vec<LinkDraw>,
-    /// Links are alike.
+    /// All links are identical.
     alike: bool,
-    /// By how many places links are turned round in the file.
+    /// Rotation of the links in the file.
     turned: usize,
     events: Vec<EventDraw>,
 }
@@ -48,7 +48,7 @@ impl Segment {
         let switches = self.switches.len();
         let mut ends: Vec<[String; 2]> =
             (1..switches).map(|i| [self.switch(i - 1), self.switch(i)]).collect();
-        // Of two switches it is a second link.
+        // With two switches it is a second link.
         if self.ring && switches > 1 {
             ends.push([self.switch(switches - 1), self.switch(0)]);
         }
@@ -116,9 +116,9 @@ impl Segment {
     }
 }
 
-/// A random network with a segment, which has tunnels or groups now and then.
+/// Returns a random network with a segment, sometimes with tunnels or groups.
 pub(super) fn segment() -> impl Strategy<Value = Drawn> {
-    // What stands between others takes less time mostly.
+    // Most inner nodes are fast.
     let node = || {
         (node(), prop::bool::weighted(0.6)).prop_map(|(node, fast)| {
             let time = if fast { node.time % 20_000_000 } else { node.time };
@@ -126,7 +126,7 @@ pub(super) fn segment() -> impl Strategy<Value = Drawn> {
         })
     };
     let router = (node(), policy(), 0usize..3, weighted(0.4, 0usize..3));
-    // The first two hosts are behind the first two routers mostly.
+    // The first two hosts are usually behind the first two routers.
     let hosts = (vec((any::<bool>(), 0usize..3), 2..=5), prop::bool::weighted(0.6));
     let hosts = hosts.prop_map(|(mut hosts, apart)| {
         if apart {

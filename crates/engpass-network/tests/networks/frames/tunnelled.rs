@@ -11,7 +11,7 @@ use proptest::sample::select;
 use super::{Drawn, joined, mesh, narrow, plain};
 use crate::networks::text::fits;
 
-/// A tunnel between two routers, by their places.
+/// A tunnel between two routers, given by index.
 #[derive(Clone, Debug)]
 struct TunnelDraw {
     ends: (usize, usize),
@@ -19,7 +19,7 @@ struct TunnelDraw {
     mtu: Option<u64>,
     fragment: Fragment,
     ttl: u8,
-    /// The tunnel before it may carry it.
+    /// It may run through the tunnel before it.
     over: bool,
     up: bool,
     /// Timeout in parts per 1000 of the run, and memory.
@@ -57,7 +57,7 @@ fn tunnel() -> impl Strategy<Value = TunnelDraw> {
     )
 }
 
-/// The network with those of these tunnels that fit into it.
+/// Adds those of these tunnels that fit into the network.
 fn tunnelled(mut testbed: Testbed, draws: &[TunnelDraw]) -> Testbed {
     let routers: Vec<String> = testbed.routers.keys().cloned().collect();
     if routers.len() < 2 {
@@ -82,7 +82,7 @@ fn tunnelled(mut testbed: Testbed, draws: &[TunnelDraw]) -> Testbed {
             reassembly: Reassembly { timeout, memory: Size(draw.memory) },
         };
         if let Some(over) = &tunnel.over {
-            // The one that carries it is on its way.
+            // The carrying tunnel must be on its path.
             tunnel.ends = testbed.tunnels[over].ends.clone();
         }
         let name = format!("v{number}");
@@ -96,7 +96,7 @@ fn tunnelled(mut testbed: Testbed, draws: &[TunnelDraw]) -> Testbed {
     testbed
 }
 
-/// A network that has tunnels now and then.
+/// Returns a network that sometimes has tunnels.
 pub(super) fn at_times(networks: impl Strategy<Value = Drawn>) -> impl Strategy<Value = Drawn> {
     (networks, weighted(0.15, vec(tunnel(), 1..=2))).prop_map(|(Drawn(testbed), draws)| {
         Drawn(match draws {
@@ -106,7 +106,7 @@ pub(super) fn at_times(networks: impl Strategy<Value = Drawn>) -> impl Strategy<
     })
 }
 
-/// A random network with tunnels, of frames or of links and circuits.
+/// Returns a random network with tunnels, of frames or of links and circuits.
 pub(crate) fn tunnels() -> impl Strategy<Value = Drawn> {
     let networks = prop_oneof![
         1 => plain().boxed(),

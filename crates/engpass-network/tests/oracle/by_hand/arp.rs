@@ -9,14 +9,14 @@ use crate::fast::difference;
 use crate::outcome::{Booked, Booking, FramesSeen, Observed, Place};
 use crate::replay::testbed;
 
-/// Picoseconds in which an ARP packet crosses a line, and a datagram.
+/// Time in which an ARP packet, and a datagram, crosses an Ethernet line, in ps.
 const ARP: u64 = 6_760_000;
 const DATA: u64 = 85_320_000;
-/// A datagram on a line from point to point.
+/// Time of a datagram on a point-to-point line, in ps.
 const POINT: u64 = 83_240_000;
 const US: u64 = 1_000_000;
 
-/// A run of so many picoseconds, which both engines see alike.
+/// Runs for so many picoseconds; both engines must agree.
 fn run(text: &str, at: u64) -> Observed {
     let testbed = testbed("arp.toml", format!("{text}[run]\nduration = \"{at} ps\"\n"));
     assert_eq!(difference(&testbed, 1), Ok(()));
@@ -27,7 +27,7 @@ fn run(text: &str, at: u64) -> Observed {
     seen
 }
 
-/// A datagram of 1000 B, and no other one in the run.
+/// Returns a traffic with a single datagram of 1000 B in the run.
 fn one(name: &str, [from, to]: [&str; 2], start: u64) -> String {
     format!(
         "[traffic.{name}]\nkind = \"udp-stream\"\nfrom = \"{from}\"\nto = \"{to}\"\nmessage = \"1000 B\"\nrate = \"1 bit/s\"\nstart = \"{start} ps\"\n"
@@ -42,7 +42,7 @@ fn link(name: &str, ends: [&str; 2]) -> String {
     format!("[link.{name}]\nends = {ends:?}\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n")
 }
 
-/// A link on which nobody asks for addresses.
+/// Returns a link without address resolution.
 fn plain(name: &str, ends: [&str; 2]) -> String {
     format!(
         "[link.{name}]\nends = {ends:?}\nmedium = \"point-to-point\"\nrate = \"100 Mbit/s\"\noverhead = \"0 B\"\ndelay = \"1 us\"\n"
@@ -53,7 +53,7 @@ fn switch(name: &str) -> String {
     format!("[switch.{name}]\nkind = \"ethernet\"\n")
 }
 
-/// Frames that left on a link from its end 0 or 1.
+/// Returns the number of frames that left on a link from this end.
 fn frames(seen: &Observed, link: usize, end: usize) -> u64 {
     seen.frames.get(&(link, end)).map_or(0, |seen| seen.frames)
 }
@@ -76,7 +76,7 @@ const OUT: usize = 2;
 /// Node of the router.
 const R: usize = 3;
 const TO: [&str; 2] = ["h0", "h1"];
-/// The datagram of instant 0 comes to the router then, and the reply for it; the datagram needs so long from there.
+/// Instants at which the first datagram, and the reply for it, reach the router; and the time that the datagram takes from there.
 const ASKED: u64 = DATA;
 const ANSWERED: u64 = DATA + 4 * ARP;
 const ON: u64 = 2 * DATA;
@@ -93,11 +93,11 @@ fn a_packet_waits_for_the_reply() {
     assert_eq!([leaves - 1, leaves].map(|at| frames(&run(&text, at), MID, 0)), [0, 1]);
     let back = ASKED + 3 * ARP - US;
     assert_eq!([back - 1, back].map(|at| frames(&run(&text, at), OUT, 1)), [0, 1]);
-    // Without `arp` nobody asks.
+    // Without `arp` there is no request.
     assert_eq!(last(&run(&(house("") + &one("u", TO, 0)), 1000 * US), 0), Some(ASKED + ON));
 }
 
-/// They are control of nobody, on all lines that they cross: 64 bytes of each frame.
+/// ARP packets are control traffic without a flow on all lines that they cross: 64 bytes of each frame.
 #[test]
 fn arp_packets_are_control() {
     let seen = run(&(house("arp = {}") + &one("u", TO, 0)), 1000 * US);
@@ -109,7 +109,7 @@ fn arp_packets_are_control() {
     }
     assert_eq!((seen.flows.len(), losses(&seen)), (1, vec![]));
     assert_eq!(seen.books.keys().filter(|booking| booking.flow == 1).count(), 4);
-    // The lines back have no users.
+    // The lines in the reverse direction have no users.
     assert!(seen.accounts[&(OUT, 1)].contains_key("idle: no sender"));
 }
 
@@ -120,7 +120,7 @@ fn a_request_takes_the_time_of_a_packet() {
     assert_eq!(last(&seen, 0), Some(ANSWERED + 20 * US + ON));
 }
 
-/// Two datagrams come 1 us apart, from two hosts. The engine takes the second one before the request, which is behind it.
+/// Two datagrams from two hosts arrive 1 us apart. The engine takes the second one before the request, which is behind it.
 #[test]
 fn a_request_waits_for_the_engine() {
     let text = house("per_packet = \"10 us\"\narp = {}").replace("[host.h1]", "[host.h1]\n[host.h2]")
@@ -148,14 +148,15 @@ fn requests_are_sent_again_and_given_up() {
     assert_eq!(losses(&run(&lost, given_up - 1)), []);
     let seen = run(&lost, given_up + 10_000 * US);
     assert_eq!(losses(&seen), [(Place::NoReply { node: R }, 0, 1, 1)]);
-    // The copies of the switch are lost there, and are nowhere.
+    // The copies of the switch are lost there and appear nowhere.
     assert_eq!([frames(&seen, MID, 0), frames(&seen, OUT, 0)], [3, 0]);
-    // The link is back for the second request.
+    // The link is up again for the second request.
     let seen = run(&(lost + &event("u", "s/out", 500 * US, "up")), 2000 * US);
     assert_eq!((last(&seen, 0), losses(&seen)), (Some(ANSWERED + 1000 * US + ON), vec![]));
 }
 
-/// Routers are done with packets before retries are due: what is done when the router gives up is held first, and lost then. What is done a picosecond later begins anew.
+/// Routers finish packets before retries are due: a packet finished at the instant of giving up is first held, then lost. One finished a picosecond later
+/// starts a new resolution.
 #[test]
 fn packets_come_before_the_router_gives_up() {
     for engine in ["", "per_packet = \"10 us\"\n"] {
@@ -173,7 +174,7 @@ fn packets_come_before_the_router_gives_up() {
     }
 }
 
-/// Datagrams for `h2` and `h1` come at one instant, and the first requests are lost. The next ones are due at one instant, that for `h1` first.
+/// Datagrams for `h2` and `h1` arrive at one instant, and the first requests are lost. The next ones are due at one instant, that for `h1` first.
 #[test]
 fn retries_come_in_the_order_of_stations() {
     let text = house("arp = { retry = \"1 ms\" }").replace("[host.h1]", "[host.h1]\n[host.h2]\n[host.h3]")
@@ -188,7 +189,7 @@ fn retries_come_in_the_order_of_stations() {
     assert_eq!([0, 1].map(|flow| last(&seen, flow)), [Some(first + 1066 * 80_000), Some(first)]);
 }
 
-/// A reply that comes when the next request is due is in time.
+/// A reply that arrives when the next request is due is in time.
 #[test]
 fn a_reply_is_in_time_when_the_next_request_is_due() {
     let requests = |retry: u64| {
@@ -198,7 +199,7 @@ fn a_reply_is_in_time_when_the_next_request_is_due() {
     assert_eq!([4 * ARP, 4 * ARP - 1].map(requests), [1, 2]);
 }
 
-/// Four datagrams come 100 us apart, and the first request is lost.
+/// Four datagrams arrive 100 us apart, and the first request is lost.
 #[test]
 fn the_newest_packets_are_held() {
     let stream = one("u", TO, 0).replace("1 bit/s", "80 Mbit/s") + "stop = \"350 us\"\n";
@@ -217,15 +218,15 @@ fn the_newest_packets_are_held() {
     let first = ANSWERED + 400 * US + ON;
     let second = first + 1066 * 80_000;
     assert_eq!((last(&seen, 0), seen.flows[0].receptions.times), (Some(second), first + second));
-    // The third and the fourth one have the numbers 2 and 3.
+    // The third and the fourth one have indices 2 and 3.
     assert_eq!(seen.flows[0].receptions.weighted, 3 * first + 4 * second);
-    // All four are lost, and the neighbour is known nevertheless.
+    // All four are lost, although the neighbour becomes known.
     let seen = run(&text(0), 2000 * US);
     assert_eq!((losses(&seen), fates(&seen.flows[0])), (vec![(full, 0, 4, 4)], [4, 0, 4, 0]));
     assert_eq!(frames(&seen, OUT, 1), 1);
 }
 
-/// A datagram that comes to the router at the end of the lifetime asks again; one that comes a picosecond before does not.
+/// A datagram that reaches the router at the end of the lifetime causes a new request; one that arrives a picosecond earlier does not.
 #[test]
 fn an_address_is_known_for_its_lifetime() {
     let late = ANSWERED + 1000 * US - DATA;
@@ -240,7 +241,7 @@ fn an_address_is_known_for_its_lifetime() {
     }
 }
 
-/// What is held is lost when the router sees the link go down; while it does nothing is held; and then all begins anew.
+/// Held packets are lost when the router notices that the link is down. During the outage none is held, and afterwards resolution starts anew.
 #[test]
 fn an_outage_makes_neighbours_unknown() {
     let down = Place::Down { link: MID, end: 0 };
@@ -254,41 +255,41 @@ fn an_outage_makes_neighbours_unknown() {
     };
     let at = 100 * US;
     assert_eq!(losses(&run(&text("mid", at), at)), [(down, 0, 1, 1)]);
-    // The second one is not held: the queue loses it when it comes.
+    // The second one is not held: the queue drops it on arrival.
     let second = 200 * US + DATA;
     assert_eq!(losses(&run(&text("mid", at), second - 1)), [(down, 0, 1, 1)]);
     assert_eq!(losses(&run(&text("mid", at), second)), [(down, 0, 1, 1), (down, 1, 1, 1)]);
     let seen = run(&text("r/mid", at), 2000 * US);
     assert_eq!(losses(&seen), [(down, 0, 1, 1), (down, 1, 1, 1)]);
     assert_eq!(last(&seen, 2), Some(400 * US + ANSWERED + ON));
-    // The first request had come through, and the reply to it was cut.
+    // The first request had arrived, and the reply to it was destroyed.
     assert_eq!([0, 1].map(|end| frames(&seen, MID, end)), [3, 1]);
-    // It is known when the link fails, and asked for again.
+    // The neighbour is known when the link fails, and is requested again.
     let seen = run(&text("mid", 390 * US), 2000 * US);
     assert_eq!((frames(&seen, MID, 1), losses(&seen)), (2, vec![]));
-    // The router does not see that: the first one waits for the second request, a second later.
+    // The router does not notice this: the first datagram waits for the second request, a second later.
     let seen = run(&text("s/mid", at), 2_000_000 * US);
     assert_eq!((frames(&seen, MID, 1), losses(&seen)), (1, vec![]));
     assert_eq!(last(&seen, 0), Some(ANSWERED + 1_000_000 * US + ON));
 }
 
-/// A host without room in its NIC: the reply finds the memory full, and takes its place in the line. The next packet waits for both.
+/// A host without room in its NIC: the reply does not wait for room, but joins the line. The next packet waits for both.
 #[test]
 fn a_reply_takes_memory_and_does_not_wait() {
     let text = house("arp = {}").replace("[host.h1]", "[host.h1]\nnic_buffer = \"1 B\"")
         + &one("u", TO, 0)
         + &one("v", ["h1", "h0"], 0).replace("rate = \"1 bit/s\"\n", "");
-    // The request comes within the second packet of `h1`. The reply begins behind it.
+    // The request arrives during the second packet of `h1`, and the reply follows that.
     let ends = 2 * 1066 * 80_000 + 72 * 80_000;
     let sent = |at: u64| run(&text, at).flows[1].sent;
     assert_eq!([ends - 12 * 80_000, ends - 1, ends].map(sent), [2, 2, 3]);
     assert_eq!([ends - 1, ends].map(|at| frames(&run(&text, at), OUT, 1)), [2, 3]);
-    // Behind that packet it waits at the switch, too.
+    // It waits behind that packet at the switch, too.
     let behind = (1066 + 1054) * 80_000 + US + 1066 * 80_000;
     assert_eq!(last(&run(&text, 1000 * US), 0), Some(behind + ARP + ON));
 }
 
-/// Hosts behind routers that stand at one switch: nobody asks but between the routers.
+/// Hosts behind routers at one switch: only routers resolve addresses.
 fn street(routers: [&str; 3]) -> String {
     let hosts = [0, 1, 2].map(|i| format!("[host.h{i}]\n"));
     let names = ["0", "1", "2"];
@@ -302,10 +303,10 @@ fn street(routers: [&str; 3]) -> String {
         + &own.concat()
         + &shared.concat()
 }
-/// The link of a router at the switch.
+/// Links of the routers at the switch.
 const E: [usize; 3] = [3, 4, 5];
 
-/// A router answers, whether it asks for addresses or not, and its engine takes 10 us for the reply. The first datagram passes it, too.
+/// A router replies, whether it resolves addresses itself or not, and its engine takes 10 us for the reply. The first datagram passes it, too.
 #[test]
 fn a_router_answers() {
     for router in ["", "\narp = {}"] {
@@ -317,7 +318,7 @@ fn a_router_answers() {
     }
 }
 
-/// Who is asked knows who has asked.
+/// A station that gets a request learns the address of its sender.
 #[test]
 fn a_request_makes_its_sender_known() {
     let both = one("u", TO, 0) + &one("v", ["h1", "h0"], 1000 * US);
@@ -326,8 +327,8 @@ fn a_request_makes_its_sender_known() {
     assert_eq!(E.map(|link| frames(&seen, link, 0)), [2, 2, 0]);
 }
 
-/// `r2` asks for `r0` at 83.24 us, and knows it 27.04 us later for a millisecond. At 583.24 us `r0` asks for `r1`, and `r2` hears that 13.52 us later. At 1583.24 us it
-/// still knows `r0`. And `r1`, which has heard `r2` ask for another one, has to ask for it.
+/// `r2` asks for `r0` at 83.24 us, and learns its address 27.04 us later, for a millisecond. At 583.24 us `r0` asks for `r1`, and `r2` hears that 13.52 us
+/// later. Therefore `r2` still knows `r0` at 1583.24 us. `r1`, which has heard `r2` ask for another station, has to ask for it.
 #[test]
 fn a_request_for_another_station_refreshes() {
     let brief = "arp = { lifetime = \"1 ms\" }";
@@ -338,7 +339,7 @@ fn a_request_for_another_station_refreshes() {
             + &one("w", ["h2", "h0"], 1500 * US)
     };
     let from_r2 = |at: u64| frames(&run(&text(at), 3000 * US), E[2], 0);
-    // A request, two datagrams; with another request where the second one is later than a millisecond behind the last that `r2` has heard.
+    // A request and two datagrams; and another request if the second datagram is later than a millisecond after `r2` last heard of `r0`.
     assert_eq!(from_r2(500 * US), 3);
     let heard = 500 * US - 2 * ARP;
     assert_eq!([heard, heard + 1].map(from_r2), [4, 3]);
@@ -346,7 +347,7 @@ fn a_request_for_another_station_refreshes() {
     assert_eq!(frames(&run(&text, 3000 * US), E[1], 0), 2);
 }
 
-/// Both routers ask when the datagrams come, and their requests cross. The one that they hear lets the datagram go, and then they answer.
+/// Both routers ask when the datagrams arrive, and their requests cross. Each request releases the held datagram, and then the reply follows.
 #[test]
 fn what_was_held_goes_before_the_reply() {
     let text = "name = \"crossing\"\n[host.h0]\n[host.h1]\n[router.r0]\narp = {}\n[router.r1]\narp = {}\n"
@@ -383,7 +384,7 @@ fn a_request_comes_to_every_node_once() {
         + "[router.r]\narp = {}\n"
         + &links.map(|(name, ends)| link(name, ends)).concat()
         + &one("u", ["h0", "h2"], 0);
-    // Up to when the copies have come to all, and before the datagram goes.
+    // Until the copies have reached all nodes, and before the datagram leaves.
     let seen = run(&text, DATA + 6 * ARP);
     let all: Vec<[u64; 2]> = (1..11).map(|link| [0, 1].map(|end| frames(&seen, link, end))).collect();
     let once = [[1, 1], [1, 0], [0, 0], [0, 0], [1, 1], [0, 1], [1, 1], [1, 0], [0, 0], [1, 0]];
@@ -392,7 +393,7 @@ fn a_request_comes_to_every_node_once() {
     assert_eq!(last(&run(&text, 1000 * US), 0), Some(DATA + 6 * ARP + 3 * DATA));
 }
 
-/// Two links to one station are two neighbours, and only the first one brings requests to it.
+/// Two links to one station are two neighbours, and only the first one carries requests to it.
 #[test]
 fn every_link_to_a_station_is_asked_for_itself() {
     let text = "name = \"two\"\n[host.h0]\n[host.h1]\n".to_owned()
@@ -407,9 +408,9 @@ fn every_link_to_a_station_is_asked_for_itself() {
         + "stop = \"3500 us\"\n";
     let seen = run(&text, 10_000 * US);
     assert_eq!([2, 3].map(|link| [0, 1].map(|end| frames(&seen, link, end))), [[3, 1], [3, 1]]);
-    // Two requests and four datagrams; no copy goes back to the router that asks.
+    // Two requests and four datagrams; no copy returns to the router that asks.
     assert_eq!([0, 1].map(|end| frames(&seen, 4, end)), [6, 2]);
-    // The way back takes `a`, and `r1` asks for the station once.
+    // The reverse path uses `a`, and `r1` asks for the station once.
     let back = text
         .replace("[router.r1]", "[router.r1]\narp = {}")
         .replace("from = \"h0\"\nto = \"h1\"", "from = \"h1\"\nto = \"h0\"");
@@ -419,7 +420,7 @@ fn every_link_to_a_station_is_asked_for_itself() {
     );
 }
 
-/// Copies that a switch makes come to queues like other frames, with their order and their losses: the queue towards `h1` has one place, which a frame of `h2` has.
+/// Copies made by a switch join queues like other frames, with the same order and losses: the queue towards `h1` has one place, which a frame of `h2` occupies.
 #[test]
 fn a_copy_finds_a_full_queue() {
     let text = house("arp = { retry = \"1 ms\" }").replace("[host.h1]", "[host.h1]\n[host.h2]").replace(
@@ -435,7 +436,7 @@ fn a_copy_finds_a_full_queue() {
     assert_eq!(last(&seen, 0), Some(ANSWERED + 1000 * US + ON));
 }
 
-/// What enters a tunnel waits for the address of the end of the tunnel, and what goes to a group needs none.
+/// A packet that enters a tunnel waits for the address of the tunnel's end; multicast packets need none.
 #[test]
 fn outer_packets_wait_and_those_to_groups_do_not() {
     let row = "name = \"row\"\n[host.h0]\n[host.h1]\n[router.r0]\narp = {}\n[router.r1]\n".to_owned()
@@ -476,7 +477,7 @@ fn messages_of_routers_wait() {
     assert_eq!(losses(&run(&text, leaves)), [(Place::TooBig { node: 2 }, 0, 1, 1)]);
 }
 
-/// The router sees its link down, and the line is up: whoever else has brought it up.
+/// The router considers its link down although the line is up: the other end has brought it up.
 #[test]
 fn a_router_that_sees_its_link_down_asks_where_the_line_is_up() {
     let text = house("arp = {}")

@@ -1,7 +1,7 @@
-//! Bonds, members that fail, and the looks of their monitors.
+//! Bonds, members that fail, and the checks of their monitors.
 //!
-//! A frame with a datagram of 1000 B takes 1066 bytes of a line, 852.8 us at 10 Mbit/s. Datagrams come every millisecond, and all delays are 1 us: what
-//! leaves before a link goes down has arrived 844.2 us after it was handed over.
+//! A frame with a datagram of 1000 B takes 1066 bytes of a line, 852.8 us at 10 Mbit/s. Datagrams are sent every millisecond, and all delays are 1 us: a frame
+//! that leaves before a link goes down has arrived 844.2 us after it was handed over.
 
 use crate::engine::Engine;
 use crate::fast::difference;
@@ -31,7 +31,7 @@ delay = "1 us"
 const A: usize = 0;
 const B: usize = 1;
 
-/// A run of 20 ms with this bond of `h0`, which both engines see alike.
+/// Runs 20 ms with this bond of `h0`; both engines must agree.
 fn run(bond: &str, tables: &str) -> Observed {
     let bond = format!("[bond.x]\nnode = \"h0\"\nlinks = [\"a\", \"b\"]\n{bond}\n");
     let testbed = testbed("server.toml", format!("{SERVER}{bond}{tables}[run]\nduration = \"20 ms\"\n"));
@@ -41,7 +41,7 @@ fn run(bond: &str, tables: &str) -> Observed {
     engine.snapshot(testbed.run.duration.0)
 }
 
-/// A datagram every millisecond from `from` to `to`, up to `stop`.
+/// Returns a stream with a datagram every millisecond, up to `stop`.
 fn stream([from, to]: [&str; 2], stop: &str) -> String {
     format!(
         "[traffic.u]\nkind = \"udp-stream\"\nfrom = \"{from}\"\nto = \"{to}\"\nmessage = \"1000 B\"\nrate = \"8 Mbit/s\"\nstop = \"{stop}\"\n"
@@ -52,12 +52,12 @@ fn event(name: &str, target: &str, at: &str, change: &str) -> String {
     format!("[event.{name}]\ntarget = \"{target}\"\nat = \"{at}\"\nchange = \"{change}\"\n")
 }
 
-/// Frames that left on `a` and `b`, from `h0` or from the switch.
+/// Returns the frames that left on `a` and `b`, from `h0` or from the switch.
 fn spread(seen: &Observed, end: usize) -> [u64; 2] {
     [A, B].map(|link| seen.frames.get(&(link, end)).map_or(0, |seen| seen.frames))
 }
 
-/// Datagrams lost to an outage of `a` and of `b`, from `h0` on.
+/// Returns the datagrams from `h0` lost to outages of `a` and of `b`.
 fn lost(seen: &Observed) -> [u64; 2] {
     [A, B].map(|link| {
         let here = seen.losses.iter().filter(|(key, _)| key.place == Place::Down { link, end: 0 });
@@ -172,7 +172,7 @@ fn a_failure_that_the_host_does_not_see_is_none_to_its_bond() {
     assert_eq!((spread(&seen, 0), lost(&seen)), ([10, 0], [7, 0]));
 }
 
-/// Two hosts have bonds of the same links, and only one of them sees that `a` is dead: the other one goes on to hear `a` alone.
+/// Two hosts have bonds of the same links, and only one of them notices that `a` is dead: the other one still receives on `a` only.
 #[test]
 fn a_host_throws_away_what_comes_by_a_member_that_is_not_active() {
     let hosts = SERVER.replace("[switch.s]\nkind = \"ethernet\"\n", "").replace("\"s\"]\n", "\"h1\"]\n");
@@ -197,7 +197,7 @@ fn a_host_throws_away_what_comes_by_a_member_that_is_not_active() {
     assert_eq!(unheard.map(|(_, lost)| lost.datagrams).sum::<u64>(), 7);
 }
 
-/// Both senders have room for one packet at a NIC: each waits for the member that was chosen for it, and for no other.
+/// Both senders have room for one packet at a NIC: each waits for the member that was chosen for it.
 #[test]
 fn a_sender_waits_for_the_member_that_was_chosen() {
     let slow = SERVER.replacen("medium = \"ethernet-10\"", "medium = \"ethernet-100\"", 1);

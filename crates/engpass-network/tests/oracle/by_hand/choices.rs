@@ -1,7 +1,7 @@
-//! Routers that choose, and links that go down and come back.
+//! Path choices of routers, and outages.
 //!
-//! A frame with a datagram of 1000 B takes 1066 bytes of a line, 852.8 us at 10 Mbit/s, 9.6 us of these after its last bit. All delays are 1 us. What `h0`
-//! hands over at 0 is at `r0` after 844.2 us, and its last bit leaves there after 1687.4 us.
+//! A frame with a datagram of 1000 B takes 1066 bytes of a line, 852.8 us at 10 Mbit/s, of which 9.6 us follow its last bit. All delays are 1 us. A datagram
+//! that `h0` hands over at 0 is at `r0` after 844.2 us, and its last bit leaves there after 1687.4 us.
 
 use crate::engine::Engine;
 use crate::fast::difference;
@@ -39,7 +39,7 @@ const IN: usize = 0;
 const A: usize = 1;
 const B: usize = 2;
 
-/// A run with this policy at `r0`, which both engines see alike.
+/// Runs with this policy at `r0`; both engines must agree.
 fn run(policy: &str, tables: &str) -> Observed {
     let testbed = testbed("pair.toml", PAIR.replace("POLICY", policy) + tables);
     assert_eq!(difference(&testbed, 1), Ok(()));
@@ -48,7 +48,7 @@ fn run(policy: &str, tables: &str) -> Observed {
     engine.snapshot(testbed.run.duration.0)
 }
 
-/// A stream whose datagrams of so many bytes come at this rate, up to `stop`, in a run of 10 ms.
+/// Returns a stream with this message size and rate, up to `stop`, in a run of 10 ms.
 fn stream(message: &str, rate: &str, stop: &str) -> String {
     format!(
         "[traffic.u]\nkind = \"udp-stream\"\nfrom = \"h0\"\nto = \"h1\"\nmessage = \"{message}\"\nrate = \"{rate}\"\nstop = \"{stop}\"\n[run]\nduration = \"10 ms\"\n"
@@ -59,12 +59,12 @@ fn event(name: &str, target: &str, at: &str, change: &str) -> String {
     format!("[event.{name}]\ntarget = \"{target}\"\nat = \"{at}\"\nchange = \"{change}\"\n")
 }
 
-/// Frames that left `r0` on `a` and `b`.
+/// Returns the frames that left `r0` on `a` and `b`.
 fn spread(seen: &Observed) -> [u64; 2] {
     [A, B].map(|link| seen.frames.get(&(link, 0)).map_or(0, |seen| seen.frames))
 }
 
-/// Cells and datagrams lost to an outage of a link, from its first end on.
+/// Returns cells and datagrams lost to an outage of a link, in the direction from its first end.
 fn lost(seen: &Observed, link: usize) -> (u64, u64) {
     let here = seen.losses.iter().filter(|(key, _)| key.place == Place::Down { link, end: 0 });
     here.fold((0, 0), |sum, (_, lost)| (sum.0 + lost.cells, sum.1 + lost.datagrams))
@@ -76,12 +76,12 @@ fn packets_take_turns_by_weight() {
     let stream = stream("1000 B", "8 Mbit/s", "6500 us");
     let seen = run("{ round-robin = { weights = { a = 2 } } }", &stream);
     assert_eq!(spread(&seen), [5, 2]);
-    // While `a` is down the third to fifth turn are all those of `b`. Turns 5 and 6 are as if they had not been: 5 mod 3 = 2, and 0.
+    // While `a` is down, `b` takes turns 3 to 5. Turns 5 and 6 are unaffected: 5 mod 3 = 2, and 0.
     let down = event("d", "a", "2700 us", "down") + &event("u", "a", "5 ms", "up");
     let seen = run("{ round-robin = { weights = { a = 2 } } }", &(down + &stream));
     assert_eq!(spread(&seen), [3, 4]);
     assert_eq!(lost(&seen, A), (0, 0));
-    // Where all are down all have their turns, and lose what comes.
+    // If all lines are down, all have their turns, and lose the packets.
     let down = event("d", "a", "2700 us", "down") + &event("e", "b", "2700 us", "down");
     let seen = run("{ round-robin = { weights = { a = 2 } } }", &(down + &stream));
     assert_eq!(spread(&seen), [2, 0]);
@@ -100,7 +100,7 @@ fn a_packet_without_life_takes_no_turn() {
     assert_eq!(spread(&seen), [1, 1]);
 }
 
-/// Twelve connections, whose ports count from 49 152: a program in Python says which of three lines each takes, by weights 3, 1 and 2.
+/// Twelve connections with ports from 49 152 on. A Python program computed which of three lines each takes, with weights 3, 1 and 2.
 #[test]
 fn connections_take_the_line_that_their_hash_says() {
     let text = PAIR.replace("POLICY", "{ hash = { seed = 7, weights = { a = 3, c = 2 } } }")
@@ -150,8 +150,8 @@ fn every_line_is_booked_for_the_fragments_that_it_carried() {
     assert_eq!(carried(&seen.accounts[&(B, 0)]), bits(&around(528)));
 }
 
-/// What an edge of the counted time cuts on one line is in flight there alone. The first fragment is at `r0` after 1221.8 us, and `a` sends its 1538 bytes until
-/// 2452.2 us. The second one is there after 1690.6 us.
+/// A window edge clips a fragment on one line, which is then in flight only there. The first fragment is at `r0` after 1221.8 us, and `a` sends its 1538 bytes
+/// until 2452.2 us. The second one is there after 1690.6 us.
 #[test]
 fn what_is_cut_on_one_line_is_in_flight_there_alone() {
     let stream = stream("2000 B", "1 kbit/s", "1 ms") + "warmup = \"1500 us\"\n";
@@ -164,7 +164,7 @@ fn what_is_cut_on_one_line_is_in_flight_there_alone() {
     assert_eq!(fates(B), [528 * 8, 0]);
 }
 
-/// A frame is lost if its last bit leaves behind the instant at which the line goes down, and it began before the line came up.
+/// A frame is lost if its last bit leaves after the line went down, and its first bit before the line came up.
 #[test]
 fn a_frame_is_cut_by_an_outage_that_it_meets() {
     let one = stream("1000 B", "1 kbit/s", "1 ms");
@@ -174,7 +174,7 @@ fn a_frame_is_cut_by_an_outage_that_it_meets() {
     };
     assert_eq!(down("1687400000 ps"), (1, (0, 0)));
     assert_eq!(down("1687399999 ps"), (0, (1, 1)));
-    // It comes to the port then: the change comes before it.
+    // It reaches the port at that instant: the change comes first.
     assert_eq!(down("844200 ns"), (0, (1, 1)));
     let both = |link: &str, down: &str, up: &str| {
         let seen = run(FIRST, &(event("d", link, down, "down") + &event("u", link, up, "up") + &one));
@@ -182,15 +182,15 @@ fn a_frame_is_cut_by_an_outage_that_it_meets() {
     };
     assert_eq!(both("a", "100 us", "844200 ns"), (1, (0, 0)));
     assert_eq!(both("a", "100 us", "844200001 ps"), (0, (1, 1)));
-    // A host sends on, from the instant 0 on.
+    // A host keeps sending, from instant 0 on.
     assert_eq!(both("in", "0 s", "1 ps"), (0, (1, 1)));
     assert_eq!(both("in", "0 s", "0 s"), (1, (0, 0)));
-    // In between it is down, and up again.
+    // The line goes down and up again during the frame.
     assert_eq!(both("a", "1 ms", "1001 us"), (0, (1, 1)));
     assert_eq!(both("a", "1690 us", "2 ms"), (1, (0, 0)));
 }
 
-/// Three fragments come to `r0` at 100 Mbit/s, while `a` sends the first one.
+/// Three fragments reach `r0` at 100 Mbit/s, while `a` sends the first one.
 #[test]
 fn what_waits_is_lost_when_the_line_goes_down() {
     let stream = stream("4000 B", "1 kbit/s", "1 ms");
@@ -231,8 +231,7 @@ fn idle_time_of_a_line_that_is_down_has_this_reason() {
     assert_eq!(seen.accounts[&(B, 0)]["idle: no sender"], 100_000);
 }
 
-/// Datagrams, 2 ms apart from 0 on, are received 2532.6 us after they were sent: the last bit leaves `r1` 843.2 us after it came there, and is at `h1` 1 us
-/// later.
+/// Datagrams, sent every 2 ms from 0 on, are received 2532.6 us later: the last bit leaves `r1` 843.2 us after it arrived there, and reaches `h1` 1 us later.
 #[test]
 fn an_outage_is_the_longest_time_without_a_reception() {
     let outage = |stop: &str, events: &str| {
@@ -244,9 +243,9 @@ fn an_outage_is_the_longest_time_without_a_reception() {
     let down = |at: &str| event("d", "a", at, "down");
     // Nothing is lost after 6 ms, and nothing is received before the first one.
     assert_eq!(outage("3500 us", &down("6 ms")), Some((2_532_600_000, 0)));
-    // All behind the first one are lost: from the first reception to the end of the traffic.
+    // All after the first one are lost: the gap is from the first reception to the end of the traffic.
     assert_eq!(outage("3500 us", &down("2600 us")), Some((2_532_600_000, 1)));
     assert_eq!(outage("7 ms", &down("2600 us")), Some((4_467_400_000, 3)));
-    // Nothing arrives: from the beginning of the traffic to its end.
+    // Nothing arrives: the gap is the whole duration of the traffic.
     assert_eq!(outage("7 ms", &down("1 us")), Some((7_000_000_000, 4)));
 }

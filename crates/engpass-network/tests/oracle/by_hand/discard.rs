@@ -33,8 +33,8 @@ fn five(buffer: u64, discard: Discard) -> Testbed {
     testbed
 }
 
-/// Five cells of one PDU from `a`; from `b` five PDUs of one cell each: its NIC holds only one. Each is handed over as the one before
-/// leaves, a rounded instant, so b4 and b5 come 1 and 2 ps late: b5 after `d(4)`.
+/// Five cells of one PDU from `a`, and five PDUs of one cell each from `b`, whose NIC holds only one. Each of these is handed over when the one before leaves,
+/// at a rounded instant, so b4 and b5 arrive 1 and 2 ps late: b5 after `d(4)`.
 fn many(buffer: u64, discard: Discard) -> Testbed {
     let mut testbed = five(buffer, discard);
     testbed.hosts["b"].nic_buffer = q("40 B");

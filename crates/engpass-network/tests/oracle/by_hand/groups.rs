@@ -1,4 +1,4 @@
-//! Copies of what goes to a group.
+//! Multicast copies.
 //!
 //! A frame with a datagram of 1000 B takes 1066 bytes of a line, 852.8 us at 10 Mbit/s, and has come 844.2 us after it was handed over. On `out` its packet of 1028 B takes
 //! 8224 us at 1 Mbit/s. Datagrams come every millisecond.
@@ -35,7 +35,7 @@ queue = { drop-tail = { limit = "2 packets" } }
 "#;
 const ROUTER: usize = 3;
 
-/// A run of 20 ms that both engines see alike, in which so many datagrams go to `h1` and `h2`.
+/// Runs 20 ms with so many datagrams to `h1` and `h2`; both engines must agree.
 fn run(datagrams: u32, router: &str, traffic: &str) -> Observed {
     let stop = datagrams * 1000 - 500;
     let group = format!(
@@ -49,7 +49,7 @@ fn run(datagrams: u32, router: &str, traffic: &str) -> Observed {
     engine.snapshot(testbed.run.duration.0)
 }
 
-/// Flows come first, and behind them the receivers of groups.
+/// Receivers of groups are counted after the flows.
 const RECEIVERS: [usize; 2] = [1, 2];
 
 fn last(seen: &Observed) -> [Option<u64>; 2] {
@@ -73,10 +73,10 @@ fn copies_leave_when_the_router_has_finished_the_packet() {
 #[test]
 fn a_slow_line_loses_its_own_copies() {
     let seen = run(5, "", "");
-    // The first is being sent and the second waits when the others come.
+    // The first is being sent and the second waits when the others arrive.
     assert_eq!(RECEIVERS.map(|receiver| fates(&seen.flows[receiver])), [[5, 5, 0, 0], [5, 2, 3, 0]]);
     assert_eq!(losses(&seen), [(Place::Queue { link: 2, end: 0, cause: Cause::Full }, 0, 3, 3)]);
-    // What has come to one of them the shared line has delivered.
+    // The shared line has delivered what at least one of them received.
     assert_eq!([0, 1, 2].map(|link| delivered(&seen, link)), [5000, 5000, 2000]);
 }
 

@@ -13,7 +13,7 @@ use super::{departed, fates, left, losses, seen};
 use crate::bench::{bench, cbr, circuit, hosts, link, q, udp};
 use crate::outcome::{Place, Times};
 
-/// `a` and `b` joined by one link and one circuit.
+/// Returns `a` and `b` with one link and one circuit.
 fn pair(duration: &str) -> Testbed {
     let mut testbed = bench(duration);
     hosts(&mut testbed, &["a", "b"]);
@@ -44,7 +44,7 @@ fn two_circuits_take_turns_at_a_nic_in_the_order_of_the_circuits() {
     let mut testbed = pair("1 ms");
     let second = testbed.circuits["a-b"].clone();
     testbed.circuits.insert("second".into(), second);
-    // The traffic of the second circuit stands first in the file; the circuits decide all the same.
+    // The traffic of the second circuit is first in the file, but the order of the circuits decides.
     udp(&mut testbed, "a", "b", 100).rate = Some(q("1 bit/s"));
     let first = testbed.traffic.shift_remove("a>b").unwrap();
     udp(&mut testbed, "a", "b", 100).rate = Some(q("1 bit/s"));
@@ -246,8 +246,8 @@ fn a_generator_on_a_streams_circuit_cuts_its_pdus() {
     assert_eq!(seen.flows[1].received, seen.flows[1].sent - 1);
 }
 
-/// Two fragments of 3 cells each, on a shaper that begins with every fourth slot. The pace of the first is 11 324 786.32 ps: its cells are
-/// emitted at 0, 11 324 787 and 22 649 573, and the second frame begins at 33 974 359.
+/// Two fragments of 3 cells each, on a shaper that starts with every fourth slot. The pace of the first is 11 324 786.32 ps: its cells are emitted at 0, 11 324
+/// 787 and 22 649 573, and the second PDU starts at 33 974 359.
 fn adapting() -> Testbed {
     let mut testbed = pair("2.5 ms");
     let circuit = &mut testbed.circuits["a-b"];

@@ -11,7 +11,7 @@ use crate::outcome::{Losing, Observed, Place};
 use crate::queue::Cause;
 use crate::replay::testbed;
 
-/// Two routers with a line of cells between them, and a circuit over it.
+/// Two routers with an ATM line between them, and a circuit over it.
 const PAIR: &str = r#"
 name = "pair"
 [host.h0]
@@ -46,7 +46,7 @@ const A: usize = 0;
 /// Nodes.
 const R1: usize = 4;
 
-/// A run of 10 ms, which both engines see alike.
+/// Runs 10 ms; both engines must agree.
 fn run(text: &str) -> Observed {
     let testbed = testbed("joined.toml", format!("{text}[run]\nduration = \"10 ms\"\n"));
     assert_eq!(difference(&testbed, 1), Ok(()));
@@ -59,14 +59,14 @@ fn pair(queue: &str) -> String {
     PAIR.replace("QUEUE", queue)
 }
 
-/// One datagram.
+/// Returns a traffic of one datagram.
 fn one(name: &str, from: &str, bytes: u64, start: &str) -> String {
     format!(
         "[traffic.{name}]\nkind = \"udp-stream\"\nfrom = \"{from}\"\nto = \"h1\"\nmessage = \"{bytes} B\"\nrate = \"1 bit/s\"\nstart = \"{start}\"\n"
     )
 }
 
-/// What was lost: place, flow, packets or cells, datagrams.
+/// Returns losses: place, flow, packets or cells, datagrams.
 fn losses(seen: &Observed) -> Vec<(Place, usize, u64, u64)> {
     let all = seen.losses.iter();
     all.map(|(Losing { place, flow }, lost)| (*place, *flow, lost.cells, lost.datagrams)).collect()
@@ -82,7 +82,7 @@ fn a_packet_becomes_cells_and_a_packet_again() {
     assert_eq!(seen.flows[0].receptions.last, Some(57_640_000));
 }
 
-/// The last cell is emitted after 33.32 us, when the line begins it: a picosecond later the packet has its place no more.
+/// The last cell is emitted after 33.32 us, when the line begins it: a picosecond later the packet has left the queue.
 #[test]
 fn a_packet_counts_until_the_line_begins_its_last_cell() {
     let one_place = "queue = { drop-tail = { limit = \"1 packets\" } }";
@@ -95,8 +95,8 @@ fn a_packet_counts_until_the_line_begins_its_last_cell() {
     assert_eq!(departed(&seen, A, 0), [left(6, 73_320_000)]);
 }
 
-/// Packets of two hosts come to two circuits of one line together: their cells take turns, those of the first circuit first. It ends its third cell
-/// after 63.32 us.
+/// Packets of two hosts reach two circuits of one line together: their cells alternate, starting with the first circuit, which ends its third cell after 63.32
+/// us.
 #[test]
 fn cells_of_two_circuits_take_turns() {
     let two = pair("queue = { drop-tail = { limit = \"1 packets\" } }\necmp = \"round-robin\"")
@@ -121,8 +121,8 @@ fn a_router_cuts_for_the_mtu_of_a_circuit() {
     assert_eq!(seen.flows[0].received, 1);
 }
 
-/// A shaper at half the pace: cells after 13.32, 33.32 and 53.32 us. The line begins the last one at once, and the next packet is chosen then; its first
-/// cell comes after 73.32 us.
+/// A shaper at half the line rate: cells after 13.32, 33.32 and 53.32 us. The line begins the last one at once, and then the next packet is chosen; its first
+/// cell follows after 73.32 us.
 #[test]
 fn a_shaper_keeps_its_pace_from_packet_to_packet() {
     let text = pair("").replace("\"vc-mux\"", "\"vc-mux\"\nshaping = \"50 %\"");
@@ -130,7 +130,7 @@ fn a_shaper_keeps_its_pace_from_packet_to_packet() {
     assert_eq!(departed(&seen, A, 0), [left(6, 123_320_000)]);
 }
 
-/// The policer has T = 20 us and a tolerance of 10 us: of three cells it loses the last. Then two cells of a short datagram end the PDU, which is no packet.
+/// The policer has T = 20 us and a tolerance of 10 us: it drops the last of three cells. Two cells of a short datagram then end the PDU, which is bad.
 #[test]
 fn a_bad_pdu_is_lost_at_the_router() {
     let policed = "\"vc-mux\"\npolicing = { rate = \"50 %\", tolerance = \"10 us\" }";
@@ -143,12 +143,12 @@ fn a_bad_pdu_is_lost_at_the_router() {
         + "[link.b]\nends = [\"x\", \"r1\"]\nmedium = \"atm\"\nrate = \"42.4 Mbit/s\"\ndelay = \"1 us\"\n";
     let seen = run(&(text + &one("u", "h0", 100, "0 s") + &one("v", "h0", 40, "1 ms")));
     let policer = Place::Policer { link: 4, end: 0 };
-    // The switch comes before the routers.
+    // Node numbers of switches precede those of routers.
     let reassembly = Place::Reassembly { router: Some(R1 + 1) };
     assert_eq!(losses(&seen), [(policer, 0, 1, 1), (reassembly, 1, 0, 1)]);
 }
 
-/// A line of frames and a circuit of one line are equally long: the circuit's line comes first in the file.
+/// A frame line and a circuit of one line have the same length: the circuit's line is first in the file.
 #[test]
 fn a_policy_chooses_among_a_circuit_and_a_line() {
     let beside = "[link.z]\nends = [\"r0\", \"r1\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n";
@@ -165,7 +165,7 @@ fn a_policy_chooses_among_a_circuit_and_a_line() {
     assert_eq!(spread("ecmp = { round-robin = { weights = { z = 2 } } }"), (3, Some(2)));
 }
 
-/// Of two circuits packets take the one that their traffic names, although it comes second.
+/// Packets take the circuit that their traffic names, although it is second.
 #[test]
 fn traffic_names_a_circuit_of_its_way() {
     let text = pair("") + "[circuit.d]\nfrom = \"r1\"\nto = \"r0\"\nencapsulation = \"lane\"\n";
@@ -175,7 +175,7 @@ fn traffic_names_a_circuit_of_its_way() {
     assert_eq!(seen.flows[0].received, 1);
 }
 
-/// A time to live of 1 ends at the first router, before the queue of the circuit; one of 2 at the second one, as a packet again.
+/// A TTL of 1 expires at the first router, before the queue of the circuit; a TTL of 2 at the second one, behind the circuit.
 #[test]
 fn routers_on_both_sides_count_down_the_time_to_live() {
     let lives = |ttl: u8| {
@@ -187,8 +187,8 @@ fn routers_on_both_sides_count_down_the_time_to_live() {
     assert_eq!(lives(3), (vec![], 1, 1));
 }
 
-/// `h0` stands on the line of cells itself: its NIC emits the cells from 0 on, and they leave until 30 us. The packet is at `r1` after 31 us, and its frame at
-/// `h1` 13.32 us later. The other way the circuit ends at the host: at `r1` after 13.32 us, 30 us of cells, 1 us.
+/// `h0` is on the ATM line itself: its NIC emits the cells from 0 on, and they leave until 30 us. The packet is at `r1` after 31 us, and its frame at `h1`
+/// 13.32 us later. In the other direction the circuit ends at the host: `r1` after 13.32 us, 30 us of cells, 1 us.
 #[test]
 fn a_circuit_joins_a_host_and_a_router() {
     let text = at_a_host().replace("[host.h2]\n", "");
@@ -199,7 +199,7 @@ fn a_circuit_joins_a_host_and_a_router() {
     assert_eq!(run(&(text + &back)).flows[0].receptions.last, Some(44_320_000));
 }
 
-/// `h0` on the line of cells, whose circuit ends at `r1`.
+/// Returns a testbed with `h0` on the ATM line, whose circuit ends at `r1`.
 fn at_a_host() -> String {
     let text = pair("").replace("[router.r0]\n", "").replace("\"r0\"", "\"h0\"");
     let first = text.find("[link.in]").expect("it has a link");
@@ -207,8 +207,8 @@ fn at_a_host() -> String {
     format!("{}{}", &text[..first], &text[rest..])
 }
 
-/// A packet of cells and a frame are at `r1` after 31 us. The line out of it has one place: the first one in the order of the links has it. The engine took
-/// the packet of cells for a PDU at a host, which comes behind all frames.
+/// Regression: a packet from cells and a frame reach `r1` after 31 us. The outgoing line has one place, which the first in the order of the links gets. The
+/// engine took the packet from cells for a PDU at a host, which comes after all frames.
 #[test]
 fn packets_from_cells_come_in_the_order_of_the_links() {
     let other = "[link.other]\nends = [\"h2\", \"r1\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n";
@@ -221,7 +221,7 @@ fn packets_from_cells_come_in_the_order_of_the_links() {
     assert_eq!(received(text.replace("[link.a]", &(other.to_owned() + "[link.a]"))), [0, 1]);
 }
 
-/// The engine could not run a connection that begins on a circuit to a router.
+/// Regression: the engine could not run a connection that begins on a circuit to a router.
 #[test]
 fn a_connection_begins_on_a_circuit_to_a_router() {
     let text = at_a_host().replace("[host.h2]\n", "");
@@ -232,7 +232,7 @@ fn a_connection_begins_on_a_circuit_to_a_router() {
     assert!(run(&(text + &back)).flows[0].received_bytes > 10_000);
 }
 
-/// Its hash sends the only flow elsewhere. The engine booked this for lines of frames only.
+/// Regression: the hash sends the only flow elsewhere. The engine assigned this idle reason for frame lines only.
 #[test]
 fn a_circuit_that_a_policy_does_not_choose_is_idle_for_another_way() {
     let beside = "[link.z]\nends = [\"r0\", \"r1\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n";

@@ -1,4 +1,4 @@
-//! Messages of routers to a sender that discovers the path MTU.
+//! ICMP messages to a sender that discovers the path MTU.
 //!
 //! A byte takes 80 ns on Ethernet at 100 Mbit/s and 1 us on the line in the middle; all delays are 1 us. A frame has 8 B of preamble, 18 B of headers and FCS and
 //! 12 B of gap around its packet, which is padded to 46 B. A SYN of BSD is a packet of 44 B. It leaves `h0` after 5.76 us, `r0` after 50.76 us and `r1` after
@@ -11,7 +11,7 @@ use crate::outcome::{Booking, Losing, Observed, Place};
 use crate::queue::Cause;
 use crate::replay::testbed;
 
-/// Two routers, with a line between them that takes packets of 600 B.
+/// Two routers, with a line with an MTU of 600 B between them.
 const NARROW: &str = r#"
 name = "narrow"
 [host.h0.tcp]
@@ -51,14 +51,14 @@ const THIN: usize = 1;
 /// Node of the first router.
 const R0: usize = 2;
 const TOO_BIG: Place = Place::TooBig { node: R0 };
-/// The segment is lost.
+/// Instant at which the segment is lost.
 const LOST: u64 = 210_040_000;
 
 fn narrow(r0: &str, out: &str) -> String {
     NARROW.replace("R0", r0).replace("OUT", out)
 }
 
-/// A run of so many picoseconds, which both engines see alike.
+/// Runs for so many picoseconds; both engines must agree.
 fn run(text: &str, at: u64) -> Observed {
     let testbed = testbed("path-mtu.toml", format!("{text}[run]\nduration = \"{at} ps\"\n"));
     assert_eq!(difference(&testbed, 1), Ok(()));
@@ -67,13 +67,13 @@ fn run(text: &str, at: u64) -> Observed {
     engine.snapshot(at)
 }
 
-/// What was lost: place, flow, packets, datagrams.
+/// Returns losses: place, flow, packets, datagrams.
 fn losses(seen: &Observed) -> Vec<(Place, usize, u64, u64)> {
     let all = seen.losses.iter();
     all.map(|(Losing { place, flow }, lost)| (*place, *flow, lost.cells, lost.datagrams)).collect()
 }
 
-/// Frames that have left an end of a link, and their bytes of the line.
+/// Returns the frames that have left an end of a link, and their bytes on the line.
 fn frames(seen: &Observed, link: usize, end: usize) -> (u64, u64) {
     seen.frames.get(&(link, end)).map_or((0, 0), |seen| (seen.frames, seen.bytes))
 }
@@ -108,7 +108,7 @@ fn a_message_is_576_bytes_long_and_comes_back_at_once() {
     assert_eq!(booked.dead, 0);
 }
 
-/// It has all of a shorter packet: 700 B are too long for 200 B, and a message about 400 B has 428.
+/// A message quotes a shorter packet completely: here one of 400 B, so the message has 428 B.
 #[test]
 fn a_message_carries_no_more_than_there_is() {
     let text = narrow("", "").replace("600 B", "200 B").replace("1000 B", "360 B");
@@ -119,7 +119,7 @@ fn a_message_carries_no_more_than_there_is() {
     assert_eq!(frames(&seen, IN, 1), (2, 84 + 428 + 38));
 }
 
-/// The receiver's own line takes 576 B: so it says in its SYN, and nothing is too long.
+/// The receiver's own line has an MTU of 576 B, which its SYN announces, so no segment is too long.
 #[test]
 fn ends_begin_with_the_segments_of_their_own_lines() {
     let text = narrow("", "mtu = \"576 B\"");
@@ -127,11 +127,11 @@ fn ends_begin_with_the_segments_of_their_own_lines() {
     assert_eq!((losses(&seen), seen.flows[0].received_bytes), (vec![], 1000));
 }
 
-/// The router is done with the segment 10 us after it has come, as it was with the two packets before, and with the message 10 us after that.
+/// The router finishes the segment 10 us after its arrival, like the two packets before, and the message 10 us later.
 #[test]
 fn a_message_takes_the_time_of_a_packet() {
     let text = narrow("per_packet = \"10 us\"", "");
-    // The SYN and its answer have been 10 us longer on their way each.
+    // The SYN and its answer were delayed by 10 us each.
     let lost = LOST + 30_000_000;
     assert_eq!(losses(&run(&text, lost - 1)), []);
     assert_eq!(losses(&run(&text, lost)), [(TOO_BIG, 0, 1, 1)]);
@@ -164,13 +164,13 @@ fn a_message_comes_behind_all_that_arrive() {
     let full = Place::Queue { link: IN, end: 1, cause: Cause::Full };
     let seen = run(&text(start), LOST + 1_000_000);
     assert_eq!(losses(&seen), [(full, 0, 1, 1), (TOO_BIG, 0, 1, 1)]);
-    // The message is none of the datagrams of the flow.
+    // The message does not count as a datagram of the flow.
     assert_eq!((seen.flows[0].sent, seen.flows[0].lost), (1, 1));
     let seen = run(&text(start + 1), LOST + 1_000_000);
     assert_eq!(losses(&seen), [(full, 1, 1, 1), (TOO_BIG, 0, 1, 1)]);
 }
 
-/// Two lines lead from the router to another one at `h0`, and packets take them in turns: the answer to the SYN the first one, the message the second one.
+/// Two lines lead from the router to another one at `h0`, and packets take them in turn: the answer to the SYN the first one, the message the second one.
 #[test]
 fn a_message_takes_its_turn() {
     let two = "[link.beside]\nends = [\"r\", \"r0\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n";
@@ -181,14 +181,14 @@ fn a_message_takes_its_turn() {
             "[link.in]\nends = [\"h0\", \"r\"]\nmedium = \"ethernet-100\"\ndelay = \"1 us\"\n[link.one]\nends = [\"r\", \"r0\"]",
         )
         .replace("[traffic.t]", &(two.to_owned() + "[traffic.t]"));
-    // One more line of Ethernet on each way: 72 B each way for the handshake, 1066 B for the segment.
+    // One more Ethernet line in each direction: 72 B each for the handshake, 1066 B for the segment.
     let lost = LOST + 2 * (72 * 80_000 + 1_000_000) + 1066 * 80_000 + 1_000_000;
     let seen = run(&text, lost + 602 * 80_000);
     assert_eq!(losses(&seen), [(Place::TooBig { node: R0 }, 0, 1, 1)]);
     assert_eq!((frames(&seen, 1, 1), frames(&seen, 4, 1)), ((1, 84), (1, 614)));
 }
 
-/// Three routers: a line of 500 B, and behind it one of 400 B.
+/// Three routers: a line with an MTU of 500 B, followed by one of 400 B.
 fn narrower(message: &str) -> String {
     narrow("", "")
         .replace("600 B", "500 B")

@@ -1,4 +1,4 @@
-//! The queue in front of a router's engine.
+//! The input queue of a router.
 //!
 //! A datagram of 1000 B takes 1066 bytes of an Ethernet line, 1054 before the gap: at 100 Mbit/s and with a delay of 1 us it crosses a line in 85.32 us. At 80 Mbit/s
 //! of payload they come 100 us after each other.
@@ -12,12 +12,12 @@ use crate::replay::testbed;
 /// Node of the router.
 const R: usize = 2;
 
-/// Ten datagrams of 1000 B, through a router that takes 1 ms for each; both engines see the same.
+/// Sends ten datagrams of 1000 B through a router that takes 1 ms for each; both engines must agree.
 fn run(room: &str) -> Observed {
     run_until(room, 950)
 }
 
-/// The same of those that begin in the first `stop` microseconds.
+/// Sends those datagrams that begin in the first `stop` microseconds.
 fn run_until(room: &str, stop: u64) -> Observed {
     let text = format!(
         "name = \"input queue\"\n[host.a]\n[host.b]\n[router.r]\nper_packet = \"1 ms\"\n{room}\n\
@@ -40,13 +40,13 @@ fn run_until(room: &str, stop: u64) -> Observed {
 fn without_a_bound_all_wait() {
     let seen = run("");
     assert_eq!(fates(&seen.flows[0]), [10, 10, 0, 0]);
-    // The engine works from 85.32 us on without a break.
+    // The engine works without a break from 85.32 us on.
     assert_eq!(seen.flows[0].receptions.last, Some(85_320_000 + 10 * 1_000_000_000 + 85_320_000));
 }
 
 #[test]
 fn a_packet_in_work_has_its_place() {
-    // The tenth one comes 985.32 us after the beginning, and the first one is done after 1085.32 us: two have a place.
+    // The tenth one arrives 985.32 us after the beginning, and the first one is finished after 1085.32 us: two find room.
     let seen = run("input_queue = \"2 packets\"");
     assert_eq!(fates(&seen.flows[0]), [10, 2, 8, 0]);
     assert_eq!(losses(&seen), [(Place::InputFull { node: R }, 0, 8, 8)]);
@@ -54,7 +54,7 @@ fn a_packet_in_work_has_its_place() {
 
 #[test]
 fn a_place_is_free_when_the_engine_is_done() {
-    // The 11th comes when the first one is done, at that very instant and before it: it finds no place, the 12th does.
+    // The 11th arrives at the very instant at which the first one is finished, but before that: it finds no room, the 12th does.
     let seen = run_until("input_queue = \"2 packets\"", 1150);
     assert_eq!(fates(&seen.flows[0]), [12, 3, 9, 0]);
 }

@@ -1,4 +1,4 @@
-//! Random networks whose routers choose among equally short ways, and whose lines go down and come back.
+//! Random networks with equal-cost paths and outages.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use proptest::sample::select;
 
 use crate::networks::Drawn;
 
-/// How two routers are joined: by so many ways, each a link (or a circuit over one), or two with a router or a switch between them.
+/// How two routers are joined: by several links (or circuits over them), or by two paths with a router or a switch between.
 #[derive(Clone, Copy, Debug)]
 enum Between {
     Links,
@@ -26,17 +26,17 @@ struct LinkDraw {
     mtu: Option<u64>,
     chance: &'static str,
     queue: Option<&'static str>,
-    /// It carries cells, and a circuit joins its ends, if that may be.
+    /// It carries cells, and a circuit joins its ends, if possible.
     cells: bool,
 }
 
-/// Policy, seed, a weight, and the time that a packet takes.
+/// Policy, seed, a weight, and the time per packet.
 type RouterDraw = (u8, u64, Option<u32>, &'static str);
 
-/// Target, whether it is an interface and at which end, when in parts per 1000 of the run, and what: down, up, down again and again, or at random.
+/// Target, the end if it is an interface, the instant in parts per 1000 of the run, and the kind: down, up, repeatedly down, or random.
 type EventDraw = (usize, Option<bool>, u64, u8, u64);
 
-/// Ends, bytes, priority, time to live.
+/// Ends, bytes, priority, TTL.
 type TrafficDraw = ((usize, usize), u64, u8, u8);
 
 const MEDIA: [&str; 4] = [
@@ -58,7 +58,7 @@ const QUEUES: [&str; 6] = [
 const CHANCES: [&str; 6] =
     ["", "", "", "loss = \"5 %\"", "jitter = \"3 ms\"", "reorder = { share = \"9 %\", delay = \"2 ms\" }"];
 
-/// A random network of hosts at a chain of routers, every two of them joined by several ways.
+/// Returns a random chain of routers with hosts, where neighbours are joined by several paths.
 pub(crate) fn choices() -> impl Strategy<Value = Drawn> {
     let between = select(vec![Between::Links, Between::Links, Between::Routers, Between::Switches]);
     let stages = vec((between, 1usize..=3), 1..=2);
@@ -119,7 +119,7 @@ impl Parts {
         }
         for (place, router) in routers.iter().enumerate() {
             let (policy, seed, weight, time) = self.routers[place % self.routers.len()];
-            // The last of its links begins a way more often than the first one.
+            // The last of its links is more often on a path than the first one.
             let own = links.iter().rposition(|ends| ends.contains(router)).expect("a router has links");
             let weights = weight.map_or(String::new(), |weight| format!("weights = {{ l{own} = {weight} }}"));
             let comma = if weights.is_empty() { "" } else { ", " };
@@ -201,12 +201,12 @@ impl Parts {
         Drawn(campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false))).testbed)
     }
 
-    /// Whether a link carries cells.
+    /// Returns true if a link carries cells.
     fn has_cells(&self, link: usize, ends: &[String; 2]) -> bool {
         self.links[link % self.links.len()].cells && !ends.iter().any(|end| end.starts_with('s'))
     }
 
-    /// Routers, switches, and the ends of the links.
+    /// Returns routers, switches, and the ends of the links.
     fn graph(&self) -> (Vec<String>, Vec<String>, Vec<[String; 2]>) {
         let mut routers: Vec<String> = (0..=self.stages.len()).map(|place| format!("r{place}")).collect();
         let (last, mut switches) = (self.stages.len(), Vec::new());

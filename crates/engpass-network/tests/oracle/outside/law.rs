@@ -1,4 +1,5 @@
-//! What is put in, and when, says all that comes out: the replay law, the tokens, and the books of windows one after the other.
+//! The replay guarantee of packet injection: injected packets and their instants determine all reports; every token returns once; the ledgers of consecutive
+//! windows add up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +15,11 @@ use super::choices::choices;
 use super::modelled::{SEED, plain, plan, topology, way};
 use crate::networks::{asking, bonds, frames, joined, mesh, network};
 
-/// What somebody does: what before, the picoseconds that go by, and the packets alike that are put in then: their way, bytes, flow, ECN, whether they may
-/// be cut, the messages about them and their time to live, and how many.
+/// A step of the caller: a preceding action, the elapsed picoseconds, identical packets to inject (path, bytes, flow, ECN, whether they may be fragmented,
+/// messages about them, TTL), and their number.
 type Step = (u8, u64, (usize, u32, u8, u8, (bool, u8, u8)), u8);
 
-/// Steps, each with so many packets at most.
+/// Returns steps with at most `most` packets each.
 fn steps(most: u8) -> impl Strategy<Value = Vec<Step>> {
     let gap = prop_oneof![Just(0), 1u64..=1_000, 1_000u64..=100_000_000, 100_000_000u64..=20_000_000_000];
     let bytes = prop_oneof![20u32..=60, 60u32..=1500, 1500u32..=20_000];
@@ -28,7 +29,7 @@ fn steps(most: u8) -> impl Strategy<Value = Vec<Step>> {
     vec((0u8..9, gap, (0usize..64, bytes, 0u8..3, 0u8..3, told), count), 1..60)
 }
 
-/// A line between two hosts, or several of them with switches or routers between, whose queues may be small.
+/// Returns two hosts joined by one line, or by several with switches or routers between, whose queues may be small.
 fn line() -> impl Strategy<Value = Testbed> {
     let medium = || prop::sample::select(vec!["ethernet-10", "ethernet-1g", "ethernet-100g"]);
     let delay = prop::sample::select(vec!["", "delay = \"3 us\"", "delay = \"2 ms\"", "loss = \"3 %\""]);
@@ -46,7 +47,7 @@ fn line() -> impl Strategy<Value = Testbed> {
                     switch + &link("line", ["a", "s"], first, "") + &link("last", ["s", "b"], second, delay)
                 }
                 _ => {
-                    // A router that may send messages ends lookahead, and with it trains.
+                    // A router that may send messages disables lookahead, and therefore trains.
                     let icmp = format!("icmp = {}\n", between == 2);
                     let routers = format!("[router.r]\n{icmp}[router.t]\n{icmp}{}", own(queue));
                     routers
@@ -71,7 +72,7 @@ fn outside(testbed: &Testbed) -> InjectedNetwork {
     InjectedNetwork::new(testbed, &topology(testbed), SEED).expect("it is carried")
 }
 
-/// The packet that a step puts in.
+/// Returns the packet that a step injects.
 fn packet(step: &Step, token: u64) -> Packet {
     let (_, _, (_, bytes, flow, ecn, (whole, errors, ttl)), _) = *step;
     let ecn = [Ecn::NotCapable, Ecn::Capable, Ecn::Marked][usize::from(ecn)];
@@ -80,19 +81,19 @@ fn packet(step: &Step, token: u64) -> Packet {
     Packet { bytes, header: 8, transport, ecn, token, whole, errors, ttl, ..Packet::default() }
 }
 
-/// A network that somebody played with.
+/// A network after a sequence of steps.
 struct Played {
-    /// What was put in and when, up to when it went on, and what was told up to then.
+    /// Injected packets with their instants, the end of the run, and the reports up to then.
     log: Vec<(u64, u32, Packet)>,
     end: u64,
-    /// When the events of the file began, if they did.
+    /// Instant at which the events of the file started, if they did.
     events: Option<u64>,
     told: Vec<Output>,
     /// Outcomes of windows.
     outcomes: Vec<String>,
 }
 
-/// Play with a network, up to some time after the last packet, and put packets alike in at `once`, or one by one.
+/// Executes steps on a network, until some time after the last packet. With `once`, identical packets are injected in one call, otherwise one by one.
 fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
     let mut live = outside(testbed);
     let (mut log, mut told, mut outcomes, mut now) = (Vec::new(), Vec::new(), Vec::new(), 0);
@@ -107,7 +108,7 @@ fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
                     live.run_until(at, each);
                 }
             }
-            // Somebody is late.
+            // The caller is late.
             4 => {
                 now += step.1 / 2;
                 live.run_until(now, each);
@@ -141,7 +142,7 @@ fn played(testbed: &Testbed, steps: &[Step], once: bool) -> Played {
     Played { log, end, events, told, outcomes }
 }
 
-/// Losses about which a router sends a message.
+/// Returns the number of losses about which a router sends a message.
 fn messages(told: &[Output]) -> usize {
     told.iter().filter(|output| matches!(output, Output::Lost { message: true, .. })).count()
 }
@@ -174,7 +175,7 @@ fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
     }
     again.run_until(end, &mut |output| replayed.push(output));
     prop_assert_eq!(replayed, told);
-    // Where no generator goes on for ever, everything comes to an end.
+    // Without endless generators and events, everything comes to an end.
     let goes_on = |event: &Event| event.every.is_some() || event.change.is_none();
     if testbed.traffic.values().all(|traffic| traffic.cells().is_none())
         && !testbed.events.values().any(goes_on)
@@ -188,7 +189,7 @@ fn obeys(testbed: &Testbed, steps: &[Step]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The outcomes of windows one after the other with these edges.
+/// Returns the outcomes of consecutive windows with these edges.
 fn windows(testbed: &Testbed, edges: &[u64]) -> Vec<SimOutcome> {
     let mut outside = outside(testbed);
     outside.begin_events(0);
@@ -203,7 +204,7 @@ fn windows(testbed: &Testbed, edges: &[u64]) -> Vec<SimOutcome> {
     edges.windows(2).map(window).collect()
 }
 
-/// What becomes of packets to all hosts at once, looked at in so many parts or not at all.
+/// Returns the reports of packets to all hosts, with the run interrupted at so many points.
 fn sent_to_all(testbed: &Testbed, packets: &[(u64, u32)], parts: u64) -> Vec<Output> {
     let mut network = outside(testbed);
     network.begin_events(0);
@@ -217,7 +218,7 @@ fn sent_to_all(testbed: &Testbed, packets: &[(u64, u32)], parts: u64) -> Vec<Out
         token += tokens.len() as u64;
         let packet = Packet { bytes: (*bytes).min(mtu as u32), header: 8, ..Packet::default() };
         network.inject_group(at, group, packet, &tokens);
-        // And one that goes to a member alone.
+        // And one to a single member.
         network.inject(at, ways[0], Packet { token, ..packet });
         token += 1;
     }
@@ -233,14 +234,14 @@ fn sent_to_all(testbed: &Testbed, packets: &[(u64, u32)], parts: u64) -> Vec<Out
     told
 }
 
-/// Datagrams of flows sent, received and lost; of lines what they sent, lost, and how long they were idle.
+/// By flow: datagrams sent, received and lost. By line: units sent, lost, and idle time.
 #[derive(Debug, PartialEq)]
 struct Sums {
     flows: BTreeMap<String, [u64; 3]>,
     lines: Vec<[u64; 3]>,
 }
 
-/// What can be added up.
+/// Returns sums over outcomes.
 fn sums(outcomes: &[SimOutcome]) -> Sums {
     let (mut flows, mut lines) = (BTreeMap::new(), Vec::new());
     for outcome in outcomes {
@@ -299,7 +300,7 @@ proptest! {
         obeys(&plain(&drawn), &steps)?;
     }
 
-    /// Here packets alike share what is done for them.
+    /// Identical packets form trains here.
     #[test]
     fn trains_obey_the_replay_law(line in line(), steps in steps(50)) {
         obeys(&line, &steps)?;
@@ -310,7 +311,7 @@ proptest! {
         obeys(&plain(&drawn), &steps)?;
     }
 
-    /// Here hosts wait for the memory of their NICs.
+    /// Hosts wait for room in their NICs here.
     #[test]
     fn hosts_that_wait_obey_the_replay_law(drawn in prop_oneof![frames().boxed(), network().boxed()], steps in steps(3)) {
         obeys(&drawn.0, &steps)?;

@@ -1,4 +1,4 @@
-//! Networks whose packets come from outside, on random testbeds: against modelled hosts, and against themselves.
+//! Packet injection on random testbeds: against modelled hosts, and against itself.
 
 mod choices;
 mod law;

@@ -1,4 +1,4 @@
-//! Packets that come when modelled hosts would hand them over meet with what theirs meet with.
+//! Packets injected when modelled hosts would send them have the same results as those of modelled hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ use crate::resolve::resolve;
 
 pub(crate) const SEED: u64 = 11;
 
-/// A packet of the schedule: when, between which hosts, and what.
+/// A packet of the schedule: instant, hosts, packet.
 pub(crate) type Planned = (u64, (String, String), Packet);
 
-/// The drawn network with hosts that cost nothing, and one Poisson process from a host to another at most.
+/// Returns the drawn network with hosts without costs, and at most one Poisson process from a host to another.
 pub(crate) fn plain(drawn: &Drawn) -> Testbed {
     let mut testbed = drawn.0.clone();
     for host in testbed.hosts.values_mut() {
@@ -47,7 +47,7 @@ pub(crate) fn plain(drawn: &Drawn) -> Testbed {
                 None => continue,
             },
         };
-        // Some thirty datagrams in a run.
+        // About thirty datagrams in a run.
         let rate = (u128::from(message) * 8 * 30 * 1_000_000_000_000 / u128::from(duration)) as u64;
         *traffic = Traffic::Poisson(Poisson {
             from: from.into(),
@@ -71,7 +71,7 @@ pub(crate) fn plain(drawn: &Drawn) -> Testbed {
     testbed
 }
 
-/// What the processes of a testbed hand over, and when.
+/// Returns the packets that the processes of a testbed send, with their instants.
 pub(crate) fn plan(testbed: &Testbed) -> Vec<Planned> {
     let (mut planned, topology) = (Vec::new(), topology(testbed));
     for (flow, (name, traffic)) in testbed.traffic.iter().enumerate() {
@@ -94,7 +94,7 @@ pub(crate) fn plan(testbed: &Testbed) -> Vec<Planned> {
     planned
 }
 
-/// The topology of a testbed, whose routers may end circuits.
+/// Returns the topology of a testbed, whose routers may end circuits.
 pub(crate) fn topology(testbed: &Testbed) -> Topology {
     let ends_circuit = |router: &String| {
         testbed.circuits.values().any(|circuit| [&circuit.from, &circuit.to].contains(&router))
@@ -103,26 +103,26 @@ pub(crate) fn topology(testbed: &Testbed) -> Topology {
         return resolve(testbed);
     }
     let mut testbed = testbed.clone();
-    // More than a file may have.
+    // The buffer exceeds what a file may have.
     testbed.hosts.values_mut().for_each(|host| host.nic_buffer = Size(1 << 20));
     let source = Source { name: "random.toml".into(), text: text::text(&testbed) };
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
     campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false))).topology
 }
 
-/// The way between two hosts.
+/// Returns the path between two hosts.
 pub(crate) fn way(outside: &InjectedNetwork, (from, to): &(String, String)) -> u32 {
     let name = format!("{from} to {to}");
     outside.ways().iter().position(|way| way.name == name).expect("the two are joined") as u32
 }
 
-/// Parts of a direction by account. What a modelled application leaves of a line is what a real host leaves of it.
+/// Returns the parts of a direction by account. Idle time of a modelled application corresponds to that of a real host.
 fn accounts(direction: &Direction) -> BTreeMap<&str, u128> {
     let name = |account| if account == "idle: real host" { "idle: application" } else { account };
     direction.ledger.iter().map(|(account, parts)| (name(account), parts)).collect()
 }
 
-/// The testbed with a process for every way of its emulated network, in the order of the ways: those that it has not had send nothing.
+/// Returns the testbed with a process for every path of its injected network, in the order of the paths; added processes send nothing.
 fn with_all_ways(testbed: &Testbed) -> Testbed {
     let mut all = testbed.clone();
     let topology = topology(testbed);
@@ -165,7 +165,7 @@ fn with_all_ways(testbed: &Testbed) -> Testbed {
     all
 }
 
-/// Hold what became of packets from outside against what became of those of processes.
+/// Compares the results of injected packets with those of processes.
 fn compare(testbed: &Testbed, modelled: &SimOutcome, seen: &SimOutcome, told: &[(String, Output)]) {
     let mut names = BTreeMap::new();
     for (name, flow) in &modelled.flows {
@@ -259,15 +259,15 @@ proptest! {
         equal(&testbed, &topology, &modelled);
     }
 
-    /// Packets from outside are asked for their way wherever there is a choice, so modelled ones are here, too.
+    /// Injected packets need a decision wherever there is a choice, so modelled ones do here, too.
     #[test]
     fn choices_and_outages_from_outside_are_what_modelled_ones_meet(drawn in choices(), hold in prop::option::of(0u64..4)) {
         let mut testbed = plain(&drawn);
         for router in testbed.routers.values_mut() {
-            // Routers may ask for addresses, too.
+            // Routers may resolve addresses, too.
             let (lifetime, retry) = (Duration(3_000_000_000), Duration(1_000_000_000));
             router.arp = hold.map(|hold| Arp { lifetime, hold, retry, attempts: 2 });
-            // Real flows have ports of their own.
+            // Injected packets have other ports.
             if let Ecmp::Hash(hash) = &mut router.ecmp {
                 hash.fields = HashFields::Layer3;
             }
