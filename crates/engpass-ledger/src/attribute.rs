@@ -108,7 +108,7 @@ impl Ledger {
     pub(super) fn attribute_on_pdu(&mut self, port: usize, place: u32, stamp: &StateTimes, own: u64) {
         self.assign_outage(port);
         let (line, book) = (&mut self.lines[port], &self.books[place as usize]);
-        line.user_left(book, place, (stamp, own), &self.packet_stamps);
+        line.attribute_idle(book, place, (stamp, own), &self.packet_stamps);
         self.packet_stamps.take(book.stamp, stamp);
     }
 
@@ -132,9 +132,9 @@ impl Ledger {
         let (line, book) = (&mut self.lines[port], &mut self.books[place as usize]);
         let stamps = &mut self.packet_stamps;
         if line.idle > line.booked {
-            line.user_left_by(book, place, (packet, bytes), stamps);
+            line.attribute_idle_of_packet(book, place, (packet, bytes), stamps);
         }
-        line.has_line_been_idle(book, place, packet, stamps);
+        line.note_departure(book, place, packet, stamps);
     }
 
     fn first_sender(&self, line: &Line) -> Option<u32> {
@@ -166,7 +166,7 @@ impl LineUsage {
 impl Line {
     /// Notes that a packet with data of this usage record has left. If the line was not idle before, nothing else is to be done.
     #[inline(always)]
-    pub(super) fn has_line_been_idle(
+    pub(super) fn note_departure(
         &mut self,
         book: &mut LineUsage,
         place: u32,
@@ -184,7 +184,7 @@ impl Line {
     /// Divides the idle time before a PDU or packet with data of this usage record, which was emitted with the snapshot `stamp`. `own` grains of its sender
     /// have left the line since the one before.
     #[inline(never)]
-    fn user_left(
+    fn attribute_idle(
         &mut self,
         book: &LineUsage,
         place: u32,
@@ -200,9 +200,9 @@ impl Line {
         (self.booked, self.last) = (self.idle, Some(place));
     }
 
-    /// As [`Self::user_left`], for a packet that takes `bytes` of a line that was idle before it.
+    /// As [`Self::attribute_idle`], for a packet that takes `bytes` of a line that was idle before it.
     #[inline(never)]
-    pub(super) fn user_left_by(
+    pub(super) fn attribute_idle_of_packet(
         &mut self,
         book: &LineUsage,
         place: u32,
@@ -235,7 +235,7 @@ impl Line {
         (packet, bytes): (u32, u64),
         stamps: &SenderSnapshots,
     ) {
-        self.user_left(book, place, (&stamps.of_packet(packet), bytes), stamps);
+        self.attribute_idle(book, place, (&stamps.of_packet(packet), bytes), stamps);
     }
 
     /// Assigns the last `ps` of idle time to the shaper, because the queue discipline held back its packets.

@@ -1,12 +1,12 @@
 //! Frame lines: each transmission is known when it begins, or earlier.
 
 use engpass_cells::{LineStatus, Window};
-use engpass_model::line::{LineCounters, Transmission};
+use engpass_model::line::{LineTotals, Transmission};
 use engpass_model::wire::ip::Fragments;
 use engpass_model::wire::layers::Change;
 
 use super::waits::{StateTimes, parts_of};
-use super::{Ledger, Line, LineSenders, Teller, Whose, put};
+use super::{DatagramOwner, FrameLine, Ledger, Line, LineSenders, put};
 
 impl Ledger {
     /// Returns whether the line of `port` must report every transmission: it is shared, or postings are deferred.
@@ -19,10 +19,10 @@ impl Ledger {
     pub fn post_transmission(
         &mut self,
         slot: u16,
-        (id, whose): (u32, Whose),
+        (id, whose): (u32, DatagramOwner),
         packet: u32,
         sent: &Transmission,
-        from: &impl Teller,
+        from: &impl FrameLine,
     ) {
         if self.later.is_some() {
             self.defer_transmission(slot, (id, whose), packet, sent, from);
@@ -46,10 +46,10 @@ impl Ledger {
     pub fn attribute_shared_idle(
         &mut self,
         slot: u16,
-        whose: Whose,
+        whose: DatagramOwner,
         packet: u32,
         ip: u32,
-        from: &impl Teller,
+        from: &impl FrameLine,
     ) {
         let place = self.usage_of(whose, slot);
         let line = &mut self.lines[from.number()];
@@ -59,14 +59,14 @@ impl Ledger {
         }
         let (book, stamps) = (&mut self.books[place as usize], &mut self.packet_stamps);
         if line.idle > line.booked {
-            line.user_left_by(book, place, (packet, from.line_bytes(ip)), stamps);
+            line.attribute_idle_of_packet(book, place, (packet, from.line_bytes(ip)), stamps);
         }
-        line.has_line_been_idle(book, place, packet, stamps);
+        line.note_departure(book, place, packet, stamps);
     }
 
     /// Returns the usage record with index `slot` in the datagram's flow direction.
     #[inline]
-    pub(super) fn usage_of(&self, whose: Whose, slot: u16) -> u32 {
+    pub(super) fn usage_of(&self, whose: DatagramOwner, slot: u16) -> u32 {
         self.first[self.lane(whose.flow, whose.to)] + u32::from(slot)
     }
 
@@ -99,7 +99,7 @@ impl Ledger {
     }
 
     /// Returns the fragments that the sender makes of a datagram with `bytes` behind its IP header.
-    pub fn cut_by_sender(&self, (flow, to): (u32, Option<u32>), bytes: u64) -> Fragments {
+    pub fn fragments_of_sender(&self, (flow, to): (u32, Option<u32>), bytes: u64) -> Fragments {
         let book = &self.books[self.first[self.lane(flow, to)] as usize];
         match self.entries[book.entry as usize].changes[0] {
             Change::Cut(mtu) => Fragments::of(bytes, mtu),
@@ -108,12 +108,18 @@ impl Ledger {
     }
 
     /// Adds the first `arrived` fragments of a datagram, which its sender fragmented, to its new per-hop record. All lines have carried them.
-    pub fn write_arrived(&mut self, datagram: u32, (flow, to): (u32, Option<u32>), bytes: u64, arrived: u64) {
+    pub fn add_arrived_fragments(
+        &mut self,
+        datagram: u32,
+        (flow, to): (u32, Option<u32>),
+        bytes: u64,
+        arrived: u64,
+    ) {
         if !self.on {
             return;
         }
         // Fragments arrive in the order of sending.
-        let sent = self.cut_by_sender((flow, to), bytes);
+        let sent = self.fragments_of_sender((flow, to), bytes);
         let lane = self.lane(flow, to);
         let books = &self.books[self.first[lane] as usize..self.first[lane + 1] as usize];
         for (book, carried) in books.iter().zip(&mut self.carried[datagram as usize * self.stride..]) {
@@ -125,7 +131,7 @@ impl Ledger {
     }
 
     /// Begins the window on a frame line at `at`. A transmission across the edge is reported separately.
-    pub fn open_frame_line(&mut self, from: &impl Teller, at: u64) {
+    pub fn begin_window_on_frame_line(&mut self, from: &impl FrameLine, at: u64) {
         let line = &mut self.lines[from.number()];
         line.learn(from.told());
         let begun = line.edges[0].begun;
@@ -133,16 +139,16 @@ impl Ledger {
     }
 
     /// Ends the window on a frame line at `at`.
-    pub fn close_frame_line(&mut self, from: &impl Teller, at: u64) {
+    pub fn end_window_on_frame_line(&mut self, from: &impl FrameLine, at: u64) {
         let port = from.number();
         let line = &mut self.lines[port];
         line.learn(from.told());
         let begun = line.edges[1].begun;
-        self.closes(port, LineStatus { begun, ..from.line_status(at) });
+        self.end_window_on(port, LineStatus { begun, ..from.line_status(at) });
     }
 
     /// A frame line goes down or comes up. Idle time while it is down is assigned to that reason.
-    pub fn line_changes(&mut self, from: &impl Teller, at: u64, down: bool) {
+    pub fn line_changes(&mut self, from: &impl FrameLine, at: u64, down: bool) {
         if !self.on {
             return;
         }
@@ -220,21 +226,21 @@ impl Ledger {
     }
 
     /// Copies the snapshot of a packet to the PDU that it becomes.
-    pub fn frame_inherits(&mut self, frame: u32, packet: u32) {
+    pub fn copy_snapshot_to_pdu(&mut self, frame: u32, packet: u32) {
         if let Some(stamp) = self.packet_stamps.known(packet) {
             put(&mut self.stamps, frame, &stamp);
         }
     }
 
     /// Copies the snapshot of a PDU to the packet that it becomes.
-    pub fn packet_inherits(&mut self, packet: u32, frame: u32) {
+    pub fn copy_snapshot_to_packet(&mut self, packet: u32, frame: u32) {
         if let Some(stamp) = self.stamps.get(frame as usize) {
             self.packet_stamps.put(packet, parts_of(stamp));
         }
     }
 
     /// Gives the snapshot of a packet to its fragment or copy.
-    pub fn inherits(&mut self, packet: u32, stamp: Option<&StateTimes>) {
+    pub fn set_snapshot(&mut self, packet: u32, stamp: Option<&StateTimes>) {
         if let Some(stamp) = stamp {
             self.packet_stamps.put(packet, parts_of(stamp));
         }
@@ -243,7 +249,7 @@ impl Ledger {
 
 impl Line {
     /// Takes over the totals that the line reports.
-    fn learn(&mut self, told: LineCounters) {
+    fn learn(&mut self, told: LineTotals) {
         (self.idle, self.rounding) = (told.idle, told.rounding);
         (self.frames, self.bytes) = (told.frames, told.bytes);
     }

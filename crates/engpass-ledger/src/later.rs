@@ -13,7 +13,7 @@ use engpass_model::line::Transmission;
 use engpass_model::wire::ethernet::GAP_BYTES;
 
 use super::waits::StateTimes;
-use super::{Ledger, Line, LineSenders, LineUsage, Run, Teller, Whose};
+use super::{DatagramOwner, FrameLine, Ledger, Line, LineSenders, LineUsage, Run};
 
 /// The deferred postings of all lines.
 #[derive(Debug)]
@@ -170,10 +170,10 @@ impl Ledger {
     pub(super) fn defer_transmission(
         &mut self,
         slot: u16,
-        (id, whose): (u32, Whose),
+        (id, whose): (u32, DatagramOwner),
         packet: u32,
         sent: &Transmission,
-        from: &impl Teller,
+        from: &impl FrameLine,
     ) {
         let port = from.number();
         let shows = self
@@ -192,7 +192,7 @@ impl Ledger {
         datagram: u32,
         count: u32,
         first: &Transmission,
-        (end, from): (u64, &impl Teller),
+        (end, from): (u64, &impl FrameLine),
     ) {
         self.put_later(datagram, (0, count), first, (end, from), false);
     }
@@ -203,7 +203,7 @@ impl Ledger {
         datagram: u32,
         (slot, count): (u16, u32),
         sent: &Transmission,
-        (end, from): (u64, &impl Teller),
+        (end, from): (u64, &impl FrameLine),
         shows: bool,
     ) {
         let Some(later) = &mut self.later else { return };
@@ -229,7 +229,7 @@ impl Ledger {
         port: usize,
         (counter, hop): (usize, u16),
         cells: CellTrain,
-        datagram: Option<(u32, Whose)>,
+        datagram: Option<(u32, DatagramOwner)>,
     ) {
         let attributed = datagram.filter(|(_, whose)| self.is_attributed(port, *whose));
         let stamp = || cells.ends_frame().then(|| self.stamps[cells.frame as usize]);
@@ -241,7 +241,7 @@ impl Ledger {
     }
 
     /// Returns whether transmissions of a datagram show whose idle time it was.
-    fn is_attributed(&self, port: usize, whose: Whose) -> bool {
+    fn is_attributed(&self, port: usize, whose: DatagramOwner) -> bool {
         self.lines[port].user == LineSenders::Shared && whose.counted
     }
 
@@ -367,7 +367,7 @@ impl Ledger {
             self.count_at_edge(port, &next.sent);
         }
         let begun = self.lines[port].edges[1].begun;
-        self.closes(port, LineStatus { begun, ..doing });
+        self.end_window_on(port, LineStatus { begun, ..doing });
     }
 
     /// Sets the window for all later postings.

@@ -31,13 +31,13 @@ use attribute::Reasons;
 pub use close::{LineLedger, LineUsageStats, Unbalanced};
 pub use later::{Arrivals, DeferredPostings};
 pub use load::{DatagramClass, Load};
-pub use open::{FlowDirection, LaneLine, LedgerInputs};
+pub use open::{FlowDirection, FlowDirectionLine, LedgerInputs};
 use parted::Parted;
 pub use parted::{Piece, Trail};
 use senders::put;
 pub use spoil::Fault;
 use stamps::{NO_STAMP, SenderSnapshots};
-pub use told::{Teller, Whose};
+pub use told::{DatagramOwner, FrameLine};
 use waits::SenderStates;
 pub use waits::{SenderState, StateTimes};
 
@@ -285,7 +285,7 @@ impl Ledger {
         if self.lines[port].started || count == 0 {
             return count;
         }
-        self.first_of_window(port, cells, count)
+        self.exclude_transmission_across_edge(port, cells, count)
     }
 
     /// Returns whether the first transmission of the window on the line of `port` has been seen.
@@ -294,7 +294,7 @@ impl Ledger {
         self.lines[port].started || !self.on
     }
 
-    fn first_of_window(&mut self, port: usize, cells: &CellTrain, count: u64) -> u64 {
+    fn exclude_transmission_across_edge(&mut self, port: usize, cells: &CellTrain, count: u64) -> u64 {
         let line = &mut self.lines[port];
         line.started = true;
         let Some(from) = self.window.from else { return count };
@@ -327,7 +327,7 @@ impl Ledger {
         &mut self,
         port: usize,
         hop: u16,
-        (id, whose): (u32, Whose),
+        (id, whose): (u32, DatagramOwner),
         cells: &CellTrain,
         count: u64,
     ) {

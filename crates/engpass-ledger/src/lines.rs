@@ -23,14 +23,14 @@ impl Ledger {
     }
 
     /// Begins the window on the line of `port`, if it carries cells.
-    pub fn opens(&mut self, port: usize, doing: LineStatus) {
+    pub fn begin_window_on(&mut self, port: usize, doing: LineStatus) {
         if self.lines[port].cells {
             self.lines[port].open(doing);
         }
     }
 
     /// Ends the window on the line of `port`.
-    pub fn closes(&mut self, port: usize, doing: LineStatus) {
+    pub fn end_window_on(&mut self, port: usize, doing: LineStatus) {
         let line = &mut self.lines[port];
         line.edges[1] = line.edge(doing);
         if let Some(since) = self.down.get_mut(&port) {

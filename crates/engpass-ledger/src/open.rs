@@ -56,11 +56,11 @@ pub struct FlowDirection<'a> {
     /// The MTU to which the sender fragments its packets.
     pub mtu: u64,
     /// The lines that it crosses, in the order of its hops.
-    pub lines: Vec<LaneLine>,
+    pub lines: Vec<FlowDirectionLine>,
 }
 
 /// A line that a flow direction crosses.
-pub struct LaneLine {
+pub struct FlowDirectionLine {
     /// Number of its output port.
     pub number: usize,
     /// Format of packets on it.
@@ -143,8 +143,8 @@ impl Ledger {
     }
 
     /// Adds the usage record of a flow direction on one line.
-    fn add_usage(&mut self, lane: &FlowDirection<'_>, on: &LaneLine) {
-        let LaneLine { number: port, wire, ref changes, held_back } = *on;
+    fn add_usage(&mut self, lane: &FlowDirection<'_>, on: &FlowDirectionLine) {
+        let FlowDirectionLine { number: port, wire, ref changes, held_back } = *on;
         let before = changes;
         let changes = || [Change::Cut(lane.mtu)].into_iter().chain(before.iter().copied());
         // Most lines have the format of a recent one.

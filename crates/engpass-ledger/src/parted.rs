@@ -123,12 +123,12 @@ impl Ledger {
     }
 
     /// Returns whether datagrams are tracked packet by packet: postings are deferred and some flows have several paths.
-    pub fn writes_pieces(&self) -> bool {
+    pub fn tracks_packets(&self) -> bool {
         self.later.is_some() && !self.parted.trails.is_empty()
     }
 
     /// Records a packet of a datagram that the line whose usage record has this slot has carried.
-    pub fn write_piece(&mut self, datagram: u32, slot: u16, piece: Piece) {
+    pub fn track_packet(&mut self, datagram: u32, slot: u16, piece: Piece) {
         if self.on {
             self.parted.pieces.entry((datagram, slot)).or_default().push(piece);
         }

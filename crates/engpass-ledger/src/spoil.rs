@@ -28,7 +28,7 @@ impl Ledger {
     /// # Panics
     /// If no line has the quantity that the fault changes.
     #[doc(hidden)]
-    pub fn spoil(&mut self, fault: Fault) {
+    pub fn inject_fault(&mut self, fault: Fault) {
         match fault {
             Fault::Dead => self.first_data_usage().dead += 1,
             Fault::Whole => self.first_data_usage().stream.as_mut().expect("it is a stream's").whole += 1,

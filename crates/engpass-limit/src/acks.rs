@@ -23,7 +23,7 @@ use engpass_testbed::{Testbed, Topology};
 use super::connection::Connection;
 use super::demand::Builder;
 use super::need::Demand;
-use super::piece::{Piece, pieces};
+use super::piece::{PathLink, pieces};
 
 /// Number of flows that may use every link in either direction, every host and router, and every group of path segments from which a router chooses.
 pub(super) struct Sharing {
@@ -95,7 +95,7 @@ impl Builder<'_> {
         {
             return 0.0;
         }
-        let time = |piece: &Piece, layers: &Layers| layers.line() as f64 / piece.wire.capacity() as f64;
+        let time = |piece: &PathLink, layers: &Layers| layers.line() as f64 / piece.wire.capacity() as f64;
         // Segments of several connections come in any order.
         let counted = if config.streams > 1 { 1.0 } else { tcp.segments_per_ack };
         // A faster line keeps the spacing of a slower line before it. A router's packets may queue behind acknowledgements and leave back to back.
@@ -138,13 +138,13 @@ impl Builder<'_> {
     }
 
     /// Returns the pace of the shaper in front of a line, if there is one.
-    fn shaping(&self, piece: &Piece) -> Option<Pace> {
+    fn shaping(&self, piece: &PathLink) -> Option<Pace> {
         let (circuit, forward) = piece.circuit()?;
         self.topology.circuits[circuit].shaping.filter(|_| forward && piece.position == 0)
     }
 
     /// Returns whether `count` acknowledgements certainly fit into the queue of a line, and only a full queue drops one.
-    fn have_room(&self, piece: &Piece, ack: &Layers, packet_bytes: u64, count: u64) -> bool {
+    fn have_room(&self, piece: &PathLink, ack: &Layers, packet_bytes: u64, count: u64) -> bool {
         let link = &self.topology.links[piece.hop.link];
         if let Some((circuit, true)) = piece.circuit()
             && piece.position == 1

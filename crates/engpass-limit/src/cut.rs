@@ -42,7 +42,7 @@ impl Builder<'_> {
 
 /// The resources at one place for all lanes of a flow, in bit/s.
 #[derive(Clone, Copy)]
-struct Joint {
+struct PlaceTotals {
     /// Largest bound of any lane that uses the place alone, without `ahead`.
     most: f64,
     /// Payload of all lanes that arrives without use of the resource in the measurement window.
@@ -51,7 +51,7 @@ struct Joint {
     comes: f64,
 }
 
-impl Joint {
+impl PlaceTotals {
     /// A place to which no lane is added yet.
     const OPEN: Self = Self { most: f64::NEG_INFINITY, ahead: 0.0, comes: 0.0 };
 
@@ -75,37 +75,37 @@ impl Joint {
 #[derive(Default)]
 struct Level {
     /// The lines, each with the resources before it by path segment.
-    lines: BTreeMap<Hop, (Joint, BTreeMap<PathSegment, Joint>)>,
+    lines: BTreeMap<Hop, (PlaceTotals, BTreeMap<PathSegment, PlaceTotals>)>,
     /// The nodes before those lines at which a path segment begins.
-    nodes: BTreeMap<NodeId, Joint>,
+    nodes: BTreeMap<NodeId, PlaceTotals>,
     /// Payload that is inside circuits on this level, and therefore comes to no node.
     inside: f64,
 }
 
 /// The bounds of a flow with several paths, by level.
-pub(super) struct Cuts {
+pub(super) struct LevelBounds {
     there: Vec<Level>,
     back: Vec<Level>,
 }
 
 /// The bound of parallel resources together.
-pub(super) struct Cut {
+pub(super) struct LevelBound {
     /// In bit/s.
     pub(super) most: f64,
     /// All of them are used up then: no other resource holds a part of the packets back.
     pub(super) is_full: bool,
-    pub(super) beside: Beside,
+    pub(super) beside: ParallelResources,
 }
 
 /// Parallel resources.
-pub(super) enum Beside {
+pub(super) enum ParallelResources {
     /// Links, by index.
     Links(Vec<usize>),
     /// Nodes.
     Nodes(Vec<NodeId>),
 }
 
-impl Cuts {
+impl LevelBounds {
     /// Returns the bounds for the lanes of a flow. `sent` is the largest payload that each lane sends, in bit/s.
     pub(super) fn new(topology: &Topology, lanes: &[Demand<'_>], sent: &[f64]) -> Self {
         let mut cuts = Self { there: Vec::new(), back: Vec::new() };
@@ -122,30 +122,36 @@ impl Cuts {
     }
 
     /// Returns the bound of all resources parallel to this place; `None` if there are no others.
-    pub(super) fn at(&self, place: Place) -> Option<Cut> {
+    pub(super) fn at(&self, place: Place) -> Option<LevelBound> {
         let level = if place.back { self.back.get(place.level) } else { self.there.get(place.level) }?;
         let cut = |passes: Vec<[f64; 2]>, beside| {
             let [most, could] = [0, 1].map(|which| passes.iter().map(|both| both[which]).sum::<f64>());
-            Cut { most, is_full: most >= could * (1.0 - ROUNDING), beside }
+            LevelBound { most, is_full: most >= could * (1.0 - ROUNDING), beside }
         };
         if let Spot::Node(node) = place.spot {
             if !level.nodes.contains_key(&node) || (level.nodes.len() == 1 && level.inside == 0.0) {
                 return None;
             }
             let inside = (level.inside > 0.0).then_some([level.inside, f64::INFINITY]);
-            let passes = level.nodes.values().map(Joint::passes).chain(inside);
-            return Some(cut(passes.collect(), Beside::Nodes(level.nodes.keys().copied().collect())));
+            let passes = level.nodes.values().map(PlaceTotals::passes).chain(inside);
+            return Some(cut(
+                passes.collect(),
+                ParallelResources::Nodes(level.nodes.keys().copied().collect()),
+            ));
         }
         if level.lines.values().map(|(_, legs)| legs.len()).sum::<usize>() == 1 {
             return None;
         }
         let passes = level.lines.values().map(|(line, legs)| {
-            let legs = legs.values().map(Joint::passes);
+            let legs = legs.values().map(PlaceTotals::passes);
             let [most, could] =
                 legs.fold([0.0; 2], |[one, other], [most, could]| [one + most, other + could]);
             [most, could].map(|legs| legs.min(line.most + line.ahead))
         });
-        Some(cut(passes.collect(), Beside::Links(level.lines.keys().map(|hop| hop.link).collect())))
+        Some(cut(
+            passes.collect(),
+            ParallelResources::Links(level.lines.keys().map(|hop| hop.link).collect()),
+        ))
     }
 }
 
@@ -171,9 +177,9 @@ fn follow(
     sent: f64,
 ) {
     let lane = &lanes[alike[0]];
-    let mut gates: BTreeMap<(usize, Spot), Joint> = BTreeMap::new();
+    let mut gates: BTreeMap<(usize, Spot), PlaceTotals> = BTreeMap::new();
     for gate in alike.iter().flat_map(|lane| &lanes[*lane].gates).filter(|gate| gate.place.back == back) {
-        let joint = gates.entry((gate.place.level, gate.place.spot)).or_insert(Joint::OPEN);
+        let joint = gates.entry((gate.place.level, gate.place.spot)).or_insert(PlaceTotals::OPEN);
         joint.most = joint.most.max(if gate.ahead > 0.0 { gate.most - gate.ahead } else { gate.most });
         joint.ahead += gate.ahead;
     }
@@ -189,7 +195,7 @@ fn follow(
         let comes = if is_known[place] {
             comes
         } else {
-            level(levels, first).nodes.entry(stop.node).or_insert(Joint::OPEN).add(gate, comes)
+            level(levels, first).nodes.entry(stop.node).or_insert(PlaceTotals::OPEN).add(gate, comes)
         };
         let turns = lane.turns.get(&place).filter(|_| !back);
         for (index, onward) in stop.onward.iter().enumerate() {
@@ -206,10 +212,10 @@ fn follow(
             for (position, hop) in hops.iter().enumerate() {
                 let here = level(levels, first + position);
                 here.inside += if position > 0 { passes } else { 0.0 };
-                let (line, legs) = here.lines.entry(*hop).or_insert((Joint::OPEN, BTreeMap::new()));
+                let (line, legs) = here.lines.entry(*hop).or_insert((PlaceTotals::OPEN, BTreeMap::new()));
                 let gate = |spot| gates.get(&(first + position, spot));
                 passes = line.add(gate(Spot::Line(*hop)), passes);
-                let leg = legs.entry(own).or_insert(Joint::OPEN);
+                let leg = legs.entry(own).or_insert(PlaceTotals::OPEN);
                 passes = leg.add(gate(Spot::Leg(*hop, own)), passes);
             }
             let (links, sum) = &mut arriving[onward.to];

@@ -7,7 +7,7 @@ use engpass_outcome::{Bottleneck, BottleneckKind};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::NodeKind;
 
-use super::cut::{Beside, Cut, Cuts};
+use super::cut::{LevelBound, LevelBounds, ParallelResources};
 use super::fill::{Allocation, allocate};
 use super::need::Spot;
 use super::need::{Demand, Limiter, Resources};
@@ -23,7 +23,7 @@ pub(super) struct Flow<'d, 'a> {
 }
 
 /// A limiter, with all lanes of the flow that need it.
-pub(super) struct Row {
+pub(super) struct LimiterRow {
     /// Index of a lane in the flow, and index of the limiter in the lane. A lane needs a line twice if it has two circuits there.
     members: Vec<(usize, usize)>,
 }
@@ -50,16 +50,16 @@ impl<'d, 'a> Flow<'d, 'a> {
     }
 
     /// Returns the limiters of all lanes: those on the paths in their order, then those at the ends.
-    pub(super) fn rows(&self) -> Vec<Row> {
+    pub(super) fn rows(&self) -> Vec<LimiterRow> {
         let mut known: BTreeMap<(u8, &str), usize> = BTreeMap::new();
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<LimiterRow> = Vec::new();
         for (lane, demand) in self.lanes.iter().enumerate() {
             for (place, limiter) in demand.limiters.iter().enumerate() {
                 let row = *known
                     .entry((limiter.kind() as u8, &limiter.bottleneck.title))
                     .or_insert_with(|| rows.len());
                 if row == rows.len() {
-                    rows.push(Row { members: Vec::new() });
+                    rows.push(LimiterRow { members: Vec::new() });
                 }
                 rows[row].members.push((lane, place));
             }
@@ -76,7 +76,12 @@ impl<'d, 'a> Flow<'d, 'a> {
     }
 
     /// Returns the bound of each row.
-    pub(super) fn bounds(&self, topology: &Topology, resources: &Resources, rows: &[Row]) -> Vec<Bound> {
+    pub(super) fn bounds(
+        &self,
+        topology: &Topology,
+        resources: &Resources,
+        rows: &[LimiterRow],
+    ) -> Vec<Bound> {
         let own = |lane: &Demand<'_>, limiter: &Limiter| super::bound(resources, lane, limiter);
         let alone = |most: f64| Bound { most, is_full: true, together: None };
         if let [lane] = self.lanes
@@ -88,10 +93,11 @@ impl<'d, 'a> Flow<'d, 'a> {
             let sending = lane.limiters.iter().filter(|limiter| sends(limiter.kind()));
             sending.map(|limiter| own(lane, limiter)).fold(f64::INFINITY, f64::min)
         };
-        let cuts = Cuts::new(topology, self.lanes, &self.lanes.iter().map(sent).collect::<Vec<_>>());
-        let bound = |row: &Row| {
+        let cuts = LevelBounds::new(topology, self.lanes, &self.lanes.iter().map(sent).collect::<Vec<_>>());
+        let bound = |row: &LimiterRow| {
             let limiter = row.limiter(self);
-            if let Some(Cut { most, is_full, beside }) = limiter.place.and_then(|place| cuts.at(place)) {
+            if let Some(LevelBound { most, is_full, beside }) = limiter.place.and_then(|place| cuts.at(place))
+            {
                 return Bound { most, is_full, together: Some(together(topology, limiter, &beside)) };
             }
             let members = || row.members.iter().map(|(lane, limiter)| (&self.lanes[*lane], *limiter));
@@ -129,7 +135,7 @@ pub(super) fn tightest(bounds: &[Bound]) -> usize {
     })
 }
 
-impl Row {
+impl LimiterRow {
     /// Returns the limiter of its first lane.
     pub(super) fn limiter<'d>(&self, flow: &Flow<'d, '_>) -> &'d Limiter {
         let (lane, limiter) = self.members[0];
@@ -184,7 +190,7 @@ pub(super) fn alone(
     demands: &[Demand<'_>],
     all: &Allocation,
     flow: &Flow<'_, '_>,
-    row: &Row,
+    row: &LimiterRow,
 ) -> SingleLimit {
     let only = row.only(flow);
     let allocation = allocate(&resources.capacities, demands, &only);
@@ -262,15 +268,15 @@ fn order(limiter: &Limiter) -> (u8, usize, usize) {
 }
 
 /// Returns the bottleneck that a limiter forms with parallel resources.
-fn together(topology: &Topology, limiter: &Limiter, beside: &Beside) -> Bottleneck {
+fn together(topology: &Topology, limiter: &Limiter, beside: &ParallelResources) -> Bottleneck {
     let back = limiter.place.is_some_and(|place| place.back);
     let (kind, what, mut names): (_, _, Vec<&String>) = match beside {
-        Beside::Links(links) => {
+        ParallelResources::Links(links) => {
             let names = links.iter().map(|link| &topology.links[*link].name).collect();
             let kind = if back { BottleneckKind::Acknowledgements } else { BottleneckKind::Link };
             (kind, "links", names)
         }
-        Beside::Nodes(nodes) => {
+        ParallelResources::Nodes(nodes) => {
             let routers = nodes.iter().filter(|node| matches!(topology.kind(**node), NodeKind::Router(_)));
             let names = routers.map(|node| &topology.nodes[*node]).collect();
             (BottleneckKind::Router, "routers", names)

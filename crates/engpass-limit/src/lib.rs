@@ -35,7 +35,7 @@ use engpass_testbed::{Testbed, Topology};
 use connection::Connection;
 use demand::demands;
 use fill::{Allocation, allocate};
-use flow::{Bound, Flow, Row, SingleLimit, alone, lanes_of, tightest};
+use flow::{Bound, Flow, LimiterRow, SingleLimit, alone, lanes_of, tightest};
 use need::{Demand, Limiter, Resources};
 use receivers::SeparateReceivers;
 
@@ -68,7 +68,7 @@ fn limit_of(testbed: &Testbed, topology: &Topology, apart: Option<&SeparateRecei
         for index in alike {
             let flow = of(index);
             let rows = flow.rows();
-            let answer = |(row, alone): (&Row, &SingleLimit)| {
+            let answer = |(row, alone): (&LimiterRow, &SingleLimit)| {
                 let limiter = row.limiter(&flow);
                 let (connections, packets) = row.share(&flow);
                 CandidateDetail {
@@ -147,7 +147,7 @@ struct Part {
 fn flow_limit(
     named: &Named<'_, '_>,
     flow: &Flow<'_, '_>,
-    rows: &[Row],
+    rows: &[LimiterRow],
     answers: &[CandidateDetail<'_>],
 ) -> FlowLimit {
     let Named { testbed, topology, resources, .. } = *named;

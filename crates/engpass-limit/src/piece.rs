@@ -45,7 +45,7 @@ impl Part {
 }
 
 /// A link on the paths of a lane.
-pub(super) struct Piece {
+pub(super) struct PathLink {
     /// Number of links before it, equal on every path.
     pub(super) level: usize,
     pub(super) leg: PathSegment,
@@ -67,7 +67,7 @@ pub(super) struct Piece {
     pub(super) refused: Option<(usize, bool)>,
 }
 
-impl Piece {
+impl PathLink {
     /// Returns the circuit that it belongs to, and whether packets take that forward.
     pub(super) fn circuit(&self) -> Option<(usize, bool)> {
         match self.leg {
@@ -93,7 +93,7 @@ pub(super) struct LineLayers {
 
 impl LineLayers {
     /// Adds up the layers of packets: the number of packets, and the layers of each.
-    pub(super) fn new(piece: &Piece, packets: impl IntoIterator<Item = (f64, Layers)>) -> Self {
+    pub(super) fn new(piece: &PathLink, packets: impl IntoIterator<Item = (f64, Layers)>) -> Self {
         let nothing = piece.wire.nothing();
         let (hop, level, parts_per_bit) = (piece.hop, piece.level, nothing.parts_per_bit());
         let mut all = Self { hop, level, parts_per_bit, parts: [0.0; Layer::ALL.len()] };
@@ -151,7 +151,7 @@ pub(super) fn pieces(
     spread: &Spread,
     sent: Vec<Part>,
     cut: bool,
-) -> (Vec<Piece>, Vec<Arriving>) {
+) -> (Vec<PathLink>, Vec<Arriving>) {
     let nothing = |_| Arriving {
         level: 0,
         parts: Vec::new(),
@@ -162,7 +162,7 @@ pub(super) fn pieces(
     };
     let mut arriving: Vec<Arriving> = (0..spread.stops.len()).map(nothing).collect();
     (arriving[0].parts, arriving[0].mtu) = (sent, u64::MAX);
-    let mut pieces: Vec<Piece> = Vec::new();
+    let mut pieces: Vec<PathLink> = Vec::new();
     let mut known: BTreeMap<(PathSegment, usize), usize> = BTreeMap::new();
     for (place, stop) in spread.stops.iter().enumerate() {
         for onward in &stop.onward {
@@ -221,7 +221,7 @@ pub(super) fn pieces(
                 let link = &topology.links[hop.link];
                 let wire = link.wire(link.end_of(hop.from), encapsulation);
                 let (level, hop, parts) = (level + position, *hop, parts.clone());
-                pieces.push(Piece {
+                pieces.push(PathLink {
                     level,
                     leg,
                     position,
@@ -240,7 +240,7 @@ pub(super) fn pieces(
         }
     }
     pieces.sort_by_key(|piece| piece.level);
-    let count = |piece: &Piece| piece.parts.iter().map(|part| part.count).sum::<f64>();
+    let count = |piece: &PathLink| piece.parts.iter().map(|part| part.count).sum::<f64>();
     for level in pieces.chunk_by_mut(|one, other| one.level == other.level) {
         let all: f64 = level.iter().map(count).sum();
         level.iter_mut().for_each(|piece| piece.share = count(piece) / all);

@@ -13,7 +13,7 @@ use super::connection::Connection;
 use super::demand::Builder;
 use super::need::{Demand, Need, Resource, application, named};
 use super::need::{Place, Spot};
-use super::piece::{Arriving, LineLayers, Part, Piece, pieces};
+use super::piece::{Arriving, LineLayers, Part, PathLink, pieces};
 
 /// The unit in which a flow is counted.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ impl Unit {
     }
 
     /// Returns the layers of one of its packets on a line.
-    fn packet(self, piece: &Piece, part: &Part) -> Layers {
+    fn packet(self, piece: &PathLink, part: &Part) -> Layers {
         match self {
             Self::Cell => piece.wire.cell().expect("a generator sends over ATM links"),
             _ => part.on(&piece.wire),
@@ -47,12 +47,12 @@ impl Unit {
     }
 
     /// Returns the layers of all its packets on a line.
-    fn on(self, piece: &Piece) -> LineLayers {
+    fn on(self, piece: &PathLink) -> LineLayers {
         LineLayers::new(piece, piece.parts.iter().map(|part| (part.count, self.packet(piece, part))))
     }
 
     /// Returns its need of a resource. `of` returns the amount that a packet with these layers takes.
-    fn need(self, demand: &Demand<'_>, piece: &Piece, of: impl Fn(&Layers) -> f64) -> Need {
+    fn need(self, demand: &Demand<'_>, piece: &PathLink, of: impl Fn(&Layers) -> f64) -> Need {
         let amount = |part: &Part| of(&self.packet(piece, part));
         let unit = piece.parts.iter().map(|part| part.count * amount(part)).sum();
         let least = match self {
@@ -72,7 +72,7 @@ impl Unit {
     }
 
     /// Returns the bits of its longest frame, and of the shortest frame that the flow may send instead, without physical framing.
-    fn longest_and_shortest(self, piece: &Piece) -> [f64; 2] {
+    fn longest_and_shortest(self, piece: &PathLink) -> [f64; 2] {
         let frames = || piece.parts.iter().map(|part| frame_bits(&self.packet(piece, part)));
         let longest = frames().fold(0.0, f64::max);
         let shortest = |transport| frame_bits(&piece.wire.packet(transport, 1));
@@ -86,7 +86,7 @@ impl Unit {
     }
 
     /// Returns the packets per unit on a link, and the fewest packets per bit of payload.
-    fn packets(self, piece: &Piece) -> (f64, f64) {
+    fn packets(self, piece: &PathLink) -> (f64, f64) {
         let packets: f64 = piece.parts.iter().map(|part| part.count).sum();
         let least = match self {
             Self::Cell => 1.0,
@@ -113,7 +113,7 @@ fn frame_bits(layers: &Layers) -> f64 {
 
 /// The links on a lane's paths there, and the packets that come to its stops.
 pub(super) struct There {
-    pieces: Vec<Piece>,
+    pieces: Vec<PathLink>,
     pub(super) arriving: Vec<Arriving>,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns the links on the paths back of an acknowledgement with `header` bytes of transport header.
-    fn back(&self, demand: &Demand<'a>, header: u64) -> Vec<Piece> {
+    fn back(&self, demand: &Demand<'a>, header: u64) -> Vec<PathLink> {
         pieces(self.topology, &demand.lane.back, vec![Part::one(header, 0)], false).0
     }
 
@@ -173,7 +173,7 @@ impl<'a> Builder<'a> {
     fn line(
         &mut self,
         demand: &mut Demand<'a>,
-        piece: &Piece,
+        piece: &PathLink,
         back: bool,
         bottleneck: Bottleneck,
         need: Need,
@@ -196,7 +196,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds the shaper at the begin of a circuit.
-    fn shape(&mut self, demand: &mut Demand<'a>, piece: &Piece, back: bool, cells: Need) {
+    fn shape(&mut self, demand: &mut Demand<'a>, piece: &PathLink, back: bool, cells: Need) {
         let (Some((circuit, true)), 0) = (piece.circuit(), piece.position) else { return };
         let Some(pace) = self.topology.circuits[circuit].shaping else { return };
         let shaper = self.resources.get(Resource::Shaper(circuit), || pace.per_second());
@@ -212,7 +212,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds the policer before the second link of a circuit.
-    fn police(&mut self, demand: &mut Demand<'a>, piece: &Piece, back: bool, cells: Need) {
+    fn police(&mut self, demand: &mut Demand<'a>, piece: &PathLink, back: bool, cells: Need) {
         let (Some((circuit, true)), 1) = (piece.circuit(), piece.position) else { return };
         // Tagged cells pass.
         let Some((pace, tolerance, PolicingAction::Discard)) = self.topology.circuits[circuit].policing
@@ -234,7 +234,7 @@ impl<'a> Builder<'a> {
 
     /// Adds a tunnel that drops all datagrams of the lane that come to it because they are too long. If only some packets to a line meet such a tunnel, the
     /// line stays open, and the tunnel is only listed in `refused`.
-    fn refusal(&mut self, demand: &mut Demand<'a>, piece: &Piece, bits: Need) {
+    fn refusal(&mut self, demand: &mut Demand<'a>, piece: &PathLink, bits: Need) {
         let Some((tunnel, all)) = piece.refused else { return };
         if !all {
             demand.refused.push(tunnel);
@@ -254,7 +254,7 @@ impl<'a> Builder<'a> {
     fn tokens(
         &mut self,
         demand: &mut Demand<'a>,
-        piece: &Piece,
+        piece: &PathLink,
         back: bool,
         bits: Need,
         [longest, shortest]: [f64; 2],

@@ -51,12 +51,12 @@ const MOST_HELD: u64 = 1_000_000;
 
 impl Arp {
     /// Adds an error for every invalid value.
-    pub fn check(&self, complaints: &mut RangeErrors) {
-        complaints.positive(&["lifetime"], self.lifetime, LONGEST);
-        complaints.between(&["hold"], self.hold, (0, MOST_HELD), "packets", "a router has no such memory");
-        complaints.positive(&["retry"], self.retry, LONGEST);
+    pub fn check(&self, errors: &mut RangeErrors) {
+        errors.positive(&["lifetime"], self.lifetime, LONGEST);
+        errors.between(&["hold"], self.hold, (0, MOST_HELD), "packets", "a router has no such memory");
+        errors.positive(&["retry"], self.retry, LONGEST);
         let cause = if self.attempts == 0 { "it asks once at least" } else { "nobody asks so often" };
-        complaints.between(&["attempts"], self.attempts, (1, 1000), "requests", cause);
+        errors.between(&["attempts"], self.attempts, (1, 1000), "requests", cause);
     }
 }
 
@@ -84,7 +84,7 @@ pub enum Neighbour<P> {
 
 /// Outcome for a packet to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Met<P> {
+pub enum HoldResult<P> {
     /// The packet is forwarded.
     GoesOn,
     /// The packet is held, or dropped if `hold` is 0.
@@ -98,7 +98,7 @@ pub enum Met<P> {
 
 /// What the router does when a request was not answered in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Overdue<P> {
+pub enum TimeoutAction<P> {
     /// Nothing, because the request was answered or is not due.
     Nothing,
     /// The router sends another request.
@@ -114,9 +114,9 @@ impl<P> Neighbour<P> {
     }
 
     /// Handles a packet to the neighbour at `now`: forwards it, or holds it and starts a resolution if none is running.
-    pub fn meets(&mut self, config: &Arp, now: u64, packet: P) -> Met<P> {
+    pub fn on_packet(&mut self, config: &Arp, now: u64, packet: P) -> HoldResult<P> {
         if self.is_known(now) {
-            return Met::GoesOn;
+            return HoldResult::GoesOn;
         }
         let asks = match self {
             Self::Asked { .. } => false,
@@ -129,12 +129,12 @@ impl<P> Neighbour<P> {
         let Self::Asked { held, .. } = self else { unreachable!("it is asked for now") };
         held.push_back(packet);
         let lost = if held.len() as u64 > config.hold { held.pop_front() } else { None };
-        Met::Held { lost, asks }
+        HoldResult::Held { lost, asks }
     }
 
     /// Learns the neighbour's address from an ARP packet at `now` and returns the held packets, which can now be forwarded. An ARP packet
     /// that is not `addressed` to the router only updates an existing entry or one being resolved (RFC 826, "Packet Reception").
-    pub fn learns(&mut self, config: &Arp, now: u64, addressed: bool) -> Vec<P> {
+    pub fn on_arp(&mut self, config: &Arp, now: u64, addressed: bool) -> Vec<P> {
         let is_in_table = self.is_known(now) || matches!(self, Self::Asked { .. });
         if !addressed && !is_in_table {
             return Vec::new();
@@ -153,14 +153,14 @@ impl<P> Neighbour<P> {
     }
 
     /// Handles the timeout of a request at `now`. Does nothing unless the request is due exactly at `now`.
-    pub fn times_out(&mut self, config: &Arp, now: u64) -> Overdue<P> {
+    pub fn on_timeout(&mut self, config: &Arp, now: u64) -> TimeoutAction<P> {
         match self {
             Self::Asked { due, left, .. } if *due == now && *left > 0 => {
                 (*due, *left) = (now.saturating_add(config.retry.0), *left - 1);
-                Overdue::Asks
+                TimeoutAction::Asks
             }
-            Self::Asked { due, .. } if *due == now => Overdue::GivesUp(self.forget()),
-            _ => Overdue::Nothing,
+            Self::Asked { due, .. } if *due == now => TimeoutAction::GivesUp(self.forget()),
+            _ => TimeoutAction::Nothing,
         }
     }
 
@@ -181,53 +181,53 @@ mod tests {
         Arp { lifetime: Duration(100), hold: 2, retry: Duration(10), attempts: 2 }
     }
 
-    fn held(lost: Option<u32>, asks: bool) -> Met<u32> {
-        Met::Held { lost, asks }
+    fn held(lost: Option<u32>, asks: bool) -> HoldResult<u32> {
+        HoldResult::Held { lost, asks }
     }
 
     #[test]
     fn the_first_packet_asks_and_the_answer_releases_the_newest_in_order() {
         let (mut neighbour, config) = (Neighbour::default(), config());
-        assert_eq!(neighbour.meets(&config, 0, 1), held(None, true));
-        assert_eq!(neighbour.meets(&config, 1, 2), held(None, false));
-        assert_eq!(neighbour.meets(&config, 2, 3), held(Some(1), false));
-        assert_eq!(neighbour.learns(&config, 3, true), [2, 3]);
-        assert_eq!(neighbour.meets(&config, 102, 4), Met::GoesOn);
+        assert_eq!(neighbour.on_packet(&config, 0, 1), held(None, true));
+        assert_eq!(neighbour.on_packet(&config, 1, 2), held(None, false));
+        assert_eq!(neighbour.on_packet(&config, 2, 3), held(Some(1), false));
+        assert_eq!(neighbour.on_arp(&config, 3, true), [2, 3]);
+        assert_eq!(neighbour.on_packet(&config, 102, 4), HoldResult::GoesOn);
         // The entry has expired.
-        assert_eq!(neighbour.meets(&config, 103, 5), held(None, true));
+        assert_eq!(neighbour.on_packet(&config, 103, 5), held(None, true));
     }
 
     #[test]
     fn a_hold_without_places_loses_the_packet_that_asks() {
         let (mut neighbour, config) = (Neighbour::default(), Arp { hold: 0, ..config() });
-        assert_eq!(neighbour.meets(&config, 0, 1), held(Some(1), true));
-        assert_eq!(neighbour.learns(&config, 5, true), [] as [u32; 0]);
-        assert_eq!(neighbour.meets(&config, 6, 2), Met::GoesOn);
+        assert_eq!(neighbour.on_packet(&config, 0, 1), held(Some(1), true));
+        assert_eq!(neighbour.on_arp(&config, 5, true), [] as [u32; 0]);
+        assert_eq!(neighbour.on_packet(&config, 6, 2), HoldResult::GoesOn);
     }
 
     #[test]
     fn requests_are_repeated_and_given_up() {
         let (mut neighbour, config) = (Neighbour::default(), config());
-        neighbour.meets(&config, 0, 1);
-        assert_eq!((neighbour.due(), neighbour.times_out(&config, 9)), (Some(10), Overdue::Nothing));
-        assert_eq!(neighbour.times_out(&config, 10), Overdue::Asks);
+        neighbour.on_packet(&config, 0, 1);
+        assert_eq!((neighbour.due(), neighbour.on_timeout(&config, 9)), (Some(10), TimeoutAction::Nothing));
+        assert_eq!(neighbour.on_timeout(&config, 10), TimeoutAction::Asks);
         assert_eq!(neighbour.due(), Some(20));
-        assert_eq!(neighbour.times_out(&config, 20), Overdue::GivesUp(vec![1]));
+        assert_eq!(neighbour.on_timeout(&config, 20), TimeoutAction::GivesUp(vec![1]));
         assert_eq!(neighbour, Neighbour::Unknown);
-        assert_eq!(neighbour.meets(&config, 20, 2), held(None, true));
+        assert_eq!(neighbour.on_packet(&config, 20, 2), held(None, true));
     }
 
     #[test]
     fn what_is_addressed_to_others_only_refreshes() {
         let (mut neighbour, config) = (Neighbour::<u32>::default(), config());
-        neighbour.learns(&config, 0, false);
+        neighbour.on_arp(&config, 0, false);
         assert_eq!(neighbour, Neighbour::Unknown);
-        neighbour.learns(&config, 0, true);
-        neighbour.learns(&config, 99, false);
+        neighbour.on_arp(&config, 0, true);
+        neighbour.on_arp(&config, 99, false);
         assert_eq!(neighbour, Neighbour::Known { until: 199 });
-        neighbour.learns(&config, 199, false);
+        neighbour.on_arp(&config, 199, false);
         assert_eq!(neighbour, Neighbour::Known { until: 199 });
-        assert_eq!(neighbour.meets(&config, 200, 1), held(None, true));
-        assert_eq!(neighbour.learns(&config, 201, false), [1]);
+        assert_eq!(neighbour.on_packet(&config, 200, 1), held(None, true));
+        assert_eq!(neighbour.on_arp(&config, 201, false), [1]);
     }
 }

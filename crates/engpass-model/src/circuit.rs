@@ -41,23 +41,23 @@ pub struct Circuit {
 
 impl Circuit {
     /// Adds errors for values that are invalid regardless of other components.
-    pub fn check(&self, complaints: &mut RangeErrors) {
+    pub fn check(&self, errors: &mut RangeErrors) {
         if self.clp > 1 {
-            complaints.add(&["clp"], "it is one bit of the cell header", "give `0` or `1`");
+            errors.add(&["clp"], "it is one bit of the cell header", "give `0` or `1`");
         }
         if let Some(adaptive) = &self.adaptive {
             let mut own = RangeErrors::default();
             adaptive.check(&mut own);
-            complaints.under(&["adaptive"], own);
+            errors.under(&["adaptive"], own);
             if self.shaping.is_some() {
                 let cause = "the circuit has an `adaptive` pace, too, and a shaper has one pace";
-                complaints.add(&["shaping"], cause, "take one of them out; `adaptive` has a `max`");
+                errors.add(&["shaping"], cause, "take one of them out; `adaptive` has a `max`");
             }
         }
         let tags = |policing: &Policing| policing.action == PolicingAction::Tag;
         if self.clp == 1 && self.policing.as_ref().is_some_and(tags) {
             let cause = "all cells are sent with CLP = 1, so there is nothing to tag";
-            complaints.add(&["policing", "action"], cause, "take `clp` out, or let the policer `discard`");
+            errors.add(&["policing", "action"], cause, "take `clp` out, or let the policer `discard`");
         }
     }
 }

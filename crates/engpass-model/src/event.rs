@@ -44,28 +44,28 @@ pub const MAX_CHANGES: u64 = 100_000;
 
 impl Event {
     /// Adds an error for every invalid value. The number of changes is checked only if the `duration` of the run is known.
-    pub fn check(&self, duration: Option<Duration>, complaints: &mut RangeErrors) {
-        complaints.at_most(&["at"], self.at, LONGEST);
+    pub fn check(&self, duration: Option<Duration>, errors: &mut RangeErrors) {
+        errors.at_most(&["at"], self.at, LONGEST);
         let means = [
             ("mean_time_between_failures", self.mean_time_between_failures),
             ("mean_time_to_repair", self.mean_time_to_repair),
         ];
         for (key, time) in means.into_iter().chain([("every", self.every)]) {
             if let Some(time) = time {
-                complaints.positive(&[key], time, LONGEST);
+                errors.positive(&[key], time, LONGEST);
             }
         }
         let Some(duration) = duration else { return };
         let least = Duration(duration.0.div_ceil(MAX_CHANGES));
         let cause = format!("in a run of {duration} that is more than {MAX_CHANGES} changes");
         if self.every.is_some_and(|every| every.0 > 0 && every < least) {
-            complaints.add(&["every"], cause, format!("give at least {least}"));
+            errors.add(&["every"], cause, format!("give at least {least}"));
         } else if let [(key, Some(up)), (_, Some(down))] = means
             && up.0 > 0
             && down.0 > 0
             && up.0.saturating_add(down.0) / 2 < least.0
         {
-            complaints.add(&[key], cause, format!("give at least {}", Duration(2 * least.0)));
+            errors.add(&[key], cause, format!("give at least {}", Duration(2 * least.0)));
         }
     }
 
@@ -194,14 +194,14 @@ mod tests {
             ),
         ];
         for (json, key) in cases {
-            let mut complaints = RangeErrors::default();
-            event(json).check(Some(Duration(10 * SECOND)), &mut complaints);
-            let paths: Vec<_> = complaints.into_iter().map(|complaint| complaint.path.join(".")).collect();
+            let mut errors = RangeErrors::default();
+            event(json).check(Some(Duration(10 * SECOND)), &mut errors);
+            let paths: Vec<_> = errors.into_iter().map(|complaint| complaint.path.join(".")).collect();
             assert_eq!(paths, [key]);
         }
-        let mut complaints = RangeErrors::default();
+        let mut errors = RangeErrors::default();
         let edge = event(serde_json::json!({ "at": "1440 min", "change": "down", "every": "100 us" }));
-        edge.check(Some(Duration(10 * SECOND)), &mut complaints);
-        assert_eq!(complaints, RangeErrors::default());
+        edge.check(Some(Duration(10 * SECOND)), &mut errors);
+        assert_eq!(errors, RangeErrors::default());
     }
 }

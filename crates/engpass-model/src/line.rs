@@ -19,7 +19,7 @@ pub struct Transmission {
 
 /// Totals of one line for the ledger.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LineCounters {
+pub struct LineTotals {
     /// Idle time since the beginning of the run, in picoseconds.
     pub idle: u64,
     /// Sum of the ticks by which the ends of earlier transmissions were rounded up.

@@ -140,21 +140,21 @@ impl Link {
     }
 
     /// Adds errors for invalid values, except for limits that depend on the medium.
-    pub fn check(&self, complaints: &mut RangeErrors) {
-        complaints.positive(&["delay"], self.delay, LONGEST);
-        complaints.at_most(&["jitter"], self.jitter, LONGEST);
+    pub fn check(&self, errors: &mut RangeErrors) {
+        errors.positive(&["delay"], self.delay, LONGEST);
+        errors.at_most(&["jitter"], self.jitter, LONGEST);
         if self.loss.is_some_and(|share| share.0 > Share::WHOLE) {
-            complaints.add(&["loss"], "no more than all packets can be lost", "give `0 %` to `100 %`");
+            errors.add(&["loss"], "no more than all packets can be lost", "give `0 %` to `100 %`");
         }
         if let Some(reorder) = &self.reorder {
             if reorder.share.0 > Share::WHOLE {
                 let cause = "no more than all packets can be late";
-                complaints.add(&["reorder", "share"], cause, "give `0 %` to `100 %`");
+                errors.add(&["reorder", "share"], cause, "give `0 %` to `100 %`");
             }
-            complaints.positive(&["reorder", "delay"], reorder.delay, LONGEST);
+            errors.positive(&["reorder", "delay"], reorder.delay, LONGEST);
         }
         if let Some(queue) = &self.queue {
-            queue.check_below(complaints);
+            queue.check_below(errors);
         }
     }
 }

@@ -52,20 +52,20 @@ fn sends() -> bool {
 
 impl Router {
     /// Adds an error for every invalid value.
-    pub fn check(&self, complaints: &mut RangeErrors) {
-        complaints.at_most(&["per_packet"], Some(self.per_packet), LONGEST);
+    pub fn check(&self, errors: &mut RangeErrors) {
+        errors.at_most(&["per_packet"], Some(self.per_packet), LONGEST);
         if let Some(limit) = self.input_queue
             && (limit.packets == 0 || limit.bytes < MAX_PACKET_BYTES)
         {
             let help = format!("give 1 packet or more, or {MAX_PACKET_BYTES} B or more");
-            complaints.add(&["input_queue"], "the longest packet finds no room", help);
+            errors.add(&["input_queue"], "the longest packet finds no room", help);
         }
-        self.queue.check_below(complaints);
-        self.ecmp.check_below(complaints);
+        self.queue.check_below(errors);
+        self.ecmp.check_below(errors);
         if let Some(arp) = &self.arp {
             let mut own = RangeErrors::default();
             arp.check(&mut own);
-            complaints.under(&["arp"], own);
+            errors.under(&["arp"], own);
         }
     }
 }

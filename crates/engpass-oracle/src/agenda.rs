@@ -53,54 +53,103 @@ pub(crate) enum Event {
     /// The transmission of a frame is over, gap included.
     FrameEnds(LineId),
     /// An event of the file changes a link.
-    LinkChanges { event: usize, down: bool },
+    LinkChanges {
+        event: usize,
+        down: bool,
+    },
     /// A bond checks the carriers of its members.
-    BondLooks { bond: usize },
+    BondLooks {
+        bond: usize,
+    },
     /// The last bit of a cell arrives at the far end of a line.
     CellArrives(LineId, Cell),
     /// The last bit of a packet arrives at the far end of a line.
-    FrameArrives { line: LineId, flying: Flying },
+    FrameArrives {
+        line: LineId,
+        flying: Flying,
+    },
     /// A router has processed a packet.
-    RouterDone { router: usize },
+    RouterDone {
+        router: usize,
+    },
     /// An ICMP message that a router created reaches its engine.
-    MessageBegins { router: usize, packet: usize },
+    MessageBegins {
+        router: usize,
+        packet: usize,
+    },
     /// The end of a tunnel gives up an outer packet, unless its reassembly is complete.
-    TunnelGivesUp { of: Carries },
+    TunnelGivesUp {
+        of: Carries,
+    },
     /// An ARP request times out and is repeated or given up, unless it was answered.
-    ArpRetry { of: Key },
+    ArpRetry {
+        of: Key,
+    },
     /// A transmitter may take its next cell or packet.
     Takes(LineId),
     /// The first line of a circuit at a router starts the last cell of the packet in work.
-    LastCellBegins { vc: usize },
+    LastCellBegins {
+        vc: usize,
+    },
     /// The queue in front of a circuit at a router may hand over its next packet.
-    AsksForPacket { vc: usize },
+    AsksForPacket {
+        vc: usize,
+    },
     /// Feedback about a PDU reaches its shaper; `marked` if it had the EFCI mark.
-    Answer { vc: usize, marked: bool },
+    Answer {
+        vc: usize,
+        marked: bool,
+    },
     /// All cells of a complete PDU are at the host.
-    PacketComplete { packet: usize },
+    PacketComplete {
+        packet: usize,
+    },
     /// The item on a host's CPU is done, unless it was interrupted. The number of the item tells.
-    CpuEnds { host: usize, item: u64 },
+    CpuEnds {
+        host: usize,
+        item: u64,
+    },
     /// A process begins its next message, unless it ends.
-    ProcessReady { flow: usize },
+    ProcessReady {
+        flow: usize,
+    },
     /// A process continues after a pause.
-    PauseEnds { flow: usize },
-    EndpointStarts { endpoint: usize },
+    PauseEnds {
+        flow: usize,
+    },
+    EndpointStarts {
+        endpoint: usize,
+    },
     /// The application of an endpoint continues after a pause.
-    EndpointAwakes { endpoint: usize },
+    EndpointAwakes {
+        endpoint: usize,
+    },
     /// The next scheduled write of the application of an endpoint is due.
-    WriteIsDue { endpoint: usize },
+    WriteIsDue {
+        endpoint: usize,
+    },
     /// The timer of an endpoint expires, unless it was moved.
-    TimerExpires { endpoint: usize },
+    TimerExpires {
+        endpoint: usize,
+    },
     /// A process hands a fragment to its NIC after the CPU has processed it.
-    PacketHanded { flow: usize },
+    PacketHanded {
+        flow: usize,
+    },
     /// A NIC checks whether a waiting sender has room now.
     RoomFreed(LineId),
     /// A shaper emits its first cell.
-    ShaperEmits { vc: usize },
+    ShaperEmits {
+        vc: usize,
+    },
     /// A generator emits its next cell.
-    GeneratorEmits { flow: usize },
+    GeneratorEmits {
+        flow: usize,
+    },
     /// The next on-time of a generator begins.
-    OnTimeBegins { flow: usize },
+    OnTimeBegins {
+        flow: usize,
+    },
 }
 
 /// A packet that propagates on a line.

@@ -75,7 +75,7 @@ impl BondState {
     }
 
     /// Checks the carriers and updates the members.
-    pub(crate) fn look(&mut self, path: &BondPath, carriers: &[bool]) {
+    pub(crate) fn check_carriers(&mut self, path: &BondPath, carriers: &[bool]) {
         let monitor = path.config.monitor;
         let looks = |delay: u64| delay.checked_div(monitor.interval.0).unwrap_or(0);
         let (down_looks, up_looks) = (looks(monitor.down_delay.0), looks(monitor.up_delay.0));

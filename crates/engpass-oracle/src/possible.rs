@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use engpass_model::forward::Heads;
+use engpass_model::forward::Headers;
 use engpass_testbed::topology::NodeId;
 
 use crate::cell::LineId;
@@ -13,7 +13,7 @@ pub(crate) const LONGEST_ACKNOWLEDGMENT: u64 = 120;
 
 /// The packets of one sender to one receiver, or the ICMP messages of one router about a traffic.
 pub(crate) struct Stream {
-    pub(crate) heads: Heads,
+    pub(crate) heads: Headers,
     pub(crate) way: usize,
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,

@@ -121,7 +121,7 @@ impl History {
     }
 
     /// Handles an expiry of the retransmission timer: all time since the last segment, except sending, becomes a wait for the timer.
-    pub(crate) fn times_out(&mut self, now: u64) {
+    pub(crate) fn on_timeout(&mut self, now: u64) {
         self.pass(now);
         let stays = std::mem::take(&mut self.stays);
         for Stay { from, to, state } in stays {

@@ -140,7 +140,7 @@ pub(super) fn replay(
     log: &mut Reading<impl Read + Seek>,
     interrupted: &dyn Fn() -> bool,
 ) -> io::Result<Option<Replayed>> {
-    let Some(Sound { records, whole, damage }) = sound(network.ways(), log, interrupted)? else {
+    let Some(CheckedLog { records, whole, damage }) = sound(network.ways(), log, interrupted)? else {
         return Ok(None);
     };
     log.rewind()?;
@@ -167,7 +167,7 @@ pub(super) fn replay(
 }
 
 /// The part of a log that can be replayed.
-struct Sound {
+struct CheckedLog {
     /// Number of undamaged records at the start.
     records: u64,
     /// Whether they include the end of the run.
@@ -180,9 +180,10 @@ fn sound(
     ways: &[Way],
     log: &mut Reading<impl Read + Seek>,
     interrupted: &dyn Fn() -> bool,
-) -> io::Result<Option<Sound>> {
-    let damaged =
-        |record, why| Some(Sound { records: record, whole: false, damage: Some(Damage { record, why }) });
+) -> io::Result<Option<CheckedLog>> {
+    let damaged = |record, why| {
+        Some(CheckedLog { records: record, whole: false, damage: Some(Damage { record, why }) })
+    };
     // The latest instant so far, and its record.
     let mut latest = (0, 0);
     let mut whole = false;
@@ -191,7 +192,7 @@ fn sound(
             if whole && log.cut {
                 return Ok(damaged(record, BEHIND.to_owned()));
             }
-            return Ok(Some(Sound { records: record, whole, damage: None }));
+            return Ok(Some(CheckedLog { records: record, whole, damage: None }));
         };
         if record.is_multiple_of(QUESTION) && interrupted() {
             return Ok(None);

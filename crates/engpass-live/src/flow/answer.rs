@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::control::Ended;
-use super::socket::is_patience;
+use super::control::EndReason;
+use super::socket::is_timeout;
 use super::tally::{RejectedInput, StreamResult, Window};
 use super::worker::{SILENCE, Worker};
 use super::writer::fill;
@@ -43,29 +43,29 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
         let bytes = answerer.answered * (asked.message_bytes + worker.spec.response);
         worker.meter.set(bytes, answerer.answered);
         if worker.spec.limits.bytes.is_some_and(|most| bytes > most) {
-            break Ended::LimitBytes;
+            break EndReason::LimitBytes;
         }
         if worker.control.stopped() {
-            break worker.why(Ended::Stopped);
+            break worker.why(EndReason::Stopped);
         }
         if now >= deadline {
-            break Ended::LimitTime;
+            break EndReason::LimitTime;
         }
         match step {
             Ok(true) => heard = now,
-            Ok(false) => break Ended::Peer,
-            Err(error) if is_patience(&error) => {
+            Ok(false) => break EndReason::Peer,
+            Err(error) if is_timeout(&error) => {
                 if now >= heard.saturating_add(SILENCE) {
-                    break Ended::Silent;
+                    break EndReason::Silent;
                 }
             }
             Err(error) => match error.raw_os_error() {
-                Some(libc::ECONNRESET | libc::EPIPE) => break Ended::Peer,
+                Some(libc::ECONNRESET | libc::EPIPE) => break EndReason::Peer,
                 // ICMP port unreachable for one of our responses: the peer has closed its socket. The silence time-out ends the loop.
                 Some(libc::ECONNREFUSED) => {}
                 _ => {
                     failure = Some(ProtocolError::system("answer", &error));
-                    break Ended::Failed;
+                    break EndReason::Failed;
                 }
             },
         }
@@ -138,7 +138,7 @@ impl Responder<'_> {
         while sent < self.response.len() {
             match send::send(&*self.worker.socket, &self.response[sent..], 0) {
                 Ok(count) => sent += count,
-                Err(error) if is_patience(&error) && !self.worker.control.stopped() => {}
+                Err(error) if is_timeout(&error) && !self.worker.control.stopped() => {}
                 Err(error) => return Err(error),
             }
         }

@@ -4,8 +4,8 @@
 use std::io;
 use std::os::fd::AsRawFd;
 
-use super::control::Ended;
-use super::socket::is_patience;
+use super::control::EndReason;
+use super::socket::is_timeout;
 use super::tally::{StreamResult, Window};
 use super::worker::Worker;
 use super::writer::fill;
@@ -30,7 +30,11 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
     let mut pacing = worker.pacing();
     let mut late = pacing.is_some().then(Distribution::new);
     let Some(start) = worker.control.wait_start() else {
-        return StreamResult::new(worker.why(Ended::Stopped), &Window::new(u64::MAX, None), &worker.meter);
+        return StreamResult::new(
+            worker.why(EndReason::Stopped),
+            &Window::new(u64::MAX, None),
+            &worker.meter,
+        );
     };
     worker.meter.began(start);
     let end = worker.spec.ends_after.map_or(u64::MAX, |length| start.saturating_add(length));
@@ -47,10 +51,10 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
             if let Some(late) = late.as_mut().filter(|_| window.holds(due)) {
                 late.record(now - due);
             }
-            break Ended::Duration;
+            break EndReason::Duration;
         }
         if worker.control.stopped() {
-            break worker.why(Ended::Stopped);
+            break worker.why(EndReason::Stopped);
         }
         asker.give_up(now);
         let step = if due <= now && asker.may_ask(pacing.is_some()) {
@@ -69,12 +73,12 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
         };
         match step {
             Ok(true) => {}
-            Ok(false) => break Ended::Peer,
+            Ok(false) => break EndReason::Peer,
             Err(error) => match error.raw_os_error() {
-                Some(libc::ECONNREFUSED | libc::ECONNRESET | libc::EPIPE) => break Ended::Peer,
+                Some(libc::ECONNREFUSED | libc::ECONNRESET | libc::EPIPE) => break EndReason::Peer,
                 _ => {
                     failure = Some(ProtocolError::system("ask", &error));
-                    break Ended::Failed;
+                    break EndReason::Failed;
                 }
             },
         }
@@ -144,7 +148,7 @@ impl<'a> Requester<'a> {
         while sent < self.request.len() {
             match send::send(&*self.worker.socket, &self.request[sent..], 0) {
                 Ok(count) => sent += count,
-                Err(error) if is_patience(&error) => {
+                Err(error) if is_timeout(&error) => {
                     if self.worker.spec.udp || self.worker.control.stopped() {
                         return Ok(true);
                     }
@@ -175,7 +179,7 @@ impl<'a> Requester<'a> {
                         }
                     }
                 }
-                Err(error) if is_patience(&error) => return Ok(true),
+                Err(error) if is_timeout(&error) => return Ok(true),
                 Err(error) => return Err(error),
             }
         }

@@ -42,11 +42,11 @@ pub(crate) fn connect(spec: &Spec, stream: u16, to: SocketAddr) -> Result<Socket
         }
         ProtocolError::system(&format!("connect to {to}"), &error)
     })?;
-    let talk = Talk { spec, stream, to, own: &own };
+    let talk = Handshake { spec, stream, to, own: &own };
     let nonce = thread::random();
     let answer = talk.ask(Kind::Hello, nonce, [0; 16], Kind::Answer)?;
     talk.ask(Kind::Confirm, nonce, answer.nonce, Kind::Ready)?;
-    socket::impatient(&own)?;
+    socket::set_timeouts(&own)?;
     Ok(own)
 }
 
@@ -56,18 +56,18 @@ pub(crate) fn to_group(spec: &Spec, group: SocketAddr) -> Result<Socket> {
     let own = socket::open(spec, ip)?;
     own.bind(&SocketAddr::new(ip, 0).into()).doing("bind to `address`")?;
     own.connect(&group.into()).doing("connect to the group")?;
-    socket::impatient(&own)?;
+    socket::set_timeouts(&own)?;
     Ok(own)
 }
 
-struct Talk<'a> {
+struct Handshake<'a> {
     spec: &'a Spec,
     stream: u16,
     to: SocketAddr,
     own: &'a Socket,
 }
 
-impl Talk<'_> {
+impl Handshake<'_> {
     /// Sends a handshake message and waits for the matching reply.
     fn ask(&self, kind: Kind, nonce: [u8; 16], echo: [u8; 16], expected: Kind) -> Result<HandshakeMessage> {
         let (token, flow) = (&self.spec.token, self.spec.asked.flow.as_str());
@@ -100,7 +100,7 @@ impl Talk<'_> {
                         }
                         stranger = true;
                     }
-                    Err(error) if socket::is_patience(&error) => break,
+                    Err(error) if socket::is_timeout(&error) => break,
                     Err(error) => return Err(self.failed(&error)),
                 }
             }

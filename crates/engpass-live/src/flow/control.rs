@@ -12,7 +12,7 @@ use crate::sys::clock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
-pub(crate) enum Ended {
+pub(crate) enum EndReason {
     Duration = 1,
     Bytes,
     Peer,
@@ -24,16 +24,16 @@ pub(crate) enum Ended {
     Failed,
 }
 
-const REASONS: [Ended; 9] = [
-    Ended::Duration,
-    Ended::Bytes,
-    Ended::Peer,
-    Ended::Stopped,
-    Ended::LimitRate,
-    Ended::LimitBytes,
-    Ended::LimitTime,
-    Ended::Silent,
-    Ended::Failed,
+const REASONS: [EndReason; 9] = [
+    EndReason::Duration,
+    EndReason::Bytes,
+    EndReason::Peer,
+    EndReason::Stopped,
+    EndReason::LimitRate,
+    EndReason::LimitBytes,
+    EndReason::LimitTime,
+    EndReason::Silent,
+    EndReason::Failed,
 ];
 
 /// Start and stop signals of one flow, set by the agent and polled by the flow's threads.
@@ -57,7 +57,7 @@ impl Control {
     }
 
     /// Stops the flow. Only the first reason is kept.
-    pub(crate) fn stop(&self, reason: Ended) {
+    pub(crate) fn stop(&self, reason: EndReason) {
         let first = self.reason.compare_exchange(0, reason as u8, Ordering::Release, Ordering::Relaxed);
         if first.is_ok() {
             self.wake();
@@ -71,7 +71,7 @@ impl Control {
     }
 
     /// Returns the reason that was given to `stop`, if any.
-    pub(crate) fn reason(&self) -> Option<Ended> {
+    pub(crate) fn reason(&self) -> Option<EndReason> {
         let reason = self.reason.load(Ordering::Acquire);
         REASONS.into_iter().find(|known| *known as u8 == reason)
     }
@@ -193,10 +193,10 @@ mod tests {
     fn the_first_reason_counts() {
         let control = Control::default();
         assert_eq!(control.reason(), None);
-        control.stop(Ended::LimitBytes);
-        control.stop(Ended::Stopped);
+        control.stop(EndReason::LimitBytes);
+        control.stop(EndReason::Stopped);
         assert!(control.stopped());
-        assert_eq!(control.reason(), Some(Ended::LimitBytes));
+        assert_eq!(control.reason(), Some(EndReason::LimitBytes));
         assert_eq!(control.wait_start(), None);
     }
 

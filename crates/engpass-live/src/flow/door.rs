@@ -212,7 +212,7 @@ impl ListenerThread {
     }
 
     fn admit(&mut self, stream: u16, one: Pending) {
-        if socket::impatient(&one.socket).is_ok() {
+        if socket::set_timeouts(&one.socket).is_ok() {
             self.taken[usize::from(stream)] = Some(one.peer);
             (self.welcome)(stream, one.socket);
         }
@@ -279,7 +279,7 @@ impl ListenerThread {
         let own = socket::open(&self.spec, ip)?;
         own.bind(&SocketAddr::new(ip, self.port).into()).doing("bind the stream's socket")?;
         own.connect(&peer.into()).doing("connect the stream's socket")?;
-        socket::impatient(&own)?;
+        socket::set_timeouts(&own)?;
         Ok(own)
     }
 }

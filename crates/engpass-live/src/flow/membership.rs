@@ -71,7 +71,7 @@ impl Membership {
             // Receive only groups that this socket joined, not those joined by other sockets of this host.
             option::set(&own, libc::SOL_IP, libc::IP_MULTICAST_ALL, 0).doing("hear the own group alone")?;
         }
-        socket::impatient(&own)?;
+        socket::set_timeouts(&own)?;
         let bound = own.local_addr().doing("ask for the group's port")?;
         let membership = Self {
             group: bound.as_socket().expect("an IP socket has an IP address"),

@@ -31,7 +31,7 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 use socket2::Socket;
 
-pub(crate) use control::Ended;
+pub(crate) use control::EndReason;
 use control::{Control, Meter};
 use door::DataListener;
 use membership::Membership;
@@ -256,7 +256,7 @@ impl Flow {
     /// Stops the flow's threads. Receivers that block on datagrams or requests are woken by shutting their sockets down, because otherwise they wait for
     /// their time-out.
     pub(crate) fn stop(&self) {
-        self.control.stop(Ended::Stopped);
+        self.control.stop(EndReason::Stopped);
         let asked = &self.spec.asked;
         if self.spec.role == spec::Role::Receive
             && (self.spec.udp || asked.kind == spec::Kind::RequestResponse)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use socket2::Socket;
 
-use super::control::{Control, Ended, Meter, Reading};
+use super::control::{Control, EndReason, Meter, Reading};
 use super::spec::{Role, Spec};
 use super::tcp_info::TcpInfo;
 use crate::readings::{Cores, shares};
@@ -163,7 +163,7 @@ impl Monitor {
         // Four messages are always allowed: a short burst is not a rate.
         let allowed = allowed.max(u128::from(self.spec.asked.message_bytes) * 4);
         if u128::from(self.total().bytes) > allowed {
-            self.control.stop(Ended::LimitRate);
+            self.control.stop(EndReason::LimitRate);
         }
     }
 }

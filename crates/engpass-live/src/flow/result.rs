@@ -4,7 +4,7 @@ use std::thread;
 
 use serde_json::{Map, Value, json};
 
-use super::control::Ended;
+use super::control::EndReason;
 use super::monitor::Watched;
 use super::spec::Spec;
 use super::subflow;
@@ -49,15 +49,17 @@ pub(super) fn of(
     set("kind", json!(asked.kind.name()));
     set("role", json!(spec.role.name()));
     set("side", json!(if spec.listens() { "listen" } else { "connect" }));
-    // The worst reason is the reason of the flow; the variants of `Ended` are in that order.
+    // The worst reason is the reason of the flow; the variants of `EndReason` are in that order.
     let ended = all.iter().map(|tally| tally.ended as u8).max();
-    let ended =
-        all.iter().find(|tally| Some(tally.ended as u8) == ended).map_or(Ended::Failed, |tally| tally.ended);
+    let ended = all
+        .iter()
+        .find(|tally| Some(tally.ended as u8) == ended)
+        .map_or(EndReason::Failed, |tally| tally.ended);
     let panicked = || {
         ProtocolError::new(Code::System, "a thread of the agent has died", "report this as a bug of Engpass")
     };
     let error = all.iter().find_map(|tally| tally.error.clone()).or_else(|| lost_thread.then(panicked));
-    set("ended", json!(if error.is_some() { Ended::Failed } else { ended }));
+    set("ended", json!(if error.is_some() { EndReason::Failed } else { ended }));
     set("error", json!(error));
     set("bytes", json!(sum(|tally| tally.bytes)));
     set("messages", json!(sum(|tally| tally.messages)));

@@ -13,7 +13,7 @@ use crate::sys::option;
 use crate::time::MICROSECOND;
 
 /// Longest time that a call on a data socket blocks; it bounds the time until a stopped flow ends.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(100);
 /// Sleep of a receiver, in ns, after it has emptied its socket while many small pieces arrive. It replaces waiting in the kernel: a wake-up for every
 /// packet costs the sending host (on one machine the sending thread itself) up to a third of its packets.
 pub(crate) const NAP: u64 = 60 * MICROSECOND;
@@ -144,16 +144,16 @@ pub(crate) fn any(family_of: IpAddr, port: u16) -> SocketAddr {
     }
 }
 
-/// Makes the socket block, with a time-out of [`PATIENCE`] for each call.
-pub(crate) fn impatient(socket: &Socket) -> Result<()> {
+/// Makes the socket block, with a time-out of [`CALL_TIMEOUT`] for each call.
+pub(crate) fn set_timeouts(socket: &Socket) -> Result<()> {
     socket.set_nonblocking(false).doing("make the socket block")?;
-    socket.set_read_timeout(Some(PATIENCE)).doing("set the receive time-out")?;
-    socket.set_write_timeout(Some(PATIENCE)).doing("set the send time-out")
+    socket.set_read_timeout(Some(CALL_TIMEOUT)).doing("set the receive time-out")?;
+    socket.set_write_timeout(Some(CALL_TIMEOUT)).doing("set the send time-out")
 }
 
 /// Returns whether the call only timed out or was interrupted.
 #[inline]
-pub(crate) fn is_patience(error: &io::Error) -> bool {
+pub(crate) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 

@@ -205,7 +205,7 @@ fn needed(name: &str, there: bool, help: &str) -> Result<()> {
     if there { Ok(()) } else { Err(ProtocolError::field(name, "is missing", help)) }
 }
 
-fn no_use(name: &str, unused: bool, cause: &str) -> Result<()> {
+fn forbid(name: &str, unused: bool, cause: &str) -> Result<()> {
     if unused { Ok(()) } else { Err(ProtocolError::field(name, cause, "leave it out")) }
 }
 
@@ -250,7 +250,7 @@ impl Spec {
         let asked = &self.asked;
         if asked.side == Side::Listen {
             needed("peers", !asked.peers.is_empty(), "name the addresses that may connect")?;
-            no_use("to", asked.to.is_empty(), "who listens connects to nobody")?;
+            forbid("to", asked.to.is_empty(), "who listens connects to nobody")?;
         } else {
             needed("to", !asked.to.is_empty(), "give the peer's `address:port`")?;
         }
@@ -271,12 +271,12 @@ impl Spec {
             }
             let right =
                 asked.kind == Kind::UdpStream && (asked.side == Side::Connect) == (self.role == Role::Send);
-            no_use(
+            forbid(
                 "group",
                 right,
                 "a multicast flow is a UDP stream whose sender connects to its receivers",
             )?;
-            no_use("streams", asked.streams == 1, "a multicast flow has one stream")?;
+            forbid("streams", asked.streams == 1, "a multicast flow has one stream")?;
         }
         Ok(())
     }
@@ -325,21 +325,21 @@ impl Spec {
         if asked.interval_ns != 0 {
             between("interval_ns", asked.interval_ns, INTERVAL, LONGEST)?;
         }
-        no_use("bytes", asked.bytes.is_none() || tcp, "only a TCP stream ends after so many bytes")?;
-        no_use("method", asked.method == Method::Write || tcp, "only a TCP stream has ways to write")?;
-        no_use("truncate", !asked.truncate || tcp, "only a TCP stream can be thrown away by the kernel")?;
-        no_use("mptcp", !asked.mptcp || !self.udp, "UDP has no MPTCP")?;
+        forbid("bytes", asked.bytes.is_none() || tcp, "only a TCP stream ends after so many bytes")?;
+        forbid("method", asked.method == Method::Write || tcp, "only a TCP stream has ways to write")?;
+        forbid("truncate", !asked.truncate || tcp, "only a TCP stream can be thrown away by the kernel")?;
+        forbid("mptcp", !asked.mptcp || !self.udp, "UDP has no MPTCP")?;
         let udp_stream = asked.kind == Kind::UdpStream;
-        no_use("segmentation", !asked.segmentation || udp_stream, "TCP is segmented by the host's settings")?;
+        forbid("segmentation", !asked.segmentation || udp_stream, "TCP is segmented by the host's settings")?;
         if self.role == Role::Send {
             let ends = self.ends_after.is_some() || asked.bytes.is_some();
             needed("duration_ns", ends, "say how long the sender sends")?;
         }
         let whole = asked.pacing == Pacing::Burst && !udp_stream;
-        no_use("pacing", !whole, "only datagrams leave in bursts")?;
+        forbid("pacing", !whole, "only datagrams leave in bursts")?;
         let kernel = asked.pacing == Pacing::Kernel;
         let even = matches!(asked.schedule, Some(Schedule::Cbr { .. }));
-        no_use(
+        forbid(
             "pacing",
             !kernel || (even && asked.kind != Kind::RequestResponse),
             "the kernel can keep an even rate, and neither bursts nor random times nor no rate at all",

@@ -22,12 +22,12 @@ pub(crate) struct Running {
 }
 
 /// Marks a thread as done and wakes all who wait for it, however the thread ends.
-struct Bell {
+struct DoneGuard {
     meter: Arc<Meter>,
     control: Arc<Control>,
 }
 
-impl Drop for Bell {
+impl Drop for DoneGuard {
     fn drop(&mut self) {
         self.meter.finish();
         self.control.wake();
@@ -39,7 +39,7 @@ pub(crate) fn spawn(worker: Worker) -> Result<Running> {
     let (socket, meter) = (Arc::clone(&worker.socket), Arc::clone(&worker.meter));
     let thread = std::thread::Builder::new().name(format!("engpass-{}", worker.stream));
     let thread = thread.spawn(move || {
-        let _bell = Bell { meter: Arc::clone(&worker.meter), control: Arc::clone(&worker.control) };
+        let _bell = DoneGuard { meter: Arc::clone(&worker.meter), control: Arc::clone(&worker.control) };
         run(worker)
     });
     Ok(Running { socket, meter, thread: thread.doing("start a thread")? })

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use socket2::Socket;
 
-use super::control::{Ended, Meter};
+use super::control::{EndReason, Meter};
 use super::subflow::{self, Subflow};
 use super::tcp_info::TcpInfo;
 use crate::problem::ProtocolError;
@@ -35,7 +35,7 @@ impl RejectedInput {
 /// Result of one stream.
 #[derive(Debug)]
 pub(crate) struct StreamResult {
-    pub(crate) ended: Ended,
+    pub(crate) ended: EndReason,
     pub(crate) error: Option<ProtocolError>,
     pub(crate) bytes: u64,
     pub(crate) messages: u64,
@@ -65,7 +65,7 @@ pub(crate) struct StreamResult {
 
 impl StreamResult {
     /// Builds the result of a stream from its reason to end, its window and its meter.
-    pub(crate) fn new(ended: Ended, window: &Window, meter: &Meter) -> Self {
+    pub(crate) fn new(ended: EndReason, window: &Window, meter: &Meter) -> Self {
         let total = meter.read();
         let mut tally = Self {
             ended,

@@ -2,8 +2,8 @@
 
 use socket2::Socket;
 
-use super::control::Ended;
-use super::socket::{NAP, is_patience};
+use super::control::EndReason;
+use super::socket::{NAP, is_timeout};
 use super::tally::{StreamResult, Window};
 use super::worker::{SILENCE, Worker};
 use crate::problem::ProtocolError;
@@ -29,7 +29,7 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
     let mut failure = None;
     let ended = loop {
         match send::receive(&*worker.socket, &mut buffer, flags) {
-            Ok(0) => break Ended::Peer,
+            Ok(0) => break EndReason::Peer,
             Ok(count) => {
                 let now = clock::now();
                 if bytes == 0 {
@@ -49,34 +49,34 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
                     clock::sleep_until(now + NAP);
                 }
                 if bytes > allowed {
-                    break Ended::LimitBytes;
+                    break EndReason::LimitBytes;
                 }
                 if now >= deadline {
-                    break Ended::LimitTime;
+                    break EndReason::LimitTime;
                 }
                 if worker.control.stopped() {
-                    break worker.why(Ended::Stopped);
+                    break worker.why(EndReason::Stopped);
                 }
             }
-            Err(error) if is_patience(&error) => {
+            Err(error) if is_timeout(&error) => {
                 let now = clock::now();
                 if now >= window.next() {
                     window.pass(now, &worker.meter, &worker.socket);
                 }
                 if worker.control.stopped() {
-                    break worker.why(Ended::Stopped);
+                    break worker.why(EndReason::Stopped);
                 }
                 if now >= heard.saturating_add(SILENCE) {
-                    break Ended::Silent;
+                    break EndReason::Silent;
                 }
                 if now >= deadline {
-                    break Ended::LimitTime;
+                    break EndReason::LimitTime;
                 }
             }
-            Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => break Ended::Peer,
+            Err(error) if error.raw_os_error() == Some(libc::ECONNRESET) => break EndReason::Peer,
             Err(error) => {
                 failure = Some(ProtocolError::system("receive", &error));
-                break Ended::Failed;
+                break EndReason::Failed;
             }
         }
     };

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::control::Ended;
+use super::control::EndReason;
 use super::pacer::{Pacing, in_time};
 use super::schedule::Schedule;
-use super::socket::is_patience;
+use super::socket::is_timeout;
 use super::tally::{StreamResult, Window};
 use super::worker::Worker;
 use super::writer::Writer;
@@ -43,7 +43,11 @@ pub(crate) fn run(worker: Worker) -> StreamResult {
     let mut late = pacing.is_some().then(Distribution::new);
     let stride = (STRIDE / message).clamp(1, 64);
     let Some(start) = worker.control.wait_start() else {
-        return StreamResult::new(worker.why(Ended::Stopped), &Window::new(u64::MAX, None), &worker.meter);
+        return StreamResult::new(
+            worker.why(EndReason::Stopped),
+            &Window::new(u64::MAX, None),
+            &worker.meter,
+        );
     };
     worker.meter.began(start);
     let end = worker.spec.ends_after.map_or(u64::MAX, |length| start.saturating_add(length));
@@ -68,33 +72,33 @@ pub(crate) fn run(worker: Worker) -> StreamResult {
             window.pass(now, &worker.meter, &worker.socket);
         }
         if over {
-            break Ended::Duration;
+            break EndReason::Duration;
         }
         if worker.control.stopped() {
-            break worker.why(Ended::Stopped);
+            break worker.why(EndReason::Stopped);
         }
         let mut left = message.min(most - bytes);
         if left == 0 {
-            break Ended::Bytes;
+            break EndReason::Bytes;
         }
         while left > 0 {
             match writer.write(&worker.socket, left as usize) {
-                Ok(0) => break 'traffic Ended::Peer,
+                Ok(0) => break 'traffic EndReason::Peer,
                 Ok(written) => {
                     left -= written as u64;
                     bytes += written as u64;
                 }
-                Err(error) if is_patience(&error) => {
+                Err(error) if is_timeout(&error) => {
                     now = clock::now();
                     worker.meter.set(bytes, messages);
                     if now >= window.next() {
                         window.pass(now, &worker.meter, &worker.socket);
                     }
                     if now >= end {
-                        break 'traffic Ended::Duration;
+                        break 'traffic EndReason::Duration;
                     }
                     if worker.control.stopped() {
-                        break 'traffic worker.why(Ended::Stopped);
+                        break 'traffic worker.why(EndReason::Stopped);
                     }
                 }
                 Err(error) => break 'traffic failed(&error, &mut failure),
@@ -119,12 +123,12 @@ pub(crate) fn run(worker: Worker) -> StreamResult {
     tally
 }
 
-fn failed(error: &io::Error, failure: &mut Option<ProtocolError>) -> Ended {
+fn failed(error: &io::Error, failure: &mut Option<ProtocolError>) -> EndReason {
     match error.raw_os_error() {
-        Some(libc::EPIPE | libc::ECONNRESET) => Ended::Peer,
+        Some(libc::EPIPE | libc::ECONNRESET) => EndReason::Peer,
         _ => {
             *failure = Some(ProtocolError::system("send", error));
-            Ended::Failed
+            EndReason::Failed
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::control::Ended;
-use super::socket::{NAP, is_patience};
+use super::control::EndReason;
+use super::socket::{NAP, is_timeout};
 use super::tally::{RejectedInput, StreamResult, Window};
 use super::worker::{SILENCE, Worker};
 use crate::head::{DatagramHeader, HEAD, HandshakeServer, Reply};
@@ -66,35 +66,35 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
                     clock::sleep_until(now + if calm { STAMPED_NAP } else { NAP });
                 }
                 if receiver.bytes > receiver.allowed {
-                    break Ended::LimitBytes;
+                    break EndReason::LimitBytes;
                 }
                 if now >= deadline {
-                    break Ended::LimitTime;
+                    break EndReason::LimitTime;
                 }
             }
-            Err(error) if is_patience(&error) && napped => napped = false,
-            Err(error) if is_patience(&error) => {
+            Err(error) if is_timeout(&error) && napped => napped = false,
+            Err(error) if is_timeout(&error) => {
                 if emptying {
-                    break worker.why(Ended::Stopped);
+                    break worker.why(EndReason::Stopped);
                 }
                 let now = clock::now();
                 if now >= heard.saturating_add(SILENCE) {
-                    break Ended::Silent;
+                    break EndReason::Silent;
                 }
                 if now >= deadline {
-                    break Ended::LimitTime;
+                    break EndReason::LimitTime;
                 }
             }
             // ICMP port unreachable for a handshake message that we sent. Data can still arrive.
             Err(error) if error.raw_os_error() == Some(libc::ECONNREFUSED) => {}
             Err(error) => {
                 failure = Some(ProtocolError::system("receive", &error));
-                break Ended::Failed;
+                break EndReason::Failed;
             }
         }
         if !emptying && worker.control.stopped() {
-            if worker.control.reason() != Some(Ended::Stopped) {
-                break worker.why(Ended::Stopped);
+            if worker.control.reason() != Some(EndReason::Stopped) {
+                break worker.why(EndReason::Stopped);
             }
             emptying = true;
         }
@@ -227,7 +227,7 @@ impl<'a> Receiver<'a> {
         self.worker.meter.set_lost(self.sequence.missing());
     }
 
-    fn finish(self, ended: Ended, failure: Option<ProtocolError>) -> StreamResult {
+    fn finish(self, ended: EndReason, failure: Option<ProtocolError>) -> StreamResult {
         let mut tally = StreamResult::new(ended, &Window::new(u64::MAX, None), &self.worker.meter);
         tally.error = failure;
         tally.bytes = self.measured_bytes;

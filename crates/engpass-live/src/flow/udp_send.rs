@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::control::Ended;
+use super::control::EndReason;
 use super::pacer::{LatenessTracker, Pacing, in_time};
 use super::punctual::PacedSender;
-use super::socket::{self, is_patience};
+use super::socket::{self, is_timeout};
 use super::tally::{StreamResult, Window};
 use super::worker::Worker;
 use super::writer::fill;
@@ -105,7 +105,11 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
     let group_gap = ideal.unwrap_or(0).saturating_mul(groups.together as u64);
     let mut punctual = chosen.filter(|_| !kernel).map(|chosen| PacedSender::new(chosen, group_gap));
     let Some(start) = worker.control.wait_start() else {
-        return StreamResult::new(worker.why(Ended::Stopped), &Window::new(u64::MAX, None), &worker.meter);
+        return StreamResult::new(
+            worker.why(EndReason::Stopped),
+            &Window::new(u64::MAX, None),
+            &worker.meter,
+        );
     };
     worker.meter.began(start);
     let end = worker.spec.ends_after.map_or(u64::MAX, |length| start.saturating_add(length));
@@ -137,17 +141,17 @@ pub(crate) fn run(worker: &Worker) -> StreamResult {
             window.pass(now, &worker.meter, &worker.socket);
         }
         if over {
-            break Ended::Duration;
+            break EndReason::Duration;
         }
         if worker.control.stopped() {
-            break worker.why(Ended::Stopped);
+            break worker.why(EndReason::Stopped);
         }
         if let Some(gaps) = gaps.as_mut().filter(|_| measured) {
             gaps.record(now, groups.together as u64);
         }
         match sender.send(groups.together, measured) {
             Ok(()) => {}
-            Err(error) if is_patience(&error) => {}
+            Err(error) if is_timeout(&error) => {}
             Err(error) => break failed(&error, worker, &mut failure),
         }
         if let Some(punctual) = &mut punctual {
@@ -226,10 +230,10 @@ impl Sender<'_> {
     }
 }
 
-fn failed(error: &io::Error, worker: &Worker, failure: &mut Option<ProtocolError>) -> Ended {
+fn failed(error: &io::Error, worker: &Worker, failure: &mut Option<ProtocolError>) -> EndReason {
     match error.raw_os_error() {
         // ICMP port unreachable: the peer has closed its socket.
-        Some(libc::ECONNREFUSED) => Ended::Peer,
+        Some(libc::ECONNREFUSED) => EndReason::Peer,
         Some(libc::EMSGSIZE) => {
             let size = worker.spec.asked.message_bytes;
             *failure = Some(ProtocolError::new(
@@ -237,11 +241,11 @@ fn failed(error: &io::Error, worker: &Worker, failure: &mut Option<ProtocolError
                 format!("a datagram of {size} B of payload does not fit the path, and may not be fragmented"),
                 "make `message_bytes` smaller, or leave `dont_fragment` and `segmentation` out",
             ));
-            Ended::Failed
+            EndReason::Failed
         }
         _ => {
             *failure = Some(ProtocolError::system("send", error));
-            Ended::Failed
+            EndReason::Failed
         }
     }
 }

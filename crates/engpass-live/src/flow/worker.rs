@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use socket2::Socket;
 
-use super::control::{Control, Ended, Meter};
+use super::control::{Control, EndReason, Meter};
 use super::membership::Membership;
 use super::pacer::{Pacing, Timer, Waiter};
 use super::schedule::{Plan, Schedule};
@@ -18,7 +18,7 @@ use crate::time::SECOND;
 pub(crate) const SILENCE: u64 = 60 * SECOND;
 
 /// Time in ns for which a receiver listens beyond the sender's longest duration, to receive packets still queued on the path.
-const ON_ITS_WAY: u64 = SECOND;
+const IN_FLIGHT_TIME: u64 = SECOND;
 
 /// Context of a stream's thread.
 #[derive(Clone)]
@@ -39,7 +39,7 @@ pub(crate) struct Worker {
 impl Worker {
     /// Returns the result of a stream that failed.
     pub(crate) fn failed(&self, problem: ProtocolError) -> StreamResult {
-        let mut tally = StreamResult::new(Ended::Failed, &Window::new(u64::MAX, None), &self.meter);
+        let mut tally = StreamResult::new(EndReason::Failed, &Window::new(u64::MAX, None), &self.meter);
         tally.error = Some(problem);
         tally
     }
@@ -69,13 +69,13 @@ impl Worker {
     }
 
     /// Returns the reason given to `Control::stop`, or `otherwise` if there is none.
-    pub(crate) fn why(&self, otherwise: Ended) -> Ended {
+    pub(crate) fn why(&self, otherwise: EndReason) -> EndReason {
         self.control.reason().unwrap_or(otherwise)
     }
 
     /// Returns the instant at which a receiver gives up, if its traffic began at `first`: one second after the sender must have ended.
     pub(crate) fn deadline(&self, first: u64) -> u64 {
         let longest = self.spec.limits.duration_ns.unwrap_or(u64::MAX);
-        first.saturating_add(longest).saturating_add(ON_ITS_WAY)
+        first.saturating_add(longest).saturating_add(IN_FLIGHT_TIME)
     }
 }

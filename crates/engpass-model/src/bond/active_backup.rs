@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BondModeConfig, Hurry, Preference};
-use crate::forward::{Answer, Forward, Keep, Member, View};
+use super::{BondModeConfig, Preference, SkipUpDelay};
+use crate::forward::{Answer, Forward, Keep, Member, PacketView};
 
 /// One member carries all packets in both directions. When it fails, the first member that is up replaces it (in Linux `active-backup`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -44,7 +44,7 @@ impl BondModeConfig for ActiveBackup {
     fn preference(&self, members: &[String]) -> Preference {
         let primary = self.primary.as_ref();
         let primary = primary.and_then(|primary| members.iter().position(|member| member == primary));
-        Preference { primary, always: self.reselect == Reselect::Always, hurry: Hurry::NoneActive }
+        Preference { primary, always: self.reselect == Reselect::Always, hurry: SkipUpDelay::NoneActive }
     }
 
     fn build(&self, members: &[String]) -> Box<dyn Forward> {
@@ -58,7 +58,7 @@ struct State {
 }
 
 impl Forward for State {
-    fn decide(&mut self, _: &View<'_>, _: &[Member]) -> Answer {
+    fn decide(&mut self, _: &PacketView<'_>, _: &[Member]) -> Answer {
         Answer { member: self.active, keep: Keep::Flow }
     }
 

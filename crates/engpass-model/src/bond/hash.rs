@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BondModeConfig, Hurry, Preference};
-use crate::forward::{Answer, Forward, Keep, Member, View};
+use super::{BondModeConfig, Preference, SkipUpDelay};
+use crate::forward::{Answer, Forward, Keep, Member, PacketView};
 
 /// A hash of the headers chooses the member, so all packets of a flow take the same one (in Linux `balance-xor`, or `802.3ad` without its
 /// protocol).
@@ -36,7 +36,7 @@ const IPV4: u32 = 0x0800;
 impl HashLayers {
     /// Hash of a packet's headers. Linux reads addresses and ports in network byte order as numbers of a little-endian machine, hence the
     /// byte swaps.
-    pub fn hash(self, view: &View<'_>) -> u32 {
+    pub fn hash(self, view: &PacketView<'_>) -> u32 {
         let [source, destination] = view.macs.map(u32::from);
         let frame = source ^ destination ^ IPV4;
         let ports = match view.heads.ports {
@@ -60,7 +60,7 @@ impl HashLayers {
 
 impl BondModeConfig for BondHash {
     fn preference(&self, _: &[String]) -> Preference {
-        Preference { primary: None, always: true, hurry: Hurry::NoneUsable }
+        Preference { primary: None, always: true, hurry: SkipUpDelay::NoneUsable }
     }
 
     fn build(&self, _: &[String]) -> Box<dyn Forward> {
@@ -74,7 +74,7 @@ struct State {
 }
 
 impl Forward for State {
-    fn decide(&mut self, view: &View<'_>, members: &[Member]) -> Answer {
+    fn decide(&mut self, view: &PacketView<'_>, members: &[Member]) -> Answer {
         let up: Vec<usize> = (0..members.len()).filter(|member| members[*member].carries()).collect();
         let hash = self.layers.hash(view) as usize;
         // If no member is up, the line that is down drops the packet.
@@ -91,7 +91,7 @@ impl Forward for State {
 mod tests {
     use super::*;
     use crate::bond::tests::members;
-    use crate::forward::Heads;
+    use crate::forward::Headers;
 
     /// Members that Linux 6.1 chose for UDP and TCP packets, observed on the member interfaces. Columns: last bytes of the MAC addresses,
     /// IP addresses, ports, and whether the packet was a fragment.
@@ -146,8 +146,8 @@ mod tests {
         ];
         for row in rows {
             let (layers, count, macs, [source, destination], ports, fragment, member) = row;
-            let heads = Heads { source, destination, protocol: 17, ports };
-            let view = View { heads: &heads, fragment, macs };
+            let heads = Headers { source, destination, protocol: 17, ports };
+            let view = PacketView { heads: &heads, fragment, macs };
             let answer = BondHash { layers }.build(&[]).decide(&view, &members(count, &[]));
             assert_eq!(answer, Answer { member, keep: Keep::Flow }, "{row:?}");
         }
@@ -155,12 +155,12 @@ mod tests {
 
     #[test]
     fn members_that_are_down_do_not_count() {
-        let heads = Heads { source: 0x0a00_0001, destination: 0x0a00_0002, protocol: 6, ports: [0; 2] };
+        let heads = Headers { source: 0x0a00_0001, destination: 0x0a00_0002, protocol: 6, ports: [0; 2] };
         let taken = |down: &[usize]| -> Vec<usize> {
             let mut state = BondHash { layers: HashLayers::Layer34 }.build(&[]);
             let mut member = |port| {
-                let heads = Heads { ports: [port, 5001], ..heads };
-                let view = View { heads: &heads, fragment: false, macs: [1, 2] };
+                let heads = Headers { ports: [port, 5001], ..heads };
+                let view = PacketView { heads: &heads, fragment: false, macs: [1, 2] };
                 state.decide(&view, &members(3, down)).member
             };
             (50_000..50_008).map(&mut member).collect()

@@ -11,8 +11,8 @@ pub mod round_robin;
 
 pub use active_backup::ActiveBackup;
 pub use hash::{BondHash, HashLayers};
-pub use monitor::{Hurry, Monitor, Monitoring, Preference};
-pub use round_robin::InTurn;
+pub use monitor::{Monitor, Monitoring, Preference, SkipUpDelay};
+pub use round_robin::BondRoundRobin;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ family! {
     /// A bond mode, by its kind.
     BondMode, "bond mode": BondModeConfig {
         "hash" => Hash(BondHash),
-        "round-robin" => RoundRobin(InTurn),
+        "round-robin" => RoundRobin(BondRoundRobin),
         "active-backup" => ActiveBackup(ActiveBackup),
     }
 }
@@ -89,15 +89,15 @@ pub const MOST_MEMBERS: usize = 64;
 
 impl Bond {
     /// Adds errors for values that are invalid regardless of other components.
-    pub fn check(&self, complaints: &mut RangeErrors) {
+    pub fn check(&self, errors: &mut RangeErrors) {
         if !(2..=MOST_MEMBERS).contains(&self.links.len()) {
             let cause = "a bond joins several links";
             let help = format!("name 2 to {MOST_MEMBERS} links; these are {}", self.links.len());
-            complaints.add(&["links"], cause, help);
+            errors.add(&["links"], cause, help);
         }
         let mut inner = RangeErrors::default();
         self.monitor.check(&mut inner);
-        complaints.under(&["monitor"], inner);
+        errors.under(&["monitor"], inner);
     }
 
     /// Creates the monitor of the members, all of which are up.
@@ -114,12 +114,12 @@ impl Bond {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forward::{Heads, Member, View};
+    use crate::forward::{Headers, Member, PacketView};
 
-    pub(super) const HEADS: Heads =
-        Heads { source: 0x0a00_0001, destination: 0x0a00_0002, protocol: 17, ports: [49_152, 5001] };
+    pub(super) const HEADS: Headers =
+        Headers { source: 0x0a00_0001, destination: 0x0a00_0002, protocol: 17, ports: [49_152, 5001] };
 
-    pub(super) const VIEW: View<'_> = View { heads: &HEADS, fragment: false, macs: [1, 2] };
+    pub(super) const VIEW: PacketView<'_> = PacketView { heads: &HEADS, fragment: false, macs: [1, 2] };
 
     /// `count` members, all up except those in `down`.
     pub(super) fn members(count: usize, down: &[usize]) -> Vec<Member> {
@@ -135,9 +135,9 @@ mod tests {
         let bond = read(serde_json::json!({ "node": "a", "links": ["x", "y"] }));
         assert_eq!(bond.mode, BondMode::Hash(BondHash { layers: HashLayers::Layer2 }));
         assert_eq!(bond.monitor, Monitoring::default());
-        let mut complaints = RangeErrors::default();
-        bond.check(&mut complaints);
-        assert_eq!(complaints, RangeErrors::default());
+        let mut errors = RangeErrors::default();
+        bond.check(&mut errors);
+        assert_eq!(errors, RangeErrors::default());
     }
 
     #[test]
@@ -146,9 +146,9 @@ mod tests {
             "node": "a", "links": ["x"],
             "monitor": { "interval": "0 s", "down_delay": "1 s" },
         }));
-        let mut complaints = RangeErrors::default();
-        bond.check(&mut complaints);
-        let paths: Vec<String> = complaints.into_iter().map(|complaint| complaint.path.join(".")).collect();
+        let mut errors = RangeErrors::default();
+        bond.check(&mut errors);
+        let paths: Vec<String> = errors.into_iter().map(|complaint| complaint.path.join(".")).collect();
         assert_eq!(paths, ["links", "monitor.down_delay"]);
     }
 }

@@ -28,19 +28,19 @@ impl Default for Monitoring {
 
 impl Monitoring {
     /// Adds an error for every invalid value.
-    pub fn check(&self, complaints: &mut RangeErrors) {
-        complaints.at_most(&["interval"], Some(self.interval), LONGEST);
+    pub fn check(&self, errors: &mut RangeErrors) {
+        errors.at_most(&["interval"], Some(self.interval), LONGEST);
         for (key, delay) in [("down_delay", self.down_delay), ("up_delay", self.up_delay)] {
-            complaints.at_most(&[key], Some(delay), LONGEST);
+            errors.at_most(&[key], Some(delay), LONGEST);
             if self.interval.0 == 0 && delay.0 > 0 {
                 let cause = "a delay is counted in intervals, and `interval` is zero";
-                complaints.add(&[key], cause, "take it out, or give an `interval`");
+                errors.add(&[key], cause, "take it out, or give an `interval`");
             }
         }
     }
 
     /// Time of the next check after a carrier changed at `now`, in picoseconds.
-    pub fn next_look(&self, now: u64) -> u64 {
+    pub fn next_check(&self, now: u64) -> u64 {
         match self.interval.0 {
             0 => now,
             interval => now.div_ceil(interval).saturating_mul(interval),
@@ -65,7 +65,7 @@ pub struct Preference {
     /// Whether the primary becomes active as soon as it is up, instead of only when the active member fails.
     pub always: bool,
     /// When the up delay is skipped.
-    pub hurry: Hurry,
+    pub hurry: SkipUpDelay,
 }
 
 impl Preference {
@@ -77,7 +77,7 @@ impl Preference {
 
 /// When a returning member skips the up delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hurry {
+pub enum SkipUpDelay {
     /// While no member is active.
     NoneActive,
     /// While no member is up and has a carrier.
@@ -124,13 +124,13 @@ impl Monitor {
     }
 
     /// Checks the carriers of all members. Returns whether another check may change a state although the carriers stay the same.
-    pub fn look(&mut self, carriers: &[bool]) -> bool {
+    pub fn check_carriers(&mut self, carriers: &[bool]) -> bool {
         let mut hurries = match self.preference.hurry {
-            Hurry::NoneActive => self.active.is_none(),
-            Hurry::NoneUsable => {
+            SkipUpDelay::NoneActive => self.active.is_none(),
+            SkipUpDelay::NoneUsable => {
                 !self.links.iter().zip(carriers).any(|(link, carrier)| *link == Link::Up && *carrier)
             }
-            Hurry::Never => false,
+            SkipUpDelay::Never => false,
         };
         let mut selects = false;
         for (member, carrier) in carriers.iter().enumerate() {
@@ -203,9 +203,9 @@ mod tests {
         }
     }
 
-    const TURNS: Preference = Preference { primary: None, always: true, hurry: Hurry::Never };
-    const HASH: Preference = Preference { hurry: Hurry::NoneUsable, ..TURNS };
-    const BACKUP: Preference = Preference { hurry: Hurry::NoneActive, ..TURNS };
+    const TURNS: Preference = Preference { primary: None, always: true, hurry: SkipUpDelay::Never };
+    const HASH: Preference = Preference { hurry: SkipUpDelay::NoneUsable, ..TURNS };
+    const BACKUP: Preference = Preference { hurry: SkipUpDelay::NoneActive, ..TURNS };
 
     /// The members that count as up after each check of these carriers of two members, and the active member.
     fn told(
@@ -215,7 +215,7 @@ mod tests {
     ) -> Vec<([bool; 2], Option<usize>)> {
         let mut monitor = Monitor::new(config, preference, 2);
         let mut look = |carriers: &[bool; 2]| {
-            monitor.look(carriers);
+            monitor.check_carriers(carriers);
             ([0, 1].map(|member| monitor.is_up(member)), monitor.active())
         };
         carriers.iter().map(&mut look).collect()
@@ -294,12 +294,12 @@ mod tests {
         let patient = monitoring(100, 1000, 0);
         let mut monitor = Monitor::new(patient, failure, 2);
         for _ in 0..11 {
-            monitor.look(&FIRST);
+            monitor.check_carriers(&FIRST);
         }
         assert_eq!(monitor.active(), zero);
-        monitor.look(&NONE);
+        monitor.check_carriers(&NONE);
         assert_eq!(monitor.active(), zero);
-        monitor.look(&SECOND);
+        monitor.check_carriers(&SECOND);
         assert_eq!(monitor.active(), one);
     }
 
@@ -307,13 +307,13 @@ mod tests {
     fn looks_are_at_whole_intervals() {
         let config = monitoring(100, 0, 0);
         assert_eq!(
-            [1, 100 * MS, 100 * MS + 1].map(|now| config.next_look(now)),
+            [1, 100 * MS, 100 * MS + 1].map(|now| config.next_check(now)),
             [100 * MS, 100 * MS, 200 * MS]
         );
         assert_eq!(config.look_again(200 * MS), 300 * MS);
-        assert_eq!(monitoring(0, 0, 0).next_look(7), 7);
+        assert_eq!(monitoring(0, 0, 0).next_check(7), 7);
         let mut monitor = Monitor::new(monitoring(100, 100, 0), TURNS, 2);
-        assert!(monitor.look(&SECOND), "one more look finds it down");
-        assert!(!monitor.look(&SECOND) && monitor.active() == Some(1));
+        assert!(monitor.check_carriers(&SECOND), "one more look finds it down");
+        assert!(!monitor.check_carriers(&SECOND) && monitor.active() == Some(1));
     }
 }

@@ -3,23 +3,23 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BondModeConfig, Hurry, Preference};
-use crate::forward::{Answer, Forward, Keep, Member, View};
+use super::{BondModeConfig, Preference, SkipUpDelay};
+use crate::forward::{Answer, Forward, Keep, Member, PacketView};
 
 /// Packets take the members in turn, regardless of their flow (in Linux `balance-rr`). One flow gets the rate of all members together, but
 /// its packets may overtake each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct InTurn {}
+pub struct BondRoundRobin {}
 
-impl BondModeConfig for InTurn {
+impl BondModeConfig for BondRoundRobin {
     /// Every member gets the same number of packets, so the slowest one limits all.
     fn rate(&self, members: &[u64]) -> u64 {
         members.iter().min().map_or(0, |slowest| slowest * members.len() as u64)
     }
 
     fn preference(&self, _: &[String]) -> Preference {
-        Preference { primary: None, always: true, hurry: Hurry::Never }
+        Preference { primary: None, always: true, hurry: SkipUpDelay::Never }
     }
 
     fn build(&self, _: &[String]) -> Box<dyn Forward> {
@@ -37,7 +37,7 @@ struct State {
 }
 
 impl Forward for State {
-    fn decide(&mut self, _: &View<'_>, members: &[Member]) -> Answer {
+    fn decide(&mut self, _: &PacketView<'_>, members: &[Member]) -> Answer {
         let first = self.turn % members.len();
         self.turn = self.turn.wrapping_add(1);
         // The next member takes the turn of a member that is down (`bond_get_slave_by_id` of Linux).
@@ -54,9 +54,9 @@ impl Forward for State {
         // Shares over one round.
         let mut shares = vec![0.0; members.len()];
         let mut turns = State { turn: FIRST };
-        let heads = crate::forward::Heads { source: 0, destination: 0, protocol: 0, ports: [0; 2] };
+        let heads = crate::forward::Headers { source: 0, destination: 0, protocol: 0, ports: [0; 2] };
         for _ in 0..members.len() {
-            let view = View { heads: &heads, fragment: false, macs: [0; 2] };
+            let view = PacketView { heads: &heads, fragment: false, macs: [0; 2] };
             shares[turns.decide(&view, members).member] += 1.0 / members.len() as f64;
         }
         Some(shares)
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_next_member_takes_the_turn_of_one_that_is_down() {
-        let mut state = InTurn {}.build(&[]);
+        let mut state = BondRoundRobin {}.build(&[]);
         let mut turns = |count: usize, members: &[Member]| -> Vec<usize> {
             (0..count).map(|_| state.decide(&VIEW, members).member).collect()
         };
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_lost_carrier_needs_no_monitor() {
-        let mut state = InTurn {}.build(&[]);
+        let mut state = BondRoundRobin {}.build(&[]);
         let mut members = members(2, &[]);
         members[0].carrier = false;
         assert_eq!([0; 2].map(|_| state.decide(&VIEW, &members).member), [1, 1]);
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn shares_are_those_of_the_turns() {
-        let state = InTurn {}.build(&[]);
+        let state = BondRoundRobin {}.build(&[]);
         assert_eq!(state.shares(&members(2, &[])), Some(vec![0.5, 0.5]));
         assert_eq!(state.shares(&members(4, &[1])), Some(vec![0.25, 0.0, 0.5, 0.25]));
     }

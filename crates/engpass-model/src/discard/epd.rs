@@ -26,22 +26,22 @@ pub struct Epd {
 
 impl DiscardConfig for Epd {
     fn policy(&self, capacity: u64, _: Stream) -> Box<dyn DiscardPolicy> {
-        Box::new(Early::new(self.threshold.of(capacity), false))
+        Box::new(EarlyDiscard::new(self.threshold.of(capacity), false))
     }
 
-    fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
-        check_threshold(self.threshold, capacity, complaints);
+    fn check(&self, capacity: u64, errors: &mut RangeErrors) {
+        check_threshold(self.threshold, capacity, errors);
     }
 }
 
 /// Discards whole PDUs above a threshold; the state of `epd` and `epd-ppd`.
 #[derive(Debug)]
-pub(super) struct Early {
+pub(super) struct EarlyDiscard {
     threshold: u64,
     pdus: Pdus,
 }
 
-impl Early {
+impl EarlyDiscard {
     /// A policy that accepts no PDU above `threshold` cells. With `cuts`, an accepted PDU that lost a cell also loses its remaining cells
     /// except the last.
     pub(super) fn new(threshold: u64, cuts: bool) -> Self {
@@ -49,7 +49,7 @@ impl Early {
     }
 }
 
-impl DiscardPolicy for Early {
+impl DiscardPolicy for EarlyDiscard {
     fn admits(&mut self, queue: QueueView, cell: CellView) -> bool {
         self.pdus.admit(queue, cell, || queue.queued > self.threshold)
     }

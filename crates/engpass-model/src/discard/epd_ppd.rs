@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::epd::Early;
+use super::epd::EarlyDiscard;
 use super::{DiscardConfig, DiscardPolicy, check_threshold, default_threshold};
 use crate::complaint::RangeErrors;
 use crate::random::Stream;
@@ -25,11 +25,11 @@ pub struct EpdPpd {
 
 impl DiscardConfig for EpdPpd {
     fn policy(&self, capacity: u64, _: Stream) -> Box<dyn DiscardPolicy> {
-        Box::new(Early::new(self.threshold.of(capacity), true))
+        Box::new(EarlyDiscard::new(self.threshold.of(capacity), true))
     }
 
-    fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
-        check_threshold(self.threshold, capacity, complaints);
+    fn check(&self, capacity: u64, errors: &mut RangeErrors) {
+        check_threshold(self.threshold, capacity, errors);
     }
 }
 

@@ -30,9 +30,9 @@ impl DiscardConfig for Fba {
         Box::new(Fair::new(self.threshold.of(capacity), self.z, true))
     }
 
-    fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
-        check_threshold(self.threshold, capacity, complaints);
-        check_z(self.z, complaints);
+    fn check(&self, capacity: u64, errors: &mut RangeErrors) {
+        check_threshold(self.threshold, capacity, errors);
+        check_z(self.z, errors);
     }
 }
 

@@ -113,10 +113,10 @@ pub trait DiscardPolicy: Send {
 
 impl Discard {
     /// Adds an error for every invalid value, for queues with a capacity of `capacity` cells. Paths begin with `discard`.
-    pub fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
+    pub fn check(&self, capacity: u64, errors: &mut RangeErrors) {
         let mut own = RangeErrors::default();
         self.config().check(capacity, &mut own);
-        complaints.under(&["discard", self.kind()], own);
+        errors.under(&["discard", self.kind()], own);
     }
 }
 
@@ -128,8 +128,8 @@ fn default_threshold() -> FillLevel {
 }
 
 /// Adds an error for a threshold that the queue can never exceed.
-fn check_threshold(threshold: FillLevel, capacity: u64, complaints: &mut RangeErrors) {
-    complaints.below_capacity(&["threshold"], threshold, capacity);
+fn check_threshold(threshold: FillLevel, capacity: u64, errors: &mut RangeErrors) {
+    errors.below_capacity(&["threshold"], threshold, capacity);
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::{CellView, QueueView, TrainView};
 
 /// State of the current PDU of a circuit direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Fate {
+enum PduState {
     /// Between PDUs: the next cell is the first of a PDU.
     #[default]
     Between,
@@ -20,7 +20,7 @@ enum Fate {
 #[derive(Debug, Default)]
 pub(super) struct Pdus {
     /// Indexed by VC direction.
-    fates: Vec<Fate>,
+    fates: Vec<PduState>,
     /// Whether a PDU that loses a cell because the queue is full also loses its remaining cells except the last (partial packet discard).
     cuts: bool,
 }
@@ -31,10 +31,10 @@ impl Pdus {
         Self { fates: Vec::new(), cuts }
     }
 
-    fn fate(&mut self, vc: u32) -> &mut Fate {
+    fn fate(&mut self, vc: u32) -> &mut PduState {
         let index = vc as usize;
         if index >= self.fates.len() {
-            self.fates.resize(index + 1, Fate::Between);
+            self.fates.resize(index + 1, PduState::Between);
         }
         &mut self.fates[index]
     }
@@ -44,18 +44,18 @@ impl Pdus {
         let room = queue.has_room();
         let cuts = self.cuts;
         let fate = self.fate(cell.vc);
-        if *fate == Fate::Between {
-            *fate = if refuses() { Fate::Refused } else { Fate::Taken };
+        if *fate == PduState::Between {
+            *fate = if refuses() { PduState::Refused } else { PduState::Taken };
         }
         let joins = match fate {
-            Fate::Refused => false,
-            Fate::Cut => cell.last && room,
-            Fate::Between | Fate::Taken => room,
+            PduState::Refused => false,
+            PduState::Cut => cell.last && room,
+            PduState::Between | PduState::Taken => room,
         };
         if cell.last {
-            *fate = Fate::Between;
-        } else if *fate == Fate::Taken && !room && cuts {
-            *fate = Fate::Cut;
+            *fate = PduState::Between;
+        } else if *fate == PduState::Taken && !room && cuts {
+            *fate = PduState::Cut;
         }
         joins
     }
@@ -64,10 +64,10 @@ impl Pdus {
     /// refused.
     pub(super) fn take(&mut self, train: TrainView) -> bool {
         let fate = self.fate(train.vc);
-        if matches!(fate, Fate::Refused | Fate::Cut) {
+        if matches!(fate, PduState::Refused | PduState::Cut) {
             return false;
         }
-        *fate = if train.ends { Fate::Between } else { Fate::Taken };
+        *fate = if train.ends { PduState::Between } else { PduState::Taken };
         true
     }
 }

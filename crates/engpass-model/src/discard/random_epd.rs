@@ -46,14 +46,14 @@ impl DiscardConfig for RandomEpd {
         })
     }
 
-    fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
-        complaints.below_capacity(&["max"], self.max, capacity);
+    fn check(&self, capacity: u64, errors: &mut RangeErrors) {
+        errors.below_capacity(&["max"], self.max, capacity);
         if self.min.of(capacity) > self.max.of(capacity) {
             let cause = format!("`max` is {}, which is less", self.max);
-            complaints.add(&["min"], cause, "let `min` be at most `max`");
+            errors.add(&["min"], cause, "let `min` be at most `max`");
         }
         if self.max_probability.0 == 0 || self.max_probability.0 > Share::WHOLE {
-            complaints.add(&["max_probability"], "it is no probability of a drop", "give up to 100 %");
+            errors.add(&["max_probability"], "it is no probability of a drop", "give up to 100 %");
         }
     }
 }

@@ -37,11 +37,11 @@ pub(super) fn default_z() -> Share {
 const MOST_Z: Share = Share(Share::WHOLE * 1_000_000);
 
 /// Adds an error for a `z` of zero or above [`MOST_Z`].
-pub(super) fn check_z(z: Share, complaints: &mut RangeErrors) {
+pub(super) fn check_z(z: Share, errors: &mut RangeErrors) {
     if z.0 == 0 {
-        complaints.add(&["z"], "every circuit has more than that", "give more than `0 %`, such as `80 %`");
+        errors.add(&["z"], "every circuit has more than that", "give more than `0 %`, such as `80 %`");
     } else if z > MOST_Z {
-        complaints.add(&["z"], "no circuit ever has so much", format!("give at most `{MOST_Z}`"));
+        errors.add(&["z"], "no circuit ever has so much", format!("give at most `{MOST_Z}`"));
     }
 }
 
@@ -50,9 +50,9 @@ impl DiscardConfig for SelectiveDrop {
         Box::new(Fair::new(self.threshold.of(capacity), self.z, false))
     }
 
-    fn check(&self, capacity: u64, complaints: &mut RangeErrors) {
-        check_threshold(self.threshold, capacity, complaints);
-        check_z(self.z, complaints);
+    fn check(&self, capacity: u64, errors: &mut RangeErrors) {
+        check_threshold(self.threshold, capacity, errors);
+        check_z(self.z, errors);
     }
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, EcmpConfig, Forward, Keep, Member, View};
+use super::{Answer, EcmpConfig, Forward, Keep, Member, PacketView};
 
 /// All packets take the path whose links come first in the file. The other paths are never used, even while the first is down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -21,7 +21,7 @@ impl EcmpConfig for First {
 }
 
 impl Forward for First {
-    fn decide(&mut self, _: &View<'_>, _: &[Member]) -> Answer {
+    fn decide(&mut self, _: &PacketView<'_>, _: &[Member]) -> Answer {
         Answer { member: 0, keep: Keep::Flow }
     }
 
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn the_first_member_carries_all_even_while_it_is_down() {
         let mut state = First {}.build();
-        let view = View { heads: &HEADS, fragment: false, macs: [0; 2] };
+        let view = PacketView { heads: &HEADS, fragment: false, macs: [0; 2] };
         for down in [&[] as &[usize], &[0], &[1]] {
             let answer = state.decide(&view, &members(&[1, 1], down));
             assert_eq!(answer, Answer { member: 0, keep: Keep::Flow });

@@ -6,7 +6,9 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, EcmpConfig, Forward, Heads, Keep, Member, View, check_weights, choose, total_weight};
+use super::{
+    Answer, EcmpConfig, Forward, Headers, Keep, Member, PacketView, check_weights, choose, total_weight,
+};
 use crate::complaint::RangeErrors;
 
 /// A hash of the headers chooses the path, so all packets of a flow take the same one (hash threshold, RFC 2992; in Linux
@@ -36,8 +38,8 @@ pub enum HashFields {
 }
 
 impl EcmpConfig for Hash {
-    fn check(&self, complaints: &mut RangeErrors) {
-        check_weights(&self.weights, complaints);
+    fn check(&self, errors: &mut RangeErrors) {
+        check_weights(&self.weights, errors);
     }
 
     fn weights(&self) -> Option<&IndexMap<String, u32>> {
@@ -56,7 +58,7 @@ struct State {
 }
 
 impl Forward for State {
-    fn decide(&mut self, view: &View<'_>, members: &[Member]) -> Answer {
+    fn decide(&mut self, view: &PacketView<'_>, members: &[Member]) -> Answer {
         let hash = hash32(self.seed, view.heads, self.ports && !view.fragment);
         Answer { member: threshold(hash, members), keep: Keep::Flow }
     }
@@ -77,7 +79,7 @@ fn threshold(hash: u32, members: &[Member]) -> usize {
 }
 
 /// Hash of a packet's headers: the finalizer of SplitMix64 (Steele, Lea and Flood 2014) over two words. Ports count as 0 unless `ports`.
-pub fn hash32(seed: u64, heads: &Heads, ports: bool) -> u32 {
+pub fn hash32(seed: u64, heads: &Headers, ports: bool) -> u32 {
     let [source, destination] = if ports { heads.ports } else { [0, 0] };
     let addresses = (u64::from(heads.source) << 32) | u64::from(heads.destination);
     let transport = (u64::from(heads.protocol) << 32) | (u64::from(source) << 16) | u64::from(destination);
@@ -105,12 +107,12 @@ mod tests {
         assert_eq!(hash32(0, &HEADS, true), 0xcb06_95e7);
         assert_eq!(hash32(0, &HEADS, false), 0x6c11_bca2);
         assert_eq!(hash32(0, &HEADS.reversed(), true), 0xfdbc_24e1);
-        let tcp = Heads { protocol: 6, ..HEADS };
+        let tcp = Headers { protocol: 6, ..HEADS };
         assert_eq!(hash32(0, &tcp, true), 0x5650_68e3);
         assert_eq!(hash32(1, &tcp, true), 0xc1f8_c1f8);
-        let ones = Heads { source: !0, destination: !0, protocol: !0, ports: [!0; 2] };
+        let ones = Headers { source: !0, destination: !0, protocol: !0, ports: [!0; 2] };
         assert_eq!(hash32(!0, &ones, true), 0x29c4_0954);
-        let zeros = Heads { source: 0, destination: 0, protocol: 0, ports: [0; 2] };
+        let zeros = Headers { source: 0, destination: 0, protocol: 0, ports: [0; 2] };
         assert_eq!(hash32(0, &zeros, true), 0xa706_dd2f);
     }
 
@@ -147,8 +149,8 @@ mod tests {
         let mut state = Hash { seed: 7, ..Hash::default() }.build();
         let members = members(&[3, 1, 2], &[]);
         let chosen = (49_152..49_164).map(|port| {
-            let heads = Heads { protocol: 6, ports: [port, 5001], ..HEADS };
-            let answer = state.decide(&View { heads: &heads, fragment: false, macs: [0; 2] }, &members);
+            let heads = Headers { protocol: 6, ports: [port, 5001], ..HEADS };
+            let answer = state.decide(&PacketView { heads: &heads, fragment: false, macs: [0; 2] }, &members);
             assert_eq!(answer.keep, Keep::Flow);
             answer.member
         });
@@ -159,10 +161,10 @@ mod tests {
     fn ports_count_only_in_whole_datagrams_and_at_layer_4() {
         let members = members(&[1; 64], &[]);
         let chosen = |fields, port, fragment| {
-            let heads = Heads { ports: [port, 5001], ..HEADS };
+            let heads = Headers { ports: [port, 5001], ..HEADS };
             Hash { fields, ..Hash::default() }
                 .build()
-                .decide(&View { heads: &heads, fragment, macs: [0; 2] }, &members)
+                .decide(&PacketView { heads: &heads, fragment, macs: [0; 2] }, &members)
                 .member
         };
         let differ = |fields, fragment| {

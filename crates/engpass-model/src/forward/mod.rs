@@ -28,7 +28,7 @@ family! {
 
 /// Header fields of a packet that a policy may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heads {
+pub struct Headers {
     /// IPv4 address of the sender.
     pub source: u32,
     /// IPv4 address of the receiver.
@@ -48,7 +48,7 @@ pub struct Transport {
     pub ports: [u16; 2],
 }
 
-impl Heads {
+impl Headers {
     /// The transport headers.
     pub fn transport(&self) -> Transport {
         Transport { protocol: self.protocol, ports: self.ports }
@@ -68,9 +68,9 @@ impl Heads {
 
 /// A packet as a policy sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
+pub struct PacketView<'a> {
     /// Headers of the packet.
-    pub heads: &'a Heads,
+    pub heads: &'a Headers,
     /// Whether the packet is a fragment; true also for the first fragment.
     pub fragment: bool,
     /// Last bytes of the source and destination MAC address of the frame. Used only by bonds.
@@ -123,7 +123,7 @@ pub struct Answer {
 /// State of a policy for one group at one router.
 pub trait Forward: Send {
     /// Chooses one of `members`. Every call passes the same members in the same order, at least one.
-    fn decide(&mut self, view: &View<'_>, members: &[Member]) -> Answer;
+    fn decide(&mut self, view: &PacketView<'_>, members: &[Member]) -> Answer;
 
     /// Informs the policy that a member changed. `members` is the current state of all members, valid until the next call.
     fn see(&mut self, _members: &[Member]) {}
@@ -158,10 +158,10 @@ pub trait EcmpConfig {
 
 impl Ecmp {
     /// Adds an error for every invalid value. Paths begin with the key `ecmp` of the enclosing table.
-    pub fn check_below(&self, complaints: &mut RangeErrors) {
+    pub fn check_below(&self, errors: &mut RangeErrors) {
         let mut inner = RangeErrors::default();
         self.config().check(&mut inner);
-        complaints.under(&["ecmp", self.kind()], inner);
+        errors.under(&["ecmp", self.kind()], inner);
     }
 
     /// Weight of the path that begins on this link; 1 if the file gives none.
@@ -180,11 +180,11 @@ impl Default for Ecmp {
 const MAX_WEIGHT: u32 = 65_535;
 
 /// Adds an error for weights that are out of range.
-fn check_weights(weights: &IndexMap<String, u32>, complaints: &mut RangeErrors) {
+fn check_weights(weights: &IndexMap<String, u32>, errors: &mut RangeErrors) {
     for (link, weight) in weights {
         if *weight == 0 || *weight > MAX_WEIGHT {
             let help = format!("give 1 to {MAX_WEIGHT}");
-            complaints.add_named(&["weights"], link, "no way can have that weight", help);
+            errors.add_named(&["weights"], link, "no way can have that weight", help);
         }
     }
 }
@@ -225,8 +225,8 @@ mod tests {
         weights.iter().enumerate().map(member).collect()
     }
 
-    pub(super) const HEADS: Heads =
-        Heads { source: 0x0a00_0001, destination: 0x0a00_0002, protocol: 17, ports: [49_152, 5001] };
+    pub(super) const HEADS: Headers =
+        Headers { source: 0x0a00_0001, destination: 0x0a00_0002, protocol: 17, ports: [49_152, 5001] };
 
     #[test]
     fn reversed_heads_exchange_both_ends() {
@@ -242,14 +242,14 @@ mod tests {
         let policy =
             read(serde_json::json!({ "hash": { "weights": { "upper": 2, "lower": 0, "big": 65_536 } } }));
         assert_eq!([policy.weight("upper"), policy.weight("other")], [2, 1]);
-        let mut complaints = RangeErrors::default();
-        policy.check_below(&mut complaints);
-        let paths: Vec<String> = complaints.into_iter().map(|complaint| complaint.path.join(".")).collect();
+        let mut errors = RangeErrors::default();
+        policy.check_below(&mut errors);
+        let paths: Vec<String> = errors.into_iter().map(|complaint| complaint.path.join(".")).collect();
         assert_eq!(paths, ["ecmp.hash.weights.lower", "ecmp.hash.weights.big"]);
         let edges = read(serde_json::json!({ "round-robin": { "weights": { "a": 1, "b": 65_535 } } }));
-        let mut complaints = RangeErrors::default();
-        edges.check_below(&mut complaints);
-        assert_eq!(complaints, RangeErrors::default());
+        let mut errors = RangeErrors::default();
+        edges.check_below(&mut errors);
+        assert_eq!(errors, RangeErrors::default());
         assert_eq!(read(serde_json::json!("first")).weight("upper"), 1);
         assert_eq!(read(serde_json::json!({ "hash": { "seed": 0 } })), Ecmp::default());
         assert_eq!(
@@ -267,8 +267,10 @@ mod tests {
                 let members = members(&[1, 1, 1], down);
                 let mut met: Vec<usize> = (0..100)
                     .map(|port| {
-                        let heads = Heads { ports: [port, 5001], ..HEADS };
-                        state.decide(&View { heads: &heads, fragment: false, macs: [0; 2] }, &members).member
+                        let heads = Headers { ports: [port, 5001], ..HEADS };
+                        state
+                            .decide(&PacketView { heads: &heads, fragment: false, macs: [0; 2] }, &members)
+                            .member
                     })
                     .collect();
                 met.sort_unstable();

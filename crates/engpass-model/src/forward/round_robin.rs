@@ -4,7 +4,9 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, EcmpConfig, Forward, Keep, Member, View, check_weights, choose, eligible, total_weight};
+use super::{
+    Answer, EcmpConfig, Forward, Keep, Member, PacketView, check_weights, choose, eligible, total_weight,
+};
 use crate::complaint::RangeErrors;
 
 /// Packets take the paths in turn, regardless of their flow. The load is balanced, but packets of one flow may overtake each other.
@@ -17,8 +19,8 @@ pub struct RoundRobin {
 }
 
 impl EcmpConfig for RoundRobin {
-    fn check(&self, complaints: &mut RangeErrors) {
-        check_weights(&self.weights, complaints);
+    fn check(&self, errors: &mut RangeErrors) {
+        check_weights(&self.weights, errors);
     }
 
     fn weights(&self) -> Option<&IndexMap<String, u32>> {
@@ -37,7 +39,7 @@ struct State {
 }
 
 impl Forward for State {
-    fn decide(&mut self, _: &View<'_>, members: &[Member]) -> Answer {
+    fn decide(&mut self, _: &PacketView<'_>, members: &[Member]) -> Answer {
         let place = self.turn % total_weight(members);
         self.turn += 1;
         Answer { member: choose(members, |cumulative| place < cumulative), keep: Keep::Packet }
@@ -64,7 +66,7 @@ mod tests {
     #[test]
     fn turns_match_hand_calculation() {
         let mut state = RoundRobin::default().build();
-        let view = View { heads: &HEADS, fragment: false, macs: [0; 2] };
+        let view = PacketView { heads: &HEADS, fragment: false, macs: [0; 2] };
         let mut turns = |count: usize, members: &[Member]| -> Vec<usize> {
             (0..count).map(|_| state.decide(&view, members).member).collect()
         };
@@ -79,7 +81,7 @@ mod tests {
     #[test]
     fn shares_are_those_of_the_turns() {
         let mut state = RoundRobin::default().build();
-        let view = View { heads: &HEADS, fragment: false, macs: [0; 2] };
+        let view = PacketView { heads: &HEADS, fragment: false, macs: [0; 2] };
         for (weights, down) in [(vec![1, 1], vec![]), (vec![3, 1, 2], vec![]), (vec![3, 1, 2], vec![0])] {
             let members = members(&weights, &down);
             let mut taken = vec![0.0; members.len()];

@@ -71,7 +71,7 @@ const SIZES: (u64, u64) = (1, 1 << 50);
 
 /// Adds an error for a rate of a `thing` outside [`RATES`]. `without` completes the help text: how to omit the value.
 fn complain(
-    complaints: &mut RangeErrors,
+    errors: &mut RangeErrors,
     path: &[&'static str],
     rate: Option<ByteRate>,
     thing: &str,
@@ -83,11 +83,11 @@ fn complain(
         slow if slow < RATES.0 => format!("no {thing} is so slow"),
         _ => format!("no {thing} is so fast"),
     };
-    complaints.add(path, cause, format!("give {} to {}, or {without}", ByteRate(RATES.0), ByteRate(RATES.1)));
+    errors.add(path, cause, format!("give {} to {}, or {without}", ByteRate(RATES.0), ByteRate(RATES.1)));
 }
 
 impl Memory {
-    pub(super) fn check(&self, complaints: &mut RangeErrors) {
+    pub(super) fn check(&self, errors: &mut RangeErrors) {
         let cache = self.cache.as_ref();
         let as_memory = "take it out: it is then as fast as the memory";
         for (path, rate, without) in [
@@ -102,7 +102,7 @@ impl Memory {
                 "take it out: it is then as in memory",
             ),
         ] {
-            complain(complaints, path, rate, "memory", without);
+            complain(errors, path, rate, "memory", without);
         }
         for (path, size, without) in [
             (
@@ -115,16 +115,12 @@ impl Memory {
             if let Some(size) = size.filter(|size| !(SIZES.0..=SIZES.1).contains(&size.bytes())) {
                 let cause = if size.bytes() == 0 { "no data are so small" } else { "no data are so large" };
                 let help = format!("give {} to {}, or {without}", Size(SIZES.0), Size(SIZES.1));
-                complaints.add(path, cause, help);
+                errors.add(path, cause, help);
             }
         }
         if self.working_set.is_some() && self.cache.is_none() {
             let cause = "without a `cache` it means nothing";
-            complaints.add(
-                &["working_set"],
-                cause,
-                "give `cache = { size = \"32 MiB\", copy = \"60 GB/s\" }`",
-            );
+            errors.add(&["working_set"], cause, "give `cache = { size = \"32 MiB\", copy = \"60 GB/s\" }`");
         }
     }
 
@@ -156,14 +152,14 @@ impl Memory {
 }
 
 impl IoBus {
-    pub(super) fn check(&self, complaints: &mut RangeErrors) {
+    pub(super) fn check(&self, errors: &mut RangeErrors) {
         let as_bus = "take it out: it is then the `bandwidth`";
         for (key, rate, without) in [
             ("bandwidth", Some(self.bandwidth), "take `io_bus` out: it then bounds nothing"),
             ("to_device", self.to_device, as_bus),
             ("from_device", self.from_device, as_bus),
         ] {
-            complain(complaints, &[key], rate, "bus", without);
+            complain(errors, &[key], rate, "bus", without);
         }
     }
 

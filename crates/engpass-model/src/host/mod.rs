@@ -195,47 +195,47 @@ impl Host {
     }
 
     /// Adds an error for every invalid value.
-    pub fn check(&self, complaints: &mut RangeErrors) {
+    pub fn check(&self, errors: &mut RangeErrors) {
         for (key, cost) in [("cost", &self.cost), ("receive_cost", &self.receive_cost)] {
-            complaints.at_most(&[key, "per_datagram"], cost.per_datagram, MAX_COST);
-            complaints.at_most(&[key, "per_fragment"], cost.per_fragment, MAX_COST);
-            complaints.at_most(&[key, "per_byte"], cost.per_byte, MAX_COST);
-            complaints.at_most(&[key, "per_write"], cost.per_write, MAX_COST);
-            complaints.at_most(&[key, "per_segment"], cost.per_segment, MAX_COST);
-            complaints.at_most(&[key, "per_ack"], cost.per_ack, MAX_COST);
+            errors.at_most(&[key, "per_datagram"], cost.per_datagram, MAX_COST);
+            errors.at_most(&[key, "per_fragment"], cost.per_fragment, MAX_COST);
+            errors.at_most(&[key, "per_byte"], cost.per_byte, MAX_COST);
+            errors.at_most(&[key, "per_write"], cost.per_write, MAX_COST);
+            errors.at_most(&[key, "per_segment"], cost.per_segment, MAX_COST);
+            errors.at_most(&[key, "per_ack"], cost.per_ack, MAX_COST);
         }
         if let Some(pauses) = &self.pauses {
             if pauses.share.0 > Share::WHOLE {
                 let cause = "no more than all messages can wait";
-                complaints.add(&["pauses", "share"], cause, "give `0 %` to `100 %`");
+                errors.add(&["pauses", "share"], cause, "give `0 %` to `100 %`");
             }
-            complaints.at_most(&["pauses", "mean"], Some(pauses.mean), LONGEST);
+            errors.at_most(&["pauses", "mean"], Some(pauses.mean), LONGEST);
         }
         for (side, key, path) in
             [(Side::Send, "send_path", self.send_path), (Side::Receive, "receive_path", self.receive_path)]
         {
-            self.check_path(side, key, Some(path), complaints);
+            self.check_path(side, key, Some(path), errors);
         }
         if let Some(memory) = &self.memory {
             let mut found = RangeErrors::default();
             memory.check(&mut found);
-            complaints.under(&["memory"], found);
+            errors.under(&["memory"], found);
         }
         if let Some(bus) = &self.io_bus {
             let mut found = RangeErrors::default();
             bus.check(&mut found);
-            complaints.under(&["io_bus"], found);
+            errors.under(&["io_bus"], found);
         }
         let mut tcp = RangeErrors::default();
         self.tcp.check(&mut tcp);
-        complaints.under(&["tcp"], tcp);
+        errors.under(&["tcp"], tcp);
         if self.nic_buffer.bytes() > MAX_NIC_BUFFER {
             let help = format!("give at most {}", Size(MAX_NIC_BUFFER));
-            complaints.add(&["nic_buffer"], "no NIC has that", help);
+            errors.add(&["nic_buffer"], "no NIC has that", help);
         }
         if self.receive_buffer.bytes() == 0 {
             let cause = "a socket that holds nothing receives nothing";
-            complaints.add(&["receive_buffer"], cause, "give at least `1 B`");
+            errors.add(&["receive_buffer"], cause, "give at least `1 B`");
         }
     }
 
@@ -245,7 +245,7 @@ impl Host {
         side: Side,
         key: &'static str,
         path: Option<DataPath>,
-        complaints: &mut RangeErrors,
+        errors: &mut RangeErrors,
     ) {
         let Some(path) = path else { return };
         if !path.serves(side) {
@@ -253,12 +253,12 @@ impl Host {
                 Side::Send => ("sends nothing: it is for what is received", "zero-copy"),
                 Side::Receive => ("receives nothing: it is for what is sent", "tcp-zerocopy-receive"),
             };
-            complaints.add(&[key], format!("that way {wrong}"), format!("take another, such as `{right}`"));
+            errors.add(&[key], format!("that way {wrong}"), format!("take another, such as `{right}`"));
         }
         let encrypts = path.uses().encryptions > 0;
         if encrypts && self.memory.as_ref().is_some_and(|memory| memory.encryption.is_none()) {
             let cause = "nothing says how fast the CPU encrypts";
-            complaints.add(&[key], cause, "give the host's `memory` an `encryption = \"4 GB/s\"`");
+            errors.add(&[key], cause, "give the host's `memory` an `encryption = \"4 GB/s\"`");
         }
     }
 }

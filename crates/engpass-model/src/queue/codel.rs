@@ -38,19 +38,19 @@ pub(super) const TARGET: Duration = Duration(5_000_000_000);
 pub(super) const INTERVAL: Duration = Duration(100_000_000_000);
 
 /// Adds an error for `target` and `interval` if the control law cannot work with them.
-pub(super) fn check_times(target: Duration, interval: Duration, complaints: &mut RangeErrors) {
-    complaints.positive(&["target"], target, LONGEST);
-    complaints.positive(&["interval"], interval, LONGEST);
+pub(super) fn check_times(target: Duration, interval: Duration, errors: &mut RangeErrors) {
+    errors.positive(&["target"], target, LONGEST);
+    errors.positive(&["interval"], interval, LONGEST);
     if target > interval && interval.0 > 0 {
         let cause = format!("`interval` is {interval}, and a packet may wait longer than that");
-        complaints.add(&["target"], cause, "give 5 % to 10 % of `interval` (RFC 8289 section 4)");
+        errors.add(&["target"], cause, "give 5 % to 10 % of `interval` (RFC 8289 section 4)");
     }
 }
 
 impl QueueConfig for CoDel {
-    fn check(&self, complaints: &mut RangeErrors) {
-        check_times(self.target, self.interval, complaints);
-        check_limit("limit", self.limit, complaints);
+    fn check(&self, errors: &mut RangeErrors) {
+        check_times(self.target, self.interval, errors);
+        check_limit("limit", self.limit, errors);
     }
 
     fn limit(&self) -> QueueLimit {

@@ -30,8 +30,8 @@ impl Default for DropTail {
 }
 
 impl QueueConfig for DropTail {
-    fn check(&self, complaints: &mut RangeErrors) {
-        check_limit("limit", self.limit, complaints);
+    fn check(&self, errors: &mut RangeErrors) {
+        check_limit("limit", self.limit, errors);
         let never = match self.ecn_threshold {
             Some(BufferSize::Packets(packets)) => packets >= self.limit.packets,
             Some(BufferSize::Bytes(bytes)) => bytes >= self.limit.bytes,
@@ -39,7 +39,7 @@ impl QueueConfig for DropTail {
         };
         if never {
             let cause = format!("the queue holds at most {}, and no packet is ever marked", self.limit);
-            complaints.add(&["ecn_threshold"], cause, "give less than `limit`");
+            errors.add(&["ecn_threshold"], cause, "give less than `limit`");
         }
     }
 

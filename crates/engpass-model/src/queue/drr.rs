@@ -34,10 +34,10 @@ impl Default for Drr {
 }
 
 impl QueueConfig for Drr {
-    fn check(&self, complaints: &mut RangeErrors) {
-        check_limit("limit", self.limit, complaints);
+    fn check(&self, errors: &mut RangeErrors) {
+        check_limit("limit", self.limit, errors);
         let cause = "a round would send too little, or too much";
-        complaints.between(&["quantum"], self.quantum.bytes(), (64, 1 << 24), "B", cause);
+        errors.between(&["quantum"], self.quantum.bytes(), (64, 1 << 24), "B", cause);
     }
 
     fn limit(&self) -> QueueLimit {

@@ -46,14 +46,14 @@ impl Default for FqCoDel {
 }
 
 impl QueueConfig for FqCoDel {
-    fn check(&self, complaints: &mut RangeErrors) {
+    fn check(&self, errors: &mut RangeErrors) {
         let cause = "a turn would send too little, or too much";
-        complaints.between(&["quantum"], self.quantum.bytes(), (64, 1 << 24), "B", cause);
-        check_times(self.target, self.interval, complaints);
+        errors.between(&["quantum"], self.quantum.bytes(), (64, 1 << 24), "B", cause);
+        check_times(self.target, self.interval, errors);
         if let Some(queues) = self.queues {
-            complaints.between(&["queues"], queues.into(), (1, 65_536), "queues", "flows have no place");
+            errors.between(&["queues"], queues.into(), (1, 65_536), "queues", "flows have no place");
         }
-        check_limit("limit", self.limit, complaints);
+        check_limit("limit", self.limit, errors);
     }
 
     fn limit(&self) -> QueueLimit {
@@ -127,7 +127,7 @@ impl Flows {
 
     /// Drops packets from the head of the queue with the most bytes: half of its packets, but at most 64 (RFC 8290 section 4.1). If several
     /// queues have the most bytes, takes the first.
-    fn drop_from_the_fattest(&mut self, lost: &mut Vec<(Packet, Cause)>) {
+    fn drop_from_longest_queue(&mut self, lost: &mut Vec<(Packet, Cause)>) {
         let fattest = self.queues.iter_mut().rev().max_by_key(|flow| flow.queue.backlog().bytes);
         let queue = &mut fattest.expect("a queue over its limit exists").queue;
         let before = queue.backlog();
@@ -155,7 +155,7 @@ impl Scheduler for Flows {
             self.new.push_back(index as u32);
         }
         while self.backlog.exceeds(self.limit) {
-            self.drop_from_the_fattest(lost);
+            self.drop_from_longest_queue(lost);
         }
     }
 

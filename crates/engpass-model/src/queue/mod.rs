@@ -45,7 +45,7 @@ family! {
 /// The settings of a queue discipline.
 pub trait QueueConfig {
     /// Adds an error for every invalid value. Paths begin in the kind's own table.
-    fn check(&self, complaints: &mut RangeErrors);
+    fn check(&self, errors: &mut RangeErrors);
 
     /// Maximum queue length of a port with this discipline.
     fn limit(&self) -> QueueLimit;
@@ -57,17 +57,17 @@ pub trait QueueConfig {
 
 impl Queue {
     /// Adds an error for every invalid value. Paths begin with the kind.
-    pub fn check(&self, complaints: &mut RangeErrors) {
+    pub fn check(&self, errors: &mut RangeErrors) {
         let mut inner = RangeErrors::default();
         self.config().check(&mut inner);
-        complaints.under(&[self.kind()], inner);
+        errors.under(&[self.kind()], inner);
     }
 
     /// Adds an error for every invalid value. Paths begin with the key `queue` of the enclosing table.
-    pub fn check_below(&self, complaints: &mut RangeErrors) {
+    pub fn check_below(&self, errors: &mut RangeErrors) {
         let mut own = RangeErrors::default();
         self.check(&mut own);
-        complaints.under(&["queue"], own);
+        errors.under(&["queue"], own);
     }
 
     /// Maximum queue length of a port with this discipline.
@@ -250,13 +250,13 @@ const MAX_BYTES: u64 = 1 << 30;
 const MAX_PACKETS: u64 = 10_000_000;
 
 /// Adds an error for a limit of zero, or one that is larger than any port.
-fn check_limit(key: &'static str, limit: QueueLimit, complaints: &mut RangeErrors) {
+fn check_limit(key: &'static str, limit: QueueLimit, errors: &mut RangeErrors) {
     if limit.packets == 0 || limit.bytes == 0 {
-        complaints.add(&[key], "nothing fits in it", "give at least `1 packet`");
+        errors.add(&[key], "nothing fits in it", "give at least `1 packet`");
     }
     let too_many = |value: u64, most: u64| value != u64::MAX && value > most;
     if too_many(limit.packets, MAX_PACKETS) || too_many(limit.bytes, MAX_BYTES) {
-        complaints.add(&[key], "no port holds that", format!("give at most {MAX_PACKETS} packets and 1 GiB"));
+        errors.add(&[key], "no port holds that", format!("give at most {MAX_PACKETS} packets and 1 GiB"));
     }
 }
 
@@ -268,9 +268,9 @@ mod tests {
     #[test]
     fn complaints_name_the_kind() {
         let queue = Queue::CoDel(CoDel { target: Duration(0), ..CoDel::default() });
-        let mut complaints = RangeErrors::default();
-        queue.check(&mut complaints);
-        let paths: Vec<_> = complaints.into_iter().map(|complaint| complaint.path).collect();
+        let mut errors = RangeErrors::default();
+        queue.check(&mut errors);
+        let paths: Vec<_> = errors.into_iter().map(|complaint| complaint.path).collect();
         assert_eq!(paths, [["codel", "target"]]);
     }
 
@@ -293,9 +293,9 @@ mod tests {
             Queue::Priority(Priority { limit: QueueLimit::bytes(0) }),
         ];
         for queue in bad {
-            let mut complaints = RangeErrors::default();
-            queue.check(&mut complaints);
-            assert_eq!(complaints.into_iter().count(), 1, "{queue:?}");
+            let mut errors = RangeErrors::default();
+            queue.check(&mut errors);
+            assert_eq!(errors.into_iter().count(), 1, "{queue:?}");
         }
     }
 
@@ -304,9 +304,9 @@ mod tests {
         for kind in Queue::KINDS.iter().filter(|kind| **kind != "token-bucket") {
             let queue: Queue =
                 serde_json::from_value(serde_json::json!(kind)).expect("the kind alone is enough");
-            let mut complaints = RangeErrors::default();
-            queue.check(&mut complaints);
-            assert_eq!(complaints, RangeErrors::default(), "{kind}");
+            let mut errors = RangeErrors::default();
+            queue.check(&mut errors);
+            assert_eq!(errors, RangeErrors::default(), "{kind}");
             let text = serde_json::to_value(&queue).expect("it can be written");
             assert_eq!(serde_json::from_value::<Queue>(text).expect("and read again"), queue);
         }

@@ -27,8 +27,8 @@ impl Default for Priority {
 }
 
 impl QueueConfig for Priority {
-    fn check(&self, complaints: &mut RangeErrors) {
-        check_limit("limit", self.limit, complaints);
+    fn check(&self, errors: &mut RangeErrors) {
+        check_limit("limit", self.limit, errors);
     }
 
     fn limit(&self) -> QueueLimit {

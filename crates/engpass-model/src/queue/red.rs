@@ -58,32 +58,32 @@ impl Default for Red {
 const MAX_THRESHOLD: u64 = 1 << 30;
 
 impl QueueConfig for Red {
-    fn check(&self, complaints: &mut RangeErrors) {
+    fn check(&self, errors: &mut RangeErrors) {
         match (self.min, self.max) {
             (BufferSize::Packets(min), BufferSize::Packets(max))
             | (BufferSize::Bytes(min), BufferSize::Bytes(max)) => {
                 if min >= max {
                     let cause = format!("`max` is {}, and nothing lies between", self.max);
-                    complaints.add(&["min"], cause, "let `min` be less than `max`");
+                    errors.add(&["min"], cause, "let `min` be less than `max`");
                 }
                 if max > MAX_THRESHOLD {
-                    complaints.add(&["max"], "no port holds that", format!("give at most {MAX_THRESHOLD}"));
+                    errors.add(&["max"], "no port holds that", format!("give at most {MAX_THRESHOLD}"));
                 }
             }
             _ => {
                 let cause = format!("`max` is {}, and the two cannot be compared", self.max);
-                complaints.add(&["min"], cause, "give both in packets or both in bytes");
+                errors.add(&["min"], cause, "give both in packets or both in bytes");
             }
         }
         if self.max_probability.0 == 0 || self.max_probability.0 > Share::WHOLE {
-            complaints.add(&["max_probability"], "it is no probability of a drop", "give up to 100 %");
+            errors.add(&["max_probability"], "it is no probability of a drop", "give up to 100 %");
         }
         if self.weight_log2 > 24 {
-            complaints.add(&["weight_log2"], "the average would never move", "give at most 24");
+            errors.add(&["weight_log2"], "the average would never move", "give at most 24");
         }
         let cause = "no packet is like that";
-        complaints.between(&["mean_packet"], self.mean_packet.bytes(), (1, 65_535), "B", cause);
-        check_limit("limit", self.limit, complaints);
+        errors.between(&["mean_packet"], self.mean_packet.bytes(), (1, 65_535), "B", cause);
+        check_limit("limit", self.limit, errors);
     }
 
     fn limit(&self) -> QueueLimit {

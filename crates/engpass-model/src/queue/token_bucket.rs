@@ -34,11 +34,11 @@ fn default_limit() -> QueueLimit {
 }
 
 impl QueueConfig for TokenBucket {
-    fn check(&self, complaints: &mut RangeErrors) {
-        complaints.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "tokens do not come at that rate");
+    fn check(&self, errors: &mut RangeErrors) {
+        errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "tokens do not come at that rate");
         let cause = "no packet passes, or every one at once";
-        complaints.between(&["burst"], self.burst.bytes(), (64, MAX_BYTES), "B", cause);
-        check_limit("limit", self.limit, complaints);
+        errors.between(&["burst"], self.burst.bytes(), (64, MAX_BYTES), "B", cause);
+        check_limit("limit", self.limit, errors);
     }
 
     fn limit(&self) -> QueueLimit {

@@ -52,7 +52,7 @@ const STEP: u64 = Share::WHOLE / PARTS;
 
 impl Adaptive {
     /// Adds an error for every invalid value.
-    pub fn check(&self, complaints: &mut RangeErrors) {
+    pub fn check(&self, errors: &mut RangeErrors) {
         let start = self.start.map(|start| ("start", start));
         let steps = [("min", self.min), ("max", self.max), ("increase", self.increase)];
         let mut apart = true;
@@ -67,22 +67,22 @@ impl Adaptive {
                 }
                 _ => continue,
             };
-            complaints.add(&[key], cause, help);
+            errors.add(&[key], cause, help);
             apart = false;
         }
         if self.max < self.min && apart {
             let cause = format!("that is less than `min`, {}", self.min);
-            complaints.add(&["max"], cause, "give more, or lower `min`");
+            errors.add(&["max"], cause, "give more, or lower `min`");
         } else if self.start.is_some_and(|start| start < self.min || start > self.max) && apart {
             let help = format!("give {} to {}", self.min, self.max);
-            complaints.add(&["start"], "that is not between `min` and `max`", help);
+            errors.add(&["start"], "that is not between `min` and `max`", help);
         }
         if self.decrease.0 == 0 || self.decrease.0 >= Share::WHOLE {
             let cause = "it is the part of the rate that is taken away";
-            complaints.add(&["decrease"], cause, "give more than `0 %` and less than `100 %`");
+            errors.add(&["decrease"], cause, "give more than `0 %` and less than `100 %`");
         }
         if self.patience == 0 {
-            complaints.add(
+            errors.add(
                 &["patience"],
                 "the first PDU cannot have been answered before it is sent",
                 "give at least `1`",

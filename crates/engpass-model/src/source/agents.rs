@@ -26,35 +26,35 @@ pub const FASTEST: u64 = 10_000_000_000_000;
 
 impl Traffic {
     /// Adds a complaint for each value that real hosts do not support, in `measure` and `emulate`.
-    pub fn check_agents(&self, complaints: &mut RangeErrors) {
+    pub fn check_agents(&self, errors: &mut RangeErrors) {
         if let Some((bytes, _)) = self.datagrams() {
             let cause = "agents number their datagrams, and the number does not fit";
-            complaints.between(&["message"], bytes, (LEAST_DATAGRAM, MAX_UDP_PAYLOAD), "B", cause);
+            errors.between(&["message"], bytes, (LEAST_DATAGRAM, MAX_UDP_PAYLOAD), "B", cause);
         }
         match self {
             Self::TcpStream(config) => {
                 let cause = "agents hold a message in memory";
-                complaints.between(&["message"], config.message.bytes(), (1, MOST_WRITE), "B", cause);
+                errors.between(&["message"], config.message.bytes(), (1, MOST_WRITE), "B", cause);
                 let (streams, cause) = (u64::from(config.streams), "agents have a thread for each");
-                complaints.between(&["streams"], streams, (1, MOST_STREAMS), "connections", cause);
+                errors.between(&["streams"], streams, (1, MOST_STREAMS), "connections", cause);
             }
             Self::Poisson(config) if config.sizes == Sizes::Exponential => {
-                complaints.add(&["sizes"], "agents send datagrams of one size", "take it out");
+                errors.add(&["sizes"], "agents send datagrams of one size", "take it out");
             }
             Self::RequestResponse(config) => {
                 let bits = u128::from(config.request.bytes()) * 8;
                 let per_second = |every: Duration| bits * 1_000_000_000_000 / u128::from(every.0.max(1));
                 if config.every.is_some_and(|every| per_second(every) > u128::from(FASTEST)) {
                     let cause = format!("agents send requests with at most {}", Rate(FASTEST));
-                    complaints.add(&["every"], cause, "give a longer time, or smaller requests");
+                    errors.add(&["every"], cause, "give a longer time, or smaller requests");
                 }
             }
             _ => {}
         }
-        self.check_how(complaints);
+        self.check_how(errors);
     }
 
-    fn check_how(&self, complaints: &mut RangeErrors) {
+    fn check_how(&self, errors: &mut RangeErrors) {
         let Some(live) = self.live() else { return };
         let (talks, even) = match self {
             Self::RequestResponse(_) => (true, false),
@@ -67,11 +67,11 @@ impl Traffic {
         if live.pacing == Some(Pacing::Kernel) && !even {
             let cause = "the kernel knows a rate, and neither bursts nor random times nor questions";
             let help = "give the stream a `rate`, or take another `pacing`, such as `sleep`";
-            complaints.add(&["live", "pacing"], cause, help);
+            errors.add(&["live", "pacing"], cause, help);
         }
         if live.pacing == Some(Pacing::Burst) && (tcp || talks) {
             let help = "take another `pacing`, such as `sleep`";
-            complaints.add(&["live", "pacing"], "only streams of datagrams leave in bursts", help);
+            errors.add(&["live", "pacing"], "only streams of datagrams leave in bursts", help);
         }
         if talks {
             let streams = [
@@ -80,7 +80,7 @@ impl Traffic {
                 ("segmentation", live.segmentation == Some(true)),
             ];
             for (key, _) in streams.into_iter().filter(|(_, given)| *given) {
-                complaints.add(&["live", key], "it is of streams, and this asks and answers", "take it out");
+                errors.add(&["live", key], "it is of streams, and this asks and answers", "take it out");
             }
         }
     }
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    fn complaints(change: Value) -> Vec<String> {
+    fn errors(change: Value) -> Vec<String> {
         let mut table = json!({ "from": "a", "to": "b", "message": "1 kB" });
         if let (Some(table), Value::Object(change)) = (table.as_object_mut(), change) {
             table.extend(change);
@@ -144,7 +144,7 @@ mod tests {
                 vec![],
             ),
         ] {
-            assert_eq!(complaints(table.clone()), keys, "{table}");
+            assert_eq!(errors(table.clone()), keys, "{table}");
         }
     }
 }

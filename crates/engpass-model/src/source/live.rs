@@ -84,7 +84,7 @@ impl Live {
     }
 
     /// Adds a complaint for each wrong value. Paths begin with `live`.
-    pub(super) fn check(&self, transport: Transport, complaints: &mut RangeErrors) {
+    pub(super) fn check(&self, transport: Transport, errors: &mut RangeErrors) {
         let mut own = RangeErrors::default();
         let tcp = transport == Transport::Tcp;
         let (other, only) = if tcp { ("TCP", "UDP") } else { ("UDP", "TCP") };
@@ -124,7 +124,7 @@ impl Live {
                 own.add(&[key], format!("no host has a core {core}"), "count cores from 0");
             }
         }
-        complaints.under(&["live"], own);
+        errors.under(&["live"], own);
     }
 }
 
@@ -240,9 +240,9 @@ mod tests {
     #[test]
     fn keys_belong_to_their_transport() {
         let keys = |live: &Live, transport| {
-            let mut complaints = RangeErrors::default();
-            live.check(transport, &mut complaints);
-            complaints.into_iter().map(|complaint| complaint.path.join(".")).collect::<Vec<_>>()
+            let mut errors = RangeErrors::default();
+            live.check(transport, &mut errors);
+            errors.into_iter().map(|complaint| complaint.path.join(".")).collect::<Vec<_>>()
         };
         let tcp = Live { method: Some(Method::Sendfile), mptcp: Some(true), ..Live::default() };
         assert!(keys(&tcp, Transport::Tcp).is_empty());

@@ -228,15 +228,15 @@ impl Traffic {
     }
 
     /// Adds a complaint for each wrong value. Does not check cell rates, which need a link.
-    pub fn check(&self, complaints: &mut RangeErrors) {
-        self.config().check(complaints);
+    pub fn check(&self, errors: &mut RangeErrors) {
+        self.config().check(errors);
         let (start, stop) = self.window();
-        complaints.at_most(&["start"], start, LONGEST);
-        complaints.at_most(&["stop"], stop, LONGEST);
+        errors.at_most(&["start"], start, LONGEST);
+        errors.at_most(&["stop"], stop, LONGEST);
         let start = start.unwrap_or(Duration(0));
         if stop.is_some_and(|stop| stop <= start) {
             let cause = format!("it starts at {start}, and nothing is ever sent");
-            complaints.add(&["stop"], cause, "let `stop` be later than `start`");
+            errors.add(&["stop"], cause, "let `stop` be later than `start`");
         }
     }
 }
@@ -247,27 +247,27 @@ fn default_ttl() -> u8 {
 }
 
 /// Adds a complaint for each wrong TCP setting of a traffic.
-fn check_tcp(tcp: &TcpConfig, complaints: &mut RangeErrors) {
+fn check_tcp(tcp: &TcpConfig, errors: &mut RangeErrors) {
     let mut own = RangeErrors::default();
     tcp.check(&mut own);
-    complaints.under(&["tcp"], own);
+    errors.under(&["tcp"], own);
 }
 
 /// Adds a complaint if the receive buffer of a UDP socket is wrong.
-fn check_receive_buffer(size: Option<Size>, complaints: &mut RangeErrors) {
+fn check_receive_buffer(size: Option<Size>, errors: &mut RangeErrors) {
     if let Some(size) = size {
         let cause = "no socket has that";
-        complaints.between(&["receive_buffer"], size.bytes(), (1, 1 << 30), "B", cause);
+        errors.between(&["receive_buffer"], size.bytes(), (1, 1 << 30), "B", cause);
     }
 }
 
 /// Adds a complaint if the priority or the time to live of packets is wrong.
-fn check_packets(priority: u8, ttl: u8, complaints: &mut RangeErrors) {
+fn check_packets(priority: u8, ttl: u8, errors: &mut RangeErrors) {
     if priority > 7 {
-        complaints.add(&["priority"], "a priority code point has 3 bits", "give `0` to `7`, 7 goes first");
+        errors.add(&["priority"], "a priority code point has 3 bits", "give `0` to `7`, 7 goes first");
     }
     if ttl == 0 {
-        complaints.add(&["ttl"], "such a packet may not be sent", "give `1` to `255`");
+        errors.add(&["ttl"], "such a packet may not be sent", "give `1` to `255`");
     }
 }
 

@@ -135,16 +135,16 @@ impl SourceConfig for Multicast {
         Sends::Datagrams { bytes: self.message.bytes(), rate: Some(self.rate) }
     }
 
-    fn check(&self, complaints: &mut RangeErrors) {
+    fn check(&self, errors: &mut RangeErrors) {
         if self.to.is_empty() {
-            complaints.add(&["to"], "a group without receivers shows nothing", "name at least one host");
+            errors.add(&["to"], "a group without receivers shows nothing", "name at least one host");
         }
         let cause = "one UDP datagram cannot hold that and its number";
-        complaints.between(&["message"], self.message.bytes(), (MIN_DATAGRAM, MAX_UDP_PAYLOAD), "B", cause);
-        complaints.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
-        super::check_receive_buffer(self.receive_buffer, complaints);
-        self.live.check(Transport::Udp, complaints);
-        super::check_packets(self.priority, self.ttl, complaints);
+        errors.between(&["message"], self.message.bytes(), (MIN_DATAGRAM, MAX_UDP_PAYLOAD), "B", cause);
+        errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
+        super::check_receive_buffer(self.receive_buffer, errors);
+        self.live.check(Transport::Udp, errors);
+        super::check_packets(self.priority, self.ttl, errors);
     }
 }
 
@@ -164,9 +164,9 @@ mod tests {
     fn somebody_must_receive() {
         let table = serde_json::json!({ "from": "a", "to": [], "message": "1 B", "rate": "1 Mbit/s" });
         let config: Multicast = serde_json::from_value(table).expect("the test's own table is right");
-        let mut complaints = RangeErrors::default();
-        config.check(&mut complaints);
-        let keys: Vec<_> = complaints.into_iter().map(|complaint| complaint.path[0].clone()).collect();
+        let mut errors = RangeErrors::default();
+        config.check(&mut errors);
+        let keys: Vec<_> = errors.into_iter().map(|complaint| complaint.path[0].clone()).collect();
         assert_eq!(keys, ["to", "message"]);
     }
 }

@@ -82,9 +82,9 @@ impl SourceConfig for OnOff {
         })
     }
 
-    fn check(&self, complaints: &mut RangeErrors) {
-        complaints.positive(&["on"], self.on, LONGEST);
-        complaints.positive(&["off"], self.off, LONGEST);
+    fn check(&self, errors: &mut RangeErrors) {
+        errors.positive(&["on"], self.on, LONGEST);
+        errors.positive(&["off"], self.off, LONGEST);
     }
 }
 

@@ -87,18 +87,18 @@ impl SourceConfig for Poisson {
         Some(Box::new(self.process(random)))
     }
 
-    fn check(&self, complaints: &mut RangeErrors) {
+    fn check(&self, errors: &mut RangeErrors) {
         let (most, cause) = match self.sizes {
             Sizes::Fixed => (MAX_UDP_PAYLOAD, "one UDP datagram cannot hold that"),
             Sizes::Exponential => {
                 (MAX_EXPONENTIAL_MEAN, "too many datagrams would be longer than UDP can carry")
             }
         };
-        complaints.between(&["message"], self.message.bytes(), (1, most), "B", cause);
-        super::check_receive_buffer(self.receive_buffer, complaints);
-        self.live.check(Transport::Udp, complaints);
-        super::check_packets(self.priority, self.ttl, complaints);
-        complaints.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
+        errors.between(&["message"], self.message.bytes(), (1, most), "B", cause);
+        super::check_receive_buffer(self.receive_buffer, errors);
+        self.live.check(Transport::Udp, errors);
+        super::check_packets(self.priority, self.ttl, errors);
+        errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
     }
 }
 
@@ -157,10 +157,10 @@ mod tests {
         Poisson { sizes, ..serde_json::from_value(text).expect("the test's own text is right") }
     }
 
-    fn complaints(config: &Poisson) -> usize {
-        let mut complaints = RangeErrors::default();
-        config.check(&mut complaints);
-        complaints.into_iter().count()
+    fn errors(config: &Poisson) -> usize {
+        let mut errors = RangeErrors::default();
+        config.check(&mut errors);
+        errors.into_iter().count()
     }
 
     /// Returns mean and variance.
@@ -228,10 +228,10 @@ mod tests {
 
     #[test]
     fn what_udp_cannot_carry_is_refused() {
-        assert_eq!(complaints(&poisson(65_507, 1000, Sizes::Fixed)), 0);
-        assert_eq!(complaints(&poisson(65_508, 1000, Sizes::Fixed)), 1);
-        assert_eq!(complaints(&poisson(8000, 1000, Sizes::Exponential)), 0);
-        assert_eq!(complaints(&poisson(8001, 1000, Sizes::Exponential)), 1);
-        assert_eq!(complaints(&poisson(0, 0, Sizes::Fixed)), 2);
+        assert_eq!(errors(&poisson(65_507, 1000, Sizes::Fixed)), 0);
+        assert_eq!(errors(&poisson(65_508, 1000, Sizes::Fixed)), 1);
+        assert_eq!(errors(&poisson(8000, 1000, Sizes::Exponential)), 0);
+        assert_eq!(errors(&poisson(8001, 1000, Sizes::Exponential)), 1);
+        assert_eq!(errors(&poisson(0, 0, Sizes::Fixed)), 2);
     }
 }

@@ -84,7 +84,7 @@ impl SourceConfig for RequestResponse {
         (self.transport == Transport::Tcp).then_some(&self.tcp)
     }
 
-    fn check(&self, complaints: &mut RangeErrors) {
+    fn check(&self, errors: &mut RangeErrors) {
         let (bounds, cause) = match self.transport {
             Transport::Tcp if self.every.is_none() => ((1, MAX_MESSAGE), "no application sends that at once"),
             Transport::Tcp => ((MIN_STAMPED, MAX_MESSAGE), "it cannot hold the time at which it was sent"),
@@ -92,16 +92,16 @@ impl SourceConfig for RequestResponse {
                 ((MIN_STAMPED, MAX_UDP_PAYLOAD), "one UDP datagram cannot hold that and its number")
             }
         };
-        complaints.between(&["request"], self.request.bytes(), bounds, "B", cause);
-        complaints.between(&["response"], self.response.bytes(), bounds, "B", cause);
+        errors.between(&["request"], self.request.bytes(), bounds, "B", cause);
+        errors.between(&["response"], self.response.bytes(), bounds, "B", cause);
         let cause = "no application has so many at a time";
-        complaints.between(&["streams"], u64::from(self.streams), (1, 128), "conversations", cause);
+        errors.between(&["streams"], u64::from(self.streams), (1, 128), "conversations", cause);
         if let Some(every) = self.every {
-            complaints.positive(&["every"], every, LONGEST);
+            errors.positive(&["every"], every, LONGEST);
         }
-        super::check_tcp(&self.tcp, complaints);
-        self.live.check(self.transport, complaints);
-        super::check_packets(self.priority, self.ttl, complaints);
+        super::check_tcp(&self.tcp, errors);
+        self.live.check(self.transport, errors);
+        super::check_packets(self.priority, self.ttl, errors);
     }
 }
 
@@ -109,23 +109,23 @@ impl SourceConfig for RequestResponse {
 mod tests {
     use super::*;
 
-    fn complaints(change: serde_json::Value) -> Vec<String> {
+    fn errors(change: serde_json::Value) -> Vec<String> {
         let mut table = serde_json::json!({ "from": "a", "to": "b", "request": "64 B", "response": "1 kB" });
         if let (Some(table), serde_json::Value::Object(change)) = (table.as_object_mut(), change) {
             table.extend(change);
         }
         let config: RequestResponse = serde_json::from_value(table).expect("the test's own table is right");
-        let mut complaints = RangeErrors::default();
-        config.check(&mut complaints);
-        complaints.into_iter().map(|complaint| complaint.path.join(".")).collect()
+        let mut errors = RangeErrors::default();
+        config.check(&mut errors);
+        errors.into_iter().map(|complaint| complaint.path.join(".")).collect()
     }
 
     #[test]
     fn messages_fit_their_transport() {
-        assert!(complaints(serde_json::json!({ "request": "1 B", "response": "1 MiB" })).is_empty());
+        assert!(errors(serde_json::json!({ "request": "1 B", "response": "1 MiB" })).is_empty());
         let udp = serde_json::json!({ "transport": "udp", "request": "1 B", "response": "1 MiB" });
-        assert_eq!(complaints(udp), ["request", "response"]);
-        assert_eq!(complaints(serde_json::json!({ "every": "0 s", "streams": 0 })), ["streams", "every"]);
-        assert_eq!(complaints(serde_json::json!({ "every": "1 ms", "request": "1 B" })), ["request"]);
+        assert_eq!(errors(udp), ["request", "response"]);
+        assert_eq!(errors(serde_json::json!({ "every": "0 s", "streams": 0 })), ["streams", "every"]);
+        assert_eq!(errors(serde_json::json!({ "every": "1 ms", "request": "1 B" })), ["request"]);
     }
 }

@@ -85,16 +85,16 @@ impl SourceConfig for TcpStream {
         Some(&self.tcp)
     }
 
-    fn check(&self, complaints: &mut RangeErrors) {
+    fn check(&self, errors: &mut RangeErrors) {
         let cause = "no application writes that at once";
-        complaints.between(&["message"], self.message.bytes(), (1, MAX_WRITE), "B", cause);
+        errors.between(&["message"], self.message.bytes(), (1, MAX_WRITE), "B", cause);
         let cause = "no application opens so many";
-        complaints.between(&["streams"], u64::from(self.streams), (1, MAX_STREAMS), "connections", cause);
+        errors.between(&["streams"], u64::from(self.streams), (1, MAX_STREAMS), "connections", cause);
         if let Some(rate) = self.rate {
-            complaints.between(&["rate"], rate.0, (1, FASTEST), "bit/s", "no application offers that");
+            errors.between(&["rate"], rate.0, (1, FASTEST), "bit/s", "no application offers that");
         }
-        super::check_tcp(&self.tcp, complaints);
-        self.live.check(Transport::Tcp, complaints);
-        super::check_packets(self.priority, self.ttl, complaints);
+        super::check_tcp(&self.tcp, errors);
+        self.live.check(Transport::Tcp, errors);
+        super::check_packets(self.priority, self.ttl, errors);
     }
 }

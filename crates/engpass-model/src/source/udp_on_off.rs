@@ -79,15 +79,15 @@ impl SourceConfig for UdpOnOff {
         Some(Box::new(self.datagrams(random)))
     }
 
-    fn check(&self, complaints: &mut RangeErrors) {
+    fn check(&self, errors: &mut RangeErrors) {
         let cause = "one UDP datagram cannot hold that";
-        complaints.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
-        complaints.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
-        complaints.positive(&["on"], self.on, LONGEST);
-        complaints.positive(&["off"], self.off, LONGEST);
-        super::check_receive_buffer(self.receive_buffer, complaints);
-        self.live.check(Transport::Udp, complaints);
-        super::check_packets(self.priority, self.ttl, complaints);
+        errors.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
+        errors.between(&["rate"], self.rate.0, (1, FASTEST), "bit/s", "no application offers that");
+        errors.positive(&["on"], self.on, LONGEST);
+        errors.positive(&["off"], self.off, LONGEST);
+        super::check_receive_buffer(self.receive_buffer, errors);
+        self.live.check(Transport::Udp, errors);
+        super::check_packets(self.priority, self.ttl, errors);
     }
 }
 
@@ -231,9 +231,9 @@ mod tests {
 
     #[test]
     fn times_of_zero_are_refused() {
-        let mut complaints = RangeErrors::default();
-        source(0, 0, Lengths::Fixed).check(&mut complaints);
-        let paths: Vec<_> = complaints.into_iter().map(|complaint| complaint.path.join(".")).collect();
+        let mut errors = RangeErrors::default();
+        source(0, 0, Lengths::Fixed).check(&mut errors);
+        let paths: Vec<_> = errors.into_iter().map(|complaint| complaint.path.join(".")).collect();
         assert_eq!(paths, ["on", "off"]);
     }
 }

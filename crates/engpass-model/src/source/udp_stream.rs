@@ -64,14 +64,14 @@ impl SourceConfig for UdpStream {
         Sends::Datagrams { bytes: self.message.bytes(), rate: self.rate }
     }
 
-    fn check(&self, complaints: &mut RangeErrors) {
+    fn check(&self, errors: &mut RangeErrors) {
         let cause = "one UDP datagram cannot hold that";
-        complaints.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
-        super::check_receive_buffer(self.receive_buffer, complaints);
-        self.live.check(Transport::Udp, complaints);
-        super::check_packets(self.priority, self.ttl, complaints);
+        errors.between(&["message"], self.message.bytes(), (1, MAX_UDP_PAYLOAD), "B", cause);
+        super::check_receive_buffer(self.receive_buffer, errors);
+        self.live.check(Transport::Udp, errors);
+        super::check_packets(self.priority, self.ttl, errors);
         if let Some(rate) = self.rate {
-            complaints.between(&["rate"], rate.0, (1, FASTEST), "bit/s", "no application offers that");
+            errors.between(&["rate"], rate.0, (1, FASTEST), "bit/s", "no application offers that");
         }
     }
 }

@@ -46,26 +46,26 @@ const MOST_CELLS: u64 = 10_000_000;
 
 impl AtmSwitch {
     /// Adds an error for every invalid value.
-    pub fn check(&self, complaints: &mut RangeErrors) {
+    pub fn check(&self, errors: &mut RangeErrors) {
         if self.output_buffer.0 == 0 {
-            complaints.add(
+            errors.add(
                 &["output_buffer"],
                 "a port holds at least the cell it sends",
                 "give at least `1 cell`",
             );
         }
         if self.output_buffer.0 > MOST_CELLS {
-            complaints.add(
+            errors.add(
                 &["output_buffer"],
                 "no port holds that",
                 format!("give at most {}", CellCount(MOST_CELLS)),
             );
         }
         let capacity = self.output_buffer.0;
-        self.discard.check(capacity, complaints);
+        self.discard.check(capacity, errors);
         for (key, level) in [("clp_threshold", self.clp_threshold), ("efci_threshold", self.efci_threshold)] {
             if let Some(level) = level {
-                complaints.below_capacity(&[key], level, capacity);
+                errors.below_capacity(&[key], level, capacity);
             }
         }
     }

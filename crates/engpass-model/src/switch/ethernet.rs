@@ -26,8 +26,8 @@ fn none() -> Duration {
 
 impl EthernetSwitch {
     /// Adds an error for every invalid value.
-    pub fn check(&self, complaints: &mut RangeErrors) {
-        complaints.at_most(&["latency"], Some(self.latency), LONGEST);
-        self.queue.check_below(complaints);
+    pub fn check(&self, errors: &mut RangeErrors) {
+        errors.at_most(&["latency"], Some(self.latency), LONGEST);
+        self.queue.check_below(errors);
     }
 }

@@ -19,10 +19,10 @@ family! {
 
 impl Switch {
     /// Adds an error for every invalid value.
-    pub fn check(&self, complaints: &mut RangeErrors) {
+    pub fn check(&self, errors: &mut RangeErrors) {
         match self {
-            Self::Atm(config) => config.check(complaints),
-            Self::Ethernet(config) => config.check(complaints),
+            Self::Atm(config) => config.check(errors),
+            Self::Ethernet(config) => config.check(errors),
         }
     }
 }

@@ -144,17 +144,17 @@ impl TcpConfig {
     }
 
     /// Adds a complaint for each wrong value.
-    pub fn check(&self, complaints: &mut RangeErrors) {
+    pub fn check(&self, errors: &mut RangeErrors) {
         const MAX_BUFFER: u64 = 1 << 30;
         for (key, size) in [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)] {
             if let Some(size) = size {
                 let cause = "no socket has that";
-                complaints.between(&[key], size.bytes(), (1, MAX_BUFFER), "B", cause);
+                errors.between(&[key], size.bytes(), (1, MAX_BUFFER), "B", cause);
             }
         }
         if let Some(mss) = self.mss {
             let cause = "no segment has that size";
-            complaints.between(&["mss"], mss.bytes(), (40, 65_495), "B", cause);
+            errors.between(&["mss"], mss.bytes(), (40, 65_495), "B", cause);
         }
         for (key, count, most) in [
             ("ack_every", self.ack_every.map(u64::from), 1000),
@@ -162,20 +162,14 @@ impl TcpConfig {
             ("initial_window", self.initial_window, 10_000),
         ] {
             if let Some(count) = count {
-                complaints.between(
-                    &[key],
-                    count,
-                    (1, most),
-                    "segments",
-                    "that is no number of segments for it",
-                );
+                errors.between(&[key], count, (1, most), "segments", "that is no number of segments for it");
             }
         }
         if let Some(count) = self.receive_minimum_segments {
             let cause = "no buffer holds that";
-            complaints.between(&["receive_minimum_segments"], count, (0, 10_000), "segments", cause);
+            errors.between(&["receive_minimum_segments"], count, (0, 10_000), "segments", cause);
         }
-        complaints.at_most(&["ack_delay"], self.ack_delay, LONGEST);
+        errors.at_most(&["ack_delay"], self.ack_delay, LONGEST);
         for (key, time) in [
             ("rto_initial", self.rto_initial),
             ("rto_minimum", self.rto_minimum),
@@ -183,13 +177,13 @@ impl TcpConfig {
             ("rto_tick", self.rto_tick),
         ] {
             if let Some(time) = time {
-                complaints.positive(&[key], time, LONGEST);
+                errors.positive(&[key], time, LONGEST);
             }
         }
         let (least, most) = self.timeout_bounds();
         if least > most {
             let cause = "it is above `rto_maximum`";
-            complaints.add(&["rto_minimum"], cause, "give a minimum below the maximum");
+            errors.add(&["rto_minimum"], cause, "give a minimum below the maximum");
         }
     }
 
@@ -273,9 +267,9 @@ mod tests {
         let wrong = read(serde_json::json!({
             "send_buffer": "0 B", "ack_every": 0, "rto_tick": "0 s", "rto_minimum": "3 min", "mss": "10 B",
         }));
-        let mut complaints = RangeErrors::default();
-        wrong.expect("the types are right").check(&mut complaints);
-        let mut keys: Vec<_> = complaints.into_iter().map(|complaint| complaint.path[0].clone()).collect();
+        let mut errors = RangeErrors::default();
+        wrong.expect("the types are right").check(&mut errors);
+        let mut keys: Vec<_> = errors.into_iter().map(|complaint| complaint.path[0].clone()).collect();
         keys.sort_unstable();
         assert_eq!(keys, ["ack_every", "mss", "rto_minimum", "rto_tick", "send_buffer"]);
     }

@@ -119,24 +119,20 @@ fn up() -> bool {
 
 impl Tunnel {
     /// Adds errors for values that are invalid regardless of other components.
-    pub fn check(&self, complaints: &mut RangeErrors) {
+    pub fn check(&self, errors: &mut RangeErrors) {
         let added = self.header.added_bytes();
         if let Some(mtu) = self.mtu {
             let cause = "IPv4 does not work with that";
-            complaints.between(&["mtu"], mtu.bytes(), (MIN_MTU, MAX_PACKET_BYTES - added), "B", cause);
+            errors.between(&["mtu"], mtu.bytes(), (MIN_MTU, MAX_PACKET_BYTES - added), "B", cause);
         }
         if self.ttl == 0 || self.ttl == u8::MAX {
-            complaints.add(
-                &["ttl"],
-                "outer packets pass at least one line, and at most 254",
-                "give 1 to 254",
-            );
+            errors.add(&["ttl"], "outer packets pass at least one line, and at most 254", "give 1 to 254");
         }
         let Reassembly { timeout, memory } = self.reassembly;
-        complaints.positive(&["reassembly", "timeout"], timeout, LONGEST);
+        errors.positive(&["reassembly", "timeout"], timeout, LONGEST);
         if memory.bytes() < LEAST_MEMORY {
             let cause = "whoever reassembles has room for packets of 576 B (RFC 791 section 3.2)";
-            complaints.add(&["reassembly", "memory"], cause, format!("give at least {LEAST_MEMORY} B"));
+            errors.add(&["reassembly", "memory"], cause, format!("give at least {LEAST_MEMORY} B"));
         }
     }
 
@@ -171,12 +167,12 @@ mod tests {
         let tunnel = read(serde_json::json!({
             "ends": ["a", "b"], "mtu": "67 B", "ttl": 0, "reassembly": { "timeout": "0 s", "memory": "575 B" },
         }));
-        let mut complaints = RangeErrors::default();
-        tunnel.check(&mut complaints);
-        let paths: Vec<String> = complaints.into_iter().map(|complaint| complaint.path.join(".")).collect();
+        let mut errors = RangeErrors::default();
+        tunnel.check(&mut errors);
+        let paths: Vec<String> = errors.into_iter().map(|complaint| complaint.path.join(".")).collect();
         assert_eq!(paths, ["mtu", "ttl", "reassembly.timeout", "reassembly.memory"]);
-        let mut complaints = RangeErrors::default();
-        read(serde_json::json!({ "ends": ["a", "b"], "mtu": "65511 B" })).check(&mut complaints);
-        assert_eq!(complaints, RangeErrors::default());
+        let mut errors = RangeErrors::default();
+        read(serde_json::json!({ "ends": ["a", "b"], "mtu": "65511 B" })).check(&mut errors);
+        assert_eq!(errors, RangeErrors::default());
     }
 }

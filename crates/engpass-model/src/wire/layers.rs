@@ -156,7 +156,7 @@ pub enum Change {
 
 /// Applies `changes` in order to `count` packets with `length` bytes behind the IP header. Calls `tell` with the length and the number of
 /// the resulting packets, and returns the total bytes that tunnels added.
-fn tell_changed(changes: &[Change], (length, count): (u64, u64), tell: &mut dyn FnMut(u64, u64)) -> u64 {
+fn for_each_changed(changes: &[Change], (length, count): (u64, u64), tell: &mut dyn FnMut(u64, u64)) -> u64 {
     let Some((change, behind)) = changes.split_first() else {
         tell(length, count);
         return 0;
@@ -165,13 +165,13 @@ fn tell_changed(changes: &[Change], (length, count): (u64, u64), tell: &mut dyn 
         Change::Cut(mtu) => {
             let cut = Fragments::of(length, mtu);
             let first = if cut.count > 1 {
-                tell_changed(behind, (cut.full, (cut.count - 1) * count), tell)
+                for_each_changed(behind, (cut.full, (cut.count - 1) * count), tell)
             } else {
                 0
             };
-            first + tell_changed(behind, (cut.last, count), tell)
+            first + for_each_changed(behind, (cut.last, count), tell)
         }
-        Change::Wrap(added) => count * added + tell_changed(behind, (length + added, count), tell),
+        Change::Wrap(added) => count * added + for_each_changed(behind, (length + added, count), tell),
     }
 }
 
@@ -259,7 +259,7 @@ impl Wire {
     /// Layers of all packets that result when `changes` apply in order to an IP packet with a `transport` header and `payload`, in bytes.
     pub fn changed(&self, transport: u64, payload: u64, changes: &[Change]) -> Layers {
         let mut layers = self.nothing();
-        let added = tell_changed(changes, (transport + payload, 1), &mut |length, count| {
+        let added = for_each_changed(changes, (transport + payload, 1), &mut |length, count| {
             layers.add_times(&self.packet(0, length), count);
         });
         // The transport header is in the first fragment or, if it is longer, in the first few.
@@ -272,7 +272,7 @@ impl Wire {
     /// header.
     pub fn units_changed(&self, bytes: u64, changes: &[Change]) -> u64 {
         let mut units = 0;
-        tell_changed(changes, (bytes, 1), &mut |length, count| units += self.units(length) * count);
+        for_each_changed(changes, (bytes, 1), &mut |length, count| units += self.units(length) * count);
         units
     }
 

@@ -54,7 +54,7 @@ impl Port {
         self.horizon = Some(until);
         if fabric.window.from == Some(until) {
             fabric.write_cells(port, until);
-            fabric.ledger.opens(port, self.line_status(until));
+            fabric.ledger.begin_window_on(port, self.line_status(until));
         }
     }
 
@@ -96,7 +96,7 @@ impl Network {
         let from = self.fabric.window.from;
         loop {
             let edge = from.filter(|edge| *edge < until && !this.is_advanced_to(*edge));
-            let look = self.fabric.trace.as_ref().and_then(|trace| trace.next_look(port));
+            let look = self.fabric.trace.as_ref().and_then(|trace| trace.next_check(port));
             match (edge, look.filter(|look| *look <= until)) {
                 (Some(edge), look) if look.is_none_or(|look| edge <= look) => {
                     this.advance(edge, port, &mut self.fabric);
@@ -125,10 +125,10 @@ impl Network {
     pub(super) fn end_measurement(&mut self) {
         let cells = |port: &usize| self.frames.port(*port).is_none();
         for port in (0..self.ports.len()).filter(cells) {
-            self.fabric.ledger.closes(port, self.ports[port].line_status(self.end));
+            self.fabric.ledger.end_window_on(port, self.ports[port].line_status(self.end));
         }
         for line in &self.frames.ports {
-            self.fabric.ledger.close_frame_line(line, self.end);
+            self.fabric.ledger.end_window_on_frame_line(line, self.end);
         }
         self.post_bypassed_lines();
     }
@@ -139,7 +139,7 @@ impl Network {
         for line in &mut self.frames.ports {
             // Lines that lookahead has taken beyond this instant have begun already.
             if line.open() == Some(from) {
-                self.fabric.ledger.open_frame_line(line, from);
+                self.fabric.ledger.begin_window_on_frame_line(line, from);
             }
         }
     }

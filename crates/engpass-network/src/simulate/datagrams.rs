@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 use std::ops::{Index, IndexMut};
 
-use engpass_ledger::{DatagramClass, Load, Trail, Whose};
+use engpass_ledger::{DatagramClass, DatagramOwner, Load, Trail};
 use engpass_model::queue::Ecn;
 use engpass_model::tcp::Segment;
 
@@ -81,8 +81,8 @@ impl Datagram {
 
     /// Returns the owner for the ledger.
     #[inline(always)]
-    pub(super) fn whose(&self) -> Whose {
-        Whose { flow: self.flow, to: self.to.get(), counted: self.counted }
+    pub(super) fn whose(&self) -> DatagramOwner {
+        DatagramOwner { flow: self.flow, to: self.to.get(), counted: self.counted }
     }
 
     /// Returns its load for the ledger, if it is a segment.

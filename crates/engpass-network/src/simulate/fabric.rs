@@ -216,7 +216,7 @@ impl SharedState {
         let (bytes, arrived) = (this.header + this.bytes, this.arrived);
         self.ledger.track_per_hop(datagram, self.datagrams.len());
         if arrived > 0 {
-            self.ledger.write_arrived(datagram, lane, bytes.into(), arrived.into());
+            self.ledger.add_arrived_fragments(datagram, lane, bytes.into(), arrived.into());
         }
     }
 

@@ -57,7 +57,7 @@ impl Network {
             if let Some((sent, (idle, rounding), doing)) = line {
                 ledger.generated(source.flow, 0, sent);
                 ledger.idle(port, idle, rounding);
-                ledger.closes(port, doing);
+                ledger.end_window_on(port, doing);
                 continue;
             }
             // The bypassed line itself has been idle so far.
@@ -67,9 +67,9 @@ impl Network {
                 let mut alone = BypassedLine { ledger, window, port, flow: source.flow };
                 line.advance(until, Inputs::new(&mut channels), &mut rules, &mut alone);
                 if until == window.end {
-                    ledger.closes(port, line.line_status(until));
+                    ledger.end_window_on(port, line.line_status(until));
                 } else {
-                    ledger.opens(port, line.line_status(until));
+                    ledger.begin_window_on(port, line.line_status(until));
                 }
             }
         }

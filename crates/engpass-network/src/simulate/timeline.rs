@@ -74,7 +74,7 @@ impl Trace {
     }
 
     /// Returns the next sampling instant of the cell queue of `port`.
-    pub(super) fn next_look(&self, port: usize) -> Option<u64> {
+    pub(super) fn next_check(&self, port: usize) -> Option<u64> {
         self.looks.get(self.lengths[port].len()).copied()
     }
 

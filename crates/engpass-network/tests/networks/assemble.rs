@@ -412,9 +412,9 @@ fn discard(kind: &str, [one, other]: [FillLevel; 2], share: Share, buffer: u64) 
         })
     };
     let is_right = |policy: &Discard| {
-        let mut complaints = RangeErrors::default();
-        policy.check(buffer, &mut complaints);
-        complaints == RangeErrors::default()
+        let mut errors = RangeErrors::default();
+        policy.check(buffer, &mut errors);
+        errors == RangeErrors::default()
     };
     let found = [[one, other], [other, one]].iter().map(|levels| policy(levels)).find(is_right);
     found.unwrap_or_else(|| of_kind("Discard", kind, |_, _| None))

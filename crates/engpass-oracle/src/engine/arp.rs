@@ -2,7 +2,7 @@
 //!
 //! The state is in `../arp.rs`.
 
-use engpass_model::arp::{Arp, Met, Neighbour, Overdue};
+use engpass_model::arp::{Arp, HoldResult, Neighbour, TimeoutAction};
 use engpass_model::source::Traffic;
 use engpass_model::wire::Framing;
 use engpass_model::wire::arp::BYTES;
@@ -55,7 +55,7 @@ impl Engine<'_> {
             return self.joins_queue(now, line, packet);
         }
         let was_known = matches!(neighbour, Neighbour::Known { .. });
-        let Met::Held { lost, asks } = neighbour.meets(&arp, now, packet) else {
+        let HoldResult::Held { lost, asks } = neighbour.on_packet(&arp, now, packet) else {
             return self.joins_queue(now, line, packet);
         };
         self.neighbours.held += 1;
@@ -97,13 +97,13 @@ impl Engine<'_> {
         let (line, _) = key;
         let arp = self.arp_of(line).expect("only routers that ask have neighbours");
         let neighbour = self.neighbours.all.get_mut(&key).expect("it was asked for");
-        match neighbour.times_out(&arp, now) {
-            Overdue::Nothing => {}
-            Overdue::Asks => {
+        match neighbour.on_timeout(&arp, now) {
+            TimeoutAction::Nothing => {}
+            TimeoutAction::Asks => {
                 self.acted.note(Mechanism::AskedAgain);
                 self.asks(now, key);
             }
-            Overdue::GivesUp(held) => {
+            TimeoutAction::GivesUp(held) => {
                 self.acted.note(Mechanism::NoReply);
                 let node = self.topology.links[line.link].ends[line.end];
                 for packet in held {
@@ -206,7 +206,7 @@ impl Engine<'_> {
         let addressed = !asks || station == node;
         let neighbour = self.neighbours.all.entry((own, sender)).or_default();
         let was_known = neighbour.is_known(now);
-        let held = neighbour.learns(&arp, now, addressed);
+        let held = neighbour.on_arp(&arp, now, addressed);
         if asks && !was_known && neighbour.is_known(now) {
             self.acted.note(Mechanism::LearnedFromRequest);
         }

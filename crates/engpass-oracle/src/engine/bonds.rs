@@ -1,7 +1,7 @@
 //! Bonds in the network: links of a host or switch that form one interface (docs/model.md, "Bonds").
 
 use engpass_model::bond::BondMode;
-use engpass_model::forward::{Heads, View};
+use engpass_model::forward::{Headers, PacketView};
 use engpass_testbed::topology::{BondPath, NodeId, NodeKind};
 
 use super::Engine;
@@ -44,7 +44,7 @@ impl Engine<'_> {
         &self,
         bond: usize,
         group: &[Out],
-        view: &View<'_>,
+        view: &PacketView<'_>,
         turn: Option<u64>,
     ) -> Option<usize> {
         let (state, path) = (&self.bonds[bond], &self.topology.bonds[bond]);
@@ -74,7 +74,7 @@ impl Engine<'_> {
         node: NodeId,
         bond: usize,
         group: &[Out],
-        view: &View<'_>,
+        view: &PacketView<'_>,
     ) -> Out {
         let turn = self.bonds[bond].sent.get(&node).copied().unwrap_or(0);
         let member = self.bonded(bond, group, view, Some(turn)).expect("a bond chooses one of its members");
@@ -96,7 +96,7 @@ impl Engine<'_> {
         let heads = self.heads(sender);
         let fragment = packet.bytes < self.ledger.datagram(packet.datagram).bytes();
         let macs = self.macs(packet.way, self.first_line(first), first);
-        self.leaves_by_bond(host, bond, &group, &View { heads: &heads, fragment, macs })
+        self.leaves_by_bond(host, bond, &group, &PacketView { heads: &heads, fragment, macs })
     }
 
     /// Returns the last bytes of the MAC addresses of frames that a host or router sent at `framed_at` and that continue on this path segment.
@@ -160,7 +160,7 @@ impl Engine<'_> {
             .collect();
         let state = &mut self.bonds[bond];
         let before = state.kept.clone();
-        state.look(&path, &carriers);
+        state.check_carriers(&path, &carriers);
         let (waits, changed) = (!state.otherwise.is_empty(), state.kept != before);
         state.looks = None;
         if changed {
@@ -172,7 +172,7 @@ impl Engine<'_> {
     }
 
     /// Returns the headers of a packet that policies see.
-    pub(crate) fn heads_shown(&self, packet: usize) -> Heads {
+    pub(crate) fn heads_shown(&self, packet: usize) -> Headers {
         let this = &self.packets[packet];
         match this.carries {
             Some(of) => self.outer_heads(of.tunnel),

@@ -1,7 +1,7 @@
 //! Choices of routers among equally short paths (docs/model.md, "Forwarding").
 
 use engpass_model::forward::hash::hash32;
-use engpass_model::forward::{Ecmp, Hash, HashFields, Heads, RoundRobin, View};
+use engpass_model::forward::{Ecmp, Hash, HashFields, Headers, PacketView, RoundRobin};
 use engpass_testbed::topology::{NodeId, NodeKind};
 
 use super::Engine;
@@ -55,7 +55,7 @@ impl Engine<'_> {
         }
         if let Some(bond) = self.bond_on(group[0]) {
             let macs = self.macs(way, framed_at.expect("a host or router has sent it"), group[0]);
-            return self.leaves_by_bond(node, bond, &group, &View { heads: &heads, fragment, macs });
+            return self.leaves_by_bond(node, bond, &group, &PacketView { heads: &heads, fragment, macs });
         }
         let up: Vec<bool> = group.iter().map(|out| self.is_seen_up(*out)).collect();
         let shares = self.shares(&group, &up);
@@ -76,7 +76,13 @@ impl Engine<'_> {
 
     /// Returns the member of a group that the hash of a packet's headers chooses; `None` if the policy of the router is no hash. `first` is the first
     /// segment of the group.
-    pub(crate) fn hashed(&self, first: Out, shares: &Shares, heads: &Heads, fragment: bool) -> Option<usize> {
+    pub(crate) fn hashed(
+        &self,
+        first: Out,
+        shares: &Shares,
+        heads: &Headers,
+        fragment: bool,
+    ) -> Option<usize> {
         let Ecmp::Hash(Hash { fields, seed, .. }) = self.policy_of(first) else { return None };
         let hash = hash32(*seed, heads, *fields == HashFields::Layer4 && !fragment);
         let total: u128 = shares.iter().map(|(_, weight)| u128::from(*weight)).sum();
@@ -116,7 +122,7 @@ impl Engine<'_> {
     }
 
     /// Returns the headers of packets of the sender or router with this number in the queue disciplines.
-    pub(crate) fn heads_of(&self, number: usize) -> Heads {
+    pub(crate) fn heads_of(&self, number: usize) -> Headers {
         let senders = self.senders();
         match number.checked_sub(senders.len()) {
             Some(number) => self.message_heads(self.messages()[number]),
@@ -125,7 +131,7 @@ impl Engine<'_> {
     }
 
     /// Returns the headers of packets of a sender.
-    pub(crate) fn heads(&self, sender: Sender) -> Heads {
+    pub(crate) fn heads(&self, sender: Sender) -> Headers {
         let (flow, stream, back) = match sender {
             Sender::Process(flow) => (flow, 0, false),
             Sender::Endpoint(endpoint) => {
@@ -141,6 +147,6 @@ impl Engine<'_> {
             std::mem::swap(&mut source, &mut destination);
             ports.reverse();
         }
-        Heads { source, destination, protocol, ports }
+        Headers { source, destination, protocol, ports }
     }
 }

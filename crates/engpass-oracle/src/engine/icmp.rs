@@ -2,7 +2,7 @@
 //!
 //! The state is in `../icmp.rs`.
 
-use engpass_model::forward::Heads;
+use engpass_model::forward::Headers;
 use engpass_model::time::Time;
 use engpass_model::wire::icmp::{PRIORITY, TTL, payload_bytes};
 use engpass_testbed::topology::NodeId;
@@ -37,9 +37,9 @@ impl Engine<'_> {
     }
 
     /// Returns the headers of the messages of a router about a traffic.
-    pub(crate) fn message_heads(&self, Messages { flow, router }: Messages) -> Heads {
+    pub(crate) fn message_heads(&self, Messages { flow, router }: Messages) -> Headers {
         let destination = FIRST_ADDRESS + self.topology.flows[flow].from as u32;
-        Heads { source: self.router_address(router), destination, protocol: 1, ports: [0, 0] }
+        Headers { source: self.router_address(router), destination, protocol: 1, ports: [0, 0] }
     }
 
     /// Returns the MTUs by which the two ends of a connection size segments, the writing end first.

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engpass_model::forward::View;
+use engpass_model::forward::PacketView;
 use engpass_model::source::Traffic;
 use engpass_model::source::poisson::Sizes;
 use engpass_model::wire::icmp::LONGEST;
@@ -126,7 +126,7 @@ impl Engine<'_> {
             let member = if let Some(bond) = self.bond_on(group[0]) {
                 let framed_at = place.framed_at.unwrap_or_else(|| self.first_line(group[0]));
                 let macs = self.macs(way, framed_at, group[0]);
-                self.bonded(bond, &group, &View { heads: &heads, fragment: place.fragment, macs }, None)
+                self.bonded(bond, &group, &PacketView { heads: &heads, fragment: place.fragment, macs }, None)
             } else {
                 let shares = self.shares(&group, &vec![true; group.len()]);
                 self.hashed(group[0], &shares, &heads, place.fragment)

@@ -153,7 +153,7 @@ impl Engine<'_> {
         let mut out = Effects::default();
         this.connection.on_timer(Time(now), &mut out);
         if out.timed_out {
-            self.history(Sender::Endpoint(endpoint)).times_out(now);
+            self.history(Sender::Endpoint(endpoint)).on_timeout(now);
         }
         self.look_after(now, endpoint);
     }

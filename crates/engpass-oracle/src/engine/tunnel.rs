@@ -2,7 +2,7 @@
 //!
 //! The state is in `../tunnel.rs`.
 
-use engpass_model::forward::Heads;
+use engpass_model::forward::Headers;
 use engpass_model::wire::ip::IP_HEADER_BYTES;
 
 use super::Engine;
@@ -41,10 +41,10 @@ impl Engine<'_> {
     }
 
     /// Returns the outer headers of packets in a tunnel.
-    pub(crate) fn outer_heads(&self, tunnel: usize) -> Heads {
+    pub(crate) fn outer_heads(&self, tunnel: usize) -> Headers {
         let Tunnel { from, to, protocol, .. } = self.tunnels[tunnel];
         let [source, destination] = [from, to].map(|router| self.router_address(router));
-        Heads { source, destination, protocol, ports: [0, 0] }
+        Headers { source, destination, protocol, ports: [0, 0] }
     }
 
     /// Adds the headers of a tunnel to a packet and returns the outer packet.

@@ -18,9 +18,9 @@ use crate::tree::{Node, shortened};
 pub(crate) fn check(testbed: &Testbed, tree: &Node, found: &mut Findings) {
     let checker = &mut Checker::new(tree, found);
     for (name, traffic) in &testbed.traffic {
-        let mut complaints = RangeErrors::default();
-        traffic.check_agents(&mut complaints);
-        checker.complain_as("not-live", &ReportedValues::default(), &["traffic", name], complaints);
+        let mut errors = RangeErrors::default();
+        traffic.check_agents(&mut errors);
+        checker.complain_as("not-live", &ReportedValues::default(), &["traffic", name], errors);
         segment_size(checker, testbed, name);
         if name.len() > MOST_NAME && is_measured(testbed, traffic) {
             let message = format!(
@@ -59,9 +59,9 @@ fn segment_size(checker: &mut Checker<'_>, testbed: &Testbed, name: &str) {
                 None => continue,
             },
         };
-        let mut complaints = RangeErrors::default();
-        complaints.between(&["tcp", "mss"], mss.bytes(), SEGMENT, "B", "no socket takes that");
-        checker.complain_as("not-live", &ReportedValues::default(), &path, complaints);
+        let mut errors = RangeErrors::default();
+        errors.between(&["tcp", "mss"], mss.bytes(), SEGMENT, "B", "no socket takes that");
+        checker.complain_as("not-live", &ReportedValues::default(), &path, errors);
     }
 }
 

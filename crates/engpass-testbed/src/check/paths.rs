@@ -11,7 +11,7 @@ use crate::read::Draft;
 const SIDES: [(Side, &str); 2] = [(Side::Send, "send_path"), (Side::Receive, "receive_path")];
 
 /// Checks the data paths that traffic sets; hosts check their own. Warns if neither host has a memory or an I/O bus.
-pub(super) fn traffic(checker: &mut Checker<'_>, draft: &Draft, name: &str, complaints: &mut RangeErrors) {
+pub(super) fn traffic(checker: &mut Checker<'_>, draft: &Draft, name: &str, errors: &mut RangeErrors) {
     let Some(Some(traffic)) = draft.traffic.get(name) else { return };
     let (from, to) = traffic.ends();
     let (Some(Some(sender)), Some(Some(receiver))) = (draft.hosts.get(from), draft.hosts.get(to)) else {
@@ -20,7 +20,7 @@ pub(super) fn traffic(checker: &mut Checker<'_>, draft: &Draft, name: &str, comp
     for (side, key) in SIDES {
         let Some(path) = traffic.data_path(side) else { continue };
         let host = if side == Side::Send { sender } else { receiver };
-        host.check_path(side, key, Some(path), complaints);
+        host.check_path(side, key, Some(path), errors);
         if !bounds(sender) && !bounds(receiver) {
             let hosts = format!("neither `{from}` nor `{to}` has a `memory` or an `io_bus`");
             no_effect(checker, &["traffic", name, key], &hosts);

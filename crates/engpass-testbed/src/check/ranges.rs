@@ -23,41 +23,39 @@ use crate::tree::Node;
 
 pub(super) fn check(draft: &Draft, tree: &Node, found: &mut Findings, faulty: &ReportedValues) {
     let checker = &mut Checker::new(tree, found);
-    each(checker, faulty, "host", &draft.hosts, |checker, name, host, complaints| {
-        host.check(complaints);
+    each(checker, faulty, "host", &draft.hosts, |checker, name, host, errors| {
+        host.check(errors);
         paths::host(checker, name, host);
         costs::host(checker, draft, name, host);
     });
-    each(checker, faulty, "switch", &draft.switches, |_, _, switch, complaints| switch.check(complaints));
-    each(checker, faulty, "router", &draft.routers, |_, _, router, complaints| router.check(complaints));
-    each(checker, faulty, "link", &draft.links, |checker, name, link, complaints| {
-        self::link(checker, faulty, draft, (name, link), complaints)
+    each(checker, faulty, "switch", &draft.switches, |_, _, switch, errors| switch.check(errors));
+    each(checker, faulty, "router", &draft.routers, |_, _, router, errors| router.check(errors));
+    each(checker, faulty, "link", &draft.links, |checker, name, link, errors| {
+        self::link(checker, faulty, draft, (name, link), errors)
     });
-    each(checker, faulty, "circuit", &draft.circuits, |_, _, circuit, complaints| {
-        self::circuit(circuit, complaints)
-    });
-    each(checker, faulty, "tunnel", &draft.tunnels, |_, _, tunnel, complaints| tunnel.check(complaints));
-    each(checker, faulty, "bond", &draft.bonds, |_, _, bond, complaints| bond.check(complaints));
+    each(checker, faulty, "circuit", &draft.circuits, |_, _, circuit, errors| self::circuit(circuit, errors));
+    each(checker, faulty, "tunnel", &draft.tunnels, |_, _, tunnel, errors| tunnel.check(errors));
+    each(checker, faulty, "bond", &draft.bonds, |_, _, bond, errors| bond.check(errors));
     let mut duration = draft.run.as_ref().map(|run| run.duration);
     if let Some(run) = &draft.run {
         let before = checker.errors;
-        let mut complaints = RangeErrors::default();
-        self::run(run, &mut complaints);
-        checker.complain(faulty, &["run"], complaints);
+        let mut errors = RangeErrors::default();
+        self::run(run, &mut errors);
+        checker.complain(faulty, &["run"], errors);
         if checker.errors > before || faulty.within(&["run"]) {
             duration = None;
         }
     }
-    each(checker, faulty, "event", &draft.events, |checker, name, event, complaints| {
-        event.check(duration, complaints);
+    each(checker, faulty, "event", &draft.events, |checker, name, event, errors| {
+        event.check(duration, errors);
         events::keys(checker, faulty, name, event);
         if let Some(duration) = duration.filter(|_| !faulty.has(&["event", name, "at"])) {
             events::happens_in_time(checker, name, event, duration);
         }
     });
-    each(checker, faulty, "traffic", &draft.traffic, |checker, name, traffic, complaints| {
-        traffic.check(complaints);
-        paths::traffic(checker, draft, name, complaints);
+    each(checker, faulty, "traffic", &draft.traffic, |checker, name, traffic, errors| {
+        traffic.check(errors);
+        paths::traffic(checker, draft, name, errors);
         if let Some(duration) = duration.filter(|_| !faulty.has(&["traffic", name, "start"])) {
             begins_in_time(checker, name, traffic, duration);
         }
@@ -74,9 +72,9 @@ fn each<'a, T>(
 ) {
     for (name, component) in components {
         let Some(component) = component else { continue };
-        let mut complaints = RangeErrors::default();
-        check(checker, name, component, &mut complaints);
-        checker.complain(faulty, &[family, name], complaints);
+        let mut errors = RangeErrors::default();
+        check(checker, name, component, &mut errors);
+        checker.complain(faulty, &[family, name], errors);
     }
 }
 
@@ -93,8 +91,8 @@ const DEPENDENT: &[(&str, &str)] = &[
 
 impl Checker<'_> {
     /// Reports the complaints of a component at `base`, unless the value or one that it depends on was reported before.
-    fn complain(&mut self, faulty: &ReportedValues, base: &[&str], complaints: RangeErrors) {
-        self.complain_as("out-of-range", faulty, base, complaints);
+    fn complain(&mut self, faulty: &ReportedValues, base: &[&str], errors: RangeErrors) {
+        self.complain_as("out-of-range", faulty, base, errors);
     }
 
     /// Like `complain`, with the given code.
@@ -103,11 +101,11 @@ impl Checker<'_> {
         code: &'static str,
         faulty: &ReportedValues,
         base: &[&str],
-        complaints: RangeErrors,
+        errors: RangeErrors,
     ) {
-        let complaints: Vec<_> = complaints.into_iter().collect();
+        let errors: Vec<_> = errors.into_iter().collect();
         let mut complained: Vec<&str> = Vec::new();
-        for complaint in &complaints {
+        for complaint in &errors {
             let keys = complaint.path.iter().map(|key| &**key);
             let path: Vec<&str> = base.iter().copied().chain(keys).collect();
             let key = path.last().copied().unwrap_or_default();
@@ -129,30 +127,30 @@ impl Checker<'_> {
     }
 }
 
-fn run(run: &Run, complaints: &mut RangeErrors) {
-    complaints.positive(&["duration"], run.duration, LONGEST);
+fn run(run: &Run, errors: &mut RangeErrors) {
+    errors.positive(&["duration"], run.duration, LONGEST);
     if run.warmup.is_some_and(|warmup| warmup >= run.duration) {
         let help = format!("it must be shorter than the run of {}", run.duration);
-        complaints.add(&["warmup"], "that leaves nothing to measure", help);
+        errors.add(&["warmup"], "that leaves nothing to measure", help);
     }
     if run.precision.is_some_and(|share| share.0 == 0 || share.0 >= Share::WHOLE) {
-        complaints.add(&["precision"], "no measurement reaches that", "give a share such as `2 %`");
+        errors.add(&["precision"], "no measurement reaches that", "give a share such as `2 %`");
     }
     if run.longest.is_some_and(|longest| longest < run.duration) {
         let help = format!("it must be at least the `duration` of {}", run.duration);
-        complaints.add(&["longest"], "that is over before the least is measured", help);
+        errors.add(&["longest"], "that is over before the least is measured", help);
     }
-    complaints.at_most(&["longest"], run.longest, LONGEST);
+    errors.at_most(&["longest"], run.longest, LONGEST);
     if run.longest.is_some() && run.precision.is_none() {
         let help = "add `precision = \"2 %\"`, or take it out: `duration` says how long a run is";
-        complaints.add(&["longest"], "there is no `precision` to reach", help);
+        errors.add(&["longest"], "there is no `precision` to reach", help);
     }
     if run.repeats == 0 {
-        complaints.add(&["repeats"], "a point is run at least once", "give at least `1`");
+        errors.add(&["repeats"], "a point is run at least once", "give at least `1`");
     }
     if run.seed.checked_add(u64::from(run.repeats)).is_none() {
         let cause = format!("it leaves no room for {} repeats, which count on from it", run.repeats);
-        complaints.add(&["seed"], cause, "take a smaller seed");
+        errors.add(&["seed"], cause, "take a smaller seed");
     }
 }
 
@@ -161,9 +159,9 @@ fn link(
     faulty: &ReportedValues,
     draft: &Draft,
     (name, link): (&str, &Link),
-    complaints: &mut RangeErrors,
+    errors: &mut RangeErrors,
 ) {
-    link.check(complaints);
+    link.check(errors);
     // Whether the other keys are allowed depends on the medium.
     if faulty.has(&["link", name, "medium"]) {
         return;
@@ -176,7 +174,7 @@ fn link(
         let message = format!("`overhead` is for point-to-point links, and this one is `{medium}`");
         not_allowed("overhead", message, format!("take it out: what `{medium}` adds to a packet is known"));
     } else if let Some(overhead) = link.overhead {
-        complaints.between(&["overhead"], overhead.0, (0, MAX_PACKET_BYTES), "B", "no framing adds so much");
+        errors.between(&["overhead"], overhead.0, (0, MAX_PACKET_BYTES), "B", "no framing adds so much");
     }
     if link.mtu.is_some() && link.medium.is_atm() {
         let message = format!("`{medium}` carries cells: an MTU belongs to a circuit");
@@ -187,7 +185,7 @@ fn link(
             _ if mtu.0 < MIN_MTU => (MAX_MTU, "IPv4 does not work with that"),
             _ => (MAX_MTU, "the FCS of Ethernet does not protect frames of that length"),
         };
-        complaints.between(&["mtu"], mtu.0, (MIN_MTU, most), "B", cause);
+        errors.between(&["mtu"], mtu.0, (MIN_MTU, most), "B", cause);
     }
     let atm = link.medium.is_atm();
     if link.vlan && (atm || link.medium == Medium::PointToPoint) {
@@ -220,7 +218,7 @@ fn link(
             // At the slowest ATM rate a full queue drains within 49 days. Lines with frames have no such bound.
             let bounds = (if atm { 1_000 } else { 1 }, FASTEST);
             let mut check = |path: &[&'static str], rate: Rate| {
-                complaints.between(path, rate.0, bounds, "bit/s", "no line has that rate");
+                errors.between(path, rate.0, bounds, "bit/s", "no line has that rate");
             };
             match rate {
                 LineRate::Both(rate) => check(&["rate"], rate),
@@ -245,17 +243,17 @@ fn link(
     }
 }
 
-fn circuit(circuit: &Circuit, complaints: &mut RangeErrors) {
-    circuit.check(complaints);
+fn circuit(circuit: &Circuit, errors: &mut RangeErrors) {
+    circuit.check(errors);
     if let Some(mtu) = circuit.mtu {
         // For large packets padding does not matter, so any large size shows the overhead of the encapsulation.
         let added = circuit.encapsulation.sdu(1_000) - 1_000;
         let most = MAX_PACKET_BYTES.min(MAX_SDU_BYTES - TRAILER_BYTES - added);
         let cause = "an IP packet, its encapsulation and the AAL5 trailer must fit one PDU";
-        complaints.between(&["mtu"], mtu.0, (MIN_MTU, most), "B", cause);
+        errors.between(&["mtu"], mtu.0, (MIN_MTU, most), "B", cause);
     }
     if let Some(policing) = &circuit.policing {
-        complaints.at_most(&["policing", "tolerance"], Some(policing.tolerance), LONGEST);
+        errors.at_most(&["policing", "tolerance"], Some(policing.tolerance), LONGEST);
     }
 }
 

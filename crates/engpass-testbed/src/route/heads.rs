@@ -1,6 +1,6 @@
 //! Header fields of the packets of a traffic that policies look at.
 
-use engpass_model::forward::Heads;
+use engpass_model::forward::Headers;
 
 use crate::testbed::Testbed;
 use crate::topology::{NodeId, Topology};
@@ -13,26 +13,26 @@ const DESTINATION_PORT: u16 = 5001;
 const FIRST_DYNAMIC_PORT: u16 = 49_152;
 
 /// Returns the headers of ICMP messages from a router to a host. Router addresses follow those of the hosts.
-pub fn icmp_heads(topology: &Topology, router: NodeId, host: NodeId) -> Heads {
+pub fn icmp_heads(topology: &Topology, router: NodeId, host: NodeId) -> Headers {
     let [source, destination] = [router - topology.switches, host].map(|node| FIRST_ADDRESS + node as u32);
-    Heads { source, destination, protocol: 1, ports: [0; 2] }
+    Headers { source, destination, protocol: 1, ports: [0; 2] }
 }
 
 /// Returns the outer headers of packets in a tunnel, in one direction. The addresses are those of the routers at its ends; ports are zero.
-pub fn tunnel_heads(topology: &Topology, tunnel: usize, forward: bool) -> Heads {
+pub fn tunnel_heads(topology: &Topology, tunnel: usize, forward: bool) -> Headers {
     let path = &topology.tunnels[tunnel];
     let address = |router: NodeId| FIRST_ADDRESS + (router - topology.switches) as u32;
     let [source, destination] = path.from_to(forward).map(address);
-    Heads { source, destination, protocol: path.config.header.config().protocol(), ports: [0; 2] }
+    Headers { source, destination, protocol: path.config.header.config().protocol(), ports: [0; 2] }
 }
 
 /// Returns the headers of the packets that the sender of a traffic sends. `flow` is the index of the traffic in the testbed, `stream` that of the
 /// connection in the traffic (0 if it has only one). Every source of the file has a different source port, as long as there are enough ports.
-pub fn heads(testbed: &Testbed, topology: &Topology, flow: usize, stream: usize) -> Heads {
+pub fn heads(testbed: &Testbed, topology: &Topology, flow: usize, stream: usize) -> Headers {
     let path = &topology.flows[flow];
     let ports = u64::from(u16::MAX - FIRST_DYNAMIC_PORT) + 1;
     let port = FIRST_DYNAMIC_PORT + ((path.first_source + stream as u64) % ports) as u16;
-    Heads {
+    Headers {
         source: FIRST_ADDRESS + path.from as u32,
         destination: FIRST_ADDRESS + path.to as u32,
         protocol: if testbed.traffic[flow].tcp().is_some() { 6 } else { 17 },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engpass_model::forward::{Heads, View};
+use engpass_model::forward::{Headers, PacketView};
 use engpass_model::source::{Traffic, poisson::Sizes};
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
 
@@ -136,7 +136,7 @@ pub fn lanes(testbed: &Testbed, topology: &Topology, flow: usize) -> Vec<Lane> {
     let mut lanes: Vec<Lane> = Vec::new();
     for stream in 0..connections {
         let heads = heads(testbed, topology, flow, stream as usize);
-        let spread = |(fan, from, to, heads): (&Fan, NodeId, NodeId, Heads)| {
+        let spread = |(fan, from, to, heads): (&Fan, NodeId, NodeId, Headers)| {
             let lengths = Lengths::of(traffic, topology, fan, path.mtu);
             let known = BTreeMap::new();
             let stops = Vec::new();
@@ -201,7 +201,7 @@ struct Walk<'a> {
     topology: &'a Topology,
     fan: &'a Fan,
     to: NodeId,
-    heads: Heads,
+    heads: Headers,
     lengths: Lengths,
     /// The tunnels in which the packets are, in the order in which they entered them.
     inside: Vec<Inside>,
@@ -298,7 +298,8 @@ impl Walk<'_> {
         }
         let framed_at = framed_at.unwrap_or_else(|| topology.port_of(&topology.first_hop(legs[0])));
         let macs = macs(topology, fan, framed_at, legs[0]);
-        let mut choose = |fragment| policy.decide(&View { heads: &heads, fragment, macs }, &members).member;
+        let mut choose =
+            |fragment| policy.decide(&PacketView { heads: &heads, fragment, macs }, &members).member;
         let mut taken = vec![(0.0, packets); legs.len()];
         match packets {
             Packets::Whole => taken[choose(false)].0 = 1.0,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::checksum::{fold, replace, sum};
 use super::offload::{self, Kind, Offload};
-use super::{Cut, Packet, TCP, UDP};
+use super::{Packet, Segmentation, TCP, UDP};
 
 /// Longest headers of a GSO packet in bytes: IPv6 with extensions, and TCP with options.
 pub(crate) const HEAD: usize = 256;
@@ -82,7 +82,7 @@ impl Packet {
         packet
     }
 
-    fn cut_header(&self, header: &mut [u8], cut: Cut, run: Range<u32>, payload: usize) -> Offload {
+    fn cut_header(&self, header: &mut [u8], cut: Segmentation, run: Range<u32>, payload: usize) -> Offload {
         let v4 = header[0] >> 4 == 4;
         let length = header.len() + payload;
         if v4 {

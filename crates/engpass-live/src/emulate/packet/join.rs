@@ -1,6 +1,6 @@
 //! Joins UDP datagrams of one flow that are due together into a GSO packet, as Linux GRO does.
 
-use super::{Cut, Packet, UDP};
+use super::{Packet, Segmentation, UDP};
 
 /// Length of the UDP header in bytes (RFC 768).
 const HEADER: u16 = 8;
@@ -49,7 +49,7 @@ impl Packet {
     /// Returns the GSO packet that starts with this datagram and has `payload` bytes of payload in all. Its headers derive from this datagram's.
     pub(crate) fn joined(&self, payload: u32) -> Self {
         let head = self.head + HEADER;
-        let cut = Cut { start: self.head, size: (self.length - u32::from(head)) as u16, tcp: false };
+        let cut = Segmentation { start: self.head, size: (self.length - u32::from(head)) as u16, tcp: false };
         Self { head, length: u32::from(head) + payload, cut: Some(cut), ..*self }
     }
 

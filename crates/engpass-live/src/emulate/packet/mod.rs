@@ -32,7 +32,7 @@ pub(crate) enum Malformed {
 
 /// How to segment a GSO packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct Segmentation {
     /// Offset of the TCP or UDP header.
     start: u16,
     /// Payload bytes of each segment except the last.
@@ -61,7 +61,7 @@ pub(crate) struct Packet {
     /// Length of the headers that [`Self::write`] rebuilds, in bytes: all headers of a GSO packet, otherwise the IP header.
     head: u16,
     checksum: Option<(u16, u16)>,
-    cut: Option<Cut>,
+    cut: Option<Segmentation>,
 }
 
 const TCP: u8 = 6;
@@ -190,7 +190,7 @@ impl Packet {
             return Err(Malformed::Offload);
         }
         self.head = head as u16;
-        self.cut = Some(Cut { start, size: offload.size, tcp });
+        self.cut = Some(Segmentation { start, size: offload.size, tcp });
         Ok(self)
     }
 

@@ -3,7 +3,7 @@
 
 use std::iter::successors;
 
-use engpass_ledger::{FlowDirection, HeldBack, LaneLine, Ledger, LedgerInputs};
+use engpass_ledger::{FlowDirection, FlowDirectionLine, HeldBack, Ledger, LedgerInputs};
 use engpass_model::source::Traffic;
 use engpass_model::wire::icmp;
 use engpass_testbed::topology::FlowPath;
@@ -147,7 +147,7 @@ impl<'a> Builder<'a> {
         FlowDirection { flow, against, traffic, sender, rare, mtu, lines }
     }
 
-    fn line(&self, WayLine { number, vc, changes, avoidable }: WayLine) -> LaneLine {
+    fn line(&self, WayLine { number, vc, changes, avoidable }: WayLine) -> FlowDirectionLine {
         let circuit = vc.map(|vc| &self.topology.circuits[vc as usize / 2]);
         let encapsulation = circuit.map(|circuit| circuit.encapsulation).unwrap_or_default();
         let wire = self.topology.links[number / 2].wire(number % 2, encapsulation);
@@ -157,7 +157,7 @@ impl<'a> Builder<'a> {
             (false, true) => HeldBack::Shaper,
             (false, false) => HeldBack::Upstream,
         };
-        LaneLine { number, wire, changes, held_back }
+        FlowDirectionLine { number, wire, changes, held_back }
     }
 
     /// Returns true if a circuit is shaped below the rate of this port's line.

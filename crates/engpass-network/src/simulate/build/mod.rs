@@ -10,7 +10,7 @@ use engpass_cells::{
     CellAdmission, Channel, Fifo, Reassembly, Shaper, StrictPriority, VcId, VcTreatment, Window,
 };
 use engpass_model::circuit::Category;
-use engpass_model::forward::Heads;
+use engpass_model::forward::Headers;
 use engpass_model::host::ps;
 use engpass_model::random::{Label, Stream};
 use engpass_model::schedule::Schedule;
@@ -351,9 +351,9 @@ impl Builder<'_> {
     }
 
     /// Returns the headers of packets by sender: processes, endpoints, and routers' messages.
-    fn heads(&self, frames: &Frames, processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<Heads> {
+    fn heads(&self, frames: &Frames, processes: &[UdpApplication], endpoints: &[Endpoint]) -> Vec<Headers> {
         let own = |flow: usize, stream: usize| heads(self.testbed, self.topology, flow, stream);
-        let mut all: Vec<Heads> = processes.iter().map(|process| own(process.flow, 0)).collect();
+        let mut all: Vec<Headers> = processes.iter().map(|process| own(process.flow, 0)).collect();
         for connection in endpoints.chunk_by(|one, other| one.flow == other.flow) {
             for place in 0..connection.len() {
                 let heads = own(connection[0].flow as usize, place / 2);
@@ -365,7 +365,7 @@ impl Builder<'_> {
     }
 
     /// Returns the headers of routers' messages.
-    fn message_heads(&self, frames: &Frames) -> impl Iterator<Item = Heads> {
+    fn message_heads(&self, frames: &Frames) -> impl Iterator<Item = Headers> {
         let to = |flow: u32| self.topology.flows[flow as usize].from;
         frames.icmp.ways.iter().map(move |way| icmp_heads(self.topology, way.router, to(way.flow)))
     }

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use engpass_ledger::{FlowDirection, HeldBack, LaneLine};
-use engpass_model::arp::{Arp, Met, Neighbour, Overdue};
+use engpass_ledger::{FlowDirection, FlowDirectionLine, HeldBack};
+use engpass_model::arp::{Arp, HoldResult, Neighbour, TimeoutAction};
 use engpass_model::queue::Ecn;
 use engpass_model::wire::arp::{BYTES, Operation};
 use engpass_model::wire::ip::IP_HEADER_BYTES;
@@ -145,7 +145,8 @@ impl Resolution {
     ) -> impl Iterator<Item = Option<FlowDirection<'a>>> {
         self.lines.keys().flat_map(move |port| {
             let wire = topology.links[port / 2].wire(port % 2, Default::default());
-            let line = LaneLine { number: *port, wire, changes: Vec::new(), held_back: HeldBack::Upstream };
+            let line =
+                FlowDirectionLine { number: *port, wire, changes: Vec::new(), held_back: HeldBack::Upstream };
             let lane = FlowDirection {
                 flow: self.tally as usize,
                 against: true,
@@ -250,9 +251,9 @@ impl Network {
             self.leave_hold(id);
             return;
         }
-        match neighbour.meets(config, self.now, id) {
-            Met::GoesOn => self.leave_hold(id),
-            Met::Held { lost, asks } => {
+        match neighbour.on_packet(config, self.now, id) {
+            HoldResult::GoesOn => self.leave_hold(id),
+            HoldResult::Held { lost, asks } => {
                 if asks {
                     self.ask_address(number);
                 }
@@ -293,10 +294,10 @@ impl Network {
         let (key, neighbour) = &mut neighbours[number as usize];
         let Interface { config, router, .. } = &interfaces[key.interface];
         let router = *router;
-        match neighbour.times_out(config, self.now) {
-            Overdue::Nothing => {}
-            Overdue::Asks => self.ask_address(number as usize),
-            Overdue::GivesUp(packets) => {
+        match neighbour.on_timeout(config, self.now) {
+            TimeoutAction::Nothing => {}
+            TimeoutAction::Asks => self.ask_address(number as usize),
+            TimeoutAction::GivesUp(packets) => {
                 for packet in packets {
                     self.drop_packet(packet, DropLocation::NoReply(router), self.now);
                 }
@@ -404,7 +405,7 @@ impl Network {
         };
         let Some(place) = arp.place_of(Key { interface, station }) else { return };
         let config = &arp.interfaces[interface].config;
-        for packet in arp.neighbours[place].1.learns(config, self.now, is_addressed) {
+        for packet in arp.neighbours[place].1.on_arp(config, self.now, is_addressed) {
             self.leave_hold(packet);
         }
     }

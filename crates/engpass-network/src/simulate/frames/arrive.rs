@@ -113,7 +113,7 @@ impl Network {
             let sender = self.fabric.fates.as_ref().map_or(whole.sender, |fates| fates.head(datagram).flow);
             let copy = Packet { datagram, sender, place, since: hop, ..whole };
             let copy = self.fabric.datagrams.insert_packet(copy);
-            self.fabric.ledger.inherits(copy, stamp.as_ref());
+            self.fabric.ledger.set_snapshot(copy, stamp.as_ref());
             if let Some(trace) = &mut self.fabric.trace {
                 trace.copied(id, copy);
             }
@@ -178,7 +178,8 @@ impl Network {
         let this = &self.fabric.datagrams[datagram];
         let (lane, bytes) = ((this.flow, this.to.get()), this.header + this.bytes);
         let place = u64::from(this.arrived) - 1;
-        self.fabric.ledger.cut_by_sender(lane, bytes.into()).payload(place) + IP_HEADER_BYTES == u64::from(ip)
+        self.fabric.ledger.fragments_of_sender(lane, bytes.into()).payload(place) + IP_HEADER_BYTES
+            == u64::from(ip)
     }
 
     /// Puts a packet into the engine of a router. Returns when the engine finishes it if the packet may go on ahead of virtual time; otherwise an event follows.

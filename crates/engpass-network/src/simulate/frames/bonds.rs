@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engpass_model::bond::{Monitor, Monitoring};
-use engpass_model::forward::{Heads, View};
+use engpass_model::forward::{Headers, PacketView};
 use engpass_testbed::Topology;
 use engpass_testbed::topology::{BondPath, NodeId};
 
@@ -79,7 +79,7 @@ impl Bonds {
             *carrier = if *member == link { up } else { *carrier };
         }
         let looks = std::mem::replace(&mut bond.looks, true);
-        let at = self.from.saturating_add(bond.config.next_look(now - self.from));
+        let at = self.from.saturating_add(bond.config.next_check(now - self.from));
         Some((index, (!looks).then_some(at)))
     }
 }
@@ -137,7 +137,7 @@ impl Network {
     pub(in crate::simulate) fn on_bond_monitor(&mut self, bond: u32) {
         let Frames { bonds, choices, .. } = &mut self.frames;
         let this = &mut bonds.all[bond as usize];
-        this.looks = this.monitor.look(&this.carriers);
+        this.looks = this.monitor.check_carriers(&this.carriers);
         if this.looks {
             self.events.push(this.config.look_again(self.now), 0, Event::Look(bond));
         }
@@ -178,10 +178,10 @@ impl Network {
     }
 
     /// Returns the route of the member that a bond chooses for a packet with these headers.
-    pub(in crate::simulate) fn choose_member(&mut self, route: u32, heads: &Heads, fragment: bool) -> u32 {
+    pub(in crate::simulate) fn choose_member(&mut self, route: u32, heads: &Headers, fragment: bool) -> u32 {
         let question = self.frames.steps[self.frames.routes[route as usize].first as usize].mtu;
         let macs = self.frames.choices.macs_at(question);
-        let member = self.frames.choices.member(question, &View { heads, fragment, macs });
+        let member = self.frames.choices.member(question, &PacketView { heads, fragment, macs });
         route + 1 + member as u32
     }
 }

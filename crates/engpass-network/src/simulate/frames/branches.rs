@@ -64,7 +64,7 @@ impl Network {
             let place = self.frames.routes[route as usize].first;
             let copy = self.fabric.datagrams.insert_packet(Packet { datagram, place, since: 0, ..whole });
             self.fabric.datagrams[datagram].holds += 1;
-            self.fabric.ledger.inherits(copy, stamp.as_ref());
+            self.fabric.ledger.set_snapshot(copy, stamp.as_ref());
             if let Some(trace) = &mut self.fabric.trace {
                 trace.copied(id, copy);
             }

@@ -4,7 +4,7 @@
 //! run ends with a decision step ([`ASK`]), evaluated when the router's engine has finished the packet. Each possible result is a run of its own behind a mark
 //! ([`BRANCH`]) that names the decision step.
 
-use engpass_model::forward::{Forward, Heads, Member, Transport, View};
+use engpass_model::forward::{Forward, Headers, Member, PacketView, Transport};
 use engpass_testbed::topology::{NodeId, PathSegment};
 
 use super::{END, Frames, Packet, Step};
@@ -24,7 +24,7 @@ pub(in crate::simulate) struct Choices {
     pub(super) answers: Vec<u32>,
     /// Headers by sender: processes, then endpoints, then messages of routers. With packet injection by path: the fields that injected packets do not bring
     /// along.
-    pub(in crate::simulate) heads: Vec<Heads>,
+    pub(in crate::simulate) heads: Vec<Headers>,
     /// Number of decisions so far, for tests.
     pub(in crate::simulate) decided: u64,
 }
@@ -58,22 +58,22 @@ impl Choices {
     }
 
     /// Returns the member that a packet takes at a decision step.
-    pub(super) fn member(&mut self, ask: u32, view: &View<'_>) -> usize {
+    pub(super) fn member(&mut self, ask: u32, view: &PacketView<'_>) -> usize {
         let Group { members, policy, .. } = &mut self.groups[self.asks[ask as usize].group as usize];
         self.decided += 1;
         policy.decide(view, members).member
     }
 
     /// Returns the step at which a packet continues behind a decision step.
-    fn decide(&mut self, ask: u32, heads: &Heads, fragment: bool) -> u32 {
+    fn decide(&mut self, ask: u32, heads: &Headers, fragment: bool) -> u32 {
         let Ask { first, macs, .. } = self.asks[ask as usize];
-        let member = self.member(ask, &View { heads, fragment, macs });
+        let member = self.member(ask, &PacketView { heads, fragment, macs });
         self.answers[first as usize + member]
     }
 
     /// Returns the headers of an injected packet, from its path and its transport.
-    pub(in crate::simulate) fn heads_outside(&self, way: usize, transport: Transport) -> Heads {
-        Heads { protocol: transport.protocol, ports: transport.ports, ..self.heads[way] }
+    pub(in crate::simulate) fn heads_outside(&self, way: usize, transport: Transport) -> Headers {
+        Headers { protocol: transport.protocol, ports: transport.ports, ..self.heads[way] }
     }
 
     /// Returns the first steps of all results of a decision step.
@@ -135,7 +135,7 @@ impl Frames {
 
 impl Network {
     /// Returns the headers of a packet that policies see.
-    fn heads_of(&self, packet: &Packet) -> Heads {
+    fn heads_of(&self, packet: &Packet) -> Headers {
         let heads = &self.frames.choices.heads;
         let Some(fates) = &self.fabric.fates else { return heads[packet.sender as usize] };
         let this = &self.fabric.datagrams[packet.datagram];

@@ -261,11 +261,11 @@ impl Network {
         (packet.place, packet.since) = (place + 1, since);
         let ip = packet.ip;
         let Entry { vc, encapsulation, ref ports, .. } = self.frames.entries[number as usize];
-        if self.frames.is_branched(place) || self.fabric.ledger.writes_pieces() {
+        if self.frames.is_branched(place) || self.fabric.ledger.tracks_packets() {
             let packet = self.fabric.datagrams.packet(id);
             let piece = self.frames.piece(id, &Packet { place, ..*packet }, place);
             for slot in step.slot..step.slot + ports.len() as u16 {
-                self.fabric.ledger.write_piece(datagram, slot, piece);
+                self.fabric.ledger.track_packet(datagram, slot, piece);
             }
         }
         let sdu = encapsulation.sdu(ip.into());
@@ -275,7 +275,7 @@ impl Network {
             ..Aal5Pdu::new(vc, datagram, sdu as u32, aal5::cells(sdu) as u32 + 1)
         });
         self.fabric.datagrams[datagram].holds += 1;
-        self.fabric.ledger.frame_inherits(frame, id);
+        self.fabric.ledger.copy_snapshot_to_pdu(frame, id);
         if let Some(trace) = &mut self.fabric.trace {
             trace.carries(frame, id, self.fabric.datagrams.packet(id).ttl());
         }
@@ -301,7 +301,7 @@ impl Network {
     /// Moves on the packet of a PDU that has arrived at the end of its circuit.
     pub(in crate::simulate) fn leave_circuit(&mut self, frame: u32) {
         let packet = std::mem::replace(&mut self.fabric.frames[frame].packet, Aal5Pdu::NO_PACKET);
-        self.fabric.ledger.packet_inherits(packet, frame);
+        self.fabric.ledger.copy_snapshot_to_packet(packet, frame);
         self.receive_or_forward(packet);
     }
 

@@ -72,7 +72,7 @@ impl Network {
             // The TTL was decremented here for the whole packet, and is again when the fragment goes on.
             let ttl = whole.ttl + 1;
             let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
-            self.fabric.ledger.inherits(fragment, stamp.as_ref());
+            self.fabric.ledger.set_snapshot(fragment, stamp.as_ref());
             if let (Some(trace), Some(head)) = (&mut self.fabric.trace, head) {
                 let offset = (index * cut.full) as u32;
                 trace.cut(head, fragment, (ip, offset), index + 1 == cut.count);

@@ -169,9 +169,9 @@ impl Network {
                 &{ sent.transmission },
                 line,
             );
-            if fabric.ledger.writes_pieces() {
+            if fabric.ledger.tracks_packets() {
                 let piece = tunnels.piece_on(id, packet, place);
-                fabric.ledger.write_piece(whole, slot, piece);
+                fabric.ledger.track_packet(whole, slot, piece);
             }
         }
         if fabric.trace.is_some() {

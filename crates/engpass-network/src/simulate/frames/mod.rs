@@ -272,7 +272,7 @@ impl SharedState {
         if line.is_to_open(at)
             && let Some(from) = line.open()
         {
-            self.ledger.open_frame_line(line, from);
+            self.ledger.begin_window_on_frame_line(line, from);
         }
         if let Some(trace) = &mut self.trace {
             trace.sample_queue_before(line.port as usize, at, line);
@@ -385,7 +385,7 @@ impl Network {
             self.fabric.ledger.write(datagram, step.slot, bytes, false);
             if branched {
                 let piece = self.frames.piece(id, &packet, there);
-                self.fabric.ledger.write_piece(datagram, step.slot, piece);
+                self.fabric.ledger.track_packet(datagram, step.slot, piece);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! An output port of a frame link: queue and transmitter of one direction.
 
 use engpass_cells::{LineStatus, Window};
-use engpass_ledger::Teller;
-use engpass_model::line::{LineCounters, Transmission};
+use engpass_ledger::FrameLine;
+use engpass_model::line::{LineTotals, Transmission};
 use engpass_model::queue::{self, Cause, Discipline};
 use engpass_model::random::Stream;
 use engpass_model::time::Pace;
@@ -26,7 +26,7 @@ use service::ScheduledQueue;
 pub(in crate::simulate) struct FramePort {
     clock: LineClock,
     /// Running totals for the ledger.
-    pub(in crate::simulate) told: LineCounters,
+    pub(in crate::simulate) told: LineTotals,
     /// Largest frame that surely finds room if the line is free, in bytes of [`Self::queue_bytes`]. 0 disables this shortcut.
     largest: u32,
     /// Bytes on the line for an IP packet: the larger of its length and `least`, plus `around`.
@@ -179,7 +179,7 @@ impl FramePort {
             waiting,
             lottery: LinkImpairments::of(link, changes, draws.line).map(Box::new),
             tally: PortTally::default(),
-            told: LineCounters::default(),
+            told: LineTotals::default(),
         };
         port.open();
         port
@@ -597,14 +597,14 @@ impl FramePort {
     }
 }
 
-impl Teller for FramePort {
+impl FrameLine for FramePort {
     #[inline(always)]
     fn number(&self) -> usize {
         self.port as usize
     }
 
     #[inline(always)]
-    fn told(&self) -> LineCounters {
+    fn told(&self) -> LineTotals {
         self.told
     }
 

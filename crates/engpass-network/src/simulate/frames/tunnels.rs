@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engpass_ledger::{Piece, StateTimes};
-use engpass_model::forward::Heads;
+use engpass_model::forward::Headers;
 use engpass_model::queue::Ecn;
 use engpass_model::tunnel::Fragment;
 use engpass_model::wire::ip::{Fragments, IP_HEADER_BYTES};
@@ -47,7 +47,7 @@ pub(super) struct Direction {
     ttl: u8,
     /// Drops packets that are too long, instead of fragmenting outer packets.
     pub(super) refuses: bool,
-    pub(super) heads: Heads,
+    pub(super) heads: Headers,
     /// The router at which packets leave the tunnel.
     end: NodeId,
     timeout: u64,
@@ -298,7 +298,7 @@ impl Network {
             let ttl = whole.ttl + 1;
             let fragment = self.fabric.datagrams.insert_packet(Packet { ip, ttl, since, offset, ..whole });
             *self.frames.tunnels.hide(fragment) = Hidden { cut: number, depth: depth as u8, ..hidden };
-            self.fabric.ledger.inherits(fragment, stamp.as_ref());
+            self.fabric.ledger.set_snapshot(fragment, stamp.as_ref());
             if let (Some(trace), Some((head, hidden))) = (&mut self.fabric.trace, &head) {
                 trace.cut(*head, fragment, (ip, (index * cut.full) as u32), index + 1 == cut.count);
                 trace.hides(fragment, hidden.clone());
@@ -380,7 +380,7 @@ impl Network {
         let whole = Packet { place, since, ecn: cut.ecn, ..cut.whole };
         let whole = self.fabric.datagrams.insert_packet(whole);
         *self.frames.tunnels.hide(whole) = cut.hidden;
-        self.fabric.ledger.inherits(whole, cut.stamp.as_ref());
+        self.fabric.ledger.set_snapshot(whole, cut.stamp.as_ref());
         if let (Some(trace), Some((head, hidden))) = (&mut self.fabric.trace, head) {
             trace.cut(head, whole, (cut.whole.ip, 0), true);
             trace.hides(whole, hidden);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engpass_model::forward::{Heads, View};
+use engpass_model::forward::{Headers, PacketView};
 use engpass_model::source::{Traffic, poisson::Sizes};
 use engpass_model::wire::icmp;
 use engpass_model::wire::ip::{IP_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -53,7 +53,7 @@ struct FlowDirection<'a> {
     topology: &'a Topology,
     fan: &'a Fan,
     ends: (NodeId, NodeId),
-    heads: Heads,
+    heads: Headers,
     length: Length,
     mtu: u64,
 }
@@ -141,7 +141,7 @@ impl FlowDirection<'_> {
             Some((direction, _)) => &frames.tunnels.directions[*direction as usize].heads,
             None => &self.heads,
         };
-        let view = View { heads, fragment: front.fragment, macs: self.macs(front) };
+        let view = PacketView { heads, fragment: front.fragment, macs: self.macs(front) };
         Some(legs[policy.decide(&view, members).member])
     }
 

@@ -140,7 +140,7 @@ impl Network {
         for (port, line) in self.ports.iter().enumerate() {
             // Other ports begin when they are advanced to `from`.
             if line.is_advanced_to(from) {
-                self.fabric.ledger.opens(port, line.line_status(from));
+                self.fabric.ledger.begin_window_on(port, line.line_status(from));
             }
         }
         for counter in self.fabric.counters.iter_mut().flatten() {
@@ -164,7 +164,7 @@ impl Network {
                     ledger.close_deferred_line(port, end);
                     line.set_sent(ledger.later.as_ref().map_or((0, 0), |later| later.left(port)));
                 }
-                None => ledger.closes(port, self.ports[port].line_status(end)),
+                None => ledger.end_window_on(port, self.ports[port].line_status(end)),
             }
         }
     }
