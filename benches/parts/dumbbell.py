@@ -19,7 +19,7 @@ TCP = ("sack", "new-reno")
 
 
 def measure(tools: Tools, quick: bool) -> Iterator[Row]:
-    """Measure times of both, and compare what they simulate."""
+    """Measure the times of both, and compare what they simulate."""
     seconds = 1 if quick else 10
     group = f"TCP dumbbell, {seconds} s: 155 Mbit/s, round trip of 10 ms, queue of 200 packets"
     try:

@@ -36,8 +36,8 @@ __all__ = [
     "loads",
 ]
 
-# Where each name lives. Nothing is imported before it is used: `engpass --help` and `engpass check` answer at
-# once.
+# The module of each public name. Nothing is imported before its first use, so that `engpass --help` and
+# `engpass check` answer at once.
 _HOMES = {
     "ChoiceError": "engpass.error",
     "EngpassError": "engpass.error",

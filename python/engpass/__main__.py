@@ -2,8 +2,8 @@
 
 import signal
 
-# Until a command runs there is nothing to clean up: Ctrl-C ends the program at once, without the traceback of
-# an import.
+# Before a command runs, Ctrl-C ends the program at once, without the traceback of an import: no cleanup is
+# needed yet.
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -1,7 +1,7 @@
-"""Fair shares and bounds of the limit engine, and why a goodput is above its bound: pure.
+"""Fair shares and bounds of the limit engine, and reasons why a goodput is above its bound. Pure functions.
 
-No engine of the model exceeds a bound, apart from the backlog at the end of the warm-up. Real hosts and lines
-may give more than the file says of them.
+Engines of the model exceed a bound only by the backlog at the end of the warm-up. Real hosts and lines may
+give more than the file declares.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from engpass import say
 from engpass.types.outcome import FlowOutcome
 
 AT = 0.005
-"""A goodput that exceeds a rate by no more than this share is at it."""
+"""A goodput that exceeds a rate by no more than this share counts as equal to it."""
 
 _NAMED = 3
 """Flows that a sentence names."""
 
 _TENFOLD = 10.0
-"""A sentence leaves out a greater excess: the bound is nearly nothing."""
+"""A sentence does not state a greater excess: its bound is nearly 0."""
 
 GENERATORS = frozenset({"cbr", "on-off"})
-"""Traffic that takes what it takes and only loads the network: figures and explanations are of the others."""
+"""Kinds of traffic that only load the network; figures and explanations leave them out."""
 
 REAL = frozenset({"emulate", "measure"})
 """Engines with real hosts."""
@@ -32,7 +32,7 @@ REAL = frozenset({"emulate", "measure"})
 def bound(limited: FlowOutcome) -> float:
     """The bound of a flow in bit/s, from its outcome of the limit engine.
 
-    Runs of older versions have the fair share alone.
+    Outcomes of older versions have no bound: the fair share is returned instead.
     """
     found = limited.limit.bound if limited.limit is not None else None
     return limited.goodput_bit_per_s if found is None else found.bit_per_s
@@ -54,11 +54,11 @@ class Got:
     goodput: float
     bound: float
     chose_otherwise: bool = False
-    """Whether a real router may have sent it on another way than the one of its bound."""
+    """Whether a real router may have sent it over another path than that of its bound."""
 
     @property
     def above(self) -> bool:
-        """Whether it exceeds the bound, by more than the ends of a run explain."""
+        """Whether it exceeds the bound by more than the edges of a run explain; false for generators."""
         return self.goodput > self.bound * (1 + AT) and self.kind not in GENERATORS
 
 

@@ -1,4 +1,4 @@
-"""How far the engines' answers lie apart: pure."""
+"""Compares the goodputs that engines found. Pure functions."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 FAR = 0.05
-"""A difference beyond this share is marked: it has a reason that somebody should know."""
+"""A difference beyond this share of the reference is marked: its reason is worth knowing."""
 
 LITTLE = 0.01
-"""A difference of less than this share of the greatest goodput is not marked: one datagram against none."""
+"""A difference below this share of the greatest goodput is not marked, such as one datagram against none."""
 
 _REFERENCES = ("simulate", "emulate", "measure", "limit")
 
 
 @dataclass(frozen=True)
 class Apart:
-    """What an engine found, against another one."""
+    """The goodput that one engine found, compared with the reference."""
 
     engine: str
     value: float
     share: float | None
-    """By how much it is more than the reference, as a share of that; `None` for that itself, or of zero."""
+    """Excess over the reference as a share of it; `None` for the reference itself, and for excess over 0."""
     far: bool
-    """Whether it is marked. A limit is only a bound: it is far off where another engine exceeds it."""
+    """Whether it is marked. A limit is only a bound: it is marked if the reference exceeds it."""
 
 
 def reference(engines: Mapping[str, float]) -> str | None:
-    """The engine that the others are held against: `simulate` if it is there."""
+    """The engine that the others are compared with: the first of `_REFERENCES` that has a goodput."""
     return next((name for name in _REFERENCES if name in engines), None)
 
 
 def apart(goodput: Mapping[str, float]) -> list[Apart]:
-    """The goodput that each engine found, against that of the reference."""
+    """The goodput that each engine found, compared with that of the reference."""
     base = reference(goodput)
     if base is None:
         return []

@@ -1,7 +1,7 @@
-"""Claims that can fail: apply the `breaks` of each claim of a study.
+"""Checks that the claims of a study can fail: applies the `breaks` of each claim.
 
-With its change in force a claim must fail, and at least half of the study's other claims must still hold:
-else it would hold whatever the testbed says, or the change would break everything. Each claim runs only the
+With its change applied a claim must fail; otherwise it would hold for any testbed. At least half of the
+study's other claims must still hold; otherwise the change would break everything. Each claim runs only the
 points that it reads, once.
 """
 
@@ -61,7 +61,7 @@ class _Bench:
         return self.change and check_break(self.source.data.decode(), spec, measure, *self.change)
 
     def affects(self, claim: Claim) -> bool:
-        """Whether a claim reads a point that the change may alter: a variant's value alters no other."""
+        """Whether a claim reads a point that the change may alter; a variant's value alters only its points."""
         path = split(self.change[0]) if self.change else ()
         return path[:1] != ("variant",) or path[1] in _measure(claim).check.variants()
 
@@ -71,7 +71,7 @@ class _Bench:
         return self.judge(claim), time.perf_counter() - begin
 
     def judge(self, claim: Claim) -> Verdict:
-        """Check one claim; not judged where the changed testbed cannot be loaded or run."""
+        """Check one claim; it is not judged if the changed testbed cannot be loaded or run."""
         measure = _measure(claim)
         try:
             testbed = self._testbed(measure.campaign)
@@ -130,7 +130,7 @@ def _points(measure: Measure, testbed: Testbed) -> list[int]:
 def break_claims(
     study: Study, tell: Callable[[Attempt], None], *, wanted: Sequence[str] = (), jobs: int | None = None
 ) -> list[Attempt]:
-    """Apply the breaks of a study's claims, or of the wanted ones; `tell` hears of each as it ends.
+    """Apply the breaks of a study's claims, or of the wanted ones; calls `tell` with each as it ends.
 
     Raises `ClaimsError`, and `EngpassError` for a wanted claim that the study does not make.
     """

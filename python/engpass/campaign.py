@@ -1,4 +1,4 @@
-"""Which points a campaign has, in which order, and what tells two campaigns apart."""
+"""The points of a campaign, their order, and the digest that identifies a campaign."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from engpass.types.outcome import SweptValue
 
 ENGINES = ("limit", "simulate", "emulate", "measure")
-"""Ways to an answer, in the order in which they run and stand in tables."""
+"""All engines, in the order in which they run and appear in tables."""
 
 MODEL = ("limit", "simulate")
-"""The engines that need no host but this program; these run if nobody names any."""
+"""The engines that need no real hosts; they run by default."""
 
 ONCE = frozenset({"limit"})
 """Engines that draw no random numbers: one run per variant and sweep point, whatever the repeats."""
 
 RESULT_VERSION = 1
-"""Counts up when the same testbed may give other outcomes for a reason that the build does not show."""
+"""Increases when the same testbed may give other outcomes for a reason that the build does not show."""
 
 MAX_POINTS = 10_000
-"""Points that nobody asks twice about; more need `--yes`."""
+"""Points that run without confirmation; more need `--yes`."""
 
 MOST_POINTS = 100_000_000
-"""Points that no `--yes` helps with: a slip of the keyboard, not a campaign."""
+"""Greatest number of points, even with `--yes`: a larger campaign is a typing error."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Plan:
 
 
 def swept_values(point: Point, axes: Sequence[Axis]) -> dict[str, SweptValue]:
-    """Sweep of a point as outcomes have it: numbers in base units, text where a value is no quantity."""
+    """The swept values of a point as outcomes have them: numbers in base units, or text for other values."""
     from engpass.types.outcome import SweptValue
 
     numbers = {(axis.path, value.text): value.number for axis in axes for value in axis.values}
@@ -163,7 +163,10 @@ def swept_values(point: Point, axes: Sequence[Axis]) -> dict[str, SweptValue]:
 
 
 def choose(what: str, wanted: Iterable[str] | None, known: Sequence[str]) -> tuple[str, ...]:
-    """The wanted ones of the known names, in the known order and once each; all if none are named."""
+    """The wanted names in the order of `known`, once each; all if `wanted` is `None`.
+
+    Raises `ChoiceError` if one is unknown, or if `wanted` is empty.
+    """
     if wanted is None:
         return tuple(known)
     names = list(wanted)
@@ -176,7 +179,7 @@ def choose(what: str, wanted: Iterable[str] | None, known: Sequence[str]) -> tup
 
 
 def check_size(total: int, limit: int | None) -> None:
-    """Refuse a campaign larger than was agreed to."""
+    """Raise `EngpassError` if a campaign has more points than `limit`, or than `MOST_POINTS`."""
     if total > MOST_POINTS:
         raise EngpassError(
             f"this campaign has {total:,} points, more than {MOST_POINTS:,}",
@@ -193,7 +196,7 @@ def check_size(total: int, limit: int | None) -> None:
 def build() -> str:
     """Fingerprint of the native module.
 
-    Outcomes of another build must not complete a campaign: two models would be mixed unseen.
+    Outcomes of another build must not complete a campaign: two models would be mixed unnoticed.
     """
     import hashlib
 
@@ -210,7 +213,7 @@ def digest(
     overrides: Sequence[tuple[str, str]],
     emulation: Mapping[str, str | int | bool] | None = None,
 ) -> str:
-    """What makes two invocations the same campaign: everything that can change a point or its place."""
+    """The identity of a campaign: a hash of everything that can change a point or its position."""
     import hashlib
 
     from engpass import _engpass

@@ -1,4 +1,4 @@
-"""Captures of a run: which link points, into which files, and of which one run."""
+"""Captures of one run: the link points, and the files that they go to."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from engpass.campaign import Plan, Point
 
 ENGINE = "simulate"
-"""The engine that captures what it runs: `Captures.run`."""
+"""The engine that captures by itself: `Captures.run`."""
 EMULATED = "emulate"
 """The engine whose driver captures: `Captures.to_config`."""
 
 
 @dataclass
 class Captures:
-    """Files that a run writes, and afterwards what is in them."""
+    """Capture files that a run writes, and afterwards the reports on them."""
 
     files: tuple[tuple[str, str], ...]
     """Pairs of a link point (`link.NAME`, `link.NAME.NODE`) and a path."""
@@ -32,7 +32,10 @@ class Captures:
     captured: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self, campaign: _engpass.Campaign, point: Point, interrupt: _engpass.Interrupt) -> str:
-        """Simulate a point and capture; its outcome. Raises `EngpassError` where a file cannot be written."""
+        """Simulate a point with captures and return its outcome.
+
+        Raises `EngpassError` if a file cannot be written.
+        """
         try:
             outcome, captured = campaign.capture(
                 point.variant,
@@ -51,22 +54,22 @@ class Captures:
         return outcome
 
     def to_config(self) -> dict[str, list[list[str]] | str | None]:
-        """What the driver of an emulated network is told."""
+        """The captures in the configuration of a driver."""
         files = [[point, path] for (point, _), path in zip(self.files, self.paths(), strict=True)]
         return {"files": files, "form": self.form, "limit": self.limit}
 
     def paths(self) -> list[str]:
-        """Where the files are, for who is elsewhere."""
+        """Absolute paths of the files, for processes in other directories."""
         return [str(Path(path).absolute()) for _, path in self.files]
 
     def tell(self, captured: Sequence[Mapping[str, Any]]) -> None:
-        """What the driver of an emulated network has captured, with the paths as they were given."""
+        """Keep the reports of a driver on its captures, with the paths as the user gave them."""
         given = {path: name for path, (_, name) in zip(self.paths(), self.files, strict=True)}
         self.captured = [{**file, "path": given.get(file["path"], file["path"])} for file in captured]
 
 
 def parse(given: list[str], form: str | None, limit: str | None) -> Captures:
-    """Pairs of `POINT=FILE`, where a name with `=` is quoted: `link."a=b"=FILE`; raises `EngpassError`."""
+    """Parse pairs of `POINT=FILE`; a name with `=` is quoted: `link."a=b"=FILE`. Raises `EngpassError`."""
     files: list[tuple[str, str]] = []
     for text in given:
         point, path = assignment.split(text) or (text, "")
@@ -82,7 +85,7 @@ def parse(given: list[str], form: str | None, limit: str | None) -> Captures:
 
 
 def check(captures: Captures, campaign: _engpass.Campaign, plan: Plan) -> None:
-    """Raise `EngpassError` unless the plan has one run to capture, and it has these link points."""
+    """Raise `EngpassError` unless the plan has exactly one run to capture, and that has these link points."""
     engines = [name for name in plan.engines if name in (ENGINE, EMULATED)]
     if not engines:
         raise EngpassError(
@@ -108,7 +111,7 @@ def check(captures: Captures, campaign: _engpass.Campaign, plan: Plan) -> None:
 def check_points(
     captures: Captures, campaign: _engpass.Campaign, variant: str, sweep: list[tuple[str, str]]
 ) -> None:
-    """Raise `EngpassError` unless the testbed has these link points, and they this form."""
+    """Raise `EngpassError` unless the testbed has these link points and they support this form."""
     points = [name for name, _ in captures.files]
     try:
         campaign.check_captures(variant, sweep, points, captures.form, captures.limit)

@@ -1,7 +1,7 @@
 """Commands and environment of child processes: none of them runs code from the working directory.
 
-Without this, Python looks for modules in the working directory first, and an agent imports a `typing.py` that
-lies beside a downloaded testbed, often as root.
+Without this, Python looks for modules in the working directory first: an agent, which often runs as root,
+would import a `typing.py` that lies beside a downloaded testbed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from engpass.error import EngpassError
 
 NOT_FOUND = "No module named"
-"""An interpreter's message where it does not find this package."""
+"""An interpreter's message if it does not find this package."""
 
 NOT_FOUND_CURE = (
     "agents and drivers start without `PYTHONPATH`, packages of the user and the working directory"
@@ -27,7 +27,7 @@ def interpreter(module: str, *words: str) -> list[str]:
     """The command that runs a module in an isolated interpreter, the same program as this one.
 
     Isolated mode (`python -I`) ignores the working directory, `PYTHONPATH` and all other `PYTHON…` variables,
-    and the user's own packages. The child has this process's filters of warnings. Raises `EngpassError` where
+    and the user's own packages. The child has the warning filters of this process. Raises `EngpassError` if
     this process has no interpreter to start.
     """
     if not sys.executable:
@@ -40,9 +40,9 @@ def interpreter(module: str, *words: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The environment of our children: their `PATH` has absolute directories only.
+    """The environment of child processes: this process's, with only absolute directories in `PATH`.
 
-    An empty entry, which a `:` at the end makes, is the working directory (POSIX.1-2017, section 8.3).
+    An empty entry, such as a `:` at the end makes, is the working directory (POSIX.1-2017, section 8.3).
     """
     directories = os.environ.get("PATH", os.defpath).split(os.pathsep)
     absolute = [directory for directory in directories if Path(directory).is_absolute()]
@@ -50,5 +50,5 @@ def environment() -> dict[str, str]:
 
 
 def find(program: str) -> str | None:
-    """The path of a program; `None` where no absolute directory of `PATH` has it."""
+    """The path of a program; `None` if no absolute directory of `PATH` has it."""
     return shutil.which(program, path=environment()["PATH"])

@@ -1,4 +1,4 @@
-"""The columns of exported points: one row per point and flow, in `export` and in the CSV of the page."""
+"""The columns of exported points: one row per point and flow, in `export` and in the CSV of the report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engpass.types.outcome import FlowOutcome, Outcome
 Type = Literal["integer", "unsigned", "number", "text"]
 
 QUANTILES = {"min": "min", "p50": "p50", "p90": "p90", "p99": "p99", "p999": "p99_9", "max": "max"}
-"""Quantiles by their words in names of columns."""
+"""Keys of quantiles by their words in column names."""
 
 _GAPS = (("mean", "mean"), ("sd", "sd"), ("mad", "mad"))
 _POINT: dict[str, Type] = {
@@ -76,7 +76,7 @@ _SOME: dict[str, str] = {
 
 
 def _at(flow: FlowOutcome, place: str) -> object:
-    """The value at a dotted place of a flow; `None` where something on the way is missing."""
+    """The value at a dotted path in a flow; `None` if a part of the path is missing."""
     value: object = flow
     for name in place.split("."):
         value = getattr(value, name, None)
@@ -86,8 +86,8 @@ def _at(flow: FlowOutcome, place: str) -> object:
 class Columns:
     """The columns of a run: of the point, its swept values, of the flow.
 
-    They come first and in this order in every file. Columns that only some outcomes have follow as they
-    appear.
+    These come first, and in this order, in every file. Columns that only some outcomes have follow in the
+    order in which they appear.
     """
 
     def __init__(self, axes: Sequence[Axis]) -> None:
@@ -111,7 +111,7 @@ class Columns:
             "repeat": outcome.repeat,
             "seed": outcome.seed,
             **sweep(outcome),
-            # Of engines that may be too slow for their own clock.
+            # Only outcomes of emulation have it: packets may have been too late.
             **({"valid": outcome.valid} if outcome.valid is not None else {}),
         }
         for path in self._texts:
@@ -123,7 +123,7 @@ class Columns:
             some = {column: _at(flow, place) for column, place in _SOME.items()}
             values = {column: value for column, value in (every | some).items() if value is not None}
             if host:
-                # Beside the row of its flow, which has the figures of the receiver that got least.
+                # The row of the flow has the figures of the receiver with the lowest goodput.
                 values["receiver"] = host
             yield {**shared, "flow": name, **values}
 

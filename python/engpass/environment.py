@@ -1,4 +1,4 @@
-"""Where and with what a campaign ran."""
+"""The machine and the program that ran a campaign."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Environment: TypeAlias = dict[str, str | int | dict[str, str | int | bool]]
 """Facts about a machine and a program by name; under `emulation` the options of emulated points."""
 
 DEFAULT_STORE = "engpass.db"
-"""Where runs are kept if nobody says otherwise: in the working directory."""
+"""The default store, a file in the working directory."""
 
 
 def now() -> str:
@@ -26,7 +26,7 @@ def cores() -> int:
 
 
 def environment(jobs: int, executor: str) -> Environment:
-    """Everything about this machine and program that a reader of old results may ask for."""
+    """Facts about this machine and program that a reader of old results may need."""
     from engpass import _engpass
     from engpass.campaign import build
 

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 
 class Diagnostic(TypedDict):
-    """One thing wrong with a testbed."""
+    """One error or warning about a testbed."""
 
     code: str
     severity: str
@@ -20,7 +20,7 @@ class Diagnostic(TypedDict):
 
 
 class EngpassError(Exception):
-    """Something the user can put right.
+    """An error that the user can fix.
 
     `message` names the cause, `help` the cure; neither ends with a full stop.
     """
@@ -43,11 +43,11 @@ class StoreError(EngpassError):
 
 
 class ChoiceError(EngpassError):
-    """A name (of a variant, an engine, a run) that there is none of."""
+    """An unknown name of a variant, an engine or a run."""
 
 
 class NeedsMemoryError(EngpassError):
-    """A run that needs more memory than was agreed to: about `bytes`."""
+    """A run that needs more memory than allowed, about `bytes`."""
 
     def __init__(self, message: str, help: str, bytes: int) -> None:  # noqa: A002 (the fields' names)
         super().__init__(message, help)
@@ -55,7 +55,7 @@ class NeedsMemoryError(EngpassError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Cure for an unknown name: the nearest known one, or all of them."""
+    """Cure for an unknown name: the nearest known name, or a list of the known names."""
     import difflib
 
     names = list(known)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from engpass.claims import ClaimsFile
 
 HOME = Path(__file__).with_name("studies")
-"""Where the studies are: in the package; in a checkout a link to its `gallery` directory."""
+"""Directory of the studies in the package; in a checkout, a link to its `gallery` directory."""
 
 TESTBED, CLAIMS, PAGE = "testbed.toml", "claims.toml", "README.md"
 """Files of a study."""
@@ -32,13 +32,13 @@ class Study:
 
     @property
     def shown(self) -> str:
-        """Name of the testbed file in records and messages; not where the package happens to be installed."""
+        """Name of the testbed file in records and messages; it does not depend on where the package is."""
         ours = self.directory.parent == HOME.resolve()
         return f"{self.name}/{TESTBED}" if ours else str(self.testbed)
 
     @property
     def page(self) -> Path:
-        """The page: what was published, what we get, and what is an estimate."""
+        """The page: the published results, our results, and the estimates."""
         return self.directory / PAGE
 
     def claims(self) -> ClaimsFile:
@@ -49,7 +49,7 @@ class Study:
 
 
 def studies() -> list[Study]:
-    """All studies of the gallery, by name; raises `EngpassError` where the package came without them."""
+    """All studies of the gallery, by name. Raises `EngpassError` if the package came without them."""
     if not HOME.is_dir():
         raise EngpassError(
             f"the gallery is missing: there is no directory `{HOME}`", "install the package again"

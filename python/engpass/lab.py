@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker needs to run any point of a campaign; travels to other processes and machines."""
+    """The data with which a worker runs any point of a campaign; sent to other processes and machines."""
 
     token: str
     build: str
@@ -49,17 +49,17 @@ class Job:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a campaign is. All of `done` and `failed` are in the store."""
+    """The progress of a campaign. All points of `done` and `failed` are in the store."""
 
     total: int
     done: int
     failed: int
     found: int
-    """Points that were there before this session."""
+    """Points that were stored before this session."""
     ready: int
-    """Points at the beginning of the plan that have all ended: what can be printed in order."""
+    """Points at the beginning of the plan that have all ended, and can be printed in order."""
     under_way: float = 0.0
-    """How much of the points that run here is done: the sum of their shares of virtual time."""
+    """Progress of the points that run here: the sum of the shares of virtual time that they have reached."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class Ended:
 
 Watch = Callable[[Progress], None]
 
-# Somebody who watches hears this often how far the running points are.
+# Interval between reports on the progress of running points.
 _LOOK_SECONDS = 0.5
 # Points that end within this time are written together: a transaction costs as much as a short point.
 _GATHER_SECONDS = 0.1
 
-# Campaigns of this process, so that threads share what was loaded and one interrupt reaches them all.
+# Campaigns of this process, so that its threads share the loaded campaign and one interrupt.
 _LOCAL: dict[str, tuple[_engpass.Campaign, _engpass.Interrupt]] = {}
 
 
@@ -85,7 +85,7 @@ Work = Callable[[Job, Point], tuple[str, float]]
 
 
 def work(job: Job, point: Point) -> tuple[str, float]:
-    """Run one point of the model, in whatever process: its outcome and the seconds it took."""
+    """Run one point of the model, in any process; returns its outcome and its duration in seconds."""
     campaign, interrupt = _LOCAL.get(job.token) or _remote(job)
     begin = time.perf_counter()
     if job.captures is not None and point.engine == ENGINE:
@@ -123,12 +123,12 @@ def run_points(
     emulation: Options | None = None,
     captures: Captures | None = None,
 ) -> Ended:
-    """Run what is missing of a campaign; returns when all points have ended, or early after a signal.
+    """Run the missing points of a campaign; returns when all have ended, or early after a signal.
 
-    Ctrl-C, SIGTERM and SIGHUP do that, where nobody has decided otherwise.
+    Ctrl-C, SIGTERM and SIGHUP end it early if they have their default handlers.
 
-    Points that ended with an error in an earlier session are tried again. Raises `StoreError` when the store
-    fails and `EngpassError` when the executor does; what was counted before is kept in each case.
+    Points that ended with an error in an earlier session are tried again. Raises `StoreError` if the store
+    fails and `EngpassError` if the executor does; points that were counted before stay in the store.
     """
     interrupt = _engpass.Interrupt()
     job = Job(secrets.token_hex(8), build(), campaign.text, source, overrides, captures)
@@ -145,7 +145,7 @@ def run_points(
             modelled = (point for point in writer.missing() if point.engine in MODEL)
             interrupted = _drive(writer, job, executor, work, modelled, interrupt, window)
         if not interrupted:
-            # Alone on this machine: points of the model would take its cores.
+            # Points with real hosts run alone, because points of the model would take the cores.
             interrupted = _live(writer, job, plan, interrupt, emulation)
     finally:
         del _LOCAL[job.token]
@@ -157,13 +157,13 @@ def run_points(
 def _live(
     writer: _Writer, job: Job, plan: Plan, interrupt: _engpass.Interrupt, emulation: Options | None
 ) -> bool:
-    """Emulate and measure what is missing, one point at a time; returns whether it was interrupted."""
+    """Emulate and measure the missing points, one at a time; returns whether it was interrupted."""
     campaign, _ = _LOCAL[job.token]
     for engine in plan.engines:
         points = [point for point in writer.missing() if point.engine == engine and engine not in MODEL]
         if not points:
             continue
-        # So that what drifts with time (a warm CPU, the load of others) does not look like the swept value.
+        # In random order, drift over time (a warm CPU, other load) does not look like an effect of the sweep.
         random.Random(campaign.seed).shuffle(points)  # noqa: S311 (no secret)
         with (
             _session(engine, job, plan, interrupt, emulation) as session,
@@ -207,7 +207,7 @@ def _window(jobs: int | None, executor: Executor | None) -> int:
 
 
 class _Writer:
-    """The only one that writes; keeps the books of what is there."""
+    """The only writer of the store; it tracks which points are stored."""
 
     def __init__(self, plan: Plan, store: Store, run_id: str, session: int, watch: Watch | None) -> None:
         self._plan, self._store, self._run_id, self._session, self._watch = (
@@ -241,13 +241,13 @@ class _Writer:
 
     @property
     def patience(self) -> float:
-        """How many seconds to wait for more before `settle`."""
+        """Seconds to wait for more points before `settle`."""
         return max(self._due - time.monotonic(), 0.0) if self._batch else _LOOK_SECONDS
 
     def settle(self, under_way: float, *, now: bool) -> None:
-        """Write what was taken, if it is time or has to be `now`.
+        """Write the taken points if they are due or `now` is set.
 
-        Where nothing was, tell how far the points are that run.
+        If none were taken, report the progress of the running points.
         """
         if self._batch and (now or time.monotonic() >= self._due):
             self.keep(under_way)
@@ -256,7 +256,7 @@ class _Writer:
             self._tell()
 
     def keep(self, under_way: float) -> None:
-        """Write what was taken."""
+        """Write the taken points and report the progress."""
         if not self._batch:
             return
         batch, self._batch = self._batch, []
@@ -275,7 +275,7 @@ class _Writer:
             self._watch(self.progress)
 
 
-class _Stopped(Exception):  # noqa: N818 (not an error: somebody asked for it)
+class _Stopped(Exception):  # noqa: N818 (not an error: a user asked for it)
     """Wakes the writer up: a signal came."""
 
 
@@ -311,7 +311,7 @@ def _drive(
         except BrokenExecutor as error:
             raise _gave_up(error) from error
         finally:
-            # However we leave, no thread goes on with a campaign that nobody writes down.
+            # On any way out, no thread goes on with a campaign whose outcomes are not stored.
             if pending:
                 interrupt.set()
                 _cancel(pending)
@@ -335,7 +335,7 @@ def _gave_up(error: Exception) -> EngpassError:
 def _drain(
     queue: SimpleQueue[Future[tuple[str, float]] | _Stopped], patience: float
 ) -> Iterator[Future[tuple[str, float]] | _Stopped]:
-    """Wait so many seconds for one item, then take all that are there."""
+    """Wait `patience` seconds for one item, then yield all that are there."""
     with contextlib.suppress(Empty):
         yield queue.get(timeout=patience)
         while True:
@@ -348,7 +348,7 @@ def _cancel(pending: dict[Future[tuple[str, float]], Point]) -> None:
 
 
 def _finished(future: Future[tuple[str, float]], point: Point) -> Finished | None:
-    """How a point ended; `None` for one that was given up."""
+    """The result of a point; `None` if the point was cancelled or interrupted."""
     if future.cancelled():
         return None
     error = future.exception()
@@ -363,7 +363,7 @@ def _finished(future: Future[tuple[str, float]], point: Point) -> Finished | Non
 
 
 def _told(error: BaseException) -> str:
-    """What a point's error says in the store."""
+    """The text of a point's error in the store."""
     if isinstance(error, _engpass.InvalidTestbed):
         return error.rendered
     if isinstance(error, _engpass.Unsupported | EngpassError):
@@ -378,12 +378,12 @@ def _told(error: BaseException) -> str:
 def _signals(
     interrupt: _engpass.Interrupt, queue: SimpleQueue[Future[tuple[str, float]] | _Stopped]
 ) -> Iterator[None]:
-    """On Ctrl-C, SIGTERM or SIGHUP end the running points and wake the writer; a second one acts as usual.
+    """On Ctrl-C, SIGTERM or SIGHUP, end the running points and wake the writer; a second one acts as usual.
 
-    But for SIGHUP, which is ignored from then on: who closes a terminal sends it twice (the shell and the
-    kernel), and what is to be removed comes after the first one.
+    A second SIGHUP is ignored, because a terminal that closes causes two of them (from the shell and from the
+    kernel), and the second must not interrupt the cleanup.
 
-    A handler, not an exception: `KeyboardInterrupt` could strike in the middle of a commit.
+    Signals are handled without an exception: `KeyboardInterrupt` could strike in the middle of a commit.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -402,8 +402,7 @@ def _signals(
         interrupt.set()
         queue.put(_Stopped())  # `SimpleQueue.put` may be called from a handler
 
-    # Not where somebody decided otherwise: `nohup`, a background job, an application with handlers of its
-    # own.
+    # Only default handlers are replaced: not those of `nohup`, of a background job or of an application.
     usual = {
         signal.SIGINT: signal.default_int_handler,
         signal.SIGTERM: signal.SIG_DFL,

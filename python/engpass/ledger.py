@@ -1,7 +1,8 @@
-"""The books of a link: every bit-time of a direction in exactly one account.
+"""The ledger of a line: every bit-time is in exactly one account.
 
-The engines keep them as integers in parts of a bit; here they are checked, added up over repeats and turned
-into shares and into the waterfall from line rate to goodput. `docs/explain.md` says what the accounts mean.
+Engines keep ledgers as integers, in parts of a bit. This module checks them, sums them over repeats, and
+turns them into shares and into the waterfall from line rate to goodput. The accounts are defined in
+`docs/explain.md`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Family:
     title: str
     accounts: tuple[str, ...]
     prefix: str = ""
-    """What else begins so belongs here, too."""
+    """Other accounts that begin with this text belong here, too."""
 
 
 FAMILIES = (
@@ -80,7 +81,7 @@ _WATERFALL = ("overhead", "other", "idle", "transit", "waste", "delivered")
 
 
 def family(account: str) -> Family:
-    """The family of an account; one that a later engine may have added stands with the other traffic."""
+    """The family of an account; unknown accounts, perhaps of a later engine, belong to the other traffic."""
     for one in FAMILIES:
         if account in one.accounts or (one.prefix and account.startswith(one.prefix)):
             return one
@@ -99,7 +100,7 @@ def ordered(accounts: Iterable[str]) -> list[str]:
 
 
 def title(account: str) -> str:
-    """An account in a table or key: a generator's cells go by its name."""
+    """The name of an account in a table or legend; a generator's account has the generator's name."""
     return (
         f"traffic `{account.removeprefix('generator: ')}`" if account.startswith("generator: ") else account
     )
@@ -119,7 +120,7 @@ class Books:
 
     @property
     def nobody_sends(self) -> bool:
-        """Whether no flow could send data this way: the line carries only control, and is idle or down."""
+        """Whether no flow could send data on this line: it carries only control, and is idle or down."""
         names = set(self.accounts) - {"physical framing"}
         # A line that is down all the time may have had senders.
         return names <= {
@@ -151,7 +152,7 @@ class Books:
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of a link and its books."""
+    """One direction of a link, with its ledger."""
 
     link: str
     start: str
@@ -160,19 +161,19 @@ class Direction:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Link, transmitter and receiver: what tells directions apart."""
+        """Link, transmitter and receiver, which identify a direction."""
         return self.link, self.start, self.end
 
     @property
     def place(self) -> str:
-        """As drops name it: `atomis5 -> ss20`."""
+        """Its name in drops: `atomis5 -> ss20`."""
         return f"{self.start} -> {self.end}"
 
 
 def directions(outcome: Outcome) -> list[Direction]:
-    """The books of every direction of an outcome; none where the engine keeps none.
+    """The ledgers of all directions of an outcome; empty if the engine keeps none.
 
-    Raises `EngpassError` where they do not balance: no engine writes such a thing.
+    Raises `EngpassError` if a ledger does not balance: no engine writes such an outcome.
     """
     return [
         Direction(link, side.from_, side.to, _books(f"link `{link}`", side.ledger))
@@ -196,7 +197,8 @@ def _corrupt(message: str) -> EngpassError:
 
 
 def add(books: Iterable[Books]) -> Books | None:
-    """Books of several repeats or directions as one: they balance as each of them does. Of none, `None`."""
+    """The sum of the ledgers of several repeats or directions, or `None` without any; it balances if each does.
+    """
     total: Books | None = None
     for one in books:
         if total is None:
@@ -217,15 +219,15 @@ def add(books: Iterable[Books]) -> Books | None:
 
 
 class Sums:
-    """The books of every direction, added up over outcomes."""
+    """The ledgers of all directions, summed over outcomes."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[str, str, str], Direction] = {}
         self.outcomes = 0
-        """Outcomes that had books."""
+        """Number of outcomes that had ledgers."""
 
     def add(self, outcome: Outcome) -> None:
-        """The books of an outcome; errors as for `directions`."""
+        """Add the ledgers of an outcome. Raises as `directions` does."""
         sides = directions(outcome)
         self.outcomes += bool(sides)
         for side in sides:
@@ -240,7 +242,7 @@ class Sums:
 
 
 def together(outcomes: Iterable[Outcome]) -> dict[tuple[str, str, str], Direction]:
-    """The books of every direction, added up over outcomes; errors as for `directions`."""
+    """The ledgers of all directions, summed over outcomes. Raises as `directions` does."""
     sums = Sums()
     for outcome in outcomes:
         sums.add(outcome)
@@ -248,7 +250,7 @@ def together(outcomes: Iterable[Outcome]) -> dict[tuple[str, str, str], Directio
 
 
 def slim(outcome: Outcome) -> Outcome:
-    """An outcome without the links that have no ledger, and without what agents told of hosts and flows."""
+    """The outcome without links that have no ledger, and without the agents' results for hosts and flows."""
     links = {
         name: use
         for name, use in outcome.links.items()
@@ -284,8 +286,8 @@ def parallel(outcome: Outcome) -> frozenset[str]:
 def parts(outcome: Outcome, flow: str) -> dict[Hop, float]:
     """The hops of a flow, from its sender on, each with the share of the packets that cross it.
 
-    Of paths that part and meet again a hop stands before those behind it. Outcomes of earlier versions have
-    no path where the topology leaves two links to choose from.
+    If paths part and meet again, each hop comes before the hops behind it. Outcomes of earlier versions have
+    no path if the topology has a choice of links.
     """
     found = outcome.flows.get(flow)
     order: list[Hop] = []
@@ -304,13 +306,13 @@ def parts(outcome: Outcome, flow: str) -> dict[Hop, float]:
 
 
 def route(outcome: Outcome, flow: str) -> list[Hop]:
-    """The hops of a flow, those of all its paths; none where the outcome has no path."""
+    """The hops of all paths of a flow; empty if the outcome has no path."""
     return list(parts(outcome, flow))
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the waterfall: what an account takes of the line, and what is left after it."""
+    """A step of the waterfall: the share of the line that an account takes, and the share that remains."""
 
     name: str
     family: str
@@ -321,7 +323,7 @@ class Step:
 def waterfall(books: Books, own: float | None = None) -> list[Step]:
     """From line rate to goodput, as shares of the line: overheads, others, idle by reason, wasted.
 
-    Where several flows share the line, `own` is the share that one of them is delivered: it ends there.
+    If several flows share the line, `own` is the delivered share of one of them: the waterfall ends there.
     """
     steps = [Step("line rate", "", 0.0, 1.0)]
     booked = 0

@@ -1,15 +1,15 @@
-"""Kinds of what limits a flow."""
+"""Kinds of bottlenecks."""
 
 from __future__ import annotations
 
 from engpass.types.outcome import BottleneckKind, FlowOutcome
 
 ON_LINKS: frozenset[BottleneckKind] = frozenset({"link", "token-bucket", "acknowledgements"})
-"""Kinds that a link imposes."""
+"""Bottlenecks that belong to a link."""
 
 _SENDING, _RECEIVING = "sending-", "receiving-"
 CPUS: frozenset[BottleneckKind] = frozenset({"sending-host", "receiving-host"})
-"""Kinds that are the CPU of a host."""
+"""Bottlenecks that are the CPU of a host."""
 
 
 def limiting_kind(limit: FlowOutcome | None) -> BottleneckKind:

@@ -17,7 +17,7 @@ class Losses:
 
     @staticmethod
     def of(flow: FlowOutcome) -> Losses:
-        """The counts of a flow in an outcome; none where the engine does not count."""
+        """The counts of a flow in an outcome; 0 if the engine does not count datagrams."""
         return Losses() if flow.datagrams is None else Losses(flow.datagrams.sent, flow.datagrams.lost)
 
     @staticmethod
@@ -28,10 +28,10 @@ class Losses:
 
     @property
     def share(self) -> float | None:
-        """The share of the datagrams sent that were lost, 0 to 1; `None` where none was sent."""
+        """The share of the datagrams sent that were lost, 0 to 1; `None` if no datagram was sent."""
         # A datagram that is lost within the window may have been sent before it.
         return min(1.0, self.lost / self.sent) if self.sent else None
 
 
 NO_LOSSES = Losses()
-"""Nothing was counted."""
+"""Counts of 0."""

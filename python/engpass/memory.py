@@ -1,4 +1,4 @@
-"""How much memory a run needs, and whether that was agreed to.
+"""Estimates the memory that a run needs, and checks it against a limit.
 
 The core estimates the network and its outcome (`Campaign.memory`). This module multiplies by parallel jobs
 and adds the objects of Python.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
 MOST = 1 << 30
-"""Bytes that a run may need without a question."""
+"""Bytes that a run may need by default."""
 
 _PROGRAM = 57_000_000
 """Bytes of this program with its libraries, in each process."""
@@ -51,11 +51,11 @@ class Need:
 
     @property
     def total(self) -> int:
-        """The most at a time."""
+        """The greatest need at any time."""
         return self.rest + self.jobs * self.each
 
     def check(self, most: int | None) -> None:
-        """Raise `NeedsMemoryError` if more than `most` is needed; `None` agrees to everything."""
+        """Raise `NeedsMemoryError` if more than `most` is needed; `None` sets no limit."""
         if most is None or self.total <= most:
             return
         jobs = "one job" if self.jobs == 1 else f"each of {self.jobs:,} jobs at a time"
@@ -79,7 +79,7 @@ def size(bytes_: int) -> str:
 
 @dataclass(frozen=True)
 class _Run:
-    """Bytes of a run: of itself, its outcome, the payload and the agents of real hosts, and what it adds."""
+    """Bytes that one run of an engine needs, by purpose; `payload` and `agents` are for real hosts."""
 
     run: int
     outcome: int
@@ -91,7 +91,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Estimate:
-    """Bytes of a campaign, of a point, and of a run of the engines that calculate."""
+    """The core's estimate in bytes: for the campaign, for a point, and for a run of each model engine."""
 
     campaign: int
     point: int
@@ -116,8 +116,8 @@ def need(
     """The memory for the points of a campaign, `jobs` at a time: for one point of the `sweep`, or for all.
 
     `kept` is the number of outcomes that stay in memory, `captures` that of captured links; a `timeline`
-    follows the points. An executor of threads or processes takes the memory of this machine. Of other
-    executors only this process counts.
+    follows the points. An executor of threads or processes uses the memory of this machine. With any other
+    executor, only this process counts.
     """
     from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 

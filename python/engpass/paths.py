@@ -1,4 +1,4 @@
-"""Whether two paths lead to one file, whatever they are called."""
+"""Tests of file paths: whether two of them lead to one file, and whether a file keeps its data."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 
 def keeps(path: str) -> bool:
-    """Whether what is written there stays there: devices and the like keep nothing that could be lost."""
+    """Whether data written to a path stays there: devices and pipes keep nothing that could be lost."""
     try:
         return stat.S_ISREG(Path(path).stat().st_mode)
     except OSError:
-        # It is to be made.
+        # The file does not exist yet.
         return True
 
 
 def are_same(one: str, other: str) -> bool:
-    """Whether both paths lead to one file: by its name, by links, or by hard links to one that is there."""
+    """Whether both paths lead to one file: by name, by symbolic link, or by hard link to an existing file."""
     if os.path.realpath(one) == os.path.realpath(other):
         return True
     try:

@@ -1,4 +1,4 @@
-"""The plan of a point: hosts, links and traffic in whole numbers, for what carries it outside the model."""
+"""The plan of a point: hosts, links and traffic in whole numbers, for engines with real hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probing this host: what its memory, buses and sockets give."""
+"""Probes the speed of this host's memory, buses and sockets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engpass.types.probe import Basis, Report, Stream, Verdict
 
 @dataclass(frozen=True)
 class Probed:
-    """What a probe found."""
+    """The result of a probe."""
 
     name: str
     """Name of the host."""
@@ -33,12 +33,12 @@ class Probed:
 
     @property
     def steady(self) -> bool:
-        """Whether what the model takes was confirmed, and other work took less than 5 % of the CPUs."""
+        """Whether the figures for the model were confirmed, and other work took less than 5 % of the CPUs."""
         return self.data.steady
 
     @property
     def doubts(self) -> list[str]:
-        """Why the figures are not to be trusted, if they are not."""
+        """Reasons not to trust the figures; empty if there are none."""
         found = []
         timer = self.data.timer
         if timer is not None and timer.stolen >= 0.05:
@@ -88,9 +88,9 @@ def probe(
 ) -> Probed:
     """Measure this host, in less than a minute, or in some seconds if `quick`.
 
-    `name` is what its table is called. Transfers past the page cache are tried in `directory`, else where
-    temporary files go. `watch` is told the steps done, their number, and what the next one is about.
-    Raises `EngpassError` where no thread can be started.
+    `name` is the name of its table. Transfers past the page cache use a file in `directory`, by default in
+    the directory of temporary files. `watch` is called with the number of finished steps, the number of all
+    steps, and the topic of the next one. Raises `EngpassError` if no thread can be started.
     """
     called = name or platform.node().split(".")[0] or "probed"
     now = dt.datetime.now(dt.UTC)
@@ -128,7 +128,7 @@ FIGURES = {
     "checksum": "checksum",
     "checksum_cached": "checksum in the cache",
 }
-"""What the model takes from the points, by its key in `basis`."""
+"""Figures that the model takes from measured points, by their keys in `basis`."""
 
 
 def basis(one: Basis) -> str:
@@ -137,16 +137,16 @@ def basis(one: Basis) -> str:
 
 
 OUTCOMES = {"holds": "holds", "fails": "does not hold", "not_told_apart": "not told apart"}
-"""What became of a rule, for people."""
+"""Verdicts on a rule, in words."""
 
 
 def predicted(verdict: Verdict) -> str:
-    """What a verdict predicts."""
+    """The predicted value of a verdict, as text."""
     return _said(verdict, verdict.predicted) + ("" if verdict.unit == "B/s" else f" {verdict.unit}")
 
 
 def measured(verdict: Verdict) -> str:
-    """What a verdict measured, with the spread of that where it is known."""
+    """The measured value of a verdict as text, with its range if that is known."""
     text = _said(verdict, verdict.measured)
     if verdict.between is not None:
         least, most = verdict.between
@@ -159,7 +159,7 @@ def _said(verdict: Verdict, value: float) -> str:
 
 
 def facts(data: Report) -> list[tuple[str, str]]:
-    """Timers, kernel copies, devices, disk and GPUs in a line each; or why they were not measured."""
+    """Timers, kernel copies, devices, disk and GPUs, one line each, or the reason for no measurement."""
     found: list[tuple[str, str]] = []
     timer = data.timer
     if timer is not None:

@@ -1,4 +1,4 @@
-"""Showing how far a campaign is: a bar on a terminal, a line now and then elsewhere."""
+"""Shows the progress of a campaign: a bar on a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EVERY_SECONDS = 10.0
 
 @contextlib.contextmanager
 def watching(progress: bool | Callable[[Progress], None]) -> Iterator[Watch | None]:
-    """What a caller asked for: nothing, a bar, or its own callback."""
+    """The kind of progress display that a caller chose: nothing, a bar, or its own callback."""
     if progress is False:
         yield None
     elif progress is True:
@@ -57,13 +57,13 @@ def _rich_bar(stream: TextIO) -> Iterator[Watch]:
         begin = time.monotonic()
 
         def watch(p: Progress) -> None:
-            # What was there before counts as done, not as speed.
+            # Points that were stored before count as done, but not for the speed.
             fresh = p.done + p.failed - p.found
             seconds = time.monotonic() - begin
             rate = f"{fresh / seconds:,.1f}/s" if fresh and seconds > 0 else ""
             failed = f"running ({p.failed} failed)" if p.failed else "running"
             ended = p.done + p.failed
-            # A long run alone has no rate: its virtual time says how far it is.
+            # A single long run has no rate: its virtual time shows the progress.
             inside = f"{p.under_way:.1%} of the last" if p.total - ended == 1 and p.under_way else ""
             shown.update(
                 task,
@@ -92,7 +92,7 @@ def _lines(stream: TextIO) -> Watch:
         rate = (fresh + p.under_way) / (now - begin)
         left = (p.total - ended - p.under_way) / rate
         failed = f", {p.failed} failed" if p.failed else ""
-        # Before one has ended, how far they are says more than a rate.
+        # Before the first point has ended, its progress says more than a rate.
         speed = f"{rate:,.1f} points/s" if fresh else f"{p.under_way:.1%} of a point"
         print(
             f"{ended:,} of {p.total:,} points{failed}, {speed}, {left:,.0f} s left",

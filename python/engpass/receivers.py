@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def rows(outcome: Outcome) -> Iterator[tuple[str, str, FlowOutcome]]:
-    """All flows of an outcome by name, each with its receivers behind it where it has several.
+    """Yield all flows of an outcome by name, each followed by its receivers if it has several.
 
-    A receiver is named as by `name`, has its host as the second item, and figures, bounds and path of its
-    own. A flow has no host there.
+    The second item is the host of a receiver, or empty for a flow. A receiver has the name that `name` gives,
+    and its own figures, bounds and path.
     """
     for flow, found in outcome.flows.items():
         yield flow, "", found
@@ -29,7 +29,7 @@ def several(flow: FlowOutcome) -> tuple[str, ...]:
 
 
 def each(flow: FlowOutcome) -> Iterator[tuple[str, FlowOutcome]]:
-    """The receivers of a flow by host, with the figures of each; where it has one, the flow with no host."""
+    """Yield the receivers of a flow by host, with their figures; a flow with one receiver has no host."""
     hosts = several(flow)
     yield from ((host, _as_flow(flow, host)) for host in hosts)
     if not hosts:
@@ -37,12 +37,13 @@ def each(flow: FlowOutcome) -> Iterator[tuple[str, FlowOutcome]]:
 
 
 def seen_by(outcome: Outcome, flow: str, host: str) -> Outcome:
-    """The outcome as one receiver of a group sees it; other receivers are flows behind all others.
+    """The outcome as one receiver of a group sees it; other receivers become flows after all others.
 
-    `flow` has the figures and the path of the receiver `host`, and of its losses those that the receiver has:
-    its datagrams, but all cells and packets lost at the place. Without a host nothing but the rows is new.
+    `flow` gets the figures and the path of the receiver `host`, and the drops on that path. Of these,
+    `datagrams` are the receiver's own, but `cells` are all that were lost there. Without a host, only the
+    flows of the receivers are added.
     """
-    # Flows keep their order, receivers stand behind them.
+    # Flows keep their order, and receivers follow them.
     flows = outcome.flows | {row: found for row, behind, found in rows(outcome) if behind}
     drops = outcome.drops
     if host:
@@ -53,10 +54,10 @@ def seen_by(outcome: Outcome, flow: str, host: str) -> Outcome:
 
 
 def _losses(outcome: Outcome, group: FlowOutcome, host: str, flow: str) -> list[Drop]:
-    """What of the losses of a group one receiver has.
+    """The drops of a multicast flow that one receiver has.
 
-    A place counts what it loses once for each receiver behind it. Behind a node there may be receivers whose
-    packets it does not lose: there the receiver has what it has not lost on lines.
+    A location counts a lost datagram once for each receiver behind it. A node may drop the packets of some of
+    the receivers behind it only. A single node therefore gets the losses that lines do not explain.
     """
     own = group.paths[list(group.receivers).index(host)]
     found = [drop for drop in outcome.drops if drop.flow == flow and _crosses(own, drop.place)]
@@ -74,7 +75,7 @@ def _losses(outcome: Outcome, group: FlowOutcome, host: str, flow: str) -> list[
 
 
 def _crosses(path: Path, place: Place) -> bool:
-    """Whether a path has the place of a loss: a transmitter, or a node."""
+    """Whether a drop location, a transmitter or a node, is on a path."""
     if place.to is None:
         return any(place.node in (step.from_, step.to) for step in path.steps)
     return any((step.link, step.from_, step.to) == (place.link, place.node, place.to) for step in path.steps)

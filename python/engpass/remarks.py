@@ -1,4 +1,4 @@
-"""What real hosts did otherwise than a file says: the notes of a run's measured and emulated points."""
+"""Notes of a run's measured and emulated points on differences between real hosts and the file."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _NAMED = 3
 
 
 def another_hash(routers: list[str]) -> str:
-    """The note of a point at which the hash of Linux chose among equally short ways."""
+    """The note of a point at which the hash of Linux chose among equally short paths."""
     more = f" and {len(routers) - _NAMED} more" if len(routers) > _NAMED else ""
     return f"{_ANOTHER_HASH} router{'s' if routers[1:] else ''} {', '.join(routers[:_NAMED])}{more}"
 
 
 def chose_otherwise(outcome: Outcome) -> bool:
-    """Whether flows of a point may have taken other ways than in the model."""
+    """Whether flows of a point may have taken other paths than in the model."""
     notes = outcome.measured.notes if outcome.measured else ()
     return any(note.startswith(_ANOTHER_HASH) for note in notes)
 
 
 class Remarks:
-    """Each sentence once, with the engine and the number of points that say it."""
+    """Collects notes: each sentence once, with its engine and the number of points that have it."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], int] = {}
         self._points: dict[str, int] = {}
 
     def add(self, outcome: Outcome) -> None:
-        """Take the notes of a point."""
+        """Add the notes of a point."""
         engine = outcome.engine
         self._points[engine] = self._points.get(engine, 0) + 1
         for note in dict.fromkeys(outcome.measured.notes if outcome.measured else ()):

@@ -32,10 +32,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Ran:
-    """How far the campaigns are."""
+    """The state of the campaigns after a run."""
 
     records: dict[str, RunRecord]
-    """What is in the store, by the name of the campaign."""
+    """Their records in the store, by the name of the campaign."""
     interrupted: bool
 
     @property
@@ -65,11 +65,11 @@ class Reproduction:
         watch: Watch | None = None,
         max_memory: int | None = MOST,
     ) -> Ran:
-        """Run what the store does not have yet. Ctrl-C ends it early; what has ended is kept.
+        """Run the points that the store does not have yet. Ctrl-C ends it early; finished points are kept.
 
         Raises `NeedsMemoryError` if a campaign needs more than `max_memory` bytes.
         """
-        # All begin before the first goes: what was there before is known to the bar from the start.
+        # All campaigns are started before the first one runs, so that the bar knows all stored points.
         started = [
             part.testbed.start(part.plan, store, jobs=jobs, max_memory=max_memory) for part in self.parts
         ]
@@ -85,7 +85,7 @@ class Reproduction:
         return Ran(records, interrupted=False)
 
     def judge(self, store: Store, ran: Ran) -> list[Judged]:
-        """Check the claims on what is in the store."""
+        """Check the claims against the stored outcomes."""
         campaigns = {}
         for part in self.parts:
             outcomes = (slim(outcome) for outcome in store.outcomes(ran.records[part.spec.name].id))
@@ -151,7 +151,7 @@ def _check_names(claim: str, part: Part, measure: Measure) -> None:
 
 
 def _check_where(claim: str, part: Part, measure: Measure) -> None:
-    """Raise `EngpassError` if a claim looks at a swept value that its campaign does not have."""
+    """Raise `EngpassError` if a claim names a swept value that its campaign does not have."""
     from engpass.error import nearest
 
     axes = {axis.path: [value.text for value in axis.values] for axis in part.testbed.axes}

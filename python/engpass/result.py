@@ -1,4 +1,4 @@
-"""What a run gives back in Python."""
+"""The result of a run in Python."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RunResult:
         advice: bool = True,
         max_memory: int | None = MOST,
     ) -> Explanation:
-        """Explain the point that is named, else the worst served: see `engpass.explain`.
+        """Explain the named point, else the point that is served worst: see `engpass.explain`.
 
         `point` has values by swept path: `{"traffic.stream.message": "9 kB"}`. `advice` simulates changes.
         Raises `ChoiceError` for an unknown name, and `NeedsMemoryError` as `Testbed.run` does.

@@ -1,4 +1,4 @@
-"""Figures as people read them, in terminal, page and claims: rates, sizes, times, shares and changes."""
+"""Formats figures for people, in terminal, report and claims: rates, sizes, times, shares and changes."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def percent(share: float | None) -> str:
 
 
 def place_name(place: Place, parallel: Container[str] = ()) -> str:
-    """A place of losses: the node, or `switch -> host` for a transmitter.
+    """The name of a drop location: the node, or `switch -> host` for a transmitter.
 
-    The name of the link follows where it is one of the `parallel` links: `near -> far (upper)`.
+    The name of the link follows if it is one of the `parallel` links: `near -> far (upper)`.
     """
     if place.to is None:
         return place.node
@@ -82,10 +82,9 @@ def both(low: float, high: float, base: str) -> str:
 
 
 def written(unit: str, decimals: int, *values: float) -> str:
-    """Values in their base unit as a text that they stand beside is written: in its unit, with its decimals.
+    """Format values, given in their base unit, like a text beside them: in its unit, with its decimals.
 
-    Less than one of that unit has three digits; what is counted has no decimals. Several values are joined
-    by `to`.
+    A value below 1 in that unit has three digits; counts have no decimals. Several values are joined by `to`.
     """
     base, factor = UNITS[unit]
     numbers = [value / float(factor) for value in values]
@@ -112,7 +111,7 @@ def _fixed(value: float, base: str) -> str:
 
 _COUNTED = ("cells", "packets", "datagrams", "timeouts")
 _WHOLE = ("bit/s", "bit", "B")
-"""Units of which there are no parts."""
+"""Units whose values are whole numbers."""
 
 
 def change(before: float, after: float) -> str:
@@ -141,7 +140,7 @@ def count(number: int, noun: str) -> str:
 
 
 def named(key: str) -> str:
-    """What a figure of an outcome is called in a table."""
+    """The name of an outcome's figure in a table."""
     return "smoothed round trip" if key == "smoothed_rtt_s" else key.replace("_", " ")
 
 
@@ -165,7 +164,7 @@ def lateness(found: Mapping[str, int | None]) -> str:
 
 
 def trial(number: int, found: Mapping[str, Any]) -> list[str]:
-    """A trial of a search: its number, load and length, datagrams sent and lost, the loss, what came in."""
+    """A row for a trial of a search: number, load, duration, datagrams sent and lost, loss, rate forwarded."""
     return [
         f"{number}",
         rate(found["load_bit_per_s"]),
@@ -178,7 +177,7 @@ def trial(number: int, found: Mapping[str, Any]) -> list[str]:
 
 
 def path(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """What the sequence of RFC 6349 found of a path: name, figure, and the section that it comes from."""
+    """Results of the sequence of RFC 6349 for a path: name, figure, and the section that it comes from."""
     known = "given" if found["bandwidth_known"] else "of IP packets"
     return [
         ("path MTU", f"{found['mtu_bytes']:,} B", "section 3.1"),
@@ -190,10 +189,11 @@ def path(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def transfer(found: Mapping[str, Any]) -> list[str]:
-    """A transfer of that sequence.
+    """A row for a transfer of the sequence of RFC 6349.
 
-    Its window as a share of the product, as asked and as granted; the rate expected and achieved; the three
-    metrics (sections 4.1, 4.2, 4.3), the efficiency also from the least to the most of its connections.
+    It has the window as a share of the bandwidth-delay product, as requested and as granted; the expected and
+    the achieved rate; and the three metrics (sections 4.1, 4.2, 4.3). The efficiency includes the range over
+    the connections.
     """
     granted, each = found["granted_bytes"], found.get("efficiencies", [])
     of_each = f" ({percent(min(each))} to {percent(max(each))})" if len(each) > 1 else ""

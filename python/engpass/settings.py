@@ -1,6 +1,6 @@
-"""The values that hold at one point: what advice starts from.
+"""The values of a testbed at one point, from which advice starts.
 
-A reading of the testbed file for arithmetic, not a second check of it: the core judges every change.
+This module reads the testbed file for arithmetic, and does not check it again: the core judges every change.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class Amount:
             return None
 
     def in_base(self) -> tuple[Decimal, str]:
-        """The number in the base unit, and that; as written where the unit has none, as in `Mbit/s line`."""
+        """The number in the base unit, and that unit; as written if the unit is unknown (`Mbit/s line`)."""
         base, factor = UNITS.get(self.unit, (self.unit, Decimal(1)))
         return self.number * factor, base
 
     def times(self, factor: Decimal | int) -> Amount:
-        """The same unit, another number."""
+        """The amount times a factor, in the same unit."""
         return Amount(self.number * factor, self.unit)
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ def _plain(number: Decimal) -> str:
 
 
 class Key(msgspec.Struct, frozen=True):
-    """What the catalogue says of a key of a component."""
+    """The entry of the catalogue for a key of a component."""
 
     key: str
     type: str
@@ -95,7 +95,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Family(msgspec.Struct, frozen=True):
-    """A family of the catalogue: its kinds, and the tables that they stand in."""
+    """A family of the catalogue: its kinds, and the table of a testbed that they belong to."""
 
     family: str
     kinds: list[Kind]
@@ -109,7 +109,7 @@ class Catalogue(msgspec.Struct, frozen=True):
 
 
 def table_of(value: Toml | None) -> dict[str, Toml]:
-    """A table, or an empty one in the place of anything else."""
+    """The value if it is a table, else an empty table."""
     return value if isinstance(value, dict) else {}
 
 
@@ -127,7 +127,7 @@ class Settings:
         tables: dict[str, Toml] = tomllib.loads(text)
         given = [(split(path), read_value(value)) for path, value in overrides]
         for path, value in given:
-            # The variant may be this one.
+            # An override may change the table of this variant.
             if path[:1] == ("variant",):
                 _put(tables, path, value)
         own = table_of(table_of(tables.get("variant")).get(variant))
@@ -160,11 +160,11 @@ class Settings:
         return str(given) if given is not None else kinds[0] if len(kinds) == 1 else ""
 
     def keys(self, family: str, name: str) -> dict[str, Key]:
-        """What the catalogue says of the keys of a component, by dotted key."""
+        """The entries of the catalogue for the keys of a component, by dotted key."""
         return keys(family).get(self.kind(family, name), {})
 
     def choices(self, family: str, name: str, key: str) -> list[str]:
-        """The values that a key can have that takes one of a list or of a family; empty for any other."""
+        """The possible values of a key that takes one of a list or of a family; empty for other keys."""
         known = self.keys(family, name).get(key)
         kind = "" if known is None else known.type
         if kind.startswith("one of "):
@@ -211,7 +211,7 @@ def _put(tables: dict[str, Toml], path: Path, value: Toml) -> None:
 
 
 def _table(key: str, value: Toml | None) -> dict[str, Toml]:
-    """The table that stands for a plain value: one rate is that of both directions, a word names a kind."""
+    """The table that a plain value abbreviates: one rate is for both directions, a word names a kind."""
     if value is None:
         return {}
     return {"forward": value, "backward": value} if key == "rate" else {"kind": value}
@@ -219,7 +219,7 @@ def _table(key: str, value: Toml | None) -> dict[str, Toml]:
 
 @functools.cache
 def keys(family: str) -> dict[str, dict[str, Key]]:
-    """The kinds of a family, by its table or name, with what the catalogue says of their keys."""
+    """The kinds of a family, given by its table or name, with the catalogue's entries for their keys."""
     for one in msgspec.json.decode(_engpass.catalogue(), type=Catalogue).families:
         if family == one.family or one.place in (f"[{family}.NAME]", f"[{family}]"):
             return {kind.kind: {key.key: key for key in kind.keys} for kind in one.kinds}

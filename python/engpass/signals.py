@@ -12,22 +12,22 @@ from typing import Any
 
 @contextlib.contextmanager
 def ended_as_by_ctrl_c() -> Iterator[None]:
-    """SIGTERM and SIGHUP end us as Ctrl-C does: with what was made removed, and what was found kept."""
+    """Make SIGTERM and SIGHUP act like Ctrl-C, so that testbeds are removed and results are kept."""
     if threading.current_thread() is not threading.main_thread():
-        # Signals do not arrive here.
+        # Signals arrive only in the main thread.
         yield
         return
 
     before: dict[signal.Signals, Any] = {}
 
     def hung_up(number: int, frame: FrameType | None) -> None:
-        # Who closes a terminal sends it twice, the shell and the kernel: the second ends no removal.
+        # A terminal that closes causes two, from the shell and the kernel: the second must end no removal.
         before[signal.SIGHUP] = signal.SIG_IGN
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.default_int_handler(number, frame)
 
     before[signal.SIGTERM] = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # Not where somebody decided otherwise, as `nohup` does.
+    # Only the default handler is replaced, not the setting of `nohup`.
     if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
         before[signal.SIGHUP] = signal.signal(signal.SIGHUP, hung_up)
     try:

@@ -23,7 +23,7 @@ MAX_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Source:
-    """The bytes of a testbed and the name under which messages speak of it."""
+    """The bytes of a testbed, and its name in messages."""
 
     name: str
     data: bytes
@@ -31,13 +31,13 @@ class Source:
 
 def read(path: str | os.PathLike[str]) -> Source:
     """Read a testbed file, `-` is standard input; raises `SourceError`."""
-    # A file name may hold bytes that are no UTF-8; what goes into messages and into the store must.
+    # A file name may hold bytes that are not UTF-8, but messages and the store need UTF-8.
     name = os.fsencode(path).decode("utf-8", "replace")
     if name == "-":
         return Source("<stdin>", _checked("standard input", _read_stdin()))
     try:
-        # One byte more than allowed tells "too large" apart without reading all of it; this also covers
-        # pipes and devices, whose size nobody knows before.
+        # One byte more than allowed shows that a file is too large, without reading all of it. This also
+        # covers pipes and devices, whose size is not known before.
         with open(path, "rb") as file:  # noqa: PTH123 (a path like /dev/fd/63 is no pathlib matter)
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
@@ -92,7 +92,7 @@ def from_tables(tables: Mapping[str, Given], name: str = "<python>") -> Source:
 
 
 def _table(table: Mapping[str, Given], path: str) -> dict[str, Toml]:
-    """Copy nested mappings and sequences into what the TOML writer takes; an error names the path."""
+    """Copy nested mappings and sequences into types that the TOML writer takes; an error names the path."""
     for key in table:
         if not isinstance(key, str):
             raise TypeError(f"the key `{key!r}` in `{path or 'the top level'}` is no text")

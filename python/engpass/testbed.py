@@ -109,17 +109,17 @@ class Testbed:
 
     @property
     def text(self) -> str:
-        """The file's text, or what was written from Python's tables."""
+        """The file's text, or the TOML that was written from Python's tables."""
         return self.campaign.text
 
     @property
     def variants(self) -> list[str]:
-        """Names of the variants; `base` alone for a file without."""
+        """Names of the variants; only `base` for a file without variants."""
         return self.campaign.variants
 
     @property
     def repeats(self) -> int:
-        """Repeats of every point, each with a seed of its own."""
+        """Repeats of every point, each with its own seed."""
         return self.campaign.repeats
 
     @property
@@ -148,19 +148,19 @@ class Testbed:
 
     @functools.cached_property
     def warnings(self) -> list[Diagnostic]:
-        """What is in order but probably not meant: keys without effect, values that another overrules."""
+        """Warnings about valid but doubtful settings: keys without effect, values that another overrules."""
         found: list[Diagnostic] = json.loads(self.campaign.warnings())
         return found
 
     @functools.cached_property
     def has_variants(self) -> bool:
-        """Whether the file names variants, be it one called `base`."""
+        """Whether the file declares variants, even if only one called `base`."""
         import tomllib
 
         return self.variants != ["base"] or bool(tomllib.loads(self.text).get("variant"))
 
     def check(self) -> list[Diagnostic]:
-        """Check again what this was made from, as the file is now: all that is wrong with it, or nothing."""
+        """Check the testbed again, from the file as it is now; returns all errors."""
         try:
             data = read(self._path).data if self._path not in (None, "-") else self._data
             _engpass.load(data, self.source, list(self.overrides), None)
@@ -169,7 +169,7 @@ class Testbed:
         return []
 
     def needs_traffic(self) -> None:
-        """Raise `EngpassError` if no traffic is declared: hosts alone are for programs of the user's own."""
+        """Raise `EngpassError` if no traffic is declared: hosts alone are for the user's own programs."""
         if any(found["code"] == "no-traffic" for found in self.warnings):
             raise EngpassError(
                 "there is nothing to run: the testbed has no traffic",
@@ -177,7 +177,7 @@ class Testbed:
             )
 
     def limit(self, variants: Iterable[str] | None = None) -> dict[str, Outcome]:
-        """The most each flow can get, per variant, at the file's own values (no sweep): outcomes by variant.
+        """Outcomes of the limit engine by variant, at the file's own values (no sweep).
 
         Raises `InvalidTestbed`, `ChoiceError` for an unknown variant.
         """
@@ -220,8 +220,8 @@ class Testbed:
     ) -> Need:
         """An estimate of the memory that `run` needs for points of a plan, within a factor of two.
 
-        All points of the file's own plan if not given. `kept` is the number of outcomes that stay in
-        memory, `captures` that of captured links.
+        Without a plan, the file's own one is taken with all its points. `kept` is the number of outcomes that
+        stay in memory, `captures` that of captured links.
         """
         from engpass.environment import cores
         from engpass.memory import need
@@ -256,15 +256,15 @@ class Testbed:
         emulation: Options | None = None,
         max_memory: int | None = MOST,
     ) -> RunResult:
-        """Run all points, or what an earlier run left of them, and return the result.
+        """Run all points, or those that an earlier run left, and return the result.
 
-        `store` keeps it: a path, a URL or an open `Store`; none means memory. With a store that already has
-        some of the points of the same campaign, only the missing ones run; `fresh` begins anew. `executor`
-        maps the points elsewhere, e.g. `dask.distributed.Client(...).get_executor()`. `progress` draws a bar
-        on standard error, or calls back with a `Progress`. `emulation` says how points of `emulate` are
-        run. A point that fails is in `.failures`, the others go on. Ctrl-C raises `KeyboardInterrupt` when
-        all that has ended is stored. A run that needs more than `max_memory` bytes raises `NeedsMemoryError`
-        before it begins; `None` agrees to any amount.
+        `store` keeps it: a path, a URL or an open `Store`; `None` keeps it in memory. If the store already
+        has some points of the same campaign, only the missing ones run; `fresh` begins anew. `executor` runs
+        the points elsewhere, e.g. `dask.distributed.Client(...).get_executor()`. `progress` draws a bar on
+        standard error, or calls back with a `Progress`. `emulation` are the options for points of `emulate`.
+        A point that fails is in `.failures`; the others go on. Ctrl-C raises `KeyboardInterrupt` once all
+        finished points are stored. A run that needs more than `max_memory` bytes raises `NeedsMemoryError`
+        before it begins; `None` allows any amount.
         """
         from engpass.progress import watching
         from engpass.result import RunResult
@@ -302,7 +302,7 @@ class Testbed:
     ) -> Started:
         """Enter a campaign into a store, or find it there; nothing runs yet.
 
-        Raises `NeedsMemoryError` if the missing points, with so many `captures` of links, need more than
+        Raises `NeedsMemoryError` if the missing points, with `captures` captured links, need more than
         `max_memory` bytes.
         """
         self.needs_traffic()
@@ -371,7 +371,7 @@ class Started:
         self._emulation = emulation
 
     def go(self, watch: Callable[[Progress], None] | None = None, captures: Captures | None = None) -> Ended:
-        """Run what is missing; see `lab.run_points`."""
+        """Run the missing points; see `lab.run_points`."""
         from engpass.lab import run_points
 
         return run_points(

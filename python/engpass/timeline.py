@@ -22,7 +22,7 @@ def timeline(
     samples: int = SAMPLES,
     interrupt: _engpass.Interrupt | None = None,
 ) -> Timeline:
-    """Simulate a point once more and record what the flows and queues did, at most `samples` times each.
+    """Simulate a point once more and record its flows and queues, each at most `samples` times.
 
     Raises what `Campaign.run` raises.
     """

@@ -21,12 +21,12 @@ _WRITTEN: Mapping[str, Mapping[str, int | str]] = {
 UNITS: Mapping[str, tuple[str, Decimal]] = {
     name: (base, Decimal(factor)) for base, units in _WRITTEN.items() for name, factor in units.items()
 }
-"""Units as written: the base unit, and what one of it is there. Shares have the empty unit."""
+"""By written unit: the base unit, and the factor to it. The base unit of shares is empty."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit to show values in: `name` as it is printed, `factor` what one of it is in the base unit."""
+    """A unit to show values in: its printed `name`, and its size in base units as `factor`."""
 
     name: str
     factor: float
@@ -58,7 +58,7 @@ PERCENT = Unit("%", 0.01)
 
 
 def plain(value: float, digits: int = 4) -> str:
-    """A number with that many significant digits at most; whole numbers keep all theirs, up to 10^15."""
+    """A number with at most `digits` significant digits; whole numbers up to 10^15 keep all of them."""
     if value == int(value) and abs(value) < 1e15:
         return str(int(value))
     text = f"{value:.{digits}g}"
@@ -69,7 +69,7 @@ def plain(value: float, digits: int = 4) -> str:
 
 
 def largest_unit(base: str, value: float, *, binary: bool = False) -> Unit:
-    """The largest unit of which a value is one at least; the base unit for zero."""
+    """The largest unit in which a value is at least 1; the base unit for 0."""
     ladder = _BINARY if binary else _LADDERS.get(base, [Unit(base, 1)])
     if value == 0:
         return next((unit for unit in ladder if unit.factor == 1), ladder[0])

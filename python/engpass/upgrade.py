@@ -1,4 +1,4 @@
-"""Outcomes of earlier versions, as this version writes them."""
+"""Converts outcomes of earlier versions to this version."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _LIMITERS = (
     ("other load of host ", "other-load"),
     ("the hypervisor of host ", "hypervisor"),
 )
-"""Beginnings of titles by kind; candidates of `limit` say their kind themselves."""
+"""Beginnings of titles, with the kind of bottleneck; candidates of `limit` have their kind already."""
 
 _QUANTILES = (
     ("min", "min"),
@@ -87,9 +87,9 @@ _GAPS = (("mean", "mean"), ("sd", "sd"), ("mad", "mad"), ("p99", "p99"), ("p999"
 
 
 def upgrade(outcome: Json, topology: Drawing) -> Json:
-    """An outcome of an earlier version as this version has it; `topology` is that of its run.
+    """Convert an outcome of an earlier version to this version; `topology` is that of its run.
 
-    Raises `KeyError`, `TypeError` or `ValueError` for what that version did not write.
+    Raises `KeyError`, `TypeError` or `ValueError` for data that no earlier version wrote.
     """
     if outcome.get("version") == 2:
         return _with_receivers(outcome)
@@ -120,7 +120,7 @@ def upgrade(outcome: Json, topology: Drawing) -> Json:
 
 
 def _with_receivers(outcome: Json) -> Json:
-    """An outcome of version 2, where receivers of a group were among what real hosts tell of a flow."""
+    """Convert an outcome of version 2, in which the receivers of a group were in `real` of the flow."""
     for flow in outcome["flows"].values():
         if receivers := flow.get("real", {}).pop("receivers", None):
             flow["receivers"] = receivers
@@ -132,7 +132,7 @@ def _swept(value: float | str) -> Json:
 
 
 def _picked(table: Mapping[str, Any], keys: tuple[tuple[str, str], ...]) -> Json:
-    """Some keys of a table under their new names, those without a value left out."""
+    """Some keys of a table under their new names, without those that have no value."""
     return {new: table[old] for old, new in keys if table.get(old) is not None}
 
 
@@ -180,7 +180,7 @@ def _bottleneck(title: str, kinds: Mapping[str, str]) -> Json:
         kind = next((kind for start, kind in _LIMITERS if title.startswith(start)), None)
     if kind is None and title.startswith("the CPU of host "):
         kind = "sending-host"
-    # The name of the file stands last, between backticks.
+    # The name from the file comes last, between backticks.
     parts = title.rsplit("`", 2)
     name = {"name": parts[1]} if len(parts) == 3 else {}
     return {"kind": kind or "unknown", **name, "title": title}
@@ -297,7 +297,7 @@ def _links_between(topology: Drawing) -> dict[tuple[str, str], list[str]]:
 
 
 def _drop(drop: Json, names: Mapping[tuple[str, str], list[str]]) -> Json:
-    """A drop with its place: a transmitter if the topology has one of that name, else a node."""
+    """A drop with its location: a transmitter if the topology has one of that name, else a node."""
     place: Json = {"node": drop["place"]}
     # A name may hold an arrow: compare, do not split.
     for (start, end), links in names.items():
@@ -310,10 +310,10 @@ def _drop(drop: Json, names: Mapping[tuple[str, str], list[str]]) -> Json:
 def _add_paths(
     flows: Mapping[str, Json], topology: Drawing, names: Mapping[tuple[str, str], list[str]]
 ) -> None:
-    """Give flows their paths, which outcomes did not have once.
+    """Add the paths of flows, which outcomes of the first version lack.
 
-    Topologies name the nodes of a route alone. Where each step has one link to take, the flow gets its path;
-    where it has several, or the topology has no route, it gets none.
+    Topologies give only the nodes of a route. A flow therefore gets its path only if it has a route in which
+    every step has exactly one link.
     """
     for one in topology.flows:
         flow = flows.get(one.name)
@@ -331,7 +331,7 @@ def _add_paths(
 
 class _OldLink(DrawnLink, frozen=True, kw_only=True):
     rate_bit_per_s: int | None = None
-    """The rate of both directions, which the first drawings had alone."""
+    """The rate of both directions; the first drawings had no other."""
 
 
 class OldDrawing(msgspec.Struct, frozen=True, kw_only=True):
@@ -346,7 +346,7 @@ class OldDrawing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def drawing(old: OldDrawing) -> Drawing:
-    """A stored drawing as this version has it: each link with the rates of both its ends."""
+    """Convert a stored drawing to this version, in which each link has the rates of both its ends."""
     links = []
     for link in old.links:
         both = [] if link.rate_bit_per_s is None else [link.rate_bit_per_s] * 2

@@ -11,7 +11,7 @@ pub(crate) struct Books {
     pub(crate) warmup: Option<u64>,
     /// Idle time in picoseconds, by link and end.
     pub(crate) idle: Vec<[u64; 2]>,
-    /// What each line carried of each datagram.
+    /// Amounts carried, by line and datagram.
     pub(crate) carried: BTreeMap<(LineId, usize), Carried>,
     /// Cells or frames that a line sent entirely in the measurement window, and the sum of their cells or bytes.
     pub(crate) sent: BTreeMap<LineId, (u64, u64)>,
@@ -19,7 +19,7 @@ pub(crate) struct Books {
     pub(crate) cut: BTreeMap<LineId, Cut>,
 }
 
-/// What one line carried of one datagram.
+/// The amount that one line carried of one datagram.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carried {
     /// Cells, or bytes of frames without physical framing, sent entirely in the measurement window.

@@ -128,7 +128,7 @@ pub struct Engine<'a> {
     /// Shapers by circuit direction.
     pub(crate) shapers: Vec<Shaper>,
     pub(crate) policers: Vec<Option<Policer>>,
-    /// What a port does with the current PDU of a circuit direction, from its first cell to its last.
+    /// Discard state of the current PDU at a port, by circuit direction; kept from the first cell of a PDU to its last.
     pub(crate) pdus: BTreeMap<(LineId, usize), Fate>,
     /// Random number streams of the discard policies, by line and class.
     pub(crate) discard_random: BTreeMap<(LineId, usize), Stream>,

@@ -7,7 +7,7 @@ use engpass_model::random::Stream;
 use engpass_model::switch::AtmSwitch;
 use engpass_model::unit::{FillLevel, Share};
 
-/// What a port does with the rest of a PDU ("Discard").
+/// Discard state of a PDU at a port ("Discard").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Its cells join the queue if there is room.

@@ -325,8 +325,8 @@ pub struct CircuitPath {
     pub encapsulation: Encapsulation,
     /// MTU in bytes.
     pub mtu: u64,
-    /// Pace of the shaper at the sending NIC, never faster than its link. For an adaptive shaper it is the fastest pace. `None`: no shaper; cells
-    /// leave at the pace of the link.
+    /// Pace of the shaper at the sending NIC, never faster than its link; for an adaptive shaper the fastest pace. `None`: cells leave at the pace of
+    /// the link.
     pub shaping: Option<Pace>,
     /// CLP bit of its cells, in both directions.
     pub clp: bool,

@@ -28,6 +28,7 @@ pub(super) struct Datagram {
     pub(super) refused: u32,
     /// Lines that carried all of it, valid once it has arrived or is lost, unless `written` is set.
     pub(super) trail: Trail,
+    /// The ledger tracks it per hop.
     pub(super) written: bool,
     /// It has lost a packet or cell; time and place are in [`SharedState::losses`](super::fabric::SharedState::losses).
     pub(super) lost: bool,

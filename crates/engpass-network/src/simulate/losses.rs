@@ -15,6 +15,7 @@ impl SharedState {
         self.lose_datagram(datagram, place, at);
     }
 
+    /// Records a loss of a datagram; the earliest one counts.
     pub(super) fn lose_datagram(&mut self, datagram: u32, place: DropLocation, at: u64) {
         let before = self.loss_of(datagram);
         let this = &mut self.datagrams[datagram];

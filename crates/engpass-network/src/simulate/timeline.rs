@@ -44,6 +44,7 @@ pub(super) struct Trace {
     drops: Vec<Instants>,
     /// Retransmissions by flow.
     retransmissions: Vec<Instants>,
+    /// Expiries of the retransmission timer by flow.
     timeouts: Vec<Instants>,
     /// Changes of links: time, link, and true if it went down.
     changes: Vec<(u64, usize, bool)>,

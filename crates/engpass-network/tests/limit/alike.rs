@@ -1,10 +1,10 @@
-//! Flows that need the same get the same answer, worked out once for all of them.
+//! Equivalent flows get the same limits, computed once for all of them.
 
 use proptest::prelude::*;
 
 use crate::limits;
 
-/// Flows through one bottleneck, each with its kind, whether its hosts are its own, the rate of its own links in Mbit/s, and its message.
+/// A flow through one bottleneck: kind, whether it has separate hosts, rate of its links in Mbit/s, and message size.
 type Flow = (bool, bool, u32, u32);
 
 fn dumbbell(flows: &[Flow], bottleneck: u32, offers: impl Fn(usize) -> String) -> String {
@@ -43,14 +43,14 @@ proptest! {
         let flows: Vec<Flow> =
             flows.into_iter().map(|(tcp, own, rate, message)| (tcp, own, 3 * rate, 1000 * message)).collect();
         let alike = limits(&dumbbell(&flows, bottleneck, |_| String::new()));
-        // An application that offers more than any line carries, each another rate: no two flows need the same.
+        // Each application offers a different rate above every line rate: no two flows are equivalent.
         let apart = limits(&dumbbell(&flows, bottleneck, |index| format!("rate = \"{} Gbit/s\"\n", 100 + index)));
         for ((name, one), other) in alike.flows.iter().zip(apart.flows.values()) {
             prop_assert_eq!(&one.summary, &other.summary);
             let close = |one: f64, other: f64| (one - other).abs() <= 1e-9 * other;
             prop_assert!(close(one.goodput_bit_per_s, other.goodput_bit_per_s), "{}", name);
             for (one, other) in one.candidates.iter().zip(&other.candidates) {
-                // What only the other has is its application.
+                // Only the application may differ.
                 let is_same = one.bottleneck.title == other.bottleneck.title && close(one.goodput_bit_per_s, other.goodput_bit_per_s);
                 prop_assert!(is_same || other.bottleneck.title.starts_with("application"), "{:?} {:?}", one, other);
             }

@@ -1,9 +1,9 @@
-//! Bonds against arithmetic: what each mode lets through, and what `simulate` gets of it.
+//! Bonds against arithmetic: the throughput of each mode, by `limit` and by `simulate`.
 
 use crate::choices::{flow, simulated};
 use crate::limits;
 
-/// A server with links of these media to a switch, behind which its client is.
+/// Returns a server with links of these media to a switch with its client.
 fn server(bond: &str, [one, two]: [&str; 2], traffic: &str) -> String {
     format!(
         r#"
@@ -30,7 +30,7 @@ fn server(bond: &str, [one, two]: [&str; 2], traffic: &str) -> String {
 }
 
 const ALIKE: [&str; 2] = ["ethernet-100"; 2];
-/// Datagrams in packets of 1500 bytes, 1538 on the line, as fast as the host can; and eight connections.
+/// Datagrams in packets of 1500 bytes, 1538 on the line, at full speed; and eight connections.
 const UDP: &str = "[traffic.t]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1472 B\"\n";
 const TCP: &str =
     "[traffic.t]\nkind = \"tcp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"64 KiB\"\nstreams = 8\n";
@@ -65,7 +65,7 @@ fn turns_of_a_host_wait_for_the_slowest_member() {
     let found = flow(&unequal);
     close(found.goodput_bit_per_s, 200e6 * OF_UDP, 1e-9);
     insta::assert_snapshot!(found.summary, @"link `two` limits `t` to 191.42 Mbit/s: 50.0 % of its packets take it, and framing and headers take 4.3 % of the line; next is link `one` at 1.91 Gbit/s");
-    // The sender waits, and loses nothing.
+    // The sender waits, so nothing is lost.
     close(simulated(&unequal).goodput_bit_per_s, 200e6 * OF_UDP, 2e-3);
 }
 

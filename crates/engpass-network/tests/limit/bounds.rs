@@ -1,4 +1,4 @@
-//! No engine exceeds a bound: a law over the random networks of the oracle.
+//! No run exceeds a bound: a property of the oracle's random networks.
 
 use engpass_limit::{limit, uses};
 use engpass_model::source::Traffic;
@@ -19,9 +19,8 @@ fn simulated(testbed: &Testbed, topology: &Topology, seed: u64) -> SimOutcome {
     simulate(testbed, topology, seed, &|| false).expect("a random network is simulated")
 }
 
-/// Payload bytes that a flow has not delivered when counting begins: on their way, waiting at its host, or due.
-///
-/// `seen` is what a run has come to that ends there.
+/// Returns the payload bytes that a flow has not delivered when the measurement window begins: in flight, waiting at its host, or due.
+/// `seen` is the outcome of a run that ends there.
 fn backlog(
     testbed: &Testbed,
     (path, mtu): (&FlowPath, u64),
@@ -39,7 +38,7 @@ fn backlog(
             let gone = seen.received_datagrams + seen.lost_datagrams;
             let begun = match config.rate {
                 Some(rate) => due(Pace::of_bits(8 * message.max(1), rate.0)),
-                // The CPU works at one more.
+                // The CPU is working on one more.
                 None => seen.sent_datagrams + 1,
             };
             (begun.max(seen.sent_datagrams + 1) - gone.min(begun)) as f64 * message as f64
@@ -84,7 +83,7 @@ fn backlog(
     }
 }
 
-/// Bytes that each flow has not delivered when counting begins; none without a warm-up.
+/// Returns the undelivered bytes of each flow when the measurement window begins; none without a warm-up.
 fn backlogs(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<f64> {
     let Some(warmup) = testbed.run.warmup.filter(|warmup| warmup.0 > 0) else {
         return vec![0.0; topology.flows.len()];
@@ -99,7 +98,7 @@ fn backlogs(testbed: &Testbed, topology: &Topology, seed: u64) -> Vec<f64> {
         .collect()
 }
 
-/// No flow gets more than its bound and its backlog, and at their fair shares all flows together take no more than there is.
+/// Checks that no flow gets more than its bound and its backlog, and that at their fair shares all flows together fit.
 pub(crate) fn obeys(testbed: &Testbed, seed: u64) -> Result<(), TestCaseError> {
     let topology = &resolve(testbed);
     let outcome = limit(testbed, topology);

@@ -1,4 +1,4 @@
-//! Routers that choose among equally short ways, and links that fail, against arithmetic.
+//! Equal-cost paths and outages, against arithmetic.
 
 use engpass_limit::FlowLimit;
 use engpass_network::simulate::{Flow, simulate};
@@ -38,7 +38,7 @@ pub(crate) fn pair(ecmp: &str, inward: &str, lines: [&str; 2], traffic: &str) ->
     )
 }
 
-/// Datagrams in packets of 1500 bytes, as fast as the host can.
+/// Datagrams in packets of 1500 bytes, at full speed.
 pub(crate) const UDP: &str =
     "[traffic.t]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"1472 B\"\n";
 /// Share of the payload in such a packet, and in one of a full segment with timestamps.
@@ -60,7 +60,7 @@ pub(crate) fn flow(text: &str) -> FlowLimit {
     limits(text).flows["t"].clone()
 }
 
-/// The first flow by `simulate`, over a second behind a warm-up of a fifth.
+/// Returns the first flow by `simulate`, over one second after a warm-up of 0.2 s.
 pub(crate) fn simulated(text: &str) -> Flow {
     let text = format!("{text}[run]\nduration = \"1200 ms\"\nwarmup = \"200 ms\"\n");
     let source = Source { name: "test.toml".to_owned(), text };
@@ -84,7 +84,7 @@ fn connections_that_a_hash_spreads_fill_both_lines() {
     let text = pair(NINE_TO_SEVEN, "1 Gbit/s", ["100 Mbit/s", "100 Mbit/s"], TCP);
     let got = simulated(&text).goodput_bit_per_s / equal.goodput_bit_per_s;
     assert!((0.97..=1.0001).contains(&got), "{got} of the fair share");
-    // Nine connections at 100 and seven at 10: the slow line does not hold the others.
+    // Nine connections at 100 and seven at 10: the slow line does not slow down the others.
     let unequal = pair(NINE_TO_SEVEN, "1 Gbit/s", ["100 Mbit/s", "10 Mbit/s"], TCP);
     let (outcome, unequal) = (limits(&unequal), flow(&unequal));
     close(unequal.goodput_bit_per_s, 110e6 * OF_TCP);
@@ -92,7 +92,7 @@ fn connections_that_a_hash_spreads_fill_both_lines() {
     for line in ["upper", "lower"] {
         close(outcome.links[line].directions[0].utilisation, 1.0);
     }
-    // Of 80 each has 5: more than the seven get of 10, and less than the nine get of 100. The nine share the rest.
+    // 5 of 80 for each: more than the seven get of 10, and less than the nine get of 100. The nine share the rest.
     let narrow = flow(&pair(NINE_TO_SEVEN, "80 Mbit/s", ["100 Mbit/s", "10 Mbit/s"], TCP));
     close(narrow.goodput_bit_per_s, 80e6 * OF_TCP);
     assert_eq!(narrow.bottleneck.title, "link `in`");
@@ -100,8 +100,8 @@ fn connections_that_a_hash_spreads_fill_both_lines() {
     close(candidate(&narrow, "link `upper`"), (100e6 + 10e6) * OF_TCP);
 }
 
-/// Two rows of two lines. Routers with the same seed make the same choice, so nine connections have a slow first line and seven a slow second
-/// one: no row as a whole is slow.
+/// Two stages of two lines each. Routers with the same seed make the same choice, so nine connections have a slow first line and seven a slow second one: no
+/// stage as a whole is slow.
 #[test]
 fn each_connection_has_the_narrowest_of_its_own_lines() {
     let text = pair(NINE_TO_SEVEN, "1 Gbit/s", ["10 Mbit/s", "100 Mbit/s"], TCP);
@@ -132,7 +132,7 @@ fn one_connection_has_the_line_that_the_hash_chooses() {
     assert!(one.candidates.iter().all(|one| one.bottleneck.title != "link `upper`"));
 }
 
-/// Where lossless turns end is the fair share; a full line loses its packets and does not stop the other line's.
+/// The fair share is the most without loss; a full line drops its packets and does not stop those of the other line.
 #[test]
 fn turns_are_held_by_the_line_that_has_least_for_its_share() {
     let turns = |ecmp: &str, inward: &str| pair(ecmp, inward, ["10 Mbit/s", "100 Mbit/s"], UDP);
@@ -148,21 +148,21 @@ fn turns_are_held_by_the_line_that_has_least_for_its_share() {
         (0.999..=1.0)
             .contains(&(simulated(&turns(TURNS, "1 Gbit/s")).goodput_bit_per_s / equal.bound_bit_per_s))
     );
-    // What comes in turns: half of 100 Mbit/s to each line, and a packet more.
+    // The incoming 100 Mbit/s alternate: half for each line, and a packet more.
     let fed = flow(&turns(TURNS, "100 Mbit/s"));
     assert!((fed.bound_bit_per_s / (60e6 * OF_UDP) - 1.0).abs() < 1e-4, "{}", fed.bound_summary);
     assert!(
         (0.999..=1.0)
             .contains(&(simulated(&turns(TURNS, "100 Mbit/s")).goodput_bit_per_s / fed.bound_bit_per_s))
     );
-    // Turns that match the rates, and those that nearly do.
+    // Weights that match the rates, and those that nearly do.
     let matched = flow(&turns("{ round-robin = { weights = { lower = 10 } } }", "1 Gbit/s"));
     close(matched.goodput_bit_per_s, 110e6 * OF_UDP);
     let near = flow(&turns("{ round-robin = { weights = { lower = 9 } } }", "1 Gbit/s"));
     close(near.goodput_bit_per_s, 100e6 * OF_UDP);
 }
 
-/// Packets of another flow in the same turns may leave this one all turns of the faster line.
+/// Another flow's packets may take all turns of the slower line, so turns are no bound.
 #[test]
 fn turns_that_others_share_bound_nothing() {
     let other = UDP.replace("traffic.t", "traffic.other");
@@ -176,7 +176,7 @@ fn turns_that_others_share_bound_nothing() {
 
 #[test]
 fn flows_share_a_line_connection_by_connection() {
-    // The datagrams of `u` take the upper line: a source port behind sixteen others.
+    // The datagrams of `u` take the upper line: their source port follows sixteen others.
     let text = pair(
         NINE_TO_SEVEN,
         "10 Gbit/s",
@@ -197,7 +197,7 @@ fn flows_share_a_line_connection_by_connection() {
     close(stage(flow, "other traffic"), 200e6 - 100e6 / (beside + 1.0));
 }
 
-/// Ways over two routers, one of them slow: packets in turns are held by it, and the bound counts both.
+/// Paths over two routers, one of them slow: it limits packets in turns, while the bound counts both.
 #[test]
 fn routers_side_by_side_count_together() {
     let link = |name: &str, ends: [&str; 2]| {
@@ -244,7 +244,7 @@ fn circuits_are_ways_like_others() {
     assert!((0.99..=1.001).contains(&(got / rate)), "{got} of {rate}");
 }
 
-/// Data is in order by the longest way, and may come by the shortest.
+/// In-order data needs the longest path, but may arrive by the shortest.
 #[test]
 fn windows_take_the_longest_way_there() {
     let tcp = TCP.replace(
@@ -262,16 +262,16 @@ fn windows_take_the_longest_way_there() {
     close(flow.goodput_bit_per_s, 65_535.0 * 8.0 / window.round_trip_s);
     let bound = 65_535.0 * 8.0 / trip(5e-3);
     assert!((flow.bound_bit_per_s / bound - 1.0).abs() < 1e-2, "{} of {bound}", flow.bound_bit_per_s);
-    // With a hash each connection has a round trip of its own.
+    // With a hash each connection has its own round-trip time.
     let hashed = text.replace(TURNS, NINE_TO_SEVEN).replace("tcp = {", "streams = 16\ntcp = {");
     let hashed = limits(&hashed).flows["t"].clone();
     let [upper, lower] = [5e-3, 13e-3].map(|delay| 65_535.0 * 8.0 / (trip(delay) - 5e-3 + delay));
     let sum = 9.0 * upper + 7.0 * lower;
-    // The way back of a connection has a hash of its own, so it is between these.
+    // The reverse direction has another hash, so the goodput is between these.
     assert!((0.5 * sum..1.7 * sum).contains(&hashed.goodput_bit_per_s));
 }
 
-/// The least delay is that of the shortest way, and fragments that part do not wait for each other.
+/// The idle delay is that of the shortest path, and fragments on different paths do not wait for each other.
 #[test]
 fn idle_delay_is_the_least_of_all_ways() {
     let text = |message: u64| {
@@ -285,7 +285,7 @@ fn idle_delay_is_the_least_of_all_ways() {
     let one = idle(1472);
     let expected = 2.0 * fast(1500.0) + 8.0 * 1500.0 / 10e6 + 5e-3;
     assert!((one - expected).abs() < 1e-5, "{one} is not {expected}");
-    // Two full packets: the second one begins behind the first and may have the same way for itself.
+    // Two full packets: the second one follows the first and may have its path to itself.
     let two = idle(1472 + 1480);
     assert!((two - one - fast(1500.0)).abs() < 1e-9, "{two}");
 }
@@ -311,7 +311,7 @@ fn events_are_left_out_of_the_fair_share_and_not_of_the_bound() {
     assert!(flow(&pair("\"hash\"", "1 Gbit/s", lines, UDP)).ignored_events.is_empty());
 }
 
-/// A token bucket is full again when its line has gone down.
+/// A token bucket is full again after an outage of its line.
 #[test]
 fn outages_fill_token_buckets() {
     let bucket = "[link.out]\nqueue = { token-bucket = { rate = \"10 Mbit/s\", burst = \"100 kB\" } }";
@@ -324,7 +324,8 @@ fn outages_fill_token_buckets() {
     close(bound, (10e6 * 10.0 + 6.0 * 800e3) / 10.0 * OF_UDP);
 }
 
-/// The lower line takes packets of 600 bytes. Who knows that sends nothing longer; who discovers the path MTU fills the upper line with packets of 1500 until it is told.
+/// The lower line has an MTU of 600 bytes. A sender that knows it sends nothing longer; one that discovers the path MTU fills the upper line with packets of
+/// 1500 bytes until it gets a message.
 #[test]
 fn a_sender_that_discovers_the_path_mtu_may_fill_the_wider_way() {
     let bound = |path_mtu: &str| {
@@ -338,7 +339,7 @@ fn a_sender_that_discovers_the_path_mtu_may_fill_the_wider_way() {
     close(bound("discovered"), 10e6 * OF_TCP);
 }
 
-/// Two tunnels over one line in turns: one fragments, the other drops what is too long. Half of the datagrams arrive, whichever stands first.
+/// Two tunnels over one line in turn: one fragments, the other drops packets that are too long. Half of the datagrams arrive, in either order of the tunnels.
 #[test]
 fn a_tunnel_that_drops_its_turns_closes_no_other_way() {
     const TUNNELS: [&str; 2] = [
@@ -363,7 +364,7 @@ fn a_tunnel_that_drops_its_turns_closes_no_other_way() {
     }
 }
 
-/// A tunnel that drops all that comes closes both lines on which its outer packets take turns.
+/// A tunnel that drops all packets closes both lines on which its outer packets alternate.
 #[test]
 fn a_tunnel_that_drops_all_closes_every_way_of_its_packets() {
     let tunnel = "[tunnel.drops]\nends = [\"near\", \"far\"]\nfragment = \"none\"\n";

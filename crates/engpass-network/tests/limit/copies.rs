@@ -1,4 +1,4 @@
-//! Memories, I/O buses and the ways of data as candidates: the copy study's tables, shares, and what `simulate` gets of them.
+//! Memories, I/O buses and data paths as candidates: the copy study's tables, shares, and goodput by `simulate`.
 
 use engpass_limit::{BottleneckKind, FlowLimit};
 use engpass_model::host::{DataPath, Side};
@@ -24,7 +24,7 @@ const PENTIUM_II: &str = r#"
     io_bus = { bandwidth = "133 MB/s", to_device = "124 MB/s", from_device = "124 MB/s" }
 "#;
 
-/// Hosts `a` and `b` with these keys on a line that bounds nothing, and a stream from one to the other with these.
+/// Returns hosts `a` and `b` with these keys on a line that never limits, and a stream between them.
 fn pair(a: &str, b: &str, stream: &str) -> String {
     format!(
         r#"
@@ -58,7 +58,7 @@ fn mb_s(flow: &FlowLimit) -> f64 {
     flow.goodput_bit_per_s / 8e6
 }
 
-/// Table 2 as it follows from table 1, sending, and what was never printed: receiving.
+/// Table 2 as it follows from table 1 for sending, and the unpublished figures for receiving.
 #[test]
 fn the_tables_of_the_study() {
     for (host, path, send, receive) in [
@@ -128,7 +128,7 @@ fn small_messages_pay_for_the_call() {
     }
 }
 
-/// Two flows of one host share its memory, whichever way they go; a bus that is not full duplex, too.
+/// Two flows of one host share its memory, in either direction, and a bus that is not full duplex.
 #[test]
 fn flows_share_what_a_host_has() {
     let both = |bus: &str| {
@@ -180,7 +180,7 @@ fn kinds_are_of_their_side() {
     assert_eq!(kinds[1..], ends);
 }
 
-/// One flow, on every path, of UDP and of TCP: `simulate` gets what `limit` says, and not more.
+/// One flow on every data path, with UDP and TCP: `simulate` reaches `limit` and does not exceed it.
 #[test]
 fn simulated() {
     let host = "memory = { bandwidth = \"90 MB/s\", copy = \"40 MB/s\", encryption = \"50 MB/s\" }\n\
@@ -208,7 +208,7 @@ fn simulated() {
     }
 }
 
-/// A host's `memory` and `io_bus`, in kB/s: what the formula of docs/copies.md is about.
+/// A host's `memory` and `io_bus`, in kB/s: the inputs of the formula of docs/copies.md.
 #[derive(Clone, Copy, Debug)]
 struct Data {
     memory: u64,
@@ -243,7 +243,7 @@ impl Data {
         )
     }
 
-    /// docs/copies.md, "What a byte needs", in floats: bit/s on a path.
+    /// Returns bit/s on a data path: docs/copies.md, "What a byte needs", in floats.
     fn formula(self, path: DataPath) -> f64 {
         let uses = path.uses();
         let [copies, checksums, encryptions, dma] =
@@ -294,7 +294,7 @@ fn data() -> impl Strategy<Value = Data> {
     )
 }
 
-/// The testbed of one flow over this host, on this path, at this side of it.
+/// Returns the testbed of one flow over this host, on this data path, on this side.
 fn over(data: Data, path: DataPath, side: Side, stream: &str) -> String {
     let (keys, word) = (data.keys(), path.word());
     match side {
@@ -311,7 +311,7 @@ fn simulated_rate(text: &str) -> f64 {
     outcome.flows[0].1.goodput_bit_per_s
 }
 
-/// Where rates of copies, checksums and write-allocation do not fit the memory: the formula, in both engines.
+/// Rates of copies, checksums and write-allocation that exceed the memory are clamped, in both engines.
 #[test]
 fn what_the_memory_cannot_is_clamped() {
     let plain = Data {
@@ -355,7 +355,7 @@ proptest! {
         let stream = format!("kind = \"udp-stream\"\nmessage = \"1 kB\"\n{offered}");
         let text = over(data, path, side, &stream) + "[run]\nduration = \"100 ms\"\nwarmup = \"20 ms\"";
         let (found, most) = (simulated_rate(&text), flow(&text).goodput_bit_per_s);
-        // One message more or less in the window is 0.1 % of them.
+        // One message more or less in the window is 0.1 %.
         prop_assert!((found / most - 1.0).abs() < 2e-3, "{path:?} {side:?}: {found} of {most}");
     }
 }

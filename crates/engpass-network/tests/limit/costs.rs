@@ -1,5 +1,5 @@
-//! Costs of which the check warns that they change nothing: nothing changes without them, in `limit` and in `simulate`; and it warns of no other
-//! but where its like for the other protocol is given, too.
+//! Costs that the check reports as having no effect: nothing changes without them, in `limit` and in `simulate`. It reports no others, unless their counterpart
+//! of the other protocol is also given.
 
 use engpass_limit::limit;
 use engpass_network::simulate::simulate;
@@ -12,7 +12,7 @@ fn campaign(text: &str) -> Campaign {
     load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)))
 }
 
-/// A pair of hosts of which both pay for everything but what is left out: `a.cost.per_byte`, say.
+/// Returns a pair of hosts with all costs except those in `without`: `a.cost.per_byte`, say.
 fn pair(stream: &str, memory: &str, without: &[String]) -> Campaign {
     let table = |host: &str, table: &str, time: u32| {
         let given: Vec<String> = KEYS
@@ -48,7 +48,7 @@ fn pair(stream: &str, memory: &str, without: &[String]) -> Campaign {
     ))
 }
 
-/// Goodput by `limit` and by `simulate`, as exact text.
+/// Returns the flows by `limit` and by `simulate`, as exact text.
 fn rates(campaign: &Campaign) -> [String; 2] {
     let point = campaign.point("base", &[]).unwrap_or_else(|found| panic!("{}", found.render(false)));
     let most = limit(&point.testbed, &point.topology);
@@ -56,7 +56,7 @@ fn rates(campaign: &Campaign) -> [String; 2] {
     [format!("{:?}", most.flows), format!("{:?}", got.flows)]
 }
 
-/// The costs of which the check warns: `a.cost.per_byte`.
+/// Returns the costs that the check reports as having no effect: `a.cost.per_byte`.
 fn warned(campaign: &Campaign) -> Vec<String> {
     let found = campaign.warnings().to_json();
     let path = |one: &serde_json::Value| {
@@ -66,7 +66,7 @@ fn warned(campaign: &Campaign) -> Vec<String> {
     found.as_array().expect("a list").iter().map(path).collect()
 }
 
-/// What the other protocol has in the place of a cost.
+/// Returns the counterpart of a cost for the other protocol.
 fn like(key: &str) -> &'static str {
     match key {
         "per_datagram" => "per_write",
@@ -92,7 +92,7 @@ fn what_is_warned_of_changes_nothing_and_all_else_does() {
             for key in KEYS {
                 let one = format!("{host}.{table}.{key}");
                 if !idle.contains(&one) {
-                    // What `simulate` hides behind the memory, `limit` has as the CPU's.
+                    // Costs hidden behind the memory in `simulate` count for the CPU in `limit`.
                     let without = rates(&pair(stream, memory, std::slice::from_ref(&one)));
                     if without == rates(&full) {
                         let alone = pair(stream, memory, &[format!("{host}.{table}.{}", like(key))]);
@@ -105,7 +105,7 @@ fn what_is_warned_of_changes_nothing_and_all_else_does() {
     }
 }
 
-/// A cost of a byte that the memory hides, where it is all that there is.
+/// A cost per byte that the memory hides, as the only cost.
 #[test]
 fn a_byte_that_the_memory_hides() {
     let others: Vec<String> = ["a.cost", "a.receive_cost", "b.cost", "b.receive_cost"]
@@ -125,7 +125,7 @@ fn a_byte_that_the_memory_hides() {
             (limit(&point.testbed, &point.topology).flows["t"].goodput_bit_per_s, format!("{:?}", got.flows))
         };
         assert_eq!(goodputs(&pair(stream, memory, &without)), goodputs(&hidden));
-        // Where the copy is what bounds, it is not hidden.
+        // If the copy is the bottleneck, it is not hidden.
         let slow = "memory = { bandwidth = \"300 MB/s\", copy = \"50 MB/s\" }";
         assert_eq!(warned(&pair(stream, slow, &others)), Vec::<String>::new());
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::laws::check;
 use crate::{NO_OPTIONS, candidate, limits, mbit_s, stage};
 
-/// A chain of links from `a` to `b`, each with its keys, joined by nodes (`switch` or `router` and more keys).
+/// Returns a chain of links from `a` to `b`, each with its keys, joined by nodes (`switch` or `router`, and more keys).
 pub(crate) fn chain(links: &[&str], nodes: &[&str], traffic: &str) -> String {
     let names: Vec<String> = (0..nodes.len()).map(|node| format!("n{node}")).collect();
     let mut text = format!("[host.a]\n{NO_OPTIONS}\n[host.b]\n[host.c]\n");
@@ -22,7 +22,7 @@ pub(crate) fn chain(links: &[&str], nodes: &[&str], traffic: &str) -> String {
     text + traffic
 }
 
-/// A stream of this kind from `a` to `b`.
+/// Returns a stream of this kind from `a` to `b`.
 pub(crate) fn stream(name: &str, kind: &str, message: u64) -> String {
     format!("[traffic.{name}]\nkind = \"{kind}\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"{message} B\"\n")
 }
@@ -47,7 +47,7 @@ fn full_segments() {
         check(&outcome);
         let flow = &outcome.flows["t"];
         assert!(close(flow.goodput_bit_per_s, 100e6 * payload / frame), "{keys}: {flow:?}");
-        // Links that are equal: the first in the order of the route.
+        // Among equal links, the first of the route.
         assert_eq!(
             (flow.bottleneck.title.as_str(), flow.next.as_ref().map(|next| next.title.as_str())),
             ("link `l0`", Some("link `l1`"))
@@ -55,7 +55,7 @@ fn full_segments() {
     }
 }
 
-/// A connection is written to at a rate, and each of several.
+/// The application's rate limits a connection, and each of several.
 #[test]
 fn tcp_gets_what_its_application_writes() {
     let paced = |streams: u32| {
@@ -88,7 +88,7 @@ fn segments_with_timestamps() {
     assert!(close(outcome.links["l0"].directions[1].utilisation, 90.0 / 2.0 / 1538.0));
     let old_receiver = modern.replace("[host.b]", "[host.b]\ntcp = { profile = \"bsd-reno\" }");
     assert!(close(limits(&old_receiver).flows["t"].goodput_bit_per_s, 100e6 * 1460.0 / 1538.0));
-    // The smaller segment size holds, and it counts the options (RFC 6691).
+    // The smaller segment size applies, options included (RFC 6691).
     let small = modern.replace("[host.b]", "[host.b]\ntcp = { mss = \"536 B\", ack_every = 1 }");
     let outcome = limits(&small);
     assert!(close(outcome.flows["t"].goodput_bit_per_s, 100e6 * 524.0 / 614.0));
@@ -118,7 +118,7 @@ fn shortest_frames() {
     }
 }
 
-/// A router that takes 10 us a packet passes 100 000 of them, whatever their length, and counts acknowledgements, too.
+/// A router that takes 10 us per packet forwards 100 000 per second, whatever their length, acknowledgements included.
 #[test]
 fn a_router_takes_its_time() {
     let router = "router\nper_packet = \"10 us\"";
@@ -159,7 +159,7 @@ fn a_router_cuts_datagrams() {
     let flow = &limits(&text).flows["t"];
     assert!(close(candidate(flow, "host `a`"), 8972.0 * 8.0 / 1e-3));
     assert!(close(candidate(flow, "host `b`"), 8972.0 * 8.0 / 7e-3));
-    // TCP cuts its segments for the whole way: 1460 bytes also where there would be room for more.
+    // TCP sizes its segments for the whole path: 1460 bytes even where there is room for more.
     let text = chain(&[jumbo, FAST], &["router"], &stream("t", "tcp-stream", 65_536));
     let flow = &limits(&text).flows["t"];
     assert!(close(flow.goodput_bit_per_s, 100e6 * 1460.0 / 1538.0));
@@ -179,7 +179,7 @@ fn what_is_cut_stays_cut() {
     let once = 2.0 * frame(1472.0) + frame(16.0);
     let flow = &limits(&text).flows["t"];
     assert!(close(candidate(flow, "link `l0`"), 100e6 * 2952.0 / once));
-    // Nothing is put together on the way.
+    // Routers do not reassemble.
     assert!(close(candidate(flow, "link `l1`"), 100e6 * 2952.0 / once));
 }
 
@@ -245,7 +245,7 @@ fn lans_over_atm() {
     assert!(close(flow.goodput_bit_per_s, 0.08 * cells / 32.0 * 1460.0 * 8.0));
     insta::assert_snapshot!(flow.summary, @"policer of circuit `wan` limits `t` to 10.31 Mbit/s: it passes 28256 cells/s, 8.0 % of link `up`; next is shaper of circuit `wan` at 12.89 Mbit/s");
 
-    // Against its direction the circuit is not shaped, but the acknowledgements of what goes that way are.
+    // In the opposite direction the circuit is not shaped, but the acknowledgements of traffic in that direction are.
     let back = text("shaping = \"1 %\"")
         .replace("from = \"a\"\n            to = \"b\"", "from = \"b\"\n            to = \"a\"");
     let flow = &limits(&back).flows["t"];
@@ -253,7 +253,7 @@ fn lans_over_atm() {
     assert!(close(candidate(flow, "link `up`"), cells / 32.0 * 1460.0 * 8.0));
 }
 
-/// Several connections of one table are so many flows: three of four parts for three.
+/// Several connections of one traffic count as several flows: three of four parts for three.
 #[test]
 fn parallel_connections_share_by_number() {
     let traffic =
@@ -267,7 +267,7 @@ fn parallel_connections_share_by_number() {
     assert!(close(limits(&chain(&[FAST], &[], &alone)).flows["t"].goodput_bit_per_s, whole));
 }
 
-/// A token bucket counts frames: of 1518 bytes 1460 are payload. It holds in the direction of its transmitter.
+/// A token bucket counts frames: 1460 of 1518 bytes are payload. It applies to the direction of its transmitter.
 #[test]
 fn a_token_bucket_is_a_line_of_its_own() {
     let bucket = |rate: &str, burst: &str| {
@@ -284,14 +284,14 @@ fn a_token_bucket_is_a_line_of_its_own() {
     assert_eq!((flow.goodput_bit_per_s, bucket("10 Mbit/s", "1518 B").goodput_bit_per_s > 9e6), (0.0, true));
     insta::assert_snapshot!(flow.summary, @"token bucket of `n0` on link `l1` limits `t` to 0 bit/s: frames that are longer than its burst are lost; next is link `l0` at 94.93 Mbit/s");
 
-    // Acknowledgements come back through that of the other side: 64 bytes for two segments.
+    // Acknowledgements pass the bucket of the other end: 64 bytes for two segments.
     let keys = "queue = { token-bucket = { rate = \"1 Mbit/s\", burst = \"2 kB\" } }";
     let text = chain(&[&format!("{FAST}\n{keys}"), FAST], &["switch"], &stream("t", "tcp-stream", 65_536));
     let flow = &limits(&text).flows["t"];
     assert!(close(flow.goodput_bit_per_s, 1e6 / (64.0 * 8.0) * 2.0 * 1460.0 * 8.0));
 }
 
-/// Random loss changes no figure, and the sentence says so.
+/// Random loss changes no figure, and the summary says so.
 #[test]
 fn random_loss_is_left_out_and_said() {
     let lossy = format!("{FAST}\nloss = \"0.5 %\"\njitter = \"1 ms\"");
@@ -300,7 +300,7 @@ fn random_loss_is_left_out_and_said() {
     insta::assert_snapshot!(flow.summary, @"link `l0` limits `t` to 94.93 Mbit/s: framing and headers take 5.1 % of the line; next is link `l1` at 94.93 Mbit/s; not counted: random loss of 0.5 % on link `l1`");
 }
 
-/// Sizes of the pieces of a datagram, cut byte for byte as RFC 791 section 3.2 says.
+/// Returns the sizes of the fragments of a datagram, fragmented byte by byte as RFC 791 section 3.2 says.
 fn pieces(mut packets: Vec<u64>, mtu: u64) -> Vec<u64> {
     let mut cut = Vec::new();
     for packet in &mut packets {
@@ -315,7 +315,7 @@ fn pieces(mut packets: Vec<u64>, mtu: u64) -> Vec<u64> {
 }
 
 proptest! {
-    /// Chains of routers: every link is a candidate with the frames that come to it, and the laws hold.
+    /// Chains of routers: every link is a candidate with the frames that reach it, and the laws hold.
     #[test]
     fn chains_of_routers(
         hops in prop::collection::vec((68u64..9000, any::<bool>(), 0u64..50), 1..5), message in 1u64..65_508,

@@ -1,4 +1,4 @@
-//! Groups: lines that carry several copies of a datagram, and receivers that are answered one by one, against arithmetic.
+//! Multicast, against arithmetic: lines that carry several copies of a datagram, and limits of each receiver.
 
 use engpass_network::simulate::simulate;
 use engpass_testbed::{Point, Source, load};
@@ -16,8 +16,8 @@ fn point(text: &str) -> Point {
     campaign.point("base", &[]).expect("it has a point")
 }
 
-/// A host, a router before a narrow line, and two routers behind it: one receiver at each. A copy for the farther one goes into a tunnel
-/// before the line, the other one does not.
+/// A host, a router in front of a narrow line, and two routers behind it with one receiver each. The copy for the farther receiver enters a tunnel before the
+/// line, the other one does not.
 fn in_and_out_of_a_tunnel(rate: &str) -> String {
     let mut text = String::from(
         "[host]\ns = {}\na = {}\nb = {}\n[router]\nnear = {}\nmiddle = {}\nfar = {}\n[tunnel.t]\nends = [\"near\", \"far\"]\n",
@@ -41,7 +41,7 @@ fn in_and_out_of_a_tunnel(rate: &str) -> String {
 
 #[test]
 fn a_line_carries_each_copy_that_is_made_before_it() {
-    // Packets of 1,000 bytes, and of 1,024 in the tunnel, in the same number.
+    // Packets of 1,000 bytes, and as many of 1,024 in the tunnel.
     let outcome = limits(&in_and_out_of_a_tunnel("100 Mbit/s"));
     let expected = 972.0 * 20e6 / 2024.0;
     for (host, receiver) in &outcome.flows["g"].receivers {
@@ -61,7 +61,7 @@ fn a_line_is_as_full_as_it_is_in_a_simulation() {
     for (name, link) in &simulated.links {
         let expected = limits.links[name].directions[0].utilisation;
         let found = link.directions[0].utilisation;
-        // A frame more or less of about a thousand.
+        // One frame more or less of about a thousand.
         assert!((found - expected).abs() <= 2e-3 * expected, "{name}: {found} and {expected}");
     }
 }
@@ -104,6 +104,6 @@ fn each_receiver_has_an_idle_delay_and_a_bound_of_its_own() {
     }
     let [(_, near), (_, far)] = &outcome.flows["g"].receivers[..] else { panic!("there are two receivers") };
     assert!(far.idle_delay_s > near.idle_delay_s.map(|near| near + 0.149));
-    // The whole run is counted: nothing arrives in the first 150 ms, and the bound does not know that.
+    // The whole run is measured: nothing arrives in the first 150 ms, which the bound does not consider.
     close(near.bound_bit_per_s, far.bound_bit_per_s);
 }

@@ -1,4 +1,4 @@
-//! The idle delay, against paper and against what `simulate` obtains for a flow that meets nothing else.
+//! The idle delay, against hand calculations and against `simulate` with a single flow.
 
 use engpass_limit::limit;
 use engpass_network::simulate::simulate;
@@ -7,8 +7,8 @@ use engpass_testbed::{Source, load};
 use crate::frames::{chain, stream};
 use crate::{INTERFERENCE, kyoto, limits};
 
-/// The idle delay of the flow `t` by `limit`, and the least and the greatest delay by `simulate`, in picoseconds. The warm-up leaves out the
-/// first segment of a connection, which waits for the last one of the handshake.
+/// Returns the idle delay of the flow `t` by `limit`, and the minimum and maximum delay by `simulate`, in picoseconds. The warm-up excludes the first segment
+/// of a connection, which waits for the end of the handshake.
 fn delays(text: &str) -> [u64; 3] {
     let text = text.to_owned() + "[run]\nduration = \"20 s\"\nwarmup = \"1 s\"\n";
     let source = Source { name: "test.toml".to_owned(), text };
@@ -40,7 +40,7 @@ fn cells_take_the_slowest_line_in_full_and_every_other_for_one_cell() {
     let text = kyoto("", stream);
     let alone = idle(&text);
     assert!((alone - host - 190.0 * slot).abs() < 15e-6, "{alone}");
-    // Another flow changes nothing, a shaper at half of the line does.
+    // Another flow has no effect, a shaper at half of the line has.
     assert_eq!(idle(&kyoto("", &(stream.to_owned() + INTERFERENCE))), alone);
     let shaped = idle(&kyoto("shaping = \"50 %\"", stream));
     assert!((shaped - alone - 188.0 * slot).abs() < 1e-9, "{shaped}");
@@ -68,7 +68,7 @@ fn a_flow_that_meets_nothing_else_has_its_idle_delay() {
     ] {
         for kind in ["udp-stream", "tcp-stream"] {
             for host in ["", costs] {
-                // A message every two seconds, and of TCP one segment: nothing of a flow meets anything of it.
+                // A message every two seconds, one segment with TCP: packets of the flow never meet each other.
                 let message = if kind == "udp-stream" { message } else { message.min(500) };
                 let rate = format!("rate = \"{} bit/s\"\n", message * 4);
                 let text = chain(&links, &nodes, &(stream("t", kind, message) + &rate));

@@ -39,13 +39,13 @@ fn no_null(value: &serde_json::Value) {
     }
 }
 
-/// What the links alone would let through.
+/// Returns the limit by links alone.
 fn links(flow: &FlowLimit) -> f64 {
     let links = flow.candidates.iter().filter(|candidate| candidate.bottleneck.kind == BottleneckKind::Link);
     links.map(|candidate| candidate.goodput_bit_per_s).fold(f64::INFINITY, f64::min)
 }
 
-/// A stream between the study's hosts, or back.
+/// Returns a stream between the study's hosts, in either direction.
 fn streams() -> impl Strategy<Value = String> {
     let kinds = prop::sample::select(vec!["udp-stream", "tcp-stream"]);
     let ends = prop::sample::select(vec![("ss2", "ss20"), ("ss20", "ss2")]);
@@ -66,7 +66,7 @@ fn generators() -> impl Strategy<Value = String> {
                 Some((on, off)) => format!("kind = \"on-off\"\non = \"{on} ms\"\noff = \"{off} us\"\n"),
                 None => "kind = \"cbr\"\n".to_owned(),
             };
-            // An on-off source cannot be switched off by its rate.
+            // An on-off source cannot have rate zero.
             let share = share.max(u32::from(on_off.is_some()));
             let circuit = if on_data && from == "ss20" { "circuit = \"data\"\n" } else { "" };
             format!("{kind}from = \"{from}\"\nto = \"{to}\"\nrate = \"{share} %\"\n{circuit}")
@@ -124,8 +124,8 @@ proptest! {
         prop_assert!(goodput(rate + more) >= goodput(rate) - 1e-9 * rate as f64);
     }
 
-    /// On Ethernet a larger message of as many fragments is never worse. Cells make steps: there it holds for as many
-    /// cells, and a message that fills its cells may beat a larger one that does not, by less than a cell's payload.
+    /// On Ethernet a larger message with the same number of fragments is never worse. Cells make steps: there this holds for the same number of cells, and a
+    /// message that fills its cells may beat a larger one that does not, by less than a cell's payload.
     #[test]
     fn larger_messages_of_as_many_fragments(one in 1u64..9152, other in 1u64..9152, medium in 0..MEDIA.len()) {
         let (small, large) = (one.min(other), one.max(other));

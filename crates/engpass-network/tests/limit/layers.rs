@@ -9,7 +9,7 @@ use engpass_testbed::topology::{Line, LinkEnds};
 use proptest::prelude::*;
 
 pub(crate) const MEDIA: [(Medium, u64); 18] = [
-    // Medium, and the bits of the line times this are whole for a cell.
+    // Medium, and the factor that makes the line bits of a cell a whole number.
     (Medium::Oc3c, 13),
     (Medium::Oc12c, 13),
     (Medium::Oc48c, 13),
@@ -114,7 +114,7 @@ pub(crate) fn encapsulations() -> impl Strategy<Value = Encapsulation> {
 }
 
 proptest! {
-    /// The layers of a datagram are those of its fragments, and add up to its time on the line.
+    /// The layers of a datagram are the sum of those of its fragments, and add up to its time on the line.
     #[test]
     fn layers_add_up(
         which in 0..MEDIA.len(), rate in 1_000u64..100_000_000_000, encapsulation in encapsulations(),
@@ -129,7 +129,7 @@ proptest! {
         prop_assert_eq!(bytes(&layers, Layer::TransportHeader), 8);
         prop_assert_eq!(bytes(&layers, Layer::IpHeader), 20 * cut.count);
         if let engpass_model::wire::Framing::Cells { slot } = link.lines[0].framing {
-            // The line's own clock: so many slots are so many parts.
+            // The line's clock: a number of slots corresponds to a number of parts.
             let (num, den) = slot.ratio();
             let time = u128::from(num) * u128::from(layers.cells()) * wire.capacity();
             prop_assert_eq!(time, u128::from(layers.line()) * u128::from(den) * 1_000_000_000_000);

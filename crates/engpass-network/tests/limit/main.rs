@@ -26,7 +26,7 @@ use engpass_oracle::resolve;
 use engpass_limit::{FlowLimit, LimitOutcome, limit};
 use engpass_testbed::{Source, load};
 
-/// The limits of a testbed in TOML.
+/// Returns the limits of a testbed in TOML.
 fn limits(text: &str) -> LimitOutcome {
     let source = Source { name: "test.toml".to_owned(), text: text.to_owned() };
     let campaign = load(&source, &[], None).unwrap_or_else(|found| panic!("{}", found.render(false)));
@@ -34,29 +34,29 @@ fn limits(text: &str) -> LimitOutcome {
     limit(&point.testbed, &point.topology)
 }
 
-/// The candidate of this name, in bit/s.
+/// Returns the candidate of this name, in bit/s.
 #[track_caller]
 fn candidate(flow: &FlowLimit, name: &str) -> f64 {
     let named = flow.candidates.iter().find(|candidate| candidate.bottleneck.title == name);
     named.unwrap_or_else(|| panic!("no candidate {name} in {:#?}", flow.candidates)).goodput_bit_per_s
 }
 
-/// The rate left after this stage, in bit/s.
+/// Returns the rate that remains after this stage, in bit/s.
 #[track_caller]
 fn stage(flow: &FlowLimit, name: &str) -> f64 {
     let named = flow.stages.iter().find(|stage| stage.name == name);
     named.unwrap_or_else(|| panic!("no stage {name} in {:#?}", flow.stages)).rate_bit_per_s
 }
 
-/// Mbit/s with so many decimals, as a publication prints it.
+/// Formats Mbit/s with this number of decimals, as a publication prints it.
 fn mbit_s(bit_per_s: f64, decimals: usize) -> String {
     format!("{:.decimals$}", bit_per_s / 1e6)
 }
 
-/// A host's TCP whose segments carry no options, as the published numbers have it.
+/// TCP without options in segments, as in the published numbers.
 const NO_OPTIONS: &str = "tcp = { timestamps = false }";
 
-/// The testbed of the Kyoto study (two workstations, an ATM switch, a CBR generator), with these lines at its end.
+/// Returns the testbed of the Kyoto study (two workstations, an ATM switch, a CBR generator), with these lines appended.
 fn kyoto(circuit: &str, traffic: &str) -> String {
     format!(
         r#"
@@ -87,7 +87,7 @@ fn kyoto(circuit: &str, traffic: &str) -> String {
     )
 }
 
-/// A CBR of 130 Mbit/s, counting the line.
+/// A CBR of 130 Mbit/s, measured on the line.
 const INTERFERENCE: &str = r#"
     [traffic.interference]
     kind = "cbr"
@@ -97,7 +97,7 @@ const INTERFERENCE: &str = r#"
     counts = "line"
 "#;
 
-/// A stream of this kind and message size from `ss2` to `ss20`.
+/// Returns a stream of this kind and message size from `ss2` to `ss20`.
 fn stream(kind: &str, message: &str) -> String {
     format!(
         r#"
@@ -110,7 +110,7 @@ fn stream(kind: &str, message: &str) -> String {
     )
 }
 
-/// One link between two hosts and a stream of this kind over it.
+/// Returns one link between two hosts and a stream of this kind over it.
 fn pair(link: &str, circuit: &str, kind: &str, message: &str) -> String {
     let stream = stream(kind, message);
     format!(
@@ -118,7 +118,7 @@ fn pair(link: &str, circuit: &str, kind: &str, message: &str) -> String {
     )
 }
 
-/// A circuit from `ss2` to `ss20`.
+/// Returns a circuit from `ss2` to `ss20`.
 fn circuit(encapsulation: &str) -> String {
     format!("[circuit.data]\nfrom = \"ss2\"\nto = \"ss20\"\nencapsulation = \"{encapsulation}\"\n")
 }

@@ -1,4 +1,4 @@
-//! Paths where the fair share and the bound differ, or where a window decides.
+//! Paths with different fair share and bound, and paths limited by a window.
 
 use engpass_limit::{FlowLimit, SetBy, limit};
 use engpass_network::simulate::simulate;
@@ -50,7 +50,7 @@ const THIN_RETURN: &str = r#"
 fn thin_return_path_lowers_the_fair_share_and_not_the_bound() {
     let Point { testbed, topology, .. } = point(THIN_RETURN);
     let download = &limit(&testbed, &topology).flows["download"];
-    // The upload leaves so much of the thin line for one acknowledgement of 52 bytes per two segments of 1448 bytes.
+    // The upload leaves this much of the thin line for one acknowledgement of 52 bytes per two segments of 1448 bytes.
     let left = 1e6 - 700e3 * 1028.0 / 1000.0;
     let fair = left / (8.0 * 52.0) * 2.0 * 8.0 * 1448.0;
     assert!((download.goodput_bit_per_s / fair - 1.0).abs() < 1e-9, "{}", download.goodput_bit_per_s);
@@ -86,7 +86,7 @@ fn long(tcp: &str) -> String {
     )
 }
 
-/// The limits of the long path, and the goodput by `simulate`, in bit/s.
+/// Returns the limits of the long path, and the goodput by `simulate`, in bit/s.
 fn long_path(tcp: &str) -> (FlowLimit, f64) {
     let Point { testbed, topology, .. } = point(&long(tcp));
     let outcome = simulate(&testbed, &topology, 1, &|| false).expect("it is simulated");
@@ -108,7 +108,7 @@ fn long_path_has_one_window_per_round_trip() {
     let fair = 8.0 * f64::from(3 << 20) / round_trip;
     assert!((flow.goodput_bit_per_s / fair - 1.0).abs() < 1e-9, "{}", flow.goodput_bit_per_s);
     assert_eq!(stage(&flow, "socket buffers: window per round trip"), flow.goodput_bit_per_s);
-    // Segments that are acknowledged when counting begins let a whole window out at once.
+    // Segments acknowledged when the window begins release a whole TCP window at once.
     assert!(flow.bound_bit_per_s <= fair * (1.0 + round_trip / 20.0 + 1e-3), "{}", flow.bound_bit_per_s);
     assert!((0.98 * fair..=flow.bound_bit_per_s).contains(&got), "{got} of {fair}");
 }

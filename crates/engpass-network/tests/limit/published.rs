@@ -4,7 +4,7 @@ use engpass_limit::BottleneckKind;
 
 use crate::{INTERFERENCE, candidate, circuit, kyoto, limits, mbit_s, pair, stage, stream};
 
-/// The study's two formulas (Kyoto 1997): what 130 Mbit/s of an OC-3c leave to UDP and to TCP.
+/// The study's two formulas (Kyoto 1997): the bandwidth that 130 Mbit/s of an OC-3c leave to UDP and to TCP.
 #[test]
 fn the_study_s_available_bandwidth() {
     for (kind, message, published, exact) in [
@@ -71,7 +71,7 @@ fn the_study_s_sending_host() {
         assert!((flow.goodput_bit_per_s / 1e6 - published).abs() < 0.065, "{kilobytes} kB: {}", flow.summary);
         assert_eq!(flow.bottleneck.title, "host `ss2`");
     }
-    // The first size that needs a second fragment falls.
+    // The first size with a second fragment is slower.
     let ten = limits(&kyoto("", &stream("udp-stream", "10 kB")));
     let ten = &ten.flows["stream"];
     assert_eq!(mbit_s(ten.goodput_bit_per_s, 1), "24.9");
@@ -89,7 +89,7 @@ fn the_study_s_crossing() {
     assert_eq!(bottleneck("4.3 kB"), "link `receiver`");
 }
 
-/// Shaping counts the line: 16 % are below the free 16.41 %, 18 % are above.
+/// Shaping is relative to the line: 16 % are below the free 16.41 %, 18 % are above.
 #[test]
 fn the_study_s_shaping() {
     for (shaping, shaper, bottleneck) in
@@ -130,7 +130,7 @@ fn cell_rates_of_the_media() {
         );
         let outcome = limits(&text);
         let flow = &outcome.flows["cells"];
-        // Down to a hair below, where the rate is a whole number.
+        // Rounded down, with a tolerance for whole numbers.
         assert_eq!((flow.goodput_bit_per_s / 384.0 + 1e-6) as u64, cells, "{medium}");
         assert_eq!(flow.candidates[0].bottleneck.kind, BottleneckKind::Link);
         assert!((outcome.links["line"].directions[0].utilisation - 1.0).abs() < 1e-12);
@@ -183,7 +183,7 @@ fn ethernet() {
     insta::assert_snapshot!(flow.summary, @"link `line` limits `stream` to 94.93 Mbit/s: framing and headers take 5.1 % of the line; next are acknowledgements on link `line` at 3.48 Gbit/s");
 }
 
-/// The shortest frame: 1 byte of UDP is padded to 46 bytes, 84 bytes of the line, 148 809 frames a second at 100 Mbit/s.
+/// The shortest frame: 1 byte of UDP is padded to 46 bytes, 84 bytes on the line, 148 809 frames per second at 100 Mbit/s.
 #[test]
 fn the_shortest_ethernet_frame() {
     let outcome = limits(&pair("medium = \"ethernet-100\"", "", "udp-stream", "1 B"));

@@ -6,7 +6,7 @@ fn close(one: f64, other: f64) -> bool {
     (one - other).abs() <= 1e-9 * other.abs()
 }
 
-/// Two switches, and streams over the first link, the second, or both.
+/// Returns a chain of switches, with streams over the first link, the second, or both.
 fn two_links(first: &str, second: &str) -> String {
     let mut text =
         String::from("[switch.x]\nkind = \"atm\"\n[switch.y]\nkind = \"atm\"\n[switch.z]\nkind = \"atm\"\n");
@@ -32,7 +32,7 @@ fn two_links(first: &str, second: &str) -> String {
     text
 }
 
-/// Max-min fairness: the long flow gets half of the narrow link, and the other on the wide link all that is left there.
+/// Max-min fairness: the long flow gets half of the narrow link, and the other flow on the wide link gets the rest there.
 #[test]
 fn greedy_streams_share_max_min_fairly() {
     let outcome = limits(&two_links("ds3", "oc-3c"));
@@ -53,7 +53,7 @@ fn greedy_streams_share_max_min_fairly() {
     assert!(close(xy.utilisation, 1.0) && xy.shares.len() == 2 && close(xy.shares[0].share, 0.5));
 }
 
-/// Datagrams at random offer their mean: no less where there is room, and no more of a line than their share where there is none.
+/// Random datagrams offer their mean: no less if there is room, and no more of a line than their share if there is not.
 #[test]
 fn datagrams_at_random_are_taken_at_their_mean() {
     let with = |kind: &str, rate: &str| {
@@ -73,7 +73,7 @@ fn datagrams_at_random_are_taken_at_their_mean() {
     }
 }
 
-/// A generator that loses cells at a narrow link still takes the whole of its rate on the links before.
+/// A generator that loses cells at a narrow link still takes its whole rate on the links before.
 #[test]
 fn a_generator_does_not_yield() {
     let text = two_links("oc-3c", "ds3").replace(
@@ -92,7 +92,7 @@ fn a_generator_does_not_yield() {
     insta::assert_snapshot!(second.summary, @"link `yz` limits `second` to 0 bit/s: `long` takes 100.0 % of the line; next is link `d-z` at 2.12 Gbit/s");
 }
 
-/// Generators that together want more than two links after one another fill both, and no more.
+/// Generators that together exceed two links in series fill both, and no more.
 #[test]
 fn generators_that_are_too_many() {
     let cbr = |name: &str| INTERFERENCE.replace("interference", name).replace("130 Mbit/s", "80 Mbit/s");
@@ -108,7 +108,7 @@ fn generators_that_are_too_many() {
     }
 }
 
-/// With priorities a circuit of the `cbr` category goes first, in one queue it does not.
+/// With priorities a circuit of category `cbr` goes first, in a single queue it does not.
 #[test]
 fn the_category_counts_where_switches_know_priorities() {
     let privileged =
@@ -121,7 +121,7 @@ fn the_category_counts_where_switches_know_priorities() {
     assert!(close(outcome.flows["first"].goodput_bit_per_s, outcome.flows["long"].goodput_bit_per_s));
 }
 
-/// Where the generator's cells come from does not matter, only that they go over the same line.
+/// Only the shared line matters, not the path of the generator's cells before it.
 #[test]
 fn interference_by_another_way() {
     let direct = limits(&kyoto("", &(stream("udp-stream", "9152 B") + INTERFERENCE)));
@@ -129,7 +129,7 @@ fn interference_by_another_way() {
         "ends = [\"generator\", \"atomis5\"]",
         "ends = [\"generator\", \"extra\"]\nmedium = \"oc-12c\"\n[switch.extra]\nkind = \"atm\"\n[link.more]\nends = [\"extra\", \"atomis5\"]",
     );
-    // Of an OC-12c, 130 Mbit/s are as many cells.
+    // 130 Mbit/s of an OC-12c are as many cells.
     let longer = limits(&longer);
     let (one, other) = (&direct.flows["stream"], &longer.flows["stream"]);
     assert!(close(one.goodput_bit_per_s, other.goodput_bit_per_s));
@@ -153,7 +153,7 @@ fn an_on_off_source_takes_its_mean() {
     assert!(close(stage(flow, "other traffic"), 155.52e6 * (1.0 - 1060.0 / (149.76e6 / 424.0 * 4e-3))));
 }
 
-/// Two streams of one host share its CPU; pauses are chance and no limit.
+/// Two streams of one host share its CPU; random pauses are no limit.
 #[test]
 fn a_host_is_shared() {
     let second = stream("udp-stream", "9 kB").replace("traffic.stream", "traffic.other");
@@ -199,7 +199,7 @@ fn an_application_may_offer_less() {
     insta::assert_snapshot!(flow.summary, @"application `stream` limits `stream` to 5.00 Mbit/s: it offers no more; next is host `ss2` at 7.51 Mbit/s");
 }
 
-/// What is tagged goes on; a shaper that adapts may find its greatest rate.
+/// Tagged cells continue; an adaptive shaper may reach its maximum rate.
 #[test]
 fn what_tags_or_adapts() {
     let policing = "policing = { rate = \"16 %\", tolerance = \"1 ms\", action = \"tag\" }";
@@ -229,7 +229,7 @@ fn policing() {
     );
 }
 
-/// Acknowledgements need the way back: two cells for every second segment of 192.
+/// Acknowledgements use the reverse direction: two cells for every second segment of 192.
 #[test]
 fn acknowledgements_take_the_way_back() {
     let outcome = limits(&pair("medium = \"oc-3c\"", &circuit("llc-snap"), "tcp-stream", "9140 B"));
@@ -237,7 +237,7 @@ fn acknowledgements_take_the_way_back() {
     assert!(close(back.utilisation, 1.0 / 192.0));
     assert_eq!(back.shares[0].kind, "acknowledgements");
 
-    // A generator that fills the way back silences the connection.
+    // A generator that fills the reverse direction stops the connection.
     let jammed = pair("medium = \"oc-3c\"", &circuit("llc-snap"), "tcp-stream", "9140 B")
         + "[traffic.jam]\nkind = \"cbr\"\nfrom = \"ss20\"\nto = \"ss2\"\nrate = \"100 %\"\n";
     let flow = &limits(&jammed).flows["stream"];

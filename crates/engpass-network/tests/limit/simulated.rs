@@ -1,4 +1,4 @@
-//! What `limit` says of networks of frames, against what `simulate` obtains where nothing but the bottleneck is in the way.
+//! `limit` against `simulate`, for frame networks with nothing but the bottleneck in the way.
 
 use engpass_limit::limit;
 use engpass_network::simulate::simulate;
@@ -7,7 +7,7 @@ use engpass_testbed::{Source, load};
 use crate::NO_OPTIONS;
 use crate::frames::{chain, stream};
 
-/// Goodput of the flow `t` by `limit` and by `simulate`, in bit/s.
+/// Returns the goodput of the flow `t` by `limit` and by `simulate`, in bit/s.
 fn both(text: &str) -> (f64, f64) {
     let text = text.to_owned() + "[run]\nduration = \"1200 ms\"\nwarmup = \"200 ms\"\n";
     let source = Source { name: "test.toml".to_owned(), text };
@@ -18,7 +18,7 @@ fn both(text: &str) -> (f64, f64) {
     (most, outcome.flows[0].1.goodput_bit_per_s)
 }
 
-/// A source of messages of one packet cannot be harmed by losing some: the bottleneck is full whatever is lost before it.
+/// Losses do not harm messages of one packet: the bottleneck is full whatever is lost before it.
 #[test]
 fn datagrams_of_one_packet_fill_the_bottleneck() {
     let (fast, faster) = ("medium = \"ethernet-100\"", "medium = \"ethernet-1g\"");
@@ -45,7 +45,7 @@ fn datagrams_of_one_packet_fill_the_bottleneck() {
     }
 }
 
-/// Fragments that a router makes: the sender's own cost is the bottleneck, or the line behind the router is.
+/// Fragments made by a router: the bottleneck is the sender's cost, or the line behind the router.
 #[test]
 fn cut_datagrams_that_are_not_lost() {
     let jumbo = "medium = \"ethernet-1g\"\nmtu = \"9000 B\"";
@@ -55,13 +55,13 @@ fn cut_datagrams_that_are_not_lost() {
     let (most, got) = both(&text);
     assert!((most / (8972.0 * 8.0 / 760e-6) - 1.0).abs() < 1e-9, "{most}");
     assert!((got / most - 1.0).abs() < 2e-3, "{got} of {most}");
-    // Just more than the line behind it takes is lost in parts, but never is there more than the limit.
+    // Slightly more than that line can carry is lost in part, but the goodput never exceeds the limit.
     let (most, got) = both(&text.replace("760 us", "740 us"));
     assert!(got <= most * (1.0 + 1e-3), "{got} of {most}");
 }
 
-/// One TCP connection whose window is no bound: most of the closed form, and never more. What is missing is loss and its recovery
-/// where the line behind a switch is slower.
+/// One TCP connection that no window limits: goodput is close to the closed form, and never above. The difference is loss and recovery where the line behind a
+/// switch is slower.
 #[test]
 fn tcp_comes_close() {
     let (fast, faster) = ("medium = \"ethernet-100\"", "medium = \"ethernet-1g\"");

@@ -1,4 +1,4 @@
-//! Laws where routers choose among equally short ways, and where links fail.
+//! Laws with equal-cost paths and outages.
 
 use engpass_limit::limit;
 use engpass_model::link::Link;
@@ -16,7 +16,7 @@ use crate::networks::{Drawn, mesh};
 use crate::resolve::resolve;
 use crate::{candidate, laws};
 
-/// A link that gets another one beside it, the link that this one is like, and whether it comes first in the file. Links of hosts, too: routers
+/// A link that gets a parallel one, the link that the new one copies, and whether the new one is first in the file. This includes links of hosts: routers
 /// choose among several to one host.
 type Doubled = (usize, usize, bool);
 
@@ -37,7 +37,7 @@ fn doubled(mut testbed: Testbed, all: &[Doubled]) -> Testbed {
     testbed
 }
 
-/// A random network with choices and events.
+/// Returns a random network with choices and events.
 fn spread() -> impl Strategy<Value = Drawn> {
     (mesh(), vec((0usize..12, 0usize..12, any::<bool>()), 0..=2))
         .prop_map(|(Drawn(testbed), all)| Drawn(doubled(testbed, &all)))
@@ -70,7 +70,7 @@ proptest! {
     }
 }
 
-/// Two lines in turns: the policy, the rates of the line before them and of both, and datagrams of one packet.
+/// Returns two lines in turn: the policy, the rates of the line before them and of both, and the size of datagrams of one packet.
 fn turns() -> impl Strategy<Value = (String, String, [String; 2], u32)> {
     let rate = || (1_000u32..100_000).prop_map(|kbit_s| format!("{kbit_s} kbit/s"));
     let weights = (1u32..5, 1u32..5).prop_map(|(upper, lower)| {
@@ -86,17 +86,17 @@ fn datagrams(message: u32) -> String {
 proptest! {
     #![proptest_config(engpass_cases::cases(60))]
 
-    /// Who sends all that goes gets the bound, whatever is lost in front of the slower line.
+    /// A sender at full speed reaches the bound, whatever is lost in front of the slower line.
     #[test]
     fn lone_datagrams_in_turns_come_to_their_bound((ecmp, inward, [upper, lower], message) in turns()) {
         let text = pair(&ecmp, &inward, [&upper, &lower], &datagrams(message));
         let (bound, got) = (flow(&text).bound_bit_per_s, simulated(&text).goodput_bit_per_s);
-        // Of a second. A few packets are on their way as it begins and as it ends.
+        // In one second. A few packets are in flight at its begin and end.
         let packets = f64::from(4 * 8 * message);
         prop_assert!((bound - got).abs() <= 0.002 * bound + packets, "{} of {}: {}", got, bound, text);
     }
 
-    /// Who offers a little less than the fair share loses nothing, and who offers a little more does.
+    /// A sender slightly below the fair share loses nothing, and one slightly above does.
     #[test]
     fn a_fair_share_in_turns_is_the_most_without_loss((ecmp, inward, [upper, lower], message) in turns()) {
         let text = pair(&ecmp, &inward, [&upper, &lower], &datagrams(message));
@@ -104,12 +104,12 @@ proptest! {
         let fair = limits.goodput_bit_per_s;
         let lost = |share: f64| {
             let rate = format!("rate = \"{:.0} bit/s\"\n", share * fair);
-            // A queue of a few packets is full soon.
+            // A queue of a few packets fills quickly.
             let text = text.replace("[router.near]", "[router.near]\nqueue = { drop-tail = { limit = \"6 packets\" } }");
             simulated(&format!("{text}{rate}")).lost_datagrams
         };
         prop_assert_eq!(lost(0.99), 0);
-        // The sender waits for its own line, and sends no more than that lets out.
+        // The sender waits for its first line, and sends no more than that carries.
         if candidate(&limits, "link `in`") > 1.1 * fair {
             prop_assert!(lost(1.1) > 0);
         }

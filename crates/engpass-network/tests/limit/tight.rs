@@ -1,4 +1,4 @@
-//! A bound is tight: a flow that is alone and loses nothing reaches its bound.
+//! A bound is tight: a single flow without losses reaches it.
 
 use engpass_limit::{BottleneckKind, Candidate, FlowLimit, limit};
 use engpass_model::wire::aal5::{self, CELL_PAYLOAD_BYTES};
@@ -11,7 +11,7 @@ use proptest::sample::select;
 /// Longest delay of a link, in milliseconds.
 const LONGEST_MS: u32 = 50;
 
-/// Delay of a link: from a short cable to half of the earth.
+/// Returns the delay of a link: from a short cable to half of the earth.
 fn delay() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => (1u32..1_000).prop_map(|ns| format!("delay = \"{ns} ns\"\n")),
@@ -24,7 +24,7 @@ fn rate() -> impl Strategy<Value = String> {
     prop_oneof![64u32..1_000, 1_000u32..200_000].prop_map(|kbit_s| format!("{kbit_s} kbit/s"))
 }
 
-/// A line rate, or one for each direction.
+/// Returns a line rate, or one for each direction.
 fn rates() -> impl Strategy<Value = String> {
     (rate(), weighted(0.3, rate())).prop_map(|(rate, back)| match back {
         None => format!("rate = \"{rate}\"\n"),
@@ -32,7 +32,7 @@ fn rates() -> impl Strategy<Value = String> {
     })
 }
 
-/// A path between two hosts: links and nodes, with or without a circuit.
+/// Returns a path between two hosts: links and nodes, with or without a circuit.
 fn way() -> impl Strategy<Value = String> {
     let mtu = || prop_oneof![3 => Just(1500u32), 1 => 576u32..1500, 1 => 1500u32..9000];
     let ethernet = (select(vec!["ethernet-10", "ethernet-100", "ethernet-1g"]), any::<bool>())
@@ -84,7 +84,7 @@ fn way() -> impl Strategy<Value = String> {
     prop_oneof![2 => direct, 2 => two, 3 => cells]
 }
 
-/// CPU times of a host for sending or receiving.
+/// Returns CPU times of a host for sending or receiving.
 fn costs(key: &'static str) -> impl Strategy<Value = String> {
     let time = |most: u32| weighted(0.6, 1u32..most);
     let some = (time(400), time(200), time(40), time(300), time(300)).prop_map(
@@ -105,7 +105,7 @@ fn costs(key: &'static str) -> impl Strategy<Value = String> {
     prop_oneof![1 => Just(String::new()), 1 => some]
 }
 
-/// CPU times of both hosts. Every acknowledgement certainly arrives only if the receiver takes no time.
+/// Returns CPU times of both hosts. Every acknowledgement certainly arrives only if the receiver takes no time.
 fn both_pay() -> impl Strategy<Value = [String; 2]> {
     let acks = (1u32..200, 1u32..200).prop_map(|(segment, ack)| {
         [format!("cost = {{ per_segment = \"{segment} us\", per_ack = \"{ack} us\" }}\n"), String::new()]
@@ -135,13 +135,13 @@ fn limit_of(text: &str) -> FlowLimit {
     limit(&point.testbed, &point.topology).flows["t"].clone()
 }
 
-/// The testbed with a warm-up and a counted time, in seconds.
+/// Returns the testbed with a warm-up and a measurement window of these lengths, in seconds.
 fn run(text: &str, warmup: f64, counted: f64) -> String {
     let ms = |seconds: f64| (seconds * 1e3).ceil() as u64 + 1;
     format!("{text}[run]\nwarmup = \"{} ms\"\nduration = \"{} ms\"\n", ms(warmup), ms(warmup) + ms(counted))
 }
 
-/// The goodput and the limits of a lone flow; `None` if the run lost something.
+/// Returns the goodput and the limits of a single flow; `None` if the run lost something.
 fn alone(text: &str) -> Option<(f64, FlowLimit)> {
     let point = point(text);
     let outcome = simulate(&point.testbed, &point.topology, 1, &|| false).expect("it is simulated");
@@ -150,7 +150,7 @@ fn alone(text: &str) -> Option<(f64, FlowLimit)> {
     whole.then(|| (flow.goodput_bit_per_s, limit(&point.testbed, &point.topology).flows["t"].clone()))
 }
 
-/// The bit/s that full segments, acknowledged in pairs, certainly reach: of each candidate's bound the part that they can use.
+/// Returns the bit/s that full segments, acknowledged in pairs, certainly reach: of each candidate's bound the part that they can use.
 fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f64)) -> f64 {
     const EVERY: f64 = 2.0;
     let point = point(text);
@@ -170,17 +170,17 @@ fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f6
         aal5::cells(encapsulation.sdu(52)) * CELL_PAYLOAD_BYTES
     }) + 52;
     let nic_holds = |acks: u64| point.testbed.hosts[path.to].nic_buffer.bytes() >= acks * ack;
-    // Beside the window a short segment, the rest of a division, and an acknowledgement on the line.
+    // In addition to the window: a short segment, the rest of a division, and an acknowledgement on the line.
     let pairs_only = nic_holds(window.bytes / (2 * segment)) && !nic_holds(window.bytes / segment + 3);
     let share = |one: &Candidate| match &one.bottleneck.title[..] {
         "socket buffers" => {
             // The first of a pair waits for the second, and this part of the window is not used.
             let pair = segment as f64 / (window.filling_bytes * streams);
-            // A CPU sends after it has handled all acknowledgements that have come: a window stays one burst, and takes its time there.
+            // A CPU sends after it has processed all acknowledgements that have arrived: a window stays one burst, and takes its time there.
             let host = slowest(&|one| one.bottleneck.title.starts_with("host"), &|one| one.bound_bit_per_s);
             (1.0 - EVERY / segments) / (1.0 + (EVERY - 1.0) * pair + one.bound_bit_per_s / host)
         }
-        // A sender that is slow itself has a segment for the rest of every write.
+        // A slow sender sends a segment for the rest of every write.
         name if name.contains("host") => message / segment as f64 / (message / segment as f64).ceil(),
         // A receiver that is slower than the line merges acknowledgements while it is busy. Over a thin return path it need not get busy.
         name if name.starts_with("acknowledgements") && receiver < line => {
@@ -189,7 +189,7 @@ fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f6
         name if name.starts_with("acknowledgements") && streams == 1.0 && pairs_only => {
             one.goodput_bit_per_s / one.bound_bit_per_s
         }
-        // Several connections: an unknown number of short segments has acknowledgements of its own (2.3 % of a run were found).
+        // Several connections: an unknown number of short segments are acknowledged separately (2.3 % of a run were found).
         name if name.starts_with("acknowledgements") && streams > 1.0 => 0.0,
         name if name.starts_with("acknowledgements") => 1.0 - (EVERY + 1.0) / segments,
         _ => match path.circuit {
@@ -206,7 +206,7 @@ fn of_full_segments(text: &str, limits: &FlowLimit, (streams, message): (f64, f6
     reached.fold(f64::INFINITY, f64::min)
 }
 
-/// The flow alone comes to what `reached` says of its bound, to 2 %.
+/// Checks that the single flow reaches what `reached` returns, to 2 %.
 fn is_tight(text: &str, reached: impl Fn(&FlowLimit) -> f64) -> Result<(), TestCaseError> {
     let Some((got, limits)) = alone(text) else { return Ok(()) };
     let expected = reached(&limits);
@@ -234,7 +234,7 @@ proptest! {
             "[host.a]\nnic_buffer = \"200 kB\"\n{sends}[host.b]\n{receives}{way}\
              [traffic.t]\nkind = \"udp-stream\"\nfrom = \"a\"\nto = \"b\"\nmessage = \"{message} B\"\n{rate}"
         );
-        // A few hundred datagrams, after what fills the memory of the NIC.
+        // A few hundred datagrams, after the NIC buffer has filled.
         let bound = limit_of(&text).bound_bit_per_s;
         let counted = 8.0 * f64::from(message) * 300.0 / bound;
         let way = 2e-3 * f64::from(LONGEST_MS);
@@ -259,10 +259,10 @@ proptest! {
         );
         let limits = limit_of(&text);
         let window = limits.window.as_ref().expect("TCP has a window");
-        // Slow start takes some round trips; then a hundred of them and of windows, and of writes where these have a rate.
+        // Slow start takes some round trips; then follow a hundred round trips and windows, and a hundred writes if these have a rate.
         let least = limits.bound_bit_per_s.min(limits.goodput_bit_per_s);
         let time = |bytes: f64| 8.0 * bytes * f64::from(streams) / least;
-        // Windows count where socket buffers or acknowledgements decide a rate: their bounds add the window from before the counted time.
+        // Windows matter if socket buffers or acknowledgements determine a rate: their bounds include the window from before the measurement.
         let by_line = [&limits.bound_bottleneck.title, &limits.bottleneck.title]
             .iter()
             .all(|decides| ["link", "application", "shaper"].iter().any(|name| decides.starts_with(name)));

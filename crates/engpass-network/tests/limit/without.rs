@@ -1,4 +1,4 @@
-//! Traffic that the model does not carry, beside traffic that it does.
+//! Unsupported traffic beside supported traffic.
 
 use engpass_limit::limit;
 use engpass_network::{Engine, left_out, modelled};
@@ -20,7 +20,7 @@ fn probe(every: &str) -> String {
     format!("{table}{every}\n")
 }
 
-/// The others get the answer that they get without it.
+/// The other flows get the same results as without it.
 #[test]
 fn a_probe_is_left_out_and_named() {
     let stream = stream("u", "udp-stream", 1472);
@@ -29,7 +29,7 @@ fn a_probe_is_left_out_and_named() {
         let this = modelled(&with.testbed, &with.topology, engine).expect("a probe is left out");
         assert_eq!(this.without.keys().collect::<Vec<_>>(), ["probe"]);
         assert_eq!(*this.testbed, alone.testbed);
-        // The numbers of sources stay those of the file: ports follow from them.
+        // The numbers of sources stay those of the file, because ports follow from them.
         let mut topology = (*this.topology).clone();
         topology.flows.iter_mut().for_each(|flow| flow.first_source = 0);
         assert_eq!(topology, alone.topology);
@@ -39,7 +39,7 @@ fn a_probe_is_left_out_and_named() {
     assert!(said.len() == 1 && said[0].starts_with("traffic `probe` has no answer"), "{said:?}");
 }
 
-/// What takes a share that others would feel stays the most for `limit`, and would be wrong for `simulate`.
+/// With noticeable load left out, `limit` is still an upper bound, but `simulate` would be wrong.
 #[test]
 fn what_is_felt_is_not_simulated_away() {
     for (every, felt) in [("", true), ("every = \"50 us\"", true), ("every = \"2 ms\"", false)] {

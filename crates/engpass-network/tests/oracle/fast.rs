@@ -271,6 +271,9 @@ pub(crate) fn difference(testbed: &Testbed, seed: u64) -> Result<(), String> {
 }
 
 /// Returns the mechanisms that acted in a network on which both engines agree.
+///
+/// # Errors
+/// The difference between the engines.
 pub(crate) fn compared(testbed: &Testbed, seed: u64) -> Result<BTreeSet<Mechanism>, String> {
     let topology = resolve(testbed);
     let mut oracle = Engine::new(testbed, seed);

@@ -105,7 +105,7 @@ impl Topology {
                 .with_bonds(&self.bonds);
         let mut known: BTreeMap<(NodeId, NodeId), Way> = BTreeMap::new();
         for (flow, traffic) in self.flows.iter().zip(testbed.traffic.values()) {
-            // Multicast packets never have a choice among paths; other packets do, so this path may not apply to them.
+            // Multicast packets never have a choice among paths, but other packets may have one. Therefore this path is not reused for them.
             if traffic.cells().is_none() && !matches!(traffic, Traffic::Multicast(_)) {
                 let way = || Way { legs: flow.legs.clone(), fans: flow.fans.clone() };
                 known.entry((flow.from, flow.to)).or_insert_with(way);

@@ -65,6 +65,7 @@ pub(crate) use ways::choices_are_known;
 pub(super) struct Frames {
     /// Transmitters of the links that carry frames.
     pub(super) ports: Vec<FramePort>,
+    /// By transmitter, its index in `ports`; [`END`] if its link carries cells.
     places: Vec<u32>,
     /// Routes of every flow: data at `2 * flow`, the reverse direction at `2 * flow + 1`; further routes follow.
     pub(super) routes: Vec<Route>,
@@ -80,6 +81,7 @@ pub(super) struct Frames {
     pub(super) choices: Choices,
     /// From this step index on, steps belong to routes with decision steps.
     branched: u32,
+    /// Trail of each of these steps: indices of the lines before it.
     pub(super) trails: Vec<Box<[u16]>>,
     /// Lines of each route with decision steps, by line index. The key is the index of the route's first step.
     trees: BTreeMap<u32, Vec<WayLine>>,
@@ -108,6 +110,7 @@ pub(super) struct Frames {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
     first: u32,
+    /// Number of lines; 0 if the route has decision steps, circuits, tunnels or holds.
     pub(super) hops: u16,
     ttl: u8,
     priority: u8,
@@ -287,6 +290,7 @@ pub(super) struct ForwardingEngine {
     pub(super) per_packet: u64,
     /// Bound of the input queue, if there is one.
     room: Option<QueueLimit>,
+    /// Bytes of the packets in the engine.
     bytes: u64,
     free: u64,
     /// It never works ahead of virtual time: its input queue is bounded, or some packets need a decision, a copy, a tunnel or an address when it finishes them.

@@ -38,6 +38,7 @@ pub(in crate::simulate) struct Tunnels {
     cut: BTreeMap<u32, FragmentedOuter>,
     /// Number of outer packets fragmented so far.
     cuts: u32,
+    /// Number of fragmented outer packets from which lost ones are forgotten.
     room: usize,
 }
 
