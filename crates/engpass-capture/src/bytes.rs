@@ -165,7 +165,7 @@ impl Packets for SyntheticPackets {
 }
 
 /// Returns a packet as it is in a tunnel, with its outer headers; or the fragment of it that the outer header describes.
-pub(super) fn wrapped(topology: &Topology, outer: &Outer, packet: &[u8]) -> Vec<u8> {
+pub(super) fn encapsulate(topology: &Topology, outer: &Outer, packet: &[u8]) -> Vec<u8> {
     let path = &topology.tunnels[outer.tunnel];
     let header = path.config.header.config();
     let mut payload = Vec::with_capacity(packet.len() + header.bytes() as usize);

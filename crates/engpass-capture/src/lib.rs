@@ -102,7 +102,7 @@ impl<W: Write> File<W> {
             return Err(error);
         }
         if let Err(error) = self.writer.flush() {
-            self.break_off(&error);
+            self.end_with_error(&error);
             return Err(self.error.expect("it has just broken off"));
         }
         let Self { packets, limited, .. } = self;
@@ -123,7 +123,7 @@ impl<W: Write> File<W> {
     }
 
     /// Ends the file early, with its present content.
-    fn break_off(&mut self, error: &io::Error) {
+    fn end_with_error(&mut self, error: &io::Error) {
         let (s, ms) = (self.last / 1_000_000_000_000, self.last / 1_000_000_000 % 1000);
         let told = format!("{error}, when {s}.{ms:03} s of the network's time were over");
         self.error.get_or_insert(io::Error::new(error.kind(), told));
@@ -169,7 +169,7 @@ impl<W: Write> Files<W> {
     pub fn flush(&mut self) {
         for file in self.0.iter_mut().filter(|file| file.error.is_none()) {
             if let Err(error) = file.writer.flush() {
-                file.break_off(&error);
+                file.end_with_error(&error);
             }
         }
     }
@@ -182,7 +182,7 @@ impl<W: Write> CaptureSink for Files<W> {
             self.0.iter_mut().filter(|file| file.is_open() && file.point.ports.contains(&passing.port))
         {
             if let Err(error) = file.write(passing) {
-                file.break_off(&error);
+                file.end_with_error(&error);
                 whole = false;
             }
         }

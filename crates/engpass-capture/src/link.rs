@@ -120,7 +120,7 @@ impl LinkBytes {
         self.ip.clear();
         self.packets.write(packet, &mut self.ip);
         for outer in &packet.outer {
-            self.ip = bytes::wrapped(&self.topology, outer, &self.ip);
+            self.ip = bytes::encapsulate(&self.topology, outer, &self.ip);
         }
     }
 

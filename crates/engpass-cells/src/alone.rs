@@ -55,7 +55,7 @@ impl DedicatedLine {
     /// Replaces the next burst by its departures, up to the rest that [`Self::behind_into`] returns.
     #[inline]
     pub(super) fn pass(&mut self, burst: &mut CellTrain) {
-        if burst.base > self.last_end { self.find_free(burst) } else { self.meet(burst) }
+        if burst.base > self.last_end { self.send_on_idle_line(burst) } else { self.meet(burst) }
     }
 
     /// Moves the rest of the last burst into `cells`. Returns whether there is one.
@@ -70,7 +70,7 @@ impl DedicatedLine {
 
     /// Handles cells that all find the line free.
     #[inline]
-    fn find_free(&mut self, cells: &mut CellTrain) {
+    fn send_on_idle_line(&mut self, cells: &mut CellTrain) {
         let (base, last) = (cells.base + self.slot_up, cells.last + self.slot_up);
         (self.base, self.n) = (cells.last, 1);
         (cells.base, cells.last) = (base, last);
@@ -99,7 +99,7 @@ impl DedicatedLine {
         self.count(burst);
         (self.last_end, self.rounding) = (last_end, rounding);
         if rest.count > 0 {
-            self.find_free(&mut rest);
+            self.send_on_idle_line(&mut rest);
             self.behind = Some(rest);
         }
     }

@@ -194,7 +194,7 @@ impl Channel {
 
     /// Returns whether the train of the next cell may have cells after `instant`.
     #[inline]
-    pub(super) fn may_reach_beyond(&self, instant: u64) -> bool {
+    pub(super) fn train_may_continue_after(&self, instant: u64) -> bool {
         self.current.last > instant
     }
 
@@ -293,7 +293,7 @@ impl Channel {
             }
             total += count;
             self.current.cell += self.current.step() * count as u32;
-            self.is_rest_without(count);
+            self.remove_from_rest(count);
             let goes_on = self.next_is_of_train() && self.next_place() <= end;
             if !goes_on {
                 self.next_piece();
@@ -322,7 +322,7 @@ impl Channel {
 
     /// Takes `count` cells of the train off those behind the current run.
     #[inline]
-    fn is_rest_without(&mut self, count: u64) {
+    fn remove_from_rest(&mut self, count: u64) {
         self.rest -= count;
         if self.rest == 0 && count > 0 {
             let place = self.train.wrapping_sub(self.first) as usize;
@@ -342,7 +342,7 @@ impl Channel {
             self.pattern = pattern;
             (n, count)
         };
-        self.is_rest_without(self.current.count);
+        self.remove_from_rest(self.current.count);
     }
 
     fn next_piece(&mut self) {

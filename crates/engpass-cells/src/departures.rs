@@ -87,7 +87,7 @@ impl DepartureBuffer {
     }
 
     /// Sets whether the next departures to a host are only counted, without pieces.
-    pub(super) fn gathers(&mut self, gather: bool) {
+    pub(super) fn set_count_only(&mut self, gather: bool) {
         self.gather = gather;
     }
 

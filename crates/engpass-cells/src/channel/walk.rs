@@ -46,7 +46,7 @@ impl Channel {
 
     /// Loads the next cells of the train into the window, without computing the instant of the first one. Returns whether there are any.
     fn load_window(&mut self, walk: &mut CellCursor) -> bool {
-        self.is_rest_without(std::mem::take(&mut walk.held));
+        self.remove_from_rest(std::mem::take(&mut walk.held));
         if walk.behind > 0 {
             self.skip_generated(self.current.count - walk.behind);
             walk.set_window(self.current.n, walk.behind);
@@ -68,7 +68,7 @@ impl Channel {
             } else {
                 (self.current.n, self.current.count) = (pattern.n, count);
                 walk.set_window(pattern.n, count);
-                self.is_rest_without(count);
+                self.remove_from_rest(count);
             }
         } else {
             walk.head = u64::MAX;
@@ -134,7 +134,7 @@ impl Channel {
     pub(crate) fn walked(&mut self, walk: &CellCursor) {
         if walk.bits == 0 {
             self.skip_generated(self.current.count);
-            self.is_rest_without(walk.held);
+            self.remove_from_rest(walk.held);
             self.next_piece();
             return;
         }
@@ -145,7 +145,7 @@ impl Channel {
             // The window held a whole pattern. Its remaining cells are behind a run again.
             let behind = pattern.count();
             self.skip_generated(self.current.count - count - behind);
-            self.is_rest_without(walk.held - behind);
+            self.remove_from_rest(walk.held - behind);
             self.pattern = pattern;
         } else {
             self.skip_generated(self.current.count - count);

@@ -96,12 +96,12 @@ impl Fifo {
     ) {
         let fullest = self.gate.as_ref().map_or(u64::MAX, CellAdmission::capacity).saturating_add(2);
         let latest = until.saturating_add(fullest.saturating_mul(self.slot_up));
-        self.departures.gathers(latest <= out.count_only_until());
+        self.departures.set_count_only(latest <= out.count_only_until());
         while let Some((channel, limit)) = inputs.earliest() {
             if channel.head() > until {
                 break;
             }
-            if limit < until && self.plain.is_some() && channel.may_reach_beyond(limit) {
+            if limit < until && self.plain.is_some() && channel.train_may_continue_after(limit) {
                 let taken = inputs.earliest_two().is_some_and(|two| self.merge_two(two, until, rules, out));
                 if taken {
                     continue;
@@ -138,7 +138,7 @@ impl Fifo {
         let front = channel.front();
         let free = head > self.last_end;
         if free && front.pace.takes_more_than(self.slot_up) {
-            return self.pass_spread(channel, front, limit, out);
+            return self.try_enqueue_spaced(channel, front, limit, out);
         }
         if front.count == 1 {
             return false;
@@ -174,7 +174,7 @@ impl Fifo {
     }
 
     /// Takes cells that all find the line free. Returns whether any were taken.
-    fn pass_spread(
+    fn try_enqueue_spaced(
         &mut self,
         channel: &mut Channel,
         front: CellTrain,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CellDemand, Common, Sends, SourceConfig};
+use super::{CellDemand, Common, SourceConfig, SourceOutput};
 use crate::circuit::Category;
 use crate::unit::{Basis, Duration, FramedRate};
 
@@ -39,8 +39,8 @@ impl SourceConfig for Cbr {
         }
     }
 
-    fn sends(&self) -> Sends<'_> {
-        Sends::Cells(CellDemand {
+    fn sends(&self) -> SourceOutput<'_> {
+        SourceOutput::Cells(CellDemand {
             rate: self.rate,
             counts: self.counts,
             category: Category::Cbr,

@@ -82,7 +82,7 @@ impl<'a> Common<'a> {
 
 /// The kind of data that a source sends.
 #[derive(Clone, Copy, Debug)]
-pub enum Sends<'a> {
+pub enum SourceOutput<'a> {
     /// UDP datagrams of an application on a host.
     Datagrams {
         /// Payload of each in bytes; the mean if payloads are drawn.
@@ -107,7 +107,7 @@ pub trait SourceConfig {
     fn common(&self) -> Common<'_>;
 
     /// Returns the kind of data that it sends.
-    fn sends(&self) -> Sends<'_>;
+    fn sends(&self) -> SourceOutput<'_>;
 
     /// Returns its datagrams if they are not evenly spaced. Random values are drawn from `random`.
     fn arrivals(&self, _random: Stream) -> Option<Arrivals> {
@@ -172,14 +172,14 @@ impl Traffic {
     }
 
     /// Returns the kind of data that it sends.
-    pub fn sends(&self) -> Sends<'_> {
+    pub fn sends(&self) -> SourceOutput<'_> {
         self.config().sends()
     }
 
     /// Returns the cells that a generator sends; `None` for traffic of a host.
     pub fn cells(&self) -> Option<CellDemand> {
         match self.sends() {
-            Sends::Cells(demand) => Some(demand),
+            SourceOutput::Cells(demand) => Some(demand),
             _ => None,
         }
     }
@@ -188,7 +188,7 @@ impl Traffic {
     /// rate, the host sends as fast as it can.
     pub fn datagrams(&self) -> Option<(u64, Option<Rate>)> {
         match self.sends() {
-            Sends::Datagrams { bytes, rate } => Some((bytes, rate)),
+            SourceOutput::Datagrams { bytes, rate } => Some((bytes, rate)),
             _ => None,
         }
     }
@@ -222,7 +222,7 @@ impl Traffic {
     /// Returns why the model's engines do not carry it; `None` if they do.
     pub fn unmodelled(&self) -> Option<&'static str> {
         match self.sends() {
-            Sends::OnRealHosts(cause) => Some(cause),
+            SourceOutput::OnRealHosts(cause) => Some(cause),
             _ => None,
         }
     }

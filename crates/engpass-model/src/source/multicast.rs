@@ -8,7 +8,7 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::live::{Live, Transport};
-use super::{Common, Sends, SourceConfig};
+use super::{Common, SourceConfig, SourceOutput};
 use crate::complaint::{FASTEST, RangeErrors};
 use crate::unit::{Duration, Rate, Size};
 use crate::wire::ip::MAX_UDP_PAYLOAD;
@@ -131,8 +131,8 @@ impl SourceConfig for Multicast {
         }
     }
 
-    fn sends(&self) -> Sends<'_> {
-        Sends::Datagrams { bytes: self.message.bytes(), rate: Some(self.rate) }
+    fn sends(&self) -> SourceOutput<'_> {
+        SourceOutput::Datagrams { bytes: self.message.bytes(), rate: Some(self.rate) }
     }
 
     fn check(&self, errors: &mut RangeErrors) {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CellDemand, Common, Sends, SourceConfig};
+use super::{CellDemand, Common, SourceConfig, SourceOutput};
 use crate::circuit::Category;
 use crate::complaint::{LONGEST, RangeErrors};
 use crate::time::{Pace, SECOND};
@@ -73,8 +73,8 @@ impl SourceConfig for OnOff {
         }
     }
 
-    fn sends(&self) -> Sends<'_> {
-        Sends::Cells(CellDemand {
+    fn sends(&self) -> SourceOutput<'_> {
+        SourceOutput::Cells(CellDemand {
             rate: self.rate,
             counts: self.counts,
             category: Category::Ubr,

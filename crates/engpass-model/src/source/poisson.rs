@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
-use super::{Arrivals, Common, Sends, SourceConfig};
+use super::{Arrivals, Common, SourceConfig, SourceOutput};
 use crate::complaint::{FASTEST, RangeErrors};
 use crate::host::DataPath;
 use crate::random::Stream;
@@ -79,8 +79,8 @@ impl SourceConfig for Poisson {
         }
     }
 
-    fn sends(&self) -> Sends<'_> {
-        Sends::Datagrams { bytes: self.message.bytes(), rate: Some(self.rate) }
+    fn sends(&self) -> SourceOutput<'_> {
+        SourceOutput::Datagrams { bytes: self.message.bytes(), rate: Some(self.rate) }
     }
 
     fn arrivals(&self, random: Stream) -> Option<Arrivals> {

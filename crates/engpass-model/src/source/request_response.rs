@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
-use super::{Common, Sends, SourceConfig};
+use super::{Common, SourceConfig, SourceOutput};
 use crate::complaint::{LONGEST, RangeErrors};
 use crate::tcp::TcpConfig;
 use crate::unit::{Duration, Size};
@@ -55,7 +55,7 @@ pub struct RequestResponse {
 /// The largest message of one direction, in bytes.
 const MAX_MESSAGE: u64 = 64 << 20;
 /// The smallest message in bytes with a header of sequence number, tag and send time. Datagrams, and requests on a schedule, carry it.
-const MIN_STAMPED: u64 = 20;
+const MIN_TIMED_MESSAGE: u64 = 20;
 
 fn one() -> u32 {
     1
@@ -72,8 +72,8 @@ impl SourceConfig for RequestResponse {
         }
     }
 
-    fn sends(&self) -> Sends<'_> {
-        Sends::OnRealHosts("the model has no application that answers")
+    fn sends(&self) -> SourceOutput<'_> {
+        SourceOutput::OnRealHosts("the model has no application that answers")
     }
 
     fn streams(&self) -> u32 {
@@ -87,9 +87,11 @@ impl SourceConfig for RequestResponse {
     fn check(&self, errors: &mut RangeErrors) {
         let (bounds, cause) = match self.transport {
             Transport::Tcp if self.every.is_none() => ((1, MAX_MESSAGE), "no application sends that at once"),
-            Transport::Tcp => ((MIN_STAMPED, MAX_MESSAGE), "it cannot hold the time at which it was sent"),
+            Transport::Tcp => {
+                ((MIN_TIMED_MESSAGE, MAX_MESSAGE), "it cannot hold the time at which it was sent")
+            }
             Transport::Udp => {
-                ((MIN_STAMPED, MAX_UDP_PAYLOAD), "one UDP datagram cannot hold that and its number")
+                ((MIN_TIMED_MESSAGE, MAX_UDP_PAYLOAD), "one UDP datagram cannot hold that and its number")
             }
         };
         errors.between(&["request"], self.request.bytes(), bounds, "B", cause);

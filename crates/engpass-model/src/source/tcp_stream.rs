@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
-use super::{Common, Sends, SourceConfig};
+use super::{Common, SourceConfig, SourceOutput};
 use crate::complaint::{FASTEST, RangeErrors};
 use crate::host::DataPath;
 use crate::tcp::TcpConfig;
@@ -73,8 +73,8 @@ impl SourceConfig for TcpStream {
         }
     }
 
-    fn sends(&self) -> Sends<'_> {
-        Sends::Writes(self)
+    fn sends(&self) -> SourceOutput<'_> {
+        SourceOutput::Writes(self)
     }
 
     fn streams(&self) -> u32 {

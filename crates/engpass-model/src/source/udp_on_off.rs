@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::live::{Live, Transport};
 use super::on_off::Lengths;
 use super::poisson::Arrival;
-use super::{Arrivals, Common, Sends, SourceConfig};
+use super::{Arrivals, Common, SourceConfig, SourceOutput};
 use crate::complaint::{FASTEST, LONGEST, RangeErrors};
 use crate::host::DataPath;
 use crate::random::Stream;
@@ -71,8 +71,8 @@ impl SourceConfig for UdpOnOff {
         }
     }
 
-    fn sends(&self) -> Sends<'_> {
-        Sends::Datagrams { bytes: self.message.bytes(), rate: Some(self.mean()) }
+    fn sends(&self) -> SourceOutput<'_> {
+        SourceOutput::Datagrams { bytes: self.message.bytes(), rate: Some(self.mean()) }
     }
 
     fn arrivals(&self, random: Stream) -> Option<Arrivals> {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::live::{Live, Transport};
-use super::{Common, Sends, SourceConfig};
+use super::{Common, SourceConfig, SourceOutput};
 use crate::complaint::{FASTEST, RangeErrors};
 use crate::host::DataPath;
 use crate::unit::{Duration, Rate, Size};
@@ -60,8 +60,8 @@ impl SourceConfig for UdpStream {
         }
     }
 
-    fn sends(&self) -> Sends<'_> {
-        Sends::Datagrams { bytes: self.message.bytes(), rate: self.rate }
+    fn sends(&self) -> SourceOutput<'_> {
+        SourceOutput::Datagrams { bytes: self.message.bytes(), rate: self.rate }
     }
 
     fn check(&self, errors: &mut RangeErrors) {

@@ -35,7 +35,7 @@ impl Receiver {
         segment.timestamps = if agreed.timestamps() { Some(self.stamp(p, now)) } else { None };
         segment.len = len;
         segment.window = self.announce(p, mss);
-        segment.flags = (Flags::ACK | flags).and_if(self.echoes_mark() && agreed.ecn(), Flags::ECE);
+        segment.flags = (Flags::ACK | flags).with_if(self.echoes_mark() && agreed.ecn(), Flags::ECE);
         (segment.ect, segment.ce, segment.sack_permitted) = (false, false, false);
         (segment.mss, segment.window_scale) = (0, None);
     }
@@ -83,7 +83,7 @@ impl Receiver {
         let (ack, echo) = self.take_early().expect("an early acknowledgment was decided on");
         segment.window += (segment.ack - ack) as u32;
         segment.ack = ack;
-        segment.flags = Flags::ACK.and_if(terms.agreed.ecn() && echo, Flags::ECE);
+        segment.flags = Flags::ACK.with_if(terms.agreed.ecn() && echo, Flags::ECE);
         segment
     }
 }

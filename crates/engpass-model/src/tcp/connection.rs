@@ -76,7 +76,7 @@ impl NegotiatedOptions {
     pub(super) const SCALING: Self = Self(8);
 
     /// Returns these options, and also `others` if `agreed`.
-    pub(super) fn and_if(self, agreed: bool, others: Self) -> Self {
+    pub(super) fn with_if(self, agreed: bool, others: Self) -> Self {
         if agreed { Self(self.0 | others.0) } else { self }
     }
 
@@ -331,13 +331,13 @@ impl Connection {
     /// Returns the reason to report why nothing is sent: the retransmission timer instead of `reason`, if only that timer can end the wait.
     #[inline]
     pub(super) fn name(&self, reason: LimitedBy) -> LimitedBy {
-        let waits = reason != LimitedBy::Pacing && self.only_the_timer_goes_on();
+        let waits = reason != LimitedBy::Pacing && self.awaits_timeout();
         if waits { LimitedBy::RetransmissionTimer } else { reason }
     }
 
     /// Returns whether duplicates have arrived, but too few segments are outstanding for the number of duplicates that indicates a loss.
     #[inline]
-    fn only_the_timer_goes_on(&self) -> bool {
+    fn awaits_timeout(&self) -> bool {
         let enough = self.board.len() > self.p.duplicate_threshold as usize;
         self.recovery.duplicates > 0
             && self.recovery.phase != Phase::Fast

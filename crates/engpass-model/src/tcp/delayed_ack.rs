@@ -28,7 +28,7 @@ impl Default for DelayedAck {
 
 /// Returns the next tick of the heartbeat that all connections share.
 #[inline(never)]
-fn next_beat(p: &TcpParameters, now: Time) -> Time {
+fn next_tick(p: &TcpParameters, now: Time) -> Time {
     if p.ack_delay.ps() > 0 { p.next_tick(Time(now.ps() + 1), p.ack_delay) } else { now }
 }
 
@@ -55,7 +55,7 @@ impl DelayedAck {
         } else if enough {
             self.due = true;
         } else if self.deadline == Time::MAX {
-            self.deadline = if p.ack_heartbeat { next_beat(p, now) } else { now + p.ack_delay };
+            self.deadline = if p.ack_heartbeat { next_tick(p, now) } else { now + p.ack_delay };
         }
     }
 

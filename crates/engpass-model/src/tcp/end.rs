@@ -204,7 +204,8 @@ impl ReceiverOnly {
     /// See [`CompactConnection::take_next`].
     #[inline(always)]
     fn take_next(&mut self, now: Time, segment: &Segment) -> bool {
-        let next = self.is_for_it(segment) && segment.len > 0 && !segment.ce && self.rx.expects(segment);
+        let next =
+            self.is_for_it(segment) && segment.len > 0 && !segment.ce && self.rx.is_next_in_order(segment);
         if next {
             self.counts.segments_received += 1;
             self.rx.on_segment_fast_path(&self.p, self.mss.into(), segment, now);
@@ -215,7 +216,7 @@ impl ReceiverOnly {
     /// Returns whether a receive-only endpoint can process the segment: it brings only data, or no news.
     #[inline(always)]
     fn is_for_it(&self, segment: &Segment) -> bool {
-        segment.flags.is_of_data() && segment.ack == SEQ
+        segment.flags.is_data_or_ack() && segment.ack == SEQ
     }
 
     /// Processes such a segment. Returns false, without any effect, for any other.
@@ -225,7 +226,7 @@ impl ReceiverOnly {
             return false;
         }
         self.counts.segments_received += 1;
-        if self.rx.take_above(segment) {
+        if self.rx.try_extend_newest(segment) {
             return true;
         }
         let received = self.rx.take(&self.p, self.mss.into(), segment, now);
@@ -361,7 +362,7 @@ mod tests {
         let mut twins =
             CompactAndFull { now: Time(SECOND), end, connection: Connection::new(p, Role::Passive) };
         let mut syn = twins.segment(0, 0, Flags::SYN);
-        (syn.flags, syn.ack) = (Flags::SYN.and_if(p.ecn, Flags::ECE | Flags::CWR), 0);
+        (syn.flags, syn.ack) = (Flags::SYN.with_if(p.ecn, Flags::ECE | Flags::CWR), 0);
         (syn.mss, syn.window_scale, syn.sack_permitted) = (1460, Some(7), true);
         twins.take(&syn);
         twins.send();
@@ -375,8 +376,8 @@ mod tests {
                 _ => next,
             };
             let flags = Flags::default()
-                .and_if(random.below(3) == 0, Flags::PSH)
-                .and_if(p.ecn && random.below(20) == 0, Flags::CWR);
+                .with_if(random.below(3) == 0, Flags::PSH)
+                .with_if(p.ecn && random.below(20) == 0, Flags::CWR);
             let mut segment = twins.segment(seq, 1000 * u32::from(random.below(9) > 0), flags);
             segment.ect = p.ecn;
             segment.ce = p.ecn && random.below(10) == 0;

@@ -37,13 +37,13 @@ impl Connection {
     /// Then [`next_segment`](Self::next_segment) returns the segment or the reason.
     #[inline(always)]
     pub fn start_burst(&mut self, now: Time) -> Result<SegmentBurst, Option<LimitedBy>> {
-        let (begins, calm) = (self.board.is_empty(), self.recovery.is_calm());
+        let (begins, calm) = (self.board.is_empty(), self.recovery.has_no_loss_hint());
         let plain = self.state == State::Established
             && self.special.is_empty()
             && self.board.waiting() == 0
             && !self.rx.has_early()
             && !self.cwr_due
-            && self.tx.cuts_full()
+            && self.tx.sends_only_full()
             && (if begins { calm } else { self.timers.is_set(Timer::Retransmission) })
             && self.p.derived().plain_flights;
         if !plain {
@@ -54,7 +54,7 @@ impl Connection {
         if begins && sendable >= mss {
             self.begin_flight(now);
         }
-        let window = if calm { self.window.size.max(mss) } else { self.odd_window() };
+        let window = if calm { self.window.size.max(mss) } else { self.window_slow_path() };
         let open = window.saturating_sub(self.in_flight());
         if sendable.min(open) < mss {
             return Err(self.limited_with(sendable));
@@ -78,7 +78,7 @@ impl Connection {
 
     /// Slow path: returns the bytes that the congestion window and limited transmit allow while a loss is suspected.
     #[inline(never)]
-    fn odd_window(&self) -> u64 {
+    fn window_slow_path(&self) -> u64 {
         self.window_size() + self.limited_transmit()
     }
 
@@ -93,9 +93,9 @@ impl Connection {
         self.board.push(self.tx.next, now, false, None);
         self.arm_tail_probe(now);
         self.counts.segments_sent += 1;
-        segment.say(&flight.pattern);
+        segment.copy_header_from(&flight.pattern);
         segment.seq = seq;
-        segment.flags = segment.flags.and_if(pushes, Flags::PSH);
+        segment.flags = segment.flags.with_if(pushes, Flags::PSH);
     }
 
     /// Returns why nothing is sent after the last segment of a burst. `None` means that [`next_segment`](Self::next_segment) returns a segment or the

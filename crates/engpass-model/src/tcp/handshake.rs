@@ -58,10 +58,10 @@ impl Connection {
         // RFC 3168 section 6.1.1: a SYN asks with ECE and CWR, a SYN-ACK answers with ECE alone.
         let ecn = self.p.ecn && flags.has(Flags::ECE) && flags.has(Flags::CWR) != flags.has(Flags::ACK);
         self.agreed = NegotiatedOptions::default()
-            .and_if(self.p.timestamps && syn.timestamps.is_some(), NegotiatedOptions::TIMESTAMPS)
-            .and_if(syn.sack_permitted && self.p.derived().sack, NegotiatedOptions::SACK)
-            .and_if(ecn, NegotiatedOptions::ECN)
-            .and_if(self.p.window_scaling && syn.window_scale.is_some(), NegotiatedOptions::SCALING);
+            .with_if(self.p.timestamps && syn.timestamps.is_some(), NegotiatedOptions::TIMESTAMPS)
+            .with_if(syn.sack_permitted && self.p.derived().sack, NegotiatedOptions::SACK)
+            .with_if(ecn, NegotiatedOptions::ECN)
+            .with_if(self.p.window_scaling && syn.window_scale.is_some(), NegotiatedOptions::SCALING);
         let mss = self.p.mss.min(offered);
         let before = self.window.mss();
         // RFC 6691: the option does not account for TCP options. They reduce the room for data in each segment.

@@ -3,9 +3,9 @@
 use super::congestion::{Ack, Control, RateSample, Signal};
 use super::connection::{Connection, Effects, State};
 use super::parameters::RecoveryKind;
-use super::progress::{AckSample, Answers, Run};
-use super::rare::{Saved, SlowPathFlags};
-use super::recovery::rack::Clock;
+use super::progress::{AckSample, AckedRun, OriginalFilter};
+use super::rare::{SlowPathFlags, UndoState};
+use super::recovery::rack::RttClock;
 use super::recovery::{AckView, Phase, RackView, Verdict};
 use super::reduction::Reduction;
 use super::segment::{Flags, Segment};
@@ -21,12 +21,12 @@ impl Connection {
         let calm = self.state == State::Established
             && self.special.is_empty()
             && self.recovery.phase == Phase::Open
-            && segment.flags.is_plain()
+            && segment.flags.is_ack_only()
             && !segment.ce;
         if !calm {
             return false;
         }
-        let expected = self.rx.expects(segment);
+        let expected = self.rx.is_next_in_order(segment);
         if self.board.is_empty() {
             // Nothing is outstanding, so that only SND.NXT can be acknowledged.
             if segment.ack != self.tx.next {
@@ -34,7 +34,7 @@ impl Connection {
             }
             self.tx.take_window(segment);
             if !expected {
-                self.take_data(now, segment, out);
+                self.receive_data(now, segment, out);
                 return true;
             }
         } else {
@@ -51,8 +51,8 @@ impl Connection {
             if !plain {
                 return false;
             }
-            let Some(run) = self.board.plain_run(segment.ack) else { return false };
-            self.take_run(now, segment, run, out);
+            let Some(run) = self.board.unmarked_run(segment.ack) else { return false };
+            self.remove_run(now, segment, run, out);
         }
         let size = self.received_size();
         self.rx.on_segment_fast_path(&self.p, size, segment, now);
@@ -91,13 +91,13 @@ impl Connection {
             self.receive_ack(now, segment, out);
         }
         if self.state != State::Closed {
-            self.take_data(now, segment, out);
+            self.receive_data(now, segment, out);
         }
     }
 
     /// Processes the data and the FIN of a segment, independent of its acknowledgment.
     #[inline(never)]
-    fn take_data(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
+    fn receive_data(&mut self, now: Time, segment: &Segment, out: &mut Effects) {
         let size = self.received_size();
         let received = self.rx.take(&self.p, size, segment, now);
         out.delivered += received.in_order;
@@ -172,7 +172,7 @@ impl Connection {
         self.reduce(progress.delivered, progress.acked > 0 && !lost);
         self.watch_reordering();
         self.take_tail_probe_answer(now, segment, progress.acked);
-        self.take_mark(now, segment);
+        self.react_to_ece(now, segment);
         if progress.delivered > 0 {
             let newest = progress.newest.filter(|newest| !newest.ambiguous);
             let ack = Ack {
@@ -212,14 +212,14 @@ impl Connection {
 
     /// Processes an acknowledgment of segments in order that were sent once. The result is that of [`receive_ack`](Self::receive_ack).
     #[inline(always)]
-    fn take_run(&mut self, now: Time, segment: &Segment, run: Run, out: &mut Effects) {
+    fn remove_run(&mut self, now: Time, segment: &Segment, run: AckedRun, out: &mut Effects) {
         let before = self.outstanding();
         let acked = segment.ack - self.board.una();
-        self.board.take_run(&run);
+        self.board.remove_run(&run);
         self.tx.take_window(segment);
         self.expired = false;
-        let sent = if self.p.rtt_every_ack { Some(run.first_at) } else { self.take_timed() };
-        self.take_sample(now, sent, out);
+        let sent = if self.p.rtt_every_ack { Some(run.first_at) } else { self.pop_timed() };
+        self.update_rtt(now, sent, out);
         if self.is_watched() {
             self.detect_losses_after_run(now, run);
         } else {
@@ -271,9 +271,9 @@ impl Connection {
         }
     }
 
-    /// The part of [`take_run`](Self::take_run) that RACK needs.
+    /// The part of [`remove_run`](Self::take_run) that RACK needs.
     #[inline(never)]
-    fn detect_losses_after_run(&mut self, now: Time, run: Run) {
+    fn detect_losses_after_run(&mut self, now: Time, run: AckedRun) {
         let limited = self.recovery.limited_transmitted();
         self.recovery.advance();
         if self.recovery.rack_mut(&self.board).note_run(&run, now, &self.board) {
@@ -287,7 +287,7 @@ impl Connection {
 
     fn new_progress(&self, now: Time, segment: &Segment) -> AckSample {
         let echo = segment.timestamps.and_then(|stamp| stamp.echo()).filter(|_| self.agreed.timestamps());
-        let answers = Answers {
+        let answers = OriginalFilter {
             now,
             echo,
             tick: self.p.timestamp_tick,
@@ -308,8 +308,8 @@ impl Connection {
         }
     }
 
-    fn clock(&self, now: Time) -> Clock {
-        Clock {
+    fn clock(&self, now: Time) -> RttClock {
+        RttClock {
             now,
             minimum_rtt: self.rtt.minimum().unwrap_or(Time::ZERO),
             smoothed_rtt: self.rtt.smoothed().unwrap_or(Time::ZERO),
@@ -359,14 +359,14 @@ impl Connection {
             let echo = echo.filter(|_| self.agreed.timestamps() && acked > 0);
             sample.or(echo)
         } else {
-            self.take_timed()
+            self.pop_timed()
         };
-        self.take_sample(now, sent, out);
+        self.update_rtt(now, sent, out);
     }
 
     /// Updates the round-trip estimate with a segment that was sent at `sent`, if there is one.
     #[inline(always)]
-    fn take_sample(&mut self, now: Time, sent: Option<Time>, out: &mut Effects) {
+    fn update_rtt(&mut self, now: Time, sent: Option<Time>, out: &mut Effects) {
         if let Some(sent) = sent {
             self.rtt.sample(&self.p, &mut self.backoff, sent, now);
             out.round_trip = Some(now.saturating_sub(sent));
@@ -375,7 +375,7 @@ impl Connection {
 
     /// Returns when the one timed segment was sent, if it is acknowledged now.
     #[inline(never)]
-    fn take_timed(&mut self) -> Option<Time> {
+    fn pop_timed(&mut self) -> Option<Time> {
         let timed = self.rare.as_ref().and_then(|rare| rare.timed);
         let (_, sent) = timed.filter(|(end, _)| self.board.una() >= *end)?;
         self.rare().timed = None;
@@ -444,7 +444,7 @@ impl Connection {
                 // An acknowledgment of a retransmission from an earlier recovery does not show that this one is spurious (Linux: `retrans_stamp`).
                 let resent_at = resent.then_some(rare.resent_since);
                 rare.stats.fast_recoveries += 1;
-                rare.saved = Some(Saved { window, resent_at });
+                rare.saved = Some(UndoState { window, resent_at });
                 rare.cwr_until = next;
                 self.recovery.doubted = true;
                 let flight = self.flight_size(limited);
@@ -482,7 +482,7 @@ impl Connection {
     }
 
     /// Reacts to an echoed ECN mark, once per window of data (RFC 3168 section 6.1.2).
-    fn take_mark(&mut self, now: Time, segment: &Segment) {
+    fn react_to_ece(&mut self, now: Time, segment: &Segment) {
         let marked = self.agreed.ecn() && segment.flags.has(Flags::ECE);
         if marked && self.recovery.phase == Phase::Open && self.board.una() > self.rare().cwr_until {
             let flight = self.flight_size(0);
@@ -537,7 +537,7 @@ impl Connection {
         let calm = self.recovery.phase == Phase::Open;
         let rare = self.rare();
         if calm {
-            rare.saved.get_or_insert(Saved { window, resent_at: None });
+            rare.saved.get_or_insert(UndoState { window, resent_at: None });
         }
         rare.cwr_until = next;
         rare.timed = None;

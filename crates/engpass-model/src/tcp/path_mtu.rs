@@ -47,7 +47,7 @@ impl Connection {
         self.window.shrink_segments(mss);
         self.control.begun_mut().on_shorter_segments(&self.window, before);
         // An undo would restore the old window, and segments that are too long.
-        self.forget_doubts();
+        self.rule_out_undo();
         if !self.board.lose_longer_than(mss) {
             return;
         }
@@ -67,7 +67,7 @@ impl Connection {
     }
 
     /// Rules out an undo of the last recovery or timeout.
-    fn forget_doubts(&mut self) {
+    fn rule_out_undo(&mut self) {
         self.rare().saved = None;
         self.recovery.doubted = false;
     }

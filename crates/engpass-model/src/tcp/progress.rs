@@ -4,7 +4,7 @@ use crate::time::Time;
 
 /// State of the delivery rate estimate when a segment was sent (draft-ietf-ccwg-bbr, section 4.1).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RateMark {
+pub(super) struct RateSnapshot {
     /// Bytes delivered until then.
     pub(super) delivered: u64,
     /// When the last of these bytes were delivered.
@@ -17,16 +17,16 @@ pub(super) struct RateMark {
 
 /// The most recently sent segment that an acknowledgment newly reports as delivered.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Newest {
+pub(super) struct NewestDelivered {
     pub(super) at: Time,
     pub(super) end: u64,
     pub(super) ambiguous: bool,
-    pub(super) rate: RateMark,
+    pub(super) rate: RateSnapshot,
 }
 
 /// Segments that an acknowledgment covers in order, none of them marked as SACKed, lost or retransmitted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
+pub(super) struct AckedRun {
     pub(super) una: u64,
     /// Number of segments that are acknowledged completely.
     pub(super) whole: usize,
@@ -50,7 +50,7 @@ pub(super) struct AckSample {
     /// Send time of the oldest newly delivered segment that Karn's rule allows to measure.
     pub(super) sample: Option<Time>,
     /// The most recently sent of the newly delivered segments.
-    pub(super) newest: Option<Newest>,
+    pub(super) newest: Option<NewestDelivered>,
     /// Send time of the segment that was processed last. Within SACKed and within acknowledged segments the order is that of the sequence numbers;
     /// acknowledged ones count as the later.
     pub(super) last_at: Option<Time>,
@@ -59,12 +59,12 @@ pub(super) struct AckSample {
     /// A segment that was sent once was delivered below `highest`: packets were reordered (RFC 8985 section 6.2).
     pub(super) reordered: bool,
     /// Tells an acknowledgment of a retransmission from that of the original; `None` accepts every one.
-    pub(super) answers: Option<Answers>,
+    pub(super) answers: Option<OriginalFilter>,
 }
 
 /// RFC 8985 section 6.2 step 2: the acknowledgment of a retransmitted segment may be for the original.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Answers {
+pub(super) struct OriginalFilter {
     pub(super) now: Time,
     /// TSecr, rounded down to the tick of the timestamp clock.
     pub(super) echo: Option<Time>,
@@ -72,7 +72,7 @@ pub(super) struct Answers {
     pub(super) minimum_rtt: Time,
 }
 
-impl Answers {
+impl OriginalFilter {
     fn original(&self, sent: Time) -> bool {
         self.echo.is_some_and(|echo| echo + self.tick <= sent)
             || self.now.saturating_sub(sent) < self.minimum_rtt
@@ -81,7 +81,7 @@ impl Answers {
 
 impl AckSample {
     /// Records that a segment was delivered that was last sent at `at`, and more than once if `ambiguous`.
-    pub(super) fn note(&mut self, at: Time, end: u64, ambiguous: bool, rate: RateMark) {
+    pub(super) fn note(&mut self, at: Time, end: u64, ambiguous: bool, rate: RateSnapshot) {
         if end > self.highest {
             self.highest = end;
         } else if end < self.highest && !ambiguous {
@@ -92,7 +92,7 @@ impl AckSample {
         }
         self.last_at = Some(at);
         if self.newest.is_none_or(|newest| (at, end) >= (newest.at, newest.end)) {
-            self.newest = Some(Newest { at, end, ambiguous, rate });
+            self.newest = Some(NewestDelivered { at, end, ambiguous, rate });
         }
     }
 }

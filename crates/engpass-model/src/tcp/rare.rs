@@ -6,7 +6,7 @@ use crate::time::Time;
 
 /// The state to restore if a retransmission proves spurious.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Saved {
+pub(super) struct UndoState {
     pub(super) window: Window,
     /// Timestamp of the first retransmission, once it is sent.
     pub(super) resent_at: Option<Time>,
@@ -73,7 +73,7 @@ pub(super) struct ConnectionCold {
     pub(super) stats: Stats,
     /// Bytes of payload that were retransmitted, window probes included.
     pub(super) bytes_again: u64,
-    pub(super) saved: Option<Saved>,
+    pub(super) saved: Option<UndoState>,
     /// Timestamp of the first of the retransmissions that are outstanding (Linux: `retrans_stamp`).
     pub(super) resent_since: Time,
     /// How often in a row the persist timer has expired.

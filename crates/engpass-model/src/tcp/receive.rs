@@ -251,7 +251,7 @@ impl Receiver {
 
     /// Returns whether a segment that carries only data, or nothing, is the expected one: the next in order.
     #[inline]
-    pub(super) fn expects(&self, segment: &Segment) -> bool {
+    pub(super) fn is_next_in_order(&self, segment: &Segment) -> bool {
         debug_assert!(self.odd || self.more.as_ref().is_none_or(|more| more.is_quiet()));
         segment.len == 0 || segment.seq == self.next && segment.end() <= self.edge && !self.odd
     }
@@ -272,7 +272,7 @@ impl Receiver {
     /// Fast path while there is a hole: processes a segment that carries only data, if it continues the most recent range. Returns false, without any
     /// effect, for other segments.
     #[inline]
-    pub(super) fn take_above(&mut self, segment: &Segment) -> bool {
+    pub(super) fn try_extend_newest(&mut self, segment: &Segment) -> bool {
         let Some(more) = &mut self.more else { return false };
         let plain = segment.len > 0 && !segment.ect && segment.end() <= self.edge;
         let joins = plain && more.grow(segment.seq, segment.end());
@@ -325,7 +325,7 @@ impl Receiver {
         let (mut fin, mut had_hole) = (fin, false);
         if let Some(more) = &mut self.more {
             had_hole = !more.ranges.is_empty();
-            received.refused += more.absorb(&mut self.next, start);
+            received.refused += more.merge_reached(&mut self.next, start);
             fin = fin.or(more.fin);
             more.read = more.read.filter(|(_, goes_on)| *goes_on);
             self.settle();
@@ -496,7 +496,7 @@ impl ReceiverCold {
     }
 
     /// Removes the ranges that `next` has reached, and moves `next` to their end. Returns how many bytes arrived twice.
-    fn absorb(&mut self, next: &mut u64, start: u64) -> u64 {
+    fn merge_reached(&mut self, next: &mut u64, start: u64) -> u64 {
         let mut twice = 0;
         while let Some(range) = self.ranges.take_reached(*next) {
             twice += range.end.min(*next).saturating_sub(range.start.max(start));

@@ -41,13 +41,13 @@ impl Backoff {
 
 /// Returns the round trip in picoseconds as BSD measures it: in ticks of its slow timer during the wait, at least one.
 #[inline(never)]
-fn beats(p: &TcpParameters, sent: Time, now: Time) -> u64 {
+fn in_ticks(p: &TcpParameters, sent: Time, now: Time) -> u64 {
     (p.ticks(now, p.rto_tick) - p.ticks(sent, p.rto_tick)).max(1) * p.rto_tick.ps()
 }
 
 /// Returns when BSD's slow timer ticks next, at or after `at`.
 #[inline(never)]
-fn next_beat(p: &TcpParameters, at: Time) -> Time {
+fn next_tick(p: &TcpParameters, at: Time) -> Time {
     p.next_tick(at, p.rto_tick)
 }
 
@@ -61,7 +61,7 @@ impl Rtt {
     pub(super) fn sample(&mut self, p: &TcpParameters, backoff: &mut Backoff, sent: Time, now: Time) {
         let exact = now.saturating_sub(sent);
         self.minimum = self.minimum.min(exact);
-        let r = if p.rto_heartbeat { beats(p, sent, now) } else { exact.ps() };
+        let r = if p.rto_heartbeat { in_ticks(p, sent, now) } else { exact.ps() };
         if self.smoothed8 == 0 {
             // RFC 6298 (2.2): "SRTT <- R, RTTVAR <- R/2".
             self.smoothed8 = (r * 8).max(1);
@@ -107,7 +107,7 @@ impl Rtt {
     #[inline(always)]
     pub(super) fn deadline(&self, p: &TcpParameters, backoff: Backoff, now: Time) -> Time {
         let at = now + self.timeout(p, backoff);
-        if p.rto_heartbeat { next_beat(p, at) } else { at }
+        if p.rto_heartbeat { next_tick(p, at) } else { at }
     }
 
     pub(super) fn smoothed(&self) -> Option<Time> {

@@ -12,7 +12,7 @@ impl Connection {
     #[inline(never)]
     pub(super) fn on_segment_sack_path(&mut self, now: Time, segment: &Segment, out: &mut Effects) -> bool {
         let plain = segment.len == 0
-            && segment.flags.is_plain_or_reports()
+            && segment.flags.is_ack_or_sack()
             && !segment.ce
             && segment.ack >= self.board.una()
             && segment.ack <= self.tx.next
@@ -25,7 +25,7 @@ impl Connection {
             return false;
         }
         let (acked, before) = (segment.ack - self.board.una(), self.in_flight());
-        let next = if acked == 0 { self.board.take_next_reported(segment.sack()) } else { None };
+        let next = if acked == 0 { self.board.try_sack_next(segment.sack()) } else { None };
         let arrived = next.unwrap_or_else(|| self.board.take(segment.ack, segment.sack()));
         self.judge_sacked(now, segment, (acked, before), arrived, out);
         true

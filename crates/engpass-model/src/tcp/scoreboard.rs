@@ -10,9 +10,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::first_needed;
-use super::progress::{AckSample, RateMark, Run};
+use super::progress::{AckSample, AckedRun, RateSnapshot};
 use super::ring::Ring;
-use super::segment::{News, SackBlocks};
+use super::segment::{NewBlock, SackBlocks};
 use crate::time::Time;
 
 /// One unacknowledged segment. It begins where the one before it ends.
@@ -118,7 +118,7 @@ struct ScoreboardCold {
     /// Blocks of the last SACK option, so that a growing block is not walked from its start each time.
     known: SackBlocks,
     /// For each record, if the delivery rate is measured.
-    rates: VecDeque<RateMark>,
+    rates: VecDeque<RateSnapshot>,
 }
 
 impl ScoreboardCold {
@@ -237,7 +237,7 @@ impl Scoreboard {
 
     /// Adds a new segment that ends at `end`. Give `rate` if the delivery rate is measured.
     #[inline]
-    pub(super) fn push(&mut self, end: u64, at: Time, fin: bool, rate: Option<RateMark>) {
+    pub(super) fn push(&mut self, end: u64, at: Time, fin: bool, rate: Option<RateSnapshot>) {
         debug_assert!(self.sent.back().is_none_or(|last| last.end() <= end), "segments follow each other");
         self.sent.push(Sent::new(end, at, fin));
         if let Some(rate) = rate {
@@ -247,7 +247,7 @@ impl Scoreboard {
 
     /// Returns the segments that an acknowledgment of everything below `una` covers, if none of them is marked as SACKed, lost or retransmitted.
     #[inline(always)]
-    pub(super) fn plain_run(&self, una: u64) -> Option<Run> {
+    pub(super) fn unmarked_run(&self, una: u64) -> Option<AckedRun> {
         let first = self.sent.get(0)?;
         let (mut last, mut whole) = (first, 0);
         loop {
@@ -260,7 +260,7 @@ impl Scoreboard {
             }
             last = self.sent.get(whole)?;
         }
-        Some(Run {
+        Some(AckedRun {
             una,
             whole,
             first_at: first.at,
@@ -272,7 +272,7 @@ impl Scoreboard {
 
     /// Removes these segments.
     #[inline]
-    pub(super) fn take_run(&mut self, run: &Run) {
+    pub(super) fn remove_run(&mut self, run: &AckedRun) {
         self.sent.pop(run.whole);
         self.una = run.una;
     }
@@ -285,17 +285,17 @@ impl Scoreboard {
     /// Processes an acknowledgment of everything below `una` with these SACK blocks.
     #[inline(never)]
     pub(super) fn take(&mut self, una: u64, blocks: &SackBlocks) -> Arrived {
-        let (taken, oldest) = if una > self.una { self.take_below(una, |_, _, _| {}) } else { (0, None) };
-        let (sacked, sample) = self.take_reported(blocks, |_, _, _| {});
+        let (taken, oldest) = if una > self.una { self.remove_below(una, |_, _, _| {}) } else { (0, None) };
+        let (sacked, sample) = self.mark_sacked(blocks, |_, _, _| {});
         Arrived { delivered: taken + sacked, sacked, sample: oldest.or(sample) }
     }
 
     /// Fast path for an acknowledgment that acknowledges nothing and SACKs exactly one more record: the one directly above all SACKed records, if it
     /// was sent once and is not marked lost. Returns `None`, without any effect, for any other acknowledgment.
     #[inline(always)]
-    pub(super) fn take_next_reported(&mut self, blocks: &SackBlocks) -> Option<Arrived> {
+    pub(super) fn try_sack_next(&mut self, blocks: &SackBlocks) -> Option<Arrived> {
         let more = self.more.as_mut().filter(|_| self.sacked > 0)?;
-        let News { from, end, .. } = blocks.grown(&more.known, self.una)?;
+        let NewBlock { from, end, .. } = blocks.grown(&more.known, self.una)?;
         if self.sent.get(more.top - 1)?.end() != from {
             return None;
         }
@@ -315,7 +315,7 @@ impl Scoreboard {
     /// Processes a cumulative acknowledgment of everything below `una`.
     pub(super) fn acknowledge(&mut self, una: u64, progress: &mut AckSample) {
         progress.acked = una - self.una;
-        let (taken, sample) = self.take_below(una, |board, record, index| {
+        let (taken, sample) = self.remove_below(una, |board, record, index| {
             progress.note(record.at, record.end(), record.is(AMBIGUOUS), board.rate(index));
         });
         progress.delivered += taken;
@@ -324,7 +324,7 @@ impl Scoreboard {
 
     /// Marks the records that the blocks report.
     pub(super) fn sack(&mut self, blocks: &SackBlocks, progress: &mut AckSample) {
-        let (sacked, sample) = self.take_reported(blocks, |board, record, index| {
+        let (sacked, sample) = self.mark_sacked(blocks, |board, record, index| {
             progress.note(record.at, record.end(), record.is(AMBIGUOUS), board.rate(index));
         });
         progress.sacked += sacked;
@@ -336,7 +336,7 @@ impl Scoreboard {
     /// oldest of these records was sent. The time is `None` if one of them was sent more than once: a sample behind a hole that a retransmission
     /// filled would measure the hole.
     #[inline(always)]
-    fn take_below(&mut self, una: u64, mut note: impl FnMut(&Self, &Sent, usize)) -> (u64, Option<Time>) {
+    fn remove_below(&mut self, una: u64, mut note: impl FnMut(&Self, &Sent, usize)) -> (u64, Option<Time>) {
         let (mut new, mut oldest, mut ambiguous) = (0, None, false);
         let (mut waiting, mut sacked, mut sacked_records, mut again, mut whole) = (0, 0, 0, 0, 0);
         let mut start = self.una;
@@ -377,7 +377,7 @@ impl Scoreboard {
     /// acknowledgment (RFC 2883 duplicates). Returns how many bytes are newly SACKed, and when the first of these records was sent that was sent only
     /// once.
     #[inline(always)]
-    fn take_reported(
+    fn mark_sacked(
         &mut self,
         blocks: &SackBlocks,
         mut note: impl FnMut(&Self, &Sent, usize),
@@ -395,7 +395,7 @@ impl Scoreboard {
         more.known = *blocks;
         let mut top = if before > 0 { more.top } else { 0 };
         let mut joins = true;
-        for &News { start, end, from } in news.as_slice() {
+        for &NewBlock { start, end, from } in news.as_slice() {
             let mut index = self.index_near(top, from);
             let mut seq = if index < self.len() { self.start(index) } else { end };
             joins &= index == top && top > 0 && seq >= start;
@@ -431,7 +431,7 @@ impl Scoreboard {
         (u64::from(self.sacked - before), sample)
     }
 
-    fn rate(&self, index: usize) -> RateMark {
+    fn rate(&self, index: usize) -> RateSnapshot {
         let rates = self.more.as_ref().map(|more| &more.rates);
         rates.and_then(|rates| rates.get(index)).copied().unwrap_or_default()
     }
@@ -542,7 +542,7 @@ impl Scoreboard {
     }
 
     /// Records a retransmission.
-    pub(super) fn resend(&mut self, index: usize, now: Time, rate: Option<RateMark>) {
+    pub(super) fn resend(&mut self, index: usize, now: Time, rate: Option<RateSnapshot>) {
         let len = self.length(index);
         let record = &mut self.sent[index];
         let (waited, first) = (record.waits(), !record.is(AMBIGUOUS | SACKED));
@@ -708,7 +708,7 @@ mod tests {
                     }
                 }
                 let una = 1 + MSS * first as u64;
-                let next = if una == board.una() { board.take_next_reported(&blocks) } else { None };
+                let next = if una == board.una() { board.try_sack_next(&blocks) } else { None };
                 let arrived = next.unwrap_or_else(|| board.take(una, &blocks));
                 prop_assert_eq!(arrived.delivered, delivered);
                 prop_assert_eq!(twin.take(una, &blocks).delivered, delivered);

@@ -37,25 +37,25 @@ impl Flags {
     /// Returns these flags, and also `others` if `set`.
     #[inline]
     #[must_use]
-    pub const fn and_if(self, set: bool, others: Self) -> Self {
+    pub const fn with_if(self, set: bool, others: Self) -> Self {
         if set { Self(self.0 | others.0) } else { self }
     }
 
     /// Returns whether no flag but ACK and possibly PSH is set, as in nearly all segments.
     #[inline]
-    pub(super) const fn is_plain(self) -> bool {
+    pub(super) const fn is_ack_only(self) -> bool {
         self.0 & !Self::PSH.0 == Self::ACK.0
     }
 
-    /// Like [`is_plain`](Self::is_plain), but also allows a SACK option.
+    /// Like [`is_ack_only`](Self::is_plain), but also allows a SACK option.
     #[inline]
-    pub(super) const fn is_plain_or_reports(self) -> bool {
+    pub(super) const fn is_ack_or_sack(self) -> bool {
         self.0 & !(Self::PSH.0 | Self::SACK.0) == Self::ACK.0
     }
 
-    /// Like [`is_plain`](Self::is_plain), but also allows CWR, as in data segments of an open connection.
+    /// Like [`is_ack_only`](Self::is_plain), but also allows CWR, as in data segments of an open connection.
     #[inline]
-    pub(super) const fn is_of_data(self) -> bool {
+    pub(super) const fn is_data_or_ack(self) -> bool {
         self.0 & !(Self::PSH.0 | Self::CWR.0) == Self::ACK.0
     }
 }
@@ -156,7 +156,7 @@ impl Block {
 
 /// A block that reports new data, with 64-bit sequence numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct News {
+pub(super) struct NewBlock {
     pub(super) start: u64,
     pub(super) end: u64,
     /// The part of the block below this sequence number was reported before.
@@ -165,14 +165,14 @@ pub(super) struct News {
 
 /// The blocks of one segment that report new data.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Blocks {
-    blocks: [News; 4],
+pub(super) struct NewBlocks {
+    blocks: [NewBlock; 4],
     count: usize,
 }
 
-impl Blocks {
+impl NewBlocks {
     #[inline]
-    pub(super) fn as_slice(&self) -> &[News] {
+    pub(super) fn as_slice(&self) -> &[NewBlock] {
         &self.blocks[..self.count]
     }
 }
@@ -215,22 +215,22 @@ impl SackBlocks {
 
     /// Returns what these blocks report beyond `known`, if the only change is that the first block has grown, as in most options.
     #[inline(always)]
-    pub(super) fn grown(&self, known: &Self, ack: u64) -> Option<News> {
+    pub(super) fn grown(&self, known: &Self, ack: u64) -> Option<NewBlock> {
         let ([first, others @ ..], [before, known_others @ ..]) = (&self.blocks, &known.blocks);
         let (end, from) = (whole(first.end(), ack), whole(before.end(), ack));
         let grown = first.start() == before.start() && others == known_others && from < end;
-        grown.then(|| News { start: whole(first.start(), ack), end, from })
+        grown.then(|| NewBlock { start: whole(first.start(), ack), end, from })
     }
 
     /// Returns the blocks that report more than `known`, in sequence order. A block that has grown counts as known up to its previous end.
     #[inline]
-    pub(super) fn beyond(&self, known: &Self, ack: u64) -> Blocks {
-        let mut blocks = Blocks::default();
+    pub(super) fn beyond(&self, known: &Self, ack: u64) -> NewBlocks {
+        let mut blocks = NewBlocks::default();
         for (start, end) in self.iter(ack) {
             let grown = known.iter(ack).find(|(s, e)| *s <= start && start <= *e && *e <= end);
             let from = grown.map_or(start, |block| block.1);
             if from < end {
-                blocks.blocks[blocks.count] = News { start, end, from };
+                blocks.blocks[blocks.count] = NewBlock { start, end, from };
                 blocks.count += 1;
             }
         }
@@ -325,7 +325,7 @@ impl Segment {
 
     /// Copies every field of `other` except the SACK blocks. `other` must not have a SACK option.
     #[inline(always)]
-    pub(super) fn say(&mut self, other: &Self) {
+    pub(super) fn copy_header_from(&mut self, other: &Self) {
         debug_assert!(!other.has_sack(), "the blocks are left as they are");
         *self = Self { blocks: self.blocks, ..*other };
     }

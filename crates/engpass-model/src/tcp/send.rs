@@ -39,7 +39,7 @@ pub(super) struct Sender {
 
 /// A piece of the unsent data that may go out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct UnsentPiece {
     pub(super) len: u32,
     pub(super) fin: bool,
 }
@@ -147,7 +147,7 @@ impl Sender {
 
     /// Returns whether the next segments are full as long as enough is written: no write ends in between, and no FIN follows.
     #[inline]
-    pub(super) fn cuts_full(&self) -> bool {
+    pub(super) fn sends_only_full(&self) -> bool {
         self.boundaries.is_none() && !self.closing && !self.stopped
     }
 
@@ -205,30 +205,34 @@ impl Sender {
         mss: u64,
         una: u64,
         idle: bool,
-    ) -> Result<Piece, LimitedBy> {
+    ) -> Result<UnsentPiece, LimitedBy> {
         let unsent = self.unsent();
         if unsent >= mss && self.boundaries.is_none() && self.usable_window(una) >= mss {
             // Nearly all segments are full.
-            return Ok(Piece { len: mss as u32, fin: self.closing && unsent == mss });
+            return Ok(UnsentPiece { len: mss as u32, fin: self.closing && unsent == mss });
         }
         if unsent == 0 && !self.closing {
             return Err(if self.refused { LimitedBy::SendBuffer } else { LimitedBy::Application });
         }
-        self.next_odd_piece(p, mss, una, idle, unsent)
+        self.next_piece_slow_path(p, mss, una, idle, unsent)
     }
 
     /// Slow path of [`next_piece`](Self::next_piece): the window, the end of the data or the end of a write may matter.
     #[inline(never)]
-    fn next_odd_piece(
+    fn next_piece_slow_path(
         &self,
         p: &TcpParameters,
         mss: u64,
         una: u64,
         idle: bool,
         unsent: u64,
-    ) -> Result<Piece, LimitedBy> {
+    ) -> Result<UnsentPiece, LimitedBy> {
         if unsent == 0 {
-            return if self.fin_sent { Err(LimitedBy::Closed) } else { Ok(Piece { len: 0, fin: true }) };
+            return if self.fin_sent {
+                Err(LimitedBy::Closed)
+            } else {
+                Ok(UnsentPiece { len: 0, fin: true })
+            };
         }
         let mut want = unsent.min(mss);
         let to_boundary = self.next_boundary().map_or(want, |end| want.min(end - self.next));
@@ -254,7 +258,7 @@ impl Sender {
             // With more space in the buffer, the application would have filled the segment.
             return Err(if self.refused { LimitedBy::SendBuffer } else { LimitedBy::Nagle });
         }
-        Ok(Piece { len: len as u32, fin })
+        Ok(UnsentPiece { len: len as u32, fin })
     }
 
     fn next_boundary(&self) -> Option<u64> {
@@ -278,7 +282,7 @@ impl Sender {
 
     /// Records that a piece is sent. Returns whether it ends a write or empties the buffer (PSH).
     #[inline]
-    pub(super) fn sent(&mut self, p: &TcpParameters, mss: u64, piece: Piece) -> bool {
+    pub(super) fn sent(&mut self, p: &TcpParameters, mss: u64, piece: UnsentPiece) -> bool {
         self.next += u64::from(piece.len);
         let mut ends_write = self.next == self.written;
         if let Some(boundaries) = &mut self.boundaries {
@@ -302,7 +306,7 @@ impl Sender {
         ends_write && piece.len > 0
     }
 
-    /// Like [`sent`](Self::sent), for a full piece; requires [`cuts_full`](Self::cuts_full).
+    /// Like [`sent`](Self::sent), for a full piece; requires [`sends_only_full`](Self::cuts_full).
     #[inline]
     pub(super) fn sent_full(&mut self, mss: u64) -> bool {
         self.next += mss;

@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::rare::{SlowPathFlags, TailProbe};
 use super::recovery::Phase;
 use super::segment::Segment;
-use super::send::Piece;
+use super::send::UnsentPiece;
 use super::timers::{TIMER_SLACK, Timer};
 use super::transmit::Next;
 use crate::time::{SECOND, Time};
@@ -60,7 +60,7 @@ impl Connection {
     pub(super) fn decide_tail_probe(&self) -> Next {
         let unsent = self.tx.unsent().min(self.window.mss());
         if unsent > 0 && self.tx.usable_window(self.board.una()) >= unsent {
-            Next::New(Piece { len: unsent as u32, fin: false })
+            Next::New(UnsentPiece { len: unsent as u32, fin: false })
         } else {
             Next::Again(self.board.len() as u32 - 1)
         }

@@ -4,12 +4,12 @@ use super::acknowledge::EstablishedTerms;
 use super::connection::{Connection, State};
 use super::limited::LimitedBy;
 use super::parameters::RecoveryKind;
-use super::progress::RateMark;
+use super::progress::RateSnapshot;
 use super::rare::SlowPathFlags;
 use super::receive::Receiver;
 use super::recovery::Phase;
 use super::segment::{Flags, Segment};
-use super::send::Piece;
+use super::send::UnsentPiece;
 use super::timers::Timer;
 use crate::time::{SECOND, Time};
 
@@ -23,7 +23,7 @@ pub(super) enum Next {
     /// A retransmission of the segment at this index of the scoreboard.
     Again(u32),
     /// New data or a FIN.
-    New(Piece),
+    New(UnsentPiece),
     Ack,
 }
 
@@ -83,7 +83,7 @@ impl Connection {
         if self.special.has(SlowPathFlags::PROBE_DUE) {
             return Ok(if self.board.is_empty() {
                 let usable = self.tx.usable_window(self.board.una()).min(self.window.mss());
-                Next::New(Piece { len: usable.min(self.tx.unsent()).max(1) as u32, fin: false })
+                Next::New(UnsentPiece { len: usable.min(self.tx.unsent()).max(1) as u32, fin: false })
             } else {
                 Next::Again(0)
             });
@@ -100,13 +100,13 @@ impl Connection {
     fn decide_paced(&self, now: Time) -> Result<Next, LimitedBy> {
         let next = self.decide_within_window()?;
         // A pure FIN is not paced.
-        let paced = !matches!(next, Next::New(Piece { len: 0, .. }));
+        let paced = !matches!(next, Next::New(UnsentPiece { len: 0, .. }));
         if paced && self.is_paced(now) { Err(LimitedBy::Pacing) } else { Ok(next) }
     }
 
     /// Returns the next piece of new data, or why there is none.
     #[inline(always)]
-    fn next_piece(&self) -> Result<Piece, LimitedBy> {
+    fn next_piece(&self) -> Result<UnsentPiece, LimitedBy> {
         self.tx.next_piece(&self.p, self.window.mss(), self.board.una(), self.board.is_empty())
     }
 
@@ -186,14 +186,14 @@ impl Connection {
             Ok(Next::New(piece)) => self.send_new(now, piece, segment),
             Ok(Next::Ack) => self.send_ack(now, segment),
             Ok(Next::Again(index)) => self.send_again(now, index as usize, segment),
-            Ok(next) => *segment = self.send_odd(now, next),
+            Ok(next) => *segment = self.send_slow_path(now, next),
             Err(reason) => return Err(self.name(reason)),
         }
         Ok(())
     }
 
     #[inline(never)]
-    fn send_odd(&mut self, now: Time, next: Next) -> Segment {
+    fn send_slow_path(&mut self, now: Time, next: Next) -> Segment {
         let segment = match next {
             Next::Reset => self.send_reset(),
             Next::Syn => self.send_syn(now),
@@ -249,9 +249,9 @@ impl Connection {
             ack: if answer { 1 } else { 0 },
             window: self.rx.syn_window(&self.p, self.window.mss()),
             flags: Flags::SYN
-                .and_if(answer, Flags::ACK)
-                .and_if(ecn, Flags::ECE)
-                .and_if(ecn && !answer, Flags::CWR),
+                .with_if(answer, Flags::ACK)
+                .with_if(ecn, Flags::ECE)
+                .with_if(ecn && !answer, Flags::CWR),
             mss: u16::try_from(self.p.mss).unwrap_or(u16::MAX),
             window_scale: scaling.then(|| self.rx.wanted_scale(&self.p, self.window.mss())),
             sack_permitted: sack,
@@ -278,19 +278,19 @@ impl Connection {
 
     /// Returns the state of the delivery rate estimate to store with a segment, if the rate is measured.
     #[inline]
-    fn rate_mark(&mut self, now: Time) -> Option<RateMark> {
+    fn rate_mark(&mut self, now: Time) -> Option<RateSnapshot> {
         if self.p.derived().rates { Some(self.mark_rate(now)) } else { None }
     }
 
     #[inline(never)]
-    fn mark_rate(&mut self, now: Time) -> RateMark {
+    fn mark_rate(&mut self, now: Time) -> RateSnapshot {
         let idle = self.board.is_empty();
         let delivery = &mut self.rare().delivery;
         if idle {
             delivery.first_sent_at = now;
             delivery.at = now;
         }
-        RateMark {
+        RateSnapshot {
             delivered: delivery.total,
             delivered_at: delivery.at,
             first_sent_at: delivery.first_sent_at,
@@ -315,7 +315,7 @@ impl Connection {
         self.recovery.on_retransmit(now, sent.end);
         let len = (sent.end - sent.seq - u64::from(sent.fin)) as u32;
         let pushes = index + 1 == self.board.len() && self.tx.unsent() == 0;
-        let flags = Flags::default().and_if(sent.fin, Flags::FIN).and_if(pushes, Flags::PSH);
+        let flags = Flags::default().with_if(sent.fin, Flags::FIN).with_if(pushes, Flags::PSH);
         self.outgoing(now, (sent.seq, len), flags, segment);
         let stamp = segment.timestamps.map_or(now, |stamp| stamp.value());
         let bytes = segment.payload();
@@ -356,7 +356,7 @@ impl Connection {
     }
 
     #[inline]
-    fn send_new(&mut self, now: Time, piece: Piece, segment: &mut Segment) {
+    fn send_new(&mut self, now: Time, piece: UnsentPiece, segment: &mut Segment) {
         if self.board.is_empty() {
             self.restart_after_idle(now);
         }
@@ -367,9 +367,9 @@ impl Connection {
         let seq = self.tx.next;
         let pushes = self.tx.sent(&self.p, self.window.mss(), piece);
         self.board.push(self.tx.next, now, piece.fin, rate);
-        let mut flags = Flags::default().and_if(pushes, Flags::PSH);
+        let mut flags = Flags::default().with_if(pushes, Flags::PSH);
         if piece.len > 0 {
-            flags = flags.and_if(self.cwr_due, Flags::CWR);
+            flags = flags.with_if(self.cwr_due, Flags::CWR);
             self.cwr_due = false;
             if !self.p.rtt_every_ack {
                 self.time_to(self.tx.next, now);

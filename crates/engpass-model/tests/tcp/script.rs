@@ -176,11 +176,11 @@ fn parse(words: &[&str]) -> Segment {
         seq,
         len: (end - seq) as u32,
         flags: Flags::default()
-            .and_if(flags.contains('S'), Flags::SYN)
-            .and_if(flags.contains('F'), Flags::FIN)
-            .and_if(flags.contains('P'), Flags::PSH)
-            .and_if(flags.contains('R'), Flags::RST)
-            .and_if(flags.contains('.'), Flags::ACK),
+            .with_if(flags.contains('S'), Flags::SYN)
+            .with_if(flags.contains('F'), Flags::FIN)
+            .with_if(flags.contains('P'), Flags::PSH)
+            .with_if(flags.contains('R'), Flags::RST)
+            .with_if(flags.contains('.'), Flags::ACK),
         window: 65535,
         ..Segment::default()
     };

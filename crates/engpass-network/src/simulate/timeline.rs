@@ -1,7 +1,7 @@
 //! Timelines: TCP windows, queues, losses and retransmissions, sampled during a run.
 
 use engpass_model::queue::Queue as Discipline;
-use engpass_model::source::{Sends, Traffic};
+use engpass_model::source::{SourceOutput, Traffic};
 use engpass_model::switch::Switch;
 use engpass_outcome::{FlowLine, QueueLine, TcpLine, Timeline};
 use engpass_testbed::topology::NodeKind;
@@ -183,8 +183,10 @@ impl Network {
         let (ports, flows) = (self.nics.len(), testbed.traffic.len());
         self.fabric.trace = Some(Box::new(Trace::new(ports, flows, instants)));
         let line = |traffic: &Traffic| match traffic.sends() {
-            Sends::Writes(_) => Some(FlowLine { tcp: Some(TcpLine::default()), ..FlowLine::default() }),
-            Sends::Cells(_) => None,
+            SourceOutput::Writes(_) => {
+                Some(FlowLine { tcp: Some(TcpLine::default()), ..FlowLine::default() })
+            }
+            SourceOutput::Cells(_) => None,
             _ => Some(FlowLine::default()),
         };
         let flows = testbed.traffic.iter().enumerate();

@@ -1,7 +1,7 @@
 //! Finds costs of hosts that have no effect: those of a protocol or direction that no traffic uses, and a `per_byte` that memory or I/O bus hides.
 
 use engpass_model::host::{Cost, Host, Side};
-use engpass_model::source::{Sends, Traffic};
+use engpass_model::source::{SourceOutput, Traffic};
 
 use super::Checker;
 use crate::diagnostic::Diagnostic;
@@ -55,10 +55,10 @@ pub(super) fn host(checker: &mut Checker<'_>, draft: &Draft, name: &str, host: &
 /// Returns the ends of this traffic at this host.
 fn parts<'a>(traffic: &'a Traffic, name: &str) -> Vec<Part<'a>> {
     let tcp = match traffic.sends() {
-        Sends::Writes(_) => true,
-        Sends::Datagrams { .. } => false,
+        SourceOutput::Writes(_) => true,
+        SourceOutput::Datagrams { .. } => false,
         // Generators bypass the host CPU. Traffic that only real hosts make has the costs of the real hosts.
-        Sends::OnRealHosts(_) | Sends::Cells(_) => return Vec::new(),
+        SourceOutput::OnRealHosts(_) | SourceOutput::Cells(_) => return Vec::new(),
     };
     let (from, _) = traffic.ends();
     let receivers = traffic.receivers().into_iter().map(|to| (to, Side::Receive));

@@ -16,7 +16,7 @@ use super::progress::AckSample;
 use super::reduction::Reduction;
 use super::scoreboard::Scoreboard;
 use crate::time::Time;
-use rack::{Clock, Rack};
+use rack::{Rack, RttClock};
 
 /// The state of loss recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(super) struct RackView<'a> {
     pub(super) progress: &'a AckSample,
     /// It reports a duplicate segment (RFC 2883).
     pub(super) reported_duplicate: bool,
-    pub(super) clock: Clock,
+    pub(super) clock: RttClock,
 }
 
 /// The state of loss recovery, for all algorithms.
@@ -111,14 +111,14 @@ impl Recovery {
 
     /// Returns whether nothing hints at a loss. Bytes sent then need no accounting.
     #[inline]
-    pub(super) fn is_calm(&self) -> bool {
+    pub(super) fn has_no_loss_hint(&self) -> bool {
         self.duplicates == 0 && self.phase != Phase::Fast
     }
 
     /// Accounts for `bytes` of new data that are sent.
     #[inline]
     pub(super) fn sent(&mut self, bytes: u64) {
-        if !self.is_calm() {
+        if !self.has_no_loss_hint() {
             self.count_sent(bytes);
         }
     }
@@ -294,7 +294,7 @@ impl Recovery {
         with_sack: bool,
         board: &mut Scoreboard,
         next: u64,
-        clock: &Clock,
+        clock: &RttClock,
     ) {
         let phase_before = self.phase;
         self.phase = Phase::Timeout;
@@ -333,7 +333,7 @@ impl Recovery {
         p: &TcpParameters,
         board: &mut Scoreboard,
         next: u64,
-        clock: &Clock,
+        clock: &RttClock,
     ) -> Verdict {
         let phase = self.phase;
         let found = self.rack_mut(board).detect(p, phase, board, clock);

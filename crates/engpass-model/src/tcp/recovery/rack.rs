@@ -3,7 +3,7 @@
 use super::watch::SendOrder;
 use super::{AckView, Phase, RackView, Recovery, Verdict};
 use crate::tcp::parameters::TcpParameters;
-use crate::tcp::progress::{Newest, Run};
+use crate::tcp::progress::{AckedRun, NewestDelivered};
 use crate::tcp::scoreboard::Scoreboard;
 use crate::tcp::timers::TIMER_SLACK;
 use crate::time::Time;
@@ -65,7 +65,7 @@ impl Rack {
     /// `tcp_rack_advance` instead keeps the round trip of the segment that it processes last. If an acknowledgment covers a probe and also an older
     /// segment that waited long for it, RACK.rtt is therefore the long round trip of the older segment, and segments sent after it are not late yet.
     fn note(&mut self, seen: &RackView) {
-        if let Some(Newest { at, end, .. }) = seen.progress.newest
+        if let Some(NewestDelivered { at, end, .. }) = seen.progress.newest
             && (at, end) > self.newest
         {
             self.newest = (at, end);
@@ -78,7 +78,7 @@ impl Rack {
     }
 
     /// Does steps 2 to 4 for an acknowledgment of segments in order. Returns true if [`detect`](Self::detect) may find a loss.
-    pub(in crate::tcp) fn note_run(&mut self, run: &Run, now: Time, board: &Scoreboard) -> bool {
+    pub(in crate::tcp) fn note_run(&mut self, run: &AckedRun, now: Time, board: &Scoreboard) -> bool {
         let last = (run.last_at, run.last_end);
         self.newest = self.newest.max(last);
         self.rtt = now.saturating_sub(run.last_at);
@@ -122,7 +122,13 @@ impl Rack {
     }
 
     /// Step 4: returns the reordering window.
-    fn reordering_window(&self, p: &TcpParameters, phase: Phase, board: &Scoreboard, view: &Clock) -> Time {
+    fn reordering_window(
+        &self,
+        p: &TcpParameters,
+        phase: Phase,
+        board: &Scoreboard,
+        view: &RttClock,
+    ) -> Time {
         let many_sacked = board.sacked_segments() >= p.duplicate_threshold as usize;
         if !self.reordering_seen && (phase != Phase::Open || many_sacked) {
             return Time::ZERO;
@@ -137,7 +143,7 @@ impl Rack {
         p: &TcpParameters,
         phase: Phase,
         board: &mut Scoreboard,
-        clock: &Clock,
+        clock: &RttClock,
     ) -> bool {
         self.set_no_deadline();
         if self.newest.1 == 0 {
@@ -161,7 +167,13 @@ impl Rack {
     }
 
     /// Section 6.3: after a retransmission timeout, marks the first segment lost, and every segment that is late by RACK's measure.
-    pub(super) fn on_timeout(&self, p: &TcpParameters, phase: Phase, board: &mut Scoreboard, clock: &Clock) {
+    pub(super) fn on_timeout(
+        &self,
+        p: &TcpParameters,
+        phase: Phase,
+        board: &mut Scoreboard,
+        clock: &RttClock,
+    ) {
         let window = self.reordering_window(p, phase, board, clock);
         for index in 0..board.len() {
             if index == 0 || board.get(index).at + self.rtt + window <= clock.now {
@@ -173,7 +185,7 @@ impl Rack {
 
 /// The present time and the round-trip estimates.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::tcp) struct Clock {
+pub(in crate::tcp) struct RttClock {
     pub(in crate::tcp) now: Time,
     pub(in crate::tcp) minimum_rtt: Time,
     pub(in crate::tcp) smoothed_rtt: Time,

@@ -78,7 +78,7 @@ impl Scoreboard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::progress::RateMark;
+    use crate::tcp::progress::RateSnapshot;
     use crate::tcp::scoreboard::Record;
     use crate::time::Time;
     use proptest::prelude::*;
@@ -179,7 +179,7 @@ mod tests {
             for step in steps {
                 now += 1;
                 let at = Time(now);
-                let rate = rates.then(|| RateMark { delivered: now, ..RateMark::default() });
+                let rate = rates.then(|| RateSnapshot { delivered: now, ..RateSnapshot::default() });
                 match step {
                     Step::Send(length) => {
                         next += length;
@@ -200,7 +200,7 @@ mod tests {
                             let mut blocks = SackBlocks::default();
                             blocks.push(start, end);
                             let una = board.una();
-                            if board.take_next_reported(&blocks).is_none() {
+                            if board.try_sack_next(&blocks).is_none() {
                                 board.take(una, &blocks);
                             }
                         }
@@ -253,7 +253,7 @@ mod tests {
             board.mark_all_lost();
             check(&board);
             while let Some(index) = board.next_lost() {
-                board.resend(index, Time(now), rates.then(RateMark::default));
+                board.resend(index, Time(now), rates.then(RateSnapshot::default));
                 check(&board);
             }
             board.take(next, &SackBlocks::default());

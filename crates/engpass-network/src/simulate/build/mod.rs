@@ -16,7 +16,7 @@ use engpass_model::random::{Label, Stream};
 use engpass_model::schedule::Schedule;
 use engpass_model::shape::gcra::VirtualScheduling;
 use engpass_model::shape::{AdaptiveRate, PolicingAction};
-use engpass_model::source::Sends;
+use engpass_model::source::SourceOutput;
 use engpass_model::switch::{AtmSwitch, Switch};
 use engpass_model::tcp::Shared;
 use engpass_model::time::Pace;
@@ -310,7 +310,7 @@ impl Builder<'_> {
     /// Returns the circuit directions that data of a flow may use, and those of acknowledgments (TCP) and ICMP messages.
     fn vcs_of(&self, flow: usize) -> impl Iterator<Item = VcId> {
         let path = &self.topology.flows[flow];
-        let tcp = matches!(self.testbed.traffic[flow].sends(), Sends::Writes(_));
+        let tcp = matches!(self.testbed.traffic[flow].sends(), SourceOutput::Writes(_));
         let fans = path.fans.iter().flat_map(|fans| fans.iter().enumerate());
         let chosen = fans.flat_map(|(back, fan)| fan.legs().map(move |leg| (leg, back == 1)));
         let copies = path.branches.iter().flat_map(|branch| branch.legs.iter().map(|leg| (*leg, false)));
@@ -443,8 +443,8 @@ impl Builder<'_> {
         let mut senders = Vec::new();
         for (flow, traffic) in self.testbed.traffic.values().enumerate() {
             match traffic.sends() {
-                Sends::Datagrams { .. } if self.outside => senders.push(self.sender(flow)),
-                Sends::Datagrams { .. } => {
+                SourceOutput::Datagrams { .. } if self.outside => senders.push(self.sender(flow)),
+                SourceOutput::Datagrams { .. } => {
                     sockets.resize_with(flow, || None);
                     sockets.push(Some(Box::new(self.socket(flow, self.topology.flows[flow].to))));
                     if let Some(mut process) = self.process(flow, traffic) {
@@ -453,17 +453,17 @@ impl Builder<'_> {
                         processes.push(process);
                     }
                 }
-                Sends::Writes(config) => {
+                SourceOutput::Writes(config) => {
                     for stream in 0..config.streams {
                         events.push(ps(config.start), flow, Event::Wake(endpoints.len() as u32));
                         endpoints.push(self.endpoint(flow, stream, Some(config)));
                         endpoints.push(self.endpoint(flow, stream, None));
                     }
                 }
-                Sends::OnRealHosts(_) => {
+                SourceOutput::OnRealHosts(_) => {
                     unreachable!("a network with traffic that the model does not carry is refused")
                 }
-                Sends::Cells(_) => {}
+                SourceOutput::Cells(_) => {}
             }
         }
         let from_hosts = (0..self.ports.len()).map(|port| self.node_of(port) < self.topology.hosts).collect();
