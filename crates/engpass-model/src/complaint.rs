@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::unit::{CellCount, Duration, FillLevel};
+use crate::unit::{CellCount, Duration, FillLevel, Rate, Size};
 
 /// An error of one value of the testbed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,14 +58,22 @@ impl RangeErrors {
         cause: &str,
     ) {
         if value < least || value > most {
-            self.add(path, cause, format!("give {least} {unit} to {most} {unit}"));
+            let shown = |value| match unit {
+                "B" => Size(value).to_string(),
+                "bit/s" => Rate(value).to_string(),
+                _ => format!("{value} {unit}"),
+            };
+            self.add(path, cause, format!("give {} to {}", shown(least), shown(most)));
         }
     }
 
     /// Adds an error for a threshold that a queue of `capacity` cells never exceeds.
     pub fn below_capacity(&mut self, path: &[&'static str], level: FillLevel, capacity: u64) {
         if capacity > 0 && level.of(capacity) >= capacity {
-            let cause = format!("a port holds at most {}, so there are never more", CellCount(capacity));
+            let cause = format!(
+                "the queue of a port holds at most {}, so it never exceeds this threshold",
+                CellCount(capacity)
+            );
             self.add(path, cause, "give less than the whole `output_buffer`, such as `90 %`");
         }
     }

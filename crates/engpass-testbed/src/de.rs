@@ -45,7 +45,7 @@ impl de::Error for Fault {
         let (cause, cure) = split_cure(&message);
         let code = if cause.ends_with(" has no unit") {
             "missing-unit"
-        } else if cause.contains(" is no unit of ") {
+        } else if cause.contains(" is not a unit of ") {
             "unknown-unit"
         } else {
             "bad-value"
@@ -66,7 +66,7 @@ impl de::Error for Fault {
                 Self::new("missing-unit", format!("`{number}` has no unit"), Some(format!("write {needed}")))
             }
             Some(number) => {
-                Self::new("wrong-type", format!("the number `{number}` cannot stand here"), need(&needed))
+                Self::new("wrong-type", format!("the number `{number}` is not allowed here"), need(&needed))
             }
             None => {
                 let got = match got {
@@ -76,7 +76,7 @@ impl de::Error for Fault {
                     Unexpected::Seq => "a list".into(),
                     other => other.to_string(),
                 };
-                Self::new("wrong-type", format!("{got} cannot stand here"), need(&needed))
+                Self::new("wrong-type", format!("{got} is not allowed here"), need(&needed))
             }
         }
     }
@@ -94,13 +94,13 @@ impl de::Error for Fault {
     fn invalid_length(length: usize, needed: &dyn Expected) -> Self {
         Self::new(
             "wrong-type",
-            format!("a list of {length} cannot stand here"),
+            format!("a list of {length} values is not allowed here"),
             need(&plain(&needed.to_string())),
         )
     }
 
     fn unknown_variant(word: &str, known: &'static [&'static str]) -> Self {
-        let message = format!("`{}` is not known here", crate::tree::shortened(word));
+        let message = format!("unknown value `{}`", crate::tree::shortened(word));
         Self::new("unknown-value", message, suggestion(word, "known", known))
     }
 
@@ -196,7 +196,7 @@ impl<'de> Deserializer<'de> for ValueReader<'_> {
             Value::Float(text) => Err(de::Error::invalid_type(Unexpected::Other(text), &visitor)),
             Value::Boolean(flag) => visitor.visit_bool(*flag),
             Value::Date(text) => {
-                let fault = Fault::new("wrong-type", format!("the date `{text}` cannot stand here"), None);
+                let fault = Fault::new("wrong-type", format!("the date `{text}` is not allowed here"), None);
                 Err(Fault { help: need(&plain(&(&visitor as &dyn Expected).to_string())), ..fault })
             }
             Value::List(nodes) => visitor.visit_seq(Items { nodes: nodes.iter().enumerate(), below: &self }),
@@ -247,7 +247,7 @@ impl<'de> Deserializer<'de> for ValueReader<'_> {
                 visitor.visit_enum(word)
             }
             _ => {
-                let message = format!("{} cannot stand here", self.node.what());
+                let message = format!("{} is not allowed here", self.node.what());
                 let words = known.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ");
                 Err(Fault::new("wrong-type", message, Some(format!("write one of {words}"))))
             }

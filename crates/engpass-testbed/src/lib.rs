@@ -39,6 +39,7 @@ pub mod testbed;
 pub mod topology;
 mod tree;
 mod tunnels;
+mod unclosed;
 
 pub use campaign::{Campaign, Point, load};
 pub use catalogue::catalogue;

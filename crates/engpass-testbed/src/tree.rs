@@ -9,6 +9,7 @@ use toml::de::{DeTable, DeValue};
 use crate::diagnostic::Diagnostic;
 use crate::findings::Findings;
 use crate::origin::{Origin, ValueSource};
+use crate::unclosed::{self, Unclosed};
 
 /// A value and its origin.
 #[derive(Clone, Debug)]
@@ -136,18 +137,31 @@ pub(crate) fn parse(text: &str, found: &mut Findings) -> Option<Node> {
     /// Limit of reported syntax errors: a text that is not TOML has one in every line.
     const MOST: usize = 5;
     let (tree, errors) = DeTable::parse_recoverable(text);
+    let unclosed = if errors.iter().all(is_duplicate) { None } else { unclosed::find(text) };
     let mut broken = 0;
+    if let Some(unclosed) = &unclosed {
+        broken += 1;
+        found.push(report_unclosed(text, unclosed));
+    }
     for error in errors {
+        // Behind an open bracket the parser takes all for its content.
+        if let Some(unclosed) = &unclosed
+            && error.span().is_none_or(|span| span.start >= unclosed.span.start)
+        {
+            continue;
+        }
         let place = Origin { giver: ValueSource::File, span: error.span() };
-        if error.message() == "duplicate key" {
+        if is_duplicate(&error) {
             let key = error.span().and_then(|span| text.get(span)).unwrap_or("").trim();
             let message = format!("`{}` is given twice", shortened(key));
-            let help = "keep one of them, or give the second another name";
+            let first = error.span().and_then(|span| first_line(text, key, span.start));
+            let first = first.map_or(String::new(), |line| format!("it is in line {line}, too: "));
+            let help = format!("{first}keep one of them, or give the second another name");
             found.push(Diagnostic::error("duplicate-key", message).at(&place).help(help));
         } else {
             broken += 1;
             if broken <= MOST {
-                let message = format!("this is no TOML: {}", error.message());
+                let message = format!("this is not TOML: {}", error.message());
                 found.push(
                     Diagnostic::error("syntax", message).at(&place).maybe_help(syntax_help(error.message())),
                 );
@@ -161,13 +175,49 @@ pub(crate) fn parse(text: &str, found: &mut Findings) -> Option<Node> {
     Some(Node { origin: Origin::file(span), value: Value::Table(table(tree.into_inner()).into()) })
 }
 
+fn is_duplicate(error: &toml::de::Error) -> bool {
+    error.message() == "duplicate key"
+}
+
+fn report_unclosed(text: &str, unclosed: &Unclosed) -> Diagnostic {
+    let Unclosed { span, end, before } = unclosed;
+    let place = Origin { giver: ValueSource::File, span: Some(span.clone()) };
+    let message = format!("this is not TOML: `{}` is never closed", &text[span.clone()]);
+    let help = match before {
+        Some((header, line)) => {
+            format!("close it with `{end}` before `{}` in line {line}", shortened(header))
+        }
+        None => format!("close it with `{end}`"),
+    };
+    Diagnostic::error("syntax", message).at(&place).help(help)
+}
+
+/// Returns the line that gives `key` before the second one at `position`: the first header that is equal, or the first line of the same table with
+/// this key. `None` if it is in the same line or inside a value.
+fn first_line(text: &str, key: &str, position: usize) -> Option<usize> {
+    let begin = text[..position].rfind('\n').map_or(0, |newline| newline + 1);
+    let second = text[begin..].lines().next()?.trim();
+    let before: Vec<&str> = text[..begin].lines().map(str::trim).collect();
+    let is_header = |line: &&str| line.starts_with('[');
+    let found = if is_header(&second) {
+        let header = |line: &str| line.split('#').next().unwrap_or("").trim().to_string();
+        before.iter().position(|line| header(line) == header(second))
+    } else {
+        let table = before.iter().rposition(is_header).map_or(0, |header| header + 1);
+        let gives =
+            |line: &&str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
+        before[table..].iter().position(gives).map(|line| table + line)
+    };
+    found.map(|line| line + 1)
+}
+
 fn syntax_help(message: &str) -> Option<String> {
     let help = if message.contains("recurs") {
         "tables and lists nest at most 80 deep; a testbed needs four"
     } else if message.contains("string values must be quoted") {
         "put the value in quotes: `message = \"9 kB\"`"
     } else {
-        "a line is `key = value` or `[table.name]`; text stands in \"quotes\""
+        "a line is `key = value` or `[table.name]`; text needs \"quotes\""
     };
     Some(help.into())
 }

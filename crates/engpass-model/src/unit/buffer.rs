@@ -145,7 +145,10 @@ impl Quantity for QueueLimit {
             Some((first, second)) => match (one(first)?, one(second)?) {
                 (BufferSize::Packets(packets), BufferSize::Bytes(bytes))
                 | (BufferSize::Bytes(bytes), BufferSize::Packets(packets)) => Ok(Self { packets, bytes }),
-                _ => Err(format!("`{text}` gives one limit twice: write it like `{}`", Self::EXAMPLE)),
+                _ => Err(format!(
+                    "`{text}` gives the same kind of limit twice: write it like `{}`",
+                    Self::EXAMPLE
+                )),
             },
         }
     }

@@ -34,9 +34,20 @@ impl Decimal {
         let product = self.digits.checked_mul(factor).ok_or("is too large")?;
         let divisor = 10u128.pow(self.scale);
         if product % divisor != 0 {
-            return Err("is finer than this quantity can be: use fewer decimals");
+            return Err("has too many decimals for this quantity: use fewer decimals");
         }
         u64::try_from(product / divisor).map_err(|_| "is too large")
+    }
+}
+
+impl std::fmt::Display for Decimal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let one = 10u128.pow(self.scale);
+        write!(f, "{}", self.digits / one)?;
+        if self.scale > 0 {
+            write!(f, ".{:0width$}", self.digits % one, width = self.scale as usize)?;
+        }
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ mod duration;
 mod rate;
 mod share;
 mod size;
+mod spelling;
 
 pub use buffer::{BufferSize, CellCount, FillLevel, QueueLimit};
 pub use byte_rate::ByteRate;
@@ -48,8 +49,14 @@ fn scaled<Q: Quantity>(text: &str, factor: impl Fn(&str) -> Option<u128>) -> Res
     if unit.is_empty() {
         return Err(format!("`{text}` has no unit: {} is written like `{}`", Q::WHAT, Q::EXAMPLE));
     }
-    let factor = factor(unit)
-        .ok_or_else(|| format!("`{unit}` is no unit of {}: use one of {}", Q::WHAT, quoted(Q::UNITS)))?;
+    if let Some(error) = spelling::comma(text, unit) {
+        return Err(error);
+    }
+    let factor = factor(unit).ok_or_else(|| {
+        let cure = spelling::cure(number, unit, Q::UNITS);
+        let cure = cure.unwrap_or_else(|| format!("use one of {}", quoted(Q::UNITS)));
+        format!("`{unit}` is not a unit of {}: {cure}", Q::WHAT)
+    })?;
     number.times(factor).map_err(|cause| format!("`{text}` {cause}"))
 }
 

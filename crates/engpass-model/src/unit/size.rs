@@ -68,6 +68,6 @@ mod tests {
     #[test]
     fn a_size_without_unit_says_how() {
         assert_eq!(Size::parse("9180").unwrap_err(), "`9180` has no unit: a size is written like `9 kB`");
-        assert!(Size::parse("9 KB").unwrap_err().contains("`kB`"));
+        assert!(Size::parse("9 KB").unwrap_err().contains("`9 kB`"));
     }
 }
